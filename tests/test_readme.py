@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,16 @@ def test_the_code_block_prints_what_stands_below_it(tmp_path, monkeypatch, capsy
     names = {}
     exec(compile(code, str(README), "exec"), names)
     assert capsys.readouterr().out == _blocks("text")[0]
-    np.testing.assert_allclose(names["probabilities"], names["model"].predict_proba(names["X_test"]), atol=1e-5)
+    np.testing.assert_allclose(names["proba"], names["model"].predict_proba(names["X_test"]), atol=1e-5)
     assert (tmp_path / "digits.onnx").stat().st_size > 0
+
+
+def test_the_landing_page_shows_the_same_code():
+    landing = (README.parent / "docs" / "index.rst").read_text()
+    shown = re.findall(r"code-block:: (?:python|text)\n\n((?: {12}.*\n|\n)+)", landing)
+    assert [textwrap.dedent(block).strip() for block in shown] == [
+        block.strip() for block in (*_blocks("python"), _blocks("text")[0])
+    ]
 
 
 def test_the_two_commands_stand_alone_in_their_blocks():
@@ -33,7 +42,7 @@ def test_the_two_commands_stand_alone_in_their_blocks():
 
 def test_pictures_are_there():
     pictures = re.findall(r'(?:src|srcset)="([^"]*)"', README.read_text())
-    assert len(pictures) == 3
+    assert len(pictures) == 2
     assert [name for name in pictures if not (README.parent / name).is_file()] == []
 
 
