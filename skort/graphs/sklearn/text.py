@@ -9,7 +9,8 @@ import string
 from collections.abc import Callable
 from typing import Any
 
-from onnx import TensorProto
+import numpy as np
+from onnx import TensorProto, helper
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
@@ -55,13 +56,11 @@ def text_converters(element_type: int) -> dict[type, Callable]:
     """Return the converters of text by type, as skl2onnx calls them; vectorizers give numbers of `element_type`."""
 
     def convert(scope, operator, container):
-        nodes, model = Nodes(scope, container), operator.raw_operator
+        nodes, model, given = Nodes(scope, container), operator.raw_operator, operator.inputs[0].full_name
         if isinstance(model, CountVectorizer):
-            result = _counts(nodes, operator, element_type)
+            result = _vectorized(nodes, given, model, element_type)
         else:
-            result = nodes.add("Cast", [operator.inputs[0].full_name], to=element_type)
-        if isinstance(model, (TfidfVectorizer, TfidfTransformer)):
-            result = _tf_idf(nodes, result, model, element_type)
+            result = _tf_idf(nodes, nodes.add("Cast", [given], to=element_type), model, element_type)
         nodes.add("Identity", [result], result=operator.outputs[0].full_name)
 
     return dict.fromkeys(_TYPES, convert)
@@ -87,11 +86,26 @@ def _tokens(nodes: Nodes, texts: str, expression: str) -> str:
     return nodes.add("Cast", [tokens], to=TensorProto.STRING)
 
 
-def _counts(nodes, operator, element_type):
-    """Write a vectorizer; return the name of the counts of its n-grams."""
-    vectorizer = operator.raw_operator
+def _vectorized(nodes, texts, vectorizer, element_type):
+    """Write a vectorizer; return the name of its numbers."""
+    # One text after the other: a row of numbers stays in the cache, and no text is filled up to the longest one.
     _check_settings(vectorizer)
-    texts = nodes.add("Reshape", [operator.inputs[0].full_name, nodes.constant([-1])])
+    inner = Nodes(nodes.scope, type(nodes.container)(nodes.container.target_opset))
+    text, width = nodes.scope.get_unique_variable_name("text"), len(vectorizer.vocabulary_)
+    row = _counts(inner, text, vectorizer, element_type)
+    if isinstance(vectorizer, TfidfVectorizer):
+        row = _tf_idf(inner, row, vectorizer, element_type)
+    given = helper.make_tensor_value_info(text, TensorProto.STRING, [1])
+    made = helper.make_tensor_value_info(row, element_type, [1, width])
+    body = helper.make_graph(inner.container.nodes, "vectorizer", [given], [made], inner.container.initializers)
+    nodes.container.node_domain_version_pair_sets.update(inner.container.node_domain_version_pair_sets)
+    texts = nodes.add("Reshape", [texts, nodes.constant([-1, 1])])
+    rows = nodes.add("Scan", [texts], version=11, body=body, num_scan_inputs=1)
+    return nodes.add("Reshape", [rows, nodes.constant([-1, width])])
+
+
+def _counts(nodes, texts, vectorizer, element_type):
+    """Write the counting of n-grams; return the name of the counts."""
     by_column = [term for term, _ in sorted(vectorizer.vocabulary_.items(), key=lambda item: item[1])]
     of_words = vectorizer.analyzer == "word"
     grams = _word_grams(vectorizer, by_column) if of_words else [tuple(term) for term in by_column]
@@ -247,9 +261,9 @@ def _gram_counts(nodes, codes, grams, longest):
 
 def _tf_idf(nodes, counts, transformer, element_type):
     """Write the weighting of counts by a `TfidfTransformer`; return the name of its result."""
-    zero, one = (nodes.constant(value, element_type) for value in (0.0, 1.0))
     values = counts
     if transformer.sublinear_tf:
+        zero, one = (nodes.constant(value, element_type) for value in (0.0, 1.0))
         is_zero = nodes.add("Equal", [values, zero])
         logarithm = nodes.add("Log", [nodes.add("Where", [is_zero, one, values], version=9)])
         damped = nodes.add("Add", [logarithm, one], version=14)
@@ -264,7 +278,9 @@ def _tf_idf(nodes, counts, transformer, element_type):
     else:
         squares = nodes.add("Mul", [values, values], version=14)
         norm = nodes.add("Sqrt", [nodes.add("ReduceSum", [squares, axes], keepdims=1)])
-    divisor = nodes.add("Where", [nodes.add("Greater", [norm, zero]), norm, one], version=9)
+    # A row of zeros stays one.
+    least = np.finfo(helper.tensor_dtype_to_np_dtype(element_type)).tiny
+    divisor = nodes.add("Max", [norm, nodes.constant(least, element_type)])
     return nodes.add("Div", [values, divisor], version=14)
 
 

@@ -110,6 +110,15 @@ def test_the_characters_of_long_words_take_no_more_memory_than_others(run_onnx):
     np.testing.assert_array_equal(values, vectorizer.transform(texts).toarray())
 
 
+def test_a_long_text_takes_no_memory_of_the_others(run_onnx):
+    """All as long as the longest would be 300 million words here."""
+    texts = np.array(["a house", ""] * 1500 + ["by the sea " * 33_333], dtype=object)
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2)).fit(texts)
+    inputs = raw_inputs(texts)
+    (values,) = run_onnx(to_onnx(vectorizer, inputs, "float32"), **feeds(texts, inputs, "float32")).values()
+    np.testing.assert_allclose(values, vectorizer.transform(texts).toarray(), rtol=1e-6)
+
+
 def test_counts_of_a_matrix_are_weighted(rng, run_onnx):
     X = scipy.sparse.random(20, 6, density=0.4, random_state=0, format="csr")
     for transformer in (TfidfTransformer(), TfidfTransformer(sublinear_tf=True, norm="l1")):
