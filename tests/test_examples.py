@@ -348,11 +348,11 @@ def test_custom_loss_costs_least():
     from scipy.optimize import minimize
 
     names = run("objectives/custom_loss.py")
-    cost, X, demand, model = names["cost"], names["X"], names["demand"], names["models"]["own"]
+    cost, X, demand, model = names["cost"], names["X"], names["demand"], names["models"]["custom"]
     best = minimize(lambda w: cost(w[0] + w[1] * X[:, 0], demand).mean(), [100, -1], method="Nelder-Mead")
     np.testing.assert_allclose([model.intercept_[0], model.coef_[0]], best.x, atol=0.2)
-    assert names["costs"]["own"] == pytest.approx(best.fun, rel=1e-3)
-    assert names["costs"]["own"] < names["shift"].fun < names["costs"]["squared_error"]
+    assert names["costs"]["custom"] == pytest.approx(best.fun, rel=1e-3)
+    assert names["costs"]["custom"] < names["shift"].fun < names["costs"]["squared_error"]
 
 
 def test_early_stopping_keeps_the_best_epoch():

@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import onnxruntime
 from sklearn.datasets import make_moons
+from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
@@ -44,26 +45,23 @@ print("scikit-learn", reference.coef_, reference.intercept_)
 print("skort       ", models["LogisticRegression"].coef_, models["LogisticRegression"].intercept_)
 
 # %%
-# `predict_proba` gives the probability of each label. The shades show that of "upper"; the line is
-# where it is one half.
+# `predict_proba` gives the probability of each label. The shades show that of "upper",
+# whose points are circles.
 
-x1, x2 = np.meshgrid(np.linspace(-1.7, 2.7, 150), np.linspace(-1.2, 1.7, 150))
-grid = np.column_stack([x1.ravel(), x2.ravel()])
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for axis, (name, model) in zip(axes, models.items(), strict=True):
-    probability = model.predict_proba(grid)[:, 1].reshape(x1.shape)
-    shades = axis.contourf(
-        x1, x2, probability, levels=np.linspace(0, 1, 11), cmap="RdBu", alpha=0.7
+    DecisionBoundaryDisplay.from_estimator(
+        model,
+        X,
+        response_method="predict_proba",
+        class_of_interest="upper",
+        alpha=0.6,
+        cmap="RdBu",
+        ax=axis,
     )
-    axis.contour(x1, x2, probability, levels=[0.5], colors="black")
     for label, marker in (("lower", "v"), ("upper", "o")):
-        points = X_test[y_test == label]
-        axis.scatter(*points.T, s=22, marker=marker, color="black", edgecolor="white", label=label)
-    axis.set(title=f"{name}: accuracy {scores[name]:.2f}", xlabel="first feature")
-    axis.grid(visible=False)
-axes[0].set(ylabel="second feature")
-axes[0].legend(title="label", loc="lower left", frameon=True)
-figure.colorbar(shades, ax=axes, label='probability of "upper"')
+        axis.scatter(*X_test[y_test == label].T, marker=marker, color="black", edgecolor="white")
+    axis.set(title=f"{name}: accuracy {scores[name]:.2f}")
 plt.show()
 
 # %%

@@ -67,17 +67,14 @@ for solver in ("graph", "agent", "session"):
 # On the left is the loss of each epoch: the lines of the solvers lie on each other. On the right
 # are the coefficients after each epoch; the dashed lines are those of `LinearRegression`.
 
+expected = np.append(reference.coef_, reference.intercept_)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for marker, (solver, model) in zip("o+x", models.items(), strict=False):
-    left.plot(range(1, 11), model.loss_curve_, marker=marker, label=solver)
-left.set(xlabel="epoch", ylabel="loss: half of the mean squared error", yscale="log")
+    left.semilogy(range(1, 11), model.loss_curve_, marker=marker, label=solver)
+left.set(xlabel="epoch", ylabel="loss: half of the mean squared error")
 left.legend(title="solver")
-expected = np.append(reference.coef_, reference.intercept_)
-for name, values, target in zip(
-    ("coef_[0]", "coef_[1]", "intercept_"), paths["graph"].T, expected, strict=True
-):
-    (line,) = right.plot(range(1, 11), values, marker="o", label=name)
-    right.axhline(target, color=line.get_color(), linestyle="--", linewidth=1)
+right.plot(range(1, 11), paths["graph"], marker="o", label=["coef_[0]", "coef_[1]", "intercept_"])
+right.hlines(expected, 1, 10, color="grey", linestyle="--")
 right.set(xlabel="epoch", ylabel="coefficient")
 right.legend()
 plt.show()

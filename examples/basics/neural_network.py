@@ -52,19 +52,15 @@ print(f"{model.score(line, truth):.4f}")
 
 # %%
 # The noise has a standard deviation of 0.2, so half of its mean square, 0.02, is the smallest loss
-# that a model of the true curve has.
+# that a model of the true curve has (the dashed line).
 
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(10, 4), layout="constrained", width_ratios=[3, 2]
-)
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 left.plot(X[:, 0], y, ".", color="lightgrey", markersize=3, label="points")
-left.plot(line, truth, color="black", linestyle=":", label="without noise")
+left.plot(line, truth, "k:", label="without noise")
 for epoch, curve in snapshots.curves.items():
     left.plot(line, curve, label=f"epoch {epoch}")
-left.set(xlabel="x", ylabel="y")
-left.legend(fontsize="small")
+left.legend()
 LossCurveDisplay.from_estimator(model, columns="loss", ax=right)
-right.axhline(0.02, color="grey", linestyle="--", label="half of the variance of the noise")
-right.set(xlabel="epoch", ylabel="loss: half of the mean squared error", xscale="log", yscale="log")
-right.legend(fontsize="small")
+right.axhline(0.02, color="grey", linestyle="--")
+right.set(xscale="log", yscale="log")
 plt.show()

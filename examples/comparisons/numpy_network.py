@@ -102,19 +102,11 @@ for n_hidden in (10, 50, 100, 200):
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-in_numpy, in_skort = losses[50]
-left.plot(range(1, n_epochs + 1), in_numpy, linewidth=6, alpha=0.35, label="numpy")
-left.plot(range(1, n_epochs + 1), in_skort, color="C0", label="skort")
-left.set(
-    xlabel="epoch",
-    ylabel="loss: half of the mean squared error",
-    title="50 hidden units",
-    yscale="log",
-)
-left.xaxis.get_major_locator().set_params(integer=True)
+left.semilogy(losses[50][0], linewidth=6, alpha=0.35, label="numpy")
+left.semilogy(losses[50][1], color="C0", label="skort")
+left.set(xlabel="epoch", ylabel="half of the mean squared error", title="50 hidden units")
 left.legend()
-bars = right.bar([str(n) for n in ratios], ratios.values())
-right.bar_label(bars, fmt="%.1f")
-right.axhline(1, color="black", linewidth=1)
+right.plot(list(ratios), list(ratios.values()), "o-", markersize=10)
+right.axhline(1, color="black")
 right.set(xlabel="hidden units", ylabel="CPU time of numpy / of skort")
 plt.show()

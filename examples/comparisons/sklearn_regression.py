@@ -78,20 +78,13 @@ for batch_size in (20, 50, 200):
     print(f", largest difference of a prediction {difference:.1e}")
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
-epochs = np.arange(1, n_epochs + 1)
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for batch_size, (theirs, ours) in curves.items():
-    (line,) = left.plot(epochs, ours, label=f"batches of {batch_size}")
-    left.plot(epochs, theirs, linewidth=6, alpha=0.35, color=line.get_color())
-left.set(
-    xlabel="epoch",
-    ylabel="loss with penalty",
-    yscale="log",
-    title="wide lines: MLPRegressor; thin lines: skort",
-)
-figure.legend(loc="outside lower center", ncols=3)
-bars = right.bar([str(size) for size in ratios], ratios.values())
-right.bar_label(bars, fmt="%.1f")
-right.axhline(1, color="black", linewidth=1)
+    (line,) = left.semilogy(ours, label=f"batches of {batch_size}")
+    left.semilogy(theirs, linewidth=6, alpha=0.35, color=line.get_color())
+left.set(xlabel="epoch", ylabel="loss", title="wide lines: MLPRegressor; thin lines: skort")
+left.legend()
+right.plot(list(ratios), list(ratios.values()), "o-", markersize=10)
+right.axhline(1, color="black")
 right.set(xlabel="rows of a batch", ylabel="CPU time of MLPRegressor / of skort")
 plt.show()

@@ -85,7 +85,6 @@ print(probabilities.round(3))
 
 days = np.arange(31)
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
-curves = {}
 for axis, text in zip(axes, ("thank you", "it burns"), strict=True):
     for channel in ("phone", "shop", ""):
         feeds = {
@@ -93,8 +92,8 @@ for axis, text in zip(axes, ("thank you", "it burns"), strict=True):
             "channel": np.full((31, 1), channel, dtype=object),
             "text": np.full((31, 1), text, dtype=object),
         }
-        curves[channel, text] = session.run(["probabilities"], feeds)[0][:, 1]
-        axis.plot(days, curves[channel, text], label=channel or "missing")
+        curve = session.run(["probabilities"], feeds)[0][:, 1]
+        axis.plot(days, curve, label=channel or "missing")
     axis.set(title=f'"{text}"', xlabel="days since the purchase", ylim=(0, 1))
 axes[0].set(ylabel='probability of "urgent"')
 axes[0].legend(title="channel")

@@ -89,24 +89,12 @@ results = pd.DataFrame(search.cv_results_)
 results["text"] = results["param_estimator__columntransformer__tfidfvectorizer"].map(
     lambda step: "no description" if isinstance(step, str) else "description"
 )
-figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
+plt.figure(figsize=(6.4, 4), layout="constrained")
 for (loss, text), rows in results.groupby(["param_loss", "text"]):
     alphas = rows["param_estimator__ridge__alpha"].astype(float)
-    axis.errorbar(
-        alphas,
-        -rows["mean_test_score"],
-        rows["std_test_score"],
-        marker="o",
-        capsize=3,
-        label=f"{loss}, {text}",
-        color="C0" if loss == "huber" else "C1",
-        linestyle="-" if text == "description" else "--",
-    )
-axis.set(
-    xscale="log",
-    xlabel="alpha of Ridge",
-    ylabel="median error of a fold, thousands",
-    ylim=(0, None),
-)
-axis.legend(fontsize="small")
+    plt.errorbar(alphas, -rows["mean_test_score"], rows["std_test_score"], label=f"{loss}, {text}")
+plt.xscale("log")
+plt.xlabel("alpha of Ridge")
+plt.ylabel("median error of a fold, thousands")
+plt.legend()
 plt.show()

@@ -1,6 +1,6 @@
 """
-A loss of your own
-==================
+A custom loss
+=============
 
 A shop bakes bread for a day. A missing loaf costs four times what a left-over one costs, and the
 cost grows with the square of the error. No loss in the library says so, but an ONNX function does.
@@ -49,7 +49,9 @@ X = temperature[:, None]
 options = {"penalty": None, "max_iter": 300, "random_state": 0}
 models = {
     "squared_error": OrtSGDRegressor(LinearRegression(), **options).fit(X, demand),
-    "own": OrtSGDRegressor(LinearRegression(), loss=Loss(cost_of_errors), **options).fit(X, demand),
+    "custom": OrtSGDRegressor(LinearRegression(), loss=Loss(cost_of_errors), **options).fit(
+        X, demand
+    ),
 }
 costs = {name: float(cost(model.predict(X), demand).mean()) for name, model in models.items()}
 for name, model in models.items():
@@ -59,8 +61,8 @@ for name, model in models.items():
     )
 
 # %%
-# Is that the minimum? Shift the line of the squared error up until its cost is least. The loss of
-# your own, which may change the slope too, is cheaper still.
+# Is that the minimum? Shift the line of the squared error up until its cost is least. The custom
+# loss, which may change the slope too, is cheaper still.
 
 plain = models["squared_error"].predict(X)
 shift = minimize_scalar(lambda loaves: cost(plain + loaves, demand).mean())
@@ -69,14 +71,12 @@ print(f"squared error, {shift.x:.1f} loaves more: mean cost {shift.fun:.1f}")
 # %%
 # The left figure is the loss, from the ONNX function's formula; the right one what it fits.
 
+errors, line = np.linspace(-20, 20, 200), np.array([[0.0], [30.0]])
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-errors = np.linspace(-20, 20, 200)
 left.plot(errors, 0.5 * errors**2, label="squared_error")
-left.plot(errors, cost(0, errors), label="own")
+left.plot(errors, cost(0, errors), label="custom")
 left.set(xlabel="demand - prediction, loaves", ylabel="loss of a row")
-left.legend()
 right.plot(temperature, demand, ".", color="lightgrey", markersize=4)
-line = np.array([[0.0], [30.0]])
 for name, model in models.items():
     right.plot(line[:, 0], model.predict(line), label=f"{name}: mean cost {costs[name]:.0f}")
 right.set(xlabel="temperature, °C", ylabel="loaves")

@@ -88,27 +88,15 @@ def value(loss):
     return np.array([session.run(["skort_loss"], {"X": s * one, **rows})[0] for s in score])
 
 
-figure, axes = plt.subplots(2, 3, figsize=(11, 7.5), layout="constrained")
-values = {}
+values = {
+    (group, name): value(loss) for group, losses in groups.items() for name, loss in losses.items()
+}
+figure, axes = plt.subplots(2, 3, figsize=(11, 6.5), layout="constrained", sharey=True)
 for axis, (group, losses) in zip(axes.flat, groups.items(), strict=True):
-    for i, (name, loss) in enumerate(losses.items()):
-        values[group, name] = value(loss)
-        parameters = [f"{key}={number:g}" for key, number in loss.get_params().items()]
-        label = "quantile=0.75" if name == "quantile" else ", ".join([name, *parameters])
-        # A thin line over a thick one: both can be seen where they coincide.
-        axis.plot(
-            score,
-            values[group, name],
-            linewidth=(5, 2)[i > 0],
-            alpha=(0.5, 1)[i > 0],
-            linestyle=("-", "-", "--", ":")[i],
-            label=label,
-        )
-    axis.set_title(group, fontsize="medium")
-    axis.set(xlabel="raw score", ylim=(-0.2, 11 if group == "classification, smooth" else 4.5))
-    axis.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.22))
-for axis in axes[:, 0]:
-    axis.set(ylabel="loss of a row, y = 1")
+    for name in losses:
+        axis.plot(score, values[group, name], linewidth=3, alpha=0.7, label=name)
+    axis.set(title=group, xlabel="raw score", ylim=(-0.2, 4.5))
+    axis.legend(fontsize="small")
 plt.show()
 
 # %%
@@ -134,14 +122,10 @@ models = {
 for loss, model in models.items():
     print(f"{loss:<15} y = {model.intercept_[0]:.2f} + {model.coef_[0]:.2f} x")
 
-labels = {"huber": "huber, epsilon=0.5", "quantile": "quantile=0.75"}
-figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
-axis.plot(X, y, ".", color="grey", markersize=3)
+ends = np.array([[-1.0], [1.0]])
+plt.figure(figsize=(6.4, 4), layout="constrained")
+plt.plot(X, y, ".", color="grey", markersize=3)
 for loss, model in models.items():
-    ends = np.array([[-1.0], [1.0]])
-    # The lines of "absolute_error" and "huber" almost coincide: the first one is wide.
-    width, alpha = (6, 0.4) if loss == "absolute_error" else (1.5, 1)
-    axis.plot(ends, model.predict(ends), linewidth=width, alpha=alpha, label=labels.get(loss, loss))
-axis.set(xlabel="x", ylabel="y")
-axis.legend(title="loss", loc="center left", bbox_to_anchor=(1, 0.5))
+    plt.plot(ends, model.predict(ends), linewidth=3, alpha=0.7, label=loss)
+plt.legend(title="loss")
 plt.show()

@@ -1,6 +1,6 @@
 """
-Penalties of your own
-=====================
+Custom penalties
+================
 
 A penalty is an ONNX function of a weight. This page writes two. The first one pulls weights towards
 those of a fitted model, for fine-tuning on few rows. The second one is a group lasso, which drops
@@ -67,12 +67,13 @@ print(
 # With a strong pull (right) the model stays as it was; with a weak one (left) it follows the few
 # new rows. In between it is better than both.
 
-figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
-axis.semilogx(alphas, errors, "o-", label="pulled towards the fitted weights")
-axis.axhline(old, color="grey", linestyle="--", label="the fitted model as it was")
-axis.axhline(new, color="grey", linestyle=":", label="the new rows alone")
-axis.set(xlabel="alpha", ylabel="mean squared error of 1,000 other rows", ylim=(0, None))
-axis.legend()
+plt.figure(figsize=(6.4, 4), layout="constrained")
+plt.semilogx(alphas, errors, "o-", label="pulled towards the fitted weights")
+plt.axhline(old, color="grey", linestyle="--", label="the fitted model as it was")
+plt.axhline(new, color="grey", linestyle=":", label="the new rows alone")
+plt.xlabel("alpha")
+plt.ylabel("mean squared error of 1,000 other rows")
+plt.legend()
 plt.show()
 
 # %%
@@ -108,12 +109,11 @@ for alpha in strengths:
 norms = np.array(norms)
 
 # %%
-# The eight features that do not matter (grey) go to zero first.
+# The eight features that do not matter (grey) go to zero before the four that do.
 
-figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
-axis.semilogx(strengths, norms[:, 4:], color="lightgrey")
-for j in range(4):
-    axis.semilogx(strengths, norms[:, j], label=f"feature {j}")
-axis.set(xlabel="alpha", ylabel="norm of the weights of a feature")
-axis.legend(title="features that matter")
+plt.figure(figsize=(6.4, 4), layout="constrained")
+plt.semilogx(strengths, norms[:, 4:], color="lightgrey")
+plt.semilogx(strengths, norms[:, :4], linewidth=3)
+plt.xlabel("alpha")
+plt.ylabel("norm of the weights of a feature")
 plt.show()

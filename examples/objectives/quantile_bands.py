@@ -9,7 +9,6 @@ points, also where the noise grows.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.neural_network import MLPRegressor
 
@@ -75,25 +74,14 @@ shares = {name: [hit[part == i].mean() for i in range(12)] for name, hit in band
 
 line = np.linspace(0, 6, 200)
 curves = {q: fitted.predict(line[:, None]) for q, fitted in models.items()}
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(10, 4), layout="constrained", width_ratios=[3, 2]
-)
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 left.plot(x_test[:1500], y_test[:1500], ".", color="grey", markersize=2, label="new points")
 left.fill_between(line, curves[0.05], curves[0.95], alpha=0.3, label="5 % to 95 %")
 left.plot(line, curves[0.5], label="median")
-for q in (0.05, 0.95):
-    left.plot(
-        line,
-        trend(line) + norm.ppf(q) * deviation(line),
-        "k:",
-        label="true quantiles" if q < 0.5 else None,
-    )
-left.set(xlabel="x", ylabel="y")
-left.legend(fontsize="small")
-middles = (edges[1:] + edges[:-1]) / 2
-right.axhline(90, color="black", linewidth=1)
+left.legend()
+right.axhline(90, color="black")
 for name, share in shares.items():
-    right.plot(middles, 100 * np.array(share), marker="o", label=name)
+    right.plot(edges[:-1] + 0.25, 100 * np.array(share), marker="o", label=name)
 right.set(xlabel="x", ylabel="points inside, %", ylim=(70, 101))
-right.legend(fontsize="small")
+right.legend()
 plt.show()

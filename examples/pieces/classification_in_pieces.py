@@ -70,23 +70,14 @@ print("largest difference of a coefficient:", np.abs(coef.ravel() - reference.co
 print(f"accuracy on test rows: {accuracy:.3f}; scikit-learn {reference.score(X_test, y_test):.3f}")
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for label in (0, 1):
-    left.plot(
-        scores,
-        np.logaddexp(0, scores) - label * scores,
-        color=f"C{label}",
-        label=f"loss, y = {label}",
-    )
-    left.plot(scores, derivative[label], "--", color=f"C{label}", label=f"derivative, y = {label}")
+    loss = np.logaddexp(0, scores) - label * scores
+    left.plot(scores, loss, color=f"C{label}", label=f"loss, y = {label}")
+    left.plot(scores, derivative[label], "--", color=f"C{label}", label="its derivative")
 left.set(xlabel="raw score")
-figure.legend(loc="outside lower center", ncols=4)
+left.legend()
 # The weights are float32: below 1e-8 the differences are rounding errors.
-right.plot(range(1, 301), np.maximum(np.array(losses) - their_loss, 1e-8))
-right.set(
-    xlabel="step",
-    ylabel="objective above that of scikit-learn",
-    yscale="log",
-    title="differences below 1e-8 are drawn as 1e-8",
-)
+right.semilogy(range(1, 301), np.maximum(np.array(losses) - their_loss, 1e-8))
+right.set(xlabel="step", ylabel="objective above that of scikit-learn")
 plt.show()

@@ -66,14 +66,11 @@ for place, mean, spread in zip(places[:, 0], score[:, 0], predicted, strict=True
 
 line = np.linspace(-1, 1, 200, dtype=np.float32)[:, None]
 mean, log_spread = layer.forward(line, training=False)[0].T
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(10, 4), layout="constrained", width_ratios=[3, 2]
-)
+ends = mean + np.outer([-2, 2], np.exp(log_spread))
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 left.plot(X[:, 0], y, ".", markersize=2, color="grey", label="y")
 left.plot(line[:, 0], mean, label="mean")
-ends = mean + np.outer([-2, 2], np.exp(log_spread))
 left.fill_between(line[:, 0], *ends, alpha=0.3, label="two standard deviations")
-left.set(xlabel="x", ylabel="y")
 left.legend()
 right.plot(line[:, 0], np.exp(log_spread), label="learned")
 right.step([-1, 0, 1], [0.05, 0.05, 0.45], "k:", label="true")

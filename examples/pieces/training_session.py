@@ -123,19 +123,16 @@ print("LinearRegression:  ", reference.coef_, reference.intercept_)
 # Each dot is a step. The contours are those of the loss over all rows; the cross is
 # `LinearRegression`.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
-left.plot(range(1, 11), losses, marker="o")
-left.set(xlabel="epoch", ylabel="loss: half of the mean squared error", yscale="log")
 first, second = np.meshgrid(np.linspace(-5, 45, 100), np.linspace(-5, 115, 100))
 coefs = np.stack([first.ravel(), second.ravel()])
 surface = 0.5 * np.mean((X @ coefs + reference.intercept_ - y[:, None]) ** 2, axis=0)
-right.contour(
-    first, second, surface.reshape(first.shape), levels=12, cmap="Greys_r", linewidths=0.8
-)
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+left.semilogy(range(1, 11), losses, marker="o")
+left.set(xlabel="epoch", ylabel="loss: half of the mean squared error")
+right.contour(first, second, surface.reshape(first.shape), levels=12, cmap="Greys_r")
 right.plot(path[:, 0], path[:, 1], marker=".", linewidth=1)
 right.plot(*reference.coef_, "x", color="C1", markersize=12, markeredgewidth=3)
 right.set(xlabel="first coefficient", ylabel="second coefficient")
-right.grid(visible=False)
 plt.show()
 
 # %%

@@ -73,18 +73,12 @@ print(
 )
 
 # %%
-# Left: the loss on the device. Right: three digits of the user, and how many of all are read right.
+# The loss on the device, and three digits of the user.
 
-figure = plt.figure(figsize=(10, 3.6), layout="constrained")
-left, *panels, right = figure.subplots(1, 5, width_ratios=[5, 1, 1, 1, 3])
-left.plot(range(1, N_EPOCHS + 1), losses)
-left.set(xlabel="epoch on the device", ylabel="loss", yscale="log")
-for panel, image, digit in zip(panels, unseen, truth, strict=False):
+figure, axes = plt.subplots(1, 4, figsize=(10, 3), layout="constrained", width_ratios=[5, 1, 1, 1])
+axes[0].semilogy(range(1, N_EPOCHS + 1), losses)
+axes[0].set(xlabel="epoch on the device", ylabel="loss")
+for panel, image, digit in zip(axes[1:], unseen, truth, strict=False):
     panel.imshow(image.reshape(8, 8), cmap="gray_r")
-    panel.set(title=digit)
-    panel.axis("off")
-bars = right.bar(["before", "after"], [before, after], color=["grey", "C0"])
-right.bar_label(bars, fmt="%.2f")
-right.set(ylabel="accuracy on the user's digits", ylim=(0, 1.1))
-right.grid(visible=False)
+    panel.set(title=digit, xticks=[], yticks=[])
 plt.show()

@@ -12,6 +12,7 @@ import numpy as np
 import onnxruntime
 from sklearn.datasets import make_moons
 from sklearn.frozen import FrozenEstimator
+from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.neural_network import MLPClassifier
 
 from skort import OrtSGDClassifier
@@ -78,19 +79,18 @@ print(
 )
 
 # %%
-x1, x2 = np.meshgrid(np.linspace(-1.6, 2.6, 150), np.linspace(-1.1, 1.6, 150))
-grid = np.column_stack([x1.ravel(), x2.ravel()])
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-left.plot(range(1, N_EPOCHS + 1), losses)
-left.set(xlabel="epoch", ylabel="log-loss, with the penalty", yscale="log")
-probability = inside.predict_proba(grid)[:, 1].reshape(x1.shape)
-shades = right.contourf(x1, x2, probability, levels=np.linspace(0, 1, 11), cmap="RdBu", alpha=0.7)
+left.semilogy(range(1, N_EPOCHS + 1), losses)
+left.set(xlabel="epoch", ylabel="log-loss, with the penalty")
+DecisionBoundaryDisplay.from_estimator(
+    inside,
+    X,
+    response_method="predict_proba",
+    class_of_interest=1,
+    alpha=0.6,
+    cmap="RdBu",
+    ax=right,
+)
 for label, marker in enumerate("vo"):
-    right.scatter(
-        *X[y == label].T, s=16, marker=marker, color="black", edgecolor="white", label=label
-    )
-right.legend(title="class", loc="lower left", frameon=True)
-right.set(xlabel="first feature", ylabel="second feature")
-right.grid(visible=False)
-figure.colorbar(shades, label="probability of the second class")
+    right.scatter(*X[y == label].T, s=16, marker=marker, color="black", edgecolor="white")
 plt.show()

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import precision_recall_curve, precision_score, recall_score
+from sklearn.metrics import PrecisionRecallDisplay, precision_score, recall_score
 from sklearn.model_selection import train_test_split
 
 from skort import OrtSGDClassifier
@@ -53,21 +53,10 @@ print("largest difference of a coefficient:", np.abs(model.coef_ - reference.coe
 # at one half. The lines are close to each other: the weights mainly choose the point. Choose them
 # by what a missed row costs.
 
-figure, axis = plt.subplots(figsize=(7, 4.5), layout="constrained")
+figure, axis = plt.subplots(figsize=(6.4, 4.5), layout="constrained")
 for name, model in models.items():
-    precisions, recalls, _ = precision_recall_curve(y_test, model.predict_proba(X_test)[:, 1])
-    (line,) = axis.plot(recalls, precisions, linewidth=1)
-    axis.plot(
-        recall[name],
-        precision[name],
-        "o",
-        color=line.get_color(),
-        markersize=9,
-        label=f"class_weight={name}",
-    )
-axis.set(
-    xlabel="recall: share of the rare rows that are found",
-    ylabel="precision: share of the alarms that are right",
-)
-axis.legend(loc="upper right")
+    label = f"class_weight={name}"
+    PrecisionRecallDisplay.from_estimator(model, X_test, y_test, ax=axis, name=label)
+    axis.plot(recall[name], precision[name], "o", color=axis.lines[-1].get_color(), markersize=9)
+axis.set(title="", aspect="auto")
 plt.show()

@@ -36,11 +36,7 @@ schedules = {
 }
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 display = ScheduleDisplay.from_schedule(schedules, n_updates, ax=left)
-# The line of `Adaptive` lies on that of `Constant`.
-display.lines_[2].set_linestyle("--")
 left.set(title=f"eta0={eta0}", yscale="linear")
-left.set_ylim(bottom=0)
-left.legend(fontsize="small")
 optimal = {f"Optimal(alpha={alpha:g})": Optimal(alpha) for alpha in (1e-4, 1e-3, 1e-2)}
 ScheduleDisplay.from_schedule(optimal, n_updates, ax=right)
 right.set(title="Optimal", yscale="log")
@@ -53,7 +49,7 @@ plt.show()
 
 best = 0.5 * np.mean((LinearRegression().fit(X, y).predict(X) - y) ** 2)
 excess = {}
-figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+plt.figure(figsize=(6.4, 4), layout="constrained")
 for name, schedule in schedules.items():
     model = OrtSGDRegressor(
         penalty=None,
@@ -64,12 +60,10 @@ for name, schedule in schedules.items():
         tol=1e-4 if name == "Adaptive" else None,
     ).fit(X, y)
     excess[name] = 0.5 * np.mean((model.predict(X) - y) ** 2) / best - 1
-    curve = np.array(model.loss_curve_) / best - 1
-    axes.plot(
-        range(1, len(curve) + 1), curve, label=name, linestyle="--" if name == "Adaptive" else "-"
-    )
+    plt.semilogy(np.array(model.loss_curve_) / best - 1, label=name)
     print(f"{name:<22} {model.n_iter_:3} epochs, loss {excess[name]:8.3%} above the smallest one")
-axes.set(xlabel="epoch", ylabel="loss of the epoch / smallest one - 1", yscale="log")
-axes.legend(fontsize="small")
 
+plt.xlabel("epoch")
+plt.ylabel("loss of the epoch / smallest one - 1")
+plt.legend()
 plt.show()

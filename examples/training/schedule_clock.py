@@ -60,26 +60,15 @@ for name, curves in losses.items():
     )
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-updates = np.arange(1, n_epochs * n_batches + 1)
+updates, epochs = np.arange(1, n_epochs * n_batches + 1), np.arange(1, n_epochs + 1)
 for name, clock in clocks.items():
     left.plot(updates, [clock(t) for t in updates.tolist()], label=name)
     curves = np.array(losses[name])
-    (line,) = right.plot(np.arange(1, n_epochs + 1), np.median(curves, axis=0), label=name)
-    right.fill_between(
-        np.arange(1, n_epochs + 1),
-        curves.min(axis=0),
-        curves.max(axis=0),
-        alpha=0.2,
-        color=line.get_color(),
-    )
+    right.plot(epochs, np.median(curves, axis=0))
+    right.fill_between(epochs, curves.min(axis=0), curves.max(axis=0), alpha=0.2)
 left.set(xlabel="update", ylabel="learning rate", ylim=(0, None))
 left.legend()
-right.set(
-    xlabel="epoch",
-    ylabel="loss: half of the mean squared error",
-    yscale="log",
-    title="median and range of ten data sets",
-)
+right.set(xlabel="epoch", ylabel="loss: median and range of ten data sets", yscale="log")
 
 # %%
 # After 100 updates the rate is :math:`100^{-0.25}`, a third of the first one; after ten epochs
