@@ -33,19 +33,17 @@ TRAINED = """\
 {title} that are trained
 {line}
 
-skort minimises the loss and the penalty of this table. For a model without a remark, they are the model's own: a long
-fit of a linear model ends at the optimum of its own objective. A network has many optima. A remark says what skort
-trains instead of the model; the weights can then differ from those of the model's own `fit`. :doc:`losses` and
-:doc:`objective` have the formulas.
+skort minimises the loss and the penalty of this table. Without a remark, they are the model's own: a long fit of a
+linear model ends at the optimum of its own objective. A network has many optima. A remark says what skort trains
+instead; the weights can then differ from those of the model's own `fit`. :doc:`losses` and :doc:`objective` have the
+formulas.
 
 .. list-table::
     :header-rows: 1
-    :widths: 28 22 14 36
+    :widths: 42 58
 
     * - model
-      - loss
-      - penalty
-      - remark
+      - loss, penalty and remark
 {rows}
 """
 
@@ -55,10 +53,9 @@ REFUSED = """\
 
 .. list-table::
     :header-rows: 1
-    :widths: 30 30 40
+    :widths: 50 50
 
-    * - why
-      - what to do
+    * - why, and what to do
       - models
 {rows}
 """
@@ -115,7 +112,7 @@ def _table(template, title, rows):
 
 
 def _trained(model, outcome):
-    """Return a row: the model, its loss, its penalty and what is trained in its place."""
+    """Return a row: the model; its loss, its penalty and what is trained in its place."""
     from sklearn.base import is_classifier
 
     from skort.objective.sklearn_objectives import sklearn_objective
@@ -123,8 +120,8 @@ def _trained(model, outcome):
     own = sklearn_objective(model)
     default = "LogLoss" if is_classifier(model) else "SquaredError"
     loss = default if own.loss is None else type(own.loss).__name__
-    cells = (f"`{outcome.name}`", f":class:`~skort.objective.{loss}`", own.penalty or "none", _remark(outcome))
-    return "    * - " + "\n      - ".join(cells)
+    trained = f":class:`~skort.objective.{loss}`, {own.penalty or 'no penalty'}"
+    return f"    * - `{outcome.name}`\n      - {'. '.join(filter(None, (trained, _remark(outcome))))}"
 
 
 def _refused(outcomes, ours):
@@ -138,13 +135,13 @@ def _refused(outcomes, ours):
             if re.match(pattern, o.refusal) and not any(re.match(p, o.refusal) for p in before)
         ]
         if names:
-            rows.append(f"    * - {why}\n      - {cure.format(ours=ours)}\n      - {', '.join(names)}")
+            rows.append(f"    * - {why} {cure.format(ours=ours)}\n      - {', '.join(names)}")
     return "\n".join(rows)
 
 
 def _remark(outcome):
-    """Return "Trained as a `LinearRegression`.", or nothing."""
-    said = (outcome.trained_as or "").partition(" trained ")[2]
+    """Return "As a `LinearRegression`.", or nothing: the loss and the penalty stand before it."""
+    said = re.sub(r": [\w -]+, no penalty", "", (outcome.trained_as or "").partition(" trained ")[2])
     return re.sub(r"\b[A-Z]\w*[A-Z]\w*", r"`\g<0>`", said[:1].upper() + said[1:])
 
 

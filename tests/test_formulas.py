@@ -31,7 +31,7 @@ def page(name):
 
 
 def test_the_formula_of_several_classes_is_what_the_log_loss_computes(run_function, rng):
-    assert r"loss = -\sum_k t_k \log p_k" in page("losses.rst")
+    assert r"loss &= -\sum_k t_k \log p_k" in page("losses.rst")
     s, t = rng.normal(size=(20, 3)), np.eye(3)[rng.integers(0, 3, 20)]
     p = np.exp(s) / np.exp(s).sum(axis=1, keepdims=True)
     loss = objective.LogLoss()
@@ -42,10 +42,10 @@ def test_the_formula_of_several_classes_is_what_the_log_loss_computes(run_functi
 
 def test_the_formula_of_the_concomitant_huber_is_what_it_computes(evaluated, rng):
     text = page("losses.rst")
-    assert r"loss = \sigma + \sigma H(z), \qquad z = \frac{s - y}{\sigma}" in text
+    assert r"loss &= \sigma + \sigma H(z) z &= \frac{s - y}{\sigma}" in text
     assert r"\begin{cases} z^2 & |z| \le \epsilon \\ 2 \epsilon |z| - \epsilon^2 & |z| > \epsilon" in text
-    assert r"\frac{\partial loss}{\partial s} = 2 c," in text
-    assert r"c = \max(-\epsilon, \min(z, \epsilon))" in text
+    assert r"\frac{\partial loss}{\partial s} &= 2 c" in text
+    assert r"c &= \max(-\epsilon, \min(z, \epsilon))" in text
     s, y, sigma, epsilon = *rng.normal(size=(2, 30)), np.full(30, 0.5), 1.35
     z = (s - y) / sigma
     curve = np.where(abs(z) <= epsilon, z**2, 2 * epsilon * abs(z) - epsilon**2)
