@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skort.estimators.data.not_numbers import ids_in_range
+
 if TYPE_CHECKING:
     import onnx
 
@@ -300,6 +302,7 @@ class ForwardBackward:
             raise ValueError(f"vector must have the shape {self.weights.shape} of the weights, got {np.shape(vector)}.")
         return self._model.views(vector)
 
+    @ids_in_range()
     def forward(
         self, X: ArrayLike, *, training: bool = True, weights: ArrayLike | None = None
     ) -> tuple[np.ndarray, Saved | None]:

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from skort.estimators.classifier import OrtSGDClassifier
 from skort.estimators.data.data_source import BatchShape
+from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import as_array, blocks, knowing, prepared
 from skort.estimators.regressor import OrtSGDRegressor
 from skort.estimators.training.fitting import TrainRun
@@ -132,6 +133,7 @@ class Step:
             "in a new Step."
         )
 
+    @ids_in_range()
     def step(self, X: ArrayLike, y: ArrayLike, eta: float, sample_weight: ArrayLike | None = None, *, score=False):
         """
         Make one update.
@@ -173,6 +175,7 @@ class Step:
         self.objective, loss = self._solver.means()
         return (loss, scores) if score else loss
 
+    @ids_in_range()
     def forward(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *, training=False
     ):

@@ -10,6 +10,7 @@ except ImportError as error:
     raise ImportError(f"skort.torch needs torch ({error}). Install it: pip install torch.") from error
 from torch import nn
 
+from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.score_graph_of import DifferentiableModel
 from skort.runtime.cache import NoPickle
 from skort.solvers.flat_weights import flat, views
@@ -92,6 +93,7 @@ class OnnxModule(nn.Module):
         frozen = flat(self._frozen_arrays) if self._frozen_arrays else np.empty(0, self._graph.dtype)
         self.register_buffer("frozen", torch.from_numpy(frozen))
 
+    @ids_in_range()
     def forward(self, X: torch.Tensor) -> torch.Tensor:
         """
         Compute the score.

@@ -65,7 +65,7 @@ class Preparation:
             return Rows(np.empty((0, 0)), np.empty((0, 0)), None)
         model = self.model
         X, encoded = encoded_rows(self.estimator, model, part.X, part.y, self.columns)
-        X = model.preprocessing.transform(X)
+        X = model.transform(X)
         model.loss.check_target(encoded.target)
         if not self.is_weighted:
             return Rows(X, encoded.target, None)

@@ -328,7 +328,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         config = config.for_target(encoded)
         config.loss.check_target(encoded.target)
         model = model.for_stream(config.loss, encoded)
-        source = InMemory(config, TrainingData(model.preprocessing.transform(rows), encoded.target, weights))
+        source = InMemory(config, TrainingData(model.transform(rows), encoded.target, weights))
         observers = Observers(self, columns)
         result = fit_model(config, model, source, last.state, callbacks=observers, epochs=None)
         self._adopt(result, columns)

@@ -213,4 +213,4 @@ class RowEncoder:
             raise ValueError(f"y has {n_outputs} outputs, but the model has {expected}.")
         sample_weight, encoded = weighted(sample_weight, rows, encoded, self.class_weight)
         model.loss.check_target(encoded.target)
-        return TrainingData(model.preprocessing.transform(rows), encoded.target, sample_weight)
+        return TrainingData(model.transform(rows), encoded.target, sample_weight)

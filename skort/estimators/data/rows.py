@@ -160,7 +160,7 @@ def prepared(estimator: Any, model: Any, X: Any) -> Any:
             except ValueError as error:
                 raise fitted_text_error(error, X) from None
             rows = _in_range(rows, dtype, estimator)
-    return model.preprocessing.transform(rows)
+    return model.transform(rows)
 
 
 def _in_range(rows, dtype, estimator):

@@ -196,6 +196,12 @@ class Model:
         graphs = [*self.step_graphs.graphs.values(), self.score_graph]
         return {name: array.copy() for graph in graphs for name, array in graph.arrays.items()}
 
+    def transform(self, X: Any) -> Any:
+        """Return what the steps make of X: rows that the model takes."""
+        rows = self.preprocessing.transform(X)
+        self.inner.check_whole(rows)
+        return rows
+
     @ids_in_range()
     def run(self, output: str, X, device: "Device") -> np.ndarray:
         """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
@@ -101,6 +102,13 @@ class WrappedModel:
                     f"X has the columns {columns}, but the inputs of the ONNX model are {inputs}: give X[{inputs}]."
                 )
 
+    def check_whole(self, X: Any) -> None:
+        """Raise an error where an ONNX model takes whole numbers, and a column of X has others."""
+        if not isinstance(self.model, BaseEstimator) and not scipy.sparse.issparse(X):
+            from skort.graphs.onnx_models.inputs import check_whole
+
+            check_whole(self.model.graph, X)
+
     def known_classes(self, classes):
         """Return the classes that are known before there are labels, or None."""
         fitted = getattr(self.model, "classes_", None) if self.is_fitted else None
@@ -152,6 +160,7 @@ class WrappedModel:
                 transformers = transformers[:first] if first else None
                 X = numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
         preprocessing = Preprocessing.of(transformers, some_rows, dtype)
+        self.check_whole(X)
         check_names(score_graph, preprocessing.graph)
         return preprocessing, X, score_graph
 

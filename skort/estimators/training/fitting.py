@@ -204,6 +204,7 @@ def fit_model(
     return fit.result(outcome, statistics.some_rows)
 
 
+@ids_in_range()
 def fit_models(fits: Sequence[Fit], step: "JointStep", batches: Batches) -> list[FitResult | None]:
     """Train models whose steps are lanes of one, as `fit_model` does each; None where one has to be trained alone."""
     trainings = [fit.training(lane, batches) for fit, lane in zip(fits, step.lanes, strict=True)]

@@ -1,14 +1,14 @@
 """The gradients of operators that rearrange, select or sum elements, and of matrix products."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from skort.common.onnx_text import build_model
+from skort.common.onnx_text import build_model, infos
 from skort.graphs.gradient.applied import Rule, broadcast_axes, int64s
 
 
@@ -107,12 +107,14 @@ def _chosen_elements(applied):
     """Return j: run the node on the numbers of the elements of its first input."""
     x, *others = applied.node.input
     numbers = np.arange(math.prod(applied.shape(0))).reshape(applied.shape(0))
-    inputs = [helper.make_tensor_value_info(x, onnx.TensorProto.INT64, applied.shape(0))]
-    constants = [numpy_helper.from_array(applied.constants[name], name) for name in others if name]
-    output = onnx.ValueInfoProto(name=applied.node.output[0])
-    graph = helper.make_graph([applied.node], "chosen", inputs, [output], constants)
-    (elements,) = ReferenceEvaluator(build_model(graph)).run(None, {x: numbers})
-    return np.ravel(elements)
+    return np.ravel(evaluated(applied.node, {x: numbers, **{name: applied.constants[name] for name in others if name}}))
+
+
+def evaluated(node: onnx.NodeProto, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return the first output of a node for the values of its inputs."""
+    graph = helper.make_graph([node], "node", infos(values), [onnx.ValueInfoProto(name=node.output[0])])
+    (value,) = ReferenceEvaluator(build_model(graph)).run(None, dict(values))
+    return np.asarray(value)
 
 
 def _reduced(applied, i):

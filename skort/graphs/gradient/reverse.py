@@ -1,17 +1,18 @@
 """Reverse-mode differentiation of an ONNX graph, into standard operators."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
-from skort.common.onnx_text import Fragment, build_model, constant_value, function
+from skort.common.onnx_text import Fragment, build_model, constant_value, function, read_names, replace_nodes
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import HasGradient
 from skort.graphs.gradient.applied import Applied, gradient_text, sum_to
-from skort.graphs.gradient.arrays import ARRAYS
+from skort.graphs.gradient.arrays import ARRAYS, evaluated
 from skort.graphs.gradient.elementwise import ELEMENTWISE, FLOAT32_ONLY
 from skort.graphs.gradient.windows import WINDOWS
 
@@ -71,7 +72,14 @@ class _Known:
         for node in model.graph.node:
             if node.domain == "ai.onnx.ml" and node.op_type in _SHAPELESS:
                 node.CopyFrom(helper.make_node("Cast", node.input, node.output, to=onnx.TensorProto.FLOAT))
-        graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+        # onnx computes with shapes, but not by all operators that torch writes.
+        while self._infer(model) and self._fold(model.graph):
+            pass
+
+    def _infer(self, model):
+        """Find types and shapes; return whether a shape is missing."""
+        model.CopyFrom(onnx.shape_inference.infer_shapes(model, data_prop=True))
+        graph = model.graph
         self.nodes = list(graph.node)
         # No rule needs the value of a float: weights are not unpacked.
         self.constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer if i.data_type not in _FLOATS}
@@ -90,6 +98,24 @@ class _Known:
                 self.shapes[info.name] = tuple(d.dim_value for d in tensor.shape.dim)
             if tensor.elem_type in _FLOATS:
                 self.dtypes[info.name] = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        return any(name not in self.shapes for node in graph.node for name in node.output if name)
+
+    def _fold(self, graph):
+        """Let whole numbers that follow from constants and known shapes be constants; return whether there are any."""
+        kept = []
+        for node in graph.node:
+            is_of_shape = node.op_type in ("Shape", "Size")
+            known: dict[str, Any] = self.shapes if is_of_shape else self.constants
+            names, is_single = read_names(node), not node.domain and len(node.output) == 1
+            if not names or not is_single or not known.keys() >= {*names} or node.output[0] in self.dtypes:
+                kept.append(node)
+                continue
+            value = evaluated(node, {n: np.broadcast_to(0, known[n]) if is_of_shape else known[n] for n in names})
+            self.constants[node.output[0]] = value
+            graph.initializer.append(numpy_helper.from_array(value, node.output[0]))
+        is_less = len(kept) < len(graph.node)
+        replace_nodes(graph, kept)
+        return is_less
 
     def applied(self, node):
         return Applied(node, self.shapes, self.constants, self.dtypes.get(node.output[0]))

@@ -9,11 +9,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 from skort.common.onnx_text import read_names, replace_nodes
 
-_NUMBERS = {
-    *(TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL),
+_WHOLE = {
     *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
     *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
 }
+_NUMBERS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL, *_WHOLE}
 
 
 def given_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
@@ -58,6 +58,21 @@ def in_one_input(graph: onnx.GraphProto) -> None:
     del graph.input[:]
     graph.input.append(X)
     replace_nodes(graph, [*nodes, *graph.node])
+
+
+def check_whole(graph: onnx.GraphProto, X: np.ndarray) -> None:
+    """Raise an error where the graph takes whole numbers, such as ids, and a column of X has others."""
+    columns = [i for i in given_inputs(graph) for _ in range(_width(i) or X.shape[1])]
+    whole = [j for j, info in enumerate(columns) if info.type.tensor_type.elem_type in _WHOLE]
+    # Of a training graph, there are more.
+    values = X[:, whole if len(columns) == X.shape[1] else []]
+    wrong = np.argwhere(values != np.rint(values))
+    if len(wrong):
+        row, j = wrong[0][0], whole[wrong[0][1]]
+        raise ValueError(
+            f"X has {X[row, j]} in column {j}, but the input {columns[j].name!r} of the ONNX model takes whole "
+            "numbers, such as the ids of OrdinalEncoder."
+        )
 
 
 def with_given_input(model: onnx.ModelProto, given: Any) -> onnx.ModelProto:

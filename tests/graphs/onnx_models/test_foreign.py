@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import pathlib
 import warnings
 
 import numpy as np
@@ -25,11 +26,14 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC, LinearSVR
 
-from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort import OrtSGDClassifier, OrtSGDRegressor, Step
 from skort.common.onnx_text import import_each_domain_once
+from skort.estimators.data.not_numbers import ids_in_range
 from skort.exceptions import NotTrainableError
+from skort.gradients import ForwardBackward
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph
 from skort.graphs.score_graph import ScoreSpec
+from skort.model_selection import OrtGridSearchCV
 from skort.solvers import available_solvers
 
 pytestmark = pytest.mark.filterwarnings(
@@ -210,8 +214,7 @@ def trained(model, y, solver, rate=RATE, rows=None, **parameters):
         model,
         loss="log_loss" if is_classifier else "squared_error",
         **{"penalty": None, "standardize": False, "optimizer": "sgd", "learning_rate": "constant", "eta0": rate},
-        **{"batch_size": len(y), "max_iter": N_STEPS, "tol": None, "random_state": 0, "solver": solver},
-        **parameters,
+        **{"batch_size": len(y), "max_iter": N_STEPS, "tol": None, "random_state": 0, "solver": solver, **parameters},
     )
     return estimator.fit(X if rows is None else rows, y)
 
@@ -442,6 +445,25 @@ def test_embeddings_of_ids(name, target, monkeypatch):
         assert taken[0].type.tensor_type.elem_type == given[0].type.tensor_type.elem_type
 
 
+def test_a_transformer_layer_of_torch():
+    """Its shapes are computed by Mod, Slice and other operators; a step is that of torch's gradient, by each solver."""
+    file = np.load(pathlib.Path(__file__).parents[2] / "data" / "torch_layer.npz")
+    model, rows, y = onnx.load_from_string(file["model"].tobytes()), file["X"], file["y"]
+    arrays = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+    gradients = {name: file[f"gradient/{name}"] for name in arrays}
+    assert {"Mod", "Slice", "Shape"} <= {node.op_type for node in model.graph.node}
+    layer = ForwardBackward(model, trainable=list(gradients))
+    score, saved = layer.forward(rows)
+    found = layer.views(layer.backward(saved, (score - y) / len(y)).weights)
+    assert len(gradients) == 16
+    for name, gradient in gradients.items():
+        np.testing.assert_allclose(found[name], gradient, rtol=1e-5, atol=1e-6)
+    for solver in available_solvers():
+        estimator = trained(model, y.ravel(), solver, rows=rows, max_iter=1, trainable=list(gradients))
+        for name, gradient in gradients.items():
+            np.testing.assert_allclose(estimator.weights_[name], arrays[name] - RATE * gradient, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("layer, n_gates", [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
 def test_recurrent_layers_stay_as_they_are(layer, n_gates):
     """The layer behind them is trained, and a warning names the weights that are not."""
@@ -502,7 +524,8 @@ def test_the_loss_of_a_training_graph_is_left_out():
         f"{header} m (float[N, 4] X, float[N, 1] label) => (float loss, {outputs}) {LAYERS} {text % loss}"
     )
     with pytest.warns(
-        UserWarning, match=r"output 'loss' is a loss. It is left out.*save_training_artifacts.*loss=None"
+        UserWarning,
+        match=r"output 'loss' is a loss. It is left out.*save_training_artifacts.*loss=None",
     ):
         estimator = trained(whole, Y, "graph")
     for name, array in trained(plain, Y, "graph").weights_.items():
@@ -536,6 +559,43 @@ def test_ids_without_a_row_are_named(wrong):
     fitted = trained(model, Y, "graph", rows=of_ids()[1])
     with pytest.raises(ValueError, match=message):
         fitted.predict(table)
+    step, layer = Step(model, batch_size=len(Y), n_features=2, n_outputs=1), ForwardBackward(model)
+    rows = table.to_numpy(np.float32)
+    searched = OrtGridSearchCV(OrtSGDRegressor(model, max_iter=2), {"alpha": [0.1, 0.2]}, cv=2, error_score="raise")
+    for run in (
+        lambda: step.step(rows, Y, eta=0.1),
+        lambda: step.forward(rows),
+        lambda: layer.forward(rows),
+        lambda: layer.forward(rows, training=False),
+        lambda: searched.fit(table, Y),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run()
+
+
+def test_another_error_of_an_index_is_no_id():
+    error = RuntimeError("running ScatterElements node. idx=7 must be within the inclusive range [-3,2]")
+    with pytest.raises(RuntimeError, match="ScatterElements"), ids_in_range():
+        raise error
+
+
+def test_ids_that_are_no_whole_numbers_are_refused():
+    """They were cut off before; whole numbers of any dtype are ids."""
+    model, table = of_ids()
+    whole, rows = table.to_numpy(), table.to_numpy(copy=True)
+    rows[3, 0] = 0.5
+    fitted = trained(model, Y, "graph", rows=whole)
+    np.testing.assert_array_equal(fitted.predict(whole.astype(np.float32)), fitted.predict(whole))
+    step = Step(model, batch_size=len(Y), n_features=2, n_outputs=1)
+    for run in (
+        lambda: trained(model, Y, "graph", rows=rows),
+        lambda: fitted.predict(rows),
+        lambda: clone(fitted).partial_fit(whole, Y).partial_fit(rows, Y),
+        lambda: step.step(rows, Y, eta=0.1),
+        lambda: step.forward(rows),
+    ):
+        with pytest.raises(ValueError, match=r"X has 0.5 in column 0, but the input 'color' of the ONNX model"):
+            run()
 
 
 def test_columns_in_another_order_than_the_inputs_are_refused():
