@@ -51,13 +51,7 @@ print("skort       ", models["LogisticRegression"].coef_, models["LogisticRegres
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for axis, (name, model) in zip(axes, models.items(), strict=True):
     DecisionBoundaryDisplay.from_estimator(
-        model,
-        X,
-        response_method="predict_proba",
-        class_of_interest="upper",
-        alpha=0.6,
-        cmap="RdBu",
-        ax=axis,
+        model, X, response_method="predict_proba", alpha=0.6, cmap="RdBu", ax=axis
     )
     for label, marker in (("lower", "v"), ("upper", "o")):
         axis.scatter(*X_test[y_test == label].T, marker=marker, color="black", edgecolor="white")

@@ -83,13 +83,7 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained"
 left.semilogy(range(1, N_EPOCHS + 1), losses)
 left.set(xlabel="epoch", ylabel="log-loss, with the penalty")
 DecisionBoundaryDisplay.from_estimator(
-    inside,
-    X,
-    response_method="predict_proba",
-    class_of_interest=1,
-    alpha=0.6,
-    cmap="RdBu",
-    ax=right,
+    inside, X, response_method="predict_proba", alpha=0.6, cmap="RdBu", ax=right
 )
 for label, marker in enumerate("vo"):
     right.scatter(*X[y == label].T, s=16, marker=marker, color="black", edgecolor="white")
