@@ -23,7 +23,9 @@ class _Point(NamedTuple):
 class FullStep:
     """A `TrainStep` that its optimizer drives, by the objective of all rows and its gradient, summed in float64."""
 
-    def __init__(self, problem: Problem, step: BackendStep, batches: Batches, tol: float | None):
+    def __init__(
+        self, problem: Problem, step: BackendStep, batches: Batches, tol: float | None, *, is_exact: bool = True
+    ):
         _check(problem)
         self.batch, self._step, self._batches, self._dtype = step.batch, step, batches, problem.objective.dtype
         # Rows that are as the step reads them stay where they are.
@@ -31,7 +33,8 @@ class FullStep:
         if self._blocks is not None and len(self._blocks) == 1:
             self._put(self._blocks[0])
         optimizer: Any = problem.update.optimizer
-        self._optimizer, self._tolerances = optimizer, optimizer.tolerances(tol, problem.objective.dtype)
+        self._optimizer = optimizer
+        self._tolerances = optimizer.tolerances(tol, problem.objective.dtype, is_exact=is_exact)
         self.step, self.weights, self.is_finite = step.step, step.weights, step.is_finite
         self.state, self.restore = step.state, step.restore
         self._now = _Point(np.empty(0), float("nan"), float("nan"), np.zeros(sum(problem.n_weights())))
