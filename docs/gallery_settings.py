@@ -46,7 +46,7 @@ SHOWN = tuple(
 )
 # The right panel of their figure says more than the left one.
 RIGHT_PANEL = (
-    *("linear_regression", "classification", "nesterov_and_penalty", "sklearn_regression", "numpy_network"),
+    *("linear_regression", "classification", "nesterov_and_penalty"),
     *("torch_network", "custom_loss", "schedule_clock", "train_in_browser", "training_session", "forward_backward"),
     *("network_in_pieces", "jax_layer", "torch_embedding"),
 )

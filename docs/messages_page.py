@@ -36,7 +36,7 @@ GROUPS = {
     "Devices: on-device training": (set(), (), ("artifacts/", "runtime/checkpoint_file", "runtime/module")),
     "torch and gradients": (set(), (), ("torch", "gradients", "graphs/gradient/")),
     "Files and checkpoints": (set(), ("The checkpoint is ",), ("common/files", "optim/checkpoint")),
-    "Streaming and batches of your own": (
+    "Streaming and custom batches": (
         set(),
         ("partial_fit", "fit_batches", "earlier calls", "batches", "warm_start"),
         (
@@ -127,7 +127,7 @@ _ORDER = (
     "Parameters",
     "The model inside",
     "Training",
-    "Streaming and batches of your own",
+    "Streaming and custom batches",
     "Export to ONNX and to scikit-learn",
     "Files and checkpoints",
     "Dask",

@@ -1,6 +1,6 @@
 """
-A loop of your own
-==================
+A custom training loop
+======================
 
 `Step` makes one gradient step on the batch that you give it. The loop over epochs and batches, the
 learning rate and the end of the training are yours: ten lines on each solver.
