@@ -3,7 +3,8 @@
 import copy
 import functools
 import importlib.metadata
-import weakref
+import inspect
+from collections.abc import Hashable
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -22,11 +23,17 @@ def project_address(name: str) -> str:
 #: The address of the pages
 DOCUMENTATION = project_address("Documentation")
 
-_NAMES: weakref.WeakKeyDictionary[type, list[str]] = weakref.WeakKeyDictionary()
-_PLAIN = (str, int, float, bool, type(None))
+#: Types of values that nobody changes in place.
+PLAIN = frozenset({str, int, float, bool, type(None)})
 # Class, name of a parameter and value: many fits have the same ones.
 _PASSED: set[tuple[Any, ...]] = set()
 _MOST = 10_000
+
+
+@functools.cache
+def parameter_names(cls: Hashable) -> tuple[str, ...]:
+    """Return the names of the parameters of a scikit-learn class, which `get_params` finds anew in every call."""
+    return tuple(inspect.signature(cls).parameters)  # type: ignore[arg-type]
 
 
 class Component(BaseEstimator):
@@ -35,19 +42,28 @@ class Component(BaseEstimator):
     _parameter_constraints: dict[str, Any] = {}
 
     @classmethod
+    @functools.cache
     def _get_param_names(cls):
-        if cls not in _NAMES:
-            _NAMES[cls] = super()._get_param_names()
-        return list(_NAMES[cls])
+        return super()._get_param_names()
 
     def _validate_params(self):
-        values = {name: getattr(self, name) for name in self._get_param_names()}
-        keys = {name: (type(self), name, type(v), v) for name, v in values.items() if type(v) in _PLAIN}
-        unknown = {name: value for name, value in values.items() if name not in keys or keys[name] not in _PASSED}
-        validate_parameter_constraints(self._parameter_constraints, unknown, caller_name=type(self).__name__)
+        _validate_new(self)
+
+
+def _validate_new(part):
+    """Raise scikit-learn's error for an invalid parameter; a value of a class that has passed is not looked at."""
+    cls, unknown, keys = type(part), {}, []
+    for name in parameter_names(cls):  # type: ignore[arg-type]  # classes are hashable
+        value = getattr(part, name)
+        key = (cls, name, type(value), value) if type(value) in PLAIN else None
+        if key is None or key not in _PASSED:
+            unknown[name] = value
+            keys.append(key)
+    if unknown:
+        validate_parameter_constraints(part._parameter_constraints, unknown, caller_name=cls.__name__)
         if len(_PASSED) > _MOST:
             _PASSED.clear()
-        _PASSED.update(keys.values())
+        _PASSED.update(key for key in keys if key is not None)
 
 
 class DocumentationLink:
@@ -99,4 +115,6 @@ def _completed_class(given: type, base: type) -> type:
 def check_parameters(part: Any) -> None:
     """Raise scikit-learn's error for an invalid parameter of anything that says what its parameters may be."""
     if hasattr(part, "_parameter_constraints"):
-        part._validate_params()
+        # scikit-learn's own makes all constraints anew.
+        is_theirs = getattr(type(part), "_validate_params", None) is BaseEstimator._validate_params
+        (_validate_new if is_theirs else type(part)._validate_params)(part)

@@ -164,9 +164,9 @@ class ScoreGraph:
 
     def with_weights(self, weights: Mapping[str, np.ndarray]) -> "ScoreGraph":
         """Return the same graph with other values of some weights, of their shapes and dtypes: kept, not copied."""
-        expected = {name: (array.shape, array.dtype) for name, array in self.arrays.items()}
         for name, array in weights.items():
-            if expected.get(name) != (array.shape, array.dtype):
+            known = self.arrays.get(name)
+            if known is None or known.shape != array.shape or known.dtype != array.dtype:
                 raise ValueError(f"There is no weight {name!r} of shape {array.shape} and dtype {array.dtype}.")
         return replace(self, arrays={**self.arrays, **weights})
 

@@ -45,7 +45,7 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
             f"estimator={type(model).__name__} cannot be trained by gradient descent: {_why_untrainable(model)}"
         )
     check_parameters(model)
-    parameters = score_model(model).get_params()
+    parameters = vars(score_model(model))
     if parameters.get("positive"):
         raise NotTrainableError(
             f"estimator={type(model).__name__}(positive=True) cannot be trained: gradient steps do not keep the "

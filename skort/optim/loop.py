@@ -91,7 +91,7 @@ def _make_epochs(training, hooks):
     # Even if a callback stops it at the beginning, a fit has at least one epoch and a `partial_fit` makes its own.
     least, most = (one_more, one_more) if max_iter is None else (1, max_iter)
     try:
-        while training.n_epochs < least or (training.n_epochs < most and not training.stopped):
+        while (n_epochs := training.n_epochs) < least or (n_epochs < most and not training.stopped):
             begin = time.perf_counter()
             # A diverging training overflows: the error of `_write_epoch` reports it, numpy's warnings need not.
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -162,9 +162,12 @@ def _write_epoch(training: Training, begin: float, part: float = 1.0) -> None:
 def _make_steps(training, hooks, on_batch_end):
     """Make the updates of one epoch."""
     step, rate, t = training.solver.step, training.rate, training.n_updates
+    # A callback may lower it.
+    is_same, eta = is_steady(training.schedule) and not on_batch_end, None
     for share in training.batches.epoch(training.solver.batch):
         t += 1
-        eta = rate(t)
+        if eta is None or not is_same:
+            eta = rate(t)
         step(eta, share)
         if t == 1:
             training.first_eta, training.first_objective = eta, training.batch_objective()

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skort.common.component import PLAIN
 from skort.common.random_state import generator_of
 from skort.optim.batches import Batch, Batches
 from skort.optim.schedules import lower_rate, rate
@@ -393,7 +394,10 @@ class Training:
 
 def _copied(schedule):
     """Return a copy of a schedule whose rate may fall; a function as it is."""
-    return copy.deepcopy(schedule) if isinstance(schedule, BaseEstimator) else schedule
+    if not isinstance(schedule, BaseEstimator):
+        return schedule
+    is_flat = all(type(part) in PLAIN for part in vars(schedule).values())
+    return (copy.copy if is_flat else copy.deepcopy)(schedule)
 
 
 def _last(column):

@@ -24,14 +24,14 @@ def strengths_vector(objective: Objective, weights: dict[str, np.ndarray], norm:
     strengths = objective.with_term(norm)
     if not (weights and strengths):
         return None
-    return flat({name: _broadcast(strengths.get(name, 0.0), w, name, objective.dtype) for name, w in weights.items()})
-
-
-def _broadcast(strength, weight, name, dtype):
-    try:
-        return np.broadcast_to(np.asarray(strength, dtype), weight.shape)
-    except ValueError:
-        raise ValueError(
-            f"penalty: the strengths of {name!r} have shape {np.shape(strength)}, but the weight has {weight.shape}. "
-            "Use one number, or an array that broadcasts to that shape."
-        ) from None
+    vector = np.zeros(sum(weight.size for weight in weights.values()), objective.dtype)
+    for name, part in views(vector, weights).items():
+        strength = np.asarray(strengths.get(name, 0.0), objective.dtype)
+        try:
+            part[...] = strength
+        except ValueError:
+            raise ValueError(
+                f"penalty: the strengths of {name!r} have shape {strength.shape}, but the weight has {part.shape}. "
+                "Use one number, or an array that broadcasts to that shape."
+            ) from None
+    return vector

@@ -1,13 +1,15 @@
-"""A loss or penalty of the user's that is no subclass of skort's has what skort declares, and stays the user's."""
+"""What skort declares of a user's loss or penalty that is no subclass of its own, and how parameters are validated."""
 
 import copy
 import pickle
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
+from sklearn.utils._param_validation import InvalidParameterError
 
 from skort import OrtSGDRegressor
-from skort.common.component import with_defaults
+from skort.common.component import check_parameters, with_defaults
 from skort.objective import L2, Huber
 from skort.objective.loss import as_loss
 from skort.objective.penalties import Strength, WeightPenalty, as_penalty
@@ -69,3 +71,14 @@ def test_a_fit_with_both(rng):
     named = OrtSGDRegressor(loss="squared_error", penalty=L2(0.1), **options).fit(X, y)
     np.testing.assert_allclose(own.coef_, named.coef_, rtol=1e-4)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(own)).predict(X), own.predict(X))
+
+
+def test_a_model_of_scikit_learn_is_validated_as_it_does():
+    model = Ridge()
+    for alpha in (1.0, 2.0):
+        check_parameters(model.set_params(alpha=alpha))
+    # Equal numbers of other types are other values, and so are those of other parameters.
+    for parameters in ({"alpha": -1.0}, {"fit_intercept": 1}, {"solver": "none"}, {"max_iter": 2.0}):
+        with pytest.raises(InvalidParameterError, match=f"The '{next(iter(parameters))}' parameter of Ridge"):
+            check_parameters(Ridge(**parameters))
+        check_parameters(model)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -144,3 +145,26 @@ def test_values_whose_squares_overflow_are_trained_in_float64(rng):
     y = X @ [1.0, 2.0]
     model = OrtSGDRegressor(dtype="float64", random_state=0).fit(X * [1e200, 1.0], y)
     np.testing.assert_allclose(model.coef_ * [1e200, 1.0], [1, 2], rtol=1e-3)
+
+
+@pytest.mark.parametrize("n_outputs", [None, 1, 3])
+@pytest.mark.parametrize("n", [2, 37, 1000])
+def test_the_score_is_that_of_scikit_learn_to_the_bit(n, n_outputs):
+    X, y = problem(n_outputs)
+    model = OrtSGDRegressor(max_iter=2, tol=None, random_state=0).fit(X, y)
+    rows, target = problem(n_outputs, n, seed=1)
+    constant = target.copy()
+    constant.reshape(n, -1)[:, 0] = 1.0
+    for of_rows in (target, target.round().astype(int), target.astype(np.float32), target.tolist(), constant):
+        assert model.score(rows, of_rows) == r2_score(of_rows, model.predict(rows))
+    weight = np.arange(1.0, n + 1)
+    assert model.score(rows, target, weight) == r2_score(target, model.predict(rows), sample_weight=weight)
+
+
+def test_a_score_that_is_none_is_refused_as_in_scikit_learn():
+    X, y = problem()
+    model = OrtSGDRegressor(max_iter=2, tol=None, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        model.score(X, np.where(np.arange(len(y)) == 0, np.nan, y))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(X, y[1:])

@@ -110,7 +110,7 @@ class Columns(NamedTuple):
 def knowing(estimator: Any, columns: Columns) -> Any:
     """Return an unfitted estimator like this one for scikit-learn's checks, which write the columns that they find."""
     probe = object.__new__(type(estimator))
-    probe.__dict__ = {name: value for name, value in vars(estimator).items() if not name.endswith("_")}
+    probe.__dict__ = {name: value for name, value in vars(estimator).items() if name[-1] != "_"}
     probe.__dict__.update(columns.attributes)
     return probe
 

@@ -260,6 +260,8 @@ class Model:
 
     def with_loss_weights(self, weights: dict[str, np.ndarray]) -> "Model":
         """Return the model with weights that the loss has of its own."""
+        if not weights:
+            return self
         return dataclasses.replace(
             self, loss_weights={name: w.astype(self.score_graph.dtype) for name, w in weights.items()}
         )

@@ -2,17 +2,15 @@
 
 import contextlib
 import dataclasses
-import functools
-import inspect
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 
-from skort.common.component import check_parameters
+from skort.common.component import PLAIN, check_parameters, parameter_names
 from skort.estimators.data.targets import EncodedTarget
 from skort.estimators.training.hardware import threads_for, training_device
 from skort.estimators.training.network import LATER, RATE, planned_decay, planned_epochs
@@ -94,7 +92,7 @@ class TrainConfig:
         device = training_device(estimator)
         solvers = usable(estimator.solver, np.dtype(estimator.dtype), update, device)
         return cls(
-            given=_given(estimator),
+            given=_given(estimator, device),
             inside=what_is_inside(estimator),
             own=own,
             size=size,
@@ -236,7 +234,7 @@ class TrainConfig:
     def hold(self, estimator) -> bool:
         """Return whether an estimator has the parameters, to their last part, that these settings were made from."""
         try:
-            return self.given == _given(estimator)
+            return self.given == _given(estimator, training_device(estimator))
         except ValueError:  # The caller validates the parameters then.
             return False
 
@@ -380,28 +378,24 @@ def what_is_inside(estimator) -> dict[str, Any]:
     return {"estimator": snapshot(estimator.estimator), "trainable": snapshot(estimator.trainable)}
 
 
-def _given(estimator):
+def _given(estimator, device):
     """Return the parameters that settings are made from, as a value, and the device that they mean here."""
     names = [name for name in estimator._parameter_constraints if name not in _NO_SETTINGS]
     parameters = {name: snapshot(getattr(estimator, name)) for name in names}
-    return {**parameters, "device": training_device(estimator)}
-
-
-@functools.cache
-def _parameter_names(cls: Hashable) -> tuple[str, ...]:
-    """Return the names of the parameters of a scikit-learn class, which `get_params` finds anew in every call."""
-    return tuple(inspect.signature(cls).parameters)  # type: ignore[arg-type]
+    return {**parameters, "device": device}
 
 
 def snapshot(value):
     """Return what is equal to a later snapshot of the same value unless it was changed, in place too."""
+    if type(value) in PLAIN:
+        return value
     if isinstance(value, np.ndarray):
         return value.shape, value.dtype.str, value.tolist() if value.dtype.kind == "O" else value.tobytes()
     if isinstance(value, FrozenEstimator):
         # It is fitted: its parameters do not say what it is.
         return value.estimator
     if isinstance(value, BaseEstimator):
-        names = _parameter_names(type(value))  # type: ignore[arg-type]  # classes are hashable
+        names = parameter_names(type(value))  # type: ignore[arg-type]  # classes are hashable
         return type(value), {name: snapshot(getattr(value, name, None)) for name in names}
     if isinstance(value, dict):
         # Their order says which columns are of which output, and which of two patterns counts.
