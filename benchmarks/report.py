@@ -33,8 +33,8 @@ Written by `python -m benchmarks`, from [results.json](results.json), in which a
 
 ## In short
 
-On one thread: the time of skort, with `solver="graph"` where there is a choice, and how many times as long others take
-(below 1: they are faster).
+Training time relative to skort (1x), one thread; below 1, others are faster. skort trains with `solver="graph"` where
+there is a choice.
 
 {summary}
 
@@ -52,11 +52,11 @@ On one thread: the time of skort, with `solver="graph"` where there is a choice,
 All contenders of a table take turns, {repeats} times after a first run that is not measured. A time is the median of
 a whole `fit`, divided by its epochs, with the range. All start from the same weights and make the same updates in
 float32 on the same batches, with two exceptions: scikit-learn's neural networks draw another order of the rows from
-the second epoch on, and with all defaults everyone trains in its own way. `numpy` is a hand-written numpy loop. JAX
-runs in a process of its own, on one core where all have one thread: a jitted `lax.scan` over the batches of an epoch,
-with the gathering of rows inside. A column `/ graph` is the time of that contender over the time of `solver="graph"`;
-it is marked where skort's loss at the end is worse by more than {tolerance:.0%}. Searches and fits of 100 rows are
-compared by the time of the same number of epochs alone.
+the second epoch on, and rows marked "all defaults" use each library's default solver and stopping rule. `numpy` is a
+hand-written numpy loop. JAX runs in a process of its own, on one core where all have one thread: a jitted `lax.scan`
+over the batches of an epoch, with the gathering of rows inside. A column `/ graph` is the time of that contender over
+the time of `solver="graph"`; it is marked where skort's loss at the end is worse by more than {tolerance:.0%}.
+Searches and fits of 100 rows are compared by the time of the same number of epochs alone.
 
 {races}
 
