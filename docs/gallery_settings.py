@@ -17,8 +17,8 @@ SECTIONS = {
         "pieces_of_a_step",
     ),
     "objectives": ("losses", "penalties", "quantile_bands", "custom_loss", "own_penalties"),
-    "training": ("learning_rates", "schedule_clock", "early_stopping", "fine_tuning", "class_weights"),
-    "data": ("columns", "mixed_search", "embeddings", "text", "sparse", "streaming"),
+    "training": ("learning_rates", "schedule_clock", "early_stopping", "fine_tuning", "lora", "class_weights"),
+    "data": ("columns", "mixed_search", "embeddings", "transformer_block", "text", "sparse", "streaming"),
     "scale_and_files": (
         "export_and_serve",
         "train_without_skort",

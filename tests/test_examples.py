@@ -45,6 +45,25 @@ def test_embeddings_find_the_ratings_that_nobody_gave():
     assert names["session"].get_inputs()[0].type == "tensor(int64)"
 
 
+def test_a_transformer_block_looks_at_the_pair_that_is_asked_for():
+    names = run("data/transformer_block.py")
+    assert names["score"] > 0.99
+    assert names["right"] > 0.99
+    np.testing.assert_allclose(names["attention"].sum(axis=-1), 1, rtol=1e-5)
+
+
+def test_adapters_learn_from_few_rows():
+    """The matrices beside them are those of the network, and the sums make a network that gives the same labels."""
+    names = run("training/lora.py")
+    before, adapted, tuned = names["scores"].values()
+    assert adapted > tuned + 0.02 > before + 0.3
+    learned = names["learned"]
+    for i, (W, b) in enumerate(zip(names["network"].coefs_, names["network"].intercepts_, strict=True)):
+        np.testing.assert_array_equal(learned[f"W{i}"], W.astype(np.float32))
+        np.testing.assert_array_equal(learned[f"b{i}"], b.astype(np.float32))
+    assert names["same"].all()
+
+
 def test_own_loop_reaches_the_least_squares_solution_on_each_solver():
     names = run("pieces/own_loop.py")
     assert {*available_solvers(), "graph, largest errors"} <= set(names["losses"])
