@@ -155,7 +155,7 @@ class Training:
         self.stopped = self.no_better = self.went_back = False
         self.stopping_reason: str | None = None
         self.constant_loss = constant_loss
-        # Of a callback: by how much weights of the solver are worse than others, and the variance of that.
+        # Of a callback: by how much weights of the solver are worse than others, and the square of what is chance.
         self.rise: Any = None
         self._can_restart, self._is_compared = can_restart, is_compared
         self.n_restarts = _last(self.history.get("restarts"))
@@ -358,13 +358,13 @@ class Training:
         return True
 
     def take_best(self) -> None:
-        """Go back to the weights that `keep_best` kept, if any, unless the last are as good within a standard error."""
+        """Go back to the weights that `keep_best` kept, if any, unless the last are as good but for chance."""
         if self._best is not None:
             state, last = self.solver.state(), self.solver.weights()
             self.solver.restore(self._best)
             is_known = self.rise is not None and not self.went_back
-            rise, variance = self.rise(last, self.solver.weights()) if is_known else (1.0, 0.0)
-            if rise <= np.sqrt(variance):
+            rise, chance = self.rise(last, self.solver.weights()) if is_known else (1.0, 0.0)
+            if rise <= np.sqrt(chance):
                 self.solver.restore(state)
         # Nothing goes back any further, and a training that goes on from here has a best epoch of its own.
         self._start = self._last_epoch = self._best = None

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _FEW = _BLOCK = 2**20
 # Of more rows, evenly spaced ones say how well a network knows them.
 _MANY_ROWS = 5000
+# So many standard errors are chance. A linear model comes near its minimum, and hardly overfits on the way.
+_LINEAR_ERRORS, _NETWORK_ERRORS = 2.0, 1.0
 # The parts of the rows below the targets that are constant predictions to compare with.
 _QUANTILES = np.arange(0.05, 1.0, 0.05)
 
@@ -38,6 +40,7 @@ class RowLoss:
 
         n_outputs = score_graph.n_outputs
         self._variables, self._is_classifier = variables, config.is_classifier
+        self._n_errors = _LINEAR_ERRORS if score_graph.is_linear else _NETWORK_ERRORS
         # A loss is a third of a step.
         n_rows = min(rows.X.shape[0], max(1, _BLOCK // score_graph.n_features)) // 3
         self._device = config.device_for(score_graph, n_rows)
@@ -72,12 +75,12 @@ class RowLoss:
         return self._in_units(float(sum(self._results(LOSS, weights))))
 
     def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.ndarray:
-        """Return by how much the loss at weights is above that at others, and its variance times `total`."""
+        """Return by how much the loss at weights is above that at others; and chance: squared, times `total`."""
         from skort.solvers.loss_graph import ROW_LOSSES
 
         here, there = (np.concatenate([*self._results(ROW_LOSSES, each)]).sum(axis=1) for each in (weights, others))
         of_rows = np.subtract(here, there, dtype=np.float64)
-        return np.array([of_rows.sum(), self.total * (of_rows @ of_rows)])
+        return np.array([of_rows.sum(), self.total * self._n_errors**2 * (of_rows @ of_rows)])
 
     def _results(self, name, weights):
         """Yield a result of the model for each block of rows."""
