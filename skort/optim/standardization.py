@@ -40,32 +40,32 @@ class Standardization:
     #: The scales of the first rows, where those of a stream have left them; None: they are `scale`.
     first_scale: np.ndarray | None = None
 
-    def with_new_scales(self, X: Any, target: np.ndarray | None, sample_weight: np.ndarray | None) -> "Standardization":
-        """Return it after more rows, where columns that had no spread get a scale; no target: its scale stays."""
+    def with_new_scales(self, facts: Any, *, of_target: bool = True) -> "Standardization":
+        """Return it after more rows, by their statistics, where columns that had no spread get a scale."""
         changed: dict[str, Any] = {}
+        X, target, _ = facts.some_rows
         if self.is_flat is not None and self.mean is not None and self.scale is not None:
-            distance = np.where(self.is_flat, _distance(X, self.mean, sample_weight), self.scale)
+            distance = np.where(self.is_flat, _distance(facts.columns, self.mean), self.scale)
             still_flat = distance == 0
             if not np.array_equal(still_flat, self.is_flat):
                 changed["scale"] = usable_scale(distance, X.dtype)
                 if self.first_scale is not None:
                     changed["first_scale"] = np.where(self.is_flat, changed["scale"], self.first_scale)
                 changed["is_flat"] = still_flat if still_flat.any() else None
-        if target is not None and self.target_mean is not None and self.is_target_flat:
-            distance = deviation_of_all(_distance(target, self.target_mean, sample_weight))
+        if of_target and self.target_mean is not None and self.is_target_flat:
+            distance = deviation_of_all(_distance(facts.targets, self.target_mean))
             if distance > 0:
                 changed |= {"target_scale": float(usable_scale(distance, target.dtype)), "is_target_flat": False}
         return replace(self, **changed) if changed else self
 
-    def following(
-        self, X: Any, target: np.ndarray | None, sample_weight: np.ndarray | None, *, is_robust: bool = False
-    ) -> "Standardization":
-        """Return it after more rows, where means and scales that are far from theirs follow them; no target: of X."""
+    def following(self, facts: Any, *, of_target: bool = True, is_robust: bool = False) -> "Standardization":
+        """Return it after more rows, by their statistics, where means and scales far from theirs follow them."""
         changed: dict[str, Any] = {}
+        X, _, sample_weight = facts.some_rows
         n_rows = X.shape[0] if sample_weight is None else int(np.count_nonzero(sample_weight))
         # All columns of a sparse X have one scale.
         if self.mean is not None and self.scale is not None and (self.mean.any() or not scipy.sparse.issparse(X)):
-            now, deviation = moments(X, sample_weight)
+            now, deviation = facts.columns
             # As they are subtracted.
             now = now.astype(np.float32 if X.dtype == np.float32 else np.float64).astype(np.float64)
             moves = n_rows >= _SOME_ROWS and self.mean.any()
@@ -76,8 +76,8 @@ class Standardization:
                 changed["scale"] = np.where(is_new, scale, self.scale)
                 changed["first_scale"] = self.scale if self.first_scale is None else self.first_scale
                 changed["mean"] = np.where(is_new & moves, now, self.mean)
-        if target is not None and self.target_mean is not None and not self.is_target_flat:
-            now, deviation = (robust_moments if is_robust else moments)(target, sample_weight)
+        if of_target and self.target_mean is not None and not self.is_target_flat:
+            now, deviation = facts.robust_targets() if is_robust else facts.targets
             moves = n_rows >= _SOME_ROWS and self.target_mean.any()
             distance = deviation_of_all(np.hypot(now - self.target_mean, deviation))
             is_new, scale = _followed(self.target_scale, distance, deviation_of_all(deviation), n_rows, moves=moves)
@@ -178,9 +178,9 @@ def _dense(rows):
     return rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
 
 
-def _distance(columns, mean, sample_weight):
+def _distance(moments_of_columns, mean):
     """Return the roots of the mean squared distances of columns from given means."""
-    now, deviation = moments(columns, sample_weight)
+    now, deviation = moments_of_columns
     return np.hypot(now - mean, deviation)
 
 

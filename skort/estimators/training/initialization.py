@@ -101,16 +101,14 @@ def go_on(
     """Return the state from which a `partial_fit` goes on, its scales following the rows, and another of the solver."""
     # A column that leaves its scale keeps the weights of the standardized column, or in the other state its own: which
     # is better depends on how well they are known.
-    (X, target, sample_weight), score_graph = facts.some_rows, model.score_graph
-    used, solver, other = state.standardization, state.solver, None
+    score_graph, used, solver, other = model.score_graph, state.standardization, state.solver, None
     renewed = used
     if used is not None:
         has_link = settings.loss.inverse_link_function(score_graph.n_outputs) is not None
         _check_loss(settings.loss, score_graph.n_outputs, used, has_link=has_link)
         _check_penalty(settings.penalty, used, has_link=has_link)
-        rows = X, None if has_link else target, sample_weight
-        first = used.with_new_scales(*rows)
-        renewed = first.following(*rows, is_robust=settings.loss.is_robust)
+        first = used.with_new_scales(facts, of_target=not has_link)
+        renewed = first.following(facts, of_target=not has_link, is_robust=settings.loss.is_robust)
         # Drawn weights of a network are those of columns of scale one: others would make its steps too long.
         if solver is not None and (score_graph.is_linear or not model.inner.draws_weights):
             moves = functools.partial(_moved, settings, model)
