@@ -217,11 +217,9 @@ class Training:
 
     def is_no_better(self) -> bool:
         """Return whether the last epoch's objective is above that of the initial weights, which takes an epoch."""
-        if self._start is None or not self.seems_no_better():
-            return False
         constant = self.constant_loss
         is_constant = constant is not None and self.history["loss"][-1] > (1 - _CONSTANT) * constant
-        return is_constant or self._is_above_start()
+        return self.seems_no_better() and (is_constant or self._is_above_start())
 
     def _is_above_start(self):
         objective = self._objective_at(self._start)

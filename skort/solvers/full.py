@@ -23,9 +23,7 @@ class _Point(NamedTuple):
 class FullStep:
     """A `TrainStep` that its optimizer drives, by the objective of all rows and its gradient, summed in float64."""
 
-    def __init__(
-        self, problem: Problem, step: BackendStep, batches: Batches, tol: float | None, *, is_exact: bool = True
-    ):
+    def __init__(self, problem: Problem, step: BackendStep, batches: Batches, tol: float | None, is_exact: bool = True):
         _check(problem)
         self.batch, self._step, self._batches, self._dtype = step.batch, step, batches, problem.objective.dtype
         # Rows that are as the step reads them stay where they are.

@@ -137,18 +137,10 @@ class Fit:
         """Return what the training leaves; rows that stand for all, where something may be said of them."""
         run, problem = self.run, self.run.problem
         prior = getattr(self.observers.scoring, "prior", None)
-        return FitResult(
-            run.config,
-            self.model.with_weights(outcome.weights),
-            outcome.progress,
-            run.solver_name,
-            problem.batch_size,
-            problem.n_batches,
-            is_sparse=problem.row_factor is not None,
-            n_before=self.state.n_epochs,
-            first_eta=outcome.first_eta,
-            ending=Ending(outcome.error, outcome.no_better, rows, prior, outcome.went_back, self.constant_loss),
-        )
+        ending = Ending(outcome.error, outcome.no_better, rows, prior, outcome.went_back, self.constant_loss)
+        trained = run.config, self.model.with_weights(outcome.weights), outcome.progress, run.solver_name
+        sizes = problem.batch_size, problem.n_batches, problem.row_factor is not None, self.state.n_epochs
+        return FitResult(*trained, *sizes, outcome.first_eta, ending)
 
 
 @ids_in_range()

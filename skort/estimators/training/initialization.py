@@ -191,9 +191,8 @@ def _rate(settings: TrainConfig, variables: Reparametrization, score_graph, fact
     if not is_linear:
         return _NETWORK / gain
     loss, n_outputs = variables.loss, score_graph.n_outputs
-    curvature = (
-        loss.curvature(n_outputs) or loss.typical_curvature or _estimated(settings, variables, score_graph, facts)
-    )
+    curvature = loss.curvature(n_outputs) or loss.typical_curvature
+    curvature = curvature or _estimated(settings, variables, score_graph, facts)
     curvature *= loss.weight_scale(n_outputs)
     curvature *= facts.smoothness(settings.batch_size, variables.standardization, norm)
     strengths = {} if variables.penalty is None else variables.penalty.strengths(score_graph.coefficients)

@@ -311,7 +311,6 @@ def _onnx_dim(model, kind):
         return None
     weights = {i.name for i in model.graph.initializer}
     floats = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
-    infos = [i for i in getattr(model.graph, kind) if i.name not in weights]
-    infos = [i for i in infos if i.type.tensor_type.elem_type in floats]
+    infos = [i for i in getattr(model.graph, kind) if i.name not in weights and i.type.tensor_type.elem_type in floats]
     dims = infos[0].type.tensor_type.shape.dim if len(infos) == 1 else []
     return (dims[-1].dim_value or None) if len(dims) == 2 else None
