@@ -198,9 +198,7 @@ class Model:
 
     def transform(self, X: Any) -> Any:
         """Return what the steps make of X: rows that the model takes."""
-        rows = self.preprocessing.transform(X)
-        self.inner.check_whole(rows)
-        return rows
+        return self.inner.checked(self.preprocessing.transform(X))
 
     @ids_in_range()
     def run(self, output: str, X, device: "Device") -> np.ndarray:

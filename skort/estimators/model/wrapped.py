@@ -104,12 +104,13 @@ class WrappedModel:
                     f"X has the columns {columns}, but the inputs of the ONNX model are {inputs}: give X[{inputs}]."
                 )
 
-    def check_whole(self, X: Any) -> None:
-        """Raise an error where an ONNX model takes whole numbers, and a column of X has others."""
+    def checked(self, X: Any) -> Any:
+        """Return X; raise an error where an ONNX model takes whole numbers, and a column of it has others."""
         if not isinstance(self.model, BaseEstimator) and not scipy.sparse.issparse(X):
             from skort.graphs.onnx_models.inputs import check_whole
 
             check_whole(self.model.graph, X)
+        return X
 
     def known_classes(self, classes):
         """Return the classes that are known before there are labels, or None."""
@@ -162,9 +163,8 @@ class WrappedModel:
                 transformers = transformers[:first] if first else None
                 X = numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
         preprocessing = Preprocessing.of(transformers, some_rows, dtype)
-        self.check_whole(X)
         check_names(score_graph, preprocessing.graph)
-        return preprocessing, X, score_graph
+        return preprocessing, self.checked(X), score_graph
 
     def without_data(self) -> "WrappedModel":
         """Return what a fitted model remembers of it: the model is an unfitted clone, where it is an estimator."""

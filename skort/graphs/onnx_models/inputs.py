@@ -69,9 +69,9 @@ def check_whole(graph: onnx.GraphProto, X: np.ndarray) -> None:
     wrong = np.argwhere(values != np.rint(values))
     if len(wrong):
         row, j = wrong[0][0], whole[wrong[0][1]]
+        name = columns[j].name
         raise ValueError(
-            f"X has {X[row, j]} in column {j}, but the input {columns[j].name!r} of the ONNX model takes whole "
-            "numbers, such as the ids of OrdinalEncoder."
+            f"X has {X[row, j]} in column {j}, but the input {name!r} of the ONNX model takes whole numbers."
         )
 
 

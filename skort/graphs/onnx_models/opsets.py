@@ -28,6 +28,10 @@ def in_our_opset(model: onnx.ModelProto) -> onnx.ModelProto:
     if opset == OPSET:
         return model
     model = onnx.ModelProto.FromString(model.SerializeToString())
+    for node in _nodes(model):
+        # torch writes it beside axes, where it says nothing, and the converter leaves it where it is no attribute.
+        for attribute in [a for a in node.attribute if a.name == "noop_with_empty_axes" and len(node.input) > 1]:
+            node.attribute.remove(attribute)
     later = [node for node in _nodes(model) if node.domain == "" and node.op_type in LATER]
     for node in later:
         node.domain = LATER_DOMAIN

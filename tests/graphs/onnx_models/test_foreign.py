@@ -306,6 +306,13 @@ WRITTEN = {
         f"""{ONE} {{ axis = Constant <value = int64[1] {{1}}> () m = ReduceMean (X, axis) c = Sub (X, m)
         h = Gemm (c, W, b) a = Tanh (h) y = MatMul (a, V) }}""",
     ),
+    "opset 18, means as torch writes them": (
+        18,
+        "numbers",
+        f"""{ONE} {{ axis = Constant <value = int64[1] {{1}}> ()
+        m = ReduceMean <noop_with_empty_axes = 0> (X, axis) c = Sub (X, m)
+        h = Gemm (c, W, b) a = Tanh (h) y = MatMul (a, V) }}""",
+    ),
     "opset 18, norms": (
         18,
         "numbers",
