@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from skort.common.blas import one_blas_thread
 from skort.optim.rows import difference
 
 # Statistics of more values than this are those of evenly spaced blocks of rows.
@@ -124,6 +125,7 @@ def moments(X: Any, sample_weight: np.ndarray | None, n_rows: int | None = None)
     return mean, deviation
 
 
+@one_blas_thread()
 def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
     """Return the moments of columns over blocks of rows, times a factor; not finite where squares overflow."""
     total, sums, squares = 0.0, 0.0, 0.0
@@ -243,6 +245,7 @@ def batch_smoothness(largest: float, norm: float, n: int, b: int) -> float:
     return largest if b == n else (n * (b - 1) * largest + (n - b) * norm) / (b * (n - 1))
 
 
+@one_blas_thread()
 def largest_eigenvalue(
     X: Any, sample_weight: np.ndarray | None, used: Standardization | None, ones: float = 1.0
 ) -> float:

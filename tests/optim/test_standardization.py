@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from threadpoolctl import threadpool_limits
 
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.optim import standardization
@@ -15,6 +16,7 @@ from skort.optim.standardization import (
     smoothness,
     usable_scale,
 )
+from skort.optim.transforms import norm
 
 
 def after(renewed, X, target, sample_weight, **options):
@@ -269,3 +271,12 @@ def test_equal_means_equal_numbers():
     assert make() != "make"
     assert Standardization.of_arrays(make().arrays()) == make()
     assert Standardization.of_arrays({}) is None
+
+
+def test_bits_do_not_depend_on_the_threads_of_numpy(rng):
+    X, weights = rng.normal(size=(2000, 300)), rng.uniform(size=2000)
+    found = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads, "blas"):
+            found.append((largest_eigenvalue(X, None, None), norm(X.ravel()), moments(X, weights)[0].tolist()))
+    assert found[0] == found[1]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from joblib import cpu_count
 from joblib.parallel import get_active_backend
-from threadpoolctl import ThreadpoolController
 
+from skort.common.blas import thread_limits
 from skort.common.user_warning import warn_user
 from skort.exceptions import RuntimeNotAvailableError
 
@@ -25,8 +25,6 @@ _MANY_ROWS = 1000
 _WORK_OF_THREAD = 1e8
 # Counting the cores takes as long as a prediction.
 _n_cores = functools.cache(cpu_count)
-# To look for the libraries takes much longer than to ask them.
-_libraries = functools.cache(ThreadpoolController)
 
 
 def training_device(estimator: Any) -> "Device":
@@ -103,7 +101,7 @@ def free_cores() -> int:
         # loky tells each of its processes how many are its own. As many as there are cores are nobody's own.
         is_told = backend.nesting_level == 1 and multiprocessing.parent_process() is not None and share < n_cores
         return share if is_told else 1
-    limits = [library["num_threads"] or n_cores for library in _libraries().info()]
+    limits = [limit or n_cores for limit in thread_limits()]
     return max(1, min([share, *limits, of_context if of_context and of_context > 0 else n_cores]))
 
 

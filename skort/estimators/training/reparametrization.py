@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skort.common.blas import one_blas_thread
 from skort.estimators.data.rows import DataStatistics
 from skort.estimators.training.loss_scale import has_units, is_of_y, loss_unit
 from skort.objective.loss import InUnits, ScoreLoss
@@ -89,7 +90,8 @@ class _Inputs:
     def _shift(self, weights):
         """Return what the layer, with the weights of the model, makes of the means."""
         coefficient = weights.exact(self.layer.coefficient)
-        return self.mean @ (coefficient.T if self.layer.transposed else coefficient)
+        with one_blas_thread(coefficient.size):
+            return self.mean @ (coefficient.T if self.layer.transposed else coefficient)
 
 
 @dataclass(frozen=True, eq=False)

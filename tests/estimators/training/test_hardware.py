@@ -162,7 +162,7 @@ def test_a_thread_for_every_hundred_million_operations(work, n_cores, n):
 def unlimited(monkeypatch):
     """No limit but the four cores, whatever the tests run under."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(hardware, "_libraries", lambda: SimpleNamespace(info=lambda: [{"num_threads": 4}]))
+    monkeypatch.setattr(hardware, "thread_limits", lambda: [4])
 
 
 @pytest.mark.parametrize("named, n", [("3", 3), ("2,1", 2), (" 1", 1), ("64", 4), ("", 4), ("0", 4), ("many", 4)])
