@@ -174,7 +174,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     Notes
     -----
     Loss and penalty have the formulas of `sklearn.linear_model.SGDRegressor`, for any size of the batch. See
-    :doc:`/parameters`, and :doc:`/how_it_works` for the differences to scikit-learn.
+    :doc:`/objective`, and :doc:`/how_it_works` for the differences to scikit-learn.
 
     Examples
     --------
