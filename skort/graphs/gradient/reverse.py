@@ -107,12 +107,12 @@ class _Known:
             is_of_shape = node.op_type in ("Shape", "Size")
             known: dict[str, Any] = self.shapes if is_of_shape else self.constants
             names, is_single = read_names(node), not node.domain and len(node.output) == 1
-            if not names or not is_single or not known.keys() >= {*names} or node.output[0] in self.dtypes:
+            if names and is_single and known.keys() >= {*names} and node.output[0] not in self.dtypes:
+                value = evaluated(node, {n: np.broadcast_to(0, known[n]) if is_of_shape else known[n] for n in names})
+                self.constants[node.output[0]] = value
+                graph.initializer.append(numpy_helper.from_array(value, node.output[0]))
+            else:
                 kept.append(node)
-                continue
-            value = evaluated(node, {n: np.broadcast_to(0, known[n]) if is_of_shape else known[n] for n in names})
-            self.constants[node.output[0]] = value
-            graph.initializer.append(numpy_helper.from_array(value, node.output[0]))
         is_less = len(kept) < len(graph.node)
         replace_nodes(graph, kept)
         return is_less

@@ -66,9 +66,8 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
         raise NotTrainableError(
             f"estimator: the ONNX model gives {n_columns} numbers a row where y asks for {spec.n_outputs}."
         )
-    shapes = ((graph.input[0], X.name, spec.n_features), (graph.output[0], graph.output[0].name, spec.n_outputs))
-    for info, name, width in shapes:
-        info.CopyFrom(helper.make_tensor_value_info(name, onnx_dtype(spec.dtype), [None, width]))
+    for info, width in ((graph.input[0], spec.n_features), (graph.output[0], spec.n_outputs)):
+        info.CopyFrom(helper.make_tensor_value_info(info.name, onnx_dtype(spec.dtype), [None, width]))
     del graph.value_info[:]
     # A prefix keeps the names of results apart from those that are added later, such as "label". Weights keep theirs.
     model = onnx.compose.add_prefix(model, "model/", rename_inputs=False, rename_initializers=False)
@@ -84,9 +83,16 @@ def _from_columns(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the plain model of one X, without a loss that a training graph computes from labels."""
     model = plain_model(model)
     graph = model.graph
-    losses = [o.name for o in graph.output if _is_number(o.type.tensor_type)]
+    tensors = {o.name: o.type.tensor_type for o in graph.output if o.type.tensor_type.HasField("shape")}
+    floats = {name: [d.dim_value for d in t.shape.dim] for name, t in tensors.items() if t.elem_type in _FLOATS}
+    # A loss is one number.
+    losses = [name for name, dims in floats.items() if dims in ([], [1])]
     others = [o.name for o in graph.output if o.name not in losses]
     if losses and others and len(given_inputs(graph)) > 1:
+        # torch's mean squared error expands a score to the shape of the labels, which is its own.
+        shapes = {node.output[0] for node in graph.node if node.op_type == "Shape"}
+        for node in (n for n in graph.node if n.op_type == "Expand" and n.input[1] in shapes):
+            node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output, name=node.name))
         pruned(model, others, drop_inputs=True)
         warn_user(
             f"The ONNX model is a training graph: its output {losses[0]!r} is a loss. It is left out, as an estimator "
@@ -94,12 +100,6 @@ def _from_columns(model: onnx.ModelProto) -> onnx.ModelProto:
         )
     in_one_input(graph)
     return model
-
-
-def _is_number(tensor):
-    """Return whether a result is one float, of all rows."""
-    dims = [dim.dim_value for dim in tensor.shape.dim]
-    return tensor.elem_type in _FLOATS and tensor.HasField("shape") and dims in ([], [1])
 
 
 def _warn_of_others(score_graph: ScoreGraph) -> None:

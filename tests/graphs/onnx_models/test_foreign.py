@@ -544,6 +544,22 @@ def test_the_loss_of_a_training_graph_is_left_out():
     np.testing.assert_allclose(value, np.mean((estimator.predict(X) - Y) ** 2), rtol=1e-5)
 
 
+def test_the_score_of_a_mean_squared_error_of_torch_is_not_expanded():
+    """`F.mse_loss` expands the score to the shape of the labels, so that they seem to be columns of X."""
+    text = "{ h = Gemm (X, W, b) a = Tanh (h) %s = MatMul (a, V) %s }"
+    loss = """s = Add (score, label) d = Shape (s) y = Expand (score, d) e = Shape (s) t = Expand (label, e)
+        r = Sub (y, t) q = Mul (r, r) loss = ReduceMean <keepdims = 0> (q)"""
+    header, outputs = '<ir_version: 8, opset_import: ["" : 17]>', "float[N, 1] y"
+    plain = onnx.parser.parse_model(f"{header} m (float[N, 4] X) => ({outputs}) {LAYERS} {text % ('y', '')}")
+    whole = onnx.parser.parse_model(
+        f"{header} m (float[N, 4] X, float[N, 1] label) => (float loss, {outputs}) {LAYERS} {text % ('score', loss)}"
+    )
+    with pytest.warns(UserWarning, match="output 'loss' is a loss"):
+        estimator = trained(whole, Y, "graph")
+    for name, array in trained(plain, Y, "graph").weights_.items():
+        np.testing.assert_array_equal(estimator.weights_[name], array)
+
+
 def of_ids():
     """Return a model of ids and numbers, and its columns by name."""
     model = onnx.parser.parse_model(
