@@ -90,12 +90,12 @@ TITLE = """\
 All messages
 ============
 
-Every error and every warning of skort, as its code has them. Copy a few words of your message into the search of your
-browser. :doc:`troubleshooting` explains the most frequent ones.
+All errors and warnings of skort. Search this page for a few words of your message. :doc:`troubleshooting` explains the
+most frequent ones.
 
-- What a message fills in, such as a name or a number, is shown as :samp:`{<name>}`.
-- Text in brackets is not always there. A bar separates texts of which a message has one.
-- Other errors come from scikit-learn, which checks X, y and the parameters first, with texts of its own.
+- :samp:`{<name>}`: a value, such as a name or a number.
+- [Brackets]: optional; a | b: alternatives.
+- scikit-learn checks X, y and the parameters first. Its errors are not listed.
 
 """
 

@@ -20,11 +20,11 @@ scikit-learn {sklearn} has {n_models} regressors and classifiers. At their defau
 
 More rules:
 
-- **Other models.** Any fitted model, from scikit-learn or your own, can be trained as `FrozenEstimator(model)` if its
+- **Other models.** Any fitted model, from scikit-learn or elsewhere, can be trained as `FrozenEstimator(model)` if its
   ONNX graph has weights and all its operators have gradients: :doc:`fine_tuning`.
 - **TransformedTargetRegressor** can be trained if the model in it can. Its transformer is fitted to y first.
-- **Models that contain other models**, such as voting, stacking and searches, work the other way round: put the
-  estimator of skort inside them.
+- **Models that contain other models**, such as voting, stacking and searches, cannot be inside an estimator of
+  skort: put the estimator of skort inside them.
 - **positive=True** is refused, because gradient steps do not keep weights positive.
 
 {tables}"""
@@ -33,10 +33,9 @@ TRAINED = """\
 {title} that are trained
 {line}
 
-skort minimises the loss and the penalty of this table. Without a remark, they are the model's own: a long fit of a
-linear model ends at the optimum of its own objective. A network has many optima. A remark says what skort trains
-instead; the weights can then differ from those of the model's own `fit`. :doc:`losses` and :doc:`objective` have the
-formulas.
+skort minimises the loss and the penalty of this table. Without a remark, they are those of scikit-learn's model: a long
+fit of a linear model ends at the same optimum. A network has many optima. A remark says what skort trains instead; the
+weights can then differ from scikit-learn's. :doc:`losses` and :doc:`objective` have the formulas.
 
 .. list-table::
     :header-rows: 1
