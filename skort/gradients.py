@@ -229,7 +229,7 @@ class Saved:
 
 class ForwardBackward:
     """
-    A model whose score and gradient are computed on arrays, for a loss and an update of your own.
+    A model whose score and gradient are computed on arrays, for a custom loss and update.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ class OrtGridSearchCV(DocumentationLink, GridSearchCV):
     - with `average`, `callbacks`, `max_grad_norm`, `trainable`, `verbose` or `warm_start`;
     - with a `random_state` that is a `RandomState` instance, a `device` other than "cpu", or the solver "agent",
       "session" or "module";
-    - with an optimizer, a learning rate or a penalty of your own; for regressors also with a loss of your own, unless
+    - with a custom optimizer, learning rate or penalty; for regressors also with a custom loss, unless
       `standardize=False`;
     - with a loss that has weights, such as that of a `HuberRegressor`;
     - with arguments of `fit` other than X, y and `sample_weight`;

@@ -1,4 +1,4 @@
-"""How a gradient changes the weights: values of the parameter `optimizer`, and what one of your own must have."""
+"""How a gradient changes the weights: values of the parameter `optimizer`, and what a custom one must have."""
 
 from skort.optim.optimizers import *  # noqa: F403
 from skort.optim.optimizers import __all__ as __all__

@@ -21,7 +21,7 @@ X_train, X_rest, y_train, y_rest = train_test_split(X, y, train_size=300, random
 X_val, X_test, y_val, y_test = train_test_split(X_rest, y_rest, train_size=300, random_state=0)
 
 # %%
-# `fit` takes a validation set of your own. Without one, `early_stopping=True` holds out
+# `fit` takes a validation set. Without one, `early_stopping=True` holds out
 # `validation_fraction` of the rows. `scoring` is what `cross_val_score` takes; the default is minus
 # the loss of the training. The first model has a validation set and no early stopping: its score is
 # recorded, and stops nothing.

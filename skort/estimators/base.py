@@ -208,7 +208,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         classes: ArrayLike | None = None,
     ) -> Own:
         """
-        Train on batches of your own, in their order; an earlier fit is forgotten.
+        Train on your batches, in their order; an earlier fit is forgotten.
 
         Everything else is as in `fit`: schedules, stopping, validation sets, history and checkpoints. One pass over the
         batches comes before the training, and each epoch is one pass. X is never in memory as a whole. The scales of

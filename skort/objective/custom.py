@@ -83,7 +83,7 @@ def _no_function(what: str, error: Exception) -> ValueError:
 @dataclass(eq=False, repr=False)
 class Loss(Component, ScoreLoss):
     r"""
-    A loss of your own, written as an ONNX function of the raw score and the target.
+    A custom loss, written as an ONNX function of the raw score and the target.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def _check_columns(name, source, n_outputs, allowed):
 
 
 class CustomTerm(NamedTuple):
-    r"""What an own penalty is of one weight v of a training: :math:`strength \cdot value(factor \odot v)`."""
+    r"""What a custom penalty is of one weight v of a training: :math:`strength \cdot value(factor \odot v)`."""
 
     value: FunctionSource
     gradient: "FunctionSource | None"
@@ -213,7 +213,7 @@ class CustomTerm(NamedTuple):
 @dataclass(eq=False, repr=False)
 class Penalty(Component, WeightPenalty):
     r"""
-    A penalty of your own, written as an ONNX function of one weight array.
+    A custom penalty, written as an ONNX function of one weight array.
 
     .. math:: penalty(w) = \alpha \sum_{w} value(w)
 

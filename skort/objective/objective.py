@@ -43,7 +43,7 @@ class Objective:
     dtype: np.dtype
     #: Names of the weights that are added to a product.
     intercepts: tuple[str, ...] = ()
-    #: The weights of the model before the training, which an own penalty may take.
+    #: The weights of the model before the training, which a custom penalty may take.
     start: dict[str, np.ndarray] = field(default_factory=dict)
 
     @functools.cached_property
@@ -56,7 +56,7 @@ class Objective:
 
     @functools.cached_property
     def custom_terms(self) -> dict[str, CustomTerm]:
-        """What an own penalty is of the weights that have it, by name; a ValueError where it cannot be."""
+        """What a custom penalty is of the weights that have it, by name; a ValueError where it cannot be."""
         return {} if self.penalty is None else self.penalty.custom_terms(self.coefficients, self.intercepts)
 
     @property
@@ -125,7 +125,7 @@ class Objective:
             fragment.node("Identity", [value], [after])
 
     def add_custom_value(self, fragment, value):
-        """Add the nodes that add an own penalty to the scalar `value`; return the name of the sum."""
+        """Add the nodes that add a custom penalty to the scalar `value`; return the name of the sum."""
         for name, term in self.custom_terms.items():
             result = f"skort_{name}_custom"
             fragment.call(term.value, self.custom_inputs(fragment, name, "of_value"), [f"{result}_value"])
@@ -136,7 +136,7 @@ class Objective:
         return value
 
     def custom_inputs(self, fragment, name, use):
-        """Add the nodes that compute what an own penalty takes of a weight, and return it; `use` names them."""
+        """Add the nodes that compute what a custom penalty takes of a weight, and return it; `use` names them."""
         term, data = self.custom_terms[name], f"skort_{name}_{use}"
         fragment.constant(f"{data}_factor", np.asarray(term.factor, self.dtype))
         fragment.node("Mul", [name, f"{data}_factor"], [data])

@@ -213,7 +213,7 @@ class RescaledPenalty(WeightPenalty):
         return self._rescaled(self._penalty.intercept_strengths(names))
 
     def custom_terms(self, coefficients, intercepts):
-        """Return the terms of an own penalty, by name."""
+        """Return the terms of a custom penalty, by name."""
         of_model = self._penalty.custom_terms(coefficients, intercepts)
         factors = {name: self._factors.get(name, 1.0) for name in of_model}
         return {n: t._replace(strength=t.strength / self._unit, factor=factors[n]) for n, t in of_model.items()}

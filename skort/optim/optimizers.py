@@ -555,7 +555,7 @@ class LBFGS(SGD, name="lbfgs"):
         if largest > _NOT_FLAT:
             warn_user(
                 f"L-BFGS found no smaller objective, but the largest entry of the gradient is {largest:.2g}: the "
-                "objective has a kink, or the gradient of a part of your own is wrong. Mend it, or use another "
+                "objective has a kink, or the gradient of a custom part is wrong. Mend it, or use another "
                 'optimizer, such as "adam".',
                 ConvergenceWarning,
             )

@@ -106,7 +106,7 @@ class TrainState:
     rate_scale: float = 1.0
     #: Largest squared norm of a standardized row so far, where the learning rate comes from the data; else zero.
     row_norm: float = 0.0
-    #: The weights that an own penalty compares with, where it does so.
+    #: The weights that a custom penalty compares with, where it does so.
     penalty_start: dict[str, np.ndarray] | None = None
     stopping_reason: str | None = None
     #: A box for what makes the steps in this process, at this state; it is empty in copies.

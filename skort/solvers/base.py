@@ -115,7 +115,7 @@ class Solver:
         check_differentiable(problem.score_graph, self.name, self.gradient)
         if self.derives_given or objective.loss.gradient_function(objective.n_outputs) is None:
             check_loss(objective, problem.batch_size, self.gradient)
-        # skort derives the gradient of an own penalty where the user gives none.
+        # skort derives the gradient of a custom penalty where the user gives none.
         gradient = self.gradient if self.derives_given else rule_gradient
         check_custom_penalty(objective, problem.weights, gradient, derives_all=self.derives_given)
 

@@ -1,4 +1,4 @@
-"""Gradients of losses by the raw score, and of own penalties by weights, where these bring none: derived."""
+"""Gradients of losses by the raw score, and of custom penalties by weights, where these bring none: derived."""
 
 import functools
 from collections.abc import Callable
@@ -107,7 +107,7 @@ def _loss_model(objective, batch_size):
 def check_custom_penalty(
     objective: Objective, weights: dict[str, np.ndarray], gradient: Gradient, *, derives_all: bool = False
 ) -> None:
-    """Raise an error where an own penalty does not fit or has no gradient; `derives_all`: given ones do not count."""
+    """Raise an error where a custom penalty does not fit or has no gradient; `derives_all`: given ones do not count."""
     for name, term in objective.custom_terms.items():
         check_term(term, name, weights[name].shape)
         if term.gradient is None or derives_all:
@@ -115,12 +115,12 @@ def check_custom_penalty(
 
 
 def custom_gradient_name(name: str) -> str:
-    """Return what the derivative of an own penalty by a weight is called."""
+    """Return what the derivative of a custom penalty by a weight is called."""
     return f"skort_{name}_custom_gradient"
 
 
 def add_custom_gradients(writer, objective: Objective, weights: dict[str, np.ndarray]) -> dict[str, str]:
-    """Add the derivatives of an own penalty by the weights that have it; return the names of the results, by weight."""
+    """Add the derivatives of a custom penalty by the weights that have it; return the results by weight."""
     results = {}
     for name, term in objective.custom_terms.items():
         results[name] = custom_gradient_name(name)
@@ -139,7 +139,7 @@ def add_custom_gradients(writer, objective: Objective, weights: dict[str, np.nda
 
 
 def ruled_penalty_gradient(term: CustomTerm, dtype: np.dtype, shape: tuple[int, ...]) -> onnx.FunctionProto:
-    """Return the derivative of the value of an own penalty by a weight of some shape, by skort's rules."""
+    """Return the derivative of the value of a custom penalty by a weight of some shape, by skort's rules."""
     return _ruled("penalty", _penalty_model(term, dtype, shape), term.inputs, [_WEIGHT])
 
 

@@ -37,7 +37,7 @@ def objective_graph(
         target is 0 or 1 for two classes, which have one score, and one-hot for more. A dict: of each output of an ONNX
         model, whose columns the target has side by side.
     penalty : str, penalty instance or None, default=None
-        By its name it has its default strength. What an own penalty gets as `start` are the weights of the model.
+        By its name it has its default strength. What a custom penalty gets as `start` are the weights of the model.
 
     Returns
     -------

@@ -41,7 +41,7 @@ def part_graph(part: Any, shape: Sequence[int], *, dtype: str = "float32") -> on
         - Of a loss: from "skort_score", "skort_target", "skort_sample_weight" :math:`v_i`, of shape (n_rows, 1), and
           its weights to "skort_loss", :math:`\sum_i v_i \, loss_i`, "skort_score_gradient", and that by its weights.
         - Of a penalty: from "weight" to "skort_penalty" and "weight_gradient". The gradient of an l1 term is zero at
-          zero. What an own penalty gets as `start` is zero.
+          zero. What a custom penalty gets as `start` is zero.
         - Of an optimizer: from "weights", "gradient", "eta" and what it remembers, at first the arrays of its method
           `start`, to "next_weights" and what it remembers next, each with "next\_". Its weight decay is of all weights.
 

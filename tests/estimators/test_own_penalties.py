@@ -135,7 +135,7 @@ def test_a_penalty_without_a_gradient_at_zero_is_named(rng):
     }"""
     X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
     # The weights begin at zero, where the gradient of their norm is 0 / 0.
-    with pytest.raises(ValueError, match=r"weights became infinite or NaN .* of your own penalty must be a number"):
+    with pytest.raises(ValueError, match=r"weights became infinite or NaN .* of the custom penalty must be a number"):
         OrtSGDRegressor(LinearRegression(), penalty=Penalty(norm), eta0=0.1, **OPTIONS).fit(X, y)
 
 

@@ -182,7 +182,7 @@ def test_own_losses_and_penalties_are_minimised():
 def test_a_gradient_that_is_none_of_the_loss_is_named():
     X, y, _ = data()
     wrong = HALF_SQUARE.replace("(loss)", "(gradient)").replace("{0.5}", "{-0.5}").replace("loss =", "gradient =")
-    with pytest.warns(ConvergenceWarning, match="found no smaller objective, .* the gradient of a part of your own is"):
+    with pytest.warns(ConvergenceWarning, match="found no smaller objective, .* the gradient of a custom part is"):
         lbfgs(loss=Loss(HALF_SQUARE, wrong)).fit(X, y)
 
 

@@ -1,4 +1,4 @@
-"""Gradients of losses and of own penalties, given and derived, and what is refused."""
+"""Gradients of losses and of custom penalties, given and derived, and what is refused."""
 
 import numpy as np
 import onnx

@@ -1,4 +1,4 @@
-"""Where the rows of a training are: in memory, or in batches of the user's own."""
+"""Where the rows of a training are: in memory, or in batches of the user."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ class InMemory:
 
 @dataclass(frozen=True, eq=False)
 class Streamed(InMemory):
-    """Batches of the user's own, read anew in every epoch; `data` are rows that stand for all."""
+    """Batches of the user, read anew in every epoch; `data` are rows that stand for all."""
 
     rows: "StreamedRows"
     encoder: "RowEncoder"

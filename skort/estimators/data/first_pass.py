@@ -1,4 +1,4 @@
-"""The first pass over batches of the user's own: their numbers, labels and weights, and rows that stand for all."""
+"""The first pass over the user's batches: their numbers, labels and weights, and rows that stand for all."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -115,7 +115,7 @@ class TrainConfig:
     def renewed(self, estimator) -> "TrainConfig":
         """Return the settings that changed parameters make of the same model and the same size."""
         renewed = TrainConfig.of(estimator, self.own, self.size)
-        # Batches of the user's own may have given it.
+        # Batches of the user may have given it.
         size = self.batch_size if estimator.batch_size == self.given["batch_size"] else renewed.batch_size
         renewed = dataclasses.replace(renewed, batch_size=size)
         if not (isinstance(self.update.optimizer, Adam) and all(each.is_open("optimizer") for each in (self, renewed))):

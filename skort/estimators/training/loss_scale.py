@@ -1,4 +1,4 @@
-"""The unit of a loss that is only known in the units of y, such as one of the user's own."""
+"""The unit of a loss that is only known in the units of y, such as a custom one."""
 
 import numpy as np
 

@@ -118,7 +118,7 @@ def diverged_error(config: TrainConfig, error: DivergedError, state: TrainState,
     """Return the error of a training that diverged from a state, with what may have caused it."""
     of_penalty = ""
     if config.penalty is not None and config.penalty.is_custom:
-        of_penalty = " The gradient of your own penalty must be a number everywhere, where weights are zero, too."
+        of_penalty = " The gradient of the custom penalty must be a number everywhere, where weights are zero, too."
     return DivergedError(f"{error}{of_penalty}{_cure(config, state, rows)}")
 
 

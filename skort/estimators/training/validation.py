@@ -286,7 +286,7 @@ def _check_size_is_known(estimator, own):
     if is_own and own.alpha_per == "sum" and estimator.n_total is None:
         raise ValueError(
             f"penalty: the one of {type(estimator.estimator).__name__} is divided by the number of rows, which is not "
-            "known. Set n_total of OrtSGDRegressor or OrtSGDClassifier, penalty=None, or a penalty of your own."
+            "known. Set n_total of OrtSGDRegressor or OrtSGDClassifier, penalty=None, or a custom penalty."
         )
 
 

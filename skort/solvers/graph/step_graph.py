@@ -183,7 +183,7 @@ def split_graph(weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
 
 
 def loss_program(problem: Problem, *, is_lane: bool = False) -> Program:
-    """Return the loss, or those of the rows of several trainings, its gradient, and those of an own penalty."""
+    """Return the loss, or those of the rows of several trainings, its gradient, and those of a custom penalty."""
     objective, score = problem.objective, problem.score_graph.score_name
 
     def make():
@@ -244,7 +244,7 @@ def gradient_of_loss(problem: Problem) -> str:
 
 
 def _add_gradient(fragment, problem, graph):
-    """Add the gradient of the loss, and of an own penalty, by all weights, as one vector, from that by the score."""
+    """Add the gradient of the loss, and of a custom penalty, by all weights, as one vector, from that by the score."""
     gradients = add_gradients(fragment, graph, SCORE_GRADIENT, problem.score_graph.trainable)
     gradients |= problem.objective.weight_gradients
     for name in problem.objective.custom_terms:
