@@ -277,7 +277,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         config = read.config(self, weights)
         model, data = model_and_data(read, config, weights, self.trainable)
         model = self._at_given_weights(model, init)
-        config = config if one_epoch else config.for_model(model, in_memory=given.batch_size is None)
+        config = config if one_epoch and model.is_drawn else config.for_model(model, in_memory=given.batch_size is None)
         source = given.source(config, data, RowEncoder(self, read.columns, model, read.class_weight))
         epochs = None if one_epoch else config.max_iter
         more = [] if one_epoch else sklearn_callbacks(self, given, config.max_iter)

@@ -142,12 +142,15 @@ class TestTwoGroups:
 
     def test_network_by_default(self, client, data):
         X, y = data
-        model = OrtSGDClassifier(MLPClassifier((20,)), max_iter=60, random_state=0).fit(*chunked(X, y))
-        assert model.score(*chunked(X, y)) > 0.8
+        model = OrtSGDClassifier(MLPClassifier((20,)), max_iter=90, random_state=0).fit(*chunked(X, y))
+        # As many updates as a fit in memory makes in 60 epochs, with its decay; .87 of 40 rounds, as of 40 epochs.
+        local = skort.OrtSGDClassifier(MLPClassifier((20,)), max_iter=60, random_state=0).fit(X, y)
+        assert model.score(*chunked(X, y)) == pytest.approx(local.score(X, y), abs=0.02)
+        assert local.score(X, y) > 0.92
         # Two groups make at least two updates of 200 rows a round: the cosine is over by the end.
-        assert (model.eta0_, model.optimizer_.weight_decay) == (0.02, 2.5)
+        assert (model.eta0_, model.optimizer_.weight_decay) == (0.02, local.optimizer_.weight_decay)
         assert model.history_["eta"][-1] < 0.001
-        assert model.stopping_reason_ == "The learning rate came to zero, as planned, after 60 epochs."
+        assert model.stopping_reason_ == "The learning rate came to zero, as planned, after 90 epochs."
 
     def test_average(self, client, data):
         X, y = data

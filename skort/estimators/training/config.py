@@ -178,11 +178,11 @@ class TrainConfig:
         is_rate_auto &= self.is_rate_auto
         return dataclasses.replace(self, update=update, schedule=schedule, is_rate_auto=is_rate_auto, solvers=solvers)
 
-    def for_stream(self) -> "TrainConfig":
-        """Return the parameters of epochs that come after a plan: their rate is constant."""
+    def for_stream(self, part: float = LATER) -> "TrainConfig":
+        """Return the parameters of epochs after a plan, or instead: their rate is a constant part of its first."""
         if not isinstance(self.schedule, Cosine) or not self.is_planned:
             return self
-        return self._with_steps(self.update.optimizer, Constant(LATER * self.schedule.eta0))
+        return self._with_steps(self.update.optimizer, Constant(part * self.schedule.eta0))
 
     @property
     def is_full(self) -> bool:

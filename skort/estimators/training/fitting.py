@@ -14,6 +14,7 @@ from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.initialization import begin, fitted_start, go_on
 from skort.estimators.training.messages import diverged_error
+from skort.estimators.training.network import fitted_part
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import Ending, FitResult, Observers, result_of
 from skort.estimators.training.terms import chosen_class_weight
@@ -157,13 +158,18 @@ def fit_model(
     if epochs is None:
         config.check_steps("partial_fit")
     statistics = source.statistics()
-    start, is_fitted = None, state.is_new and not (model.is_drawn or model.score_graph.is_linear or config.is_full)
+    constant_loss, is_fitted = (
+        None,
+        state.is_new and not (model.is_drawn or model.score_graph.is_linear or config.is_full),
+    )
     if state.is_new:
         state, model, variables = begin(config, model, statistics, state)
-        if is_fitted and epochs is not None:
-            start = fitted_start(config, model, variables, statistics)
-            model = start.model
-            state = dataclasses.replace(state, rate_scale=start.share) if config.is_planned else state
+        if is_fitted:
+            model, share, constant_loss = fitted_start(config, model, variables, statistics)
+            if config.is_planned and epochs is None:
+                config = config.for_stream(fitted_part(share, None) if config.can_restart else 1.0)
+            elif config.is_planned:
+                state = dataclasses.replace(state, rate_scale=fitted_part(share, config.size.n_rows))
         run, generator, other = None, state.first_generator(), None
     else:
         state, run, generator, other = _resumed(config, model, statistics, state)
@@ -174,7 +180,7 @@ def fit_model(
         # The rows of one call say nothing about those of a stream.
         n_batches = None if epochs is None else batches.n_batches
         run = TrainRun.plan(config, model, state, shape, n_batches, variables).begun(state)
-    fit = Fit(run, model, state, callbacks, epochs, None if start is None else start.constant_loss)
+    fit = Fit(run, model, state, callbacks, epochs, constant_loss)
     step = source.step(run, model, state)
     if config.is_full:
         from skort.solvers.full import FullStep

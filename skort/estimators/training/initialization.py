@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,13 +11,15 @@ from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.loss_scale import estimated_curvature, has_units
 from skort.estimators.training.reparametrization import Reparametrization, moved_state, standardization_of, with_offsets
+from skort.optim.standardization import moments
 from skort.optim.state import TrainState
 
-# First learning rates: of networks, and of optimizers whose steps do not grow with the gradient.
-_NETWORK = 0.2
-# By what its weights are multiplied, where its loss is a larger part of that of a constant prediction: the first of
-# those whose loss is nearly the least.
-_FACTORS, _KNOWN, _NEARLY = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01), 0.3, 1.02
+_NETWORK = 0.2  # Its first learning rate.
+# By what a fitted network multiplies X, as if in other units, or else its weights, where its loss is a larger part of
+# that of a constant prediction, of few rows more: each has to be better by a twentieth than those before it.
+_GAINS = (1.0, *(2.0 ** (sign * k) for k in range(1, 11) for sign in (-1, 1)))
+_FACTORS = 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01
+_KNOWN, _FEW_ROWS, _BETTER = 0.3, 20, 0.95
 
 
 def begin(
@@ -27,8 +28,7 @@ def begin(
     """Return a state before its first update, the model at its initial weights, and the variables of the training."""
     # Weights that were drawn are for columns of mean zero and standard deviation one; others for X and y themselves.
     standardization = _chosen_standardization(settings, model.score_graph, facts)
-    score_graph = model.score_graph
-    initial = score_graph.trained_arrays
+    score_graph, initial = model.score_graph, model.score_graph.trained_arrays
     if standardization is not None:
         score_graph = with_offsets(score_graph, settings.loss, standardization)
     variables = settings.variables(score_graph, standardization)
@@ -42,43 +42,59 @@ def begin(
     return state, dataclasses.replace(model, score_graph=score_graph, is_drawn=False), variables
 
 
-class FittedStart(NamedTuple):
-    """Where a fitted network begins."""
-
-    model: Model
-    #: Its loss before the first update, of that of the best constant prediction; at most one.
-    share: float = 1.0
-    #: Infinity where a training is not compared with it.
-    constant_loss: float = math.inf
-
-
 def fitted_start(
     settings: TrainConfig, model: Model, variables: Reparametrization, facts: DataStatistics
-) -> FittedStart:
-    """Return where a fitted network begins on new rows: at its own weights where the user gives a rate."""
+) -> tuple[Model, float, float]:
+    """Return a fitted network as it begins on new rows, its share of the best constant's loss, and that; or inf."""
     from skort.estimators.training.row_loss import RowLoss, some_of
 
     if settings.loss.is_least_at_zero or not settings.can_restart:
-        return FittedStart(model)
-    loss = RowLoss(settings, model.score_graph, variables, some_of(facts.some_rows))
-    weights = variables.training_weights(model.trained_weights)
-
-    def scaled(factor):
-        return {name: w if name in model.loss_weights else w * w.dtype.type(factor) for name, w in weights.items()}
-
+        return model, 1.0, math.inf
+    rows = some_of(facts.some_rows)
+    loss = RowLoss(settings, model.score_graph, variables, rows)
     with np.errstate(all="ignore"):
+        weights = variables.training_weights(model.trained_weights)
         constant = loss.best_constant(weights)
         if not constant > 0:
-            return FittedStart(model)
-        first = loss.at(weights)
-        if not first <= _KNOWN * constant:
-            # What is sure and wrong takes long to unlearn: a smaller score is less sure, and smaller weights learn
-            # faster.
-            losses = [first, *(loss.at(scaled(factor)) for factor in _FACTORS[1:])]
-            least = _NEARLY * np.nanmin(losses)
-            best = next((factor for factor, each in zip(_FACTORS, losses, strict=True) if each <= least), 1.0)
-            model = model if best == 1.0 else model.with_weights(variables.model_weights(scaled(best)))
-        return FittedStart(model, float(np.fmin(first / constant, 1.0)), constant)
+            return model, 1.0, math.inf
+        start, least = model, np.fmin(loss.at(weights), np.inf)
+        if not least <= _KNOWN * (1 + _FEW_ROWS / rows.n_rows) * constant:
+            # What is sure and wrong takes long to unlearn, and smaller weights learn faster: so do those of a regressor
+            # that understands no rows in any units.
+            in_units = (_in_units(settings, model, rows, gain) for gain in _GAINS)
+            shrunk = (_shrunk(variables, model, factor) for factor in (() if settings.is_classifier else _FACTORS))
+            for others, most in ((in_units, np.inf if settings.is_classifier else _KNOWN * constant), (shrunk, np.inf)):
+                for other in others:
+                    now = loss.at(variables.training_weights(other.trained_weights))
+                    start, least = (other, now) if now < _BETTER * least and now <= most else (start, least)
+        return start, float(np.fmin(least / constant, 1.0)), constant
+
+
+def _shrunk(variables, model, factor):
+    weights = variables.training_weights(model.without_loss_weights(model.trained_weights))
+    return model.with_weights(variables.model_weights({n: w * w.dtype.type(factor) for n, w in weights.items()}))
+
+
+def _in_units(settings, model, rows, gain):
+    """Return a fitted network that multiplies X by a gain; a regressor's scores on the line that fits y best."""
+    from skort.graphs.export import PREDICTION
+    from skort.graphs.score_graph import TARGET_OFFSET
+    from skort.graphs.standardized import first_layer, last_layer
+
+    graph, weights, last = model.score_graph, model.trained_weights, last_layer(model.score_graph)
+    if (first := first_layer(graph) or last) is not None:
+        weights[first.coefficient] = weights[first.coefficient] * graph.dtype.type(gain)
+        model = model.with_weights(weights)
+    if settings.is_classifier or model.inverse_link is not None or last is None or last.intercept is None:
+        return model
+    score = model.run(PREDICTION, rows.X, settings.device).reshape(rows.target.shape)
+    (mean, deviation), (target_mean, _) = (moments(each, rows.sample_weight) for each in (score, rows.target))
+    products = np.average((score - mean) * (rows.target - target_mean), axis=0, weights=rows.sample_weight)
+    slope = np.where(deviation > 0, products / deviation**2, 1.0)
+    offset = graph.arrays.get(TARGET_OFFSET, 0.0)
+    weights[last.coefficient] = weights[last.coefficient] * (slope[:, None] if last.transposed else slope)
+    weights[last.intercept] = slope * (weights[last.intercept] + offset - mean) + target_mean - offset
+    return model.with_weights({name: array.astype(graph.dtype) for name, array in weights.items()})
 
 
 def _chosen_standardization(settings, score_graph, facts):
@@ -115,9 +131,7 @@ def go_on(
             solver = moves(solver, used, first)
             other = None if renewed is first else moves(solver, first, renewed)
     rate_scale, row_norm = _next_rates(settings, score_graph, renewed, facts, state)
-    start = state.penalty_start
-    if start is None and settings.takes_start:
-        start = score_graph.trained_arrays
+    start = state.penalty_start or (score_graph.trained_arrays if settings.takes_start else None)
     resumed = dataclasses.replace(
         state, solver=solver, standardization=renewed, rate_scale=rate_scale, row_norm=row_norm, penalty_start=start
     )
@@ -183,9 +197,8 @@ def _next_rates(settings, score_graph, used, facts, progress) -> tuple[float, fl
 
 def _rate(settings: TrainConfig, variables: Reparametrization, score_graph, facts: DataStatistics, norm) -> float:
     """Return the learning rate to begin with, for rows of a largest squared norm."""
-    tags = settings.update.tags
+    tags, is_linear = settings.update.tags, score_graph.is_linear
     gain = tags.gain
-    is_linear = score_graph.is_linear
     if gain is None:
         return tags.first_rates[0 if is_linear else 1]
     if not is_linear:

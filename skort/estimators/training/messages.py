@@ -21,7 +21,8 @@ _LOST = 2**14
 # How many columns a warning names.
 _SHOWN = 5
 # Standard deviations that differ by more than this make a training slow, or diverge.
-_DIFFERENT = 10.0
+# Of larger targets than the second number, a network learns less in the updates of its plan.
+_DIFFERENT, _LARGE = 10.0, 50.0
 
 
 def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> None:
@@ -41,10 +42,10 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> No
             f"{ending.prior:.4g}. Give columns of X that say more, more rows, or a larger validation_fraction.",
             ConvergenceWarning,
         )
-    elif (constant := _better_constant(result)) is not None:
+    elif (constant := _constant_of_far(result)) is not None:
         ours = 'standardize="auto", or ' if config.standardize is False else ""
         warn_user(
-            f"The training ended no better than a constant prediction: its loss is {state.history['loss'][-1]:.4g}, "
+            f"The updates of a network may be too short for y as it is: its loss is {state.history['loss'][-1]:.4g}, "
             f"that of the best constant {constant:.4g}. Use {ours}a y whose mean is about zero and whose standard "
             "deviation is about one.",
             ConvergenceWarning,
@@ -57,8 +58,8 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> No
         )
 
 
-def _better_constant(result):
-    """Return the loss of a constant above which a network ends whose updates are too short for y as it is, or None."""
+def _constant_of_far(result):
+    """Return the loss of the best constant for a network whose updates may be too short for y as it is, or None."""
     config, rows, used = result.config, result.ending.rows, result.state.standardization
     is_planned = config.is_planned and config.is_open("max_iter") and not result.n_before
     in_units = used is not None and used.target_mean is not None
@@ -68,7 +69,8 @@ def _better_constant(result):
     variables = config.variables(graph, used)
     weights = variables.training_weights(result.model.trained_weights)
     constant = RowLoss(config, graph, variables, some_of(rows)).best_constant(weights)
-    return constant if 0 < constant <= result.state.history["loss"][-1] else None
+    is_large = not config.standardize and result.model.inverse_link is None and np.max(np.abs(rows.target)) > _LARGE
+    return constant if constant > 0 and (is_large or constant <= result.state.history["loss"][-1]) else None
 
 
 def _no_better_than(result):

@@ -25,3 +25,9 @@ def planned_epochs(n_rows: int, n_batches: int) -> int:
 def planned_decay(n_updates: int, eta0: float) -> float:
     """Return the weight decay with which a cosine shrinks weights by about the same factor, however long it is."""
     return min(max(_DECAY, _LEAST_SUM / n_updates), _MOST_SUM / n_updates, _MOST_DECAY) / eta0
+
+
+def fitted_part(share: float, n_rows: int | None) -> float:
+    """Return what a fitted network's rate is multiplied by, at a share of a constant's loss; None: in a stream."""
+    # With many epochs on few rows it would forget others.
+    return share**2 / 2 if n_rows is None else share ** min(max(1.0, 400 / n_rows), 4.0)

@@ -1,8 +1,11 @@
 """Where a fitted network begins on new rows, and what is said where that does not help."""
 
+import copy
+from collections import namedtuple
+
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, make_regression
+from sklearn.datasets import load_digits, make_friedman1, make_regression
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -27,19 +30,31 @@ def starts(monkeypatch):
     found, original = [], fitting.fitted_start
 
     def seen(*arguments):
-        found.append(original(*arguments))
-        return found[-1]
+        start = original(*arguments)
+        found.append(FittedStart(*start))
+        return start
 
     monkeypatch.setattr(fitting, "fitted_start", seen)
     return found
 
 
-def with_factor(network, factor):
-    scaled = MLPClassifier.__new__(MLPClassifier)
-    vars(scaled).update(vars(network))
-    scaled.coefs_ = [factor * coef for coef in network.coefs_]
-    scaled.intercepts_ = [factor * intercept for intercept in network.intercepts_]
-    return scaled
+FittedStart = namedtuple("FittedStart", ["model", "share", "constant_loss"])
+GAINS = [1.0, *(2.0 ** (sign * k) for k in range(1, 11) for sign in (-1, 1))]
+
+
+def with_gain(network, gain):
+    other = copy.deepcopy(network)
+    other.coefs_[0] = gain * network.coefs_[0]
+    return other
+
+
+def least_loss(network, X, y, weights=None):
+    """Return the least loss, and its gain, each a twentieth below those of gains nearer to one."""
+    least, best = log_loss(y, network.predict_proba(X), sample_weight=weights), 1.0
+    for gain in GAINS:
+        loss = log_loss(y, with_gain(network, gain).predict_proba(X), sample_weight=weights)
+        least, best = (loss, gain) if loss < 0.95 * least else (least, best)
+    return least, best
 
 
 def tuned(network, X, y, **parameters):
@@ -54,7 +69,7 @@ def test_the_loss_before_the_first_update_is_compared_with_that_of_the_shares_of
     (start,) = starts
     shares = np.bincount(LABELS[NEW], weights) / weights.sum()
     assert start.constant_loss == pytest.approx(-(shares * np.log(shares)).sum(), rel=1e-5)
-    loss = log_loss(LABELS[NEW], network.predict_proba(DIGITS[NEW]), sample_weight=weights)
+    loss, _ = least_loss(network, DIGITS[NEW], LABELS[NEW], weights)
     assert start.share == pytest.approx(loss / start.constant_loss, rel=1e-4)
     # It knows its own rows, and begins with its own weights.
     tuned(network, DIGITS[OLD], LABELS[OLD], max_iter=1)
@@ -63,29 +78,47 @@ def test_the_loss_before_the_first_update_is_compared_with_that_of_the_shares_of
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_what_is_sure_and_wrong_begins_with_smaller_weights(network, starts):
-    X = -DIGITS[NEW]
+@pytest.mark.parametrize("factor", [-1, 1 / 40, 1000])
+def test_a_network_begins_in_the_units_of_X_in_which_its_loss_is_least(network, starts, factor):
+    X = factor * DIGITS[NEW]
     tuned(network, X, LABELS[NEW], standardize=False, max_iter=1)
-    factors = [1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01]
-    losses = [log_loss(LABELS[NEW], with_factor(network, factor).predict_proba(X)) for factor in factors]
-    # The largest factor whose loss is nearly the least.
-    best = np.flatnonzero(losses <= 1.02 * np.min(losses))[0]
-    assert starts[0].share == 1.0 < best
-    expected = with_factor(network, factors[best]).coefs_[1]
-    np.testing.assert_allclose(starts[0].model.weights()["coefficient1"], expected, rtol=1e-5)
+    loss, gain = least_loss(network, X, LABELS[NEW])
+    assert gain < 1 if abs(factor) >= 1 else gain > 1
+    assert starts[0].share == pytest.approx(min(1.0, loss / starts[0].constant_loss), rel=1e-4)
+    weights = starts[0].model.weights()
+    np.testing.assert_allclose(weights["coefficient"], gain * network.coefs_[0], rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(weights["coefficient1"], network.coefs_[1], rtol=1e-5)
     # A rate of the user's is one for the weights as they are.
     tuned(network, X, LABELS[NEW], standardize=False, max_iter=1, eta0=1e-9)
-    np.testing.assert_allclose(starts[1].model.weights()["coefficient1"], network.coefs_[1], rtol=1e-6)
+    np.testing.assert_allclose(starts[1].model.weights()["coefficient"], network.coefs_[0], rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("unit, shift", [(16, 3), (-1, 0), (1, 5e3)])
+@pytest.mark.parametrize("standardize", ["auto", False])
+def test_scores_of_a_regressor_begin_on_the_line_that_fits_y_best(starts, unit, shift, standardize):
+    X, y = make_regression(100, 4, n_targets=2, noise=5, random_state=0)
+    y, weights = y / 50, np.random.RandomState(0).uniform(1, 3, 100)
+    network = MLPRegressor(hidden_layer_sizes=(16,), solver="lbfgs", max_iter=100, random_state=0).fit(X, y)
+    model = OrtSGDRegressor(FrozenEstimator(network), random_state=0, max_iter=1, standardize=standardize)
+    changed = unit * y + shift
+    model.fit(X, changed, sample_weight=weights)
+    scores = network.predict(X)
+    lines = [np.polyval(np.polyfit(scores[:, j], changed[:, j], 1, w=np.sqrt(weights)), scores[:, j]) for j in (0, 1)]
+    loss = np.average((np.transpose(lines) - changed) ** 2, axis=0, weights=weights).mean() / 2
+    assert starts[0].share * starts[0].constant_loss == pytest.approx(loss, rel=1e-2)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:lbfgs failed:sklearn.exceptions.ConvergenceWarning")
 def test_a_regressor_is_compared_with_the_mean(starts):
     X, y = DIGITS[:300], LABELS[:300] * 3.0 + 100
-    network = MLPRegressor(hidden_layer_sizes=(8,), max_iter=200, random_state=0).fit(X, y)
+    network = MLPRegressor(hidden_layer_sizes=(16,), solver="lbfgs", random_state=0).fit(X, y)
     OrtSGDRegressor(FrozenEstimator(network), max_iter=1, random_state=0).fit(X, y)
     assert starts[0].constant_loss == pytest.approx(y.var() / 2, rel=1e-4)
     loss = ((network.predict(X) - y) ** 2).mean() / 2
-    assert starts[0].share == pytest.approx(min(1.0, loss / starts[0].constant_loss), rel=1e-3)
+    assert starts[0].share == pytest.approx(loss / starts[0].constant_loss, rel=1e-3)
+    assert starts[0].share < 0.3
 
 
 def test_linear_and_drawn_models_begin_as_ever(starts):
@@ -96,7 +129,7 @@ def test_linear_and_drawn_models_begin_as_ever(starts):
     assert starts == []
 
 
-@pytest.mark.parametrize("factor", [16, 1 / 16])
+@pytest.mark.parametrize("factor", [16, 1 / 16, 1000])
 def test_rows_in_other_units_destroy_nothing(network, factor):
     model = tuned(network, factor * DIGITS[NEW], LABELS[NEW])
     assert model.score(factor * DIGITS[TEST], LABELS[TEST]) > network.score(DIGITS[TEST], LABELS[TEST]) - 0.02
@@ -129,3 +162,53 @@ def test_a_stream_of_unchanged_rows_destroys_no_regressor(unit, shift):
     for start in range(300, 500, 20):
         stream.partial_fit(X[start : start + 20], y[start : start + 20])
     assert stream.score(X[500:], y[500:]) > fitted.score(X[500:], y[500:]) - 0.01
+
+
+@pytest.fixture(scope="module")
+def curve():
+    """Rows, and a network that was fitted on the first 300 of them."""
+    X, y = make_friedman1(900, 8, noise=0.5, random_state=0)
+    X, y = (X - 0.5) * 12**0.5, (y - y.mean()) / y.std()
+    return X, y, MLPRegressor(hidden_layer_sizes=(32,), alpha=0.01, max_iter=2000, random_state=0).fit(X[:300], y[:300])
+
+
+@pytest.mark.parametrize("of_X, unit, shift", [(16, 100, 5000), (16, 1, 0), (1 / 16, 1, 0), (1, 16, 0), (1, 1, 0)])
+def test_a_stream_in_other_units_destroys_no_regressor(curve, of_X, unit, shift):
+    X, y, fitted = curve
+    X, known = of_X * X, fitted.score(X[700:], y[700:])
+    y = unit * y + shift
+    stream = OrtSGDRegressor(FrozenEstimator(fitted), random_state=0)
+    for start in range(300, 500, 20):
+        stream.partial_fit(X[start : start + 20], y[start : start + 20])
+        assert stream.score(X[700:], y[700:]) > known - 0.05
+
+
+@pytest.mark.parametrize("of_X, unit, shift", [(16, 100, 5000), (1, 16, 0), (1, -1, 3)])
+def test_a_regressor_learns_from_rows_in_other_units_what_it_learns_from_those_as_they_were(curve, of_X, unit, shift):
+    X, y, fitted = curve
+    scores = []
+    for rows, target in ((X, y), (of_X * X, unit * y + shift)):
+        model = OrtSGDRegressor(FrozenEstimator(fitted), random_state=0).fit(rows[300:700], target[300:700])
+        scores.append(model.score(rows[700:], target[700:]))
+    assert scores[0] > fitted.score(X[700:], y[700:])
+    assert scores[1] > scores[0] - 0.02
+
+
+@pytest.mark.parametrize("size", [20, 100])
+def test_a_stream_of_unchanged_rows_loses_nothing(network, size):
+    stream = OrtSGDClassifier(FrozenEstimator(network), random_state=0)
+    for start in range(500, 1000, size):
+        stream.partial_fit(DIGITS[start : start + size], LABELS[start : start + size])
+        assert stream.score(DIGITS[TEST], LABELS[TEST]) > network.score(DIGITS[TEST], LABELS[TEST]) - 0.02
+
+
+@pytest.mark.parametrize("n_rows", [20, 50, 100])
+def test_a_fit_of_few_unchanged_rows_loses_nothing(network, n_rows):
+    model = tuned(network, DIGITS[500 : 500 + n_rows], LABELS[500 : 500 + n_rows])
+    assert model.score(DIGITS[TEST], LABELS[TEST]) > network.score(DIGITS[TEST], LABELS[TEST]) - 0.03
+
+
+@pytest.mark.parametrize("factor", [64, 256])
+def test_early_stopping_in_other_units_costs_no_more_than_in_these(network, factor):
+    rows, test = (factor * DIGITS[NEW], LABELS[NEW]), (factor * DIGITS[TEST], LABELS[TEST])
+    assert tuned(network, *rows, early_stopping=True).score(*test) > tuned(network, *rows).score(*test) - 0.03

@@ -9,7 +9,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint
-from skort.estimators.training.network import planned_decay, planned_epochs
+from skort.estimators.training.network import fitted_part, planned_decay, planned_epochs
 from skort.model_selection import OrtGridSearchCV
 from skort.optimizers import SGD, Adam, Nesterov
 from skort.schedules import Constant, Cosine
@@ -126,13 +126,16 @@ def test_a_linear_model_has_the_parameters_by_their_names(data):
 
 
 def test_a_fitted_network_has_a_plan_whose_rate_is_that_of_what_is_left_to_learn(data):
-    fitted = MLPRegressor(hidden_layer_sizes=(6,), max_iter=5, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="Stochastic Optimizer"):
-        fitted.fit(*data)
-    model = OrtSGDRegressor(FrozenEstimator(fitted), max_iter=20, random_state=0).fit(*data)
     X, y = data
-    share = min(1.0, np.mean((fitted.predict(X) - y) ** 2) / np.var(y))
-    assert (type(model.optimizer_).__name__, model.eta0_) == ("Adam", pytest.approx(0.02 * share, rel=1e-3))
+    fitted = MLPRegressor(hidden_layer_sizes=(6,), solver="lbfgs", max_iter=2000, random_state=0).fit(X, y)
+    share = np.mean((fitted.predict(X) - y) ** 2) / np.var(y)
+    assert 0.01 < share < 0.3
+    estimator = OrtSGDRegressor(FrozenEstimator(fitted), max_iter=20, random_state=0)
+    model = estimator.fit(X, y)
+    assert (type(model.optimizer_).__name__, model.eta0_) == ("Adam", pytest.approx(0.02 * share**4, rel=1e-2))
+    stream = clone(estimator).partial_fit(X, y).partial_fit(X, y)
+    assert (type(stream.optimizer_).__name__, stream.eta0_) == ("Adam", pytest.approx(0.01 * share**2, rel=1e-2))
+    assert stream.history_["eta"] == [stream.eta0_, stream.eta0_]
 
 
 @pytest.mark.skipif("session" not in available_solvers(), reason="this runtime has no TrainingSession")
@@ -249,7 +252,7 @@ def test_a_y_too_far_away_for_the_plan_is_told(data, recwarn):
     X, y = data
     far = y + 1000.0
     with pytest.warns(
-        ConvergenceWarning, match='no better than a constant .* Use standardize="auto", or a y'
+        ConvergenceWarning, match='too short for y as it is: its loss is .* Use standardize="auto", or a y'
     ) as caught:
         model = regressor(standardize=False).fit(X, far)
     assert model.score(X, far) < -1000
@@ -260,6 +263,29 @@ def test_a_y_too_far_away_for_the_plan_is_told(data, recwarn):
     np.testing.assert_allclose(standardized.predict(X) - 1000, regressor().fit(X, y).predict(X), atol=1e-3)
     assert regressor(standardize=False).fit(X, y).score(X, y) > 0.5
     assert not recwarn
+
+
+def test_a_y_too_large_for_the_plan_is_told(data):
+    X, y = data
+    with pytest.warns(ConvergenceWarning, match='too short for y as it is: .* Use standardize="auto", or a y'):
+        model = regressor(standardize=False).fit(X, 100 * y)
+    assert 0 < model.score(X, 100 * y) < regressor().fit(X, 100 * y).score(X, 100 * y)
+
+
+@pytest.mark.parametrize(
+    ("share", "n_rows", "of_fit", "of_stream"),
+    [
+        (1.0, 20, 1.0, 0.5),
+        (0.5, 400, 0.5, 0.125),
+        (0.5, 5000, 0.5, 0.125),
+        (0.5, 200, 0.25, 0.125),
+        (0.1, 50, 1e-4, 0.005),
+        (0.1, 100, 1e-4, 0.005),
+    ],
+)
+def test_what_a_network_knows_lowers_its_rate_on_few_rows_most(share, n_rows, of_fit, of_stream):
+    assert fitted_part(share, n_rows) == pytest.approx(of_fit)
+    assert fitted_part(share, None) == pytest.approx(of_stream)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"alpha": 0.01}, {"penalty": "l1", "alpha": 0.001, "optimizer": "sgd"}])
