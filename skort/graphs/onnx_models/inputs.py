@@ -62,17 +62,16 @@ def in_one_input(graph: onnx.GraphProto) -> None:
 
 def check_whole(graph: onnx.GraphProto, X: np.ndarray) -> None:
     """Raise an error where the graph takes whole numbers, such as ids, and a column of X has others."""
-    columns = [i for i in given_inputs(graph) for _ in range(_width(i) or X.shape[1])]
-    whole = [j for j, info in enumerate(columns) if info.type.tensor_type.elem_type in _WHOLE]
+    inputs = given_inputs(graph)
+    if _WHOLE.isdisjoint(i.type.tensor_type.elem_type for i in inputs):
+        return
+    columns = [i for i in inputs for _ in range(_width(i) or X.shape[1])]
     # Of a training graph, there are more.
-    values = X[:, whole if len(columns) == X.shape[1] else []]
-    wrong = np.argwhere(values != np.rint(values))
-    if len(wrong):
-        row, j = wrong[0][0], whole[wrong[0][1]]
-        name = columns[j].name
-        raise ValueError(
-            f"X has {X[row, j]} in column {j}, but the input {name!r} of the ONNX model takes whole numbers."
-        )
+    for j, info in enumerate(columns if len(columns) == X.shape[1] else []):
+        x = X[:, j] if info.type.tensor_type.elem_type in _WHOLE else X[:0, j]
+        if (wrong := x[x != np.rint(x)]).size:
+            name = f"the input {info.name!r} of the ONNX model"
+            raise ValueError(f"X has {wrong[0]} in column {j}, but {name} takes whole numbers.")
 
 
 def with_given_input(model: onnx.ModelProto, given: Any) -> onnx.ModelProto:
