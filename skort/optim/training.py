@@ -9,7 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skort.common.component import PLAIN
 from skort.common.random_state import generator_of
 from skort.optim.batches import Batch, Batches
 from skort.optim.schedules import lower_rate, rate
@@ -392,10 +391,7 @@ class Training:
 
 def _copied(schedule):
     """Return a copy of a schedule whose rate may fall; a function as it is."""
-    if not isinstance(schedule, BaseEstimator):
-        return schedule
-    is_flat = all(type(part) in PLAIN for part in vars(schedule).values())
-    return (copy.copy if is_flat else copy.deepcopy)(schedule)
+    return copy.deepcopy(schedule) if isinstance(schedule, BaseEstimator) else schedule
 
 
 def _last(column):

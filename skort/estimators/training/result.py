@@ -1,7 +1,6 @@
 """What a training leaves, which an estimator takes over; and who watches it, and sees what it would leave now."""
 
 import dataclasses
-import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -137,12 +136,9 @@ class ModelPreview:
     """An estimator as it would be if its training ended now; the weights are inputs of one session."""
 
     def __init__(self, estimator: Any, columns: Columns, result: FitResult):
-        self._estimator, self._columns, self._given = estimator, columns, result
-        self._transformed: Model | None = None
-
-    @functools.cached_property
-    def _result(self):
-        return dataclasses.replace(self._given, model=self._given.model.by_columns())
+        self._estimator, self._columns = estimator, columns
+        self._result = dataclasses.replace(result, model=result.model.by_columns())
+        self._transformed = self._result.model.without_steps()
 
     def prepare(self, X: Any) -> Any:
         """Return X, as `fit` takes it, as the score graph takes it."""
@@ -155,7 +151,7 @@ class ModelPreview:
 
     def at(self, weights: dict[str, np.ndarray]) -> Any:
         """Return the estimator with other weights, for prepared data. Its predictions hold until the next call."""
-        self._transformed = (self._transformed or self._result.model.without_steps()).at(weights)
+        self._transformed = self._transformed.at(weights)
         return self._with(self._transformed, Columns(self._transformed.score_graph.n_features))
 
     def fitted(self, weights: dict[str, np.ndarray]) -> Any:
