@@ -13,7 +13,7 @@ Which models are trained
 
 scikit-learn {sklearn} has {n_models} regressors and classifiers. At their default parameters, skort
 
-- trains {n_own} with their own loss and penalty;
+- trains {n_own} with scikit-learn's loss and penalty;
 - trains {n_others} with another loss or penalty, and says so in a warning: `BayesianRidge` as a `LinearRegression`, for
   example. The remarks in the tables name them;
 - refuses {n_refused}, before it fits anything, and says why.
