@@ -38,8 +38,8 @@ class Coefficients:
 
 
 # %%
-# A solver is the way in which ONNX Runtime makes the steps. All solvers make the same steps; some
-# need a build of ONNX Runtime for training, and say so where it is missing.
+# A solver is a backend. All give the same result; some need a build of ONNX Runtime for training,
+# and say so if it is missing.
 
 models, paths = {}, {}
 for solver in ("graph", "agent", "session"):

@@ -2,9 +2,8 @@
 Early stopping
 ==============
 
-A network with many weights fits 300 rows ever better, their noise included. On rows that it has not
-seen, it gets worse again. Early stopping ends the training there, and gives back the weights of the
-best epoch.
+A large network overfits 300 rows: its loss on other rows rises again. Early stopping ends the
+training there, and restores the weights of the best epoch.
 """
 
 import matplotlib.pyplot as plt

@@ -40,8 +40,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         The model to train: a linear regressor or neural network of scikit-learn, a `Pipeline` that ends in one, or
         `FrozenEstimator(fitted)`; None: `LinearRegression()`. A clone is trained. See :doc:`/pipelines`.
     solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
-        What makes the gradient steps; all make the same. "auto": the fastest one for the model. See
-        :doc:`/how_it_works`.
+        The backend. All give the same result. "auto": the fastest one for the model. See :doc:`/how_it_works`.
     loss : str, loss instance or dict of str to either, default="auto"
         A name, an instance such as `skort.objective.Huber(epsilon=2)`, or a dict of them by the outputs of an ONNX
         model. "auto": that of the model inside, or "squared_error". See :doc:`/losses`.
