@@ -112,8 +112,8 @@ class EarlyStopping(BaseEstimator):
     """
     Stop when a column of the history has not improved for some epochs in a row, and restore the best weights.
 
-    Epochs without a value in the column do not count. A learning rate that can fall ("adaptive") falls instead;
-    training stops when it can fall no further.
+    Epochs without a value in the column do not count. A schedule that can lower the learning rate
+    ("adaptive") does so instead; training stops when it can no longer.
 
     Parameters
     ----------

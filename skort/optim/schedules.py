@@ -201,13 +201,13 @@ class Optimal(Schedule):
 @dataclass(eq=False, repr=False)
 class Adaptive(Schedule):
     r"""
-    A learning rate that falls when the training no longer improves.
+    A learning rate that is divided by five when training no longer improves.
 
     .. math:: \eta(t) = \frac{\eta_0}{5^k}
 
     after k plateaus of `n_iter_no_change` epochs, as in `sklearn.linear_model.SGDRegressor(learning_rate="adaptive")`
-    and `torch.optim.lr_scheduler.ReduceLROnPlateau(factor=0.2)`. The training ends at the plateau after `max_falls`
-    falls; in scikit-learn, when the rate is 1e-6 or less.
+    and `torch.optim.lr_scheduler.ReduceLROnPlateau(factor=0.2)`. Training ends at the plateau after `max_falls`
+    reductions; in scikit-learn, when the rate is 1e-6 or less.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class ScheduleDisplay:
         ----------
         schedule : callable, str, or dict of str to either
             An instance of `skort.schedules`, any function of the number of the update, or a name, such as "invscaling"
-            for `InvScaling()`. The keys of a dict are the names in the legend. "adaptive" falls in a training only.
+            for `InvScaling()`. The keys of a dict are the names in the legend. "adaptive" changes only in training.
         n_updates : int, default=1000
             The number of rates.
         ax, **kwargs
