@@ -6,7 +6,6 @@ import os
 import platform
 import sys
 import warnings
-from typing import Any
 
 from skort.version import __version__
 
@@ -60,22 +59,9 @@ def _system() -> dict[str, str | None]:
         "python": _joined(sys.version),
         "executable": sys.executable,
         "machine": platform.platform(),
-        "cpu features": _cpu_features(),
         "cores": f"{os.cpu_count()}, of which this process may use {joblib.cpu_count()}",
         "environment": ", ".join(f"{name}={os.environ[name]}" for name in _ENVIRONMENT if name in os.environ) or None,
     }
-
-
-def _cpu_features() -> str | None:
-    """Return the vector instructions that numpy finds; None before numpy 1.25, which does not say it."""
-    import numpy as np
-
-    try:
-        config: Any = np.show_config
-        found = config(mode="dicts")["SIMD Extensions"]
-    except (TypeError, KeyError):
-        return None
-    return " ".join([*found.get("baseline", ()), *found.get("found", ())])
 
 
 def _version(name: str) -> str | None:

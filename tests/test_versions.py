@@ -34,8 +34,6 @@ def machine(monkeypatch):
     monkeypatch.setattr(platform, "platform", lambda: "Linux-6.1-x86_64-with-glibc2.36")
     monkeypatch.setattr(versions.os, "cpu_count", lambda: 8)
     monkeypatch.setattr(joblib, "cpu_count", lambda: 4)
-    simd = {"SIMD Extensions": {"baseline": ["SSE", "SSE2"], "found": ["AVX2"], "not found": ["AVX512F"]}}
-    monkeypatch.setattr(np, "show_config", lambda mode: simd)
     for name in versions._ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(versions, "__version__", "0.1.0")
@@ -64,12 +62,11 @@ def test_all_of_it(machine, monkeypatch, capsys):
     assert capsys.readouterr().out == (
         """\
 System:
-      python: 3.11.7 (main, Dec 4 2023, 18:10:11) [GCC 12.2.0]
-  executable: /usr/bin/python
-     machine: Linux-6.1-x86_64-with-glibc2.36
-cpu features: SSE SSE2 AVX2
-       cores: 8, of which this process may use 4
- environment: OMP_NUM_THREADS=1
+     python: 3.11.7 (main, Dec 4 2023, 18:10:11) [GCC 12.2.0]
+ executable: /usr/bin/python
+    machine: Linux-6.1-x86_64-with-glibc2.36
+      cores: 8, of which this process may use 4
+environment: OMP_NUM_THREADS=1
 
 Python dependencies:
        skort: 0.1.0
@@ -135,11 +132,6 @@ def test_solvers_that_cannot_be_imported_are_no_error(monkeypatch):
     assert versions._solvers() == {
         "none": "ModuleNotFoundError: import of skort.solvers halted; None in sys.modules",
     }
-
-
-def test_a_numpy_that_does_not_say_the_vector_instructions(monkeypatch):
-    monkeypatch.setattr(np, "show_config", lambda: None)
-    assert versions._cpu_features() is None
 
 
 def test_this_machine():

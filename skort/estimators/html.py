@@ -11,9 +11,8 @@ from sklearn.utils import estimator_html_repr
 from skort.common.component import DocumentationLink
 from skort.optim.state import best_epoch
 
-# More rows of weights, and more points of a curve, would say no more.
-_MOST_WEIGHTS, _MOST_POINTS = 6, 200
-_WIDTH, _HEIGHT = 220, 56
+# More rows of weights would say no more.
+_MOST_WEIGHTS = 6
 
 
 class HTMLRepr(DocumentationLink):
@@ -40,10 +39,8 @@ def training_html(estimator: Any) -> str:
         for name, value in _facts(estimator).items()
     )
     return (
-        '<div class="skort-training" style="display:flex;flex-wrap:wrap;gap:8px 24px;align-items:flex-start;'
-        'margin:8px 0 12px;font-family:monospace;font-size:0.85em;line-height:1.4">'
-        f'<table style="border-collapse:collapse;margin:0;width:auto"><tbody>{cells}</tbody></table>'
-        f"{_curve(estimator.loss_curve_)}</div>"
+        '<div class="skort-training" style="margin:8px 0 12px;font-family:monospace;font-size:0.85em;line-height:1.4">'
+        f'<table style="border-collapse:collapse;margin:0;width:auto"><tbody>{cells}</tbody></table></div>'
     )
 
 
@@ -76,22 +73,3 @@ def _weights(weights: Mapping[str, np.ndarray], trainable: Sequence[str]) -> str
     more = f" and {len(shapes) - _MOST_WEIGHTS} more" if len(shapes) > _MOST_WEIGHTS else ""
     arrays = "1 array" if len(shapes) == 1 else f"{len(shapes)} arrays"
     return f"{n_all:,} numbers in {arrays}{trained}: {', '.join(shapes[:_MOST_WEIGHTS])}{more}"
-
-
-def _curve(objectives: Sequence[float]) -> str:
-    """Return the objective of each epoch as a line in SVG; nothing for a single epoch, which has no line."""
-    values = np.array(objectives)
-    if len(values) < 2:
-        return ""
-    epochs = np.unique(np.linspace(0, len(values) - 1, _MOST_POINTS).astype(int))
-    low, high = values.min(), values.max()
-    x = 2 + epochs / (len(values) - 1) * (_WIDTH - 4)
-    y = 2 + (high - values[epochs]) / ((high - low) or 1.0) * (_HEIGHT - 4)
-    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
-    label = f"objective: {values[0]:.4g} in epoch 1, {values[-1]:.4g} in epoch {len(values):,}"
-    return (
-        f'<figure style="margin:0"><svg role="img" aria-label="{label}" width="{_WIDTH}" height="{_HEIGHT}" '
-        f'viewBox="0 0 {_WIDTH} {_HEIGHT}"><title>{label}</title><path d="M1 0V{_HEIGHT - 1}H{_WIDTH}" fill="none" '
-        f'stroke="currentColor" stroke-opacity="0.35"/><polyline points="{points}" fill="none" stroke="#2a7de1" '
-        f'stroke-width="1.5"/></svg><figcaption style="font-size:0.9em;opacity:0.75">{label}</figcaption></figure>'
-    )

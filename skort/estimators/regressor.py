@@ -12,7 +12,6 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.data.rows import is_plain
 from skort.estimators.data.targets import columns_of
 from skort.estimators.literals import Auto, DtypeName, ModelProto, OptimizerName, PenaltyName, ScheduleName, SolverName
 from skort.estimators.model.nesting import can_partial_fit
@@ -292,12 +291,6 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
         prediction = self.predict(X)
         target, prediction = (columns_of(self.loss, each) for each in (y, prediction))
-        is_plain_pair = all(is_plain(each) and each.dtype == np.float64 for each in (target, prediction))
-        if sample_weight is None and is_plain_pair and target.shape == prediction.shape:
-            # As `r2_score`, whose checks take longer than the prediction of a fold.
-            residual, total = (((target - each) ** 2).sum(axis=0) for each in (prediction, target.mean(axis=0)))
-            if np.all(total > 0):
-                return float(np.mean(1 - residual / total))
         return r2_score(target, prediction, sample_weight=sample_weight)
 
     def __sklearn_tags__(self):

@@ -45,10 +45,6 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     reasons : dict of str to str
         Reasons by the names of the checks; empty if all checks are expected to pass.
 
-    See Also
-    --------
-    sklearn.utils.estimator_checks.parametrize_with_checks : Takes this function as `expected_failed_checks`.
-
     Examples
     --------
     >>> from sklearn.utils.estimator_checks import parametrize_with_checks

@@ -48,10 +48,6 @@ class LossCurveDisplay:
     best_points_, last_points_ : list of matplotlib Line2D
         The circles and the crosses, one for each training.
 
-    See Also
-    --------
-    ScheduleDisplay : The learning rates of a training.
-
     Examples
     --------
     >>> import matplotlib.pyplot as plt

@@ -4,7 +4,6 @@ import copy
 import html
 import importlib.metadata
 import re
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import numpy as np
@@ -33,11 +32,6 @@ def facts(text):
     """Return the rows of the table, as a reader sees them."""
     rows = re.findall(r"<tr><th[^>]*>(.*?)</th><td[^>]*>(.*?)</td></tr>", text)
     return {name: html.unescape(value).replace("\N{NO-BREAK SPACE}", " ") for name, value in rows}
-
-
-def points(text):
-    (line,) = re.findall(r'points="([^"]*)"', text)
-    return [tuple(map(float, point.split(","))) for point in line.split()]
 
 
 def test_a_fitted_estimator_shows_its_training(regressor):
@@ -109,25 +103,7 @@ def test_names_of_weights_are_escaped(regressor):
     assert "<b>" not in html_repr.training_html(odd)
 
 
-def test_curve():
-    text = html_repr._curve([4.0, 2.0, 1.0])
-    (svg,) = ElementTree.fromstring(text).iter("svg")
-    label = "objective: 4 in epoch 1, 1 in epoch 3"
-    assert svg.get("aria-label") == svg.find("title").text == label
-    # The first epoch is at the left and the top, the last one at the right and the bottom: y grows downwards.
-    assert points(text) == [(2.0, 2.0), (110.0, 36.7), (218.0, 54.0)]
-
-
-def test_a_flat_curve_and_a_long_one():
-    assert points(html_repr._curve([1.0, 1.0])) == [(2.0, 2.0), (218.0, 2.0)]
-    objectives = np.linspace(9.0, 1.0, 100_000)
-    long = points(html_repr._curve(objectives))
-    assert len(long) == 200
-    assert (long[0], long[-1]) == ((2.0, 2.0), (218.0, 54.0))
-
-
-def test_one_epoch_has_no_curve(regressor):
-    assert html_repr._curve([1.0]) == ""
+def test_a_stream_has_no_end_to_name():
     stream = OrtSGDRegressor(random_state=0).partial_fit(X, Y)
     assert list(facts(html_repr.training_html(stream))) == ["solver", "epochs", "objective", "weights"]
 

@@ -158,10 +158,8 @@ def fit_model(
     if epochs is None:
         config.check_steps("partial_fit")
     statistics = source.statistics()
-    constant_loss, is_fitted = (
-        None,
-        state.is_new and not (model.is_drawn or model.score_graph.is_linear or config.is_full),
-    )
+    constant_loss = None
+    is_fitted = state.is_new and not (model.is_drawn or model.score_graph.is_linear or config.is_full)
     if state.is_new:
         state, model, variables = begin(config, model, statistics, state)
         if is_fitted:
