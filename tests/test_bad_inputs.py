@@ -108,8 +108,8 @@ def text_scorer(model, X, y):
 PARAMETERS = [
     ("regressor", {"estimator": 3}, "'estimator' parameter must be an object implementing 'fit' and 'predict'"),
     ("regressor", {"estimator": "lasso"}, "Got 'lasso'"),
-    ("regressor", {"estimator": "m.keras"}, "or tf2onnx of Keras, an onnx.ModelProto. Got 'm.keras'."),
-    ("regressor", {"estimator": b"onnx"}, "onnx.ModelProto. Got b'onnx'"),
+    ("regressor", {"estimator": "m.keras"}, "Keras: tf2onnx). Got 'm.keras'."),
+    ("regressor", {"estimator": b"onnx"}, "tf2onnx). Got b'onnx'"),
     ("regressor", {"estimator": []}, "Got []"),
     ("regressor", {"estimator": LinearRegression}, "is a class: pass an instance, LinearRegression()"),
     ("regressor", {"estimator": KMeans()}, "operator ReduceSumSquare, which has no gradient"),

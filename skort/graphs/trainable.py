@@ -33,8 +33,8 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
     cls = model if isinstance(model, type) else type(model)
     if not (hasattr(cls, "fit") and hasattr(cls, "predict")):
         raise ValueError(
-            "The 'estimator' parameter must be an object implementing 'fit' and 'predict', a Pipeline of one,"
-            f" a FrozenEstimator, or, by onnx.load of a file or tf2onnx of Keras, an onnx.ModelProto. Got {model!r}."
+            "The 'estimator' parameter must be an object implementing 'fit' and 'predict', a Pipeline that ends in one,"
+            f" a FrozenEstimator, or an onnx.ModelProto (a file: onnx.load; Keras: tf2onnx). Got {model!r}."
         )
     if isinstance(model, type):
         raise NotTrainableError(f"estimator={model.__name__} is a class: pass an instance, {model.__name__}().")

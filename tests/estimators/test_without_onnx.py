@@ -132,7 +132,8 @@ class TestEverythingElseWorks:
             def on_epoch_end(self, training):
                 seen.append(training.model.predict(training.prepare(X[:4])))
 
-        model = regressor(PIPELINES["function"][0], early_stopping=True, callbacks=[Predictions()]).fit(X, Y)
+        options = {"early_stopping": True, "scoring": "r2", "callbacks": [Predictions()]}
+        model = regressor(PIPELINES["function"][0], **options).fit(X, Y)
         assert len(model.validation_scores_) == model.n_iter_ == len(seen)
         best = model.validation_scores_.index(model.best_validation_score_)
         np.testing.assert_allclose(seen[best], model.predict(X[:4]), rtol=1e-5)

@@ -64,6 +64,7 @@ class TrainConfig:
     device: "Device"
     #: The largest number of rows of a batch.
     batch_size: int
+    n_iter_no_change: int | float | str
     shuffle: bool
     standardize: bool | str
     dtype: str
@@ -104,6 +105,7 @@ class TrainConfig:
             solvers=solvers,
             device=device,
             batch_size=batch_size or (200 if estimator.batch_size == "auto" else estimator.batch_size),
+            n_iter_no_change=estimator.n_iter_no_change,
             shuffle=estimator.shuffle and not is_full,
             standardize=estimator.standardize,
             dtype=estimator.dtype,
@@ -222,8 +224,8 @@ class TrainConfig:
         """Return how many epochs without improvement end a training, or let its learning rate fall."""
         # "auto": so many that the objective can improve. A linear model gets as many as 30 updates take, and momentum
         # twice the updates that a gradient counts in, as fewer may be part of one oscillation.
-        if not self.is_open("n_iter_no_change"):
-            return self.given["n_iter_no_change"]
+        if not isinstance(self.n_iter_no_change, str):
+            return self.n_iter_no_change
         n_updates = max(2 * self.update.tags.memory, _LINEAR_UPDATES if is_linear else 1)
         least = _LEAST_EPOCHS
         if self.given["early_stopping"]:

@@ -169,7 +169,8 @@ def test_a_fit_takes_numbers_and_steps_take_anything():
     np.testing.assert_array_equal(rows, X)
     np.testing.assert_array_equal(target, y)
     known = knowing(model, columns)
-    fitted = SimpleNamespace(preprocessing=Preprocessing(None, None, "float64"), has_steps=False)
+    steps = Preprocessing(None, None, "float64")
+    fitted = SimpleNamespace(preprocessing=steps, has_steps=False, transform=steps.transform)
     np.testing.assert_array_equal(prepared(known, fitted, X), X)
     with pytest.raises(ValueError, match="X has 2 features, but OrtSGDRegressor is expecting 3"):
         prepared(known, fitted, X[:, :2])
