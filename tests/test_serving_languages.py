@@ -112,7 +112,7 @@ def test_node(trained, folder):
 @pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which("chromium") and shutil.which("npm")), reason="needs Chromium and npm")
 def test_browser(trained, folder):
-    ORT_WEB["write_runtime"](folder)
+    ORT_WEB["fetch_runtime"](folder)
     flags = [*BROWSER["FLAGS"], "--virtual-time-budget=60000", "--dump-dom", f"--user-data-dir={folder / 'profile'}"]
     with BROWSER["served"](folder) as address:
         page = output(folder, "chromium", *flags, f"{address}/serve.html")
