@@ -1,6 +1,9 @@
 """Sphinx: `nox -s docs` builds these pages and walks them in a browser."""
 
+import importlib
 import importlib.util
+import inspect
+import re
 import runpy
 import sys
 import zlib
@@ -163,11 +166,21 @@ def write_inventories():
         Path(path).write_bytes(header.encode() + zlib.compress("".join(rows).encode()))
 
 
+def written_in(app, module, name):
+    """Return the module in which an object is written: some say that they are where users import them from."""
+    outer = name.partition(".")[0]
+    value = getattr(importlib.import_module(module), outer)
+    modules = [m for path, m in sys.modules.items() if path.startswith("skort.") and vars(m).get(outer) is value]
+    written = re.compile(rf"^(class|def) {outer}\b", re.MULTILINE)
+    return next((m.__name__ for m in modules if written.search(inspect.getsource(m))), None)
+
+
 def setup(app):
     pages = ("models_table.py", "messages_page.py", "parameters_page.py")
     for name in (*pages, "optimizers_table.py", "browser_files.py", "licenses.py"):
         runpy.run_path(str(Path(app.srcdir, name)), run_name="__main__")
     write_inventories()
     app.connect("source-read", gallery_settings.add_kept)
+    app.connect("viewcode-follow-imported", written_in)
     # Behind sphinx-gallery, which writes them at the priority 500.
     app.connect("builder-inited", gallery_settings.crop_thumbnails, priority=900)
