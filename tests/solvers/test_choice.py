@@ -146,7 +146,7 @@ def test_a_model_without_rule_goes_to_the_agent():
 @needs_agent
 def test_a_loss_without_rule_goes_to_the_agent():
     trilu = Loss("trilu (score, target) => (loss) { r = Sub (score, target)  s = Trilu (r)  loss = Mul (s, r) }")
-    assert OrtSGDRegressor(loss=trilu, max_iter=2, tol=None).fit(X, y).solver_ == "agent"
+    assert OrtSGDRegressor(loss=trilu, max_iter=2, tol=None, random_state=0).fit(X, y).solver_ == "agent"
     with pytest.raises(NotTrainableError, match="loss: no gradient goes through the operator Trilu"):
         OrtSGDRegressor(loss=trilu, solver="graph", max_iter=2).fit(X, y)
 
