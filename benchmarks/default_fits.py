@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -171,7 +172,13 @@ def _warm_up(contenders, split):
     fit(model.set_params(**{f"{model.steps[-1][0]}__max_iter": 1}), *split)
 
 
-def fit_all(table, family, seed, names):
+def _with_network(model, network):
+    """Set parameters of the networks inside, such as `activation`."""
+    names = {name: name.split("__")[-1] for name in model.get_params()}
+    return model.set_params(**{name: network[last] for name, last in names.items() if last in network})
+
+
+def fit_all(table, family, seed, names, network=MappingProxyType({})):
     """Return the fits of the contenders of these names on a table's split, a dict of name to `Fit`."""
     y = table.y
     split = train_test_split(table.X, y, stratify=y if table.task == "classification" else None, random_state=seed)
@@ -179,7 +186,7 @@ def fit_all(table, family, seed, names):
         if OLD in names:
             _warm_up(CONTENDERS[table.task, family], split)
         return {
-            contender.name: fit(contender.make(seed), *split)
+            contender.name: fit(_with_network(contender.make(seed), network), *split)
             for contender in CONTENDERS[table.task, family]
             if contender.name in names
         }

@@ -6,8 +6,8 @@ All defaults on real tables, raw and standardised, next to scikit-learn's estima
 A loss is a held-out score (R2 or accuracy) more than 0.02 below the best of scikit-learn's on the same split, a win
 more than 0.02 above. scikit-learn's fits are kept in a file (`--cache`), so that the next run makes only skort's.
 A second table compares the networks with scikit-learn's MLP behind a StandardScaler, of y too, in groups of rows;
-`--networks` makes the fits of this table only. A third one compares fits with and without `early_stopping`, and
-`--early` makes those only.
+`--networks` makes the fits of this table only, of the network that `--hidden` and `--activation` give. A third one
+compares fits with and without `early_stopping`, and `--early` makes those only.
 """
 
 import argparse
@@ -61,8 +61,8 @@ GROUPS = (300, 800, 2500, math.inf)
 class Cache:
     """The fits of scikit-learn's estimators, in a file of a JSON line each."""
 
-    def __init__(self, path):
-        self.path, self._fits = path, {}
+    def __init__(self, path, network=None):
+        self.path, self._fits, self.network = path, {}, network or {}
         if path.exists():
             self._fits = {key: Fit(**fit) for key, fit in map(json.loads, path.read_text().splitlines())}
 
@@ -71,9 +71,8 @@ class Cache:
         """Return whether the fits of a contender are kept: those of scikit-learn's, which do not change with skort."""
         return contender.is_peer
 
-    @staticmethod
-    def _key(table, family, seed, name):
-        return f"{table.name} {table.X.shape} {family} {seed} {name}"
+    def _key(self, table, family, seed, name):
+        return " ".join(map(str, [table.name, table.X.shape, family, seed, name, *self.network.values()]))
 
     def get(self, table, family, seed):
         """Return the fits that are kept of a split, by the names of the contenders."""
@@ -90,8 +89,8 @@ class Cache:
                     file.write(json.dumps((self._key(table, family, seed, name), fits[name]._asdict())) + "\n")
 
 
-def _job(name, family, seed, contenders):
-    return name, family, seed, fit_all(load(name), family, seed, contenders)
+def _job(name, family, seed, contenders, network):
+    return name, family, seed, fit_all(load(name), family, seed, contenders, network)
 
 
 def run(tables, families, n_splits, n_jobs, cache, names=None):
@@ -112,7 +111,7 @@ def run(tables, families, n_splits, n_jobs, cache, names=None):
                 results[table.task, family][table.name, seed] = kept
                 wanted = names or [contender.name for contender in CONTENDERS[table.task, family]]
                 missing = [name for name in wanted if name not in kept]
-                jobs.append(joblib.delayed(_job)(table.name, family, seed, missing))
+                jobs.append(joblib.delayed(_job)(table.name, family, seed, missing, cache.network))
     for done, (name, family, seed, fits) in enumerate(joblib.Parallel(n_jobs, return_as="generator")(jobs)):
         results[by_name[name].task, family][name, seed] |= fits
         cache.put(by_name[name], family, seed, fits)
@@ -243,6 +242,8 @@ def _arguments(arguments):
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="ten tables, linear models, one split")
     parser.add_argument("--networks", action="store_true", help="networks on raw features next to their reference only")
+    parser.add_argument("--hidden", nargs="+", type=int, help="units of each layer, with --networks (50)")
+    parser.add_argument("--activation", help="with --networks (relu)")
     parser.add_argument("--early", action="store_true", help="fits with and without early_stopping only")
     parser.add_argument("--splits", type=int, default=N_SPLITS, help="splits of each table (%(default)s)")
     parser.add_argument("--tables", nargs="+", metavar="NAME", help="these tables only")
@@ -269,7 +270,10 @@ def main(arguments=None):
     if options.networks:
         for task, reference in REFERENCES.items():
             of_task = [table for table in tables if table.task == task]
-            names, cache = [RAW, reference], Cache(options.cache)
+            given = {"hidden_layer_sizes": options.hidden, "activation": options.activation}
+            network = {name: value for name, value in given.items() if value is not None}
+            names = [RAW, reference]
+            cache = Cache(options.cache, network)
             for splits in run(of_task, FAMILIES[1:], n_splits, options.jobs, cache, names).values():
                 print("\n".join(network_lines(task, splits)))
         return 0
