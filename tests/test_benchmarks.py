@@ -9,11 +9,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from skort import OrtSGDRegressor
+from skort import OrtSGDClassifier, OrtSGDRegressor
 
 ROOT = Path(__file__).parent.parent
 
@@ -310,6 +315,24 @@ def test_all_contenders_are_fitted_on_the_same_split(benchmarks, name, family):
     # What is standardised within a pipeline cannot depend on the units of X.
     in_other_units = module.fit_all(table._replace(X=table.X * 1024), family, 0, [module.OURS])
     assert in_other_units[module.OURS].score == fits[module.OURS].score
+
+
+@pytest.mark.parametrize("name, cls", [("diabetes", MLPRegressor), ("wine", MLPClassifier)])
+def test_networks_of_other_shapes_are_those_of_the_options(benchmarks, name, cls):
+    module, table = benchmarks("default_fits"), benchmarks("real_tables").load(name)
+    table = table._replace(X=table.X[::5], y=table.y[::5])
+    network, reference = {"hidden_layer_sizes": [4], "activation": "tanh"}, module.REFERENCES[table.task]
+    fits = module.fit_all(table, "MLP", 0, [reference, module.RAW], network)
+    stratify = table.y if table.task == "classification" else None
+    X, X_test, y, y_test = train_test_split(table.X, table.y, stratify=stratify, random_state=0)
+    ours = OrtSGDRegressor if cls is MLPRegressor else OrtSGDClassifier
+    assert fits[module.RAW].score == ours(cls(**network), random_state=0).fit(X, y).score(X_test, y_test)
+    inner = cls(**network, max_iter=300, random_state=0)
+    if cls is MLPRegressor:
+        inner = TransformedTargetRegressor(inner, transformer=StandardScaler())
+    with pytest.warns(ConvergenceWarning):
+        peer = make_pipeline(StandardScaler(), inner).fit(X, y)
+    assert fits[reference].score == peer.score(X_test, y_test)
 
 
 def test_the_pieces_of_a_step_are_the_same_in_numpy_and_in_onnx(benchmarks):
