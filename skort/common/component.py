@@ -3,7 +3,6 @@
 import copy
 import functools
 import importlib.metadata
-import inspect
 from collections.abc import Hashable
 from typing import Any
 
@@ -32,8 +31,8 @@ _MOST = 10_000
 
 @functools.cache
 def parameter_names(cls: Hashable) -> tuple[str, ...]:
-    """Return the names of the parameters of a scikit-learn class, which `get_params` finds anew in every call."""
-    return tuple(inspect.signature(cls).parameters)  # type: ignore[arg-type]
+    """Return the names of the parameters of a class as scikit-learn does, which finds them anew in every call."""
+    return tuple(BaseEstimator._get_param_names.__func__(cls))  # type: ignore[attr-defined]
 
 
 class Component(BaseEstimator):
@@ -42,9 +41,8 @@ class Component(BaseEstimator):
     _parameter_constraints: dict[str, Any] = {}
 
     @classmethod
-    @functools.cache
     def _get_param_names(cls):
-        return super()._get_param_names()
+        return list(parameter_names(cls))  # type: ignore[arg-type]  # classes are hashable
 
     def _validate_params(self):
         _validate_new(self)

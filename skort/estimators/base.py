@@ -38,6 +38,9 @@ from skort.optim.schedules import SCHEDULES
 from skort.optim.state import TrainState
 
 Own = TypeVar("Own", bound="BaseOrtSGD")
+# Constraints of several parameters.
+_AUTO, _POSITIVE_INT = StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")
+_NOT_NEGATIVE = Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")
 
 
 class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParameters):
@@ -48,37 +51,29 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         "estimator": "no_validation",
         "solver": [StrOptions(set(get_args(SolverName)))],
         "penalty": [StrOptions({"auto", *PENALTIES}), HasMethods(["strengths"]), None],
-        "alpha": [StrOptions({"auto"}), Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
-        "l1_ratio": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="both"), None],
-        "n_total": [Interval(Integral, 1, None, closed="left"), None],
+        "alpha": [_AUTO, _NOT_NEGATIVE],
+        "epsilon": [_AUTO, _NOT_NEGATIVE],
+        "l1_ratio": [_AUTO, Interval(Real, 0, 1, closed="both"), None],
+        "n_total": [_POSITIVE_INT, None],
         "optimizer": [StrOptions({"auto", *OPTIMIZERS}), HasMethods(["start", "update", "step_length"])],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "learning_rate": [StrOptions({"auto", *SCHEDULES}), callable],
-        "eta0": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "eta0": [_AUTO, Interval(Real, 0, None, closed="neither")],
         "power_t": [Interval(Real, 0, None, closed="left")],
-        "batch_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "tol": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left"), None],
-        "n_iter_no_change": [
-            StrOptions({"auto"}),
-            Interval(Integral, 1, None, closed="left"),
-            Options(Real, {math.inf}),
-        ],
+        "batch_size": [_AUTO, _POSITIVE_INT],
+        "max_iter": [_AUTO, _POSITIVE_INT],
+        "tol": [_AUTO, Interval(Real, 0, None, closed="left"), None],
+        "n_iter_no_change": [_AUTO, _POSITIVE_INT, Options(Real, {math.inf})],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "scoring": [str, callable, None],
         "shuffle": ["boolean"],
-        "standardize": [StrOptions({"auto"}), "boolean"],
+        "standardize": [_AUTO, "boolean"],
         "trainable": [str, list, tuple, None],
         "dtype": [StrOptions({"float32", "float64"})],
         # Which ones there are is known to the runtime: the name is checked in fit.
         "device": [str],
-        "n_jobs": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Integral, None, -1, closed="right"),
-            StrOptions({"auto"}),
-            None,
-        ],
+        "n_jobs": [_POSITIVE_INT, Interval(Integral, None, -1, closed="right"), _AUTO, None],
         "average": ["boolean", Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],

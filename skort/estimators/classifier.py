@@ -5,14 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from numbers import Real
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
@@ -129,7 +128,6 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
         "loss": [StrOptions({"auto", *CLASSIFICATION_LOSSES}), HasMethods(["value_function", "gradient_function"])],
-        "epsilon": [StrOptions({"auto"}), Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "class_weight": [StrOptions({"auto", "balanced"}), dict, None],
     }
 

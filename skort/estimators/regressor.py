@@ -188,7 +188,6 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
         "loss": [StrOptions({"auto", *REGRESSION_LOSSES}), HasMethods(["value_function", "gradient_function"]), dict],
-        "epsilon": [StrOptions({"auto"}), Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
         "quantile": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
     }
 

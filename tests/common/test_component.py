@@ -82,3 +82,21 @@ def test_a_model_of_scikit_learn_is_validated_as_it_does():
         with pytest.raises(InvalidParameterError, match=f"The '{next(iter(parameters))}' parameter of Ridge"):
             check_parameters(Ridge(**parameters))
         check_parameters(model)
+
+
+def test_the_names_of_parameters_are_those_of_scikit_learn_in_a_list_of_the_callers_own():
+    names = OrtSGDRegressor._get_param_names()
+    assert names == sorted(OrtSGDRegressor().get_params(deep=False))
+    names.clear()
+    assert "alpha" in OrtSGDRegressor._get_param_names()
+
+
+def test_a_subclass_that_hands_on_parameters_is_fitted(rng):
+    class Own(OrtSGDRegressor):
+        def __init__(self, alpha=0.0, **others):
+            super().__init__(alpha=alpha, **others)
+
+    X = rng.normal(size=(30, 2))
+    y = X @ [1.0, 2.0]
+    expected = OrtSGDRegressor(alpha=0.0, max_iter=3, tol=None, random_state=0).fit(X, y).coef_
+    np.testing.assert_array_equal(Own(max_iter=3, tol=None, random_state=0).fit(X, y).coef_, expected)

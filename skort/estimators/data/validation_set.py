@@ -1,15 +1,12 @@
 """The validation set of a training: the user's own, or rows that are held out."""
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
 from skort.estimators.data.rows import TrainingData
 from skort.optim.training import Training
-
-Scoring: TypeAlias = str | Callable[..., float] | None
 
 #: The column of the history that holds the scores of the validation set.
 VALIDATION_SCORE = "validation_score"

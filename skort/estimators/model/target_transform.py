@@ -4,10 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted
 
 from skort.estimators.data.targets import EncodedTarget
 
@@ -45,19 +42,3 @@ class TargetTransform:
         if self.transformer is None:
             return prediction
         return np.asarray(self.transformer.inverse_transform(prediction)).reshape(len(prediction), -1)
-
-
-def fitted_target_transform(estimator, y, *, encloses_steps: bool) -> TargetTransform:
-    """Fit the transformer of a `TransformedTargetRegressor` to a y."""
-    if estimator is None:
-        return TargetTransform()
-    if isinstance(estimator, FrozenEstimator):
-        return TargetTransform(estimator.transformer_, encloses_steps)
-    if isinstance(estimator.transformer, FrozenEstimator):
-        check_is_fitted(estimator.transformer.estimator)
-        return TargetTransform(estimator.transformer, encloses_steps)
-    from sklearn.dummy import DummyRegressor
-
-    # scikit-learn checks and fits the transformer; what it predicts with does not matter.
-    alone = clone(estimator).set_params(regressor=DummyRegressor())
-    return TargetTransform(alone.fit(np.zeros((len(y), 1)), y).transformer_, encloses_steps)

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skort.common.component import PLAIN
 from skort.estimators.data.not_numbers import step_text_error
 from skort.estimators.model.nesting import split, target_of, thawed
 from skort.estimators.model.preprocessing import Preprocessing, numbers
-from skort.estimators.model.target_transform import TargetTransform, fitted_target_transform
+from skort.estimators.model.target_transform import TargetTransform
 from skort.exceptions import NotTrainableError
 
 if TYPE_CHECKING:
@@ -138,8 +139,20 @@ class WrappedModel:
                 raise ValueError(f"y has {kinds[multi_label]}, the fitted estimator had {kinds[fitted]}.")
 
     def fit_target(self, y) -> TargetTransform:
-        """Return the fitted transformer of y."""
-        return fitted_target_transform(self.target, y, encloses_steps=self.target_encloses_steps)
+        """Return the transformer of y, fitted to it."""
+        target, encloses_steps = self.target, self.target_encloses_steps
+        if target is None:
+            return TargetTransform()
+        if isinstance(target, FrozenEstimator):
+            return TargetTransform(target.transformer_, encloses_steps)
+        if isinstance(target.transformer, FrozenEstimator):
+            check_is_fitted(target.transformer.estimator)
+            return TargetTransform(target.transformer, encloses_steps)
+        from sklearn.dummy import DummyRegressor
+
+        # scikit-learn checks and fits the transformer; what it predicts with does not matter.
+        alone = clone(target).set_params(regressor=DummyRegressor())
+        return TargetTransform(alone.fit(np.zeros((len(y), 1)), y).transformer_, encloses_steps)
 
     def fit(self, X, y, spec: "Callable[..., ScoreSpec]", random_state, trainable):
         """Return the fitted steps before the first trained one, what they make of X, and the graph of the trained."""

@@ -68,21 +68,16 @@ def n_threads(n_jobs: int | None) -> int:
     backend, of_context = get_active_backend()
     if n_jobs is None:
         n_jobs = of_context or 1
+    if n_jobs > _n_cores():
+        # Threads beyond the cores make everything slower, and a great number of them ends the process.
+        _warn_once(
+            f"n_jobs={n_jobs} is more than this machine has: {_n_cores()} threads are used, one for each core that "
+            "this process may run on."
+        )
     if n_jobs > 0:
-        return n_jobs if n_jobs <= _n_cores() else _bounded(n_jobs, _n_cores())
+        return min(n_jobs, _n_cores())
     # joblib's own `effective_n_jobs` gives all cores in the first level of workers.
     return 1 if backend.nesting_level else max(_n_cores() + 1 + n_jobs, 1)
-
-
-@functools.cache
-def _bounded(n_jobs, n_cores):
-    # Threads beyond the cores make everything slower, and a great number of them ends the process.
-    warn_user(
-        f"n_jobs={n_jobs} is more than this machine has: {n_cores} threads are used, one for each core that this "
-        "process may run on.",
-        RuntimeWarning,
-    )
-    return n_cores
 
 
 def threads_for(work: float, n_cores: int | None = None) -> int:

@@ -3,13 +3,12 @@
 import dataclasses
 import functools
 import importlib
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from skort.common.component import Completed, completed, what_was_completed
+from skort.common.component import PLAIN, Completed, completed, parameter_names, what_was_completed
 from skort.version import __version__
 
 #: Of what is written. It grows when a file could not be read by earlier versions.
@@ -44,7 +43,7 @@ _INNER = {
     "Weights": "skort.graphs.score_graph.Weights",
     "WrappedModel": "skort.estimators.model.wrapped.WrappedModel",
 }
-_LEAVES = (bool, bytes, float, int, str, type(None))
+_LEAVES = PLAIN | {bytes}
 _NAMES = {path: name for name, path in _INNER.items()}
 
 
@@ -169,7 +168,7 @@ def _restored(value, walk):
     if issubclass(kind, tuple) or _has_fields_only(kind):
         return kind(**fields)
     # Parameters, of which a later version may have more, and what an object has besides.
-    names = _parameters(kind)
+    names = parameter_names(kind)
     restored = kind(**{key: part for key, part in fields.items() if key in names})
     vars(restored).update(fields)
     return restored
@@ -178,11 +177,6 @@ def _restored(value, walk):
 def _has_fields_only(kind: type) -> bool:
     """Return whether a class is a data class; a component, which may be one too, has attributes besides."""
     return dataclasses.is_dataclass(kind) and not issubclass(kind, BaseEstimator)
-
-
-@functools.cache
-def _parameters(kind):
-    return frozenset(inspect.signature(kind).parameters)
 
 
 def _onnx(walk, name, bytes):
