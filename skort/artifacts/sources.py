@@ -114,7 +114,7 @@ def model_source(
 ) -> Source:
     """Return what an ONNX model gives to a device."""
     plain = plain_model(model)
-    in_training_mode(plain)
+    normalizing = in_training_mode(plain)
     if loss is None:
         _free_names(plain.graph)
     plain = onnx.shape_inference.infer_shapes(plain, data_prop=True)
@@ -125,7 +125,8 @@ def model_source(
             _check_float32(np.dtype("float64"))
     found = find_weights(plain.graph)
     weights = [i.name for i in plain.graph.initializer if i.data_type == TensorProto.FLOAT and i.dims]
-    chosen = found.coefficients + found.intercepts if trainable is None else matching(trainable, weights)
+    trained = {*found.coefficients, *found.intercepts, *normalizing}
+    chosen = trained if trainable is None else matching(trainable, weights)
     arrays = {n: numpy_helper.to_array(values[n]) for n in weights if n in chosen or n in found.names}
     structure = with_parameter_inputs(plain, arrays)
     if loss is None:

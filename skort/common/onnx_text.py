@@ -121,9 +121,7 @@ class Fragment:
 
     def rename(self, old: str, new: str) -> None:
         """Give a result another name, wherever it is made or read."""
-        for node in self.nodes:
-            node.input[:] = [new if name == old else name for name in node.input]
-            node.output[:] = [new if name == old else name for name in node.output]
+        rename(self.nodes, {old: new})
 
     def fill(self, graph: onnx.GraphProto) -> None:
         """Make these nodes the nodes of a graph, in place."""
@@ -183,6 +181,23 @@ def with_parameter_inputs(model: onnx.ModelProto, arrays: Mapping[str, np.ndarra
     copied.graph.input.extend(i for i in model.graph.input if i.name not in names)
     copied.graph.input.extend(infos(arrays))
     return copied
+
+
+def rename(nodes: Iterable[onnx.NodeProto], names: Mapping[str, str]) -> None:
+    """Give results other names, by those that they have, wherever nodes make or read them, in place."""
+    for node in nodes:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+
+
+def known_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of initializers, inputs and results by name, where all their dimensions are numbers."""
+    shapes = {i.name: tuple(i.dims) for i in graph.initializer}
+    for info in (*graph.input, *graph.value_info, *graph.output):
+        shape = info.type.tensor_type.shape
+        if info.type.tensor_type.HasField("shape") and all(dim.HasField("dim_value") for dim in shape.dim):
+            shapes[info.name] = tuple(dim.dim_value for dim in shape.dim)
+    return shapes
 
 
 def replace_nodes(graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> None:

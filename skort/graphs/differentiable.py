@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from onnx import GraphProto, NodeProto, TensorProto
 
-from skort.common.onnx_text import leading_to, read_names
+from skort.common.onnx_text import known_shapes, leading_to, read_names
 
 #: (node, names of results) -> whether a gradient goes through the node to those of its inputs that are among the names.
 HasGradient = Callable[[NodeProto, Collection[str]], bool]
@@ -41,7 +41,7 @@ _FIRST_INPUT = frozenset({"Clip", "Dropout", "Pad", "Pow"})
 def runtime_gradient(graph: GraphProto) -> HasGradient:
     """Return what ONNX Runtime differentiates of a graph."""
     float64 = graph.output[0].type.tensor_type.elem_type == TensorProto.DOUBLE
-    leading, shapes = leading_to(graph.node, [graph.output[0].name]), _shapes(graph)
+    leading, shapes = leading_to(graph.node, [graph.output[0].name]), known_shapes(graph)
     return lambda node, reached: _has_gradient(node, reached, leading, shapes, float64)
 
 
@@ -96,13 +96,3 @@ def _has_gradient(node, reached, leading, shapes, float64):
         return len(node.input) == 3 and leading.isdisjoint(node.output[1:])
     # ONNX Runtime 1.19 does not build the gradient of a Transpose without a permutation.
     return name != "Transpose" or any(attribute.name == "perm" for attribute in node.attribute)
-
-
-def _shapes(graph):
-    """Return the known shapes of a graph, by name: of initializers, and of results whose dimensions are all written."""
-    shapes = {i.name: tuple(i.dims) for i in graph.initializer}
-    for info in (*graph.input, *graph.value_info, *graph.output):
-        dims = tuple(dim.dim_value or dim.dim_param for dim in info.type.tensor_type.shape.dim)
-        if all(dims) and info.type.tensor_type.HasField("shape"):
-            shapes[info.name] = dims
-    return shapes

@@ -13,7 +13,7 @@ import onnx.shape_inference
 from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
-from skort.common.onnx_text import import_each_domain_once, read_names, with_parameter_inputs
+from skort.common.onnx_text import import_each_domain_once, known_shapes, read_names, with_parameter_inputs
 from skort.graphs.differentiable import Gradient, undifferentiable
 from skort.graphs.sklearn.conversion import rename_input
 
@@ -47,11 +47,6 @@ class Weights:
     def names(self) -> tuple[str, ...]:
         """All names: coefficients, intercepts, scales."""
         return self.coefficients + self.intercepts + self.scales
-
-    def __add__(self, other: "Weights") -> "Weights":
-        return Weights(
-            self.coefficients + other.coefficients, self.intercepts + other.intercepts, self.scales + other.scales
-        )
 
     def only(self, names: Collection[str]) -> "Weights":
         """Return those among `names`."""
@@ -216,14 +211,13 @@ def _step_work(serialized, trained, n_rows):
     model = onnx.ModelProto.FromString(serialized)
     set_batch_size(model, n_rows)
     graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-    shapes = {i.name: [d.dim_value for d in _dims(i)] for i in (*graph.input, *graph.value_info, *graph.output)}
-    shapes |= {i.name: list(i.dims) for i in graph.initializer}
+    shapes = known_shapes(graph)
     reached, work = set(trained.names), 0
     for node in graph.node:
         names = read_names(node)
         if not reached.isdisjoint(names):
             reached.update(node.output)
-        factors = [shapes.get(name, []) for name in (*node.input[:2], *node.output[:1])]
+        factors = [shapes.get(name, ()) for name in (*node.input[:2], *node.output[:1])]
         if node.op_type in _PRODUCTS and all(factors):
             first, second, result = factors
             length = math.prod(second[1:]) if node.op_type == "Conv" else first[-1]
@@ -242,15 +236,14 @@ def obstacle_of(score_graph: ScoreGraph, names: Iterable[str], gradient: Gradien
 
 
 def joined(graphs: Sequence[ScoreGraph]) -> ScoreGraph:
-    """Return several score graphs as one; each takes the score of the one before it as its X."""
+    """Return several score graphs as one, all trained; each takes the score of the one before it as its X."""
     first, *others = graphs
     for second in others:
         link = [(first.score_name, second.input_name)]
         structure = onnx.compose.merge_models(first.structure, second.structure, io_map=link)
         import_each_domain_once(structure)
-        arrays = {**first.arrays, **second.arrays}
-        names = find_weights(structure.graph).names
-        first = ScoreGraph(structure, {name: arrays[name] for name in names}, first.trained + second.trained)
+        weights, arrays = find_weights(structure.graph), {**first.arrays, **second.arrays}
+        first = ScoreGraph(structure, {name: arrays[name] for name in weights.names}, weights)
     return first
 
 
@@ -265,7 +258,7 @@ def find_weights(graph: onnx.GraphProto) -> Weights:
     reached, multiplied = {X.name}, set[str]()
     kinds: dict[str, str] = {}
     for node in graph.node:
-        if node.op_type in ("Identity", "Transpose") and node.input[0] in constants:
+        if node.op_type in ("Identity", "Transpose", "Unsqueeze") and node.input[0] in constants:
             constants[node.output[0]] = constants[node.input[0]]
         if reached.isdisjoint(read_names(node)):
             continue

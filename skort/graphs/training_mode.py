@@ -8,7 +8,8 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
-from skort.common.onnx_text import constant_value, infos, read_names, replace_nodes
+from skort.common.formulas import function_text
+from skort.common.onnx_text import Fragment, constant_value, infos, inlined, known_shapes, read_names, replace_nodes
 from skort.exceptions import NotTrainableError
 from skort.graphs.score_graph import ScoreGraph, set_batch_size
 
@@ -16,10 +17,10 @@ from skort.graphs.score_graph import ScoreGraph, set_batch_size
 MASK = "skort_mask/"
 
 
-def in_training_mode(model: onnx.ModelProto) -> None:
-    """Write a model so that it predicts, and knows what is another operation in a training, in place."""
-    # `Dropout` in training mode stays, without that mode; otherwise it is left out. A `BatchNormalization` of a matrix
-    # becomes its four operations, so that its shift is trained as an intercept, and its scale where it is named.
+def in_training_mode(model: onnx.ModelProto) -> set[str]:
+    """Let a model predict, in place, but keep what differs in training; return the weights of normalizations."""
+    # `Dropout` in training mode stays, without that mode; otherwise it is left out. A `BatchNormalization` becomes its
+    # operations, with its running statistics. Its scale and its shift are trained.
     graph = model.graph
     constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
     constants |= {node.output[0]: constant_value(node) for node in graph.node if node.op_type == "Constant"}
@@ -27,7 +28,7 @@ def in_training_mode(model: onnx.ModelProto) -> None:
     for node in graph.node:
         if node.op_type == "Dropout":
             _write_dropout(node, constants, read)
-    _split_normalizations(model, constants)
+    return _split_normalizations(model)
 
 
 def _write_dropout(node, constants, read):
@@ -54,22 +55,28 @@ def _refused(node, what):
     return NotTrainableError(f"estimator: the {node.op_type} node {node.name!r} of the ONNX model has {what}.")
 
 
-def _split_normalizations(model, constants):
-    """Write each `BatchNormalization` of a matrix as its four operations, in place; leave others as they are."""
-    graph = model.graph
-    if not any(node.op_type == "BatchNormalization" for node in graph.node):
-        return
-    known = onnx.shape_inference.infer_shapes(model).graph
-    ranks = {i.name: len(i.type.tensor_type.shape.dim) for i in (*known.input, *known.value_info, *known.output)}
-    nodes: list[onnx.NodeProto] = []
-    for node in graph.node:
-        is_normalization = node.op_type == "BatchNormalization"
-        nodes += _four_operations(node, constants, graph, ranks.get(node.input[0])) if is_normalization else [node]
-    replace_nodes(graph, nodes)
+def _split_normalizations(model):
+    """Write each `BatchNormalization` as its operations, in place; return the names of its scales and shifts."""
+    nodes = [node for node in model.graph.node if node.op_type == "BatchNormalization"]
+    known = onnx.shape_inference.infer_shapes(model).graph if nodes else model.graph
+    types = {i.name: i.type.tensor_type for i in (*known.input, *known.value_info, *known.output)}
+    # Those of unknown rank stay, and have no gradient.
+    texts = {n.output[0]: _operations(n, len(types[n.input[0]].shape.dim)) for n in nodes if n.input[0] in types}
+    if not texts:
+        return set()
+    fragment = Fragment(helper.tensor_dtype_to_np_dtype(types[nodes[0].input[0]].elem_type))
+    for node in model.graph.node:
+        if node.op_type == "BatchNormalization" and texts.get(node.output[0]):
+            fragment.call(texts[node.output[0]], node.input, node.output[:1])
+        else:
+            fragment.nodes.append(node)
+    fragment.fill(model.graph)
+    replace_nodes(model.graph, inlined(model, fragment).graph.node)
+    return {name for node in nodes for name in node.input[1:3]}
 
 
-def _four_operations(node, constants, graph, rank):
-    """Return the nodes of a `BatchNormalization`; what it divides by becomes an initializer. Itself for images."""
+def _operations(node, rank):
+    """Return the function of a `BatchNormalization` of a known rank; its statistics are no operands, so no weights."""
     attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     if attributes.get("training_mode"):
         raise _refused(
@@ -77,19 +84,14 @@ def _four_operations(node, constants, graph, rank):
             "training_mode=1: its statistics are those of a batch, which the rows that fill up a short one would "
             "change. Export the model in evaluation mode: the running statistics stay, and the weights are trained",
         )
-    X, scale, shift, mean, variance = node.input
-    if rank != 2 or variance not in constants:
-        return [node]
-    deviation = np.sqrt(constants[variance] + attributes.get("epsilon", 1e-5)).astype(constants[variance].dtype)
-    parts = ("deviation", "centred", "divided", "scaled")
-    divisor, centred, divided, scaled = (f"{node.output[0]}/{part}" for part in parts)
-    graph.initializer.append(numpy_helper.from_array(deviation, divisor))
-    return [
-        helper.make_node("Sub", [X, mean], [centred]),
-        helper.make_node("Div", [centred, divisor], [divided]),
-        helper.make_node("Mul", [divided, scale], [scaled]),
-        helper.make_node("Add", [scaled, shift], node.output[:1], name=node.name),
-    ]
+    statistics, weight = [1, -1, *[1] * (rank - 2)], f"Unsqueeze(%s, {list(range(1, rank - 1))})" if rank > 2 else "%s"
+    return function_text(
+        "normalization (x, scale, shift, mean, variance) => (y)",
+        f"""
+        deviation = Sqrt(variance + {attributes.get("epsilon", 1e-5)!r})
+        normalized = (x - Reshape(mean, {statistics})) / Reshape(deviation, {statistics})
+        y = normalized * {weight % "scale"} + {weight % "shift"}""",
+    )
 
 
 def masked(score_graph: ScoreGraph, batch_size: int) -> ScoreGraph:
@@ -99,9 +101,9 @@ def masked(score_graph: ScoreGraph, batch_size: int) -> ScoreGraph:
     if not any(node.op_type == "Dropout" for node in score_graph.structure.graph.node):
         return score_graph
     structure = copy.deepcopy(score_graph.structure)
-    of_weights = _shapes(structure).keys()
+    of_weights = known_shapes(onnx.shape_inference.infer_shapes(structure, data_prop=True).graph).keys()
     set_batch_size(structure, batch_size)
-    shapes = _shapes(structure)
+    shapes = known_shapes(onnx.shape_inference.infer_shapes(structure, data_prop=True).graph)
     structure.CopyFrom(score_graph.structure)
     ratios = {i.name: float(numpy_helper.to_array(i)) for i in structure.graph.initializer if not i.dims}
     dropout, masks, of_rows = {}, {}, []
@@ -126,14 +128,3 @@ def masked(score_graph: ScoreGraph, batch_size: int) -> ScoreGraph:
     for unread in [i for i in structure.graph.initializer if i.name not in read]:
         structure.graph.initializer.remove(unread)
     return replace(score_graph, structure=structure, arrays={**score_graph.arrays, **masks}, dropout=dropout)
-
-
-def _shapes(model):
-    """Return the shapes of all results whose dimensions are known, by name."""
-    graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-    shapes = {}
-    for info in (*graph.value_info, *graph.output):
-        dims = [dim.dim_value for dim in info.type.tensor_type.shape.dim]
-        if dims and all(dims):
-            shapes[info.name] = tuple(dims)
-    return shapes

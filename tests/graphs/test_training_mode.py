@@ -108,22 +108,25 @@ def test_what_a_training_cannot_do_is_named(body, weights, message):
 
 
 @pytest.mark.parametrize("dtype", ["float", "double"])
-def test_a_normalization_with_fixed_statistics_is_its_four_operations(dtype, rng, run_onnx):
+def test_a_normalization_with_fixed_statistics_trains_its_scale_and_shift(dtype, rng, run_onnx):
     matrix = f"{dtype}[2, 2] V = {{1, -1, 2, 1}}"
     vectors = {"s": "2, 3", "b": "1, -1", "m": "1, 2", "v": "4, 9"}
     weights = ", ".join([matrix, *(f"{dtype}[2] {name} = {{{values}}}" for name, values in vectors.items())])
     body = "h = MatMul (X, V) n = BatchNormalization <epsilon = 0.25> (h, s, b, m, v) y = MatMul (n, W)"
     graph = score_graph(body, weights, dtype)
-    # The shift is an intercept; the statistics and the scale are trained where they are named.
-    assert graph.trained == Weights(("V", "W"), ("b",))
-    assert set(graph.weight_names.scales) == {"m", "s", "n/deviation"}
+    # The statistics are no weights.
+    assert graph.trained == graph.weight_names == Weights(("V", "W"), ("b",), ("s",))
     X = rng.normal(size=(4, 2)).astype(graph.dtype)
     hidden = (X @ [[1, -1], [2, 1]] - [1, 2]) / np.sqrt([4.25, 9.25]) * [2, 3] + [1, -1]
     np.testing.assert_allclose(run_onnx(graph.model, X=X)["model/y"], hidden @ [[1], [2]], rtol=1e-5)
 
 
-def test_a_normalization_of_images_stays_and_is_named_by_its_operator():
-    vectors = ", ".join(f"float[1] {name} = {{1}}" for name in "sbmv")
+def test_a_normalization_of_images_trains_its_scale_and_shift(rng, run_onnx):
+    vectors = ", ".join(f"float[1] {name} = {{{value}}}" for name, value in zip("sbmv", (2, 3, 0.5, 4), strict=True))
     weights = vectors + ", int64[3] shape = {-1, 1, 2}, int64[2] back = {-1, 2}"
     body = "c = Reshape (X, shape) n = BatchNormalization (c, s, b, m, v) d = Reshape (n, back) y = MatMul (d, W)"
-    assert "BatchNormalization" in operators(score_graph(body, weights))
+    graph = score_graph(body, weights)
+    assert graph.trained == Weights(("W",), (), ("s", "b"))
+    X = rng.normal(size=(4, 2)).astype(np.float32)
+    hidden = (X - 0.5) / np.sqrt(4 + 1e-5) * 2 + 3
+    np.testing.assert_allclose(run_onnx(graph.model, X=X)["model/y"], hidden @ [[1], [2]], rtol=1e-5)

@@ -8,7 +8,15 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
-from skort.common.onnx_text import Fragment, build_model, constant_value, function, read_names, replace_nodes
+from skort.common.onnx_text import (
+    Fragment,
+    build_model,
+    constant_value,
+    function,
+    known_shapes,
+    read_names,
+    replace_nodes,
+)
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import HasGradient
 from skort.graphs.gradient.applied import Applied, gradient_text, sum_to
@@ -86,18 +94,14 @@ class _Known:
         for node in graph.node:
             if node.op_type == "Constant" and node.attribute[0].name != "sparse_value":
                 self.constants[node.output[0]] = constant_value(node)
-        self.shapes = {name: array.shape for name, array in self.constants.items()}
+        self.shapes = {name: array.shape for name, array in self.constants.items()} | known_shapes(graph)
         self.dtypes = {name: array.dtype for name, array in self.constants.items() if array.dtype.kind == "f"}
         for initializer in graph.initializer:
             if initializer.data_type in _FLOATS:
-                self.shapes[initializer.name] = tuple(initializer.dims)
                 self.dtypes[initializer.name] = helper.tensor_dtype_to_np_dtype(initializer.data_type)
         for info in (*graph.input, *graph.value_info, *graph.output):
-            tensor = info.type.tensor_type
-            if tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim):
-                self.shapes[info.name] = tuple(d.dim_value for d in tensor.shape.dim)
-            if tensor.elem_type in _FLOATS:
-                self.dtypes[info.name] = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+            if info.type.tensor_type.elem_type in _FLOATS:
+                self.dtypes[info.name] = helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
         return any(name not in self.shapes for node in graph.node for name in node.output if name)
 
     def _fold(self, graph):

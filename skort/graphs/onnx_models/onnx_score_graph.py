@@ -42,14 +42,14 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
 def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
-    """Return the score graph of an ONNX model at its weights: coefficients and intercepts are trained, scales not."""
+    """Return the score graph of an ONNX model at its weights: no scale but that of a normalization is trained."""
     model = _from_columns(model)
     graph = model.graph
     X = _the_input(graph, spec)
     score = _the_output(graph, spec.outputs)
     constants_to_initializers(graph)
     with _types_that_agree():
-        in_training_mode(model)
+        normalizing = in_training_mode(model)
     pruned(model, [score])
     X.CopyFrom(helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features]))
     model = _with_shapes(model)
@@ -59,8 +59,12 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     without_idle_nodes(graph)
     n_columns = _n_columns(graph.output[0])
     if head.score is not None:
-        model = _followed_by(model, head.score, spec.dtype)
-        graph, n_columns = model.graph, spec.n_outputs
+        end = Fragment(spec.dtype)
+        end.call(head.score, [graph.output[0].name], ["raw_score"])
+        graph.node.extend(end.nodes)
+        graph.output[0].name, n_columns = "raw_score", spec.n_outputs
+        model = inlined(model, end)
+        graph = model.graph
     _without_side_by_side(model)
     if n_columns not in (None, spec.n_outputs):
         raise NotTrainableError(
@@ -75,7 +79,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     score_graph = ScoreGraph.of(model)
     check_offsets(score_graph)
     _warn_of_others(score_graph)
-    names = score_graph.trained.coefficients + score_graph.trained.intercepts
+    names = [*score_graph.trained.coefficients, *score_graph.trained.intercepts, *normalizing]
     return score_graph.training_only([name for name in names if name not in (OFFSET, TARGET_OFFSET)])
 
 
@@ -378,25 +382,12 @@ def _check_runs(model, spec):
             f"{f'finite but for {names}' if names else 'all finite: look for a division by zero'}."
         )
     near = 1e-3 * max(1.0, float(np.abs(alone[np.isfinite(alone)]).max(initial=0.0)))
-    if not (_are_near(together[:3], score, near) and _are_near(together[:8], alone, near)):
+    pairs = ((together[:3], score), (together[:8], alone))
+    if not all(np.allclose(values, others, atol=near, equal_nan=True) for values, others in pairs):
         raise NotTrainableError(
             "estimator: the ONNX model mixes rows: the prediction of a row depends on the other rows of the call. Look "
             f"for an operator over axis 0 among {', '.join(dict.fromkeys(node.op_type for node in model.graph.node))}."
         )
-
-
-def _are_near(values, others, near):
-    return np.allclose(values, others, atol=near, equal_nan=True)
-
-
-def _followed_by(model, source, dtype):
-    """Return the model followed by a function, written as ONNX text, that makes its raw score."""
-    (output,) = model.graph.output
-    end = Fragment(dtype)
-    end.call(source, [output.name], ["raw_score"])
-    model.graph.node.extend(end.nodes)
-    output.name = "raw_score"
-    return inlined(model, end)
 
 
 def _n_columns(value):

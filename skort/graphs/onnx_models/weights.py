@@ -1,5 +1,6 @@
 """The weights of an ONNX model: which it has, which of them gradient descent can train, and other numbers for them."""
 
+import contextlib
 import copy
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from skort.common.finite import finite_array
 from skort.common.onnx_text import leading_to
+from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.initialization import fitted_score_graph, given_model
@@ -19,6 +21,7 @@ from skort.graphs.onnx_models.inputs import given_inputs, in_one_input
 from skort.graphs.onnx_models.onnx_score_graph import constants_to_initializers, plain_model
 from skort.graphs.onnx_models.standard_operators import held_weights, hold_weights
 from skort.graphs.score_graph import find_weights as weights_of
+from skort.graphs.training_mode import in_training_mode
 
 _DATA = {TensorProto.FLOAT: "float_data", TensorProto.DOUBLE: "double_data", TensorProto.FLOAT16: "int32_data"}
 _KINDS = {"coefficients": "coefficient", "intercepts": "intercept", "scales": "scale"}
@@ -36,7 +39,8 @@ class Weight(NamedTuple):
         That of its array.
     kind : {"coefficient", "intercept", "scale"}
         Whether it multiplies what comes from the input (`MatMul`, `Gemm`, `Conv`), is added to such a product, or is
-        another operand of `Add`, `Sub`, `Mul`, `Div` or `LayerNormalization`, which an estimator trains only by name.
+        another operand of `Add`, `Sub`, `Mul`, `Div` or `LayerNormalization`, which an estimator trains only by name;
+        or the scale of a `BatchNormalization`, which it trains.
     trainable : bool
         Whether a gradient goes from an output of floats to it, by skort's rules or by ONNX Runtime.
 
@@ -98,6 +102,9 @@ def find_weights(model: onnx.ModelProto | BaseEstimator) -> list[Weight]:
     del graph.input[:]
     graph.input.append(inputs[0])
     constants_to_initializers(graph)
+    # What a training refuses stays as it is.
+    with contextlib.suppress(NotTrainableError):
+        in_training_mode(model)
     found, shapes = weights_of(graph), {i.name: tuple(i.dims) for i in graph.initializer}
     graph.input.extend(inputs[1:])
     trainable = _with_gradient(model, found.names)

@@ -367,6 +367,23 @@ WRITTEN = {
         p = Gather <axis = 1> (X, i) q = Gather <axis = 1> (X, j) u = MatMul (p, A) h = Concat <axis = 1> (u, q)
         y = MatMul (h, V) }""",
     ),
+    "normalized columns": (
+        17,
+        "two",
+        f"""{ONE[:-1]}, float[3] g = {{2, 1, 0.5}}, float[3] s = {{0.5, -1, 0}}, float[3] m = {{1, 2, -1}},
+        float[3] v = {{1, 2, 3}}> {{ h = MatMul (X, W) n = BatchNormalization (h, g, s, m, v) a = Relu (n)
+        y = MatMul (a, V) }}""",
+    ),
+    "normalized images": (
+        17,
+        "numbers",
+        """m (float[N, 4] X) => (float[N, 1] y)
+        <int64[4] image = {-1, 1, 2, 2}, float[2, 1, 2, 2] K = {1, 2, -1, 0.5, 1, -1, 2, 0.25},
+        float[2] b = {0.1, -0.2}, float[2] g = {2, 0.5}, float[2] s = {0.5, -1}, float[2] m = {1, -1},
+        float[2] v = {1, 3}, float[2, 1] V = {1, -1}, float[1] c = {0.5}> {
+        i = Reshape (X, image) h = Conv <pads = [1, 1, 0, 0]> (i, K, b) n = BatchNormalization (h, g, s, m, v)
+        r = Relu (n) p = GlobalAveragePool (r) f = Flatten (p) y = Gemm (f, V, c) }""",
+    ),
     "two inputs": (
         17,
         "numbers",
