@@ -3,7 +3,7 @@
 import copy
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -127,9 +127,14 @@ class Fragment:
         """Make these nodes the nodes of a graph, in place."""
         replace_nodes(graph, self.nodes)
 
-    def node(self, op_type: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Add a node of a standard operator without attributes."""
-        self.nodes.append(onnx.helper.make_node(op_type, inputs, outputs))
+    def node(self, op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
+        """Add a node of a standard operator."""
+        self.nodes.append(onnx.helper.make_node(op_type, inputs, outputs, **attributes))
+
+    def as_function(self, name: str, inputs: Sequence[str], outputs: Sequence[str]) -> onnx.FunctionProto:
+        """Return the nodes as one function, in which every call is replaced by its nodes."""
+        model = build_model(onnx.helper.make_graph(self.nodes, name, [], []), self)
+        return onnx.helper.make_function(DOMAIN, name, inputs, outputs, model.graph.node, model.opset_import)
 
 
 def infos(arrays: Mapping[str, np.ndarray]) -> list[onnx.ValueInfoProto]:

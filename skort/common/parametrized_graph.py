@@ -100,7 +100,7 @@ class Program(Fragment):
         """Add a parameter with the values and the dtype of an array."""
         self.parameters[name] = np.ascontiguousarray(array).reshape(np.shape(array))
 
-    def node(self, op_type: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    def node(self, op_type: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:  # type: ignore[override]
         """Add a node of a standard operator without attributes."""
         self.nodes.append(_Line(op_type, list(inputs), list(outputs), is_node=True))
 

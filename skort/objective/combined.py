@@ -12,8 +12,6 @@ from skort.objective.loss import FunctionSource, ScoreLoss
 if TYPE_CHECKING:
     import onnx
 
-    from skort.common.onnx_text import Fragment
-
 
 @dataclass(eq=False, repr=False)
 class OutputLosses(Component, ScoreLoss):
@@ -72,8 +70,8 @@ class OutputLosses(Component, ScoreLoss):
             results.append(f"prediction{i}" if source else columns["score"][i])
             if source:
                 fragment.call(source, [columns["score"][i]], [results[-1]])
-        _add_side_by_side(fragment, results, "prediction")
-        return composed("predictions", ["score"], "prediction", fragment)
+        fragment.node("Concat", results, ["prediction"], axis=1)
+        return fragment.as_function("predictions", ["score"], ["prediction"])
 
     def _of_parts(self, sources, result):
         """Return the function of score and target that makes "loss" or "gradient" of all losses, times their scales."""
@@ -85,22 +83,20 @@ class OutputLosses(Component, ScoreLoss):
             fragment.constant(f"scale{i}", np.asarray(loss.weight_scale(width), np.float64))
             fragment.node("Mul", [part, f"scale{i}"], [f"scaled{i}"])
             scaled.append(f"scaled{i}")
-        _add_side_by_side(fragment, scaled, "gradient" if result == "gradient" else "losses")
+        fragment.node("Concat", scaled, ["gradient" if result == "gradient" else "losses"], axis=1)
         if result == "loss":
             fragment.call(_ROW_SUMS, ["losses"], [result])
-        return composed("of_outputs", ["score", "target"], result, fragment)
+        return fragment.as_function("of_outputs", ["score", "target"], [result])
 
     def _fragment(self, names):
         """Return a fragment that takes the columns of each output out of some inputs, and the names of the columns."""
-        from onnx import helper
-
         from skort.common.onnx_text import Fragment
 
         fragment = Fragment(np.float64)
         fragment.constant("widths", np.array([width for *_, width in self._parts()]))
         columns = {name: [f"{name}{i}" for i in range(len(self.losses))] for name in names}
         for name, parts in columns.items():
-            fragment.nodes.append(helper.make_node("Split", [name, "widths"], parts, axis=1))
+            fragment.node("Split", [name, "widths"], parts, axis=1)
         return fragment, columns
 
     def check_target(self, target: np.ndarray) -> None:
@@ -115,14 +111,6 @@ class OutputLosses(Component, ScoreLoss):
 
 
 _ROW_SUMS = function_text("row_sums (losses) => (sums)", "sums = ReduceSum(losses, [1], keepdims=1)")
-
-
-def _add_side_by_side(fragment: "Fragment", parts: list[str], result: str) -> None:
-    """Add the node that puts columns side by side."""
-    from onnx import helper
-
-    fragment.nodes.append(helper.make_node("Concat", parts, [result], axis=1))
-
 
 _TIMES_CLASS_WEIGHT = function_text(
     "times_class_weight (unweighted, target, class_weight) => (weighted)",
@@ -166,19 +154,7 @@ class ClassWeighted(ScoreLoss):
         fragment.call(source, ["score", "target"], ["unweighted"])
         fragment.constant("class_weight", self.class_weight.astype(np.float64))
         fragment.call(_TIMES_CLASS_WEIGHT, ["unweighted", "target", "class_weight"], ["weighted"])
-        return composed("class_weighted", ["score", "target"], "weighted", fragment)
-
-
-def composed(name: str, inputs: list[str], output: str, fragment: "Fragment") -> "onnx.FunctionProto":
-    """Return the nodes of a float64 fragment as one function, in which every call is replaced by its nodes."""
-    import onnx
-    from onnx import helper
-
-    from skort.common.onnx_text import DOMAIN, build_model
-
-    infos = [onnx.ValueInfoProto(name=each) for each in (*inputs, output)]
-    model = build_model(helper.make_graph(fragment.nodes, name, infos[:-1], infos[-1:]), fragment)
-    return helper.make_function(DOMAIN, name, inputs, [output], model.graph.node, model.opset_import)
+        return fragment.as_function("class_weighted", ["score", "target"], ["weighted"])
 
 
 def check_part(what: str, loss) -> None:

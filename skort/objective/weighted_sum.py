@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.pipeline import make_union
 
 from skort.common.component import Component
-from skort.objective.combined import check_part, composed
+from skort.objective.combined import check_part
 from skort.objective.custom import result_shape, source_key
 from skort.objective.loss import FunctionSource, InUnits, ScoreLoss
 
@@ -237,4 +237,4 @@ def _sum_of(sources, factors, result):
             product = f"sum{i}"
         total = product
     fragment.node("Identity", [total], [result])
-    return composed("weighted_sum", ["score", "target"], result, fragment)
+    return fragment.as_function("weighted_sum", ["score", "target"], [result])

@@ -16,9 +16,9 @@ from skort.runtime.cache import COMPILED
 from skort.runtime.sessions import inference_session, session_options
 from skort.runtime.training_api import BoundTrainingAgent, gradient_graph
 from skort.solvers.base import Problem, is_small
-from skort.solvers.derived_gradients import add_custom_gradients, derived_score_gradient
+from skort.solvers.derived_gradients import add_custom_gradients, add_score_gradient, derived_score_gradient
 from skort.solvers.flat_weights import flat, views
-from skort.solvers.graph.step_graph import add_score_gradient, constants_graph
+from skort.solvers.graph.step_graph import constants_graph
 from skort.solvers.step import HostBackend
 
 #: The output that is the loss.
@@ -89,7 +89,8 @@ class GradientGraph:
         value, by_score, penalty = (Program(objective.dtype, problem.batch_size, part) for part in parts)
         objective.add_value(value, problem.score_graph.score_name)
         with marked(by_score, "backward"):
-            add_score_gradient(by_score, problem, derived_score_gradient, _RETURNED_WEIGHT)
+            score = problem.score_graph.score_name
+            add_score_gradient(by_score, objective, score, problem.batch_size, derived_score_gradient, _RETURNED_WEIGHT)
         added = {name: [f"{name}_data_grad"] for name in _smooth(objective)}
         with marked(penalty, "penalty"):
             for gradients in (

@@ -9,12 +9,12 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
-from skort.common.onnx_text import DOMAIN, Fragment, build_model, inlined, onnx_dtype, replace_nodes
+from skort.common.onnx_text import DOMAIN, Fragment, build_model, onnx_dtype
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient, runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.objective.custom import CustomTerm, check_term, source_key
-from skort.objective.objective import SAMPLE_WEIGHT, TARGET, Objective
+from skort.objective.objective import SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
 from skort.runtime.cache import COMPILED
 from skort.runtime.training_api import gradient_graph
 
@@ -27,12 +27,6 @@ Derive: TypeAlias = Callable[[Objective, int], onnx.FunctionProto]
 def check_loss(objective: Objective, batch_size: int, gradient: Gradient) -> None:
     """Raise a NotTrainableError that names the operator without gradient between the score and the value of a loss."""
     _check("loss", _loss_model(objective, batch_size), _inputs(objective), gradient)
-
-
-def score_gradient(derive: Derive, objective: Objective, batch_size: int) -> onnx.FunctionProto:
-    """Return what `derive`, one of the two functions below, makes of a loss: once for every loss."""
-    key = derive, objective.loss_key, batch_size
-    return COMPILED.get(("loss gradient", *key), lambda: derive(objective, batch_size))
 
 
 def derived_score_gradient(objective: Objective, batch_size: int) -> onnx.FunctionProto:
@@ -56,17 +50,33 @@ def ruled_score_gradient(objective: Objective, batch_size: int) -> onnx.Function
     return _ruled("loss", _loss_model(objective, batch_size), _function_inputs(objective), _inputs(objective))
 
 
+def add_score_gradient(
+    writer: Fragment,
+    objective: Objective,
+    score: str,
+    batch_size: int,
+    derive: Derive = ruled_score_gradient,
+    sample_weight: str = SAMPLE_WEIGHT,
+) -> None:
+    """Add the gradient of the loss by the score; `derive` makes that of a loss without its own, once for every loss."""
+    if objective.loss.gradient_function(objective.n_outputs) is None:
+        key = "loss gradient", derive, objective.loss_key, batch_size
+        derived, by_weights = COMPILED.get(key, lambda: derive(objective, batch_size)), objective.weight_gradients
+        inputs = [score, TARGET, sample_weight, *by_weights]
+        writer.call_as_is(derived, inputs, [SCORE_GRADIENT, *by_weights.values()])
+    else:
+        objective.add_score_gradient(writer, score, sample_weight)
+
+
 def _ruled(part, model, inputs, wanted):
     """Return the function of some inputs that gives the derivatives of the output of a model, by skort's rules."""
     _check(part, model, wanted, rule_gradient)
     dtype = helper.tensor_dtype_to_np_dtype(model.graph.output[0].type.tensor_type.elem_type)
     fragment = Fragment(dtype)
-    one = numpy_helper.from_array(np.ones((), dtype))
-    fragment.nodes.extend([helper.make_node("Constant", [], ["one"], value=one), *model.graph.node])
+    fragment.constant("one", np.ones((), dtype))
+    fragment.nodes.extend(model.graph.node)
     gradients = add_gradients(fragment, model.graph, "one", wanted)
-    replace_nodes(model.graph, fragment.nodes)
-    nodes, opsets = inlined(model, fragment).graph.node, list(model.opset_import)
-    return helper.make_function(DOMAIN, "derived_gradient", inputs, list(gradients.values()), nodes, opsets)
+    return fragment.as_function("derived_gradient", inputs, list(gradients.values()))
 
 
 def _inputs(objective):

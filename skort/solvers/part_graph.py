@@ -16,7 +16,7 @@ from skort.objective.penalties import PENALTIES, as_penalty
 from skort.objective.regression import SquaredError
 from skort.optim.optimizers import OPTIMIZERS
 from skort.optim.update import Update
-from skort.solvers.derived_gradients import add_custom_gradients, ruled_score_gradient, score_gradient
+from skort.solvers.derived_gradients import add_custom_gradients, add_score_gradient
 
 _SCORE, _WEIGHT, _PENALTY = "skort_score", "weight", "skort_penalty"
 _L1_GRADIENT = function_text("l1_gradient (weight, strength) => (gradient)", "gradient = strength * Sign(weight)")
@@ -92,12 +92,8 @@ def _add_loss(fragment, loss, score):
     """Add a loss and its gradients."""
     objective = Objective(loss, None, (), score.shape[1], fragment.dtype)
     objective.add_loss(fragment, _SCORE, LOSS)
+    add_score_gradient(fragment, objective, _SCORE, len(score))
     by_weights = objective.weight_gradients
-    if objective.loss.gradient_function(objective.n_outputs) is None:
-        derived, rows = score_gradient(ruled_score_gradient, objective, len(score)), [_SCORE, TARGET, SAMPLE_WEIGHT]
-        fragment.call_as_is(derived, [*rows, *by_weights], [SCORE_GRADIENT, *by_weights.values()])
-    else:
-        objective.add_score_gradient(fragment, _SCORE)
     inputs = {_SCORE: score, TARGET: score, SAMPLE_WEIGHT: score[:, :1], **dict.fromkeys(by_weights, score[0])}
     by_weights = dict.fromkeys(by_weights.values(), score[0])
     return inputs, {LOSS: np.sum(score), SCORE_GRADIENT: score, **by_weights}, {}

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import DTypeLike
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, build_model, infos, pruned
-from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.score_graph import Link
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
@@ -37,16 +36,6 @@ from skort.solvers.graph.step_graph import (
     step_outputs,
 )
 from skort.solvers.step import Backend, BackendStep
-
-_PARTS = """\
-parts (weights) => (%s) {
-    sizes = Constant <value = %s> ()
-    %s = Split <axis = 1> (weights, sizes)
-}"""
-_PACKED = """\
-packed (%s) => (gradient) {
-    gradient = Concat <axis = 1> (%s)
-}"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,15 +228,15 @@ def _joint_model(lane, loss, states, parameters):
     fragment = Fragment(dtype)
     shapes = {f"skort_part{i}": part.shape for i, part in enumerate(parts_of(lane.chain, problem.weights))}
     scores = chain_graph(lane.chain, shapes, (graph.input_name, n_rows), graph.score_name, n_lanes, dtype)
-    parts, names = list(shapes), ", ".join(f"part{i}" for i in range(len(shapes)))
-    sizes = int64s(math.prod(shape) for shape in shapes.values())
-    fragment.call(_PARTS % (names, sizes, names), [WEIGHTS], parts)
+    parts = list(shapes)
+    fragment.constant("skort_sizes", [math.prod(shape) for shape in shapes.values()])
+    fragment.node("Split", [WEIGHTS, "skort_sizes"], parts, axis=1)
     fragment.nodes.extend(scores.node)
     loss.write(fragment)
     sums = f"sums = ReduceSum(Reshape(losses, [{n_lanes}, -1]), [1], keepdims=1)"
     fragment.call(function_text("lane_sums (losses) => (sums)", sums), [LOSSES], [LOSS])
     gradients = add_gradients(fragment, scores, SCORE_GRADIENT, parts)
-    fragment.call(_PACKED % (names, names), [gradients[name] for name in parts], [gradient_of_loss(problem)])
+    fragment.node("Concat", list(gradients.values()), [gradient_of_loss(problem)], axis=1)
     lane.step.update.write(fragment)
     column = np.zeros((n_lanes, 1), dtype)
     batch = {
@@ -270,24 +259,6 @@ def parts_of(chain: tuple[Link, ...], arrays: Mapping[str, np.ndarray]) -> list[
     return parts
 
 
-class _Nodes:
-    """The nodes of a graph, each with a name of its own for its result."""
-
-    def __init__(self):
-        self.all: list[onnx.NodeProto] = []
-
-    def add(self, op_type, inputs, result=None, **attributes):
-        """Add a node; return the name of its result."""
-        result = result or f"skort_lanes/{len(self.all)}"
-        self.all.append(helper.make_node(op_type, inputs, [result], **attributes))
-        return result
-
-    def reshape(self, name, shape, result=None):
-        """Add the nodes that give a result another shape; return its name."""
-        value = self.add("Constant", [], value=numpy_helper.from_array(np.array(shape, np.int64)))
-        return self.add("Reshape", [name, value], result)
-
-
 def chain_graph(
     chain: tuple[Link, ...],
     parts: Mapping[str, tuple[int, ...]],
@@ -299,29 +270,27 @@ def chain_graph(
     """Return the graph from X and weights to scores, (n_lanes * n_rows, n_outputs); `parts`: shapes of `parts_of`."""
     # H = f(V^T X^T), H_c' = f(V_c'^T H_c + b_c'): the first product is one for all models, whose transposed
     # coefficients V_c are one below the other. X ends with a column of ones for intercepts.
-    nodes, (X, n_rows), given = _Nodes(), rows, iter(parts.items())
-    result = X
+    (X, n_rows), given, result = rows, iter(enumerate(parts.values())), "X"
     for k, link in enumerate(chain):
-        name, (n_out, n_in) = next(given)
+        i, (n_out, n_in) = next(given)
         if k == 0:
-            result = nodes.add("Gemm", [nodes.reshape(name, (n_lanes * n_out, n_in)), X], transB=1)
+            result = f"Gemm(Reshape(part{i}, [{n_lanes * n_out}, {n_in}]), X, transB=1)"
         else:
-            result = nodes.reshape(result, (n_lanes, n_in, n_rows)) if k == 1 else result
-            result = nodes.add("MatMul", [nodes.reshape(name, (n_lanes, n_out, n_in)), result])
+            result = f"Reshape({result}, [{n_lanes}, {n_in}, {n_rows}])" if k == 1 else result
+            result = f"MatMul(Reshape(part{i}, [{n_lanes}, {n_out}, {n_in}]), {result})"
             if link.intercept is not None:
-                name, _ = next(given)
-                result = nodes.add("Add", [result, nodes.reshape(name, (n_lanes, n_out, 1))])
+                i, _ = next(given)
+                result = f"{result} + Reshape(part{i}, [{n_lanes}, {n_out}, 1])"
         for activation in link.activations:
-            result = nodes.add(activation, [result])
+            result = f"{activation}({result})"
     if n_out > 1:
-        result = nodes.reshape(result, (n_lanes, n_out, n_rows))
-        result = nodes.add("Transpose", [result], perm=[0, 2, 1])
-    nodes.reshape(result, (n_lanes * n_rows, n_out), score_name)
+        result = f"Transpose(Reshape({result}, [{n_lanes}, {n_out}, {n_rows}]), perm=[0, 2, 1])"
+    signature = f"scores (X, {', '.join(f'part{i}' for i in range(len(parts)))}) => (scores)"
+    fragment = Fragment(dtype)
+    source = function_text(signature, f"scores = Reshape({result}, [{n_lanes * n_rows}, {n_out}])")
+    fragment.call(source, [X, *parts], [score_name])
     n_columns = next(iter(parts.values()))[1]
-    shapes = {X: (n_rows, n_columns)} | {name: (n_lanes, int(np.prod(shape))) for name, shape in parts.items()}
-    return helper.make_graph(
-        nodes.all,
-        "lanes",
-        infos({name: np.empty(shape, dtype) for name, shape in shapes.items()}),
-        infos({score_name: np.empty((n_lanes * n_rows, n_out), dtype)}),
-    )
+    shapes = {X: (n_rows, n_columns)} | {name: (n_lanes, math.prod(shape)) for name, shape in parts.items()}
+    inputs = infos({name: np.empty(shape, dtype) for name, shape in shapes.items()})
+    outputs = infos({score_name: np.empty((n_lanes * n_rows, n_out), dtype)})
+    return build_model(helper.make_graph(fragment.nodes, "lanes", inputs, outputs), fragment).graph

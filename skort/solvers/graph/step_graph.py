@@ -15,17 +15,11 @@ from skort.common.parametrized_graph import Program
 from skort.graphs.gradient.forward_backward import GRADIENT, add_model, packed_text, unpacked_text
 from skort.graphs.gradient.reverse import add_gradients
 from skort.objective.custom import source_key
-from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
+from skort.objective.objective import LOSS, OBJECTIVE, SCORE_GRADIENT, TARGET
 from skort.optim.update import UpdateRule
 from skort.runtime.cache import COMPILED
 from skort.solvers.base import Problem
-from skort.solvers.derived_gradients import (
-    Derive,
-    add_custom_gradients,
-    custom_gradient_name,
-    ruled_score_gradient,
-    score_gradient,
-)
+from skort.solvers.derived_gradients import add_custom_gradients, add_score_gradient, custom_gradient_name
 from skort.solvers.flat_weights import flat
 
 ETA = "skort_learning_rate"
@@ -142,7 +136,7 @@ class StepGraph:
             batch_size, n_columns = (d.dim_value for d in inputs.pop(name).type.tensor_type.shape.dim)
             tables.append(helper.make_tensor_value_info(rows_name(name), onnx_dtype(dtype), [None, n_columns]))
             tables.append(helper.make_tensor_value_info(indices_name(name), onnx.TensorProto.INT64, [batch_size]))
-            fragment.nodes.append(helper.make_node("Gather", [rows_name(name), indices_name(name)], [name], axis=0))
+            fragment.node("Gather", [rows_name(name), indices_name(name)], [name], axis=0)
         inputs.pop(ETA, None)
         controlled = function_text("controlled (controls) => (eta, share)", _CONTROLLED % onnx_dtype(dtype))
         fragment.call(controlled, [CONTROLS], [ETA, "skort_share"])
@@ -191,7 +185,7 @@ def loss_program(problem: Problem, *, is_lane: bool = False) -> Program:
         with marked(program, "loss"):
             (objective.add_losses if is_lane else objective.add_loss)(program, score, LOSSES if is_lane else LOSS)
         with marked(program, "backward"):
-            add_score_gradient(program, problem)
+            add_score_gradient(program, objective, score, problem.batch_size)
         with marked(program, "penalty"):
             add_custom_gradients(program, objective, problem.weights)
         return program
@@ -222,20 +216,6 @@ def _update_program(problem, rule, memory, is_lane):
     has_terms = terms.l1 is not None, terms.l2 is not None
     source = source_key(problem.update.optimizer.onnx_update())
     return COMPILED.get(("update", source, memory, np.dtype(objective.dtype).str, has_terms, is_lane), make)
-
-
-def add_score_gradient(
-    writer: Any, problem: Problem, derive: Derive = ruled_score_gradient, sample_weight: str = SAMPLE_WEIGHT
-) -> None:
-    """Add the gradient of the loss by the score; `derive` makes that of a loss without its own."""
-    objective, score = problem.objective, problem.score_graph.score_name
-    if objective.loss.gradient_function(objective.n_outputs) is None:
-        gradient = score_gradient(derive, objective, problem.batch_size)
-        by_weights = objective.weight_gradients
-        inputs = [score, TARGET, sample_weight, *by_weights]
-        writer.call_as_is(gradient, inputs, [SCORE_GRADIENT, *by_weights.values()])
-    else:
-        objective.add_score_gradient(writer, score, sample_weight)
 
 
 def gradient_of_loss(problem: Problem) -> str:

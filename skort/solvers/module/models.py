@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from skort.common.formulas import function_text
 from skort.common.node_phases import mark_rest, marked
-from skort.common.onnx_text import DOMAIN, OPSET, Fragment, build_model, infos, pruned
+from skort.common.onnx_text import OPSET, Fragment, build_model, infos, pruned
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
@@ -80,9 +80,7 @@ class Term:
         """Return a function of one's own for the nodes of an objective, whose names are the same for every term."""
         body, inputs = Fragment(self.objective.dtype), [_SCORE, TARGET, SAMPLE_WEIGHT]
         write(body)
-        model = build_model(helper.make_graph(body.nodes, "term", [], []), body)
-        inputs += self.objective.loss.weight_names
-        return helper.make_function(DOMAIN, "term", inputs, outputs, model.graph.node, model.opset_import)
+        return body.as_function("term", [*inputs, *self.objective.loss.weight_names], outputs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -139,7 +139,7 @@ class ProductGradientGraph:
             gradients = add_gradients(fragment, graph, SCORE_GRADIENT, [PRODUCT, *score_graph.trainable])
             gradients |= objective.weight_gradients
             for name, result in gradients.items():
-                fragment.nodes.append(helper.make_node("Identity", [result], [_GRADIENT_OF % name]))
+                fragment.node("Identity", [result], [_GRADIENT_OF % name])
         scalar, width = np.zeros((), objective.dtype), score_graph.n_features
         shapes = {PRODUCT: np.zeros((problem.batch_size, width), objective.dtype), **problem.weights}
         outputs = infos({LOSS: scalar, **{_GRADIENT_OF % name: shapes[name] for name in gradients}})
