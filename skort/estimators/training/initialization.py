@@ -61,8 +61,8 @@ def fitted_start(
         if not least <= _KNOWN * (1 + _FEW_ROWS / rows.n_rows) * constant:
             # What is sure and wrong takes long to unlearn, and smaller weights learn faster: so do those of a regressor
             # that understands no rows in any units.
-            in_units = (_in_units(settings, model, rows, gain) for gain in _GAINS)
             shrunk = (_shrunk(variables, model, factor) for factor in (() if settings.is_classifier else _FACTORS))
+            in_units = _in_units(settings, model, rows)
             for others, most in ((in_units, np.inf if settings.is_classifier else _KNOWN * constant), (shrunk, np.inf)):
                 for other in others:
                     now = loss.at(variables.training_weights(other.trained_weights))
@@ -75,26 +75,30 @@ def _shrunk(variables, model, factor):
     return model.with_weights(variables.model_weights({n: w * w.dtype.type(factor) for n, w in weights.items()}))
 
 
-def _in_units(settings, model, rows, gain):
-    """Return a fitted network that multiplies X by a gain; a regressor's scores on the line that fits y best."""
+def _in_units(settings, model, rows):
+    """Yield a fitted network that multiplies X by each gain; a regressor's scores on the line that fits y best."""
     from skort.graphs.export import PREDICTION
     from skort.graphs.score_graph import TARGET_OFFSET
     from skort.graphs.standardized import first_layer, last_layer
 
-    graph, weights, last = model.score_graph, model.trained_weights, last_layer(model.score_graph)
-    if (first := first_layer(graph) or last) is not None:
-        weights[first.coefficient] = weights[first.coefficient] * graph.dtype.type(gain)
-        model = model.with_weights(weights)
-    if settings.is_classifier or model.inverse_link is not None or last is None or last.intercept is None:
-        return model
-    score = model.run(PREDICTION, rows.X, settings.device).reshape(rows.target.shape)
-    (mean, deviation), (target_mean, _) = (moments(each, rows.sample_weight) for each in (score, rows.target))
-    products = np.average((score - mean) * (rows.target - target_mean), axis=0, weights=rows.sample_weight)
-    slope = np.where(deviation > 0, products / deviation**2, 1.0)
-    offset = graph.arrays.get(TARGET_OFFSET, 0.0)
-    weights[last.coefficient] = weights[last.coefficient] * (slope[:, None] if last.transposed else slope)
-    weights[last.intercept] = slope * (weights[last.intercept] + offset - mean) + target_mean - offset
-    return model.with_weights({name: array.astype(graph.dtype) for name, array in weights.items()})
+    graph, last = model.score_graph, last_layer(model.score_graph)
+    first, offset = first_layer(graph) or last, graph.arrays.get(TARGET_OFFSET, 0.0)
+    has_line = not settings.is_classifier and model.inverse_link is None
+    target_mean, _ = moments(rows.target, rows.sample_weight)
+    for gain in _GAINS:
+        weights, scaled = model.trained_weights, model
+        if first is not None:
+            weights[first.coefficient] = weights[first.coefficient] * graph.dtype.type(gain)
+            scaled = model.with_weights(weights)
+        if has_line and last is not None and last.intercept is not None:
+            score = scaled.run(PREDICTION, rows.X, settings.device).reshape(rows.target.shape)
+            mean, deviation = moments(score, rows.sample_weight)
+            products = np.average((score - mean) * (rows.target - target_mean), axis=0, weights=rows.sample_weight)
+            slope = np.where(deviation > 0, products / deviation**2, 1.0)
+            weights[last.coefficient] = weights[last.coefficient] * (slope[:, None] if last.transposed else slope)
+            weights[last.intercept] = slope * (weights[last.intercept] + offset - mean) + target_mean - offset
+            scaled = model.with_weights({name: array.astype(graph.dtype) for name, array in weights.items()})
+        yield scaled
 
 
 def _chosen_standardization(settings, score_graph, facts):

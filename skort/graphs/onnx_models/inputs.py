@@ -68,8 +68,8 @@ def check_whole(graph: onnx.GraphProto, X: np.ndarray) -> None:
     columns = [i for i in inputs for _ in range(_width(i) or X.shape[1])]
     # Of a training graph, there are more.
     for j, info in enumerate(columns if len(columns) == X.shape[1] else []):
-        x = X[:, j] if info.type.tensor_type.elem_type in _WHOLE else X[:0, j]
-        if (wrong := x[x != np.rint(x)]).size:
+        x = X[:, j]
+        if info.type.tensor_type.elem_type in _WHOLE and (wrong := x[x != np.rint(x)]).size:
             name = f"the input {info.name!r} of the ONNX model"
             raise ValueError(f"X has {wrong[0]} in column {j}, but {name} takes whole numbers.")
 
