@@ -14,7 +14,7 @@ import onnx.shape_inference
 from onnx import TensorProto, helper, numpy_helper
 
 from skort.common.formulas import function_text
-from skort.common.onnx_text import Fragment, read_names, with_parameter_inputs
+from skort.common.onnx_text import Fragment, read_names, rename, with_parameter_inputs
 from skort.estimators.training.fitting import fitted_problem
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.graphs.onnx_models.onnx_score_graph import plain_model
@@ -162,9 +162,7 @@ def _free_names(graph):
     in_subgraphs = {name for node in graph.node for name in read_names(node) if name not in node.input}
     results = {name for node in graph.node for name in node.output} - in_subgraphs
     renamed = {name: f"model/{name}" for name in results if name == LOSS or name.startswith("skort_")}
-    for node in graph.node:
-        node.input[:] = [renamed.get(name, name) for name in node.input]
-        node.output[:] = [renamed.get(name, name) for name in node.output]
+    rename(graph.node, renamed)
     for info in (*graph.output, *graph.value_info):
         info.name = renamed.get(info.name, info.name)
 

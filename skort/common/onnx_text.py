@@ -49,8 +49,9 @@ def function(source: Source, dtype: DTypeLike) -> onnx.FunctionProto:
     if opsets != [OPSET]:
         raise ValueError(f"the operators of {proto.name!r} are of opset {opsets}: write it in opset {OPSET}.")
     for node in proto.node:
-        if node.op_type == "Constant":
-            _cast(node, dtype)
+        if node.op_type == "Constant" and (value := constant_value(node)).dtype.kind == "f":
+            tensor = numpy_helper.from_array(value.astype(dtype))
+            node.attribute[0].CopyFrom(onnx.helper.make_attribute("value", tensor))
     return proto
 
 
@@ -58,14 +59,6 @@ def constant_value(constant: onnx.NodeProto) -> np.ndarray:
     """Return the value of a Constant node, whichever attribute holds it. A float attribute becomes float64."""
     value = onnx.helper.get_attribute_value(constant.attribute[0])
     return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
-
-
-def _cast(constant, dtype):
-    """Cast a Constant node of floats to the dtype, in place."""
-    value = constant_value(constant)
-    if value.dtype.kind == "f":
-        tensor = numpy_helper.from_array(value.astype(dtype))
-        constant.attribute[0].CopyFrom(onnx.helper.make_attribute("value", tensor))
 
 
 def is_elementwise(function: onnx.FunctionProto) -> bool:
@@ -122,10 +115,6 @@ class Fragment:
     def rename(self, old: str, new: str) -> None:
         """Give a result another name, wherever it is made or read."""
         rename(self.nodes, {old: new})
-
-    def fill(self, graph: onnx.GraphProto) -> None:
-        """Make these nodes the nodes of a graph, in place."""
-        replace_nodes(graph, self.nodes)
 
     def node(self, op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
         """Add a node of a standard operator."""
@@ -249,7 +238,7 @@ def rewritten(model: onnx.ModelProto, functions: dict[str, str], dtype: DTypeLik
         else:
             fragment.nodes.append(node)
     copied = copy.deepcopy(model)
-    fragment.fill(copied.graph)
+    replace_nodes(copied.graph, fragment.nodes)
     return inlined(copied, fragment)
 
 

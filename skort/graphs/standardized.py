@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from skort.common.onnx_text import replace_nodes
+from skort.common.onnx_text import rename
 from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, shared_edit
 from skort.runtime.cache import LRUCache
 
@@ -73,6 +73,9 @@ def last_layer(score_graph: ScoreGraph) -> Layer | None:
     return layer
 
 
+_OFFSET_LAYERS = {OFFSET: first_layer, TARGET_OFFSET: last_layer}
+
+
 def _readers(score_graph):
     """Return the nodes that read each result or weight."""
     readers: dict[str, list[onnx.NodeProto]] = {}
@@ -110,51 +113,61 @@ def standardized_graph(score_graph: ScoreGraph, layer: Layer, mean: np.ndarray, 
     """Return a score graph of X whose first layer gets (X - mean) / scale; both become weights that are not trained."""
     arrays = {MEAN: mean} if mean.any() else {}
     arrays = {name: array.astype(score_graph.dtype) for name, array in {**arrays, INVERSE_SCALE: 1 / scale}.items()}
-    structure = _standardize(score_graph.structure, layer.coefficient, tuple(arrays), len(scale))
+    operators = tuple(("Sub" if name == MEAN else "Mul", name, len(scale)) for name in arrays)
+    structure = _before_product(score_graph.structure, layer.coefficient, operators)
     return ScoreGraph(structure, {**score_graph.arrays, **arrays}, score_graph.trained)
 
 
 @shared_edit
-def _standardize(graph: onnx.GraphProto, coefficient: str, names: tuple[str, ...], n_features: int) -> None:
+def _before_product(graph: onnx.GraphProto, coefficient: str, operators: Sequence[tuple[str, str, int]]) -> None:
+    """Put operators, each by its type, its weight and the size of that, before a product, in place."""
     place, product = next((i, node) for i, node in enumerate(graph.node) if coefficient in node.input)
-    for name in names:
-        kind = "Sub" if name == MEAN else "Mul"
+    for i, (kind, name, size) in enumerate(operators):
         node = helper.make_node(kind, [product.input[0], name], [f"{name}_changed"])
         product.input[0] = node.output[0]
-        graph.node.insert(place, node)
-        place += 1
-        info = helper.make_tensor_value_info(name, graph.input[0].type.tensor_type.elem_type, [n_features])
-        graph.input.append(info)
+        graph.node.insert(place + i, node)
+        graph.input.append(_vector(graph, name, size))
+
+
+@shared_edit
+def _after_score(graph: onnx.GraphProto, before: str, operators: Sequence[tuple[str, str, int]]) -> None:
+    """Put such operators after the score, whose name is `before` until then, in place."""
+    score = graph.output[0].name
+    rename(graph.node, {score: before})
+    for kind, name, size in operators:
+        graph.node.append(helper.make_node(kind, [before, name], [f"{name}_changed"]))
+        before = f"{name}_changed"
+        graph.input.append(_vector(graph, name, size))
+    graph.node[-1].output[0] = score
+
+
+def _vector(graph, name, size):
+    return helper.make_tensor_value_info(name, graph.input[0].type.tensor_type.elem_type, [size])
 
 
 def rescaled_score(score_graph: ScoreGraph, mean: np.ndarray, scale: float) -> ScoreGraph:
     """Return a score graph that gives scale * score + mean, which become weights that are not trained."""
     dtype = np.dtype(score_graph.dtype)
     arrays = {_TARGET_SCALE: np.array([scale], dtype), _TARGET_MEAN: mean.astype(dtype)}
-    return ScoreGraph(_rescale(score_graph.structure, len(mean)), {**score_graph.arrays, **arrays}, score_graph.trained)
+    operators = (("Mul", _TARGET_SCALE, 1), ("Add", _TARGET_MEAN, len(mean)))
+    structure = _after_score(score_graph.structure, STANDARDIZED_SCORE, operators)
+    return ScoreGraph(structure, {**score_graph.arrays, **arrays}, score_graph.trained)
 
 
-@shared_edit
-def _rescale(graph: onnx.GraphProto, n_outputs: int) -> None:
-    score, single, scaled = graph.output[0].name, STANDARDIZED_SCORE, "skort_scaled_score"
-    for node in graph.node:
-        node.input[:] = [single if name == score else name for name in node.input]
-        node.output[:] = [single if name == score else name for name in node.output]
-    graph.node.append(helper.make_node("Mul", [single, _TARGET_SCALE], [scaled]))
-    graph.node.append(helper.make_node("Add", [scaled, _TARGET_MEAN], [score]))
-    for name, size in ((_TARGET_SCALE, 1), (_TARGET_MEAN, n_outputs)):
-        graph.input.append(helper.make_tensor_value_info(name, graph.input[0].type.tensor_type.elem_type, [size]))
-
-
-def centred(score_graph: ScoreGraph, offset: np.ndarray) -> ScoreGraph:
-    """Return the same function as one of X - offset: an intercept of X itself may take all digits of a large mean."""
-    layer = first_layer(score_graph)
+def centred(score_graph: ScoreGraph, offset: np.ndarray, name: str = OFFSET) -> ScoreGraph:
+    """Return the same function of X - offset, or with `TARGET_OFFSET` one whose last node adds the offset."""
+    # An intercept of X or y itself may take all digits of a large mean.
+    layer = _OFFSET_LAYERS[name](score_graph)
     assert layer is not None
-    offset, before, structure = offset.astype(score_graph.dtype), score_graph.arrays.get(OFFSET), score_graph.structure
-    if before is None:
-        before, structure = np.zeros_like(offset), _centre(structure, len(offset))
-    arrays = _moved(score_graph.arrays, layer, offset.astype(np.float64) - before)
-    return replace(score_graph, structure=structure, arrays={**arrays, OFFSET: offset})
+    arrays, before, structure = score_graph.arrays, score_graph.arrays.get(name), score_graph.structure
+    offset = offset.astype(score_graph.dtype)
+    if before is None and name == OFFSET:
+        structure = _before_product(structure, layer.coefficient, (("Sub", name, len(offset)),))
+    elif before is None:
+        structure = _after_score(structure, "y_centred", (("Add", name, len(offset)),))
+    change = offset.astype(np.float64) - (0 if before is None else before)
+    arrays = _moved(arrays, layer, change) if name == OFFSET else _shifted(arrays, layer.intercept, -change)
+    return replace(score_graph, structure=structure, arrays={**arrays, name: offset})
 
 
 def without_offsets(score_graph: ScoreGraph, names: Sequence[str] = (OFFSET, TARGET_OFFSET)) -> ScoreGraph:
@@ -163,25 +176,13 @@ def without_offsets(score_graph: ScoreGraph, names: Sequence[str] = (OFFSET, TAR
     return replace(score_graph, arrays={**score_graph.arrays, **zeros}) if zeros else score_graph
 
 
-def centred_score(score_graph: ScoreGraph, offset: np.ndarray) -> ScoreGraph:
-    """Return the same function, whose intercept is that of the score less an offset, which a last node adds."""
-    layer = last_layer(score_graph)
-    assert layer is not None
-    offset, structure = offset.astype(score_graph.dtype), score_graph.structure
-    before = score_graph.arrays.get(TARGET_OFFSET)
-    if before is None:
-        before, structure = np.zeros_like(offset), _add_offset(structure, len(offset))
-    arrays = _shifted(score_graph.arrays, layer.intercept, before - offset.astype(np.float64))
-    return replace(score_graph, structure=structure, arrays={**arrays, TARGET_OFFSET: offset})
-
-
 def with_moved_offsets(score_graph: ScoreGraph, offsets: Mapping[str, np.ndarray]) -> ScoreGraph:
     """Return the same function with other offsets by name: zero, where one is not given that the graph has."""
-    for name, layer_of, change in ((OFFSET, first_layer, centred), (TARGET_OFFSET, last_layer, centred_score)):
+    for name, layer_of in _OFFSET_LAYERS.items():
         before = score_graph.arrays.get(name)
         offset = offsets.get(name, None if before is None else np.zeros_like(before))
         if offset is not None and layer_of(score_graph) is not None:
-            score_graph = change(score_graph, offset)
+            score_graph = centred(score_graph, offset, name)
     return score_graph
 
 
@@ -208,25 +209,6 @@ def check_offsets(score_graph: ScoreGraph) -> None:
                 f"estimator: {name!r} is the name of a mean that skort writes into models, and this ONNX model has "
                 "another weight of this name. Rename it."
             )
-
-
-@shared_edit
-def _add_offset(graph: onnx.GraphProto, n_outputs: int) -> None:
-    score, element_type = graph.output[0].name, graph.input[0].type.tensor_type.elem_type
-    for node in graph.node:
-        node.output[:] = ["y_centred" if name == score else name for name in node.output]
-    graph.node.append(helper.make_node("Add", ["y_centred", TARGET_OFFSET], [score]))
-    graph.input.append(helper.make_tensor_value_info(TARGET_OFFSET, element_type, [n_outputs]))
-
-
-@shared_edit
-def _centre(graph: onnx.GraphProto, n_features: int) -> None:
-    name, element_type = graph.input[0].name, graph.input[0].type.tensor_type.elem_type
-    for node in graph.node:
-        node.input[:] = ["X_centred" if read == name else read for read in node.input]
-    nodes = [helper.make_node("Sub", [name, OFFSET], ["X_centred"]), *graph.node]
-    replace_nodes(graph, nodes)
-    graph.input.append(helper.make_tensor_value_info(OFFSET, element_type, [n_features]))
 
 
 def uncentred_arrays(score_graph: ScoreGraph, dtype=None) -> dict[str, np.ndarray]:

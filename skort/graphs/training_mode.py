@@ -44,11 +44,8 @@ def _write_dropout(node, constants, read):
     ratio = float(constants[inputs[1]].item()) if inputs[1] else 0.5
     if not 0 <= ratio < 1:
         raise _refused(node, f"the ratio {ratio}. It must be at least 0 and less than 1")
-    if is_active:
-        kept = helper.make_node("Dropout", inputs[:2] if inputs[1] else inputs[:1], node.output[:1], name=node.name)
-    else:
-        kept = helper.make_node("Identity", inputs[:1], node.output[:1], name=node.name)
-    node.CopyFrom(kept)
+    operator, given = ("Dropout", inputs[: 2 if inputs[1] else 1]) if is_active else ("Identity", inputs[:1])
+    node.CopyFrom(helper.make_node(operator, given, node.output[:1], name=node.name))
 
 
 def _refused(node, what):
@@ -70,7 +67,7 @@ def _split_normalizations(model):
             fragment.call(texts[node.output[0]], node.input, node.output[:1])
         else:
             fragment.nodes.append(node)
-    fragment.fill(model.graph)
+    replace_nodes(model.graph, fragment.nodes)
     replace_nodes(model.graph, inlined(model, fragment).graph.node)
     return {name for node in nodes for name in node.input[1:3]}
 

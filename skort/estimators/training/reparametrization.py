@@ -296,7 +296,7 @@ def _score(score_graph, loss, used):
 def with_offsets(score_graph: "ScoreGraph", loss: ScoreLoss, used: Standardization) -> "ScoreGraph":
     """Return a model that subtracts means from X, or adds them to its score, that an intercept has no digits for."""
     from skort.graphs.score_graph import TARGET_OFFSET
-    from skort.graphs.standardized import OFFSET, centred, centred_score, last_layer
+    from skort.graphs.standardized import OFFSET, centred, last_layer
 
     # An offset that is there already is that of other rows.
     if used.mean is not None and (used.is_offset or (OFFSET in score_graph.arrays and used.mean.any())):
@@ -308,7 +308,7 @@ def with_offsets(score_graph: "ScoreGraph", loss: ScoreLoss, used: Standardizati
     if loss.inverse_link_function(n_outputs) is not None or is_of_y(loss, n_outputs):
         return score_graph
     layer = last_layer(score_graph)
-    return score_graph if layer is None or layer.intercept is None else centred_score(score_graph, mean)
+    return score_graph if layer is None or layer.intercept is None else centred(score_graph, mean, TARGET_OFFSET)
 
 
 def moved_state(

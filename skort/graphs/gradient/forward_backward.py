@@ -17,6 +17,7 @@ from skort.common.onnx_text import (
     onnx_dtype,
     pruned,
     read_names,
+    replace_nodes,
 )
 from skort.exceptions import NotTrainableError
 from skort.graphs.gradient.applied import int64s
@@ -66,7 +67,7 @@ def forward_backward(
     results = [onnx.ValueInfoProto(name=gradient_name(name)) for name in wanted]
     model.graph.input.insert(0, score_gradient)
     model.graph.output.extend(results)
-    fragment.fill(model.graph)
+    replace_nodes(model.graph, fragment.nodes)
     whole = pruned(build_model(model.graph, fragment, domains=domains_of(model)))
     whole = onnx.shape_inference.infer_shapes(whole, data_prop=True)
     return _split(whole, score, [result.name for result in results])
@@ -147,7 +148,7 @@ def packed_gradients(backward: onnx.ModelProto, weights: Mapping[str, np.ndarray
     fragment.nodes.extend(backward.graph.node)
     fragment.call(packed_text(weights), list(names), [GRADIENT])
     packed = copy.deepcopy(backward)
-    fragment.fill(packed.graph)
+    replace_nodes(packed.graph, fragment.nodes)
     del packed.graph.output[:]
     packed.graph.output.append(helper.make_tensor_value_info(GRADIENT, onnx_dtype(dtype), [size]))
     packed.graph.output.extend(output for output in backward.graph.output if output.name not in names)

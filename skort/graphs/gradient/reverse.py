@@ -39,7 +39,11 @@ def add_gradients(
     # The derivative by x is the sum of (dy / dx)' dJ / dy over all nodes that take x, visited in reverse order.
     known = _Known(graph)
     names = list(names)
-    reached = _reached(known, names)
+    # They, and all floats that are computed from them.
+    reached = set(names)
+    for node in known.nodes:
+        if not reached.isdisjoint(node.input):
+            reached.update(name for name in node.output if name in known.dtypes)
     partials: dict[str, list[str]] = {graph.output[0].name: [output_gradient]}
     for node in reversed(graph.node):
         if not any(name in partials for name in node.output):
@@ -123,15 +127,6 @@ class _Known:
 
     def applied(self, node):
         return Applied(node, self.shapes, self.constants, self.dtypes.get(node.output[0]))
-
-
-def _reached(known, names):
-    """Return `names`, and the names of all floats that are computed from them."""
-    reached = set(names)
-    for node in known.nodes:
-        if not reached.isdisjoint(node.input):
-            reached.update(name for name in node.output if name in known.dtypes)
-    return reached
 
 
 def _formula(applied, i):

@@ -145,17 +145,13 @@ def _two_dimensional(values):
 def _difference(first: int, second: int) -> str:
     """Return the score of two classes with two columns."""
     # The indices are integers, so that nobody takes them for weights.
-    return function_text(
-        "difference (scores) => (score)",
-        f"i = [{first}]\nj = [{second}]\nfirst = Gather(scores, i, axis=1)\nsecond = Gather(scores, j, axis=1)\n"
-        "score = second - first",
-    )
+    score = f"score = Gather(scores, [{second}], axis=1) - Gather(scores, [{first}], axis=1)"
+    return function_text("difference (scores) => (score)", score)
 
 
 def _columns(indices: Sequence[int]) -> str:
     """Return some columns of the scores."""
-    chosen = f"i = [{', '.join(map(str, indices))}]"
-    return function_text("columns (scores) => (score)", f"{chosen}\nscore = Gather(scores, i, axis=1)")
+    return function_text("columns (scores) => (score)", f"score = Gather(scores, {list(map(int, indices))}, axis=1)")
 
 
 def _part(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProto:

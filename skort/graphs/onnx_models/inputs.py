@@ -7,13 +7,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from skort.common.onnx_text import read_names, replace_nodes
+from skort.common.onnx_text import read_names, rename, replace_nodes
+from skort.graphs.onnx_models.limits import INTEGERS
 
-_WHOLE = {
-    *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
-    *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
-}
-_NUMBERS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL, *_WHOLE}
+_NUMBERS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL, *INTEGERS}
 
 
 def given_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
@@ -34,8 +31,7 @@ def in_one_input(graph: onnx.GraphProto) -> None:
         return
     is_double = TensorProto.DOUBLE in (*types, *(o.type.tensor_type.elem_type for o in graph.output))
     names = {i.name: f"{i.name}/given" for i in inputs}
-    for node in graph.node:
-        node.input[:] = [names.get(name, name) for name in node.input]
+    rename(graph.node, names)
     X = helper.make_tensor_value_info(
         inputs[0].name if len(inputs) == 1 else "X",
         TensorProto.DOUBLE if is_double else TensorProto.FLOAT,
@@ -63,13 +59,13 @@ def in_one_input(graph: onnx.GraphProto) -> None:
 def check_whole(graph: onnx.GraphProto, X: np.ndarray) -> None:
     """Raise an error where the graph takes whole numbers, such as ids, and a column of X has others."""
     inputs = given_inputs(graph)
-    if _WHOLE.isdisjoint(i.type.tensor_type.elem_type for i in inputs):
+    if INTEGERS.isdisjoint(i.type.tensor_type.elem_type for i in inputs):
         return
     columns = [i for i in inputs for _ in range(_width(i) or X.shape[1])]
     # Of a training graph, there are more.
     for j, info in enumerate(columns if len(columns) == X.shape[1] else []):
         x = X[:, j]
-        if info.type.tensor_type.elem_type in _WHOLE and (wrong := x[x != np.rint(x)]).size:
+        if info.type.tensor_type.elem_type in INTEGERS and (wrong := x[x != np.rint(x)]).size:
             name = f"the input {info.name!r} of the ONNX model"
             raise ValueError(f"X has {wrong[0]} in column {j}, but {name} takes whole numbers.")
 

@@ -10,9 +10,12 @@ from onnx import TensorProto, helper, numpy_helper
 from skort.common.onnx_text import constant_value, read_names
 from skort.exceptions import NotTrainableError
 
-_INTEGERS = (
-    *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
-    *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
+#: The types of whole numbers.
+INTEGERS = frozenset(
+    {
+        *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
+        *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
+    }
 )
 # A model of so many nodes takes minutes.
 _MAX_NODES = 2**20
@@ -59,7 +62,7 @@ def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
                     f"estimator: the ONNX model computes with the operator {node.op_type} (node {node.name!r}), "
                     "through which no gradient goes, and which may run without an end. Cut the model behind it."
                 )
-            if node.op_type in ("Div", "Mod") and types.get(node.input[1]) in _INTEGERS:
+            if node.op_type in ("Div", "Mod") and types.get(node.input[1]) in INTEGERS:
                 _check_divisor(node, constants.get(node.input[1]))
         for info in part.value_info:
             dims = [d.dim_value or 1 for d in info.type.tensor_type.shape.dim]

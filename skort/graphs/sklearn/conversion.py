@@ -16,7 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
-from skort.common.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype
+from skort.common.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype, rename
 from skort.graphs.sklearn.converters import CONVERTERS
 from skort.graphs.sklearn.raw_inputs import RawInput
 from skort.graphs.sklearn.text import check_convertible, text_converters, text_shapes
@@ -84,6 +84,5 @@ def rename_input(graph: onnx.GraphProto, value: onnx.ValueInfoProto, name: str) 
     given = [i.name for i in (*graph.input, *graph.initializer)]
     if name in given or any(name in node.output for node in graph.node):
         raise ValueError(f"X has a column named {name!r}, which is also a name inside the ONNX model: rename it.")
-    for node in graph.node:
-        node.input[:] = [name if i == value.name else i for i in node.input]
+    rename(graph.node, {value.name: name})
     value.name = name

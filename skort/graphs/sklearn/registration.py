@@ -31,11 +31,6 @@ _CLASSIFIER_OPTIONS = {
     "raw_scores": [False, True],
 }
 _ALIAS = "SkortTransformedTargetRegressor"
-# Operators whose definition changed from opset 17 to 18.
-_CHANGED = {
-    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd"),
-    *("ReduceSumSquare", "Split"),
-}
 
 
 @functools.cache
@@ -92,8 +87,9 @@ def _convert(scope, operator, container):
     # One model may hold several estimators: each has a prefix of its own.
     prefix = scope.get_unique_operator_name(type(estimator).__name__) + "/"
     model = estimator.to_onnx()
-    if container.target_opset >= 18 and any(node.op_type in _CHANGED for node in model.graph.node):
-        # Valid in its own opset, and in those up to that of the container.
+    kinds = {node.op_type for node in model.graph.node if node.op_type.startswith("Reduce") or node.op_type == "Split"}
+    if container.target_opset >= 18 and kinds - {"ReduceSum"}:
+        # These changed from opset 17 to 18: valid in its own opset, and in those up to that of the container.
         model = onnx.version_converter.convert_version(model, 18)
     model = onnx.compose.add_prefix(model, prefix)
     types = dict.fromkeys((prefix + SCORE, prefix + PREDICTION), model.graph.output[-1].type.tensor_type.elem_type)

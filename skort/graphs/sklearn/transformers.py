@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import _num_samples
 
-from skort.common.onnx_text import onnx_dtype
+from skort.common.onnx_text import onnx_dtype, rename
 from skort.common.user_warning import warn_user
 from skort.exceptions import NotExportableError
 from skort.graphs.score_graph import ScoreGraph, find_weights
@@ -122,8 +122,7 @@ def _named_weights(model: onnx.ModelProto, step: str) -> ScoreGraph:
             names[name] = f"{what}{'' if what not in names.values() else len(names)}"
     for item in model.graph.initializer:
         item.name = names.get(item.name, item.name)
-    for node in model.graph.node:
-        node.input[:] = [names.get(name, name) for name in node.input]
+    rename(model.graph.node, names)
     return ScoreGraph.of(onnx.compose.add_prefix(model, f"{step}/"))
 
 
