@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from numpy.typing import ArrayLike, DTypeLike
 
-from skort.common.onnx_text import Fragment, function, is_elementwise, repeated_constants
+from skort.common.onnx_text import Fragment, function, is_elementwise
 
 _NUMBER = re.compile(r"Constant\s*<\s*value\s*=\s*float\s*\{\s*([-+.\deE]+)\s*\}\s*>\s*\(\s*\)")
 _END_OF_INPUTS = re.compile(r"\)\s*=>")
@@ -89,8 +89,7 @@ class Program(Fragment):
                 self.parameters[names[-1]] = np.full(shape, number, self.dtype)
             self.nodes.append(_Line(text, [*inputs, *names], list(outputs)))
         else:
-            called = function(source, self.dtype)
-            self.call_as_is(called if n_columns is None else repeated_constants(called), inputs, outputs)
+            super().call(source, inputs, outputs, n_columns)
 
     def call_as_is(self, called: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Add a call to a function, as `Fragment.call_as_is`: its numbers are no parameters."""

@@ -21,33 +21,27 @@ if TYPE_CHECKING:
 _FAR = 1e3
 
 
-class _Weights:
-    """Weights by name, of which some are changed in float64."""
+def _multiply(weights, name, factor):
+    """Multiply a weight in float64, if there is one, in a dict that is changed."""
+    if name in weights:
+        exact = weights[name].astype(np.float64)
+        weights[name] = np.multiply(exact, factor, out=exact)
 
-    def __init__(self, weights):
-        self._weights, self._changed = weights, {}
 
-    def __contains__(self, name):
-        return name in self._weights
+def _add(weights, name, values):
+    """Add to a vector in float64, if there is one, in a dict that is changed."""
+    if name in weights:
+        weights[name] = weights[name].astype(np.float64) + values
 
-    def exact(self, name):
-        """Return the values of a weight in float64."""
-        return self._changed.get(name, self._weights[name]).astype(np.float64)
 
-    def multiply(self, name, factor):
-        """Multiply a weight, if there is one."""
-        if name in self:
-            changed = self.exact(name)
-            self._changed[name] = np.multiply(changed, factor, out=changed)
-
-    def add(self, name, values):
-        """Add to a vector, if there is one."""
-        if name in self:
-            self._changed[name] = self.exact(name) + values
-
-    def arrays(self):
-        """Return all weights, each in its own dtype."""
-        return self._weights | {n: w.astype(self._weights[n].dtype) for n, w in self._changed.items()}
+def _changed(weights, changes):
+    """Return weights after changes in float64, each in its own dtype."""
+    changed = dict(weights)
+    # A weight that is nearly zero may become zero.
+    with np.errstate(under="ignore"):
+        for change in changes:
+            change(changed)
+        return {name: array.astype(weights[name].dtype, copy=False) for name, array in changed.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,21 +69,21 @@ class _Inputs:
             return self.factor
         return 1 / self.scale[None] if self.layer.transposed else 1 / self.scale[:, None]
 
-    def to_model(self, weights: _Weights) -> None:
+    def to_model(self, weights: dict[str, np.ndarray]) -> None:
         """Change the weights of the training into those of the model."""
-        weights.multiply(self.layer.coefficient, self.factors)
+        _multiply(weights, self.layer.coefficient, self.factors)
         if self.layer.intercept in weights:
-            weights.add(self.layer.intercept, -self._shift(weights))
+            _add(weights, self.layer.intercept, -self._shift(weights))
 
-    def to_training(self, weights: _Weights) -> None:
+    def to_training(self, weights: dict[str, np.ndarray]) -> None:
         """Change the weights of the model into those of the training."""
         if self.layer.intercept in weights:
-            weights.add(self.layer.intercept, self._shift(weights))
-        weights.multiply(self.layer.coefficient, 1 / self.factors)
+            _add(weights, self.layer.intercept, self._shift(weights))
+        _multiply(weights, self.layer.coefficient, 1 / self.factors)
 
     def _shift(self, weights):
         """Return what the layer, with the weights of the model, makes of the means."""
-        coefficient = weights.exact(self.layer.coefficient)
+        coefficient = weights[self.layer.coefficient].astype(np.float64)
         with one_blas_thread(coefficient.size):
             return self.mean @ (coefficient.T if self.layer.transposed else coefficient)
 
@@ -115,17 +109,17 @@ class _Score:
         """The names of the weights that are in units of y."""
         return (self.layer.coefficient, self.layer.intercept, *self.loss_weights)
 
-    def to_model(self, weights: _Weights) -> None:
+    def to_model(self, weights: dict[str, np.ndarray]) -> None:
         """Change the weights of the training into those of the model."""
         for name in self.scaled:
-            weights.multiply(name, self.scale)
-        weights.add(self.layer.intercept, self.shift)
+            _multiply(weights, name, self.scale)
+        _add(weights, self.layer.intercept, self.shift)
 
-    def to_training(self, weights: _Weights) -> None:
+    def to_training(self, weights: dict[str, np.ndarray]) -> None:
         """Change the weights of the model into those of the training."""
-        weights.add(self.layer.intercept, -self.shift)
+        _add(weights, self.layer.intercept, -self.shift)
         for name in self.scaled:
-            weights.multiply(name, 1 / self.scale)
+            _multiply(weights, name, 1 / self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,22 +243,11 @@ class Reparametrization:
 
     def model_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the weights of the model, from those of the training."""
-        changed = _Weights(weights)
-        # A weight that is nearly zero may become zero.
-        with np.errstate(under="ignore"):
-            for part in (self.score, self.inputs):
-                if part is not None:
-                    part.to_model(changed)
-            return changed.arrays()
+        return _changed(weights, [part.to_model for part in (self.score, self.inputs) if part is not None])
 
     def training_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the weights of the training, from those of the model; of the model, of the loss, or of both."""
-        changed = _Weights(weights)
-        with np.errstate(under="ignore"):
-            for part in (self.inputs, self.score):
-                if part is not None:
-                    part.to_training(changed)
-            return changed.arrays()
+        return _changed(weights, [part.to_training for part in (self.inputs, self.score) if part is not None])
 
 
 def _inputs(score_graph, used):
