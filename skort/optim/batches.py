@@ -216,24 +216,14 @@ class Batches:
             rest = rows[left]
         yield self.data, rest
 
-    def blocks(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float]] | None:
-        """Return X, target, sample weights and share of the batches in their order, views; None if X has to change."""
+    def blocks(self) -> list[slice] | None:
+        """Return the rows of the batches in their order, where all are read as they are; None if X has to change."""
         X, target, *_ = self.data
         is_plain = isinstance(X, np.ndarray) and X.flags.c_contiguous and X.flags.aligned and X.dtype == target.dtype
         if not is_plain or self.n_rows < len(X):
             return None
-        size, blocks = self.batch_size, []
-        for begin in range(0, self.n_rows, size):
-            rows = slice(begin, begin + size)
-            count = len(target[rows])
-            weight = (self.sample_weight[rows] / count).astype(target.dtype)[:, None]
-            parts = [X[rows], target[rows], weight]
-            if count < size:
-                # Rows of weight zero.
-                parts = [np.concatenate([part, np.resize(part, (size - count, part.shape[1]))]) for part in parts]
-                parts[2][count:] = 0
-            blocks.append((*parts, count / self.n_rows))
-        return blocks
+        size = self.batch_size
+        return [slice(begin, min(begin + size, self.n_rows)) for begin in range(0, self.n_rows, size)]
 
     def epoch(self, batch: Batch) -> Iterator[float]:
         """Fill `batch` with the rows of each batch of one epoch in turn."""

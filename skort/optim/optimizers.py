@@ -468,8 +468,8 @@ class LBFGS(SGD, name="lbfgs"):
 
     with an approximation H of the inverse second derivatives, from the last changes of weights and gradients, and a
     step t from a line search: `scipy.optimize.minimize(method="L-BFGS-B")`, as in `LogisticRegression` and
-    `MLPClassifier(solver="lbfgs")`. It is for `fit` alone, where an iteration is an epoch of one update. A step of a
-    solver computes the gradient for it, and leaves the weights as they are.
+    `MLPClassifier(solver="lbfgs")`. It is for `fit` alone, where an iteration is an epoch of one update. Steps of a
+    solver, as of `SGD` at a learning rate of zero, compute the gradient for it.
 
     Parameters
     ----------
@@ -490,14 +490,6 @@ class LBFGS(SGD, name="lbfgs"):
 
     _parameter_constraints = {"history_size": [Interval(Integral, 1, None, closed="left")]}
     history_size: int = 10
-
-    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
-        """Leave the weights as they are."""
-
-    def onnx_update(self) -> str:
-        """Return the update as ONNX."""
-        formula = "next_weights = Identity(weights)\nlength = Identity(eta)"
-        return function_text("lbfgs (weights, gradient, eta) => (next_weights, length)", formula)
 
     @property
     def tags(self) -> OptimizerTags:

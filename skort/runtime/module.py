@@ -26,24 +26,20 @@ def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
 
 
 @contextlib.contextmanager
-def _in_words(make, what):
-    """Raise the errors of ONNX Runtime in its words, without the place in its code, as those that `make` returns."""
+def _in_words(what, kind=ValueError):
+    """Raise the errors of ONNX Runtime in its words, without the place in its code, as those of a kind."""
     try:
         yield
     except RuntimeError as error:
-        raise make(what, short_message(error)) from error
+        raise kind(f"ONNX Runtime {what}: {short_message(error)}") from error
 
 
-def _not_loaded(path, why):
-    return ValueError(f"ONNX Runtime {load().__version__} does not load {str(path)!r}: {why}")
+def _loading(path):
+    return _in_words(f"{load().__version__} does not load {str(path)!r}")
 
 
-def _not_made(step, why):
-    return ValueError(f"ONNX Runtime does not make the {step} step: {why}")
-
-
-def _not_written(path, why):
-    return OSError(f"ONNX Runtime does not write {str(path)!r}: {why}")
+def _writing(path):
+    return _in_words(f"does not write {str(path)!r}", OSError)
 
 
 class ModuleSession:
@@ -61,14 +57,14 @@ class ModuleSession:
         api = c_api()
         memory, options = cpu_memory(), session_options(device)
         self._optimizer: Any = None
-        with _in_words(_not_loaded, checkpoint):
+        with _loading(checkpoint):
             self._state = api.load_checkpoint(os.fspath(checkpoint))
         # The module first: it tells the state where its arrays are to be.
         path = None if eval is None else os.fspath(eval)
-        with _in_words(_not_loaded, training):
+        with _loading(training):
             self._module = module_class(os.fspath(training), self._state, path, memory, options)
         if optimizer is not None:
-            with _in_words(_not_loaded, optimizer):
+            with _loading(optimizer):
                 self._optimizer = api.Optimizer(os.fspath(optimizer), self._state, memory, options)
 
     @property
@@ -87,22 +83,21 @@ class ModuleSession:
 
     def add_gradients(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Compute the outputs for `inputs`, and add the gradients to those since the last update."""
-        outputs = value_vector()
-        with _in_words(_not_made, "training"):
-            self._module.train_step(list(inputs), outputs)
-        return [value.numpy() for value in outputs]
+        return self._outputs("training", self._module.train_step, list(inputs))
 
     def add_gradients_bound(self, inputs: Any) -> list[np.ndarray]:
         """Do the same for `inputs` as from `value_vector`."""
-        outputs = value_vector()
-        self._module.train_step_with_ort_values(inputs, outputs)
-        return [value.numpy() for value in outputs]
+        return self._outputs("training", self._module.train_step_with_ort_values, inputs)
 
     def evaluate(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Compute the outputs for `inputs`; raise a ValueError where ONNX Runtime does not run the model on them."""
+        return self._outputs("eval", self._module.eval_step, list(inputs))
+
+    def _outputs(self, step, run, inputs):
+        """Return the outputs of a run."""
         outputs = value_vector()
-        with _in_words(_not_made, "eval"):
-            self._module.eval_step(list(inputs), outputs)
+        with _in_words(f"does not make the {step} step"):
+            run(inputs, outputs)
         return [value.numpy() for value in outputs]
 
     def update(self) -> None:
@@ -124,10 +119,10 @@ class ModuleSession:
 
     def save(self, path: os.PathLike, *, with_optimizer: bool) -> None:
         """Write a checkpoint, with what the optimizer remembers or without."""
-        with _in_words(_not_written, path):
+        with _writing(path):
             c_api().save_checkpoint(self._state, os.fspath(path), with_optimizer)
 
     def export(self, path: os.PathLike, names: list[str]) -> None:
         """Write the part of the eval model that some results need, with the parameters as they are now."""
-        with _in_words(_not_written, path):
+        with _writing(path):
             self._module.export_model_for_inferencing(os.fspath(path), names)

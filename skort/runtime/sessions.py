@@ -1,9 +1,8 @@
 """Sessions of models, the settings that all of them share, and their errors in words."""
 
 import copy
-import itertools
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,8 +79,15 @@ class ArraySession:
         return self._run(outputs, inputs, self._options)
 
 
+def next_name(name: str) -> str:
+    """Return the name of the output that the next step takes as its input `name`."""
+    return f"{name}_next"
+
+
 class StepSession:
     """A session whose runs go on from each other: of two arrays for a part of the state, one is read, one written."""
+
+    # Of `inputs` it takes those that the session reads. The outputs that are the next state have the names `next_name`.
 
     def __init__(
         self,
@@ -89,25 +95,26 @@ class StepSession:
         inputs: dict[str, DeviceArray],
         outputs: dict[str, DeviceArray],
         state: dict[str, np.ndarray],
-        next_names: dict[str, str],
         parts: Callable[[dict[str, DeviceArray]], dict[str, DeviceArray]] = lambda arrays: {},
         device: Device = CPU,
     ):
         self._session, self._device, self._parts = session, device, parts
         self._buffers = [{name: device.put(array) for name, array in state.items()} for _ in range(2)]
-        self._inputs, self._outputs, self._next_names = dict(inputs), outputs, next_names
+        read = {i.name for i in session.get_inputs()}
+        self._inputs = {name: array for name, array in inputs.items() if name in read}
+        self._outputs = outputs
         # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without options makes its own.
         self._run, self._options = session._sess.run_with_iobinding, load().RunOptions()
-        self._bindings = [self._binding(*self._buffers)]
-        self._turns: Iterator[Any] = iter([(self._bindings[0], self._buffers[1])])
+        self._turn = 0
+        self._bindings = [self._binding(0)]
         #: The arrays that the next run reads, by the names of the inputs. Writing into them changes that run.
         self.state: dict[str, Any] = self._buffers[0]
 
-    def _binding(self, before, after):
-        """Return what a run reads and writes that goes on from some buffers."""
-        value = self._device.value
+    def _binding(self, turn):
+        """Return what a run reads and writes that goes on from the buffers of a number."""
+        value, before, after = self._device.value, self._buffers[turn], self._buffers[1 - turn]
         read = {**self._inputs, **before, **self._parts(before)}
-        written = {**self._outputs, **{self._next_names[name]: array for name, array in after.items()}}
+        written = {**self._outputs, **{next_name(name): array for name, array in after.items()}}
         ends = ({name: value(array) for name, array in end.items()} for end in (read, written))
         return io_binding(self._session, *ends)
 
@@ -120,17 +127,13 @@ class StepSession:
 
     def run(self) -> None:
         """Run once."""
-        binding, after = next(self._turns, None) or self._second()
-        self._run(binding, self._options)
-        self.state = after
-
-    def _second(self):
-        """Return the binding of the second run, which many a training does not make, and what it writes."""
-        first, second = self._buffers
-        self._bindings.append(self._binding(second, first))
-        self._turns = itertools.cycle([(self._bindings[0], second), (self._bindings[1], first)])
-        next(self._turns)
-        return next(self._turns)
+        turn = self._turn
+        if turn == len(self._bindings):
+            # Many a training makes no second run.
+            self._bindings.append(self._binding(turn))
+        self._run(self._bindings[turn], self._options)
+        self._turn = 1 - turn
+        self.state = self._buffers[1 - turn]
 
 
 class InferenceModel:

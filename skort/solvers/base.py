@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+import onnx
 
 from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import Gradient
@@ -14,8 +15,10 @@ from skort.graphs.initialization import check_differentiable
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.objective import Objective
 from skort.optim.update import MANY_ROWS, PenaltyStrengths, Update, UpdateRule
+from skort.runtime.cache import COMPILED
 from skort.runtime.device import CPU, Device
 from skort.runtime.installed import training_api, why_missing
+from skort.runtime.sessions import compiled
 from skort.solvers.derived_gradients import check_custom_penalty, check_loss
 from skort.solvers.flat_weights import strengths_vector
 
@@ -76,6 +79,15 @@ def is_small(problem: Problem) -> bool:
     n_numbers += problem.batch_size * (problem.score_graph.n_features + problem.score_graph.n_outputs)
     n_bytes = len(serialized) + n_numbers * problem.objective.dtype.itemsize
     return problem.device == CPU and n_bytes < _SMALL
+
+
+def step_session(problem: Problem, key: tuple[Any, ...], model: Callable[[], onnx.ModelProto]) -> Any:
+    """Return the session of a step, which small problems of one `key` share; `model` makes its graph."""
+
+    def make():
+        return compiled(model().SerializeToString(), problem.device)
+
+    return COMPILED.get(key, make) if is_small(problem) else make()
 
 
 #: What a solver needs: its name, a dtype and an update -> an error that names what is missing, or nothing.

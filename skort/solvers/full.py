@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skort.optim.batches import Batches, HostBatch
+from skort.optim.batches import Batches, HostBatch, fill
 from skort.optim.transforms import norm
 from skort.solvers.base import Problem
 from skort.solvers.step import BackendStep
@@ -68,15 +68,14 @@ class FullStep:
         if self._blocks is None:
             yield from self._batches.epoch(self.batch)
             return
-        for block in self._blocks:
+        for rows in self._blocks:
             if len(self._blocks) > 1:
-                self._put(block)
-            yield block[-1]
+                self._put(rows)
+            yield (rows.stop - rows.start) / self._batches.n_rows
 
-    def _put(self, block):
-        X, target, sample_weight, _ = block
-        self._step.read(X)
-        self.batch.target[...], self.batch.sample_weight[...] = target, sample_weight
+    def _put(self, rows):
+        X, target, *_ = self._batches.data
+        fill(self.batch, X[rows], target[rows], self._batches.sample_weight[rows], 1.0, self._step.read)
 
     def minimise(self, max_iter: int, after: Callable[[], bool]) -> str | None:
         """Let the optimizer make iterations, with `after` behind each; return why it ended, None: it was ended."""

@@ -69,13 +69,12 @@ fibonacci (double[2] a, double[2] b, double x) => (double[2] a_next, double[2] b
     b_next = Add (a, scaled)
     sum = ReduceSum <keepdims = 0> (b_next)
 }""").SerializeToString()
-NEXT = {"a": "a_next", "b": "b_next"}
 
 
 def make(session=None):
     x, total = np.ones(()), np.zeros(())
     start = {"a": np.zeros(2), "b": np.array([1.0, 2.0])}
-    return StepSession(session or compiled(FIBONACCI), {"x": x}, {"sum": total}, start, NEXT), x, total, start
+    return StepSession(session or compiled(FIBONACCI), {"x": x}, {"sum": total}, start), x, total, start
 
 
 def test_every_run_goes_on_from_the_one_before():
@@ -138,7 +137,7 @@ shift (double[2] a, double[1] last) => (double[2] a_next)
     a_next = Add (a, last)
 }""").SerializeToString()
     start = {"a": np.array([0.0, 1.0])}
-    session = StepSession(compiled(model), {}, {}, start, {"a": "a_next"}, parts=lambda state: {"last": state["a"][1:]})
+    session = StepSession(compiled(model), {}, {}, start, parts=lambda state: {"last": state["a"][1:]})
     for expected in ([1, 2], [3, 4], [7, 8]):
         session.run()
         np.testing.assert_array_equal(session.state["a"], expected)
@@ -148,7 +147,7 @@ def test_the_same_runs_on_a_device_with_memory_of_its_own():
     device = Device(is_remote=True)
     x, total = device.put(np.ones(())), device.put(np.zeros(()))
     start = {"a": np.zeros(2), "b": np.array([1.0, 2.0])}
-    session = StepSession(compiled(FIBONACCI), {"x": x}, {"sum": total}, start, NEXT, device=device)
+    session = StepSession(compiled(FIBONACCI), {"x": x}, {"sum": total}, start, device=device)
     for expected in (1, 2, 3):
         session.run()
         np.testing.assert_array_equal(device.get(session.state["b"]), [expected, 2 * expected])

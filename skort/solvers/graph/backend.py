@@ -8,11 +8,10 @@ from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
 from skort.optim.rows import is_in_memory
 from skort.optim.update import Update
-from skort.runtime.cache import COMPILED
 from skort.runtime.device import Device, DeviceArray
 from skort.runtime.installed import load
 from skort.runtime.sessions import StepSession, compiled
-from skort.solvers.base import Problem, is_small
+from skort.solvers.base import Problem, step_session
 from skort.solvers.flat_weights import views
 from skort.solvers.graph.step_graph import (
     CONTROLS,
@@ -23,7 +22,6 @@ from skort.solvers.graph.step_graph import (
     StepGraph,
     constants_graph,
     indices_name,
-    next_name,
     rows_name,
     split_graph,
     state_name,
@@ -46,20 +44,13 @@ class GraphBackend(HostBackend):
         problem, step = self._problem, self._step
         self._eta, self._objective, loss = (np.zeros((), problem.objective.dtype) for _ in range(3))
         self._loss = loss.item
-
-        def compile_step():
-            model = step.model()
-            return compiled(model.SerializeToString(), problem.device), frozenset(i.name for i in model.graph.input)
-
-        session, names = COMPILED.get(("step", *step.key), compile_step) if is_small(problem) else compile_step()
+        session = step_session(problem, ("step", *step.key), step.model)
         self.gradient = np.zeros_like(step.states[WEIGHTS])
         inputs = {**self.inputs, ETA: self._eta, **step.parameters}
-        inputs = {name: array for name, array in inputs.items() if name in names}
         outputs = {LOSS: loss, OBJECTIVE: self._objective, GRADIENT: self.gradient}
-        next_names = {name: next_name(name) for name in step.states}
         # The session reads every weight where it is in the vector.
         self.session = StepSession(
-            session, inputs, outputs, step.states, next_names, lambda states: views(states[WEIGHTS], problem.weights)
+            session, inputs, outputs, step.states, lambda states: views(states[WEIGHTS], problem.weights)
         )
 
     def run(self, eta, share):
@@ -182,10 +173,9 @@ class DeviceGraphBackend(GraphBackend):
         states = self._step.states | {SUMS: np.zeros(2)}
         outputs = {LOSS: (), OBJECTIVE: (), GRADIENT: states[WEIGHTS].shape}
         self._outputs = {name: device.put(np.zeros(shape, dtype)) for name, shape in outputs.items()}
-        next_names = {name: next_name(name) for name in states}
         inputs = {**self.batch.arrays(graph.input_name), **self._copies}
         session = compiled(self._step.device_model().SerializeToString(), device)
-        self.session = StepSession(session, inputs, self._outputs, states, next_names, device=device)
+        self.session = StepSession(session, inputs, self._outputs, states, device=device)
         self.sums = DeviceSums(device, self.session, self._outputs[OBJECTIVE])
 
     def run(self, eta, share):

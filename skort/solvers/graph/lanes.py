@@ -19,9 +19,8 @@ from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRAD
 from skort.optim.batches import HostBatch
 from skort.optim.transforms import norm
 from skort.optim.update import UpdateRule
-from skort.runtime.cache import COMPILED
-from skort.runtime.sessions import StepSession, compiled
-from skort.solvers.base import Problem, is_small
+from skort.runtime.sessions import StepSession
+from skort.solvers.base import Problem, is_small, step_session
 from skort.solvers.flat_weights import views
 from skort.solvers.graph.step_graph import (
     ETA,
@@ -31,7 +30,6 @@ from skort.solvers.graph.step_graph import (
     StepGraph,
     gradient_of_loss,
     loss_program,
-    next_name,
     state_name,
     step_outputs,
 )
@@ -103,12 +101,8 @@ class JointStep:
                 parameters[name] = self._stacked(arrays)
             else:
                 parameters[name] = np.concatenate(arrays) if array.ndim == 2 else array
-
-        def make():
-            model = _joint_model(lanes[0], loss, stacked, parameters)
-            return compiled(model.SerializeToString(), self._problem.device)
-
-        session = COMPILED.get(("joint step", lanes[0].key, n_lanes), make)
+        key = "joint step", lanes[0].key, n_lanes
+        session = step_session(self._problem, key, lambda: _joint_model(lanes[0], loss, stacked, parameters))
         self._eta, self.gradient = np.zeros((n_lanes, 1), dtype), np.zeros_like(stacked[WEIGHTS])
         # Objective and loss of each training.
         self.values = np.zeros((2, n_lanes, 1), dtype)
@@ -123,11 +117,8 @@ class JointStep:
             ETA: self._eta,
             **parameters,
         }
-        read = {i.name for i in session.get_inputs()}
-        inputs = {name: array for name, array in inputs.items() if name in read}
         outputs = {OBJECTIVE: self.values[0], LOSS: self.values[1], GRADIENT: self.gradient}
-        names = {name: next_name(name) for name in stacked}
-        self._session = StepSession(session, inputs, outputs, states or stacked, names)
+        self._session = StepSession(session, inputs, outputs, states or stacked)
         self._numbers, self.places = numbers, {number: place for place, number in enumerate(numbers)}
 
     def _stacked(self, arrays):

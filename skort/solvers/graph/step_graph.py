@@ -18,6 +18,7 @@ from skort.objective.custom import source_key
 from skort.objective.objective import LOSS, OBJECTIVE, SCORE_GRADIENT, TARGET
 from skort.optim.update import UpdateRule
 from skort.runtime.cache import COMPILED
+from skort.runtime.sessions import next_name
 from skort.solvers.base import Problem
 from skort.solvers.derived_gradients import add_custom_gradients, add_score_gradient, custom_gradient_name
 from skort.solvers.flat_weights import flat
@@ -59,11 +60,6 @@ _SUM = {False: "ReduceSum(terms, keepdims=0)", True: "ReduceSum(terms, [1], keep
 def state_name(name: str) -> str:
     """Return the name of the input that is an array of the optimizer's state."""
     return f"skort_{name}"
-
-
-def next_name(name: str) -> str:
-    """Return the name of the output that the next step takes as its input `name`."""
-    return f"{name}_next"
 
 
 def rows_name(name: str) -> str:

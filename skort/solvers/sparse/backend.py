@@ -16,11 +16,10 @@ from skort.graphs.score_graph import set_batch_size
 from skort.graphs.standardized import PRODUCT, after_first_product, product_layer
 from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.sparse import SparseBatch
-from skort.runtime.cache import COMPILED
-from skort.runtime.sessions import StepSession, compiled
+from skort.runtime.sessions import StepSession
 from skort.runtime.training_api import BoundTrainingAgent
 from skort.solvers.agent import RETURNED_LOSS, GradientGraph, gradient_of
-from skort.solvers.base import Problem, is_small
+from skort.solvers.base import Problem, step_session
 from skort.solvers.flat_weights import views
 from skort.solvers.graph.step_graph import constants_graph, loss_program
 from skort.solvers.sparse.updates import FullUpdate, make_update
@@ -152,12 +151,5 @@ class ProductGradientGraph:
     def bound(self, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> StepSession:
         """Return the session, which problems of one structure share: every run reads `inputs`, overwrites `outputs`."""
         problem = self.problem
-
-        def compile_graph():
-            graph = self.model()
-            return compiled(graph.SerializeToString(), problem.device), frozenset(i.name for i in graph.graph.input)
-
-        key = problem.structure, loss_program(self.problem).structure
-        session, names = COMPILED.get(("sparse", *key), compile_graph) if is_small(problem) else compile_graph()
-        given = {**inputs, **self.parameters}
-        return StepSession(session, {name: given[name] for name in names}, outputs, {}, {}, device=problem.device)
+        session = step_session(problem, ("sparse", problem.structure, loss_program(problem).structure), self.model)
+        return StepSession(session, {**inputs, **self.parameters}, outputs, {}, device=problem.device)

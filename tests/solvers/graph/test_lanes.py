@@ -183,7 +183,7 @@ def test_a_lane_alone_is_at_its_beginning_and_makes_steps(three, rng):
 def test_sessions_are_made_once_for_a_structure(three, monkeypatch):
     problems, _, _ = three
     joint_step(problems)
-    monkeypatch.setattr("skort.solvers.graph.lanes.compiled", None)
+    monkeypatch.setattr("skort.solvers.base.compiled", None)
     joint_step(problems[::-1])
 
 
