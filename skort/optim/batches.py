@@ -32,13 +32,14 @@ class Batch(Protocol):
 
     def begin(self, data: list[Any]) -> None:
         """Begin a training on this data: X, the target and, if they differ, the sample weights."""
+        return
 
     def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
         """Return the functions that, called one after the other, put the rows of given numbers into the batch."""
 
 
 @dataclass(frozen=True, eq=False)
-class HostBatch:
+class HostBatch(Batch):
     """Arrays in memory that a solver's next step reads. They are overwritten for every step, never replaced."""
 
     #: ndarray of shape (batch_size, n_features).
@@ -56,9 +57,6 @@ class HostBatch:
 
     def __len__(self) -> int:
         return len(self.X)
-
-    def begin(self, data: list[Any]) -> None:
-        """Begin a training on this data, which stays where it is."""
 
     def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
         """Return the functions that copy the rows of given numbers into the arrays."""
@@ -346,15 +344,10 @@ class StreamedBatches:
         self._epoch, self._scale = epoch, sample_weight_scale / mean
         self.n_rows, self.n_batches, self.batch_size = n_rows, n_batches, batch_size
         self.random_state = random_state
-        #: How often an order was drawn: never.
-        self.n_drawn = 0
+        #: How often an order was drawn: never; whether sparse batches are the fastest: every batch is made dense.
+        self.n_drawn, self.are_sparse = 0, False
         #: The rows that a device could take as a whole: none.
         self.data: list[Any] = []
-
-    @property
-    def are_sparse(self) -> bool:
-        """Whether sparse batches are the fastest: every batch is made dense."""
-        return False
 
     def draw(self, random_state: np.random.RandomState) -> None:
         """Draw nothing."""

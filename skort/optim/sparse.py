@@ -1,6 +1,7 @@
 """Sparse rows: their batches, their products, and weights of which an update touches only those with a gradient."""
 
 import functools
+import itertools
 import math
 import operator
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
-from skort.optim.batches import filler
+from skort.optim.batches import Batch, filler
 from skort.optim.optimizers import LinearUpdate
 from skort.optim.rows import SparseRows, source_rows
 
@@ -21,7 +22,7 @@ _LARGEST_MOMENTUM = 0.99
 _FAR, _MANY_STEPS = 1e3, 1000
 
 
-class SparseBatch:
+class SparseBatch(Batch):
     """What a solver's next step reads, of which X, of the given shape, is sparse."""
 
     in_place = True
@@ -32,9 +33,6 @@ class SparseBatch:
 
     def __len__(self) -> int:
         return len(self.target)
-
-    def begin(self, data: list[Any]) -> None:
-        """Begin a training on this data, which stays where it is."""
 
     def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
         """Return the functions that put the rows of given numbers into the batch."""
@@ -161,7 +159,8 @@ class LazyWeights:
         self._first_scales = _Scales(recurrence, identity, identity)
         #: None after `settle`.
         self._scales: _Scales | None = None
-        self._products = _Products(len(self._moving)) if recurrence.l2 else None
+        # Of the arrays with each other, by their numbers; None where there is no l2 term.
+        self._products: dict[tuple[int, int], float] | None = {} if recurrence.l2 else None
         #: Of the weights before the last update: their squared norm, and their product with its gradient but for the l2
         #: term; zero where there is no l2 term.
         self.square = self.along = 0.0
@@ -186,7 +185,8 @@ class LazyWeights:
             # Take the weights apart into u, after `settle`.
             self._combine(self._basis)
             if self._products is not None:
-                self._products.of(self._moving)
+                pairs = itertools.product(enumerate(self._moving), repeat=2)
+                self._products = {(i, j): float(np.vdot(a, b)) for (i, a), (j, b) in pairs}
             self._scales = self._first_scales
         parts, shares = [rows.product(held) for held in self._moving], self._scales.shares
         product = parts[0] * (shares[0] * self._factor)
@@ -206,12 +206,15 @@ class LazyWeights:
                 rows.add_transposed_product(gradient * (length * factor), held)
         if self._products is not None:
             along = [factor * float(np.vdot(part, gradient)) for part in parts]
-            self.square = self._products.square(scales.shares)
+            self.square = self._square(scales.shares)
             self.along = sum(map(operator.mul, scales.shares, along))
             if lengths[0]:
                 # The squared norm of the gradient, without a pass over all weights.
                 moved = factor * float(np.vdot(rows.product(self._held[0]), gradient))
-                self._products.move(lengths, along, (moved - along[0]) / lengths[0])
+                squared = (moved - along[0]) / lengths[0]
+                for i, j in self._products:
+                    step = lengths[i] * along[j] + lengths[j] * along[i] + lengths[i] * lengths[j] * squared
+                    self._products[i, j] += step
         if self._scales is not scales and self._scales.is_far:
             self.settle()
 
@@ -227,10 +230,14 @@ class LazyWeights:
         if (
             self._scales is not None
             and self._products is not None
-            and math.isfinite(self._products.square([1.0] * len(self._moving)))
+            and math.isfinite(self._square([1.0] * len(self._moving)))
         ):
             return True
         return all(np.isfinite(held.sum()) for held in self._held)
+
+    def _square(self, shares):
+        """Return the squared norm of the sum of the moving arrays, each times its share."""
+        return sum(shares[i] * shares[j] * product for (i, j), product in (self._products or {}).items())
 
     def _combine(self, matrix):
         """Replace the arrays that are held by sums of them, times the rows of a matrix."""
@@ -247,25 +254,3 @@ class LazyWeights:
         """Return the sum of the arrays, each times its share."""
         terms = [held * float(share) for held, share in zip(self._held, shares, strict=True) if share]
         return sum(terms[1:], terms[0])
-
-
-class _Products:
-    """The products of large arrays with each other, where they move along the same array."""
-
-    def __init__(self, n_arrays: int):
-        self._pairs = [(i, j) for i in range(n_arrays) for j in range(n_arrays)]
-        self._products: dict[tuple[int, int], float] = {}
-
-    def of(self, arrays: list[np.ndarray]) -> None:
-        """Take the products of these arrays."""
-        self._products = {(i, j): float(np.vdot(arrays[i], arrays[j])) for i, j in self._pairs}
-
-    def square(self, shares: list[float]) -> float:
-        """Return the squared norm of the sum of the arrays, each times its share."""
-        return sum(shares[i] * shares[j] * self._products[i, j] for i, j in self._pairs)
-
-    def move(self, lengths: list[float], along: list[float], squared: float) -> None:
-        """Add to each array `lengths` times one whose products with the arrays, and with itself, are known."""
-        for i, j in self._pairs:
-            step = lengths[i] * along[j] + lengths[j] * along[i] + lengths[i] * lengths[j] * squared
-            self._products[i, j] += step

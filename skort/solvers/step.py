@@ -63,6 +63,7 @@ class Backend(Protocol):
 
     def gradient_norm(self) -> float:
         """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
+        return norm(self.last_gradient())
 
     def last_gradient(self) -> np.ndarray:
         """Return the last step's gradient by the vector of weights, before it was clipped; not to be changed."""
@@ -103,10 +104,6 @@ class HostBackend(Backend):
         """Return the last step's gradient, before it was clipped."""
         return self.gradient
 
-    def gradient_norm(self):
-        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
-        return norm(self.last_gradient())
-
 
 class Masks:
     """The masks of Dropout, which the graph reads where they are: of the seed and the number of the step alone."""
@@ -141,7 +138,12 @@ class BackendStep:
         self.objective, self.means = backend.sums.last, backend.sums.take
         self.gradient_norm, self.is_finite = backend.gradient_norm, backend.is_finite
         self.read, self.training_graphs = backend.read, backend.training_graphs
-        self.step: Callable[[float, float], None] = backend.run if masks is None else _masked(backend.run, masks)
+        self.step: Callable[[float, float], None] = backend.run if masks is None else self._masked_step
+
+    def _masked_step(self, eta, share):
+        assert self._masks is not None
+        self._masks.draw()
+        self.backend.run(eta, share)
 
     def forward(self) -> float:
         """Return the objective of the batch, and keep what the backend's `backward` needs, where it has one."""
@@ -183,13 +185,3 @@ class BackendStep:
         self.backend.sums.take()
         if self._masks is not None:
             self._masks.state[:] = masks
-
-
-def _masked(run, masks):
-    """Return a step that draws masks first."""
-
-    def step(eta, share):
-        masks.draw()
-        run(eta, share)
-
-    return step

@@ -17,7 +17,6 @@ from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.score_graph import Link
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.batches import HostBatch
-from skort.optim.transforms import norm
 from skort.optim.update import UpdateRule
 from skort.runtime.sessions import StepSession
 from skort.solvers.base import Problem, is_small, step_session
@@ -192,9 +191,6 @@ class _Member(Backend):
         objective, loss = added.tolist()
         added[:] = 0.0
         return objective, loss
-
-    def gradient_norm(self):
-        return norm(self.last_gradient())
 
     def last_gradient(self):
         return self._joint.last_gradient(self._number)
