@@ -51,8 +51,14 @@ def minimise(training: Training) -> Outcome:
     finally:
         end_error = hooks.end()
     training.history.truncate(training.n_epochs)
-    ending = error or end_error, training.no_better, training.first_eta, training.went_back
-    return Outcome(training.weights(), training.progress(), *ending)
+    return Outcome(
+        weights=training.weights(),
+        progress=training.progress(),
+        error=error or end_error,
+        no_better=training.no_better,
+        first_eta=training.first_eta,
+        went_back=training.went_back,
+    )
 
 
 def _give_reason(training: Training, error: BaseException | None = None) -> None:

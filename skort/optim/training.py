@@ -303,10 +303,22 @@ class Training:
         return self._progress(self._random_state())
 
     def _progress(self, random_state):
-        steps = self.solver.state(), self.n_updates, self._n_falls, self.stopped, random_state
-        rows = self.history, self.n_epochs, tuple(self.history), self._best, self._standardization
-        rates = self._rate_scale, self._row_norm
-        return TrainState(*steps, *rows, *rates, self._penalty_start or None, self.stopping_reason)
+        return TrainState(
+            solver=self.solver.state(),
+            n_updates=self.n_updates,
+            n_falls=self._n_falls,
+            stopped=self.stopped,
+            random_state=random_state,
+            history=self.history,
+            n_epochs=self.n_epochs,
+            columns=tuple(self.history),
+            best=self._best,
+            standardization=self._standardization,
+            rate_scale=self._rate_scale,
+            row_norm=self._row_norm,
+            penalty_start=self._penalty_start or None,
+            stopping_reason=self.stopping_reason,
+        )
 
     def restore(self, progress: TrainState) -> None:
         """Go on from another progress of at least one epoch; a ValueError where its data or its start are others."""

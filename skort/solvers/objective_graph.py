@@ -67,10 +67,14 @@ def objective_graph(
     resolved_loss = _loss(loss, given)
     resolved_penalty = None if penalty is None else _resolved("penalty", penalty, PENALTIES, as_penalty)
     score_graph = _score_graph(given, resolved_loss)
-    names, arrays = score_graph.trained, score_graph.trained_arrays
-    terms = resolved_loss, resolved_penalty
     objective = Objective(
-        *terms, names.coefficients, score_graph.n_outputs, score_graph.dtype, names.intercepts, arrays
+        loss=resolved_loss,
+        penalty=resolved_penalty,
+        coefficients=score_graph.coefficients,
+        n_outputs=score_graph.n_outputs,
+        dtype=score_graph.dtype,
+        intercepts=score_graph.trained.intercepts,
+        start=score_graph.trained_arrays,
     )
     for name, term in objective.custom_terms.items():
         check_term(term, name, score_graph.arrays[name].shape)

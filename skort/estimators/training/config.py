@@ -295,10 +295,16 @@ class TrainConfig:
         from skort.objective.objective import Objective
         from skort.solvers.base import Problem
 
-        names, n_outputs = model.score_graph.trained, model.score_graph.n_outputs
         graph = masked(variables.graph(model.score_graph, of_model_rows=of_model_rows), batch_size)
-        terms = variables.loss, variables.penalty, names.coefficients, n_outputs
-        objective = Objective(*terms, graph.dtype, names.intercepts, state.penalty_start or {})
+        objective = Objective(
+            loss=variables.loss,
+            penalty=variables.penalty,
+            coefficients=model.score_graph.coefficients,
+            n_outputs=model.score_graph.n_outputs,
+            dtype=graph.dtype,
+            intercepts=model.score_graph.trained.intercepts,
+            start=state.penalty_start or {},
+        )
         loss_weights = variables.training_weights(model.loss_weights)
         largest, update = self.update.largest_rate, self.update
         if largest is not None:

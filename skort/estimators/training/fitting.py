@@ -139,9 +139,18 @@ class Fit:
         run, problem = self.run, self.run.problem
         prior = getattr(self.observers.scoring, "prior", None)
         ending = Ending(outcome.error, outcome.no_better, rows, prior, outcome.went_back, self.constant_loss)
-        trained = run.config, self.model.with_weights(outcome.weights), outcome.progress, run.solver_name
-        sizes = problem.batch_size, problem.n_batches, problem.row_factor is not None, self.state.n_epochs
-        return FitResult(*trained, *sizes, outcome.first_eta, ending)
+        return FitResult(
+            config=run.config,
+            model=self.model.with_weights(outcome.weights),
+            state=outcome.progress,
+            solver_name=run.solver_name,
+            batch_size=problem.batch_size,
+            n_batches=problem.n_batches,
+            is_sparse=problem.row_factor is not None,
+            n_before=self.state.n_epochs,
+            first_eta=outcome.first_eta,
+            ending=ending,
+        )
 
 
 @ids_in_range()
