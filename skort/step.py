@@ -41,7 +41,7 @@ class Step:
         From an estimator of skort, the step takes the parameters, such as `dtype` and `average`, and, if it is fitted,
         the weights. It may be any other model that skort trains, without steps before it; in a `FrozenEstimator`, it
         starts at its fitted weights. An ONNX model is a classifier if `classes` are given.
-    loss : str or ScoreLoss, default="auto"
+    loss : str, ScoreLoss or None, default="auto"
         "auto", here and below: the value of the estimator of skort. For other models: the default of the estimators.
     penalty : str, Penalty or None, default="auto"
         As for the estimators.

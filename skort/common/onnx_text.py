@@ -268,7 +268,7 @@ def domains_of(model: onnx.ModelProto) -> dict[str, int]:
     return {o.domain: o.version for o in model.opset_import if o.domain}
 
 
-def function_model(source: Source, dtype: DTypeLike, inputs: Mapping[str, tuple[int, ...]]) -> onnx.ModelProto:
+def function_model(source: Source, dtype: DTypeLike, inputs: Mapping[str, tuple[int | None, ...]]) -> onnx.ModelProto:
     """Return a model that calls one function, as of `function`, on inputs of these shapes; "result" is a matrix."""
     fragment = Fragment(dtype)
     fragment.call(source, list(inputs), ["result"])

@@ -50,6 +50,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.
         "estimator": "no_validation",
         "solver": [StrOptions(set(get_args(SolverName)))],
+        "loss": [HasMethods(["value_function", "gradient_function"]), None],
         "penalty": [StrOptions({"auto", *PENALTIES}), HasMethods(["strengths"]), None],
         "alpha": [_AUTO, _NOT_NEGATIVE],
         "epsilon": [_AUTO, _NOT_NEGATIVE],

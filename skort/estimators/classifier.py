@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
@@ -70,10 +70,10 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         The model to train: a linear classifier or neural network of scikit-learn, a `Pipeline` that ends in one, or
         `FrozenEstimator(fitted)`; None: `LogisticRegression()`. A clone is trained. See :doc:`/pipelines`.
     {solver}
-    loss : str or loss instance, default="auto"
+    loss : str, loss instance or None, default="auto"
         A name, or an instance such as `skort.objective.OneVsRestLogLoss()`. "auto": that of the model inside, or
-        "log_loss". "log_loss" and "modified_huber" give probabilities; a multi-label y needs "log_loss". See
-        :doc:`/losses`.
+        "log_loss". None: that which an ONNX training graph computes. "log_loss" and "modified_huber" give
+        probabilities; a multi-label y needs "log_loss". See :doc:`/losses`.
     epsilon : float or "auto", default="auto"
         The distance from the label at which "huber" becomes linear, or which costs nothing with "epsilon_insensitive".
         "auto": that of the model inside, or 0.1.
@@ -127,7 +127,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     classes_: np.ndarray
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
-        "loss": [StrOptions({"auto", *CLASSIFICATION_LOSSES}), HasMethods(["value_function", "gradient_function"])],
+        "loss": [StrOptions({"auto", *CLASSIFICATION_LOSSES}), *BaseOrtSGD._parameter_constraints["loss"]],
         "class_weight": [StrOptions({"auto", "balanced"}), dict, None],
     }
 
@@ -136,7 +136,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         estimator: BaseEstimator | ModelProto | None = None,
         *,
         solver: SolverName = "auto",
-        loss: str | ScoreLoss = "auto",
+        loss: str | ScoreLoss | None = "auto",
         epsilon: float | Auto = "auto",
         penalty: PenaltyName | WeightPenalty | None = "auto",
         alpha: float | Auto = "auto",

@@ -8,7 +8,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
@@ -40,9 +40,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         `FrozenEstimator(fitted)`; None: `LinearRegression()`. A clone is trained. See :doc:`/pipelines`.
     solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
         The backend. All give the same result. "auto": the fastest one for the model. See :doc:`/how_it_works`.
-    loss : str, loss instance or dict of str to either, default="auto"
+    loss : str, loss instance, dict of str to either, or None, default="auto"
         A name, an instance such as `skort.objective.Huber(epsilon=2)`, or a dict of them by the outputs of an ONNX
-        model. "auto": that of the model inside, or "squared_error". See :doc:`/losses`.
+        model. "auto": that of the model inside, or "squared_error". None: that which an ONNX training graph computes.
+        See :doc:`/losses`.
     epsilon : float or "auto", default="auto"
         The distance from y at which "huber" becomes linear, or which costs nothing with "epsilon_insensitive". "auto":
         that of the model inside, or 0.1.
@@ -187,7 +188,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     __module__ = "skort"
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
-        "loss": [StrOptions({"auto", *REGRESSION_LOSSES}), HasMethods(["value_function", "gradient_function"]), dict],
+        "loss": [StrOptions({"auto", *REGRESSION_LOSSES}), dict, *BaseOrtSGD._parameter_constraints["loss"]],
         "quantile": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
     }
 
@@ -196,7 +197,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         estimator: BaseEstimator | ModelProto | None = None,
         *,
         solver: SolverName = "auto",
-        loss: str | ScoreLoss | dict[str, str | ScoreLoss] = "auto",
+        loss: str | ScoreLoss | dict[str, str | ScoreLoss] | None = "auto",
         epsilon: float | Auto = "auto",
         quantile: float | Auto = "auto",
         penalty: PenaltyName | WeightPenalty | None = "auto",

@@ -9,8 +9,9 @@ import onnx.shape_inference
 from onnx import helper, numpy_helper
 
 from skort.common.formulas import function_text
-from skort.common.onnx_text import Fragment, constant_value, infos, inlined, known_shapes, read_names, replace_nodes
+from skort.common.onnx_text import Fragment, infos, inlined, known_shapes, read_names, replace_nodes
 from skort.exceptions import NotTrainableError
+from skort.graphs.onnx_models.limits import constants_of
 from skort.graphs.score_graph import ScoreGraph, set_batch_size
 
 #: What the names of masks begin with.
@@ -22,8 +23,7 @@ def in_training_mode(model: onnx.ModelProto) -> set[str]:
     # `Dropout` in training mode stays, without that mode; otherwise it is left out. A `BatchNormalization` becomes its
     # operations, with its running statistics. Its scale and its shift are trained.
     graph = model.graph
-    constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
-    constants |= {node.output[0]: constant_value(node) for node in graph.node if node.op_type == "Constant"}
+    constants = constants_of([graph])
     read = {name for node in graph.node for name in node.input} | {output.name for output in graph.output}
     for node in graph.node:
         if node.op_type == "Dropout":

@@ -70,6 +70,11 @@ def chosen_loss(estimator, own: "SklearnObjective") -> ScoreLoss:
     """Return the loss of a training, of the model inside where nothing else is set; not validated."""
     if isinstance(estimator.loss, dict):
         return OutputLosses({name: _chosen(estimator, own, x) for name, x in estimator.loss.items()})
+    if estimator.loss is None:
+        from skort.graphs.onnx_models.graph_loss import graph_loss
+
+        model = None if estimator.estimator is None else model_inside(estimator.estimator)
+        return graph_loss(model, is_classifier=isinstance(estimator, ClassifierMixin))
     return _chosen(estimator, own, estimator.loss)
 
 
@@ -149,5 +154,10 @@ def warn_of_other_terms(estimator, model, own: "SklearnObjective", *, is_full: b
         name, ours = type(model).__name__, type(estimator).__name__
         listed = ", ".join(f"{theirs} (set {parameter} of {ours})" for theirs, parameter in unused.items())
         sentences.append(f"These parameters of {name} are not used: {listed}.")
+    if estimator.loss is not None and not isinstance(model, BaseEstimator):
+        from skort.graphs.onnx_models.inputs import training_losses
+
+        for name in training_losses(model.graph)[:1]:
+            sentences.append(f"The loss {name!r} of the ONNX model is left out: loss=None trains with it.")
     if sentences:
         warn_user("estimator: " + " ".join(sentences))

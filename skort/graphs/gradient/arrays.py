@@ -69,8 +69,11 @@ def chosen(applied, i):
         return _picked_rows(applied)
     if i > 0:
         return None
-    elements = f"chosen = Constant <value = {int64s(_chosen_elements(applied))}> ()"
-    return scattered_text(["dy"], elements, applied.shape(0))
+    # j: the node runs on the numbers of the elements of its first input.
+    (x, *others), shape = applied.node.input, applied.shape(0)
+    values = {x: np.arange(math.prod(shape)).reshape(shape)} | {n: applied.constants[n] for n in others if n}
+    elements = f"chosen = Constant <value = {int64s(np.ravel(evaluated(applied.node, values)))}> ()"
+    return scattered_text(["dy"], elements, shape)
 
 
 def scattered_text(inputs: Sequence[str], chosen: str, shape: Sequence[int]) -> str:
@@ -101,13 +104,6 @@ def _picked_rows(applied):
         rows = Reshape(dy, [{n_ids}, {width}])
         sums = ScatterElements(Expand(0, [{shape[0]}, {width}]), ids, rows, axis=0, reduction='"add"')
         dx = Reshape(sums, {list(shape)})"""
-
-
-def _chosen_elements(applied):
-    """Return j: run the node on the numbers of the elements of its first input."""
-    x, *others = applied.node.input
-    numbers = np.arange(math.prod(applied.shape(0))).reshape(applied.shape(0))
-    return np.ravel(evaluated(applied.node, {x: numbers, **{name: applied.constants[name] for name in others if name}}))
 
 
 def evaluated(node: onnx.NodeProto, values: Mapping[str, np.ndarray]) -> np.ndarray:

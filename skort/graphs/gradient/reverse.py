@@ -140,9 +140,11 @@ def _add_partial(fragment, known, node, i, gradients, result):
     applied = known.applied(node)
     formula = _formula(applied, i)
     if formula is None:
+        unknown = [name for name in (*node.input, *node.output) if name and name not in known.shapes]
+        why = f" The shape of {unknown[0]!r} is not known before it runs." if unknown else ""
         raise NotTrainableError(
             f"No gradient goes through the operator {node.op_type}{f' (node {node.name!r})' if node.name else ''} by "
-            f"its input {node.input[i]!r}.{_unknown(known, node)}"
+            f"its input {node.input[i]!r}.{why}"
         )
     values = dict(zip("abc", node.input, strict=False)) | {"x": node.input[i], "y": node.output[0], "dy": gradients[0]}
     values |= {f"x{k}": name for k, name in enumerate(node.input)}
@@ -154,12 +156,6 @@ def _add_partial(fragment, known, node, i, gradients, result):
     fragment.call_as_is(rule, [values[name] for name in rule.input], [partial])
     if shape != given:
         fragment.call(gradient_text(sum_to(shape, given)), [partial], [result])
-
-
-def _unknown(known, node):
-    """Say which shape of a node is not known, if one is not."""
-    names = [name for name in (*node.input, *node.output) if name and name not in known.shapes]
-    return f" The shape of {names[0]!r} is not known before it runs." if names else ""
 
 
 def _summed(fragment, partials, known, name):

@@ -64,7 +64,7 @@ def _last_probability(graph, output):
 def _proved(model, node, output, n_outputs):
     """Return the head that begins with a node, or None where it is no known one."""
     result, X = node.input[0], model.graph.input[0]
-    end = _part(model, result, output)
+    end = part_between(model, result, output)
     if X.name in {i.name for i in end.graph.input[1:]}:
         return None
     n_columns = _two_dimensional(runner(model, result)(rows_like(model.graph))).shape[1]
@@ -154,7 +154,7 @@ def _columns(indices: Sequence[int]) -> str:
     return function_text("columns (scores) => (score)", f"score = Gather(scores, {list(map(int, indices))}, axis=1)")
 
 
-def _part(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProto:
+def part_between(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProto:
     """Return the part of a model between two results; inputs of the model that it needs, too, stay inputs."""
     cut, graph = copy.deepcopy(model), model.graph
     replace_nodes(cut.graph, [node for node in graph.node if begin not in node.output])

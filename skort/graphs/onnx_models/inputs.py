@@ -10,7 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 from skort.common.onnx_text import read_names, rename, replace_nodes
 from skort.graphs.onnx_models.limits import INTEGERS
 
-_NUMBERS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL, *INTEGERS}
+FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+_NUMBERS = {*FLOATS, TensorProto.BOOL, *INTEGERS}
 
 
 def given_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
@@ -24,7 +25,7 @@ def in_one_input(graph: onnx.GraphProto) -> None:
     inputs = given_inputs(graph)
     types = [i.type.tensor_type.elem_type for i in inputs]
     widths = [_width(i) for i in inputs]
-    is_one = len(inputs) == 1 and types[0] in (TensorProto.FLOAT, TensorProto.DOUBLE)
+    is_one = len(inputs) == 1 and types[0] in FLOATS
     have_rows = None not in widths and not any(i.type.tensor_type.shape.dim[0].dim_value for i in inputs)
     are_columns = len(inputs) == 1 or have_rows
     if is_one or not inputs or not _NUMBERS.issuperset(types) or not are_columns:
@@ -37,14 +38,11 @@ def in_one_input(graph: onnx.GraphProto) -> None:
         TensorProto.DOUBLE if is_double else TensorProto.FLOAT,
         [None, None if None in widths else sum(widths)],
     )
-    parts, nodes, begin = [X.name], [], 0
+    parts, nodes = [X.name], []
     if len(inputs) > 1:
         parts = [f"{name}/columns" for name in names]
-        for name, part, width in zip(names, parts, widths, strict=True):
-            numbers = np.arange(begin, begin + width)
-            graph.initializer.append(numpy_helper.from_array(numbers, f"{name}/numbers"))
-            nodes.append(helper.make_node("Gather", [X.name, f"{name}/numbers"], [part], axis=1))
-            begin += width
+        graph.initializer.append(numpy_helper.from_array(np.array(widths), "X/widths"))
+        nodes.append(helper.make_node("Split", [X.name, "X/widths"], parts, axis=1))
     for info, part, inner in zip(inputs, parts, names.values(), strict=True):
         if len(info.type.tensor_type.shape.dim) == 1:
             graph.initializer.append(numpy_helper.from_array(np.array([-1], np.int64), f"{inner}/shape"))
@@ -54,6 +52,14 @@ def in_one_input(graph: onnx.GraphProto) -> None:
     del graph.input[:]
     graph.input.append(X)
     replace_nodes(graph, [*nodes, *graph.node])
+
+
+def training_losses(graph: onnx.GraphProto) -> list[str]:
+    """Return the names of the outputs that are one float each, where a graph has others and takes more than X."""
+    types = {o.name: o.type.tensor_type for o in graph.output if o.type.tensor_type.HasField("shape")}
+    dims = {name: [d.dim_value for d in t.shape.dim] for name, t in types.items() if t.elem_type in FLOATS}
+    losses = [name for name, sizes in dims.items() if sizes in ([], [1])]
+    return losses if len(losses) < len(graph.output) and len(given_inputs(graph)) > 1 else []
 
 
 def check_whole(graph: onnx.GraphProto, X: np.ndarray) -> None:
@@ -76,7 +82,7 @@ def with_given_input(model: onnx.ModelProto, given: Any) -> onnx.ModelProto:
     types = {i.type.tensor_type.elem_type for i in inputs}
     (X, *_) = model.graph.input
     readers = {node.op_type for node in model.graph.node if X.name in node.input}
-    if len(inputs) != 1 or types & {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16} or readers != {"Cast"}:
+    if len(inputs) != 1 or types & {*FLOATS, TensorProto.FLOAT16} or readers != {"Cast"}:
         return model
     model = copy.deepcopy(model)
     model.graph.input[0].type.tensor_type.elem_type = types.pop()

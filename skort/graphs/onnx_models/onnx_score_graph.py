@@ -27,7 +27,7 @@ from skort.exceptions import NotTrainableError
 from skort.graphs import onnx_models
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
 from skort.graphs.onnx_models.classifier_heads import Head, find_head, rows_like, runner
-from skort.graphs.onnx_models.inputs import given_inputs, in_one_input
+from skort.graphs.onnx_models.inputs import FLOATS, given_inputs, in_one_input, training_losses
 from skort.graphs.onnx_models.limits import check_functions, check_limits, check_ranges
 from skort.graphs.onnx_models.opsets import in_float32, in_our_opset
 from skort.graphs.onnx_models.standard_operators import standard_operators
@@ -38,23 +38,11 @@ from skort.runtime.sessions import short_message
 
 # Layers whose weights are no operands of a product or a sum.
 _WITHOUT_GRADIENT = ("ConvTranspose", "Einsum", "GRU", "InstanceNormalization", "LSTM", "PRelu", "RNN")
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
 def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     """Return the score graph of an ONNX model at its weights: no scale but that of a normalization is trained."""
-    model = _from_columns(model)
-    graph = model.graph
-    X = _the_input(graph, spec)
-    score = _the_output(graph, spec.outputs)
-    constants_to_initializers(graph)
-    with _types_that_agree():
-        normalizing = in_training_mode(model)
-    pruned(model, [score])
-    X.CopyFrom(helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features]))
-    model = _with_shapes(model)
-    check_limits(model.graph, onnx_models.MAX_VALUES)
-    head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
+    model, head, normalizing = with_head(model, spec)
     graph = pruned(model, [head.result]).graph
     without_idle_nodes(graph)
     n_columns = _n_columns(graph.output[0])
@@ -83,32 +71,44 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     return score_graph.training_only([name for name in names if name not in (OFFSET, TARGET_OFFSET)])
 
 
+def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto, Head, set[str]]:
+    """Return a plain model from X to its output, what makes the score in it, and the weights of normalizations."""
+    model = _from_columns(model)
+    graph = model.graph
+    X = _the_input(graph, spec)
+    score = _the_output(graph, spec.outputs)
+    constants_to_initializers(graph)
+    with _types_that_agree():
+        normalizing = in_training_mode(model)
+    pruned(model, [score])
+    X.CopyFrom(helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features]))
+    model = with_shapes(model)
+    check_limits(model.graph, onnx_models.MAX_VALUES)
+    head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
+    return model, head, normalizing
+
+
 def _from_columns(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the plain model of one X, without a loss that a training graph computes from labels."""
-    model = plain_model(model)
+    model = unexpanded(plain_model(model))
+    if losses := training_losses(model.graph):
+        pruned(model, [o.name for o in model.graph.output if o.name not in losses], drop_inputs=True)
+    in_one_input(model.graph)
+    return model
+
+
+def unexpanded(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Leave out, in place, where torch's mean squared error expands a score to the shape of the labels: its own."""
     graph = model.graph
-    tensors = {o.name: o.type.tensor_type for o in graph.output if o.type.tensor_type.HasField("shape")}
-    floats = {name: [d.dim_value for d in t.shape.dim] for name, t in tensors.items() if t.elem_type in _FLOATS}
-    # A loss is one number.
-    losses = [name for name, dims in floats.items() if dims in ([], [1])]
-    others = [o.name for o in graph.output if o.name not in losses]
-    if losses and others and len(given_inputs(graph)) > 1:
-        # torch's mean squared error expands a score to the shape of the labels, which is its own.
-        shapes = {node.output[0] for node in graph.node if node.op_type == "Shape"}
-        for node in (n for n in graph.node if n.op_type == "Expand" and n.input[1] in shapes):
-            node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output, name=node.name))
-        pruned(model, others, drop_inputs=True)
-        warn_user(
-            f"The ONNX model is a training graph: its output {losses[0]!r} is a loss. It is left out, as an estimator "
-            "has a loss of its own. skort.artifacts.save_training_artifacts(model, folder, loss=None) trains with it."
-        )
-    in_one_input(graph)
+    shapes = {node.output[0] for node in graph.node if node.op_type == "Shape"} if training_losses(graph) else set()
+    for node in (n for n in graph.node if n.op_type == "Expand" and n.input[1] in shapes):
+        node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output, name=node.name))
     return model
 
 
 def _warn_of_others(score_graph: ScoreGraph) -> None:
     """Name the weights of layers that have no gradient: they stay as they are."""
-    constants = {i.name for i in score_graph.structure.graph.initializer if i.data_type in _FLOATS and i.dims}
+    constants = {i.name for i in score_graph.structure.graph.initializer if i.data_type in FLOATS and i.dims}
     for node in score_graph.structure.graph.node:
         names = [name for name in node.input[1:] if name in constants]
         if node.op_type in _WITHOUT_GRADIENT and names:
@@ -121,7 +121,7 @@ def _warn_of_others(score_graph: ScoreGraph) -> None:
 def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
     """Return what an ONNX model says of itself: its own numbers of columns and its type of numbers."""
     plain = _from_columns(model)
-    shaped = _with_shapes(plain)
+    shaped = with_shapes(plain)
     graph = shaped.graph
     X = next(iter(given_inputs(graph)), onnx.ValueInfoProto())
     if outputs:
@@ -129,7 +129,7 @@ def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
     else:
         score = _the_output(graph)
         widths = [_n_columns(info) for info in (X, *(o for o in graph.output if o.name == score))]
-    if X.type.tensor_type.elem_type not in _FLOATS or None in widths:
+    if X.type.tensor_type.elem_type not in FLOATS or None in widths:
         raise NotTrainableError(
             "model: the ONNX model must have one input and outputs of floats with known numbers of columns; its "
             f"inputs are {[_described(i) for i in graph.input]}, its outputs {[_described(o) for o in graph.output]}."
@@ -144,7 +144,7 @@ def output_widths(model: Any, names: tuple[str, ...]) -> dict[str, int | None]:
         raise ValueError(
             f"loss by the names of outputs needs an estimator that is an onnx.ModelProto, got {model!r}. Give one loss."
         )
-    dims = {o.name: o.type.tensor_type.shape.dim for o in model.graph.output if o.type.tensor_type.elem_type in _FLOATS}
+    dims = {o.name: o.type.tensor_type.shape.dim for o in model.graph.output if o.type.tensor_type.elem_type in FLOATS}
     known = {name: sizes for name, sizes in dims.items() if len(sizes) in (1, 2)}
     for name in names:
         if name not in known:
@@ -219,7 +219,7 @@ def _types_that_agree():
         raise NotTrainableError(f"estimator: the ONNX model is not valid: {short_message(error)}") from error
 
 
-def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+def with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a model with the shapes of its results; those that it says of its outputs count where none is known."""
     written = [copy.deepcopy(output.type) for output in model.graph.output]
     bare = copy.deepcopy(model)
@@ -301,7 +301,7 @@ def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
     inputs = given_inputs(graph)
     names = [i.name for i in inputs]
     dims = inputs[0].type.tensor_type.shape.dim if len(inputs) == 1 else []
-    if len(dims) != 2 or inputs[0].type.tensor_type.elem_type not in _FLOATS:
+    if len(dims) != 2 or inputs[0].type.tensor_type.elem_type not in FLOATS:
         raise NotTrainableError(
             "estimator: the ONNX model needs inputs of numbers, of shape (any, n_features); it has the inputs "
             f"{names}: {[_described(i) for i in inputs]}."
@@ -321,7 +321,7 @@ def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
 
 def _the_output(graph, names=None):
     """Return the name of the only output of floats, or of those of some names side by side, which nodes compute."""
-    floats = [o.name for o in graph.output if o.type.tensor_type.elem_type in _FLOATS]
+    floats = [o.name for o in graph.output if o.type.tensor_type.elem_type in FLOATS]
     if names:
         return _side_by_side(graph, names)
     if len(floats) != 1:
@@ -354,7 +354,7 @@ def constants_to_initializers(graph: onnx.GraphProto) -> None:
     """Turn constants of floats into initializers, which may be weights, in place."""
     for node in [node for node in graph.node if node.op_type == "Constant"]:
         (attribute,) = node.attribute
-        if attribute.name == "value" and attribute.t.data_type in _FLOATS:
+        if attribute.name == "value" and attribute.t.data_type in FLOATS:
             graph.initializer.append(attribute.t)
             graph.initializer[-1].name = node.output[0]
             graph.node.remove(node)
@@ -375,7 +375,7 @@ def _check_runs(model, spec):
         score = run(rows[:3])
     together, alone = run(rows), np.concatenate([run(rows[i : i + 1]) for i in range(8)])
     if not np.isfinite(together).any():
-        arrays = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer if i.data_type in _FLOATS}
+        arrays = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer if i.data_type in FLOATS}
         names = ", ".join(name for name, array in arrays.items() if not np.isfinite(array).all())
         raise NotTrainableError(
             "estimator: the ONNX model gives NaN or infinities for several random rows. Its weights are "

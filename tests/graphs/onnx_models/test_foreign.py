@@ -549,7 +549,7 @@ def test_the_loss_of_a_training_graph_is_left_out():
     )
     with pytest.warns(
         UserWarning,
-        match=r"output 'loss' is a loss. It is left out.*save_training_artifacts.*loss=None",
+        match="The loss 'loss' of the ONNX model is left out: loss=None trains with it",
     ):
         estimator = trained(whole, Y, "graph")
     for name, array in trained(plain, Y, "graph").weights_.items():
@@ -571,7 +571,7 @@ def test_the_score_of_a_mean_squared_error_of_torch_is_not_expanded():
     whole = onnx.parser.parse_model(
         f"{header} m (float[N, 4] X, float[N, 1] label) => (float loss, {outputs}) {LAYERS} {text % ('score', loss)}"
     )
-    with pytest.warns(UserWarning, match="output 'loss' is a loss"):
+    with pytest.warns(UserWarning, match="The loss 'loss' of the ONNX model is left out"):
         estimator = trained(whole, Y, "graph")
     for name, array in trained(plain, Y, "graph").weights_.items():
         np.testing.assert_array_equal(estimator.weights_[name], array)

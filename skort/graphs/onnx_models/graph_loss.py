@@ -1,0 +1,108 @@
+"""The loss that a training graph computes itself, as a loss of rows."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.compose
+from onnx import helper
+
+from skort.common.formulas import function_text
+from skort.common.onnx_text import Fragment, function_model
+from skort.exceptions import NotTrainableError
+from skort.graphs.onnx_models.classifier_heads import part_between
+from skort.graphs.onnx_models.inputs import training_losses
+from skort.graphs.onnx_models.onnx_score_graph import plain_model, spec_of, unexpanded, with_head, with_shapes
+from skort.graphs.score_graph import find_weights
+from skort.objective.classification import LogLoss
+from skort.objective.custom import Loss
+from skort.objective.loss import ScoreLoss
+from skort.runtime.sessions import InferenceModel, short_message
+
+_ROW_MEAN = function_text("row_mean (x) => (mean)", "mean = ReduceMean(Flatten(x, axis=1), axes=[1], keepdims=1)")
+_MATRIX = function_text("matrix (score, loss) => (matrix)", "matrix = 0 * score + loss")
+
+
+def graph_loss(model: Any, *, is_classifier: bool) -> ScoreLoss:
+    """Return the loss that an ONNX model computes from its score and from labels, as one that each row has."""
+    losses = training_losses(model.graph) if isinstance(model, onnx.ModelProto) else []
+    if not losses:
+        raise ValueError(
+            "loss=None needs an estimator that is a training graph: an onnx.ModelProto with inputs X and labels, and "
+            "with outputs that are its loss, one number, and its prediction."
+        )
+    spec = spec_of(model)
+    n_outputs = 1 if is_classifier and spec.n_outputs == 2 else spec.n_outputs
+    forward, head, _ = with_head(model, replace(spec, n_outputs=n_outputs, is_classifier=is_classifier))
+    part = part_between(with_shapes(unexpanded(plain_model(model))), head.result, losses[0])
+    names, read = [i.name for i in part.graph.input], {name for node in part.graph.node for name in node.input}
+    try:
+        if len(names) != 2:
+            raise ValueError(f"it is computed from {', '.join(names)}, not from one score and one input of labels.")
+        if weights := sorted(read.intersection(find_weights(forward.graph).names)):
+            raise ValueError(f"it reads the weights {', '.join(weights)}. Leave them out, and set penalty.")
+        return _loss_of_rows(onnx.compose.add_prefix(part, "graph/").graph, head.score, n_outputs, is_classifier)
+    except Exception as error:  # onnx and its runtime raise errors of many kinds
+        raise NotTrainableError(
+            f"loss=None: the loss {losses[0]!r} of the ONNX model is no loss of rows: {short_message(error)} "
+            "skort.artifacts.save_training_artifacts(model, folder, loss=None) trains with any. Or set one of skort, "
+            'such as "squared_error" or "log_loss", in its place.'
+        ) from error
+
+
+def _loss_of_rows(graph, score, n_outputs, is_classifier):
+    """Return the loss of a graph from what the score is made of, and labels, as one of rows, proved on random ones."""
+    random_state, tensor = np.random.RandomState(0), graph.input[0].type.tensor_type
+    dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+
+    def run(source, *arrays):
+        shapes = {f"x{i}": (None, array.shape[1]) for i, array in enumerate(arrays)}
+        given = {name: array.astype(dtype) for name, array in zip(shapes, arrays, strict=True)}
+        return InferenceModel(function_model(source, dtype, shapes)).run("result", given)
+
+    n = max(2, n_outputs)
+    numbers = random_state.normal(size=(6, n_outputs)) ** 2
+    target = np.eye(n)[np.arange(6) % n][:, -n_outputs:] if is_classifier else numbers
+    columns = random_state.normal(size=(6, tensor.shape.dim[1].dim_value))
+    scores = columns if score is None else run(score, columns)
+    whole = run(_function(graph, "score", n_outputs * is_classifier), columns, target)
+    if is_classifier and np.allclose(whole, run(LogLoss().value_function(n_outputs), scores, target).mean(), 1e-4):
+        # It has a closed gradient, and gives probabilities.
+        return LogLoss()
+    source = _function(graph, "Concat(0 * score, score, axis=1)" if score else "score", n_outputs * is_classifier, True)
+    losses = run(source, scores, target)
+    alone = run(source, scores[:1], target[:1])
+    if not (np.allclose(whole, losses.mean(), 1e-4) and np.allclose(losses[0], alone, 1e-4)):
+        raise ValueError("it is not the mean of a loss of each row. End it with ReduceMean.")
+    return Loss(source)
+
+
+def _function(graph, columns, n_classes, of_rows=False):
+    """Return the loss of a graph as a function of score and target; of rows, means over them are those of elements."""
+    begin, labels = graph.input
+    fragment, (loss,) = Fragment(np.float64), [o.name for o in graph.output]
+    fragment.nodes.extend(helper.make_node("Constant", [], [i.name], value=i) for i in graph.initializer)
+    fragment.call(function_text("columns (score) => (columns)", f"columns = {columns}"), ["score"], [begin.name])
+    fragment.call(_label_text(labels.type.tensor_type, n_classes), ["target"], [labels.name])
+    for node in graph.node:
+        if (
+            of_rows
+            and node.op_type == "ReduceMean"
+            and 0 in next((a.ints for a in node.attribute if a.name == "axes"), [0])
+        ):
+            fragment.call(_ROW_MEAN, node.input, node.output)
+        else:
+            fragment.nodes.append(node)
+    if not of_rows:
+        fragment.call(_MATRIX, ["score", loss], ["matrix"])
+    return fragment.as_function("graph_loss", ["score", "target"], [loss if of_rows else "matrix"])
+
+
+def _label_text(tensor, n_classes):
+    """Return the function that makes the labels of a graph of a target: numbers, or one-hot columns of classes."""
+    dims = tensor.shape.dim
+    is_code = n_classes > 1 and (len(dims) == 1 or dims[1].dim_value != n_classes)
+    label = f"Cast({'ArgMax(target, axis=1, keepdims=1)' if is_code else 'target'}, to={tensor.elem_type})"
+    shape = [-1] if len(dims) == 1 else [0, -1]
+    return function_text("label (target) => (label)", f"label = Reshape({label}, {shape})")
