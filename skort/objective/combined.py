@@ -161,8 +161,7 @@ def check_part(what: str, loss) -> None:
     """Raise a ValueError where a loss cannot be a part of another one; `what` names that one."""
     if not isinstance(loss, ScoreLoss):
         raise ValueError(f"{what} takes instances of losses, such as Huber(), got {loss!r}.")
-    if isinstance(loss, Component):
-        check_parameters(loss)
+    check_parameters(loss)
     if loss.takes_weight or loss.weight_names:
         kind = "weights of its own" if loss.weight_names else "sample weights as an input"
         raise ValueError(f"{what} cannot hold a loss with {kind}, got {type(loss).__name__}.")

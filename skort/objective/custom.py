@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _FUNCTION = [str, HasMethods(["SerializeToString"])]
 _NAMES = [str, list, tuple, None]
 _SIGNATURES = ["weight"], ["weight", "start"]
-# The number of rows with which shapes are checked: no other dimension has this size.
-_ROWS = 97
+#: The number of rows with which shapes are checked: no other dimension has this size.
+ROWS = 97
 
 
 def parsed(what: str, source: FunctionSource) -> "onnx.FunctionProto":
@@ -186,12 +186,12 @@ class Loss(Component, ScoreLoss):
 
 def _check_columns(name, source, n_outputs, allowed):
     """Return the number of columns of the result for `n_outputs` scores, one of `allowed`."""
-    shapes = {"score": (_ROWS, n_outputs), "target": (_ROWS, n_outputs), "weight": (_ROWS, 1)}
+    shapes = {"score": (ROWS, n_outputs), "target": (ROWS, n_outputs), "weight": (ROWS, 1)}
     inputs = {key: shapes[key] for key in parsed(name, source).input}
     shape = result_shape(name, source, inputs)
-    if len(shape) != 2 or shape[0] != _ROWS or shape[1] not in allowed:
+    if len(shape) != 2 or shape[0] != ROWS or shape[1] not in allowed:
         wanted = " or ".join(f"(n_samples, {columns})" for columns in sorted(allowed))
-        got = ", ".join("n_samples" if size == _ROWS else str(size or "?") for size in shape)
+        got = ", ".join("n_samples" if size == ROWS else str(size or "?") for size in shape)
         raise ValueError(f"{name} must return an array of shape {wanted} here, got ({got}).")
     return shape[1]
 

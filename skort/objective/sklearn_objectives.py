@@ -159,8 +159,8 @@ def _sgd(model):
 def _tweedie(model):
     link = model.link if model.link != "auto" else ("identity" if model.power <= 0 else "log")
     if link == "log":
-        return _l2(TweedieLoss(float(model.power)), model.alpha, sums_outputs=True)
-    own = _l2(SquaredError(), model.alpha, sums_outputs=True)
+        return _elastic(TweedieLoss(float(model.power)), model.alpha, sums_outputs=True)
+    own = _elastic(SquaredError(), model.alpha, sums_outputs=True)
     if model.power == 0:
         return own
     sentence = f"TweedieRegressor(power={model.power}, link='identity') is trained as with power=0: squared error."
@@ -174,14 +174,10 @@ def _network(model):
     # Steps follow the sum over the outputs, although `loss_` is their mean. L-BFGS takes all rows at once.
     is_full = model.solver == "lbfgs"
     per = "sum" if is_full else "batch"
-    return _l2(loss, model.alpha, alpha_per=per, sums_outputs=not is_classifier, is_full=is_full)
+    return _elastic(loss, model.alpha, alpha_per=per, sums_outputs=not is_classifier, is_full=is_full)
 
 
-def _l2(loss, alpha, **others):
-    return _elastic(loss, alpha, 0.0, **others)
-
-
-def _elastic(loss, alpha, l1_ratio, **others):
+def _elastic(loss, alpha, l1_ratio=0.0, **others):
     ratios = np.unique(l1_ratio)
     l1_ratio = float(ratios[0]) if len(ratios) == 1 else np.asarray(l1_ratio)
     penalty = {0.0: "l2", 1.0: "l1"}.get(l1_ratio, "elasticnet") if len(ratios) == 1 else "elasticnet"
@@ -201,10 +197,10 @@ _PASSIVE_AGGRESSIVE = [model for name, model in vars(linear_model).items() if na
 #: Type of a model -> the function of a model that returns its objective. All others are trained with the defaults.
 OBJECTIVES = {
     linear_model.LinearRegression: lambda model: SklearnObjective(SquaredError(), sums_outputs=True),
-    linear_model.Ridge: lambda model: _l2(
+    linear_model.Ridge: lambda model: _elastic(
         SquaredError(), np.asarray(model.alpha, dtype=float), alpha_per="sum", sums_outputs=True
     ),
-    linear_model.RidgeClassifier: lambda model: _l2(
+    linear_model.RidgeClassifier: lambda model: _elastic(
         LabelSquaredError(), model.alpha, alpha_per="sum", weighs_positives=False, balances_rows=True
     ),
     **dict.fromkeys((linear_model.Lasso, linear_model.ElasticNet, linear_model.LassoLars), _elastic_net),
@@ -220,11 +216,11 @@ OBJECTIVES = {
         Quantile(model.quantile), model.alpha, 1.0, sums_outputs=True
     ),
     # scikit-learn's alpha ||w||^2 has no half.
-    linear_model.HuberRegressor: lambda model: _l2(
+    linear_model.HuberRegressor: lambda model: _elastic(
         ConcomitantHuber(model.epsilon), 2 * model.alpha, alpha_per="sum", sums_outputs=True
     ),
-    linear_model.PoissonRegressor: lambda model: _l2(PoissonLoss(), model.alpha, sums_outputs=True),
-    linear_model.GammaRegressor: lambda model: _l2(GammaLoss(), model.alpha, sums_outputs=True),
+    linear_model.PoissonRegressor: lambda model: _elastic(PoissonLoss(), model.alpha, sums_outputs=True),
+    linear_model.GammaRegressor: lambda model: _elastic(GammaLoss(), model.alpha, sums_outputs=True),
     linear_model.TweedieRegressor: _tweedie,
     **dict.fromkeys((neural_network.MLPRegressor, neural_network.MLPClassifier), _network),
 }

@@ -8,11 +8,8 @@ from sklearn.pipeline import make_union
 
 from skort.common.component import Component
 from skort.objective.combined import check_part
-from skort.objective.custom import result_shape, source_key
+from skort.objective.custom import ROWS, result_shape, source_key
 from skort.objective.loss import FunctionSource, InUnits, ScoreLoss
-
-# The number of rows with which shapes are checked: no other dimension has this size.
-_ROWS = 97
 
 
 def _of_all(name: str) -> Any:
@@ -142,7 +139,7 @@ class WeightedSum(Component, ScoreLoss):
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""
-        shapes = {"score": (_ROWS, n_outputs), "target": (_ROWS, n_outputs)}
+        shapes = {"score": (ROWS, n_outputs), "target": (ROWS, n_outputs)}
         sources = [loss.value_function(n_outputs) for _, loss in self.losses]
         columns = [result_shape("loss: value", source, shapes)[1] for source in sources]
         for (weight, loss), n in zip(self.losses, columns, strict=True):

@@ -46,7 +46,8 @@ class Standardization:
         changed: dict[str, Any] = {}
         X, target, _ = facts.some_rows
         if self.is_flat is not None and self.mean is not None and self.scale is not None:
-            distance = np.where(self.is_flat, _distance(facts.columns, self.mean), self.scale)
+            now, deviation = facts.columns
+            distance = np.where(self.is_flat, np.hypot(now - self.mean, deviation), self.scale)
             still_flat = distance == 0
             if not np.array_equal(still_flat, self.is_flat):
                 changed["scale"] = usable_scale(distance, X.dtype)
@@ -54,7 +55,8 @@ class Standardization:
                     changed["first_scale"] = np.where(self.is_flat, changed["scale"], self.first_scale)
                 changed["is_flat"] = still_flat if still_flat.any() else None
         if of_target and self.target_mean is not None and self.is_target_flat:
-            distance = deviation_of_all(_distance(facts.targets, self.target_mean))
+            now, deviation = facts.targets
+            distance = deviation_of_all(np.hypot(now - self.target_mean, deviation))
             if distance > 0:
                 changed |= {"target_scale": float(usable_scale(distance, target.dtype)), "is_target_flat": False}
         return replace(self, **changed) if changed else self
@@ -178,12 +180,6 @@ def usable_scale(deviation: Any, dtype: Any) -> np.ndarray:
 def _dense(rows):
     """Return rows as an array. A stream that began with arrays may go on with sparse rows."""
     return rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
-
-
-def _distance(moments_of_columns, mean):
-    """Return the roots of the mean squared distances of columns from given means."""
-    now, deviation = moments_of_columns
-    return np.hypot(now - mean, deviation)
 
 
 def deviation_of_all(deviation: np.ndarray) -> Any:

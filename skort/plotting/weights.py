@@ -173,15 +173,11 @@ class WeightsDisplay:
 
 def _of_network(score_graph):
     """Return the first coefficients of a network, a row a unit."""
-    n_features = score_graph.n_features
-    for name in score_graph.weight_names.coefficients:
-        weights = score_graph.arrays[name]
-        if weights.ndim == 2 and weights.shape[0] == n_features:
-            return weights.T
-        if weights.ndim == 2 and weights.shape[1] == n_features:
-            return weights
-        break
-    raise ValueError(f"estimator: its first layer has no weights of {n_features} features.")
+    n_features, names = score_graph.n_features, score_graph.weight_names.coefficients
+    weights = score_graph.arrays[names[0]] if names else np.empty(0)
+    if weights.ndim != 2 or n_features not in weights.shape:
+        raise ValueError(f"estimator: its first layer has no weights of {n_features} features.")
+    return weights.T if weights.shape[0] == n_features else weights
 
 
 def _feature_names(columns, transformers, n_features):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
 Made = TypeVar("Made")
-_EVERY: list["LRUCache | SessionPool"] = []
+_EVERY: list[collections.OrderedDict | collections.deque] = []
 
 
 class LRUCache(Generic[Made]):
@@ -17,7 +17,7 @@ class LRUCache(Generic[Made]):
         self._size = size
         self._made: collections.OrderedDict[Hashable, Made] = collections.OrderedDict()
         self._lock = threading.Lock()
-        _EVERY.append(self)
+        _EVERY.append(self._made)
 
     def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """Return what is kept for a key; otherwise make and keep it."""
@@ -34,11 +34,6 @@ class LRUCache(Generic[Made]):
                 self._made.popitem(last=False)
         return made
 
-    def clear(self) -> None:
-        """Forget everything."""
-        with self._lock:
-            self._made.clear()
-
 
 class SessionPool(Generic[Made]):
     """Things that one borrower at a time may use: they come back when it is gone, and so many free ones are kept."""
@@ -47,7 +42,7 @@ class SessionPool(Generic[Made]):
         self._free: collections.deque[tuple[Hashable, Made]] = collections.deque(maxlen=size)
         # Garbage may be collected, and things come back, while the lock is held.
         self._lock = threading.RLock()
-        _EVERY.append(self)
+        _EVERY.append(self._free)
 
     def borrow(self, key: Hashable, borrower: Any, make: Callable[[], Made]) -> Made:
         """Return a thing for a key that nobody else uses; make it where there is none."""
@@ -62,11 +57,6 @@ class SessionPool(Generic[Made]):
     def _take_back(self, key, thing):
         with self._lock:
             self._free.append((key, thing))
-
-    def clear(self) -> None:
-        """Forget everything that nobody uses."""
-        with self._lock:
-            self._free.clear()
 
 
 class NoPickle:
@@ -100,6 +90,6 @@ POOL: SessionPool = SessionPool(8)
 
 
 def forget() -> None:
-    """Forget all that these caches keep."""
+    """Forget all that these caches keep, while no thread uses them."""
     for kept in _EVERY:
         kept.clear()

@@ -42,12 +42,14 @@ def derived_score_gradient(objective: Objective, batch_size: int) -> onnx.Functi
             node = helper.make_node("Constant", [], node.output, value=one)
         nodes.append(node)
     outputs, opsets = [f"{name}_grad" for name in names], list(model.opset_import)
-    return helper.make_function(DOMAIN, "derived_gradient", _function_inputs(objective), outputs, nodes, opsets)
+    inputs = _inputs(objective, TARGET, SAMPLE_WEIGHT)
+    return helper.make_function(DOMAIN, "derived_gradient", inputs, outputs, nodes, opsets)
 
 
 def ruled_score_gradient(objective: Objective, batch_size: int) -> onnx.FunctionProto:
     """Return (score, target, sample weight, weights of the loss) -> gradients of the sum, by skort's rules."""
-    return _ruled("loss", _loss_model(objective, batch_size), _function_inputs(objective), _inputs(objective))
+    inputs = _inputs(objective, TARGET, SAMPLE_WEIGHT)
+    return _ruled("loss", _loss_model(objective, batch_size), inputs, _inputs(objective))
 
 
 def add_score_gradient(
@@ -79,13 +81,9 @@ def _ruled(part, model, inputs, wanted):
     return fragment.as_function("derived_gradient", inputs, list(gradients.values()))
 
 
-def _inputs(objective):
-    """Return the names of what a loss is differentiated by."""
-    return [_SCORE, *objective.loss.weight_names]
-
-
-def _function_inputs(objective):
-    return [_SCORE, TARGET, SAMPLE_WEIGHT, *objective.loss.weight_names]
+def _inputs(objective, *others):
+    """Return the names of what a loss is differentiated by, and of others behind the score."""
+    return [_SCORE, *others, *objective.loss.weight_names]
 
 
 def _check(part, model, names, gradient):

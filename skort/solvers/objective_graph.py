@@ -7,7 +7,7 @@ import onnx
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
-from skort.common.component import Component, check_parameters
+from skort.common.component import check_parameters
 from skort.common.onnx_text import Fragment, inlined
 from skort.graphs.initialization import fitted_score_graph, given_model
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph, output_widths, spec_of
@@ -113,8 +113,7 @@ def _resolved(what, given, known, completed):
     component = completed(given)
     if component is None:
         raise ValueError(f"{what} must be a name or an instance, got {given!r}.")
-    if isinstance(component, Component):
-        check_parameters(component)
+    check_parameters(component)
     return component
 
 

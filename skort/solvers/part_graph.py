@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from skort.common.component import Component, check_parameters
+from skort.common.component import check_parameters
 from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, build_model, infos, pruned
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, as_loss
@@ -83,8 +83,7 @@ def _resolved(part):
     if as_loss(part) is None and as_penalty(part) is None and not hasattr(part, "onnx_update"):
         names = f"or the name of one: {', '.join(known)}"
         raise ValueError(f"part must be a loss, a penalty or an optimizer with onnx_update, {names}; got {part!r}.")
-    if isinstance(part, Component):
-        check_parameters(part)
+    check_parameters(part)
     return part
 
 

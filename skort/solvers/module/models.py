@@ -58,29 +58,25 @@ class Term:
 
     def add_loss(self, fragment: Fragment) -> None:
         """Add the nodes that compute `loss`."""
-        called = self._function(lambda body: self.objective.add_loss(body, _SCORE, LOSS), [LOSS])
-        fragment.call_as_is(called, self._inputs(), [self.loss])
+        self._call(fragment, lambda body: self.objective.add_loss(body, _SCORE, LOSS), {LOSS: self.loss})
 
     def add_score_gradient(self, fragment: Fragment) -> dict[str, str]:
         """Add the nodes that compute `score_gradient`; return the names of the gradients by the loss's own weights."""
         by_weights = self.objective.weight_gradients
-        outputs = [SCORE_GRADIENT, *by_weights.values()]
-        called = self._function(lambda body: self.objective.add_score_gradient(body, _SCORE), outputs)
-        plain = [f"{self.score_gradient}/unweighted", *by_weights.values()]
-        fragment.call_as_is(called, self._inputs(), plain)
+        plain = f"{self.score_gradient}/unweighted"
+        results = {SCORE_GRADIENT: plain, **{name: name for name in by_weights.values()}}
+        self._call(fragment, lambda body: self.objective.add_score_gradient(body, _SCORE), results)
         factor = f"{self.score_gradient}/factor"
         fragment.constant(factor, np.asarray(self.weight, self.objective.dtype))
-        fragment.node("Mul", [plain[0], factor], [self.score_gradient])
+        fragment.node("Mul", [plain, factor], [self.score_gradient])
         return by_weights
 
-    def _inputs(self):
-        return [self.score, self.target, self.sample_weight, *self.objective.loss.weight_names]
-
-    def _function(self, write: Callable[[Fragment], None], outputs):
-        """Return a function of one's own for the nodes of an objective, whose names are the same for every term."""
-        body, inputs = Fragment(self.objective.dtype), [_SCORE, TARGET, SAMPLE_WEIGHT]
+    def _call(self, fragment, write: Callable[[Fragment], None], results: dict[str, str]) -> None:
+        """Call a function of one's own for the nodes of an objective, whose names are the same for every term."""
+        body, weights = Fragment(self.objective.dtype), self.objective.loss.weight_names
         write(body)
-        return body.as_function("term", [*inputs, *self.objective.loss.weight_names], outputs)
+        called = body.as_function("term", [_SCORE, TARGET, SAMPLE_WEIGHT, *weights], list(results))
+        fragment.call_as_is(called, [self.score, self.target, self.sample_weight, *weights], list(results.values()))
 
 
 @dataclass(frozen=True, eq=False)

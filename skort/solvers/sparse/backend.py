@@ -11,8 +11,8 @@ from onnx import helper
 
 from skort.common.node_phases import mark_rest, marked
 from skort.common.onnx_text import Fragment, build_model, domains_of, infos, pruned
+from skort.graphs.gradient.forward_backward import add_model
 from skort.graphs.gradient.reverse import add_gradients
-from skort.graphs.score_graph import set_batch_size
 from skort.graphs.standardized import PRODUCT, after_first_product, product_layer
 from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.sparse import SparseBatch
@@ -95,8 +95,9 @@ def sparse_graph_backend(problem: Problem) -> SparseBackend:
 
     def bind(rest, inputs, gradients, loss):
         graph = ProductGradientGraph(rest)
-        outputs = {_GRADIENT_OF % name: array for name, array in gradients.items()}
-        return graph, graph.bound(inputs, {LOSS: loss, **outputs}).run
+        outputs = {LOSS: loss} | {_GRADIENT_OF % name: array for name, array in gradients.items()}
+        session = step_session(rest, ("sparse", rest.structure, loss_program(rest).structure), graph.model)
+        return graph, StepSession(session, {**inputs, **graph.parameters}, outputs, {}, device=rest.device).run
 
     return SparseBackend(problem, bind)
 
@@ -126,30 +127,20 @@ class ProductGradientGraph:
 
     def model(self) -> onnx.ModelProto:
         """Return the graph as it runs, each node marked with its phase."""
-        problem, parameters = self.problem, self.parameters
-        objective, score_graph = problem.objective, problem.score_graph
-        fragment, model = Fragment(objective.dtype), onnx.ModelProto()
-        model.CopyFrom(score_graph.structure)
-        set_batch_size(model, problem.batch_size)
+        problem, objective, score_graph = self.problem, self.problem.objective, self.problem.score_graph
+        fragment = Fragment(objective.dtype)
+        model = add_model(fragment, score_graph, problem.batch_size)
         graph = model.graph
-        fragment.nodes.extend(graph.node)
-        loss_program(self.problem).write(fragment)
+        loss_program(problem).write(fragment)
         with marked(fragment, "backward"):
             gradients = add_gradients(fragment, graph, SCORE_GRADIENT, [PRODUCT, *score_graph.trainable])
             gradients |= objective.weight_gradients
             for name, result in gradients.items():
                 fragment.node("Identity", [result], [_GRADIENT_OF % name])
-        scalar, width = np.zeros((), objective.dtype), score_graph.n_features
-        shapes = {PRODUCT: np.zeros((problem.batch_size, width), objective.dtype), **problem.weights}
-        outputs = infos({LOSS: scalar, **{_GRADIENT_OF % name: shapes[name] for name in gradients}})
-        loss_inputs = objective.inputs(problem.batch_size)
-        inputs = {PRODUCT: graph.input[0], TARGET: loss_inputs[0], SAMPLE_WEIGHT: loss_inputs[1]}
-        inputs |= {info.name: info for info in infos({**problem.weights, **parameters})}
-        made = helper.make_graph(fragment.nodes, "gradient", list(inputs.values()), outputs, graph.initializer)
+        product = np.zeros((problem.batch_size, score_graph.n_features), objective.dtype)
+        shapes = {PRODUCT: product, **problem.weights}
+        outputs = [objective.output(LOSS), *infos({_GRADIENT_OF % name: shapes[name] for name in gradients})]
+        numbers = infos({**problem.weights, **self.parameters})
+        inputs = [graph.input[0], *objective.inputs(problem.batch_size), *numbers]
+        made = helper.make_graph(fragment.nodes, "gradient", inputs, outputs, graph.initializer)
         return mark_rest(pruned(build_model(made, fragment, domains=domains_of(model)), drop_inputs=True))
-
-    def bound(self, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> StepSession:
-        """Return the session, which problems of one structure share: every run reads `inputs`, overwrites `outputs`."""
-        problem = self.problem
-        session = step_session(problem, ("sparse", problem.structure, loss_program(problem).structure), self.model)
-        return StepSession(session, {**inputs, **self.parameters}, outputs, {}, device=problem.device)
