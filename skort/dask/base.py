@@ -16,7 +16,7 @@ from skort.dask.cluster import Broadcast, Cluster
 from skort.dask.fitted_steps import with_fitted_steps
 from skort.dask.local_sgd import PartitionedRows, without_velocity
 from skort.dask.part_statistics import PartStatistics, Preparation, prepared_rows
-from skort.dask.partitions import Part, Partitions, check_rows, delayed_parts, is_collection
+from skort.dask.partitions import Part, Partitions, blocks_of, check_rows, delayed_parts, is_collection, sizes_of
 from skort.dask.scores import PartLoss, PartScoring, check_scoring, merged_tallies, tally
 from skort.estimators.base import BaseOrtSGD, hand_over_fit
 from skort.estimators.data.data_source import GivenRows
@@ -233,14 +233,9 @@ class DaskFit(BaseOrtSGD):
         check_rows("X", X)
         shared, one = dask.delayed(model), dask.delayed(_of_block, pure=False)
         dtype = model.classes_.dtype if method == "predict" and hasattr(model, "classes_") else np.dtype(np.float64)
-        if isinstance(X, da.Array):
-            X, sizes = X.rechunk({1: -1}), X.chunks[0]
-            blocks = X.to_delayed().ravel()
-        else:
-            blocks, sizes = X.to_delayed(), (np.nan,) * X.npartitions
         pieces = [
             da.from_delayed(one(shared, method, block, columns, dtype), (size, *columns), dtype=dtype)
-            for block, size in zip(blocks, sizes, strict=True)
+            for block, size in zip(blocks_of("X", X), sizes_of(X), strict=True)
         ]
         return da.concatenate(pieces)
 

@@ -67,7 +67,8 @@ class Cluster:
         self._check_open()
         # Of a partial its function.
         key = self.key(getattr(function, "func", function).__name__.strip("_"))
-        return self.client.submit(function, *arguments, key=key, pure=False)
+        # Later tasks first: what uses a partition runs while it is in memory.
+        return self.client.submit(function, *arguments, key=key, pure=False, priority=self._n_tasks)
 
     def _check_open(self):
         if self.client.status in ("closing", "closed"):
@@ -83,8 +84,11 @@ class Cluster:
         return [self.submit(function, future, *arguments) for future in futures]
 
     def merged(self, merge: Callable[[list], Any], futures: Sequence[Future]) -> Future:
-        """Return the future of what a function of a list makes of results, in a tree, in their order."""
-        return tree(self.submit, merge, futures)
+        """Return the future of what a function of a list makes of results, in a tree by their number alone."""
+        level = list(futures)
+        while len(level) > 1:
+            level = [self.submit(merge, level[start : start + _FAN_IN]) for start in range(0, len(level), _FAN_IN)]
+        return level[0]
 
     def few(self, merge: Callable[[list], Any], futures: Sequence[Future]) -> list[Future]:
         """Return so few futures that one task can merge them; more are merged before, in a tree."""
@@ -115,11 +119,6 @@ class Cluster:
     def values(self, futures: Sequence[Future]) -> list[Any]:
         """Return results, in their order, as `value` does."""
         return [self.value(future) for future in futures]
-
-    def cancel(self, futures: Sequence[Future]) -> None:
-        """Let nobody compute these any more."""
-        if self.client.status == "running":
-            self.client.cancel(list(futures), force=True)
 
 
 class _Watch:
@@ -166,11 +165,3 @@ class _Watch:
 def _option(name, seconds):
     """Return an option of dask.config and its value."""
     return name, float(dask.config.get(name, seconds))
-
-
-def tree(submit: Callable, merge: Callable[[list], Any], items: Sequence[Any]) -> Any:
-    """Merge items in their order, a few at a time; the shape of the tree depends on their number alone."""
-    level = list(items)
-    while len(level) > 1:
-        level = [submit(merge, level[start : start + _FAN_IN]) for start in range(0, len(level), _FAN_IN)]
-    return level[0]

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +16,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing._data import _handle_zeros_in_scale, _is_constant_feature
 from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils._mask import _get_mask
 
 from skort.dask.cluster import Cluster
 from skort.dask.part_statistics import Moments
@@ -52,7 +55,7 @@ class _Standard(Statistic):
         return Moments(n, np.nan_to_num(fitted.mean_), np.nan_to_num(fitted.var_) * n)
 
     def merged(self, values):
-        return functools.reduce(Moments.merged, values)
+        return Moments.of_all(values)
 
     def fitted(self, step, value, head):
         fitted, n = step.fit(head), value.total
@@ -63,15 +66,9 @@ class _Standard(Statistic):
         if fitted.mean_ is not None:
             fitted.mean_ = mean
         if fitted.var_ is not None:
-            fitted.var_, fitted.scale_ = variance, _scale(mean, variance, n)
+            is_constant = _is_constant_feature(variance, mean, n)
+            fitted.var_, fitted.scale_ = variance, _handle_zeros_in_scale(np.sqrt(variance), constant_mask=is_constant)
         return fitted
-
-
-def _scale(mean, variance, n):
-    """Return the standard deviation; one where it is nothing but rounding, by scikit-learn's rule."""
-    eps = np.finfo(np.float64).eps
-    is_constant = variance <= n * eps * variance + np.square(n * mean * eps)
-    return np.where(is_constant, 1.0, np.sqrt(variance))
 
 
 class _Extremes(Statistic):
@@ -117,7 +114,7 @@ class _Filling(Statistic):
     def collected(self, step, X):
         columns = []
         for values in _columns_of(X):
-            is_missing = _is_missing(values, step.missing_values)
+            is_missing = _get_mask(values, step.missing_values)
             columns.append((bool(is_missing.any()), self._of_column(step.strategy, values[~is_missing])))
         return columns
 
@@ -160,15 +157,6 @@ def _columns_of(X):
     return list(np.asarray(X).T)
 
 
-def _is_missing(values, missing):
-    """Return where the values of a column are missing."""
-    is_nan = missing is not None and not isinstance(missing, str) and missing != missing
-    if not is_nan:
-        return values == missing
-    # Only NaN differs from itself.
-    return np.asarray(values != values, dtype=bool)
-
-
 def _like_columns(head, columns):
     """Return columns as a DataFrame where the head is one, otherwise as an array."""
     if hasattr(head, "iloc"):
@@ -200,7 +188,7 @@ def statistic_of(step: Any) -> Statistic | None:
 
 
 class _Table(NamedTuple):
-    """The X of all partitions, and its first rows, as a step gets it: `view` is what was done to X before."""
+    """What a step gets of all partitions, and the first rows of it: `view` is what was done to a `Part` before."""
 
     cluster: Cluster
     parts: Sequence[Future]
@@ -226,10 +214,7 @@ def _merge(statistic, values):
 def _collected(part: Part, view: tuple, step: Any, statistic: Any) -> Any:
     if part.n_rows == 0:
         return None
-    X = part.X
-    for transform in view:
-        X = transform(X)
-    return statistic.collected(step, X)
+    return statistic.collected(step, functools.reduce(lambda rows, transform: transform(rows), view, part))
 
 
 def with_fitted_steps(inner: WrappedModel, partitions: Partitions) -> WrappedModel:
@@ -237,17 +222,13 @@ def with_fitted_steps(inner: WrappedModel, partitions: Partitions) -> WrappedMod
     X, y = partitions.survey.some_rows()
     target, transformers = inner.target, inner.transformers
     if target is not None and getattr(target, "transformer", None) is not None:
-        y_parts = [partitions.cluster.submit(_of_target, part) for part in partitions.parts]
-        fitted = _fitted("transformer", target.transformer, _Table(partitions.cluster, y_parts, (), _columns(y)))
+        table = _Table(partitions.cluster, partitions.parts, (operator.attrgetter("y"), _columns), _columns(y))
+        fitted = _fitted("transformer", target.transformer, table)
         target = clone(target).set_params(transformer=_frozen(fitted))
     if transformers is not None:
-        transformers = _fitted_steps(transformers, _Table(partitions.cluster, partitions.parts, (), X))
+        table = _Table(partitions.cluster, partitions.parts, (operator.attrgetter("X"),), X)
+        transformers = _fitted_steps(transformers, table)
     return dataclasses.replace(inner, transformers=transformers, target=target)
-
-
-def _of_target(part: Part) -> Part:
-    """Return a partition with y as X."""
-    return Part(part.number, _columns(part.y), part.y, part.sample_weight)
 
 
 def _columns(y):

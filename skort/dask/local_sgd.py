@@ -245,7 +245,8 @@ class DistributedStep:
         try:
             made = exchanged(cluster.values(start), self._momentum, self._first)
         except BaseException:
-            cluster.cancel(futures)
+            if cluster.client.status == "running":
+                cluster.client.cancel(futures, force=True)
             raise
         self._solver.restore(made.state)
         self._velocity, self._last = made.velocity, made.so_far

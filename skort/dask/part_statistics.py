@@ -98,7 +98,13 @@ class Moments(NamedTuple):
         """The standard deviation."""
         return np.sqrt(self.squares / self.total)
 
-    def merged(self, other: "Moments") -> "Moments":
+    @classmethod
+    def of_all(cls, moments_of_parts: "Sequence[Moments | None]") -> "Moments | None":
+        """Return the moments of all partitions that have some."""
+        some = [each for each in moments_of_parts if each is not None]
+        return functools.reduce(cls._merged, some) if some else None
+
+    def _merged(self, other):
         """Return the moments of both, by the formula of Chan, Golub and LeVeque (1979)."""
         total = self.total + other.total
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -146,15 +152,10 @@ def merged_measures(measures: Sequence[Measures]) -> Measures:
     return Measures(
         sum((each.sizes for each in measures), ()),
         sum(each.weight_sum for each in measures),
-        _merged([each.columns for each in measures]),
-        _merged([each.targets for each in measures]),
+        Moments.of_all([each.columns for each in measures]),
+        Moments.of_all([each.targets for each in measures]),
         max(each.norm for each in measures),
     )
-
-
-def _merged(moments_of_parts):
-    some = [each for each in moments_of_parts if each is not None]
-    return functools.reduce(Moments.merged, some) if some else None
 
 
 def _norm(rows: Rows, mean_weight: float, used: Standardization | None) -> float:

@@ -60,7 +60,7 @@ def delayed_parts(X: Any, y: Any, sample_weight: Any = None, names: tuple[str, s
                 f"dask.array.from_array({name}, chunks=...), or the estimators of skort itself."
             )
     check_rows(names[0], X)
-    columns = [_blocks(name, collection) for name, collection in _aligned(given, names[0]).items()]
+    columns = [blocks_of(name, collection) for name, collection in _aligned(given, names[0]).items()]
     columns += [[None] * len(columns[0])] * (3 - len(columns))
     part = dask.delayed(_part, pure=False)
     return [part(names, number, *blocks) for number, blocks in enumerate(zip(*columns, strict=True))]
@@ -80,7 +80,7 @@ def _part(names, number, X, y, sample_weight):
 
 def _aligned(given, first):
     """Return collections whose partitions have the same rows, as far as their sizes are known."""
-    sizes = {name: _sizes(collection) for name, collection in given.items()}
+    sizes = {name: sizes_of(collection) for name, collection in given.items()}
     expected = sizes[first]
     lengths = {name: sum(size) for name, size in sizes.items()}
     known = {name: n for name, n in lengths.items() if not math.isnan(n)}
@@ -99,15 +99,16 @@ def _aligned(given, first):
     return aligned
 
 
-def _sizes(collection):
+def sizes_of(collection: Any) -> tuple[float, ...]:
     """Return the number of rows of each partition; NaN where it is not known."""
     return (math.nan,) * collection.npartitions if _is_frame(collection) else collection.chunks[0]
 
 
-def _blocks(name, collection):
+def blocks_of(name: str, collection: Any) -> list[Any]:
     """Return the partitions of a collection."""
     if _is_frame(collection):
-        return collection.to_delayed()
+        # Optimized, columns of a file that are few have fewer partitions than the others.
+        return collection.simplify().to_delayed(optimize_graph=False)
     if collection.ndim > 2:
         raise ValueError(f"{name} has {collection.ndim} dimensions, expected at most 2.")
     if collection.ndim == 2 and len(collection.chunks[1]) > 1:

@@ -1,7 +1,5 @@
 """Scores that are put together from partitions, without gathering a row; those of a validation set, too."""
 
-import functools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -105,12 +103,8 @@ def merged_tallies(tallies: Sequence[Tally | None]) -> Tally | None:
     some = [each for each in tallies if each is not None]
     if not some:
         return None
-    targets = [each.targets for each in some if each.targets is not None]
-    return Tally(
-        functools.reduce(operator.add, [each.values for each in some]),
-        sum(each.total for each in some),
-        functools.reduce(Moments.merged, targets) if targets else None,
-    )
+    values, totals, targets = zip(*some, strict=True)
+    return Tally(sum(values[1:], values[0]), sum(totals), Moments.of_all(targets))
 
 
 class PartLoss:

@@ -18,7 +18,7 @@ import dask.array as da
 from distributed import Client, Event, LocalCluster
 
 from skort.dask import OrtSGDClassifier
-from skort.dask.cluster import Cluster, tree
+from skort.dask.cluster import Cluster
 from skort.dask.errors import ClusterError
 
 SAME = {"eta0": 0.01, "learning_rate": "constant", "max_iter": 4, "tol": None, "random_state": 0}
@@ -156,12 +156,13 @@ def test_a_wait_goes_on_after_its_tick(error):
         Cluster(client).value(future)
 
 
-def test_tree():
+def test_results_are_merged_in_a_tree():
     calls = []
 
-    def submit(merge, items):
-        calls.append(len(items))
+    def submit(merge, items, **options):
+        calls.append((len(items), options["priority"]))
         return merge(items)
 
-    assert tree(submit, sum, range(20)) == 190
-    assert calls == [8, 8, 4, 3]
+    assert Cluster(SimpleNamespace(status="running", submit=submit)).merged(sum, range(20)) == 190
+    # Of tasks that can run, the latest does: it uses what earlier ones have made.
+    assert calls == [(8, 1), (8, 2), (4, 3), (3, 4)]

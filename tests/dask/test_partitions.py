@@ -11,7 +11,7 @@ import dask.array as da
 import dask.dataframe as dd
 
 from skort.dask import OrtSGDClassifier
-from skort.dask.partitions import Part, Split, delayed_parts, held_out, merged_surveys, survey
+from skort.dask.partitions import Part, Split, blocks_of, delayed_parts, held_out, merged_surveys, sizes_of, survey
 
 X, Y = np.arange(20.0).reshape(10, 2), np.arange(10)
 
@@ -33,6 +33,20 @@ def test_frames():
     parts = computed(frame[["a", "b"]], frame["y"], frame["a"])
     assert [part.X.columns.tolist() for part in parts] == [["a", "b"]] * 3
     assert all(part.sample_weight.tolist() == part.X["a"].tolist() for part in parts)
+
+
+def test_columns_of_a_file(tmp_path):
+    """Dask reads several files in one partition where few of their columns are wanted."""
+    columns = [f"x{i}" for i in range(40)]
+    values = np.arange(240.0).reshape(6, 40)
+    for i, rows in enumerate(np.split(values, 3)):
+        pd.DataFrame(rows, columns=columns).to_parquet(tmp_path / f"{i}.parquet")
+    frame = dd.read_parquet(tmp_path)
+    parts = computed(frame.drop(columns="x0"), frame["x0"])
+    np.testing.assert_array_equal(np.concatenate([part.X for part in parts]), values[:, 1:])
+    np.testing.assert_array_equal(np.concatenate([part.y for part in parts]), values[:, 0])
+    X = frame[["x0"]]
+    assert [len(block) for block in dask.compute(*blocks_of("X", X))] == [2] * len(sizes_of(X))
 
 
 def test_frame_and_array_of_other_partitions():
