@@ -61,7 +61,6 @@ GROUPS = {
             "estimators/data/sample_weight",
             "estimators/data/validation_set",
             "estimators/regressor",
-            "common/finite",
             "graphs/sklearn/raw_inputs",
         ),
     ),

@@ -43,9 +43,7 @@ def with_parameters(source: str) -> tuple[str, tuple[float, ...]]:
     return _END_OF_INPUTS.sub(f"{names}) =>", source, count=1), tuple(numbers)
 
 
-@functools.lru_cache(maxsize=256)
-def _parsed(source: str, dtype: str) -> onnx.FunctionProto:
-    return function(source, dtype)
+_parsed = functools.lru_cache(maxsize=256)(function)
 
 
 def signature(source: str | onnx.FunctionProto) -> tuple[list[str], list[str]]:

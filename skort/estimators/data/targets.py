@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -163,11 +163,7 @@ class NumberEncoder:
         return EncodedTarget(y, target, None, single_output=y.ndim == 1, outputs=self.outputs)
 
 
-#: What makes the target of a training of a y.
-TargetEncoder: TypeAlias = LabelEncoder | NumberEncoder
-
-
-def target_encoder(estimator: Any, y: Any) -> TargetEncoder:
+def target_encoder(estimator: Any, y: Any) -> LabelEncoder | NumberEncoder:
     """Return what encodes a y for an estimator."""
     if isinstance(estimator, ClassifierMixin):
         return LabelEncoder(estimator.dtype)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from skort.common.finite import finite_array
 from skort.common.user_warning import warn_user
 from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import blocks
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from skort.runtime.device import Device
     from skort.runtime.sessions import InferenceModel
 
-# Made when somebody asks for them, and anew in copies.
-_MADE_ON_DEMAND = ("linear_weights", "onnx", "inference", "step_graphs", "product")
 _MANY_WEIGHTS = 2**17
 
 
@@ -60,9 +57,6 @@ class Model:
     outputs: NamedOutputs | None = None
     #: Whether its weights were drawn for columns of scale one, and are not in the units of X yet.
     is_drawn: bool = False
-
-    def __getstate__(self):
-        return {name: part for name, part in vars(self).items() if name not in _MADE_ON_DEMAND}
 
     @property
     def multi_label(self) -> bool:
@@ -397,6 +391,8 @@ class Model:
 
 def _like(weights, values, name):
     """Return the values of a parameter in the shape and dtype of weights; those of one output may have any shape."""
+    from skort.graphs.onnx_models.weights import finite_array
+
     values = finite_array(values, name, weights.dtype)
     if len(weights) == 1 and values.size == weights.size:
         values = values.reshape(weights.shape)

@@ -25,6 +25,7 @@ _MANY_ROWS = 1000
 _WORK_OF_THREAD = 1e8
 # Counting the cores takes as long as a prediction.
 _n_cores = functools.cache(cpu_count)
+_warn_once = functools.cache(functools.partial(warn_user, category=RuntimeWarning))
 
 
 def training_device(estimator: Any) -> "Device":
@@ -54,11 +55,6 @@ def _available(device):
         _warn_once(f"Predictions run on the CPU. {error}")
         return dataclasses.replace(device, kind="cpu", index=0, is_remote=False)
     return device
-
-
-@functools.cache
-def _warn_once(message):
-    warn_user(message, RuntimeWarning)
 
 
 def n_threads(n_jobs: int | None) -> int:

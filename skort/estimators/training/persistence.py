@@ -179,16 +179,10 @@ def _has_fields_only(kind: type) -> bool:
     return dataclasses.is_dataclass(kind) and not issubclass(kind, BaseEstimator)
 
 
-def _onnx(walk, name, bytes):
-    import onnx
-
-    return getattr(onnx, name).FromString(bytes)
-
-
 _SPECIAL: dict[str, Callable[..., Any]] = {
     "dict": lambda walk, items: {key: walk(part) for key, part in items},
     "frozenset": lambda walk, items: frozenset(items),
     "class": lambda walk, name: _class(name),
     "completed": lambda walk, value, base: completed(value, _class(base)),
-    "onnx": _onnx,
+    "onnx": lambda walk, name, bytes: getattr(importlib.import_module("onnx"), name).FromString(bytes),
 }

@@ -72,7 +72,7 @@ class RowLoss:
         """Return the loss at weights of the training, and those that the loss has of its own."""
         from skort.objective.objective import LOSS
 
-        return self._in_units(float(sum(self._results(LOSS, weights))))
+        return self._variables.objective(float(sum(self._results(LOSS, weights))), self._target_mean)
 
     def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.ndarray:
         """Return by how much the loss at weights is above that at others; and chance: squared, times `total`."""
@@ -107,9 +107,6 @@ class RowLoss:
                 SAMPLE_WEIGHT: self._weights[part],
             }
 
-    def _in_units(self, loss):
-        return self._variables.objective(loss, self._target_mean)
-
     def summary(self) -> np.ndarray:
         """Return what constant predictions are made of: the mean of the targets, and quantiles of each column."""
         return np.vstack([self._mean, np.quantile(self._target, _QUANTILES, axis=0)])
@@ -134,4 +131,5 @@ class RowLoss:
             elif loss.inverse_link_function(len(self._mean)) is not None:
                 scores = np.log(summary)
             tiled = (np.tile(score.astype(self._target.dtype), (len(self._target), 1)) for score in scores)
-            return np.array([self._in_units(float(model.run(LOSS, {SCORE: s, **inputs}))) for s in tiled])
+            losses = [float(model.run(LOSS, {SCORE: score, **inputs})) for score in tiled]
+            return np.array([self._variables.objective(loss, self._target_mean) for loss in losses])

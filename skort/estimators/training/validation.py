@@ -16,7 +16,7 @@ from skort.common.random_state import own_generator
 from skort.estimators.data.data_source import GivenRows, RowEncoder
 from skort.estimators.data.rows import Columns, TrainingData, training_rows
 from skort.estimators.data.sample_weight import ClassWeight, weighted
-from skort.estimators.data.targets import EncodedTarget, TargetEncoder, class_labels, target_encoder
+from skort.estimators.data.targets import EncodedTarget, LabelEncoder, NumberEncoder, class_labels, target_encoder
 from skort.estimators.data.validation_set import VALIDATION_SCORE, ValidationLoss, hold_out, is_given
 from skort.estimators.model.model import Model
 from skort.estimators.model.preprocessing import as_rows
@@ -42,7 +42,7 @@ class FitData:
     #: X, validated where no steps before the model take it.
     rows: Any
     columns: Columns
-    encoder: TargetEncoder
+    encoder: LabelEncoder | NumberEncoder
     encoded: EncodedTarget
     class_weight: ClassWeight | None
     #: Class weights included.

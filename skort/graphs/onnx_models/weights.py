@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 from onnx import TensorProto, helper
 from sklearn.base import BaseEstimator
 
-from skort.common.finite import finite_array
 from skort.common.onnx_text import leading_to
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
@@ -193,6 +192,21 @@ def check_by_name(weights: Any) -> None:
     """Raise a ValueError where weights are no dict."""
     if not isinstance(weights, Mapping):
         raise ValueError(f"weights must be a dict: name -> array, got {type(weights).__name__}.")
+
+
+def finite_array(values: ArrayLike, name: str, dtype: DTypeLike) -> np.ndarray:
+    """Return a new array of finite numbers in a dtype; the ValueError for anything else begins with `name`."""
+    try:
+        with np.errstate(over="ignore"):
+            array = np.array(values)
+            if array.dtype.kind == "c":
+                raise TypeError("it is complex.")
+            array = array.astype(dtype)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not an array of numbers: {error}") from error
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} has numbers that are not finite in {np.dtype(dtype)}.")
+    return array
 
 
 def weight_array(name: str, values: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDRegressor
+from skort.graphs.onnx_models.weights import finite_array
 from skort.onnx_models import Weight, find_weights, with_weights
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
@@ -157,3 +158,25 @@ def test_weights_of_layer_normalizations():
     kinds = {weight.name: weight.kind for weight in find_weights(model)}
     assert kinds == {"W": "coefficient", "d": "intercept", "a": "scale", "b": "scale", "c": "scale"}
     assert all(weight.trainable for weight in find_weights(model))
+
+
+def test_numbers_are_a_new_array_in_the_dtype():
+    given = np.array([1.0, 2.0])
+    array = finite_array(given, "coef", "float64")
+    assert array.tolist() == [1.0, 2.0]
+    assert not np.shares_memory(array, given)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        (["a"], "coef is not an array of numbers: could not convert"),
+        ([[1], [1, 2]], "coef is not an array of numbers"),
+        ([1j], "coef is not an array of numbers"),
+        ([np.nan], "coef has numbers that are not finite in float32"),
+        ([1e300], "coef has numbers that are not finite in float32"),
+    ],
+)
+def test_what_is_no_array_of_finite_numbers(values, message):
+    with pytest.raises(ValueError, match=message):
+        finite_array(values, "coef", "float32")
