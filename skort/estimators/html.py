@@ -46,21 +46,16 @@ def training_html(estimator: Any) -> str:
 
 def _facts(estimator: Any) -> dict[str, str]:
     """Return the rows of the table."""
+    best = best_epoch(estimator.validation_scores_ or ())
     facts = {
         "solver": estimator.solver_,
         "epochs": f"{estimator.n_iter_:,} ({estimator.t_:,} updates)",
         "stopped": estimator.stopping_reason_ or "",
         "objective": f"{estimator.loss_:.4g} in the last epoch",
-        "validation": _best_score(estimator.validation_scores_),
+        "validation": "" if best is None else f"best score {best[1]:.4g}, in epoch {best[0]:,}",
         "weights": _weights(estimator.weights_, estimator.trainable_),
     }
     return {name: value for name, value in facts.items() if value}
-
-
-def _best_score(scores: Sequence[float] | None) -> str:
-    """Return the best validation score and its epoch; nothing where there is none."""
-    best = best_epoch(() if scores is None else scores)
-    return "" if best is None else f"best score {best[1]:.4g}, in epoch {best[0]:,}"
 
 
 def _weights(weights: Mapping[str, np.ndarray], trainable: Sequence[str]) -> str:

@@ -91,8 +91,9 @@ def test_many_weights_are_counted():
 
 
 @pytest.mark.parametrize("scores", [None, [np.nan, np.nan]])
-def test_no_best_score(scores):
-    assert html_repr._best_score(scores) == ""
+def test_no_best_score(scores, regressor, monkeypatch):
+    monkeypatch.setattr(OrtSGDRegressor, "validation_scores_", scores)
+    assert "validation" not in facts(html_repr.training_html(regressor))
 
 
 def test_names_of_weights_are_escaped(regressor):

@@ -36,25 +36,22 @@ def training_device(estimator: Any) -> "Device":
 
 
 def predicting_device(estimator: Any, n_rows: int) -> "Device":
-    """Return the device that an estimator predicts on, with one thread for a few rows."""
+    """Return the device that an estimator predicts on, with one thread for a few rows, or the CPU where it is not."""
     from skort.runtime.device import device_named
 
-    return _available(device_named(estimator.device, 1 if n_rows < _MANY_ROWS else _n_threads_of(estimator)))
-
-
-def _n_threads_of(estimator):
-    # What knows the work of a step says how many "auto" are. Sessions of predictions outlive forks, threads do not.
-    return 1 if estimator.n_jobs == "auto" else n_threads(estimator.n_jobs)
-
-
-def _available(device):
-    """Return a device, or the CPU where it is not available; asked anew, as it may become so."""
+    device = device_named(estimator.device, 1 if n_rows < _MANY_ROWS else _n_threads_of(estimator))
+    # Asked anew, as it may become available.
     try:
         device.check()
     except RuntimeNotAvailableError as error:
         _warn_once(f"Predictions run on the CPU. {error}")
         return dataclasses.replace(device, kind="cpu", index=0, is_remote=False)
     return device
+
+
+def _n_threads_of(estimator):
+    # What knows the work of a step says how many "auto" are. Sessions of predictions outlive forks, threads do not.
+    return 1 if estimator.n_jobs == "auto" else n_threads(estimator.n_jobs)
 
 
 def n_threads(n_jobs: int | None) -> int:

@@ -84,15 +84,14 @@ def _chosen(estimator, own, loss):
         return loss
     losses = losses_of(estimator)
     default = "log_loss" if isinstance(estimator, ClassifierMixin) else "squared_error"
-    values = {name: getattr(estimator, name, "auto") for name in ("epsilon", "quantile")}
-    given = {name: value for name, value in values.items() if not isinstance(value, str)}
     if loss == "auto":
         named = losses[default]() if own.loss is None else clone(own.loss)
     elif loss not in losses:
         raise ValueError(f"loss: {loss!r} is none of {', '.join(losses)}.")
     else:
         named = losses[loss]()
-    return named.set_params(**{name: value for name, value in given.items() if name in named.shared_parameters})
+    values = {name: getattr(estimator, name, "auto") for name in named.shared_parameters}
+    return named.set_params(**{name: value for name, value in values.items() if not isinstance(value, str)})
 
 
 def chosen_penalty(estimator, own: "SklearnObjective", size: TrainingSize) -> WeightPenalty | None:
