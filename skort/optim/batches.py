@@ -349,9 +349,6 @@ class StreamedBatches:
         #: The rows that a device could take as a whole: none.
         self.data: list[Any] = []
 
-    def draw(self, random_state: np.random.RandomState) -> None:
-        """Draw nothing."""
-
     def epoch(self, batch: Batch) -> Iterator[float]:
         """Fill `batch` with the rows of each batch of one epoch in turn."""
         n_rows = 0

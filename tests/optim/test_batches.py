@@ -366,7 +366,6 @@ def test_nothing_is_drawn():
     batches = streamed([], 3, 0)
     before = batches.random_state.get_state()[1].copy()
     list(batches.epoch(HostBatch.empty(3, 1, 1, "float64")))
-    batches.draw(batches.random_state)
     np.testing.assert_array_equal(batches.random_state.get_state()[1], before)
     assert batches.n_drawn == 0
 

@@ -323,14 +323,9 @@ def _accumulating(plan, value, fragment, initializers: Sequence[TensorProto], gr
     for name, array in plan.trainable.items():
         accumulation = f"{name}_grad.accumulation"
         buffers[f"{accumulation}.buffer"] = array
-        node = helper.make_node(
-            "InPlaceAccumulatorV2",
-            [f"{accumulation}.buffer", gradients[name], _RESET],
-            [f"{accumulation}.out"],
-            domain=_MICROSOFT,
-            doc_string="backward",
-        )
-        fragment.nodes.append(node)
+        read = [f"{accumulation}.buffer", gradients[name], _RESET]
+        fragment.node("InPlaceAccumulatorV2", read, [f"{accumulation}.out"], domain=_MICROSOFT)
+        fragment.nodes[-1].doc_string = "backward"
         outputs.append(helper.make_tensor_value_info(f"{accumulation}.out", TensorProto.BOOL, [1]))
     reset = helper.make_tensor_value_info(_RESET, TensorProto.BOOL, [1])
     inputs = [*value.graph.input, *infos(buffers), reset]
