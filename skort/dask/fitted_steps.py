@@ -16,9 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
-from sklearn.preprocessing._data import _handle_zeros_in_scale, _is_constant_feature
 from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils._mask import _get_mask
 
 from skort.dask.cluster import Cluster
 from skort.dask.part_statistics import Moments
@@ -66,9 +64,15 @@ class _Standard(Statistic):
         if fitted.mean_ is not None:
             fitted.mean_ = mean
         if fitted.var_ is not None:
-            is_constant = _is_constant_feature(variance, mean, n)
-            fitted.var_, fitted.scale_ = variance, _handle_zeros_in_scale(np.sqrt(variance), constant_mask=is_constant)
+            fitted.var_, fitted.scale_ = variance, _scale(mean, variance, n)
         return fitted
+
+
+def _scale(mean, variance, n):
+    """Return the standard deviation; one where it is nothing but rounding, by scikit-learn's rule."""
+    eps = np.finfo(np.float64).eps
+    is_constant = variance <= n * eps * variance + np.square(n * mean * eps)
+    return np.where(is_constant, 1.0, np.sqrt(variance))
 
 
 class _Extremes(Statistic):
@@ -112,9 +116,10 @@ class _Filling(Statistic):
     """What missing values of each column are filled with, None where there is no value; and whether any is missing."""
 
     def collected(self, step, X):
-        columns = []
+        columns, missing = [], step.missing_values
         for values in _columns_of(X):
-            is_missing = _get_mask(values, step.missing_values)
+            # Only NaN differs from itself.
+            is_missing = values == missing if missing == missing else values != values
             columns.append((bool(is_missing.any()), self._of_column(step.strategy, values[~is_missing])))
         return columns
 
