@@ -258,7 +258,7 @@ def find_weights(graph: onnx.GraphProto) -> Weights:
     reached, multiplied = {X.name}, set[str]()
     kinds: dict[str, str] = {}
     for node in graph.node:
-        if node.op_type in ("Identity", "Transpose", "Unsqueeze") and node.input[0] in constants:
+        if node.op_type in ("Identity", "Reshape", "Transpose", "Unsqueeze") and node.input[0] in constants:
             constants[node.output[0]] = constants[node.input[0]]
         if reached.isdisjoint(read_names(node)):
             continue

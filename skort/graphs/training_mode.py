@@ -28,7 +28,7 @@ def in_training_mode(model: onnx.ModelProto) -> set[str]:
     for node in graph.node:
         if node.op_type == "Dropout":
             _write_dropout(node, constants, read)
-    return _split_normalizations(model)
+    return _split_normalizations(model, constants)
 
 
 def _write_dropout(node, constants, read):
@@ -52,28 +52,24 @@ def _refused(node, what):
     return NotTrainableError(f"estimator: the {node.op_type} node {node.name!r} of the ONNX model has {what}.")
 
 
-def _split_normalizations(model):
+def _split_normalizations(model, constants):
     """Write each `BatchNormalization` as its operations, in place; return the names of its scales and shifts."""
     nodes = [node for node in model.graph.node if node.op_type == "BatchNormalization"]
-    known = onnx.shape_inference.infer_shapes(model).graph if nodes else model.graph
-    types = {i.name: i.type.tensor_type for i in (*known.input, *known.value_info, *known.output)}
-    # Those of unknown rank stay, and have no gradient.
-    texts = {n.output[0]: _operations(n, len(types[n.input[0]].shape.dim)) for n in nodes if n.input[0] in types}
-    if not texts:
-        return set()
-    fragment = Fragment(helper.tensor_dtype_to_np_dtype(types[nodes[0].input[0]].elem_type))
+    names = {name for node in nodes for name in node.input[1:3]}
+    fragment = Fragment(np.result_type(np.float32, *(constants[name] for name in names if name in constants)))
     for node in model.graph.node:
-        if node.op_type == "BatchNormalization" and texts.get(node.output[0]):
-            fragment.call(texts[node.output[0]], node.input, node.output[:1])
+        if node.op_type == "BatchNormalization":
+            fragment.call(_operations(node), node.input, node.output[:1])
         else:
             fragment.nodes.append(node)
-    replace_nodes(model.graph, fragment.nodes)
-    replace_nodes(model.graph, inlined(model, fragment).graph.node)
-    return {name for node in nodes for name in node.input[1:3]}
+    if nodes:
+        replace_nodes(model.graph, fragment.nodes)
+        replace_nodes(model.graph, inlined(model, fragment).graph.node)
+    return names
 
 
-def _operations(node, rank):
-    """Return the function of a `BatchNormalization` of a known rank; its statistics are no operands, so no weights."""
+def _operations(node):
+    """Return the function of a `BatchNormalization`, of any rank."""
     attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     if attributes.get("training_mode"):
         raise _refused(
@@ -81,13 +77,14 @@ def _operations(node, rank):
             "training_mode=1: its statistics are those of a batch, which the rows that fill up a short one would "
             "change. Export the model in evaluation mode: the running statistics stay, and the weights are trained",
         )
-    statistics, weight = [1, -1, *[1] * (rank - 2)], f"Unsqueeze(%s, {list(range(1, rank - 1))})" if rank > 2 else "%s"
+    # Statistics are no operands themselves, so they are no weights.
     return function_text(
         "normalization (x, scale, shift, mean, variance) => (y)",
         f"""
+        shape = Concat([1, -1], Slice([1, 1, 1, 1], [0], Shape(Shape(x)) - [2]), axis=0)
         deviation = Sqrt(variance + {attributes.get("epsilon", 1e-5)!r})
-        normalized = (x - Reshape(mean, {statistics})) / Reshape(deviation, {statistics})
-        y = normalized * {weight % "scale"} + {weight % "shift"}""",
+        normalized = (x + Reshape(-mean, shape)) / Reshape(deviation, shape)
+        y = normalized * Reshape(scale, shape) + Reshape(shift, shape)""",
     )
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import io
 import pathlib
 import warnings
 
@@ -40,7 +41,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore::FutureWarning", "ignore::RuntimeWarning"
 )
 
-N_STEPS, RATE = 3, 0.05
+N_STEPS, RATE = 10, 0.05
 _RNG = np.random.RandomState(0)
 X = _RNG.normal(size=(40, 4)).astype(np.float32)
 Y = (X @ [1, -2, 0.5, 1] + 0.1 * _RNG.normal(size=40)).astype(np.float32)
@@ -486,6 +487,47 @@ def test_a_transformer_layer_of_torch():
         estimator = trained(model, y.ravel(), solver, rows=rows, max_iter=1, trainable=list(gradients))
         for name, gradient in gradients.items():
             np.testing.assert_allclose(estimator.weights_[name], arrays[name] - RATE * gradient, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("opset", range(13, 22))
+def test_a_network_of_torch(opset):
+    """Steps of a convolution, a normalization with its running statistics and a layer are those of torch."""
+    torch = pytest.importorskip("torch", reason="needs torch")
+    nn = torch.nn
+    torch.manual_seed(0)
+    layers = [nn.Unflatten(1, (1, 2, 2)), nn.Conv2d(1, 3, 2, padding=1), nn.BatchNorm2d(3, momentum=0.5), nn.ReLU()]
+    network = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 1))
+    rows, target = torch.from_numpy(X), torch.from_numpy(Y[:, np.newaxis])
+    network(rows)
+    network.eval()
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            network,
+            (rows[:2],),
+            file,
+            input_names=["X"],
+            output_names=["y"],
+            dynamic_axes={"X": {0: "n"}, "y": {0: "n"}},
+            opset_version=opset,
+            do_constant_folding=False,
+            training=torch.onnx.TrainingMode.PRESERVE,
+            dynamo=False,
+        )
+    model = onnx.load_from_string(file.getvalue())
+    assert "BatchNormalization" in {node.op_type for node in model.graph.node}
+    optimizer = torch.optim.SGD(network.parameters(), lr=RATE)
+    for _ in range(N_STEPS):
+        optimizer.zero_grad()
+        (0.5 * (network(rows) - target) ** 2).mean().backward()
+        optimizer.step()
+    expected = {name: weight.detach().numpy() for name, weight in network.named_parameters()}
+    for solver in available_solvers():
+        estimator = trained(model, Y, solver)
+        assert set(estimator.trainable_) == set(expected)
+        for name, array in expected.items():
+            np.testing.assert_allclose(estimator.weights_[name], array, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("layer, n_gates", [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
