@@ -110,17 +110,16 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         state = dict(super().__getstate__())
         # A fit in another process is made alone.
         state.pop("_search", None)
-        if state.get("_result") is not None:
+        if "_result" in state:
             state["_result"] = state["_result"].packed()
         return to_plain(state)
 
     def __setstate__(self, state):
         attributes = from_plain(state)
-        if attributes.get("_result") is not None:
-            attributes["_result"] = attributes["_result"].unpacked()
-        self.__dict__.update(attributes)
         if "_result" in attributes:
+            attributes["_result"] = attributes["_result"].unpacked()
             self._register()
+        self.__dict__.update(attributes)
 
     def __copy__(self):
         copied = object.__new__(type(self))
