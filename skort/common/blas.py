@@ -11,8 +11,8 @@ from threadpoolctl import ThreadpoolController
 _libraries = functools.cache(ThreadpoolController)
 # Threads that limit them at the same time would put back each other's limit.
 _LOCK = threading.RLock()
-# OpenBLAS takes one thread for products with fewer values.
-_FEW = 9000
+#: OpenBLAS takes one thread for products with fewer values.
+FEW = 9000
 
 
 def thread_limits() -> list[int | None]:
@@ -22,9 +22,9 @@ def thread_limits() -> list[int | None]:
 
 
 @contextlib.contextmanager
-def one_blas_thread(n_values: int = _FEW) -> Iterator[None]:
+def one_blas_thread(n_values: int = FEW) -> Iterator[None]:
     """Let products with so many values use one thread; around a function, too."""
-    if n_values < _FEW:
+    if n_values < FEW:
         yield
         return
     with _LOCK, _libraries().limit(limits=1, user_api="blas"):

@@ -3,7 +3,7 @@
 import copy
 import functools
 import importlib.metadata
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -33,6 +33,15 @@ _MOST = 10_000
 def parameter_names(cls: Hashable) -> tuple[str, ...]:
     """Return the names of the parameters of a class as scikit-learn does, which finds them anew in every call."""
     return tuple(BaseEstimator._get_param_names.__func__(cls))  # type: ignore[attr-defined]
+
+
+def own_copy(part: Any, deep: Callable[[Any], Any]) -> Any:
+    """Return a `deep` copy of an object, in less time where it holds nothing that anybody changes in place."""
+    if not all(type(value) in PLAIN or type(value) is tuple for value in vars(part).values()):
+        return deep(part)
+    copied = object.__new__(type(part))
+    vars(copied).update(vars(part))
+    return copied
 
 
 class Component(BaseEstimator):

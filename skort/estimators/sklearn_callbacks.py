@@ -14,7 +14,8 @@ except ImportError:  # scikit-learn < 1.9
 
 def sklearn_callbacks(estimator: Any, given: Any, max_iter: int) -> list["SklearnCallbacks"]:
     """Return a callback that runs those of `set_callbacks`, called on the estimator or a meta-estimator."""
-    if vars(estimator).keys().isdisjoint({"_skl_callbacks", "_parent_callback_ctx"}):
+    # A search, without callbacks too, gives its fits a context to tell them.
+    if not vars(estimator).get("_skl_callbacks"):
         return []
     metadata = None if given.sample_weight is None else {"sample_weight": given.sample_weight}
     return [SklearnCallbacks(estimator, {"X": given.X, "y": given.y, "metadata": metadata}, max_iter)]

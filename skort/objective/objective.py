@@ -12,7 +12,7 @@ from skort.common.node_phases import marked
 from skort.common.onnx_text import onnx_dtype
 from skort.objective.custom import CustomTerm, source_key
 from skort.objective.loss import ScoreLoss
-from skort.objective.penalties import Strength, WeightPenalty, checked_strengths
+from skort.objective.penalties import Strength, WeightPenalty, checked_strengths, is_any
 
 # The names of the inputs and results that the nodes add to a graph.
 TARGET = "skort_target"
@@ -148,7 +148,7 @@ class Objective:
     def with_term(self, norm):
         """Return the strengths of one term of the weights that have it, by name."""
         strengths = {name: getattr(strength, norm) for name, strength in self.strengths.items()}
-        return {name: strength for name, strength in strengths.items() if np.any(strength)}
+        return {name: strength for name, strength in strengths.items() if is_any(strength)}
 
     def add_score_gradient(self, fragment, score, sample_weight=SAMPLE_WEIGHT):
         """Add the nodes for `SCORE_GRADIENT` and `weight_gradients`, derivatives of the weighted sum of the loss."""

@@ -246,9 +246,14 @@ def checked_strengths(penalty: WeightPenalty, names: tuple[str, ...]) -> dict[st
 
 def _strengths(alpha, l1_ratio, names, parameter="alpha"):
     """Return the strengths of the weights `names` that have a penalty; `parameter` is what errors call `alpha`."""
-    alphas = {name: a for name, a in _by_name(alpha, names, parameter).items() if np.any(a)}
+    alphas = {name: a for name, a in _by_name(alpha, names, parameter).items() if is_any(a)}
     ratios = {name: _ratio(l1_ratio, name) for name in alphas}
     return {name: Strength(a * ratios[name], a * (1 - ratios[name])) for name, a in alphas.items()}
+
+
+def is_any(values: Any) -> bool:
+    """Return whether a number, or any of an array, is not zero: of a number, numpy's own takes as long as a step."""
+    return bool(values) if isinstance(values, (bool, float)) else bool(np.any(values))
 
 
 def _by_name(values, names, parameter):
@@ -281,7 +286,7 @@ def _ratio(l1_ratio, name):
             raise ValueError(f"penalty: l1_ratio has no entry that matches {name!r}, which has a penalty.")
         l1_ratio = matching[-1]
     ratio = _checked(l1_ratio, "l1_ratio")
-    if np.any(ratio > 1):
+    if is_any(ratio > 1):
         raise ValueError(f"penalty: l1_ratio must be between 0 and 1, got {l1_ratio!r}.")
     return ratio
 
@@ -294,6 +299,8 @@ def _no_such_weight(what, name, names):
 
 def _checked(value, name):
     """Return a number, such as a strength, as a float, or an array as an array of floats."""
+    if type(value) is float and 0 <= value <= _STRENGTHS.right:
+        return value
     array = np.asarray(value)
     if array.dtype.kind not in "biuf" or not np.all((array >= 0) & (array <= _STRENGTHS.right)):
         raise ValueError(f"penalty: {name} must be a number >= 0, got {value!r}.")

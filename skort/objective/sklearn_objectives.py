@@ -178,7 +178,7 @@ def _network(model):
 
 
 def _elastic(loss, alpha, l1_ratio=0.0, **others):
-    ratios = np.unique(l1_ratio)
+    ratios = [l1_ratio] if isinstance(l1_ratio, float) else np.unique(l1_ratio)
     l1_ratio = float(ratios[0]) if len(ratios) == 1 else np.asarray(l1_ratio)
     penalty = {0.0: "l2", 1.0: "l1"}.get(l1_ratio, "elasticnet") if len(ratios) == 1 else "elasticnet"
     alpha = float(alpha) if np.ndim(alpha) == 0 else alpha

@@ -161,12 +161,12 @@ class Batches:
         self.shuffle = shuffle
         self._weighted = sample_weight is not None
         if sample_weight is None:
-            self.sample_weight = np.broadcast_to(float(sample_weight_scale), X.shape[0])
+            self.sample_weight, self.n_rows = np.broadcast_to(float(sample_weight_scale), X.shape[0]), X.shape[0]
         else:
             largest, mean = relative_mean(sample_weight)
             # The numerators of v, with their factor.
             self.sample_weight = np.asarray(sample_weight, np.float64) / largest * (sample_weight_scale / mean)
-        self.n_rows = int(np.count_nonzero(self.sample_weight))
+            self.n_rows = int(np.count_nonzero(self.sample_weight))
         self.batch_size = min(int(batch_size), self.n_rows)
         #: Of an epoch, the short one included.
         self.n_batches = -(-self.n_rows // self.batch_size)
@@ -179,7 +179,7 @@ class Batches:
         if self._in_windows:
             self._blocks, self._rest = self._windows.divide(self.sample_weight)
         else:
-            self._rows = np.nonzero(self.sample_weight)[0]
+            self._rows = np.nonzero(self.sample_weight)[0] if self._weighted else np.arange(self.n_rows, dtype=np.intp)
 
     @property
     def are_sparse(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skort.common.component import own_copy
 from skort.common.random_state import generator_of
 from skort.optim.batches import Batch, Batches
 from skort.optim.schedules import lower_rate, rate
@@ -403,7 +404,7 @@ class Training:
 
 def _copied(schedule):
     """Return a copy of a schedule whose rate may fall; a function as it is."""
-    return copy.deepcopy(schedule) if isinstance(schedule, BaseEstimator) else schedule
+    return own_copy(schedule, copy.deepcopy) if isinstance(schedule, BaseEstimator) else schedule
 
 
 def _last(column):

@@ -1,5 +1,6 @@
 """What an update of the weights is made of: an optimizer, and the transformations around it."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -108,7 +109,7 @@ class Update:
     #: Upper bound of the learning rate; None: it is not known.
     largest_rate: float | None = None
 
-    @property
+    @functools.cached_property
     def tags(self) -> OptimizerTags:
         """What is known of the optimizer."""
         return optimizer_tags(self.optimizer)
@@ -146,7 +147,7 @@ class Update:
         gain = self.tags.gain
         if strengths.l2 is None or gain is None:
             return False
-        return self.largest_rate is None or bool(np.max(strengths.l2) * gain * self.largest_rate > 1)
+        return self.largest_rate is None or bool(strengths.l2.max() * gain * self.largest_rate > 1)
 
 
 # What parameters have to be where an optimizer makes its updates itself, and why.

@@ -103,6 +103,8 @@ class StepSession:
         read = {i.name for i in session.get_inputs()}
         self._inputs = {name: array for name, array in inputs.items() if name in read}
         self._outputs = outputs
+        # Both bindings have them.
+        self._values = [{n: device.value(array) for n, array in end.items()} for end in (self._inputs, outputs)]
         # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without options makes its own.
         self._run, self._options = session._sess.run_with_iobinding, load().RunOptions()
         self._turn = 0
@@ -113,17 +115,17 @@ class StepSession:
     def _binding(self, turn):
         """Return what a run reads and writes that goes on from the buffers of a number."""
         value, before, after = self._device.value, self._buffers[turn], self._buffers[1 - turn]
-        read = {**self._inputs, **before, **self._parts(before)}
-        written = {**self._outputs, **{next_name(name): array for name, array in after.items()}}
-        ends = ({name: value(array) for name, array in end.items()} for end in (read, written))
-        return io_binding(self._session, *ends)
+        read, written = self._values
+        read = read | {name: value(array) for name, array in {**before, **self._parts(before)}.items()}
+        written = written | {next_name(name): value(array) for name, array in after.items()}
+        return io_binding(self._session, read, written)
 
     def replace(self, name: str, array: DeviceArray) -> None:
         """Let the next runs read another array of the device as the input `name`, one of `inputs`."""
         if array is not self._inputs[name]:
-            self._inputs[name] = array
+            self._inputs[name], self._values[0][name] = array, self._device.value(array)
             for binding in self._bindings:
-                binding.bind_ortvalue_input(name, self._device.value(array))
+                binding.bind_ortvalue_input(name, self._values[0][name])
 
     def run(self) -> None:
         """Run once."""

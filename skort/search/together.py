@@ -253,7 +253,7 @@ class _Common(NamedTuple):
         if lane is None:
             return None
         run = dataclasses.replace(run, variables=variables)
-        observers = Observers(estimator, None if self.scoring is None else self.read.columns, copy.copy(self.scoring))
+        observers = Observers(estimator, self.read.columns, copy.copy(self.scoring))
         return _LaneFit(Fit(run, model, state, observers, config.max_iter), lane)
 
     def trained(self, group: dict[int, _LaneFit]) -> dict[int, tuple[FitResult, FitData]]:

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skort import OrtSGDRegressor
-from skort.common.component import check_parameters, with_defaults
+from skort.common.component import check_parameters, own_copy, with_defaults
 from skort.objective import L2, Huber
 from skort.objective.loss import as_loss
 from skort.objective.penalties import Strength, WeightPenalty, as_penalty
@@ -100,3 +100,14 @@ def test_a_subclass_that_hands_on_parameters_is_fitted(rng):
     y = X @ [1.0, 2.0]
     expected = OrtSGDRegressor(alpha=0.0, max_iter=3, tol=None, random_state=0).fit(X, y).coef_
     np.testing.assert_array_equal(Own(max_iter=3, tol=None, random_state=0).fit(X, y).coef_, expected)
+
+
+def test_a_copy_is_deep_where_something_could_be_changed_in_place():
+    flat, nested = Ridge(alpha=0.5), Ridge(alpha=np.array([0.5]))
+    copied = own_copy(flat, copy.deepcopy)
+    assert copied is not flat
+    assert type(copied) is Ridge
+    assert vars(copied) == vars(flat)
+    deep = own_copy(nested, copy.deepcopy)
+    deep.alpha[0] = 2.0
+    assert nested.alpha[0] == 0.5

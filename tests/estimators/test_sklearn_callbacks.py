@@ -90,3 +90,12 @@ def test_a_search_over_trainings_that_begin_again():
         model.set_callbacks(watch), {"alpha": [100.0]}, cv=[(np.arange(60), np.arange(10))], error_score="raise"
     ).fit(X, y)
     assert watch.began.count("epoch") == 2 * 20
+
+
+def test_a_search_without_callbacks_has_no_tasks_for_its_fits(monkeypatch):
+    def refuse(self, **options):
+        raise AssertionError("nobody would see the tasks")
+
+    monkeypatch.setattr(OrtSGDRegressor, "_init_callback_context", refuse)
+    search = GridSearchCV(short(OrtSGDRegressor), {"alpha": [1e-4, 1e-2]}, cv=2, error_score="raise").fit(X, Y)
+    assert search.best_estimator_.n_iter_ == 5

@@ -300,6 +300,14 @@ def assert_same_steps(ours, theirs, loss, weighted, rng, eta=0.1, float64=False)
             assert np.linalg.norm(mine[name] - other[name]) <= unit * rtol * np.linalg.norm(mine[name])
 
 
+@pytest.mark.parametrize(("value", "expected"), [(1e200, True), (-1.7e308, True), (np.inf, False), (np.nan, False)])
+def test_large_weights_are_finite(value, expected, rng):
+    solver = make("graph", linear(3, 1, rng, dtype="float64"), SquaredError(), batch_size=4, dtype="float64")
+    solver.restore({"weights": np.array([1.0, value, 2.0, 0.0])})
+    with np.errstate(over="ignore"):
+        assert solver.is_finite() is expected
+
+
 def test_weights_without_intercept_leave_it_at_zero(solver, rng):
     graph = linear(3, 1, rng, fit_intercept=False)
     step = make(solver, graph, SquaredError(), batch_size=5)

@@ -141,8 +141,8 @@ def training_rows(
                 except ValueError as error:
                     raise text_error(error, X, estimator) from None
                 X = _in_range(X, estimator.dtype, estimator)
-        else:
-            X = rows
+        elif len(rows) == len(y):
+            return rows, y, Columns.of(estimator)
     check_consistent_length(X, y)
     return X, y, Columns.of(estimator)
 

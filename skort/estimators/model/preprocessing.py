@@ -99,5 +99,6 @@ def is_in_range(rows, dtype):
     """Return whether no finite number of rows is infinite in a dtype."""
     if scipy.sparse.issparse(rows) or rows.dtype.kind != "f" or rows.dtype.itemsize <= np.dtype(dtype).itemsize:
         return True
-    largest = np.finfo(dtype).max
-    return not rows.size or bool(-largest <= rows.min() and rows.max() <= largest)
+    largest = float(np.finfo(dtype).max)
+    # One pass, which most rows need; the sum of squares of a very large number is infinite.
+    return bool(np.vdot(rows, rows) <= largest) or bool(-largest <= rows.min() and rows.max() <= largest)

@@ -1,6 +1,5 @@
 """What the user put inside an estimator: steps before a model, and the model."""
 
-import copy
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skort.common.component import PLAIN
+from skort.common.component import own_copy
 from skort.estimators.data.not_numbers import step_text_error
 from skort.estimators.model.nesting import split, target_of, thawed
 from skort.estimators.model.preprocessing import Preprocessing, numbers
@@ -183,9 +182,7 @@ class WrappedModel:
         """Return what a fitted model remembers of it: the model is an unfitted clone, where it is an estimator."""
         if self.is_own or not isinstance(self.model, BaseEstimator):
             return self
-        # Where it has parameters alone that nobody changes in place, a clone takes many times as long.
-        is_flat = all(type(part) in PLAIN or type(part) is tuple for part in vars(self.model).values())
-        return dataclasses.replace(self, model=copy.copy(self.model) if is_flat else clone(self.model))
+        return dataclasses.replace(self, model=own_copy(self.model, clone))
 
     def to_sklearn(self, preprocessing, score_graph, target_transform, *, classes, single_output, has_link):
         """Return fitted steps and the model, with trained weights, as plain scikit-learn."""

@@ -37,6 +37,8 @@ def _add(weights, name, values):
 def _changed(weights, changes):
     """Return weights after changes in float64, each in its own dtype."""
     changed = dict(weights)
+    if not changes:
+        return changed
     # A weight that is nearly zero may become zero.
     with np.errstate(under="ignore"):
         for change in changes:

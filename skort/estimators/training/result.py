@@ -167,8 +167,8 @@ class Observers:
     """What watches a training and may stop it: parameters of an estimator, its validation set, the user's callbacks."""
 
     estimator: Any
-    #: Those of the fit; None where no callback asks for the model.
-    columns: Columns | None
+    #: Those of the fit.
+    columns: Columns
     scoring: Any = None
     #: They come after all others.
     more: list[Any] = dataclasses.field(default_factory=list)
@@ -196,6 +196,6 @@ class Observers:
 
     def view(self, config: TrainConfig, model: Model, state: TrainState) -> ModelPreview | None:
         """Return what shows the model of a training that is at a state; None where nobody looks."""
-        if self.columns is None:
+        if not (self.scoring or self.estimator.callbacks or self.more):
             return None
         return ModelPreview(self.estimator, self.columns, FitResult(config, model, state))
