@@ -67,8 +67,8 @@ class Cluster:
         self._check_open()
         # Of a partial its function.
         key = self.key(getattr(function, "func", function).__name__.strip("_"))
-        # Later tasks first: what uses a partition runs while it is in memory.
-        return self.client.submit(function, *arguments, key=key, pure=False, priority=self._n_tasks)
+        # Later tasks first: what uses a partition runs while it is in memory. Below 0: other work is not put off.
+        return self.client.submit(function, *arguments, key=key, pure=False, priority=-1 / self._n_tasks)
 
     def _check_open(self):
         if self.client.status in ("closing", "closed"):

@@ -72,8 +72,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     {solver}
     loss : str, loss instance or None, default="auto"
         A name, or an instance such as `skort.objective.OneVsRestLogLoss()`. "auto": that of the model inside, or
-        "log_loss". None: that which an ONNX training graph computes. "log_loss" and "modified_huber" give
-        probabilities; a multi-label y needs "log_loss". See :doc:`/losses`.
+        "log_loss". None: a training graph's own. "log_loss" and "modified_huber" give probabilities; multi-label y
+        needs "log_loss". See :doc:`/losses`.
     epsilon : float or "auto", default="auto"
         The distance from the label at which "huber" becomes linear, or which costs nothing with "epsilon_insensitive".
         "auto": that of the model inside, or 0.1.

@@ -165,4 +165,4 @@ def test_results_are_merged_in_a_tree():
 
     assert Cluster(SimpleNamespace(status="running", submit=submit)).merged(sum, range(20)) == 190
     # Of tasks that can run, the latest does: it uses what earlier ones have made.
-    assert calls == [(8, 1), (8, 2), (4, 3), (3, 4)]
+    assert calls == [(8, -1), (8, -1 / 2), (4, -1 / 3), (3, -1 / 4)]
