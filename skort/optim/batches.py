@@ -251,9 +251,7 @@ class Batches:
 def _copier(windows, rows, n_more):
     """Return what copies rows of windows, in the variables of the training or as they are."""
     copy = windows.copier(source_rows(rows), n_more)
-    if not isinstance(rows, UnchangedRows):
-        return copy
-    return lambda *numbers: UnchangedRows(copy(*numbers), rows.change)
+    return (lambda *numbers: UnchangedRows(copy(*numbers), rows.change)) if isinstance(rows, UnchangedRows) else copy
 
 
 def block_size(n_rows: int, n_features: int) -> int:

@@ -1,7 +1,9 @@
 """Optimizers: how a gradient changes the weights. The caller keeps the arrays that an optimizer remembers."""
 
+import contextlib
 import math
 import sys
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -277,15 +279,14 @@ class Momentum(NamedOptimizer, name="momentum"):
 
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
-        formula = _MOMENTUM % ("weights + next_velocity", "next_unit_velocity")
+        ends = "weights + next_velocity", "next_unit_velocity"
         if self._is_ahead:
             ends = "weights - step + next_velocity * momentum", "next_unit_velocity * momentum + eta"
-            formula = _MOMENTUM % ends
         signature = (
             f"{'nesterov' if self._is_ahead else 'momentum'} (weights, gradient, eta, velocity, unit_velocity) => "
             "(next_weights, length, next_velocity, next_unit_velocity)"
         )
-        return function_text(signature, formula, momentum=float(self.momentum))
+        return function_text(signature, _MOMENTUM % ends, momentum=float(self.momentum))
 
 
 class Nesterov(Momentum, name="nesterov"):
@@ -455,10 +456,6 @@ class Adam(NamedOptimizer, name="adam"):
 _NOT_FLAT = 2e-2
 
 
-class _EndedError(Exception):
-    """Ends a minimisation: scipy 1.10 knows no other way."""
-
-
 @dataclass(eq=False, repr=False)
 class LBFGS(SGD, name="lbfgs"):
     r"""
@@ -496,24 +493,31 @@ class LBFGS(SGD, name="lbfgs"):
         """What is known of the optimizer."""
         return OptimizerTags(is_full=True)
 
-    def tolerances(self, tol: float | None, dtype: DTypeLike, *, is_exact: bool) -> tuple[float, float, float]:
-        """Return what ends `minimise`: a gradient's largest entry, no fall, and a fall that may be rounding."""
+    def tolerances(self, tol: float | None, dtype: DTypeLike, is_linear: bool | None = None) -> tuple[float, ...]:
+        """Return the largest entry, fall and gap that end `minimise`, and rounding; `is_linear`: tol was open."""
+        is_single = dtype == np.float32
+        if is_single and is_linear:
+            return 0.0, 1e-9, 1e-6, 1e-6
         # Kinks of a network let it fall by next to nothing for ever: its bound is scipy's default.
-        ftol, rounding = (1e-9, 1e-6) if dtype == np.float32 else (1e-15 if is_exact else 2.2e-9, 1e-14)
-        return (0.0, 0.0, rounding) if tol is None else (float(tol), ftol, rounding)
+        ftol, rounding = (1e-9, 1e-6) if is_single else (2.2e-9 if is_linear is False else 1e-15, 1e-14)
+        return (0.0, 0.0, 0.0, rounding) if tol is None else (float(tol), ftol, 0.0, rounding)
 
     def minimise(
         self,
         evaluate: Callable[[np.ndarray], tuple[float, np.ndarray]],
         weights: np.ndarray,
-        tolerances: tuple[float, float, float],
+        tolerances: tuple[float, ...],
         max_iter: int,
         after: Callable[[np.ndarray], bool],
     ) -> str | None:
         """Minimise a function with its gradient; return why it ended, None for `max_iter` or a true `after`."""
-        gtol, ftol, rounding = tolerances
+        gtol, ftol, least_gap, rounding = tolerances
+        # The inverses of the curvatures along the last steps: the gradient squared times the largest bounds the gap.
+        inverses: deque[float] = deque([0.0], self.history_size)
+        is_near = is_ended = False
         # Vector, value and gradient of the last trial, and of the last iteration.
-        last = reached = None
+        last: Any = None
+        reached: Any = None
 
         def trial(vector):
             nonlocal last, reached
@@ -529,26 +533,34 @@ class LBFGS(SGD, name="lbfgs"):
             return value, gradient
 
         def callback(vector):
-            nonlocal reached
+            nonlocal reached, is_near, is_ended
+            step, change = last[0] - reached[0], last[2] - reached[2]
+            if (curvature := step @ change) > 0:
+                inverses.append(step @ step / curvature)
             reached = last
-            if after(vector):
-                raise _EndedError
+            gap = 0.5 * max(inverses) * (last[2] @ last[2])
+            is_near = 0 < gap <= least_gap * abs(last[1])
+            is_ended = after(vector) or is_near
+            if is_ended:
+                raise StopIteration
 
         options = {"maxcor": self.history_size, "maxiter": max_iter, "maxfun": math.inf, "gtol": gtol, "ftol": ftol}
-        try:
+        with contextlib.suppress(StopIteration):  # It passes through scipy 1.10.
             end = minimize(trial, weights, jac=True, method="L-BFGS-B", callback=callback, options=options)
-        except _EndedError:
-            return None
-        if end.status == 1:
-            return None
-        largest = float(np.max(np.abs(end.jac)))
-        if largest <= gtol:
-            return f"The largest entry of the gradient, {largest:.2g}, is not above tol={gtol:.2g}."
-        if largest > _NOT_FLAT:
-            warn_user(
-                f"L-BFGS found no smaller objective, but the largest entry of the gradient is {largest:.2g}: the "
-                "objective has a kink, or the gradient of a custom part is wrong. Mend it, or use another "
-                'optimizer, such as "adam".',
-                ConvergenceWarning,
-            )
-        return f"The objective no longer fell: the largest entry of the gradient is {largest:.2g}."
+        if is_ended:
+            return "The objective is at most about a millionth above its minimum." if is_near else None
+        return None if end.status == 1 else _ending(float(np.max(np.abs(end.jac))), gtol)
+
+
+def _ending(largest, gtol):
+    """Return why a minimisation ended at a gradient of this largest entry; warn where that is no minimum."""
+    if largest <= gtol:
+        return f"The largest entry of the gradient, {largest:.2g}, is not above tol={gtol:.2g}."
+    if largest > _NOT_FLAT:
+        warn_user(
+            f"L-BFGS found no smaller objective, but the largest entry of the gradient is {largest:.2g}: the "
+            "objective has a kink, or the gradient of a custom part is wrong. Mend it, or use another "
+            'optimizer, such as "adam".',
+            ConvergenceWarning,
+        )
+    return f"The objective no longer fell: the largest entry of the gradient is {largest:.2g}."

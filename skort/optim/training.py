@@ -158,7 +158,7 @@ class Training:
         # Of a callback: by how much weights of the solver are worse than others, and the square of what is chance.
         self.rise: Any = None
         self._can_restart, self._is_compared = can_restart, is_compared
-        self.n_restarts = _last(self.history.get("restarts"))
+        self.n_restarts = int((self.history.get("restarts") or [0])[-1])
         # A `partial_fit` is never compared with its beginning.
         self._start = None if max_iter is None else solver.state()
         self._last_epoch: TrainState | None = None
@@ -345,7 +345,7 @@ class Training:
         self.history = progress.rows()
         if progress.is_rate_auto == (self._row_norm > 0):
             self._rate_scale = progress.rate_scale
-        self.n_restarts = _last(self.history.get("restarts"))
+        self.n_restarts = int((self.history.get("restarts") or [0])[-1])
         self._best = progress.best
         self._last_epoch = progress
 
@@ -405,8 +405,3 @@ class Training:
 def _copied(schedule):
     """Return a copy of a schedule whose rate may fall; a function as it is."""
     return own_copy(schedule, copy.deepcopy) if isinstance(schedule, BaseEstimator) else schedule
-
-
-def _last(column):
-    """Return the last number of a column, 0 where there is none."""
-    return int(column[-1]) if column else 0

@@ -94,9 +94,6 @@ class PenaltyStrengths:
     n_steps: int = 1
 
 
-_NO_PENALTY = PenaltyStrengths()
-
-
 @dataclass(frozen=True)
 class Update:
     """How a gradient changes the weights: the optimizer, and the parameters of what is put around it."""
@@ -127,10 +124,10 @@ class Update:
                 'as "adam".'
             )
 
-    def rule(self, strengths: PenaltyStrengths = _NO_PENALTY, optimizer: Any = None) -> UpdateRule:
+    def rule(self, strengths: PenaltyStrengths | None = None, optimizer: Any = None) -> UpdateRule:
         """Return the update: decay, clip, optimize, the penalty's terms, average. `optimizer` takes the place of it."""
         parts: list[Transformation] = [Averaging(self.average)] if self.average else []
-        tags = self.tags
+        tags, strengths = self.tags, strengths or PenaltyStrengths()
         # Outside the l1 term: the proximal step of both is the threshold, divided.
         if strengths.l2 is not None and tags.gain is not None and self.is_stiff(strengths):
             parts.append(ImplicitL2(strengths.l2, tags.gain, self.largest_rate or 0.0))

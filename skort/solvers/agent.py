@@ -93,12 +93,10 @@ class GradientGraph:
             add_score_gradient(by_score, objective, score, problem.batch_size, derived_score_gradient, _RETURNED_WEIGHT)
         added = {name: [f"{name}_data_grad"] for name in _smooth(objective)}
         with marked(penalty, "penalty"):
-            for gradients in (
-                objective.add_l2_gradients(penalty),
-                add_custom_gradients(penalty, objective, problem.weights),
-            ):
-                for name, gradient in gradients.items():
-                    added[name].append(gradient)
+            of_l2 = objective.add_l2_gradients(penalty)
+            custom = add_custom_gradients(penalty, objective, problem.weights)
+            for name, gradient in (*of_l2.items(), *custom.items()):
+                added[name].append(gradient)
             for name, gradients in added.items():
                 penalty.node("Sum", gradients, [gradient_of(name)])
         return value, by_score, penalty

@@ -72,11 +72,12 @@ class Problem:
         return self.update.rule(self.terms)
 
 
-def is_small(problem: Problem) -> bool:
+def is_small(problem: Problem, *, x_in_place: bool = False) -> bool:
     """Return whether a session for a problem keeps little memory, and no threads, which a forked process has not."""
-    serialized = problem.structure[0]
-    n_numbers = sum(array.size for array in problem.score_graph.arrays.values())
-    n_numbers += problem.batch_size * (problem.score_graph.n_features + problem.score_graph.n_outputs)
+    serialized, graph = problem.structure[0], problem.score_graph
+    n_numbers = sum(array.size for array in graph.arrays.values())
+    # The step of a linear model makes nothing of the size of X.
+    n_numbers += problem.batch_size * (graph.n_outputs + (0 if x_in_place and graph.is_linear else graph.n_features))
     n_bytes = len(serialized) + n_numbers * problem.objective.dtype.itemsize
     return problem.device == CPU and n_bytes < _SMALL
 
@@ -87,7 +88,7 @@ def step_session(problem: Problem, key: tuple[Any, ...], model: Callable[[], onn
     def make():
         return compiled(model().SerializeToString(), problem.device)
 
-    return COMPILED.get(key, make) if is_small(problem) else make()
+    return COMPILED.get(key, make) if is_small(problem, x_in_place=True) else make()
 
 
 #: What a solver needs: its name, a dtype and an update -> an error that names what is missing, or nothing.

@@ -15,35 +15,34 @@ class _Point(NamedTuple):
     """What is known at a vector of all weights."""
 
     weights: np.ndarray
-    objective: float
-    loss: float
+    means: tuple[float, float]
     gradient: np.ndarray
 
 
 class FullStep:
     """A `TrainStep` that its optimizer drives, by the objective of all rows and its gradient, summed in float64."""
 
-    def __init__(self, problem: Problem, step: BackendStep, batches: Batches, tol: float | None, is_exact: bool = True):
+    def __init__(self, problem: Problem, step: BackendStep, batches: Batches, tol: float | None, is_open: bool = False):
         _check(problem)
         self.batch, self._step, self._batches, self._dtype = step.batch, step, batches, problem.objective.dtype
-        # Rows that are as the step reads them stay where they are.
+        # Rows that are as the step reads them stay where they are: all of them, and those that it reads now.
         self._blocks = batches.blocks() if isinstance(step.batch, HostBatch) else None
-        if self._blocks is not None and len(self._blocks) == 1:
-            self._put(self._blocks[0])
+        self._rows: slice | None = None
         optimizer: Any = problem.update.optimizer
         self._optimizer = optimizer
-        self._tolerances = optimizer.tolerances(tol, problem.objective.dtype, is_exact=is_exact)
+        is_linear = problem.score_graph.is_linear if is_open else None
+        self._tolerances = optimizer.tolerances(tol, problem.objective.dtype, is_linear)
         self.step, self.weights, self.is_finite = step.step, step.weights, step.is_finite
         self.state, self.restore = step.state, step.restore
-        self._now = _Point(np.empty(0), float("nan"), float("nan"), np.zeros(sum(problem.n_weights())))
+        self._now = _Point(np.empty(0), (np.nan, np.nan), np.zeros(sum(problem.n_weights())))
 
     def objective(self) -> float:
         """Return the objective of all rows."""
-        return self._now.objective
+        return self._now.means[0]
 
     def means(self) -> tuple[float, float]:
         """Return the objective and the loss of all rows."""
-        return self._now.objective, self._now.loss
+        return self._now.means
 
     def gradient_norm(self) -> float:
         """Return the Euclidean norm of the gradient."""
@@ -52,47 +51,42 @@ class FullStep:
     def evaluate(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
         """Go to a vector of all weights; return the objective there, and its gradient."""
         if np.array_equal(vector, self._now.weights):
-            return self._now.objective, self._now.gradient
+            return self.objective(), self._now.gradient
         step, gradient = self._step, np.zeros_like(self._now.gradient)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             step.backend.load({"weights": vector.astype(self._dtype)})
             for share in self._pass():
                 step.step(0.0, share)
                 gradient += share * step.backend.last_gradient()
-        objective, loss = step.means()
-        self._now = _Point(vector.copy(), objective, loss, gradient)
-        return self._now.objective, gradient
+        self._now = _Point(vector.copy(), step.means(), gradient)
+        return self.objective(), gradient
 
     def _pass(self):
         """Put each block of rows where a step reads it; yield its share of all."""
         if self._blocks is None:
             yield from self._batches.epoch(self.batch)
-            return
-        for rows in self._blocks:
-            if len(self._blocks) > 1:
-                self._put(rows)
+        for rows in self._blocks or ():
+            if rows is not self._rows:
+                X, target, *_ = self._batches.data
+                fill(self.batch, X[rows], target[rows], self._batches.sample_weight[rows], 1.0, self._step.read)
+                self._rows = rows
             yield (rows.stop - rows.start) / self._batches.n_rows
-
-    def _put(self, rows):
-        X, target, *_ = self._batches.data
-        fill(self.batch, X[rows], target[rows], self._batches.sample_weight[rows], 1.0, self._step.read)
 
     def minimise(self, max_iter: int, after: Callable[[], bool]) -> str | None:
         """Let the optimizer make iterations, with `after` behind each; return why it ended, None: it was ended."""
-        reached: list[_Point] = []
-
-        def call(vector):
-            self.evaluate(vector)
-            reached[:] = [self._now]
-            return after()
-
         start = self._step.state()["weights"].astype(np.float64)
         self.evaluate(start)
-        reached.append(self._now)
+        reached = self._now
+
+        def call(vector):
+            nonlocal reached
+            self.evaluate(vector)
+            reached = self._now
+            return after()
+
         reason = self._optimizer.minimise(self.evaluate, start, self._tolerances, max_iter, call)
-        # What it tried last may be no better.
-        (self._now,) = reached
-        self._step.backend.load({"weights": self._now.weights.astype(self._dtype)})
+        self._now = reached  # What it tried last may be no better.
+        self._step.backend.load({"weights": reached.weights.astype(self._dtype)})
         return reason
 
 

@@ -21,10 +21,6 @@ from skort.solvers.graph.step_graph import constants_graph
 from skort.solvers.step import HostBackend
 
 
-def _sgd(optimizer):
-    return SessionOptimizer(), lambda eta, memory: eta
-
-
 def _adam(optimizer):
     # The session computes 1 - beta in float32, of a beta in float32; the correction has to be that of the same beta.
     beta_1, beta_2 = (float(np.float32(beta)) for beta in (optimizer.beta_1, optimizer.beta_2))
@@ -36,7 +32,10 @@ def _adam(optimizer):
 
 
 # By the runtime's name of the update: TrainingSession's own, and the learning rate that it needs for the same steps.
-_OPTIMIZERS: dict[str | None, Callable] = {"SGD": _sgd, "AdamW": _adam}
+_OPTIMIZERS: dict[str | None, Callable] = {
+    "SGD": lambda optimizer: (SessionOptimizer(), lambda eta, memory: eta),
+    "AdamW": _adam,
+}
 
 # The gradient of Relu takes longer in ONNX Runtime than the products of matrices, that of Mul does not.
 _OPERATORS = {"Relu": function_text("relu (x) => (y)", "y = x * Cast(Greater(x, 0), to=1)")}

@@ -192,8 +192,7 @@ def fit_model(
     if config.is_full:
         from skort.solvers.full import FullStep
 
-        is_exact = model.score_graph.is_linear or not config.is_open("tol")
-        step = FullStep(run.problem, step, batches, config.tol, is_exact=is_exact)
+        step = FullStep(run.problem, step, batches, config.tol, config.is_open("tol"))
     training = fit.training(step, batches)
     if other is not None:
         training.begin_at_better(other)

@@ -3,10 +3,11 @@
 import dataclasses
 import functools
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
-from skort.estimators.data.rows import DataStatistics
+from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.loss_scale import estimated_curvature, has_units
@@ -62,8 +63,8 @@ def fitted_start(
             # What is sure and wrong takes long to unlearn, and smaller weights learn faster: so do those of a regressor
             # that understands no rows in any units.
             shrunk = (_shrunk(variables, model, factor) for factor in (() if settings.is_classifier else _FACTORS))
-            in_units = _in_units(settings, model, rows)
-            for others, most in ((in_units, np.inf if settings.is_classifier else _KNOWN * constant), (shrunk, np.inf)):
+            gained = in_units(settings, model, rows)
+            for others, most in ((gained, np.inf if settings.is_classifier else _KNOWN * constant), (shrunk, np.inf)):
                 for other in others:
                     now = loss.at(variables.training_weights(other.trained_weights))
                     start, least = (other, now) if now < _BETTER * least and now <= most else (start, least)
@@ -75,8 +76,8 @@ def _shrunk(variables, model, factor):
     return model.with_weights(variables.model_weights({n: w * w.dtype.type(factor) for n, w in weights.items()}))
 
 
-def _in_units(settings, model, rows):
-    """Yield a fitted network that multiplies X by each gain; a regressor's scores on the line that fits y best."""
+def in_units(settings: TrainConfig, model: Model, rows: TrainingData) -> Iterator[Model]:
+    """Yield a fitted network that multiplies X by 1 and other gains; a regressor's scores on the line that fits y."""
     from skort.graphs.export import PREDICTION
     from skort.graphs.score_graph import TARGET_OFFSET
     from skort.graphs.standardized import first_layer, last_layer
@@ -154,9 +155,8 @@ def _moved(settings, model, solver, before, after):
 
 
 def _check_loss(loss, n_outputs, used, *, has_link):
-    if used.target_mean is None:
-        return
-    if not has_units(loss, n_outputs) or (has_link and used.target_mean.any()):
+    mean = used.target_mean
+    if mean is not None and (not has_units(loss, n_outputs) or (has_link and mean.any())):
         raise ValueError(
             f"loss={loss!r} does not suit the standardized y of earlier calls. Call fit, or use standardize=False from "
             "the first call on."

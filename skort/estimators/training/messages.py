@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skort.common.user_warning import warn_user
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.training.config import TrainConfig
+from skort.estimators.training.initialization import in_units
 from skort.estimators.training.result import FitResult
 from skort.estimators.training.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
@@ -21,8 +22,9 @@ _LOST = 2**14
 # How many columns a warning names.
 _SHOWN = 5
 # Standard deviations that differ by more than this make a training slow, or diverge.
-# Of larger targets than the second number, a network learns less in the updates of its plan.
-_DIFFERENT, _LARGE = 10.0, 50.0
+# Of larger targets than the second number, a network may learn too little in the updates of its plan: its loss, or what
+# it is above that of scores on the best line, is more than these parts of the best constant's.
+_DIFFERENT, _LARGE, _GOOD, _SHORT = 10.0, 50.0, 0.5, 0.05
 
 
 def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> None:
@@ -59,18 +61,24 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> No
 
 
 def _constant_of_far(result):
-    """Return the loss of the best constant for a network whose updates may be too short for y as it is, or None."""
+    """Return the loss of the best constant for a network whose updates seem too short for y as it is, or None."""
     config, rows, used = result.config, result.ending.rows, result.state.standardization
     is_planned = config.is_planned and config.is_open("max_iter") and not result.n_before
-    in_units = used is not None and used.target_mean is not None
-    if config.is_classifier or not is_planned or in_units or rows is None or config.loss.is_least_at_zero:
+    is_scaled = used is not None and used.target_mean is not None
+    if config.is_classifier or not is_planned or is_scaled or rows is None or config.loss.is_least_at_zero:
         return None
-    graph = result.model.score_graph
-    variables = config.variables(graph, used)
-    weights = variables.training_weights(result.model.trained_weights)
-    constant = RowLoss(config, graph, variables, some_of(rows)).best_constant(weights)
-    is_large = not config.standardize and result.model.inverse_link is None and np.max(np.abs(rows.target)) > _LARGE
-    return constant if constant > 0 and (is_large or constant <= result.state.history["loss"][-1]) else None
+    model, some, variables = result.model, some_of(rows), config.variables(result.model.score_graph, used)
+    row_loss = RowLoss(config, model.score_graph, variables, some)
+    weights = variables.training_weights(model.trained_weights)
+    constant = row_loss.best_constant(weights)
+    is_short = constant <= result.state.history["loss"][-1]
+    is_large = not config.standardize and model.inverse_link is None and np.max(np.abs(rows.target)) > _LARGE
+    if is_large and not is_short:
+        # Longer updates would have brought the scores onto a line that fits y better.
+        on_line = variables.training_weights(next(in_units(config, model, some)).trained_weights)
+        loss = row_loss.at(weights)
+        is_short = loss > _GOOD * constant or loss - row_loss.at(on_line) > _SHORT * constant
+    return constant if constant > 0 and is_short else None
 
 
 def _no_better_than(result):
