@@ -1,9 +1,9 @@
 """
 Compare `optimizer="lbfgs"` with scikit-learn's solvers of the same name: `python -m benchmarks.lbfgs [--repeats 5]`.
 
-CPU time of a fit on float64 X behind a StandardScaler, the least of some, as a share of scikit-learn's, and the relative
-gap of the objective to its optimum. Times at different gaps compare little: LogisticRegression is also fitted with the
-largest of a few `tol` that brings it as near to the optimum.
+CPU time of a fit on float64 X behind a StandardScaler, the least of some, as a share of scikit-learn's, and the
+relative gap of the objective to its optimum. Times at different gaps compare little: LogisticRegression is also fitted
+with the largest of a few `tol` that brings it as near to the optimum.
 """
 
 import argparse
