@@ -121,10 +121,14 @@ def test_a_normalization_with_fixed_statistics_trains_its_scale_and_shift(dtype,
     np.testing.assert_allclose(run_onnx(graph.model, X=X)["model/y"], hidden @ [[1], [2]], rtol=1e-5)
 
 
-def test_a_normalization_of_images_trains_its_scale_and_shift(rng, run_onnx):
+@pytest.mark.parametrize("begin", ["", "k = Mod (three, ten) t = Slice (shape, zero, k)"], ids=["known", "unknown"])
+def test_a_normalization_of_images_trains_its_scale_and_shift(begin, rng, run_onnx):
+    """Whether or not the rank of the images is known before the model runs."""
     vectors = ", ".join(f"float[1] {name} = {{{value}}}" for name, value in zip("sbmv", (2, 3, 0.5, 4), strict=True))
-    weights = vectors + ", int64[3] shape = {-1, 1, 2}, int64[2] back = {-1, 2}"
-    body = "c = Reshape (X, shape) n = BatchNormalization (c, s, b, m, v) d = Reshape (n, back) y = MatMul (d, W)"
+    numbers = "int64[3] shape = {-1, 1, 2}, int64[2] back = {-1, 2}, int64[1] three = {3}, int64[1] ten = {10}"
+    weights = f"{vectors}, {numbers}, int64[1] zero = {{0}}"
+    end = "n = BatchNormalization (c, s, b, m, v) d = Reshape (n, back) y = MatMul (d, W)"
+    body = f"{begin} c = Reshape (X, {'t' if begin else 'shape'}) {end}"
     graph = score_graph(body, weights)
     assert graph.trained == Weights(("W",), (), ("s", "b"))
     X = rng.normal(size=(4, 2)).astype(np.float32)
