@@ -73,7 +73,8 @@ def _loss_of_rows(graph, score, n_outputs, is_classifier):
     source = _function(graph, "Concat(0 * score, score, axis=1)" if score else "score", n_outputs * is_classifier, True)
     losses = run(source, scores, target)
     alone = run(source, scores[:1], target[:1])
-    if not (np.allclose(whole, losses.mean(), 1e-4) and np.allclose(losses[0], alone, 1e-4)):
+    is_of_rows = np.shape(losses)[:1] == scores.shape[:1] and np.allclose(losses[0], alone, 1e-4)
+    if not (is_of_rows and np.allclose(whole, losses.mean(), 1e-4)):
         raise ValueError("it is not the mean of a loss of each row. End it with ReduceMean.")
     return Loss(source)
 

@@ -228,6 +228,8 @@ def test_a_step_takes_the_loss_of_the_graph():
 ROOT = "r = Sub (s, label) q = Mul (r, r) m = ReduceMean <keepdims = 0> (q) loss = Sqrt (m)"
 REFUSED = {
     "is not the mean of a loss of each row": ROOT,
+    "is not the mean of a loss of each row. End it with ReduceMean": """r = Sub (s, label) q = Mul (r, r)
+        loss = ReduceSum <keepdims = 0> (q)""",
     "reads the weights V. Leave them out, and set penalty": """r = Sub (s, label) q = Mul (r, r) v = Mul (V, V)
         m = ReduceMean <keepdims = 0> (q) n = ReduceMean <keepdims = 0> (v) loss = Add (m, n)""",
     "is computed from s, X, label": """r = Sub (s, label) q = Mul (r, r) b2 = Mul (a, a)
