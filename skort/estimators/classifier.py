@@ -110,8 +110,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     Notes
     -----
     The default loss is that of `sklearn.linear_model.LogisticRegression`. The penalty has the formula of
-    `SGDClassifier`, for any size of the batch. See :doc:`/objective`, and :doc:`/how_it_works` for the differences to
-    scikit-learn.
+    `SGDClassifier`, for any size of the batch. See :doc:`/objective` and :doc:`/how_it_works`.
 
     Examples
     --------
