@@ -109,6 +109,8 @@ class TrainState:
     #: The weights that a custom penalty compares with, where it does so.
     penalty_start: dict[str, np.ndarray] | None = None
     stopping_reason: str | None = None
+    #: Those of a stream that begins at a fitted network, while they are few.
+    first_rows: Any = None
     #: A box for what makes the steps in this process, at this state; it is empty in copies.
     live: Any = None
 
@@ -122,8 +124,8 @@ class TrainState:
 
     @property
     def is_new(self) -> bool:
-        """Whether no epoch was made yet: the variables and the learning rate are still to be found."""
-        return self.n_epochs == 0
+        """Whether the variables and the learning rate are still to be found."""
+        return self.n_epochs == 0 or self.first_rows is not None
 
     @property
     def is_rate_auto(self) -> bool:

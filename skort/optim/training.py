@@ -241,8 +241,8 @@ class Training:
         if there < here or not np.isfinite(here):
             self.solver.restore(other)
 
-    def find_rate(self) -> None:
-        """Begin at the first of a few rates after whose first updates the objective is nearly the least."""
+    def find_rate(self, part: float = 1.0) -> None:
+        """Begin at a part of the first of a few rates after whose first updates the objective is nearly the least."""
         self.solver.batch.begin(self.batches.data)
         state, eta = self.solver.state(), self.rate(self.n_updates + 1)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -252,7 +252,7 @@ class Training:
         least = np.nanmin([*ends, np.finfo(np.float64).max])
         # None of them is good where all overflow: the last one is the least bad.
         is_near = [*(np.array(ends) - least <= _NEARLY * abs(least))[:-1], True]
-        self._rate_scale /= 4 ** int(np.argmax(is_near))
+        self._rate_scale *= part / 4 ** int(np.argmax(is_near))
 
     def _objective_at(self, solver_state, *etas, n_steps=None):
         """Return an epoch's mean objective at a state of the solver, after epochs at some rates; nothing changes."""

@@ -48,6 +48,15 @@ class TrainingData(NamedTuple):
         """The number of rows of positive sample weight."""
         return self.X.shape[0] if self.sample_weight is None else int(np.count_nonzero(self.sample_weight))
 
+    def after(self, first: "TrainingData | None") -> "TrainingData":
+        """Return these rows after others of the same columns, if there are any."""
+        if first is None:
+            return self
+        parts = first.X, self.X
+        X = scipy.sparse.vstack(parts, "csr") if first.is_sparse or self.is_sparse else np.concatenate(parts)
+        weights = [np.ones(len(each.target)) if each[2] is None else each[2] for each in (first, self)]
+        return TrainingData(X, np.concatenate([first.target, self.target]), np.concatenate(weights))
+
     @property
     def is_sparse(self) -> bool:
         """Whether X is a sparse matrix."""

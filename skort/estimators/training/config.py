@@ -138,7 +138,7 @@ class TrainConfig:
     @property
     def can_restart(self) -> bool:
         """Whether a training that fails may begin again at a smaller rate than it was given."""
-        return self.is_rate_auto or (self.is_planned and self.is_open("eta0"))
+        return self.is_rate_auto or (self.is_open("learning_rate", "eta0") and not self.is_full)
 
     def for_model(self, model: "Model", *, in_memory: bool = False) -> "TrainConfig":
         """Return the parameters for a model: a network has a plan, unless the user gives a rate."""

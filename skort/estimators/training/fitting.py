@@ -12,7 +12,7 @@ from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
-from skort.estimators.training.initialization import begin, fitted_start, go_on
+from skort.estimators.training.initialization import UNKNOWN, begin, fitted_start, go_on, stream_part
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.network import fitted_part
 from skort.estimators.training.reparametrization import Reparametrization
@@ -167,16 +167,18 @@ def fit_model(
     if epochs is None:
         config.check_steps("partial_fit")
     statistics = source.statistics()
-    constant_loss = None
+    constant_loss, share, given = None, UNKNOWN, config
     is_fitted = state.is_new and not (model.is_drawn or model.score_graph.is_linear or config.is_full)
+    part = stream_part(config, model, statistics) if epochs is None else 1.0
+    is_few = is_fitted and part < 1  # The stream begins anew with all its rows while they are few.
     if state.is_new:
         state, model, variables = begin(config, model, statistics, state)
-        if is_fitted:
+        if is_fitted and not is_few:
             model, share, constant_loss = fitted_start(config, model, variables, statistics)
-            if config.is_planned and epochs is None:
-                config = config.for_stream(fitted_part(share, None) if config.can_restart else 1.0)
-            elif config.is_planned:
-                state = dataclasses.replace(state, rate_scale=fitted_part(share, config.size.n_rows))
+        if is_fitted and config.is_planned and epochs is None:
+            config = config.for_stream(fitted_part(share, None) if config.can_restart else 1.0)
+        elif is_fitted and config.is_planned:
+            state = dataclasses.replace(state, rate_scale=fitted_part(share, config.size.n_rows))
         run, generator, other = None, state.first_generator(), None
     else:
         state, run, generator, other = _resumed(config, model, statistics, state)
@@ -187,6 +189,7 @@ def fit_model(
         # The rows of one call say nothing about those of a stream.
         n_batches = None if epochs is None else batches.n_batches
         run = TrainRun.plan(config, model, state, shape, n_batches, variables).begun(state)
+    state = dataclasses.replace(state, rate_scale=part * state.rate_scale)
     fit = Fit(run, model, state, callbacks, epochs, constant_loss)
     step = source.step(run, model, state)
     if config.is_full:
@@ -197,7 +200,7 @@ def fit_model(
     if other is not None:
         training.begin_at_better(other)
     if is_fitted and config.is_rate_auto:
-        training.find_rate()
+        training.find_rate(1.0 if epochs else share**2)
     try:
         outcome = minimise(training)
     except DivergedError as error:
@@ -205,8 +208,11 @@ def fit_model(
     if epochs is None:
         live = NoPickle()
         live.put(dataclasses.replace(run, random_state=batches.random_state))
-        outcome = dataclasses.replace(outcome, progress=dataclasses.replace(outcome.progress, live=live))
-    return fit.result(outcome, statistics.some_rows)
+        kept = {"first_rows": statistics.some_rows} if is_few else {"live": live}
+        progress = dataclasses.replace(outcome.progress, rate_scale=outcome.progress.rate_scale / part, **kept)
+        outcome = dataclasses.replace(outcome, progress=progress)
+    result = fit.result(outcome, statistics.some_rows)
+    return dataclasses.replace(result, config=given) if is_few else result
 
 
 @ids_in_range()

@@ -20,7 +20,9 @@ _NETWORK = 0.2  # Its first learning rate.
 # that of a constant prediction, of few rows more: each has to be better by a twentieth than those before it.
 _GAINS = (1.0, *(2.0 ** (sign * k) for k in range(1, 11) for sign in (-1, 1)))
 _FACTORS = 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01
-_KNOWN, _FEW_ROWS, _BETTER = 0.3, 20, 0.95
+_KNOWN, _BETTER = 0.3, 0.95
+# So many rows say how well a fitted network knows them; fewer hardly change it, as if it knew them perfectly.
+_FEW_ROWS, UNKNOWN = 20, 1e-4
 
 
 def begin(
@@ -36,10 +38,9 @@ def begin(
     if model.is_drawn:
         score_graph = score_graph.with_weights(variables.model_weights(initial))
     rate_scale, row_norm = _first_rates(settings, variables, score_graph, facts)
-    start = score_graph.trained_arrays if settings.takes_start else None
-    state = dataclasses.replace(
-        state, standardization=standardization, rate_scale=rate_scale, row_norm=row_norm, penalty_start=start
-    )
+    start = state.penalty_start or (score_graph.trained_arrays if settings.takes_start else None)
+    scales = {"standardization": standardization, "rate_scale": rate_scale, "row_norm": row_norm}
+    state = dataclasses.replace(state, solver=None, penalty_start=start, **scales)
     return state, dataclasses.replace(model, score_graph=score_graph, is_drawn=False), variables
 
 
@@ -59,16 +60,23 @@ def fitted_start(
         if not constant > 0:
             return model, 1.0, math.inf
         start, least = model, np.fmin(loss.at(weights), np.inf)
-        if not least <= _KNOWN * (1 + _FEW_ROWS / rows.n_rows) * constant:
+        known = _KNOWN * (1 + _FEW_ROWS / rows.n_rows) * constant
+        if not least <= known:
             # What is sure and wrong takes long to unlearn, and smaller weights learn faster: so do those of a regressor
             # that understands no rows in any units.
             shrunk = (_shrunk(variables, model, factor) for factor in (() if settings.is_classifier else _FACTORS))
             gained = in_units(settings, model, rows)
-            for others, most in ((gained, np.inf if settings.is_classifier else _KNOWN * constant), (shrunk, np.inf)):
+            for others, most in ((gained, np.inf if settings.is_classifier else known), (shrunk, np.inf)):
                 for other in others:
                     now = loss.at(variables.training_weights(other.trained_weights))
                     start, least = (other, now) if now < _BETTER * least and now <= most else (start, least)
         return start, float(np.fmin(least / constant, 1.0)), constant
+
+
+def stream_part(settings: TrainConfig, model: Model, facts: DataStatistics) -> float:
+    """Return what the rates of one epoch are multiplied by for few rows, where the network was fitted."""
+    is_fitted = settings.can_restart and not (model.inner.draws_weights or model.score_graph.is_linear)
+    return min(1.0, facts.some_rows.n_rows / _FEW_ROWS) if is_fitted else 1.0
 
 
 def _shrunk(variables, model, factor):
@@ -173,9 +181,7 @@ def _check_penalty(penalty, used, *, has_link):
         )
 
 
-def _first_rates(
-    settings: TrainConfig, variables: Reparametrization, score_graph, facts: DataStatistics
-) -> tuple[float, float]:
+def _first_rates(settings, variables, score_graph, facts) -> tuple[float, float]:
     """Return the `rate_scale` and the `row_norm` of a progress to begin with; a user's own rates stay as they are."""
     if not settings.is_rate_auto:
         return 1.0, 0.0

@@ -35,6 +35,7 @@ _INNER = {
     "Strength": "skort.objective.penalties.Strength",
     "TargetTransform": "skort.estimators.model.target_transform.TargetTransform",
     "TrainConfig": "skort.estimators.training.config.TrainConfig",
+    "TrainingData": "skort.estimators.data.rows.TrainingData",
     "TrainState": "skort.optim.state.TrainState",
     "TrainingSize": "skort.estimators.training.terms.TrainingSize",
     "UnitFreeL2": "skort.objective.penalties.UnitFreeL2",

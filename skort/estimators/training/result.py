@@ -126,7 +126,7 @@ def is_of_fit(name: str) -> bool:
 def shown(estimator: Any, columns: Columns, result: FitResult) -> Any:
     """Return a copy of an estimator that shows the model of a result, with columns."""
     copied = object.__new__(type(estimator))
-    left_out = is_of_fit if result.state.is_new else {"_sparse_coef", "feature_names_in_"}.__contains__
+    left_out = is_of_fit if not result.state.n_epochs else {"_sparse_coef", "feature_names_in_"}.__contains__
     known = {name: value for name, value in vars(estimator).items() if not left_out(name)}
     copied.__dict__ = known | columns.attributes | result.model.shown_attributes() | {"_result": result}
     return copied

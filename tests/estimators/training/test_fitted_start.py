@@ -1,10 +1,12 @@
 """Where a fitted network begins on new rows, and what is said where that does not help."""
 
 import copy
+import pickle
 from collections import namedtuple
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.datasets import load_digits, make_friedman1, make_regression
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
@@ -200,6 +202,61 @@ def test_a_stream_of_unchanged_rows_loses_nothing(network, size):
     for start in range(500, 1000, size):
         stream.partial_fit(DIGITS[start : start + size], LABELS[start : start + size])
         assert stream.score(DIGITS[TEST], LABELS[TEST]) > network.score(DIGITS[TEST], LABELS[TEST]) - 0.02
+
+
+@pytest.mark.parametrize("optimizer", ["auto", "sgd"])
+@pytest.mark.parametrize("size, factor", [(1, 1), (1, 16), (3, 1)])
+def test_a_stream_of_single_rows_loses_nothing(network, optimizer, size, factor):
+    stream = OrtSGDClassifier(FrozenEstimator(network), optimizer=optimizer, random_state=0)
+    for start in range(500, 500 + 200 * size, size):
+        stream.partial_fit(factor * DIGITS[start : start + size], LABELS[start : start + size])
+    test = slice(1100, None)
+    assert stream.score(factor * DIGITS[test], LABELS[test]) > network.score(DIGITS[test], LABELS[test]) - 0.02
+
+
+@pytest.mark.parametrize("optimizer", ["auto", "sgd"])
+@pytest.mark.parametrize("of_X, unit, shift", [(1, 1, 0), (16, 1, 0), (1, 100, 5000)])
+def test_a_stream_of_single_rows_destroys_no_regressor(curve, optimizer, of_X, unit, shift):
+    X, y, fitted = curve
+    X, known = of_X * X, fitted.score(X[700:], y[700:])
+    y = unit * y + shift
+    stream = OrtSGDRegressor(FrozenEstimator(fitted), optimizer=optimizer, random_state=0)
+    for start in range(300, 500):
+        stream.partial_fit(X[start : start + 1], y[start : start + 1])
+    assert stream.score(X[700:], y[700:]) > known - 0.02
+
+
+def test_twenty_rows_choose_the_rate_of_a_stream(curve, starts):
+    X, y, fitted = curve
+    stream = OrtSGDRegressor(FrozenEstimator(fitted), random_state=0)
+    for start in range(300, 322):
+        # A copy goes on to the same bytes.
+        stream = pickle.loads(pickle.dumps(stream))
+        stream.partial_fit(X[start : start + 1], y[start : start + 1])
+    (start,) = starts
+    rate = 0.01 * start.share**2
+    etas = [*(0.01 * 1e-8 * k / 20 for k in range(1, 20)), rate, rate / 20, rate / 20]
+    np.testing.assert_allclose(stream.history_["eta"], etas, rtol=1e-6)
+    assert (stream.n_iter_, stream.t_) == (22, 22)
+    variables = stream._result.state.standardization
+    np.testing.assert_allclose(variables.mean, X[300:320].mean(axis=0), rtol=1e-12)
+    assert variables.target_scale == pytest.approx(y[300:320].std())
+    assert stream._result.state.first_rows is None
+
+
+def test_the_first_rows_of_a_stream_may_be_sparse_and_have_weights(network):
+    X, weights = scipy.sparse.csr_matrix(DIGITS[500:520]), np.linspace(1, 3, 20)
+    models = []
+    for first in (7, 20):
+        stream = OrtSGDClassifier(FrozenEstimator(network), penalty=None, random_state=0)
+        for part in (slice(0, first), slice(first, 20)):
+            if LABELS[500:520][part].size:
+                stream.partial_fit(X[part], LABELS[500:520][part], sample_weight=weights[part])
+        models.append(stream)
+    # The first seven have nearly no effect until the others come.
+    for name, weight in models[1].weights_.items():
+        np.testing.assert_allclose(models[0].weights_[name], weight, atol=2e-4)
+    assert models[0].history_["eta"][1] == pytest.approx(models[1].history_["eta"][0], rel=1e-2)
 
 
 @pytest.mark.parametrize("n_rows", [20, 50, 100])
