@@ -103,7 +103,6 @@ class StepSession:
         read = {i.name for i in session.get_inputs()}
         self._inputs = {name: array for name, array in inputs.items() if name in read}
         self._outputs = outputs
-        # Both bindings have them.
         self._values = [{n: device.value(array) for n, array in end.items()} for end in (self._inputs, outputs)]
         # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without options makes its own.
         self._run, self._options = session._sess.run_with_iobinding, load().RunOptions()
