@@ -202,7 +202,7 @@ def _paired_lines(title, pairs):
     yield "| training rows | fits | at .02 | at .005 | log-loss at 2 % | CPU time |"
     yield "| --- " * 6 + "|"
     for least, most in [*zip((0, *GROUPS), GROUPS, strict=False), (0, math.inf)]:
-        group = [(ours, theirs) for ours, theirs in pairs if least <= theirs.n_rows < most]
+        group = [(ours, theirs) for ours, theirs in pairs if least <= max(ours.n_rows, theirs.n_rows) < most]
         if group:
             scores = [ours.score - theirs.score for ours, theirs in group]
             losses = [1 - ours.log_loss / theirs.log_loss for ours, theirs in group if theirs.log_loss is not None]
