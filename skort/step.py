@@ -15,6 +15,7 @@ from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import as_array, blocks, knowing, prepared
 from skort.estimators.regressor import OrtSGDRegressor
 from skort.estimators.training.fitting import TrainRun
+from skort.estimators.training.terms import warn_of_own_loss
 from skort.estimators.training.validation import model_without_data
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.optim.batches import fill
@@ -114,6 +115,7 @@ class Step:
         given = {name: value for name, value in given.items() if not (isinstance(value, str) and value == "auto")}
         whole = _as_estimator(estimator, loss, has_classes=classes is not None).set_params(**given)
         config, self._encoder, state = model_without_data(whole, n_features, n_outputs, classes)
+        warn_of_own_loss(whole, whole.estimator)
         model = self._encoder.model
         graph, size = model.score_graph, config.batch_size
         n_batches = None if whole.n_total is None else -(-whole.n_total // size)

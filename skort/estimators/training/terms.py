@@ -153,10 +153,15 @@ def warn_of_other_terms(estimator, model, own: "SklearnObjective", *, is_full: b
         name, ours = type(model).__name__, type(estimator).__name__
         listed = ", ".join(f"{theirs} (set {parameter} of {ours})" for theirs, parameter in unused.items())
         sentences.append(f"These parameters of {name} are not used: {listed}.")
-    if estimator.loss is not None and not isinstance(model, BaseEstimator):
+    if sentences:
+        warn_user("estimator: " + " ".join(sentences))
+    warn_of_own_loss(estimator, model)
+
+
+def warn_of_own_loss(estimator, model) -> None:
+    """Warn of the loss of an ONNX model that is trained by another one."""
+    if estimator.loss is not None and hasattr(model, "graph"):
         from skort.graphs.onnx_models.inputs import training_losses
 
         for name in training_losses(model.graph)[:1]:
-            sentences.append(f"The loss {name!r} of the ONNX model is left out: loss=None trains with it.")
-    if sentences:
-        warn_user("estimator: " + " ".join(sentences))
+            warn_user(f"estimator: The loss {name!r} of the ONNX model is left out: loss=None trains with it.")

@@ -220,6 +220,8 @@ def test_a_step_takes_the_loss_of_the_graph():
     model = training_graph(*REGRESSION["half of the mean square"])
     start = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
     step = Step(model, loss=None, batch_size=45, n_features=4, optimizer="sgd", penalty=None)
+    with pytest.warns(UserWarning, match="The loss 'loss' of the ONNX model is left out: loss=None trains with it"):
+        Step(model, batch_size=45, n_features=4)
     step.step(X, Y, eta=0.05)
     for key, array in descended(model, Y, start, 0.05, 1).items():
         np.testing.assert_allclose(step.weights()[key], array, rtol=1e-5, atol=1e-5)
