@@ -152,7 +152,7 @@ def _runner(model):
     # No product of these numbers is zero or denormal, which would change the time.
     inputs = {value.name: np.full(_shape(value), 0.01, np.float32) for value in model.graph.input}
     outputs = {value.name: np.zeros(_shape(value), np.float32) for value in model.graph.output}
-    session = StepSession(compiled(model.SerializeToString()), inputs, outputs, {}, {})
+    session = StepSession(compiled(model.SerializeToString()), inputs, outputs, {})
 
     def run(n_runs):
         for _ in range(n_runs):

@@ -23,7 +23,7 @@ from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, infos, inlined
 from skort.common.parametrized_graph import signature
 from skort.objective import LogLoss, SquaredError
 from skort.optimizers import SGD, Adam, Momentum, Nesterov
-from skort.runtime.sessions import StepSession, compiled
+from skort.runtime.sessions import StepSession, compiled, next_name
 
 __all__ = ["PIECES", "SIZES", "Piece", "loss_gradient", "main", "measured", "update"]
 
@@ -45,7 +45,7 @@ class Piece:
     inputs : dict of str to ndarray
         What a call does not change.
     state : dict of str to ndarray
-        What a call changes; the model gives it under the same name with the prefix "next_".
+        What a call changes; the model gives it under the name of `next_name`.
     outputs : dict of str to ndarray
         Other results.
     """
@@ -60,10 +60,9 @@ class Piece:
         """Return the functions that are measured, by name."""
         session = compiled(self.model.SerializeToString())
         given = {**self.inputs, **{name: array.copy() for name, array in self.state.items()}}
-        names = [f"next_{name}" for name in self.state] + list(self.outputs)
+        names = [next_name(name) for name in self.state] + list(self.outputs)
         copies = {name: np.zeros_like(array) for name, array in self.outputs.items()}
-        next_names = {name: f"next_{name}" for name in self.state}
-        bound = StepSession(session, self.inputs, copies, self.state, next_names)
+        bound = StepSession(session, self.inputs, copies, self.state)
         return {"numpy": self.in_numpy, "run": lambda: session.run(names, given), "bound": bound.run}
 
 
@@ -86,9 +85,10 @@ def update(optimizer, n_weights):
     inputs, results = signature(source)
     known = {"weights": weights, "gradient": gradient, "eta": eta, **memory}
     changed = [name for name in known if f"next_{name}" in results]
-    made = {name: known.get(name.removeprefix("next_"), eta) for name in results}
     # The length of a step is a vector with Adam.
-    made |= {"length": weights if isinstance(optimizer, Adam) else memory.get("unit_velocity", eta)}
+    length = weights if isinstance(optimizer, Adam) else memory.get("unit_velocity", eta)
+    next_values = {f"next_{name}": (next_name(name), known[name]) for name in changed}
+    made = dict(next_values.get(name, (name, length if name == "length" else eta)) for name in results)
     model = _model(source, {name: known[name] for name in inputs}, made)
     del model.graph.output[list(results).index("length")]
     state = {name: known[name].copy() for name in changed}
