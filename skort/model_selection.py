@@ -1,16 +1,50 @@
 """Searches that train candidates together."""
 
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, ParameterGrid
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.model_selection._search import BaseSearchCV
 
 from skort.common.component import DocumentationLink
 from skort.estimators.base import BaseOrtSGD
 from skort.search.together import Together
 
-__all__ = ["OrtGridSearchCV"]
+__all__ = ["OrtGridSearchCV", "OrtRandomizedSearchCV"]
 
 
-class OrtGridSearchCV(DocumentationLink, GridSearchCV):
+class _SearchTogether(DocumentationLink, BaseSearchCV):
+    """A search of scikit-learn whose fits of a fold are made together."""
+
+    def fit(self, X, y=None, **params):
+        self._together = together = Together()
+        # Clones of what is marked ask for the fits that are made together.
+        marked = [together.mark(part) for part in _parts(self)]
+        try:
+            return super().fit(X, y, **params)
+        finally:
+            del self._together
+            for part in marked:
+                together.unmark(part)
+
+    def _run_search(self, evaluate_candidates, *, callback_ctx=None):
+        together = self._together
+
+        def evaluate(candidates, *args, **options):
+            candidates = list(candidates)
+            together.open(_candidates(self.estimator, candidates))
+            return evaluate_candidates(candidates, *args, **options)
+
+        # scikit-learn 1.9 passes this argument where a search takes it. Older versions have none.
+        context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
+        try:
+            super()._run_search(evaluate, **context)
+        finally:
+            together.close()
+        self.n_fits_together_ = together.n_made
+        if self.verbose > 0:
+            print(f"{together.n_made} of these fits were made together with others")
+
+
+class OrtGridSearchCV(_SearchTogether, GridSearchCV):
     """
     `sklearn.model_selection.GridSearchCV` that trains the candidates of a fold together.
 
@@ -66,29 +100,37 @@ class OrtGridSearchCV(DocumentationLink, GridSearchCV):
     (24, 0.001)
     """
 
-    def fit(self, X, y=None, **params):  # noqa: D102 - it has scikit-learn's
-        self._together = together = Together()
-        # Clones of what is marked ask for the fits that are made together.
-        marked = [together.mark(part) for part in _parts([self.estimator, self.param_grid])]
-        try:
-            return super().fit(X, y, **params)
-        finally:
-            del self._together
-            for part in marked:
-                together.unmark(part)
 
-    def _run_search(self, evaluate_candidates, *, callback_ctx=None):
-        together = self._together
-        together.open(_candidates(self.estimator, ParameterGrid(self.param_grid)))
-        # scikit-learn 1.9 passes this argument where a search takes it. Older versions have none.
-        context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
-        try:
-            super()._run_search(evaluate_candidates, **context)
-        finally:
-            together.close()
-        self.n_fits_together_ = together.n_made
-        if self.verbose > 0:
-            print(f"{together.n_made} of these fits were made together with others")
+class OrtRandomizedSearchCV(_SearchTogether, RandomizedSearchCV):
+    """
+    `sklearn.model_selection.RandomizedSearchCV` that trains the candidates of a fold together, as `OrtGridSearchCV`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An `OrtSGDRegressor` or `OrtSGDClassifier`, or a pipeline or another estimator around one.
+    param_distributions : dict or list of dict
+        For each parameter a list of values, or a distribution to draw them from.
+    n_iter, scoring, n_jobs, refit, cv, verbose, pre_dispatch, random_state, error_score, return_train_score
+        As in `RandomizedSearchCV`.
+
+    Attributes
+    ----------
+    n_fits_together_ : int
+        Number of fits, one for each candidate and fold, that were made together with others.
+
+    Examples
+    --------
+    >>> from scipy.stats import loguniform
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.model_selection import OrtRandomizedSearchCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = OrtSGDRegressor(penalty="l2", random_state=0)
+    >>> search = OrtRandomizedSearchCV(model, {"alpha": loguniform(1e-4, 1)}, n_iter=8, cv=4, random_state=0).fit(X, y)
+    >>> search.n_fits_together_
+    32
+    """
 
 
 def _parts(value):

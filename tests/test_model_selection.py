@@ -5,17 +5,18 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.stats import loguniform
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.linear_model import HuberRegressor, Lasso
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import EarlyStopping
-from skort.model_selection import OrtGridSearchCV
+from skort.model_selection import OrtGridSearchCV, OrtRandomizedSearchCV
 from skort.objective import Loss
 from skort.optimizers import Momentum
 from skort.schedules import Constant
@@ -332,3 +333,16 @@ def test_warnings_of_candidates_are_theirs(data):
     with pytest.warns(ConvergenceWarning, match="Maximum number of epochs") as caught:
         OrtGridSearchCV(model, GRID, cv=2).fit(*data)
     assert len([w for w in caught if w.category is ConvergenceWarning]) == 4 * 2 + 1
+
+
+@pytest.mark.parametrize("hidden", [(), (4,)])
+@pytest.mark.parametrize("n_iter", [1, 5])
+def test_a_randomized_search_draws_and_scores_the_candidates_of_scikit_learns(data, hidden, n_iter):
+    distributions = {"alpha": loguniform(1e-5, 1e-1), "eta0": [0.02, 0.05]}
+    model = regressor(hidden, penalty="l2", dtype="float64")
+    ours, theirs = (
+        search(model, distributions, n_iter=n_iter, cv=KFold(3), random_state=7).fit(*data)
+        for search in (OrtRandomizedSearchCV, RandomizedSearchCV)
+    )
+    assert_same(ours, theirs, 0 if n_iter == 1 else 15)
+    np.testing.assert_allclose(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=1e-12)
