@@ -1,8 +1,9 @@
 """Searches that train candidates together."""
 
+from typing import Any
+
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
-from sklearn.model_selection._search import BaseSearchCV
 
 from skort.common.component import DocumentationLink
 from skort.estimators.base import BaseOrtSGD
@@ -11,15 +12,18 @@ from skort.search.together import Together
 __all__ = ["OrtGridSearchCV", "OrtRandomizedSearchCV"]
 
 
-class _SearchTogether(DocumentationLink, BaseSearchCV):
-    """A search of scikit-learn whose fits of a fold are made together."""
+class _SearchTogether(DocumentationLink):
+    """What makes the fits of a fold together, before a search of scikit-learn."""
+
+    estimator: Any
+    verbose: int
 
     def fit(self, X, y=None, **params):
         self._together = together = Together()
         # Clones of what is marked ask for the fits that are made together.
         marked = [together.mark(part) for part in _parts(self)]
         try:
-            return super().fit(X, y, **params)
+            return super().fit(X, y, **params)  # type: ignore[misc]
         finally:
             del self._together
             for part in marked:
@@ -36,7 +40,7 @@ class _SearchTogether(DocumentationLink, BaseSearchCV):
         # scikit-learn 1.9 passes this argument where a search takes it. Older versions have none.
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
         try:
-            super()._run_search(evaluate, **context)
+            super()._run_search(evaluate, **context)  # type: ignore[misc]
         finally:
             together.close()
         self.n_fits_together_ = together.n_made
