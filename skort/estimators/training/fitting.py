@@ -166,53 +166,47 @@ def fit_model(
     """Train a model, from the beginning or from where a state is; no `epochs`: one more."""
     if epochs is None:
         config.check_steps("partial_fit")
-    statistics = source.statistics()
-    constant_loss, share, given = None, UNKNOWN, config
-    is_fitted = state.is_new and not (model.is_drawn or model.score_graph.is_linear or config.is_full)
+    statistics, given = source.statistics(), config
     part = stream_part(config, model, statistics) if epochs is None else 1.0
-    is_few = is_fitted and part < 1  # The stream begins anew with all its rows while they are few.
     if state.is_new:
-        state, model, variables = begin(config, model, statistics, state)
-        if is_fitted and not is_few:
-            model, share, constant_loss = fitted_start(config, model, variables, statistics)
-        if is_fitted and config.is_planned and epochs is None:
-            config = config.for_stream(fitted_part(share, None) if config.can_restart else 1.0)
-        elif is_fitted and config.is_planned:
-            state = dataclasses.replace(state, rate_scale=fitted_part(share, config.size.n_rows))
-        run, generator, other = None, state.first_generator(), None
+        start = _begun(config, model, statistics, state, None if epochs is None else config.size.n_rows, part)
     else:
-        state, run, generator, other = _resumed(config, model, statistics, state)
-        variables = config.variables(model.score_graph, state.standardization) if run is None else run.variables
-    batches = source.batches(variables, generator)
+        start = _resumed(config, model, statistics, state)
+    config, model, state, variables, run = start[:5]
+    batches = source.batches(variables, start.generator)
     shape = BatchShape(batches.batch_size, batches.are_sparse)
     if run is None or run.shape != shape:
         # The rows of one call say nothing about those of a stream.
         n_batches = None if epochs is None else batches.n_batches
         run = TrainRun.plan(config, model, state, shape, n_batches, variables).begun(state)
     state = dataclasses.replace(state, rate_scale=part * state.rate_scale)
-    fit = Fit(run, model, state, callbacks, epochs, constant_loss)
+    fit = Fit(run, model, state, callbacks, epochs, start.constant_loss)
     step = source.step(run, model, state)
     if config.is_full:
         from skort.solvers.full import FullStep
 
         step = FullStep(run.problem, step, batches, config.tol, config.is_open("tol"))
     training = fit.training(step, batches)
-    if other is not None:
-        training.begin_at_better(other)
-    if is_fitted and config.is_rate_auto:
-        training.find_rate(1.0 if epochs else share**2)
+    if start.other is not None:
+        training.begin_at_better(start.other)
+    if start.share is not None and config.is_rate_auto:
+        training.find_rate(1.0 if epochs else start.share**2)
     try:
         outcome = minimise(training)
     except DivergedError as error:
         raise diverged_error(config, error, state, statistics.some_rows) from None
-    if epochs is None:
+    if epochs is not None:
+        return fit.result(outcome, statistics.some_rows)
+    progress = dataclasses.replace(outcome.progress, rate_scale=outcome.progress.rate_scale / part)
+    if start.share is not None and part < 1:
+        # The stream begins anew with these rows before the next ones.
+        progress, config = dataclasses.replace(progress, first_rows=statistics.some_rows), given
+    else:
         live = NoPickle()
         live.put(dataclasses.replace(run, random_state=batches.random_state))
-        kept = {"first_rows": statistics.some_rows} if is_few else {"live": live}
-        progress = dataclasses.replace(outcome.progress, rate_scale=outcome.progress.rate_scale / part, **kept)
-        outcome = dataclasses.replace(outcome, progress=progress)
-    result = fit.result(outcome, statistics.some_rows)
-    return dataclasses.replace(result, config=given) if is_few else result
+        progress = dataclasses.replace(progress, live=live)
+    result = fit.result(dataclasses.replace(outcome, progress=progress), statistics.some_rows)
+    return dataclasses.replace(result, config=config)
 
 
 @ids_in_range()
@@ -223,13 +217,49 @@ def fit_models(fits: Sequence[Fit], step: "JointStep", batches: Batches) -> list
     return [None if end is None else fit.result(end) for fit, end in zip(fits, outcomes, strict=True)]
 
 
+class _Start(NamedTuple):
+    """What a training begins with, or goes on from."""
+
+    config: TrainConfig
+    model: Model
+    state: TrainState
+    variables: Reparametrization
+    #: What made the steps before; None: it is to be made.
+    run: TrainRun | None
+    generator: np.random.RandomState
+    #: Another state of the solver, which may be better.
+    other: dict[str, np.ndarray] | None = None
+    #: The loss of a fitted network that begins as a share of that of the best constant, and that loss.
+    share: float | None = None
+    constant_loss: float | None = None
+
+
+def _begun(config, model, statistics, state, n_rows, part):
+    """Return the start of a training of some rows, or None: of a stream; a part of 1 says that they are not too few."""
+    is_fitted = not (model.is_drawn or model.score_graph.is_linear or config.is_full)
+    state, model, variables = begin(config, model, statistics, state)
+    share, constant_loss = UNKNOWN if is_fitted else None, None
+    if is_fitted and part == 1:
+        model, share, constant_loss = fitted_start(config, model, variables, statistics)
+    if is_fitted and config.is_planned and n_rows is None:
+        config = config.for_stream(fitted_part(share, None) if config.can_restart else 1.0)
+    elif is_fitted and config.is_planned:
+        state = dataclasses.replace(state, rate_scale=fitted_part(share, n_rows))
+    generator = state.first_generator()
+    return _Start(config, model, state, variables, None, generator, share=share, constant_loss=constant_loss)
+
+
 def _resumed(config, model, statistics, state):
-    """Return a state as more rows change it, what made its steps, the generator, and another state of the solver."""
+    """Return the start of a training from a state, as more rows change it."""
     run = None if state.live is None else state.live.take()
     generator = state.generator() if run is None else run.random_state
     resumed, other = go_on(config, model, state, statistics)
     is_at = resumed.solver is state.solver and resumed.standardization is state.standardization
-    return resumed, run if is_at and run is not None and run.config is config else None, generator, other
+    if not is_at or run is None or run.config is not config:
+        return _Start(
+            config, model, resumed, config.variables(model.score_graph, resumed.standardization), None, generator, other
+        )
+    return _Start(config, model, resumed, run.variables, run, generator, other)
 
 
 class FittedProblem(NamedTuple):

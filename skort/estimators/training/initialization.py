@@ -60,11 +60,13 @@ def fitted_start(
         if not constant > 0:
             return model, 1.0, math.inf
         start, least = model, np.fmin(loss.at(weights), np.inf)
-        known = _KNOWN * (1 + _FEW_ROWS / rows.n_rows) * constant
+        chance = 1 + _FEW_ROWS / rows.n_rows
+        known = _KNOWN * chance * constant
         if not least <= known:
             # What is sure and wrong takes long to unlearn, and smaller weights learn faster: so do those of a regressor
             # that understands no rows in any units.
-            shrunk = (_shrunk(variables, model, factor) for factor in (() if settings.is_classifier else _FACTORS))
+            factors = () if settings.is_classifier or least <= chance * known else _FACTORS
+            shrunk = (_shrunk(variables, model, factor) for factor in factors)
             gained = in_units(settings, model, rows)
             for others, most in ((gained, np.inf if settings.is_classifier else known), (shrunk, np.inf)):
                 for other in others:
