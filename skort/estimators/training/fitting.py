@@ -238,15 +238,15 @@ def _begun(config, model, statistics, state, n_rows, part):
     """Return the start of a training of some rows, or None: of a stream; a part of 1 says that they are not too few."""
     is_fitted = not (model.is_drawn or model.score_graph.is_linear or config.is_full)
     state, model, variables = begin(config, model, statistics, state)
-    share, constant_loss = UNKNOWN if is_fitted else None, None
+    share, constant_loss = UNKNOWN, None
     if is_fitted and part == 1:
         model, share, constant_loss = fitted_start(config, model, variables, statistics)
     if is_fitted and config.is_planned and n_rows is None:
         config = config.for_stream(fitted_part(share, None) if config.can_restart else 1.0)
     elif is_fitted and config.is_planned:
         state = dataclasses.replace(state, rate_scale=fitted_part(share, n_rows))
-    generator = state.first_generator()
-    return _Start(config, model, state, variables, None, generator, share=share, constant_loss=constant_loss)
+    found = {"share": share if is_fitted else None, "constant_loss": constant_loss}
+    return _Start(config, model, state, variables, None, state.first_generator(), **found)
 
 
 def _resumed(config, model, statistics, state):
