@@ -245,8 +245,16 @@ def _begun(config, model, statistics, state, n_rows, part):
         config = config.for_stream(fitted_part(share, None) if config.can_restart else 1.0)
     elif is_fitted and config.is_planned:
         state = dataclasses.replace(state, rate_scale=fitted_part(share, n_rows))
-    found = {"share": share if is_fitted else None, "constant_loss": constant_loss}
-    return _Start(config, model, state, variables, None, state.first_generator(), **found)
+    return _Start(
+        config,
+        model,
+        state,
+        variables,
+        run=None,
+        generator=state.first_generator(),
+        share=share if is_fitted else None,
+        constant_loss=constant_loss,
+    )
 
 
 def _resumed(config, model, statistics, state):
