@@ -136,7 +136,7 @@ PARAMETERS = [
     ("regressor", {"solver": None}, "'solver' parameter"),
     ("regressor", {"loss": "log_loss"}, "'loss' parameter of OrtSGDRegressor"),
     ("classifier", {"loss": "squared"}, "'loss' parameter of OrtSGDClassifier"),
-    ("regressor", {"loss": None}, "'loss' parameter"),
+    ("regressor", {"loss": None}, "loss=None needs an estimator that is a training graph"),
     ("regressor", {"loss": objective.SquaredError}, "loss: SquaredError is a class: give an instance"),
     (
         "regressor",

@@ -233,7 +233,8 @@ def test_a_fit_that_differs_in_numbers_builds_nothing(solver, inner, counted):
 
 
 def test_a_large_step_is_not_held_on_to(counted):
-    model = OrtSGDRegressor(solver="graph", batch_size=3000, max_iter=1, tol=None)
+    network = MLPRegressor(hidden_layer_sizes=(8,))
+    model = OrtSGDRegressor(network, solver="graph", batch_size=3000, max_iter=1, tol=None)
     sessions = counted(of_the_runtime(SESSIONS))
     for _ in range(2):
         model.fit(np.tile(MANY, (2, 1)), np.tile(MANY[:, 0], 2))
@@ -256,12 +257,14 @@ def test_X_is_validated_once_in_a_fit_and_never_twice(solver, dtype, counted):
     looks = counted(
         [(sklearn.utils.validation, "_assert_all_finite"), (np, "vdot")], lambda X, *_: np.size(X) == rows.size
     )
+    # In float64 the second look is for the largest number that float32 has.
+    once = 1 if dtype == np.float32 else 2
     model = OrtSGDRegressor(solver=solver, max_iter=2, tol=None).fit(rows, Y)
-    assert looks.total() == 1
+    assert looks.total() == once
     model.predict(rows)
-    assert looks.total() == 2
+    assert looks.total() == 2 * once
     model.partial_fit(rows, Y)
-    assert looks.total() == 3
+    assert looks.total() == 3 * once
 
 
 def test_a_fit_unpacks_no_weight_from_a_graph(solver, counted):

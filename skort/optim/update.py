@@ -1,6 +1,5 @@
 """What an update of the weights is made of: an optimizer, and the transformations around it."""
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -106,7 +105,7 @@ class Update:
     #: Upper bound of the learning rate; None: it is not known.
     largest_rate: float | None = None
 
-    @functools.cached_property
+    @property
     def tags(self) -> OptimizerTags:
         """What is known of the optimizer."""
         return optimizer_tags(self.optimizer)
