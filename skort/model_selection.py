@@ -19,6 +19,7 @@ class _SearchTogether(DocumentationLink):
     verbose: int
 
     def fit(self, X, y=None, **params):
+        """Run the search: scikit-learn's `fit`, with the same parameters."""
         self._together = together = Together()
         # Clones of what is marked ask for the fits that are made together.
         marked = [together.mark(part) for part in _parts(self)]

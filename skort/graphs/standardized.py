@@ -220,7 +220,7 @@ def uncentred_arrays(score_graph: ScoreGraph, dtype=None) -> dict[str, np.ndarra
         arrays = _moved(arrays, first_layer(graph), -offset, dtype)
     if of_target is not None:
         layer = last_layer(graph)
-        assert layer is not None  # Since `centred_score`.
+        assert layer is not None  # Since `centred`.
         arrays = _shifted(arrays, layer.intercept, of_target.astype(np.float64), dtype)
     return arrays
 

@@ -3,7 +3,6 @@
 import contextlib
 import math
 import sys
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -493,28 +492,23 @@ class LBFGS(SGD, name="lbfgs"):
         """What is known of the optimizer."""
         return OptimizerTags(is_full=True)
 
-    def tolerances(self, tol: float | None, dtype: DTypeLike, is_linear: bool | None = None) -> tuple[float, ...]:
-        """Return the largest entry, fall and gap that end `minimise`, and rounding; `is_linear`: tol was open."""
-        is_single = dtype == np.float32
-        if is_single and is_linear:
-            return 0.0, 1e-9, 1e-6, 1e-6
+    def tolerances(self, tol: float | None, dtype: DTypeLike, *, is_exact: bool) -> tuple[float, float, float]:
+        """Return what ends `minimise`: a gradient's largest entry, no fall, and a fall that may be rounding."""
         # Kinks of a network let it fall by next to nothing for ever: its bound is scipy's default.
-        ftol, rounding = (1e-9, 1e-6) if is_single else (2.2e-9 if is_linear is False else 1e-15, 1e-14)
-        return (0.0, 0.0, 0.0, rounding) if tol is None else (float(tol), ftol, 0.0, rounding)
+        ftol, rounding = (1e-9, 1e-6) if dtype == np.float32 else (1e-15 if is_exact else 2.2e-9, 1e-14)
+        return (0.0, 0.0, rounding) if tol is None else (float(tol), ftol, rounding)
 
     def minimise(
         self,
         evaluate: Callable[[np.ndarray], tuple[float, np.ndarray]],
         weights: np.ndarray,
-        tolerances: tuple[float, ...],
+        tolerances: tuple[float, float, float],
         max_iter: int,
         after: Callable[[np.ndarray], bool],
     ) -> str | None:
         """Minimise a function with its gradient; return why it ended, None for `max_iter` or a true `after`."""
-        gtol, ftol, least_gap, rounding = tolerances
-        # The inverses of the curvatures along the last steps: the gradient squared times the largest bounds the gap.
-        inverses: deque[float] = deque([0.0], self.history_size)
-        is_near = is_ended = False
+        gtol, ftol, rounding = tolerances
+        is_ended = False
         # Vector, value and gradient of the last trial, and of the last iteration.
         last: Any = None
         reached: Any = None
@@ -533,23 +527,15 @@ class LBFGS(SGD, name="lbfgs"):
             return value, gradient
 
         def callback(vector):
-            nonlocal reached, is_near, is_ended
-            step, change = last[0] - reached[0], last[2] - reached[2]
-            if (curvature := step @ change) > 0:
-                inverses.append(step @ step / curvature)
-            reached = last
-            gap = 0.5 * max(inverses) * (last[2] @ last[2])
-            is_near = 0 < gap <= least_gap * abs(last[1])
-            is_ended = after(vector) or is_near
+            nonlocal reached, is_ended
+            reached, is_ended = last, after(vector)
             if is_ended:
                 raise StopIteration
 
         options = {"maxcor": self.history_size, "maxiter": max_iter, "maxfun": math.inf, "gtol": gtol, "ftol": ftol}
         with contextlib.suppress(StopIteration):  # It passes through scipy 1.10.
             end = minimize(trial, weights, jac=True, method="L-BFGS-B", callback=callback, options=options)
-        if is_ended:
-            return "The objective is at most about a millionth above its minimum." if is_near else None
-        return None if end.status == 1 else _ending(float(np.max(np.abs(end.jac))), gtol)
+        return None if is_ended or end.status == 1 else _ending(float(np.max(np.abs(end.jac))), gtol)
 
 
 def _ending(largest, gtol):

@@ -13,6 +13,7 @@ from skort.graphs.differentiable import Gradient
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.initialization import check_differentiable
 from skort.graphs.score_graph import ScoreGraph
+from skort.graphs.standardized import OFFSET
 from skort.objective.objective import Objective
 from skort.optim.update import MANY_ROWS, PenaltyStrengths, Update, UpdateRule
 from skort.runtime.cache import COMPILED
@@ -76,8 +77,9 @@ def is_small(problem: Problem, *, x_in_place: bool = False) -> bool:
     """Return whether a session for a problem keeps little memory, and no threads, which a forked process has not."""
     serialized, graph = problem.structure[0], problem.score_graph
     n_numbers = sum(array.size for array in graph.arrays.values())
-    # The step of a linear model makes nothing of the size of X.
-    n_numbers += problem.batch_size * (graph.n_outputs + (0 if x_in_place and graph.is_linear else graph.n_features))
+    # The step of a linear model makes nothing of the size of X, unless an offset is subtracted from it.
+    is_read = x_in_place and graph.is_linear and OFFSET not in graph.arrays
+    n_numbers += problem.batch_size * (graph.n_outputs + (0 if is_read else graph.n_features))
     n_bytes = len(serialized) + n_numbers * problem.objective.dtype.itemsize
     return problem.device == CPU and n_bytes < _SMALL
 

@@ -22,7 +22,7 @@ class _Point(NamedTuple):
 class FullStep:
     """A `TrainStep` that its optimizer drives, by the objective of all rows and its gradient, summed in float64."""
 
-    def __init__(self, problem: Problem, step: BackendStep, batches: Batches, tol: float | None, is_open: bool = False):
+    def __init__(self, problem: Problem, step: BackendStep, batches: Batches, tol: float | None, is_exact: bool = True):
         _check(problem)
         self.batch, self._step, self._batches, self._dtype = step.batch, step, batches, problem.objective.dtype
         # Rows that are as the step reads them stay where they are: all of them, and those that it reads now.
@@ -30,8 +30,7 @@ class FullStep:
         self._rows: slice | None = None
         optimizer: Any = problem.update.optimizer
         self._optimizer = optimizer
-        is_linear = problem.score_graph.is_linear if is_open else None
-        self._tolerances = optimizer.tolerances(tol, problem.objective.dtype, is_linear)
+        self._tolerances = optimizer.tolerances(tol, problem.objective.dtype, is_exact=is_exact)
         self.step, self.weights, self.is_finite = step.step, step.weights, step.is_finite
         self.state, self.restore = step.state, step.restore
         self._now = _Point(np.empty(0), (np.nan, np.nan), np.zeros(sum(problem.n_weights())))
@@ -65,7 +64,8 @@ class FullStep:
         """Put each block of rows where a step reads it; yield its share of all."""
         if self._blocks is None:
             yield from self._batches.epoch(self.batch)
-        for rows in self._blocks or ():
+            return
+        for rows in self._blocks:
             if rows is not self._rows:
                 X, target, *_ = self._batches.data
                 fill(self.batch, X[rows], target[rows], self._batches.sample_weight[rows], 1.0, self._step.read)

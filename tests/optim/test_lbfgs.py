@@ -7,9 +7,7 @@ import onnx.parser
 import pytest
 import scipy.optimize
 import scipy.sparse
-import scipy.special
 from sklearn.base import clone, is_classifier
-from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import HuberRegressor, LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -115,31 +113,14 @@ def test_in_float32_the_objective_is_within_a_millionth_of_the_minimum(model, ki
     assert value <= exact.loss_ * (1 + 1e-6)
 
 
-@pytest.mark.parametrize(
-    "C, reason",
-    [
-        (0.01, "is at most about a millionth above its minimum."),
-        (1.0, "is at most about a millionth above its minimum."),
-        # The digits of float32 end first.
-        (100.0, "no longer fell: "),
-    ],
-)
-def test_in_float32_a_linear_model_ends_a_millionth_above_its_minimum(C, reason):
-    X, y = load_wine(return_X_y=True)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-
-    def value(fitted):
-        scores = X @ fitted.coef_.T.astype(float) + fitted.intercept_
-        losses = scipy.special.logsumexp(scores, axis=1) - scores[np.arange(len(y)), y]
-        return np.mean(losses) + 0.5 / (C * len(y)) * np.sum(np.square(fitted.coef_, dtype=float))
-
-    model = LogisticRegression(C=C)
-    fitted = lbfgs(model, dtype="float32").fit(X, y)
-    least = value(LogisticRegression(C=C, **EXACT).fit(X, y))
-    assert fitted.stopping_reason_.startswith(f"The objective {reason}")
-    assert -1e-9 <= value(fitted) / least - 1 <= 1.5e-6
-    # And goes no further than that
-    assert C > 1 or fitted.n_iter_ < lbfgs(model, dtype="float32", tol=1e-7).fit(X, y).n_iter_
+def test_in_float32_columns_that_are_nearly_the_same_end_at_the_minimum():
+    year = np.arange(1990.0, 2021.0)
+    y = (year - 2005) ** 2 / 100
+    model = lbfgs(LinearRegression(), penalty=None, dtype="float32").fit(np.column_stack([year, year**2]), y)
+    assert model.score(np.column_stack([year, year**2]), y) > 0.95
+    x, z = np.random.default_rng(0).normal(size=(2, 500))
+    X = np.column_stack([x, x + 1e-3 * z])
+    assert lbfgs(LinearRegression(), penalty=None, dtype="float32").fit(X, z).score(X, z) > 0.95
 
 
 @pytest.mark.parametrize("network, kind", [(MLPRegressor, "numbers"), (MLPClassifier, "three classes")])
@@ -458,7 +439,7 @@ def test_a_minimisation_ends_at_the_minimum_of_a_function():
 
     path = []
     reason = LBFGS(history_size=3).minimise(
-        rosenbrock, np.zeros(4), (1e-8, 0.0, 0.0, 1e-14), 200, lambda vector: path.append(vector.copy())
+        rosenbrock, np.zeros(4), (1e-8, 0.0, 1e-14), 200, lambda vector: path.append(vector.copy())
     )
     assert reason.endswith("is not above tol=1e-08.")
     np.testing.assert_allclose(path[-1], 1, atol=1e-7)
@@ -472,7 +453,7 @@ def test_rounded_values_do_not_end_a_minimisation_before_the_gradients():
         return float(np.float32(100 + 0.5 * scales @ (vector - 1) ** 2)), scales * (vector - 1)
 
     path = []
-    LBFGS().minimise(rounded, np.zeros(3), (1e-9, 0.0, 0.0, 1e-6), 100, lambda vector: path.append(vector.copy()))
+    LBFGS().minimise(rounded, np.zeros(3), (1e-9, 0.0, 1e-6), 100, lambda vector: path.append(vector.copy()))
     np.testing.assert_allclose(path[-1], 1, atol=1e-8)
 
 

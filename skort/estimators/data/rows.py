@@ -54,7 +54,9 @@ class TrainingData(NamedTuple):
             return self
         parts = first.X, self.X
         X = scipy.sparse.vstack(parts, "csr") if first.is_sparse or self.is_sparse else np.concatenate(parts)
-        weights = [np.ones(len(each.target)) if each[2] is None else each[2] for each in (first, self)]
+        weights = [
+            np.ones(len(each.target)) if each.sample_weight is None else each.sample_weight for each in (first, self)
+        ]
         return TrainingData(X, np.concatenate([first.target, self.target]), np.concatenate(weights))
 
     @property

@@ -1,5 +1,6 @@
 """The way of every training: a model, its data and a state go in; a fitted model and a state come out."""
 
+import copy
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -167,9 +168,10 @@ def fit_model(
     if epochs is None:
         config.check_steps("partial_fit")
     statistics, given = source.statistics(), config
-    part = stream_part(config, model, statistics) if epochs is None else 1.0
+    part, is_told = stream_part(config, model, statistics) if epochs is None else (1.0, True)
     if state.is_new:
-        start = _begun(config, model, statistics, state, None if epochs is None else config.size.n_rows, part)
+        n_rows = None if epochs is None else config.size.n_rows
+        start = _begun(config, model, statistics, state, n_rows, is_told=is_told)
     else:
         start = _resumed(config, model, statistics, state)
     config, model, state, variables, run = start[:5]
@@ -185,7 +187,8 @@ def fit_model(
     if config.is_full:
         from skort.solvers.full import FullStep
 
-        step = FullStep(run.problem, step, batches, config.tol, config.is_open("tol"))
+        is_exact = model.score_graph.is_linear or not config.is_open("tol")
+        step = FullStep(run.problem, step, batches, config.tol, is_exact=is_exact)
     training = fit.training(step, batches)
     if start.other is not None:
         training.begin_at_better(start.other)
@@ -198,9 +201,9 @@ def fit_model(
     if epochs is not None:
         return fit.result(outcome, statistics.some_rows)
     progress = dataclasses.replace(outcome.progress, rate_scale=outcome.progress.rate_scale / part)
-    if start.share is not None and part < 1:
+    if start.share is not None and not is_told:
         # The stream begins anew with these rows before the next ones.
-        progress, config = dataclasses.replace(progress, first_rows=statistics.some_rows), given
+        progress, config = dataclasses.replace(progress, first_rows=copy.deepcopy(statistics.some_rows)), given
     else:
         live = NoPickle()
         live.put(dataclasses.replace(run, random_state=batches.random_state))
@@ -234,12 +237,12 @@ class _Start(NamedTuple):
     constant_loss: float | None = None
 
 
-def _begun(config, model, statistics, state, n_rows, part):
-    """Return the start of a training of some rows, or None: of a stream; a part of 1 says that they are not too few."""
+def _begun(config, model, statistics, state, n_rows, *, is_told):
+    """Return the start of a training; `is_told`: a fitted network shows how well it knows them. None: a stream."""
     is_fitted = not (model.is_drawn or model.score_graph.is_linear or config.is_full)
     state, model, variables = begin(config, model, statistics, state)
     share, constant_loss = UNKNOWN, None
-    if is_fitted and part == 1:
+    if is_fitted and is_told:
         model, share, constant_loss = fitted_start(config, model, variables, statistics)
     if is_fitted and config.is_planned and n_rows is None:
         config = config.for_stream(fitted_part(share, None) if config.can_restart else 1.0)

@@ -21,7 +21,7 @@ _NETWORK = 0.2  # Its first learning rate.
 _GAINS = (1.0, *(2.0 ** (sign * k) for k in range(1, 11) for sign in (-1, 1)))
 _FACTORS = 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01
 _KNOWN, _BETTER = 0.3, 0.95
-# So many rows say how well a fitted network knows them; fewer hardly change it, as if it knew them perfectly.
+# So many rows say how well a fitted network knows them. The rate of fewer is next to zero, by a share that stands in.
 _FEW_ROWS, UNKNOWN = 20, 1e-4
 
 
@@ -75,10 +75,14 @@ def fitted_start(
         return start, float(np.fmin(least / constant, 1.0)), constant
 
 
-def stream_part(settings: TrainConfig, model: Model, facts: DataStatistics) -> float:
-    """Return what the rates of one epoch are multiplied by for few rows, where the network was fitted."""
-    is_fitted = settings.can_restart and not (model.inner.draws_weights or model.score_graph.is_linear)
-    return min(1.0, facts.some_rows.n_rows / _FEW_ROWS) if is_fitted else 1.0
+def stream_part(settings: TrainConfig, model: Model, facts: DataStatistics) -> tuple[float, bool]:
+    """Return what few rows multiply the rates of a fitted network by, and whether they say how well it knows them."""
+    if not settings.can_restart or model.inner.draws_weights or model.score_graph.is_linear:
+        return 1.0, True
+    rows = facts.some_rows
+    # Any network seems to be sure and right, or wrong, on rows of one class.
+    is_told = rows.n_rows >= _FEW_ROWS and bool(np.ptp(rows.target, axis=0).any())
+    return min(1.0, rows.n_rows / _FEW_ROWS), is_told
 
 
 def _shrunk(variables, model, factor):

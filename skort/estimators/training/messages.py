@@ -24,7 +24,7 @@ _SHOWN = 5
 # Standard deviations that differ by more than this make a training slow, or diverge.
 # Of larger targets than the second number, a network may learn too little in the updates of its plan: its loss, or what
 # it is above that of scores on the best line, is more than these parts of the best constant's.
-_DIFFERENT, _LARGE, _GOOD, _SHORT = 10.0, 50.0, 0.5, 0.05
+_DIFFERENT, _LARGE, _GOOD, _SHORT = 10.0, 50.0, 0.2, 0.05
 
 
 def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> None:
@@ -44,7 +44,7 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> No
             f"{ending.prior:.4g}. Give columns of X that say more, more rows, or a larger validation_fraction.",
             ConvergenceWarning,
         )
-    elif (constant := _constant_of_far(result)) is not None:
+    elif not one_epoch and (constant := _constant_of_far(result)) is not None:
         ours = 'standardize="auto", or ' if config.standardize is False else ""
         warn_user(
             f"The updates of a network may be too short for y as it is: its loss is {state.history['loss'][-1]:.4g}, "

@@ -12,7 +12,7 @@ from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, function_model
 from skort.exceptions import NotTrainableError
 from skort.graphs.onnx_models.classifier_heads import part_between
-from skort.graphs.onnx_models.inputs import training_losses
+from skort.graphs.onnx_models.inputs import FLOATS, training_losses
 from skort.graphs.onnx_models.onnx_score_graph import plain_model, spec_of, unexpanded, with_head, with_shapes
 from skort.graphs.score_graph import find_weights
 from skort.objective.classification import LogLoss
@@ -30,8 +30,10 @@ def graph_loss(model: Any, *, is_classifier: bool) -> ScoreLoss:
     if not losses:
         raise ValueError(
             "loss=None needs an estimator that is a training graph: an onnx.ModelProto with inputs X and labels, and "
-            "with outputs that are its loss, one number, and its prediction."
+            "with outputs that are its loss, of shape () or (1,), and its prediction."
         )
+    if len(losses) > 1:
+        raise ValueError(f"loss=None: the ONNX model has several losses, {', '.join(losses)}. Leave all but one out.")
     spec = spec_of(model)
     n_outputs = 1 if is_classifier and spec.n_outputs == 2 else spec.n_outputs
     forward, head, _ = with_head(model, replace(spec, n_outputs=n_outputs, is_classifier=is_classifier))
@@ -68,7 +70,7 @@ def _loss_of_rows(graph, score, n_outputs, is_classifier):
     scores = columns if score is None else run(score, columns)
     whole = run(_function(graph, "score", n_outputs * is_classifier), columns, target)
     if is_classifier and np.allclose(whole, run(LogLoss().value_function(n_outputs), scores, target).mean(), 1e-4):
-        # It has a closed gradient, and gives probabilities.
+        # It is the log-loss: skort's own has a closed gradient and gives probabilities.
         return LogLoss()
     source = _function(graph, "Concat(0 * score, score, axis=1)" if score else "score", n_outputs * is_classifier, True)
     losses = run(source, scores, target)
@@ -85,7 +87,11 @@ def _function(graph, columns, n_classes, of_rows=False):
     fragment, (loss,) = Fragment(np.float64), [o.name for o in graph.output]
     fragment.nodes.extend(helper.make_node("Constant", [], [i.name], value=i) for i in graph.initializer)
     fragment.call(function_text("columns (score) => (columns)", f"columns = {columns}"), ["score"], [begin.name])
-    fragment.call(_label_text(labels.type.tensor_type, n_classes), ["target"], [labels.name])
+    fragment.call(
+        _label_text(labels.type.tensor_type, n_classes, begin.type.tensor_type.shape.dim[1].dim_value),
+        ["target"],
+        [labels.name],
+    )
     for node in graph.node:
         if (
             of_rows
@@ -100,10 +106,16 @@ def _function(graph, columns, n_classes, of_rows=False):
     return fragment.as_function("graph_loss", ["score", "target"], [loss if of_rows else "matrix"])
 
 
-def _label_text(tensor, n_classes):
-    """Return the function that makes the labels of a graph of a target: numbers, or one-hot columns of classes."""
-    dims = tensor.shape.dim
-    is_code = n_classes > 1 and (len(dims) == 1 or dims[1].dim_value != n_classes)
-    label = f"Cast({'ArgMax(target, axis=1, keepdims=1)' if is_code else 'target'}, to={tensor.elem_type})"
+def _label_text(tensor, n_classes, n_columns):
+    """Return the function that makes the labels of a graph of a target: numbers, class numbers, or one-hot columns."""
+    dims, label = tensor.shape.dim, "target"
+    width = 1 if len(dims) == 1 else dims[1].dim_value
+    if width == 0:
+        # Labels of a width with a name: floats are one-hot, as wide as the score.
+        width = n_columns if tensor.elem_type in FLOATS else 1
+    if n_classes > 1 and width == 1:
+        label = "ArgMax(target, axis=1, keepdims=1)"
+    elif n_classes == 1 and width == 2:
+        label = "Concat(1 - target, target, axis=1)"
     shape = [-1] if len(dims) == 1 else [0, -1]
-    return function_text("label (target) => (label)", f"label = Reshape({label}, {shape})")
+    return function_text("label (target) => (label)", f"label = Reshape(Cast({label}, to={tensor.elem_type}), {shape})")

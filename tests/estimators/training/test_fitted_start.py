@@ -259,6 +259,36 @@ def test_the_first_rows_of_a_stream_may_be_sparse_and_have_weights(network):
     assert models[0].history_["eta"][1] == pytest.approx(models[1].history_["eta"][0], rel=1e-2)
 
 
+@pytest.mark.parametrize("optimizer", ["auto", "sgd"])
+def test_a_stream_may_reuse_its_arrays(network, optimizer):
+    frozen, buffer, labels = FrozenEstimator(network), np.empty((5, 64)), np.empty(5, int)
+    fresh, reused = (OrtSGDClassifier(frozen, optimizer=optimizer, random_state=0) for _ in range(2))
+    for begin in range(500, 550, 5):
+        rows = slice(begin, begin + 5)
+        buffer[...], labels[...] = DIGITS[rows], LABELS[rows]
+        fresh.partial_fit(DIGITS[rows], LABELS[rows])
+        reused.partial_fit(buffer, labels)
+    for name, weights in fresh.weights_.items():
+        np.testing.assert_array_equal(reused.weights_[name], weights)
+
+
+@pytest.mark.parametrize("optimizer", ["auto", "sgd"])
+@pytest.mark.parametrize("size", [6, 24])
+def test_a_stream_that_begins_with_one_class_waits_for_another(optimizer, size):
+    y = (LABELS > 4).astype(int)
+    network = MLPClassifier((16,), max_iter=300, random_state=0).fit(DIGITS[OLD], y[OLD])
+    before = network.score(DIGITS[TEST], y[TEST])
+    model = OrtSGDClassifier(FrozenEstimator(network), optimizer=optimizer, random_state=0)
+    of_one = 500 + np.flatnonzero(y[NEW] == 1)[:48]
+    for begin in range(0, 48, size):
+        model.partial_fit(DIGITS[of_one[begin : begin + size]], y[of_one[begin : begin + size]])
+    assert model.score(DIGITS[TEST], y[TEST]) >= before - 0.01
+    for begin in range(600, 1000, 20):
+        model.partial_fit(DIGITS[begin : begin + 20], y[begin : begin + 20])
+    assert model.score(DIGITS[TEST], y[TEST]) >= before - 0.02
+    assert model.eta0_ > 0
+
+
 @pytest.mark.parametrize("n_rows", [20, 50, 100])
 def test_a_fit_of_few_unchanged_rows_loses_nothing(network, n_rows):
     model = tuned(network, DIGITS[500 : 500 + n_rows], LABELS[500 : 500 + n_rows])

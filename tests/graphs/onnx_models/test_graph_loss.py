@@ -73,6 +73,18 @@ CLASSIFICATION = {
         """y = Softmax <axis = 1> (s) one = Constant <value = int64[1] {1}> () l = Log (y) q = Mul (l, label)
         c = ReduceSum (q, one) n = Neg (c) loss = ReduceMean <keepdims = 0> (n)""",
     ),
+    "one-hot labels of a width with a name": (
+        "float[N, C] label) => (float loss, float[N, 3] s)",
+        3,
+        """one = Constant <value = int64[1] {1}> () l = LogSoftmax <axis = 1> (s) q = Mul (l, label)
+        c = ReduceSum (q, one) n = Neg (c) loss = ReduceMean <keepdims = 0> (n)""",
+    ),
+    "one-hot labels of two classes": (
+        "float[N, 2] label) => (float loss, float[N, 2] s)",
+        2,
+        """one = Constant <value = int64[1] {1}> () l = LogSoftmax <axis = 1> (s) q = Mul (l, label)
+        c = ReduceSum (q, one) n = Neg (c) loss = ReduceMean <keepdims = 0> (n)""",
+    ),
     "squares of probabilities": (
         "float[N, 1] label) => (float loss, float[N, 1] y)",
         1,
@@ -100,7 +112,8 @@ def labels_of(model, y, n):
     info = model.graph.input[1].type.tensor_type
     codes = np.unique(y, return_inverse=True)[1] if y.dtype.kind in "iU" else y
     dims = info.shape.dim
-    labels = np.eye(3)[codes] if len(dims) == 2 and dims[1].dim_value == 3 else codes
+    width = 0 if len(dims) < 2 else 3 if dims[1].dim_param == "C" else dims[1].dim_value
+    labels = np.eye(width)[codes] if width > 1 and y.ndim == 1 else codes
     labels = labels.reshape(n, -1) if len(dims) == 2 else labels
     return labels.astype(helper.tensor_dtype_to_np_dtype(info.elem_type))
 
@@ -257,3 +270,10 @@ def test_losses_that_are_no_mean_of_rows_are_refused_with_ways_out(message):
 def test_models_without_a_loss_are_refused(estimator):
     with pytest.raises(ValueError, match="loss=None needs an estimator that is a training graph"):
         OrtSGDRegressor(estimator, loss=None).fit(X, Y)
+
+
+def test_several_losses_are_refused_by_name():
+    ends = "float[N, 1] label) => (float aux, float loss, float[N, 1] s)"
+    body = "d = Sub (s, label) q = Mul (d, d) loss = ReduceMean <keepdims = 0> (q) aux = ReduceMean <keepdims = 0> (s)"
+    with pytest.raises(ValueError, match=r"several losses, aux, loss\. Leave all but one out"):
+        OrtSGDRegressor(training_graph(ends, 1, body), loss=None).fit(X, Y)
