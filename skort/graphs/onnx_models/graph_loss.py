@@ -46,8 +46,9 @@ def graph_loss(model: Any, *, is_classifier: bool) -> ScoreLoss:
             raise ValueError(f"it reads the weights {', '.join(weights)}. Leave them out, and set penalty.")
         return _loss_of_rows(onnx.compose.add_prefix(part, "graph/").graph, head.score, n_outputs, is_classifier)
     except Exception as error:  # onnx and its runtime raise errors of many kinds
+        reason = short_message(error).rstrip(".") + ("." if is_classifier else ". Labels of classes need a classifier.")
         raise NotTrainableError(
-            f"loss=None: the loss {losses[0]!r} of the ONNX model is no loss of rows: {short_message(error)} "
+            f"loss=None: the loss {losses[0]!r} of the ONNX model is no loss of rows: {reason} "
             "skort.artifacts.save_training_artifacts(model, folder, loss=None) trains with any. Or set one of skort, "
             'such as "squared_error" or "log_loss", in its place.'
         ) from error
@@ -67,8 +68,12 @@ def _loss_of_rows(graph, score, n_outputs, is_classifier):
     numbers = random_state.normal(size=(6, n_outputs)) ** 2
     target = np.eye(n)[np.arange(6) % n][:, -n_outputs:] if is_classifier else numbers
     columns = random_state.normal(size=(6, tensor.shape.dim[1].dim_value))
-    scores = columns if score is None else run(score, columns)
     whole = run(_function(graph, "score", n_outputs * is_classifier), columns, target)
+    if not np.isfinite(whole).all():
+        # A score that is a positive mean, as behind an Exp.
+        columns = np.abs(columns) + 0.1
+        whole = run(_function(graph, "score", n_outputs * is_classifier), columns, target)
+    scores = columns if score is None else run(score, columns)
     if is_classifier and np.allclose(whole, run(LogLoss().value_function(n_outputs), scores, target).mean(), 1e-4):
         # It is the log-loss: skort's own has a closed gradient and gives probabilities.
         return LogLoss()
@@ -77,7 +82,9 @@ def _loss_of_rows(graph, score, n_outputs, is_classifier):
     alone = run(source, scores[:1], target[:1])
     is_of_rows = np.shape(losses)[:1] == scores.shape[:1] and np.allclose(losses[0], alone, 1e-4)
     if not (is_of_rows and np.allclose(whole, losses.mean(), 1e-4)):
-        raise ValueError("it is not the mean of a loss of each row. End it with ReduceMean.")
+        raise ValueError(
+            "it is not the mean of a loss of each row. End it with ReduceMean; weights of classes are class_weight."
+        )
     return Loss(source)
 
 
@@ -96,7 +103,7 @@ def _function(graph, columns, n_classes, of_rows=False):
         if (
             of_rows
             and node.op_type == "ReduceMean"
-            and 0 in next((a.ints for a in node.attribute if a.name == "axes"), [0])
+            and not {0, -2}.isdisjoint(next((a.ints for a in node.attribute if a.name == "axes"), [0]))
         ):
             fragment.call(_ROW_MEAN, node.input, node.output)
         else:

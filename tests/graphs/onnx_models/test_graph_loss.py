@@ -36,6 +36,16 @@ REGRESSION = {
         q = Mul (r, r) d = Abs (r) m = ReduceMean <keepdims = 0> (q)
         n = ReduceMean <keepdims = 0> (d) p = Mul (half, n) loss = Add (m, p)""",
     ),
+    "a mean over both axes": (
+        "float[N, 1] label) => (float loss, float[N, 1] s)",
+        1,
+        "r = Sub (s, label) q = Mul (r, r) loss = ReduceMean <axes = [-2, -1], keepdims = 0> (q)",
+    ),
+    "positive scores": (
+        "float[N, 1] label) => (float loss, float[N, 1] e)",
+        1,
+        """e = Exp (s) l = Log (e) p = Mul (l, label) d = Sub (e, p) loss = ReduceMean <keepdims = 0> (d)""",
+    ),
     "two columns, one by one": (
         "float[N, 2] label) => (float loss, float[N, 2] s)",
         2,
@@ -243,7 +253,7 @@ def test_a_step_takes_the_loss_of_the_graph():
 ROOT = "r = Sub (s, label) q = Mul (r, r) m = ReduceMean <keepdims = 0> (q) loss = Sqrt (m)"
 REFUSED = {
     "is not the mean of a loss of each row": ROOT,
-    "is not the mean of a loss of each row. End it with ReduceMean": """r = Sub (s, label) q = Mul (r, r)
+    "of each row. End it with ReduceMean; weights of classes are class_weight.": """r = Sub (s, label) q = Mul (r, r)
         loss = ReduceSum <keepdims = 0> (q)""",
     "reads the weights V. Leave them out, and set penalty": """r = Sub (s, label) q = Mul (r, r) v = Mul (V, V)
         m = ReduceMean <keepdims = 0> (q) n = ReduceMean <keepdims = 0> (v) loss = Add (m, n)""",
