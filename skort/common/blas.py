@@ -11,8 +11,9 @@ from threadpoolctl import ThreadpoolController
 _libraries = functools.cache(ThreadpoolController)
 # Threads that limit them at the same time would put back each other's limit.
 _LOCK = threading.RLock()
-#: OpenBLAS takes one thread for products with fewer values.
-FEW = 9000
+# OpenBLAS takes one thread for products with fewer values.
+_FEW = 9000
+_NO_LIMIT = contextlib.nullcontext()
 
 
 def thread_limits() -> list[int | None]:
@@ -21,11 +22,12 @@ def thread_limits() -> list[int | None]:
         return [library["num_threads"] for library in _libraries().info()]
 
 
+def one_blas_thread(n_values: int) -> contextlib.AbstractContextManager[None]:
+    """Return a context in which products with so many values, or of matrices so many sums, use one thread."""
+    return _NO_LIMIT if n_values < _FEW else _limited()
+
+
 @contextlib.contextmanager
-def one_blas_thread(n_values: int = FEW) -> Iterator[None]:
-    """Let products with so many values use one thread; around a function, too."""
-    if n_values < FEW:
-        yield
-        return
+def _limited() -> Iterator[None]:
     with _LOCK, _libraries().limit(limits=1, user_api="blas"):
         yield

@@ -4,6 +4,7 @@ import pickle
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
@@ -202,6 +203,17 @@ def test_every_form_of_sparse_x(form, dtype):
     same = OrtSGDClassifier(**OPTIONS).fit(getattr(scipy.sparse, form)(X).astype(dtype), labels(2))
     np.testing.assert_array_equal(same.coef_, model.coef_)
     np.testing.assert_array_equal(same.predict(getattr(scipy.sparse, form)(X)), model.predict(X))
+
+
+def test_a_data_frame_of_sparse_columns_is_a_sparse_matrix():
+    rows, model = X.astype(np.float64)[:, :50], OrtSGDRegressor(**OPTIONS)
+    frame = pd.DataFrame.sparse.from_spmatrix(rows)
+    for dtype in ("float32", "float64"):
+        model.set_params(dtype=dtype)
+        np.testing.assert_array_equal(model.fit(frame, SCORE).coef_, model.fit(rows, SCORE).coef_)
+        np.testing.assert_array_equal(model.predict(frame), model.predict(rows))
+    with pytest.raises(ValueError, match="X contains infinity or a value too large for dtype"):
+        OrtSGDRegressor().fit(frame * 1e300, SCORE)
 
 
 def with_long_indices(X):

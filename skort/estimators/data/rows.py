@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Number
@@ -15,7 +15,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from skort.estimators.data.not_numbers import fitted_text_error, text_error
-from skort.estimators.model.preprocessing import as_rows, is_in_range, kept_dtypes
+from skort.estimators.model.preprocessing import as_rows, is_in_range, kept_dtypes, largest
 from skort.optim.standardization import (
     Standardization,
     common_scale,
@@ -191,7 +191,9 @@ def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
         return None
     kept = kept_dtypes(X, dtype)
     rows = np.ascontiguousarray(X, X.dtype if X.dtype in kept else kept[0])
-    return rows if is_plain(rows) and is_in_range(rows, dtype) else None
+    # One look at most rows says both: where the sum of squares is in range, so are the rows.
+    is_taken = is_plain(rows, largest(dtype)) or (is_plain(rows) and is_in_range(rows, dtype))
+    return rows if is_taken else None
 
 
 def check_indices(X: Any) -> None:
@@ -228,12 +230,12 @@ def _indices(X):
     return [(X.indices, n_others)]
 
 
-def is_plain(array: Any) -> bool:
-    """Return whether `check_array` would return a matrix or vector unchanged, in its own dtype."""
+def is_plain(array: Any, most: float = sys.float_info.max) -> bool:
+    """Return whether `check_array` would return a matrix or vector unchanged, and its square is at most a number."""
     if type(array) is not np.ndarray or array.ndim not in (1, 2) or not array.size:
         return False
     # The sum of squares is not finite if a number is not: squares cannot cancel. It raises no warning.
-    return array.dtype.kind in "biuU" or (array.dtype.kind == "f" and math.isfinite(np.vdot(array, array)))
+    return array.dtype.kind in "biuU" or (array.dtype.kind == "f" and float(np.vdot(array, array)) <= most)
 
 
 def blocks(X: Any, matrix: np.ndarray | None = None) -> Iterator[np.ndarray]:

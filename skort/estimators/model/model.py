@@ -198,16 +198,22 @@ class Model:
     def run(self, output: str, X, device: "Device") -> np.ndarray:
         """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""
         from skort.graphs.score_graph import TARGET_OFFSET
-        from skort.graphs.standardized import OFFSET
 
         # How many values a row has does not matter: it may be predicted alone or among others.
         model, matrix = self._after_product() if is_wide(X) else (self, None)
-        name, run, graph = model.score_graph.input_name, model.inference.run, model.score_graph
-        change = RowChange(graph.arrays.get(OFFSET), None, graph.dtype)
+        (name, change), run = model.read_input, model.inference.run
         parts = [run(output, {name: change(rows)}, device) for rows in blocks(X, matrix)]
         result = (parts[0] if len(parts) == 1 else np.concatenate(parts))[: X.shape[0]]
         offset = self.score_graph.arrays.get(TARGET_OFFSET)
         return result if offset is None or self.inverse_link is not None else result.astype(np.float64) + offset
+
+    @functools.cached_property
+    def read_input(self) -> tuple[str, RowChange]:
+        """The name of the input of `inference`, and what is made of rows for it."""
+        from skort.graphs.standardized import OFFSET
+
+        graph = self.score_graph
+        return graph.input_name, RowChange(graph.arrays.get(OFFSET), None, graph.dtype)
 
     def _after_product(self):
         """Return what predicts from products of rows and a matrix, and that matrix; itself and None for no product."""

@@ -86,10 +86,11 @@ def numbers(X, dtype):
 
 def kept_dtypes(X, dtype):
     """Return the dtypes in which rows stay as they are; others get the first."""
-    # It is that of the training where it holds all digits of X, or nothing is subtracted from X, which is sparse. A
-    # training casts other rows after it has subtracted the means.
+    # It is that of the training where it holds all digits of X, or nothing is subtracted from X, which is sparse, or a
+    # DataFrame of sparse columns. A training casts other rows after it has subtracted the means.
     given, whole = getattr(X, "dtype", None), (np.int64, np.uint64)
-    if scipy.sparse.issparse(X) or (isinstance(given, np.dtype) and np.can_cast(given, dtype) and given not in whole):
+    is_sparse = scipy.sparse.issparse(X) or hasattr(getattr(X, "sparse", None), "to_coo")
+    if is_sparse or (isinstance(given, np.dtype) and np.can_cast(given, dtype) and given not in whole):
         return (np.dtype(dtype),)
     kept = (np.float64, *whole)
     return kept if np.dtype(dtype) == np.float64 else (*kept, np.float32, np.int32, np.uint32)
@@ -99,6 +100,10 @@ def is_in_range(rows, dtype):
     """Return whether no finite number of rows is infinite in a dtype."""
     if scipy.sparse.issparse(rows) or rows.dtype.kind != "f" or rows.dtype.itemsize <= np.dtype(dtype).itemsize:
         return True
-    largest = float(np.finfo(dtype).max)
-    # One pass, which most rows need; the sum of squares of a very large number is infinite.
-    return bool(np.vdot(rows, rows) <= largest) or bool(-largest <= rows.min() and rows.max() <= largest)
+    most = largest(dtype)
+    return not rows.size or bool(-most <= rows.min() and rows.max() <= most)
+
+
+def largest(dtype):
+    """Return the largest finite number of a dtype of floats."""
+    return float(np.finfo(dtype).max)
