@@ -20,6 +20,7 @@ from skort.graphs.sklearn.conversion import rename_input
 #: The weight that is added to the score of a model, where float32 lacks its digits.
 TARGET_OFFSET = "y_offset"
 _PRODUCTS = ("MatMul", "Gemm", "Conv")
+_SAME_NUMBERS = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 _ACTIVATIONS = frozenset({"Exp", "Identity", "Relu", "Sigmoid", "Tanh"})
 
 
@@ -258,7 +259,8 @@ def find_weights(graph: onnx.GraphProto) -> Weights:
     reached, multiplied = {X.name}, set[str]()
     kinds: dict[str, str] = {}
     for node in graph.node:
-        if node.op_type in ("Identity", "Reshape", "Transpose", "Unsqueeze") and node.input[0] in constants:
+        is_cast = node.op_type == "Cast" and node.attribute[0].i == element_type
+        if (is_cast or node.op_type in _SAME_NUMBERS) and node.input[0] in constants:
             constants[node.output[0]] = constants[node.input[0]]
         if reached.isdisjoint(read_names(node)):
             continue

@@ -14,6 +14,7 @@ from skort.exceptions import NotTrainableError
 from skort.graphs.onnx_models.classifier_heads import part_between
 from skort.graphs.onnx_models.inputs import FLOATS, training_losses
 from skort.graphs.onnx_models.onnx_score_graph import plain_model, spec_of, unexpanded, with_head, with_shapes
+from skort.graphs.onnx_models.opsets import recast
 from skort.graphs.score_graph import find_weights
 from skort.objective.classification import LogLoss
 from skort.objective.custom import Loss
@@ -26,7 +27,7 @@ _MATRIX = function_text("matrix (score, loss) => (matrix)", "matrix = 0 * score 
 
 def graph_loss(model: Any, *, is_classifier: bool) -> ScoreLoss:
     """Return the loss that an ONNX model computes from its score and from labels, as one that each row has."""
-    losses = training_losses(model.graph) if isinstance(model, onnx.ModelProto) else []
+    losses = training_losses(model)
     if not losses:
         raise ValueError(
             "loss=None needs an estimator that is a training graph: an onnx.ModelProto with inputs X and labels, and "
@@ -38,6 +39,7 @@ def graph_loss(model: Any, *, is_classifier: bool) -> ScoreLoss:
     n_outputs = 1 if is_classifier and spec.n_outputs == 2 else spec.n_outputs
     forward, head, _ = with_head(model, replace(spec, n_outputs=n_outputs, is_classifier=is_classifier))
     part = part_between(with_shapes(unexpanded(plain_model(model))), head.result, losses[0])
+    recast(part, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT)  # A loss is written in float32, for both types.
     names, read = [i.name for i in part.graph.input], {name for node in part.graph.node for name in node.input}
     try:
         if len(names) != 2:
@@ -67,12 +69,12 @@ def _loss_of_rows(graph, score, n_outputs, is_classifier):
     n = max(2, n_outputs)
     numbers = random_state.normal(size=(6, n_outputs)) ** 2
     target = np.eye(n)[np.arange(6) % n][:, -n_outputs:] if is_classifier else numbers
-    columns = random_state.normal(size=(6, tensor.shape.dim[1].dim_value))
-    whole = run(_function(graph, "score", n_outputs * is_classifier), columns, target)
-    if not np.isfinite(whole).all():
-        # A score that is a positive mean, as behind an Exp.
-        columns = np.abs(columns) + 0.1
+    drawn = random_state.normal(scale=3.0, size=(6, tensor.shape.dim[1].dim_value))
+    # The second are positive, as means behind an Exp are.
+    for columns in (drawn, np.abs(drawn) + 0.1):
         whole = run(_function(graph, "score", n_outputs * is_classifier), columns, target)
+        if np.isfinite(whole).all():
+            break
     scores = columns if score is None else run(score, columns)
     if is_classifier and np.allclose(whole, run(LogLoss().value_function(n_outputs), scores, target).mean(), 1e-4):
         # It is the log-loss: skort's own has a closed gradient and gives probabilities.
@@ -124,5 +126,6 @@ def _label_text(tensor, n_classes, n_columns):
         label = "ArgMax(target, axis=1, keepdims=1)"
     elif n_classes == 1 and width == 2:
         label = "Concat(1 - target, target, axis=1)"
+    typed = label if tensor.elem_type in FLOATS else f"Cast({label}, to={tensor.elem_type})"
     shape = [-1] if len(dims) == 1 else [0, -1]
-    return function_text("label (target) => (label)", f"label = Reshape(Cast({label}, to={tensor.elem_type}), {shape})")
+    return function_text("label (target) => (label)", f"label = Reshape({typed}, {shape})")

@@ -54,12 +54,14 @@ def in_one_input(graph: onnx.GraphProto) -> None:
     replace_nodes(graph, [*nodes, *graph.node])
 
 
-def training_losses(graph: onnx.GraphProto) -> list[str]:
-    """Return the names of the outputs that are one float each, where a graph has others and takes more than X."""
-    types = {o.name: o.type.tensor_type for o in graph.output if o.type.tensor_type.HasField("shape")}
+def training_losses(model: Any) -> list[str]:
+    """Return the outputs of an ONNX model that are one float each, where it has others and takes more than X."""
+    if not isinstance(model, onnx.ModelProto):
+        return []
+    types = {o.name: o.type.tensor_type for o in model.graph.output if o.type.tensor_type.HasField("shape")}
     dims = {name: [d.dim_value for d in t.shape.dim] for name, t in types.items() if t.elem_type in FLOATS}
     losses = [name for name, sizes in dims.items() if sizes in ([], [1])]
-    return losses if len(losses) < len(graph.output) and len(given_inputs(graph)) > 1 else []
+    return losses if len(losses) < len(model.graph.output) and len(given_inputs(model.graph)) > 1 else []
 
 
 def check_whole(graph: onnx.GraphProto, X: np.ndarray) -> None:

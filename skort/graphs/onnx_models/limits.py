@@ -11,12 +11,7 @@ from skort.common.onnx_text import constant_value, read_names
 from skort.exceptions import NotTrainableError
 
 #: The types of whole numbers.
-INTEGERS = frozenset(
-    {
-        *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
-        *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
-    }
-)
+INTEGERS = frozenset(getattr(TensorProto, f"{sign}INT{bits}") for sign in ("", "U") for bits in (8, 16, 32, 64))
 # A model of so many nodes takes minutes.
 _MAX_NODES = 2**20
 _RAISE = "Where this is meant, raise skort.graphs.onnx_models.MAX_VALUES, which is"

@@ -91,7 +91,7 @@ def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto,
 def _from_columns(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the plain model of one X, without a loss that a training graph computes from labels."""
     model = unexpanded(plain_model(model))
-    if losses := training_losses(model.graph):
+    if losses := training_losses(model):
         pruned(model, [o.name for o in model.graph.output if o.name not in losses], drop_inputs=True)
     in_one_input(model.graph)
     return model
@@ -100,7 +100,7 @@ def _from_columns(model: onnx.ModelProto) -> onnx.ModelProto:
 def unexpanded(model: onnx.ModelProto) -> onnx.ModelProto:
     """Leave out, in place, where torch's mean squared error expands a score to the shape of the labels: its own."""
     graph = model.graph
-    shapes = {node.output[0] for node in graph.node if node.op_type == "Shape"} if training_losses(graph) else set()
+    shapes = {node.output[0] for node in graph.node if node.op_type == "Shape"} if training_losses(model) else set()
     for node in (n for n in graph.node if n.op_type == "Expand" and n.input[1] in shapes):
         node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output, name=node.name))
     return model
@@ -161,7 +161,8 @@ def output_widths(model: Any, names: tuple[str, ...]) -> dict[str, int | None]:
 
 def without_idle_nodes(graph: onnx.GraphProto) -> None:
     """Drop what skl2onnx and Keras write and hides layers: idle identities, casts and a last reshape, in place."""
-    infos = {info.name: info for info in (*graph.value_info, *graph.input)}
+    weights = [helper.make_tensor_value_info(i.name, i.data_type, i.dims) for i in graph.initializer]
+    infos = {info.name: info for info in (*weights, *graph.value_info, *graph.input)}
     renamed: dict[str, str] = {}
     kept = []
     for node in graph.node:

@@ -15,11 +15,7 @@ from skort.graphs.onnx_models.standard_operators import LATER, LATER_DOMAIN
 from skort.runtime.sessions import short_message
 
 # Attributes of later versions, and the values of Cast's that change no float.
-_LATER_ATTRIBUTES = {
-    "Cast": ("saturate", "round_mode"),
-    "CastLike": ("saturate", "round_mode"),
-    "Split": ("num_outputs",),
-}
+_LATER_ATTRIBUTES = dict.fromkeys(("Cast", "CastLike"), ("saturate", "round_mode")) | {"Split": ("num_outputs",)}
 
 
 def in_our_opset(model: onnx.ModelProto) -> onnx.ModelProto:

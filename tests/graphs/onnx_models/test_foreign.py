@@ -433,6 +433,23 @@ def test_a_model_of_float16(storage):
     np.testing.assert_allclose(result.ravel(), estimator.predict(X), atol=0.02)
 
 
+def test_weights_that_are_stored_in_float16():
+    """Those that a model casts to the type of X before it uses them are trained as if they were of this type."""
+    text = f'<ir_version: 8, opset_import: ["" : 17]> {ONE} {{ h = Gemm (X, W, b) a = Tanh (h) y = MatMul (a, V) }}'
+    model, stored = onnx.parser.parse_model(text), onnx.parser.parse_model(text)
+    for tensor in stored.graph.initializer:
+        name, values = tensor.name, numpy_helper.to_array(tensor).astype(np.float16)
+        tensor.CopyFrom(numpy_helper.from_array(values, f"{name}/stored"))
+        stored.graph.node.insert(0, helper.make_node("Cast", [tensor.name], [name], to=TensorProto.FLOAT))
+        model.graph.initializer[-1 if name == "V" else "Wb".index(name)].CopyFrom(
+            numpy_helper.from_array(values.astype(np.float32), name)
+        )
+    direct, cast = (OrtSGDRegressor(m, max_iter=5, tol=None, random_state=0).fit(X, Y) for m in (model, stored))
+    assert list(cast.weights_) == [f"{name}/stored" for name in direct.weights_]
+    for name, array in direct.weights_.items():
+        np.testing.assert_allclose(cast.weights_[f"{name}/stored"], array, rtol=1e-6, atol=1e-6)
+
+
 # Columns of ids, or of ids and numbers, of a DataFrame, of torch's Embedding, or of inputs of their own.
 TABLES = (
     "<float[5, 2] A = {1,2,-1,0.5,1,-1,2,0.25,-0.5,1}, float[3, 2] B = {0.5,-1,1,2,-2,1}, float[4, 1] V = {1,-1,0.5,2}"

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
 from skort.exceptions import NotTrainableError
+from skort.graphs.onnx_models.opsets import recast
 from skort.solvers import available_solvers
 
 _RNG = np.random.RandomState(0)
@@ -99,6 +100,14 @@ CLASSIFICATION = {
         "float[N, 1] label) => (float loss, float[N, 1] y)",
         1,
         "y = Sigmoid (s) r = Sub (y, label) q = Mul (r, r) loss = ReduceMean <keepdims = 0> (q)",
+    ),
+    "a log-loss of probabilities from 0.1 to 0.9": (
+        "float[N, 1] label) => (float loss, float[N, 1] y)",
+        1,
+        """y = Sigmoid (s) one = Constant <value = float {1}> () low = Constant <value = float {0.1}> ()
+        high = Sub (one, low) p = Clip (y, low, high) u = Sub (one, p) v = Sub (one, label)
+        ly = Log (p) lu = Log (u) a1 = Mul (label, ly) a2 = Mul (v, lu) a3 = Add (a1, a2)
+        m = ReduceMean <keepdims = 0> (a3) loss = Neg (m)""",
     ),
 }
 
@@ -212,6 +221,19 @@ def test_a_training_graph_is_trained_by_its_own_loss(name):
         np.testing.assert_allclose(score, result, rtol=1e-4, atol=1e-5)
     last = estimator_of(name, original, max_iter=1).fit(X, y)
     np.testing.assert_allclose(last.loss_curve_[0], np.ravel(value)[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["half of the mean square", "scores of three", "squares of probabilities"])
+def test_a_training_graph_of_float64(name):
+    ends, width, loss = {**REGRESSION, **CLASSIFICATION}[name]
+    model, y = training_graph(ends, width, loss), target_of(name, width)
+    start = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+    expected = descended(model, y, start, 0.05, 3)
+    recast(model, TensorProto.FLOAT, TensorProto.DOUBLE)
+    fitted = estimator_of(name, model, dtype="float64").fit(X.astype(np.float64), y)
+    for key, array in expected.items():
+        assert fitted.weights_[key].dtype == np.float64
+        np.testing.assert_allclose(fitted.weights_[key], array, rtol=1e-7, atol=1e-7)
 
 
 def test_short_batches_and_sample_weights_count_by_their_rows():

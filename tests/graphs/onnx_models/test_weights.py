@@ -57,6 +57,20 @@ def test_other_opsets_and_what_is_no_model():
         find_weights(empty)
 
 
+def test_weights_in_another_shape_or_behind_a_cast_are_weights():
+    model = onnx.parser.parse_model(
+        HEADER
+        + """f (float[N, 2] X) => (float[N, 1] y)
+        <float[1, 2, 2] W = {1, 2, 3, 4}, float[2, 1] b = {1, 2}, float[2, 1] V = {1, 2}, int64[1] first = {0}>
+        {
+            matrix = Squeeze (W, first)  row = Flatten <axis = 0> (b)  cast = Cast <to = 1> (V)
+            h = MatMul (X, matrix)  t = Add (h, row)  y = MatMul (t, cast)
+        }"""
+    )
+    found = {weight.name: weight.kind for weight in find_weights(model) if weight.trainable}
+    assert found == {"W": "coefficient", "b": "intercept", "V": "coefficient"}
+
+
 def test_fitted_estimators_show_the_names_that_trainable_takes(rng):
     X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
     network = MLPRegressor(hidden_layer_sizes=(4,), max_iter=5)
