@@ -351,8 +351,10 @@ class StreamedBatches:
         self._epoch, self._scale = epoch, sample_weight_scale / mean
         self.n_rows, self.n_batches, self.batch_size = n_rows, n_batches, batch_size
         self.random_state = random_state
-        #: How often an order was drawn: never; whether sparse batches are the fastest: every batch is made dense.
-        self.n_drawn, self.are_sparse = 0, False
+        #: How often an order was drawn: never.
+        self.n_drawn = 0
+        #: Whether sparse batches are the fastest: every batch is made dense.
+        self.are_sparse = False
         #: The rows that a device could take as a whole: none.
         self.data: list[Any] = []
 

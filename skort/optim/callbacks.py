@@ -185,10 +185,10 @@ class EarlyStopping(BaseEstimator):
             training.no_improvement(f"The {self.monitor.replace('_', ' ')} did not improve{by} for {epochs}.")
 
     def _count(self, value):
-        """Return whether a value is the best so far, and whether patience runs out with it."""
-        tol = -math.inf if self.tol is None else self.tol
-        self._n_bad = 0 if value <= self._best - tol else self._n_bad + 1
+        """Return whether a value is the best so far, which the same again is not, and whether patience runs out."""
         is_best = value < self._best
+        is_good = self.tol is None or (is_best and value <= self._best - self.tol)
+        self._n_bad = 0 if is_good else self._n_bad + 1
         self._best = value if is_best else self._best
         at_end = self._n_bad >= self.patience
         self._n_bad = 0 if at_end else self._n_bad

@@ -38,6 +38,7 @@ _VALUES = {
     "n_falls": _COUNT,
     "stopped": (lambda value: type(value) is bool, "true or false"),
     "stopping_reason": (lambda value: isinstance(value, str | None), "a string or null"),
+    "first_objective": (lambda value: value is None or _is_number(value), "a number or null"),
     "rate_scale": (lambda value: _is_number(value) and 0 < value < math.inf, "a finite number"),
     "row_norm": (lambda value: _is_number(value) and -1 < value < math.inf, "a finite number"),
 }
@@ -141,7 +142,7 @@ def load_progress(path: str | os.PathLike, shapes: Mapping[str, list[int]] | Non
         with np.load(content, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         checksum = str(arrays.pop("checksum"))
-        others = {"stopping_reason": None} | json.loads(str(arrays["json"]))
+        others = {"stopping_reason": None, "first_objective": None} | json.loads(str(arrays["json"]))
         damage = "its checksum is that of other values" if checksum != _checksum(arrays) else _damage(others, arrays)
         saved = others.pop("shapes")
         progress = None if damage else _progress(others, arrays)

@@ -4,7 +4,7 @@ import contextlib
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -108,8 +108,7 @@ class LinearUpdate(NamedTuple):
     is_ahead: bool = False
 
 
-@dataclass(frozen=True)
-class OptimizerTags:
+class OptimizerTags(NamedTuple):
     """What is known of an optimizer, as `sklearn.utils.get_tags` says it of an estimator; by default nothing."""
 
     #: The limit of `step_length` for a constant learning rate of one; None: there is none, or it is not known.
@@ -153,7 +152,7 @@ def optimizer_tags(optimizer: Any) -> OptimizerTags:
     tags = optimizer.tags
     if "tags" in vars(type(optimizer)):
         return tags
-    return replace(tags, linear=None, runtime=None, is_elementwise=False, is_lazy=False)
+    return tags._replace(linear=None, runtime=None, is_elementwise=False, is_lazy=False)
 
 
 class SGD(NamedOptimizer, name="sgd"):
@@ -545,8 +544,8 @@ def _ending(largest, gtol):
     if largest > _NOT_FLAT:
         warn_user(
             f"L-BFGS found no smaller objective, but the largest entry of the gradient is {largest:.2g}: the "
-            "objective has a kink, or the gradient of a custom part is wrong. Mend it, or use another "
-            'optimizer, such as "adam".',
+            'objective is too large for what float32 can tell (use dtype="float64"), it has a kink, or the gradient of '
+            'a custom part is wrong. Mend it, or use another optimizer, such as "adam".',
             ConvergenceWarning,
         )
     return f"The objective no longer fell: the largest entry of the gradient is {largest:.2g}."

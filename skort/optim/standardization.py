@@ -127,14 +127,13 @@ def moments(X: Any, sample_weight: np.ndarray | None, n_rows: int | None = None)
     return mean, deviation
 
 
-@one_blas_thread()
 def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
     """Return the moments of columns over blocks of rows, times a factor; not finite where squares overflow."""
     total, sums, squares = 0.0, 0.0, 0.0
     # Sums of differences from a row keep their digits where the mean is large.
     at = 0 if sample_weight is None else int(np.argmax(sample_weight > 0))
     first = _dense(X[at : at + 1])[0, columns].astype(np.float64) * factor
-    with np.errstate(over="ignore", invalid="ignore"):
+    with one_blas_thread(X.shape[0] * X.shape[1]), np.errstate(over="ignore", invalid="ignore"):
         for rows in blocks:
             block = _dense(X[rows])[:, columns]
             block = difference(block if factor == 1.0 else block * factor, first)
@@ -241,25 +240,25 @@ def batch_smoothness(largest: float, norm: float, n: int, b: int) -> float:
     return largest if b == n else (n * (b - 1) * largest + (n - b) * norm) / (b * (n - 1))
 
 
-@one_blas_thread()
 def largest_eigenvalue(
     X: Any, sample_weight: np.ndarray | None, used: Standardization | None, ones: float = 1.0
 ) -> float:
     """Return that of X'^T S X' / n of at most 2,000 rows, within a few percent, with relative sample weights in S."""
     rows = _some_rows(X, sample_weight, used, ones)
     n, n_columns = rows.shape
-    if not scipy.sparse.issparse(rows) and min(n, n_columns) <= 128:
-        product = rows.T @ rows if n_columns <= n else rows @ rows.T
-        return float(np.linalg.eigvalsh(product / n)[-1])
-    direction, transposed = np.random.RandomState(0).standard_normal(n_columns), rows.T
-    length = 0.0
-    for _ in range(20):
-        direction = transposed @ (rows @ direction) / n
-        length = float(np.linalg.norm(direction))
-        if length == 0.0:
-            return 0.0
-        direction /= length
-    return length
+    with one_blas_thread(n * n_columns * min(n, n_columns)):
+        if not scipy.sparse.issparse(rows) and min(n, n_columns) <= 128:
+            product = rows.T @ rows if n_columns <= n else rows @ rows.T
+            return float(np.linalg.eigvalsh(product / n)[-1])
+        direction, transposed = np.random.RandomState(0).standard_normal(n_columns), rows.T
+        length = 0.0
+        for _ in range(20):
+            direction = transposed @ (rows @ direction) / n
+            length = float(np.linalg.norm(direction))
+            if length == 0.0:
+                return 0.0
+            direction /= length
+        return length
 
 
 def common_scale(X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None, batch_size: int) -> float:

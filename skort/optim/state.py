@@ -104,11 +104,15 @@ class TrainState:
     standardization: Standardization | None = None
     #: What the rates of the schedule are multiplied by.
     rate_scale: float = 1.0
+    #: The largest one so far with which steps of a stream were planned, so that a weight keeps its kind of steps.
+    first_scale: float = 0.0
     #: Largest squared norm of a standardized row so far, where the learning rate comes from the data; else zero.
     row_norm: float = 0.0
     #: The weights that a custom penalty compares with, where it does so.
     penalty_start: dict[str, np.ndarray] | None = None
     stopping_reason: str | None = None
+    #: That of the first batch, before its update; None where it is not known.
+    first_objective: float | None = None
     #: Those of a stream that begins at a fitted network, while they are few.
     first_rows: Any = None
     #: A box for what makes the steps in this process, at this state; it is empty in copies.

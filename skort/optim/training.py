@@ -158,7 +158,7 @@ class Training:
         # Of a callback: by how much weights of the solver are worse than others, and the square of what is chance.
         self.rise: Any = None
         self._can_restart, self._is_compared = can_restart, is_compared
-        self.n_restarts = int((self.history.get("restarts") or [0])[-1])
+        self.n_restarts = _last(self.history.get("restarts"))
         # A `partial_fit` is never compared with its beginning.
         self._start = None if max_iter is None else solver.state()
         self._last_epoch: TrainState | None = None
@@ -319,6 +319,7 @@ class Training:
             row_norm=self._row_norm,
             penalty_start=self._penalty_start or None,
             stopping_reason=self.stopping_reason,
+            first_objective=self.first_objective,
         )
 
     def restore(self, progress: TrainState) -> None:
@@ -340,12 +341,13 @@ class Training:
         self.n_updates = progress.n_updates
         self._fall_to(progress.n_falls)
         self.stopped, self.stopping_reason = progress.stopped, progress.stopping_reason
+        self.first_objective = progress.first_objective
         self.batches.random_state = progress.generator()
         self._knows(progress.random_state)
         self.history = progress.rows()
         if progress.is_rate_auto == (self._row_norm > 0):
             self._rate_scale = progress.rate_scale
-        self.n_restarts = int((self.history.get("restarts") or [0])[-1])
+        self.n_restarts = _last(self.history.get("restarts"))
         self._best = progress.best
         self._last_epoch = progress
 
@@ -405,3 +407,8 @@ class Training:
 def _copied(schedule):
     """Return a copy of a schedule whose rate may fall; a function as it is."""
     return own_copy(schedule, copy.deepcopy) if isinstance(schedule, BaseEstimator) else schedule
+
+
+def _last(column):
+    """Return the last number of a column, 0 where there is none."""
+    return int(column[-1]) if column else 0

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from skort.common.blas import FEW, one_blas_thread
+from skort.common.blas import one_blas_thread
 from skort.common.formulas import function_text
 from skort.objective.penalties import soft_threshold
 from skort.optim.optimizers import State
@@ -41,8 +41,6 @@ def norm(gradient: np.ndarray) -> float:
     """Return the Euclidean norm of a vector."""
     # In float64, where no square of a float32 overflows.
     gradient = gradient.astype(np.float64)
-    if gradient.size < FEW:
-        return math.sqrt(gradient @ gradient)
     with one_blas_thread(gradient.size):
         return math.sqrt(gradient @ gradient)
 

@@ -57,6 +57,8 @@ class Scripted:
         ([5, 4.95, 4.9, 1, 0], 0.1, 3),
         # Falling by exactly tol is not bad.
         ([5, 4.5, 4, 3.5], 0.5, 4),
+        # The same value again is bad, too: a validation loss of zero cannot fall.
+        ([5, 0, 0, 0, 0], 0.0, 4),
         # Without tol nothing is bad.
         ([1, 2, 3, 4], None, 4),
         # What is no number is bad.

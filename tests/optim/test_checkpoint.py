@@ -92,6 +92,20 @@ def test_a_fit_resumed_after_a_crash_ends_with_the_same_bytes(solver, estimator_
     assert load_progress(path).history.n_epochs == whole.n_iter_ // every * every
 
 
+def test_a_resumed_fit_that_ends_no_better_than_it_began_begins_again_as_the_whole_one(tmp_path):
+    random_state, path = np.random.RandomState(2), tmp_path / "training.npz"
+    rows = random_state.normal(size=(60, 3))
+    y = rows @ [1, 2, 3] + 1000 * (random_state.rand(60) < 0.1)
+    whole = short(OrtSGDRegressor, batch_size=10).fit(rows, y)
+    assert whole.history_["restarts"] == [1] * 8
+    with pytest.raises(RuntimeError, match="crash"):
+        short(OrtSGDRegressor, batch_size=10, callbacks=[Checkpoint(path), Crash()]).fit(rows, y)
+    assert not load_progress(path).history.get("restarts")
+    resumed = short(OrtSGDRegressor, batch_size=10, callbacks=[Checkpoint(resume_from=path)]).fit(rows, y)
+    assert resumed.history_["restarts"] == whole.history_["restarts"]
+    np.testing.assert_array_equal(resumed.coef_, whole.coef_)
+
+
 @pytest.mark.parametrize(
     "options, n_iter",
     [
@@ -187,6 +201,7 @@ def _rewritten(path, change):
         (lambda others, arrays: others.update(n_falls=-5), "n_falls=-5, expected an integer that is not negative"),
         (lambda others, arrays: others.update(stopped="no"), "stopped='no', expected true or false"),
         (lambda others, arrays: others.update(stopping_reason=3), "stopping_reason=3, expected a string or null"),
+        (lambda others, arrays: others.update(first_objective="1"), "first_objective='1', expected a number or null"),
         (lambda others, arrays: others.update(rate_scale=math.inf), "rate_scale=inf, expected a finite number"),
         (lambda others, arrays: others.update(rate_scale=0.0), "rate_scale=0.0, expected a finite number"),
         (lambda others, arrays: others["random_state"].update(bit_generator="seed"), "random_state is that of 'seed'"),
@@ -210,11 +225,12 @@ def test_a_checkpoint_with_a_value_that_cannot_be_is_refused(tmp_path, change, m
         short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)]).fit(X, Y)
 
 
-def test_a_checkpoint_without_a_reason_to_stop_is_read(tmp_path):
+def test_a_checkpoint_without_a_reason_to_stop_or_a_first_objective_is_read(tmp_path):
     path = tmp_path / "training.npz"
     short(OrtSGDRegressor, callbacks=[Checkpoint(path)]).fit(X, Y)
-    _rewritten(path, lambda others, arrays: others.pop("stopping_reason"))
-    assert load_progress(path).stopping_reason is None
+    assert load_progress(path).first_objective > 0
+    _rewritten(path, lambda others, arrays: [others.pop(name) for name in ("stopping_reason", "first_objective")])
+    assert load_progress(path).stopping_reason is load_progress(path).first_objective is None
 
 
 def test_a_checkpoint_of_many_falls_is_read_at_once(tmp_path):
