@@ -252,7 +252,7 @@ def _strengths(alpha, l1_ratio, names, parameter="alpha"):
 
 
 def is_any(values: Any) -> bool:
-    """Return whether a number, or any of an array, is not zero: of a number, numpy's own takes as long as a step."""
+    """Return whether a number, or any of an array, is not zero; `np.any` of one number is slow."""
     return bool(values) if isinstance(values, (bool, float)) else bool(np.any(values))
 
 

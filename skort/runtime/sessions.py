@@ -161,7 +161,8 @@ class InferenceModel:
         session = self._sessions.get(device)
         if session is None:
             session = self._sessions[device] = self._session(device)
-        return session.run([output], {**inputs, **self.weights})[0]
+        # The wrapper's own run looks for missing inputs.
+        return session._sess.run([output], {**inputs, **self.weights}, None)[0]
 
     def _session(self, device):
         # Threads would not be there in a forked process.

@@ -73,24 +73,28 @@ class Problem:
         return self.update.rule(self.terms)
 
 
-def is_small(problem: Problem, *, x_in_place: bool = False) -> bool:
+def is_small(problem: Problem) -> bool:
     """Return whether a session for a problem keeps little memory, and no threads, which a forked process has not."""
-    serialized, graph = problem.structure[0], problem.score_graph
-    n_numbers = sum(array.size for array in graph.arrays.values())
-    # The step of a linear model makes nothing of the size of X, unless an offset is subtracted from it.
-    is_read = x_in_place and graph.is_linear and OFFSET not in graph.arrays
-    n_numbers += problem.batch_size * (graph.n_outputs + (0 if is_read else graph.n_features))
-    n_bytes = len(serialized) + n_numbers * problem.objective.dtype.itemsize
-    return problem.device == CPU and n_bytes < _SMALL
+    return _is_small(problem, problem.score_graph.n_features + problem.score_graph.n_outputs)
 
 
 def step_session(problem: Problem, key: tuple[Any, ...], model: Callable[[], onnx.ModelProto]) -> Any:
-    """Return the session of a step, which small problems of one `key` share; `model` makes its graph."""
+    """Return the session of a step: that of a small problem is shared by all that have the key."""
 
     def make():
         return compiled(model().SerializeToString(), problem.device)
 
-    return COMPILED.get(key, make) if is_small(problem, x_in_place=True) else make()
+    graph = problem.score_graph
+    # The step of a linear model makes nothing of the size of X, unless it subtracts an offset.
+    n_made = graph.n_outputs if graph.is_linear and OFFSET not in graph.arrays else graph.n_features + graph.n_outputs
+    return COMPILED.get(key, make) if _is_small(problem, n_made) else make()
+
+
+def _is_small(problem, n_made):
+    """Return whether a session keeps little memory that makes `n_made` numbers of each row."""
+    n_numbers = sum(array.size for array in problem.score_graph.arrays.values()) + problem.batch_size * n_made
+    n_bytes = len(problem.structure[0]) + n_numbers * problem.objective.dtype.itemsize
+    return problem.device == CPU and n_bytes < _SMALL
 
 
 #: What a solver needs: its name, a dtype and an update -> an error that names what is missing, or nothing.

@@ -9,7 +9,9 @@ from sklearn.utils import get_tags
 
 from skort.common.component import check_parameters
 from skort.common.onnx_text import Fragment, inlined
+from skort.common.user_warning import warn_user
 from skort.graphs.initialization import fitted_score_graph, given_model
+from skort.graphs.onnx_models.inputs import training_losses
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph, output_widths, spec_of
 from skort.objective.combined import OutputLosses
 from skort.objective.custom import check_term
@@ -64,6 +66,8 @@ def objective_graph(
     1.25 6.25
     """
     given = given_model(model)
+    for name in training_losses(given)[:1]:
+        warn_user(f"model: The loss {name!r} of the ONNX model is left out: the parameter loss takes its place.")
     resolved_loss = _loss(loss, given)
     resolved_penalty = None if penalty is None else _resolved("penalty", penalty, PENALTIES, as_penalty)
     score_graph = _score_graph(given, resolved_loss)

@@ -94,6 +94,25 @@ def test_losses_of_several_outputs_are_summed(batch, run_onnx):
     assert results["skort_objective"] == pytest.approx(expected + 0.25 * (W**2).sum(), rel=1e-6)
 
 
+def test_the_loss_of_a_training_graph_is_left_out_in_words(run_onnx):
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        line (float[N, 2] X, float[N, 1] labels) => (float[N, 1] score, float loss) <float[2, 1] W = {1, 2}> {
+            score = MatMul (X, W)
+            residual = Sub (score, labels)
+            distance = Abs (residual)
+            loss = ReduceMean <keepdims = 0> (distance)
+        }"""
+    )
+    with pytest.warns(UserWarning, match="The loss 'loss' of the ONNX model is left out: the parameter loss takes"):
+        graph = objective_graph(model, "squared_error")
+    X, target = np.eye(2), np.array([[3.0], [6.0]])
+    # (1 - 3)^2 / 2 and (2 - 6)^2 / 2, in the mean.
+    feeds = {"X": X, "skort_target": target, "skort_sample_weight": np.full((2, 1), 0.5)}
+    outputs = run_onnx(graph, **{name: array.astype(np.float32) for name, array in feeds.items()})
+    assert outputs["skort_loss"] == 5.0
+
+
 def test_an_output_of_unknown_width_is_named():
     body = LINES.replace("float[N, 3] X", "float[N, M] X").replace("(float[N, 2] y)", "(float[N, K] y)")
     model = onnx.parser.parse_model(HEADER + body)
