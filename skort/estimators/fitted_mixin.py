@@ -160,7 +160,8 @@ class FittedAttributes:
         Parameters
         ----------
         weights : dict of str to array-like
-            By their names in `weights_`, of the same shapes. Weights that are not in it stay.
+            By their names in `weights_`, of the same shapes. Weights that are not in it stay. An empty dict changes
+            none of them: only the optimizer begins anew.
 
         Returns
         -------
@@ -233,8 +234,8 @@ class FittedAttributes:
         Returns
         -------
         model : estimator
-            Fitted. If `estimator` is a `Pipeline`, a fitted pipeline that ends in the model. Its `predict`, and the
-            `decision_function` of a classifier, return the same as those of this estimator.
+            Fitted; a `Pipeline` if `estimator` is one. Its `predict` and `decision_function` return the same as those
+            of this estimator; its `predict_proba` may differ with another `loss` than that of the model inside.
 
         Raises
         ------

@@ -308,7 +308,7 @@ class TrainConfig:
         loss_weights = variables.training_weights(model.loss_weights)
         largest, update = self.update.largest_rate, self.update
         if largest is not None:
-            update = dataclasses.replace(update, largest_rate=state.rate_scale * largest)
+            update = dataclasses.replace(update, largest_rate=max(state.first_scale, state.rate_scale) * largest)
         row_factor = variables.row_factor if is_sparse else None
         # Sparse rows leave little of the first product.
         device = self.device_for(model.score_graph, 0 if is_sparse else batch_size)

@@ -85,7 +85,7 @@ class TrainRun:
                 given = f"optimizer={self.config.update.optimizer!r}, average={self.config.update.average!r}"
                 raise ValueError(
                     f"partial_fit goes on with the memory of the last optimizer, and that of {given} is another. Set "
-                    "optimizer and average back, or call model.set_weights(model.weights_), which begins it anew."
+                    "optimizer and average back, or call model.set_weights({}), which begins it anew."
                 ) from error
         return dataclasses.replace(self, step=step)
 
@@ -174,14 +174,16 @@ def fit_model(
         start = _begun(config, model, statistics, state, n_rows, is_told=is_told)
     else:
         start = _resumed(config, model, statistics, state)
-    config, model, state, variables, run = start[:5]
+    config, model, state, variables, run = start.config, start.model, start.state, start.variables, start.run
+    first_scale = max(state.first_scale, state.rate_scale)
     batches = source.batches(variables, start.generator)
     shape = BatchShape(batches.batch_size, batches.are_sparse)
     if run is None or run.shape != shape:
         # The rows of one call say nothing about those of a stream.
         n_batches = None if epochs is None else batches.n_batches
         run = TrainRun.plan(config, model, state, shape, n_batches, variables).begun(state)
-    state = dataclasses.replace(state, rate_scale=part * state.rate_scale)
+    if part < 1.0:
+        state = dataclasses.replace(state, rate_scale=part * state.rate_scale)
     fit = Fit(run, model, state, callbacks, epochs, start.constant_loss)
     step = source.step(run, model, state)
     if config.is_full:
@@ -200,16 +202,18 @@ def fit_model(
         raise diverged_error(config, error, state, statistics.some_rows) from None
     if epochs is not None:
         return fit.result(outcome, statistics.some_rows)
-    progress = dataclasses.replace(outcome.progress, rate_scale=outcome.progress.rate_scale / part)
-    if start.share is not None and not is_told:
+    rate_scale = outcome.progress.rate_scale / part
+    progress = dataclasses.replace(outcome.progress, rate_scale=rate_scale, first_scale=first_scale)
+    is_few = start.share is not None and not is_told
+    if is_few:
         # The stream begins anew with these rows before the next ones.
-        progress, config = dataclasses.replace(progress, first_rows=copy.deepcopy(statistics.some_rows)), given
+        progress = dataclasses.replace(progress, first_rows=copy.deepcopy(statistics.some_rows))
     else:
         live = NoPickle()
         live.put(dataclasses.replace(run, random_state=batches.random_state))
         progress = dataclasses.replace(progress, live=live)
     result = fit.result(dataclasses.replace(outcome, progress=progress), statistics.some_rows)
-    return dataclasses.replace(result, config=config)
+    return dataclasses.replace(result, config=given) if is_few else result
 
 
 @ids_in_range()
@@ -238,7 +242,7 @@ class _Start(NamedTuple):
 
 
 def _begun(config, model, statistics, state, n_rows, *, is_told):
-    """Return the start of a training; `is_told`: a fitted network shows how well it knows them. None: a stream."""
+    """Return the start of a training of `n_rows`, or of a stream: None; `is_told` as from `stream_part`."""
     is_fitted = not (model.is_drawn or model.score_graph.is_linear or config.is_full)
     state, model, variables = begin(config, model, statistics, state)
     share, constant_loss = UNKNOWN, None

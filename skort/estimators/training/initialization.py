@@ -21,7 +21,7 @@ _NETWORK = 0.2  # Its first learning rate.
 _GAINS = (1.0, *(2.0 ** (sign * k) for k in range(1, 11) for sign in (-1, 1)))
 _FACTORS = 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01
 _KNOWN, _BETTER = 0.3, 0.95
-# So many rows say how well a fitted network knows them. The rate of fewer is next to zero, by a share that stands in.
+# So many rows say how well a fitted network knows them. The rate on fewer is nearly zero: that of this share.
 _FEW_ROWS, UNKNOWN = 20, 1e-4
 
 

@@ -22,9 +22,13 @@ _LOST = 2**14
 # How many columns a warning names.
 _SHOWN = 5
 # Standard deviations that differ by more than this make a training slow, or diverge.
-# Of larger targets than the second number, a network may learn too little in the updates of its plan: its loss, or what
-# it is above that of scores on the best line, is more than these parts of the best constant's.
-_DIFFERENT, _LARGE, _GOOD, _SHORT = 10.0, 50.0, 0.2, 0.05
+_DIFFERENT = 10.0
+# Of larger targets, a network may learn too little in the updates of its plan.
+_LARGE = 50.0
+# It has, where its loss is a larger part of the best constant's.
+_GOOD = 0.2
+# Or where a line through its scores would lower the loss by a larger part of the best constant's.
+_SHORT = 0.05
 
 
 def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> None:

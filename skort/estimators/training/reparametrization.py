@@ -37,7 +37,7 @@ def _add(weights, name, values):
 def _changed(weights, changes):
     """Return weights after changes in float64, each in its own dtype."""
     changed = dict(weights)
-    if not changes:
+    if not (weights and changes):
         return changed
     # A weight that is nearly zero may become zero.
     with np.errstate(under="ignore"):

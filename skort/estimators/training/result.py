@@ -147,6 +147,7 @@ class ModelPreview:
     def loss_of(self, rows: TrainingData) -> RowLoss:
         """Return what gives the loss of prepared rows at weights of the solver."""
         config, graph = self._result.config, self._result.model.score_graph
+        config.loss.check_target(rows.target)
         return RowLoss(config, graph, config.variables(graph, self._result.state.standardization), rows)
 
     def at(self, weights: dict[str, np.ndarray]) -> Any:

@@ -160,8 +160,7 @@ def warn_of_other_terms(estimator, model, own: "SklearnObjective", *, is_full: b
 
 def warn_of_own_loss(estimator, model) -> None:
     """Warn of the loss of an ONNX model that is trained by another one."""
-    if estimator.loss is not None and hasattr(model, "graph"):
-        from skort.graphs.onnx_models.inputs import training_losses
+    from skort.graphs.onnx_models.inputs import training_losses
 
-        for name in training_losses(model.graph)[:1]:
-            warn_user(f"estimator: The loss {name!r} of the ONNX model is left out: loss=None trains with it.")
+    for name in training_losses(model)[:1] if estimator.loss is not None else []:
+        warn_user(f"estimator: The loss {name!r} of the ONNX model is left out: loss=None trains with it.")

@@ -61,6 +61,8 @@ class FitData:
         """Return the target of other rows, and what each counts: class weights are those of the rows trained on."""
         known, class_weight, given = self.encoded, self.class_weight, self.given
         encoded = self.target_transform.applied(self.encoder.encode(y, known.classes))
+        if encoded.target.shape[1] != known.target.shape[1]:
+            raise ValueError("y_val has another number of columns than y.")
         if class_weight is not None and known.classes is not None and class_weight.given == "balanced":
             class_weight = class_weight.of_rows(known.classes, known.y, given.sample_weight)
         weights, encoded = weighted(None, encoded.target, encoded, class_weight)
