@@ -113,9 +113,7 @@ def test_node(trained, folder):
 @pytest.mark.skipif(not (shutil.which("chromium") and shutil.which("npm")), reason="needs Chromium and npm")
 def test_browser(trained, folder):
     ORT_WEB["fetch_runtime"](folder)
-    flags = [*BROWSER["FLAGS"], "--virtual-time-budget=60000", "--dump-dom", f"--user-data-dir={folder / 'profile'}"]
-    with BROWSER["served"](folder) as address:
-        page = output(folder, "chromium", *flags, f"{address}/serve.html")
+    page = BROWSER["page_when"]('document.getElementById("output").textContent', folder, "serve.html")
     (printed,) = re.findall(r'<pre id="output">(.*?)</pre>', page, re.DOTALL)
     check(printed, trained)
 
