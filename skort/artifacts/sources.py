@@ -269,8 +269,7 @@ def _with_active_dropout(structure):
     active = copy.deepcopy(structure)
     nodes = [node for node in active.graph.node if node.op_type == "Dropout"]
     for node in nodes:
-        ratio = node.input[1] if len(node.input) > 1 else ""
-        node.input[:] = [node.input[0], ratio, _TRAINING_MODE]
+        node.input[:] = [node.input[0], node.input[1] if len(node.input) > 1 else "", _TRAINING_MODE]
         node.output[:] = [node.output[0], f"{node.output[0]}/mask"]
     if nodes:
         active.graph.initializer.append(numpy_helper.from_array(np.array(True), _TRAINING_MODE))

@@ -159,8 +159,7 @@ def merged_measures(measures: Sequence[Measures]) -> Measures:
 
 
 def _norm(rows: Rows, mean_weight: float, used: Standardization | None) -> float:
-    shares = None if rows.sample_weight is None else rows.sample_weight / mean_weight
-    return largest_norm(rows.X, shares, used)
+    return largest_norm(rows.X, None if rows.sample_weight is None else rows.sample_weight / mean_weight, used)
 
 
 def _some_rows(cluster, partitions, sizes):
@@ -221,8 +220,7 @@ class PartStatistics(DataStatistics):
 
     def common_scale(self, batch_size: int) -> float:
         """Return the number by which a sparse X is divided."""
-        norm = self.measures.norm / self.mean_weight
-        return float(np.sqrt(self._smoothness(batch_size, None, norm, 0.0)))
+        return float(np.sqrt(self._smoothness(batch_size, None, self.measures.norm / self.mean_weight, 0.0)))
 
     def largest_norm(self, used: Standardization | None) -> float:
         """Return the largest squared norm of a row times what it counts."""

@@ -270,8 +270,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         from skort.graphs.export import PREDICTION
 
         model = self._model()
-        trained = self._run(model, PREDICTION, X).astype(np.float64)
-        prediction = model.target_transform.inverse(trained)
+        prediction = model.target_transform.inverse(self._run(model, PREDICTION, X).astype(np.float64))
         if model.outputs is not None and model.outputs.by_name:
             return model.outputs.split(prediction)
         return prediction.ravel() if model.single_output else prediction

@@ -47,8 +47,7 @@ class OutputLosses(Component, ScoreLoss):
 
     def _parts(self):
         """Return name, loss and number of columns of each output."""
-        widths = self.widths or {}
-        return [(name, loss, widths[name]) for name, loss in self.losses.items()]
+        return [(name, loss, (self.widths or {})[name]) for name, loss in self.losses.items()]
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`, of shape (n_samples, 1)."""

@@ -113,8 +113,9 @@ class TrainState:
     stopping_reason: str | None = None
     #: That of the first batch, before its update; None where it is not known.
     first_objective: float | None = None
-    #: Those of a stream that begins at a fitted network, while they are few.
+    #: Those of the stream of a network, while they are few, and the weights that were drawn for it, if any.
     first_rows: Any = None
+    first_weights: dict[str, np.ndarray] | None = None
     #: A box for what makes the steps in this process, at this state; it is empty in copies.
     live: Any = None
 

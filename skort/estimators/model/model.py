@@ -270,8 +270,7 @@ class Model:
 
     def shown_attributes(self) -> dict[str, Any]:
         """Return the fitted attributes that show the labels, and the weights of the loss."""
-        classes = {} if self.classes is None else {"classes_": self.classes}
-        return classes | self.loss_attributes()
+        return self.loss_attributes() | ({} if self.classes is None else {"classes_": self.classes})
 
     def loss_attributes(self) -> dict[str, np.ndarray | float]:
         """Return what scikit-learn's models show of the weights of their loss, such as the scale of a Huber loss."""

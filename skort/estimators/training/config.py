@@ -389,8 +389,7 @@ def what_is_inside(estimator) -> dict[str, Any]:
 def _given(estimator, device):
     """Return the parameters that settings are made from, as a value, and the device that they mean here."""
     names = [name for name in estimator._parameter_constraints if name not in _NO_SETTINGS]
-    parameters = {name: snapshot(getattr(estimator, name)) for name in names}
-    return {**parameters, "device": device}
+    return {**{name: snapshot(getattr(estimator, name)) for name in names}, "device": device}
 
 
 def snapshot(value):

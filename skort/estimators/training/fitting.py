@@ -168,8 +168,12 @@ def fit_model(
     if epochs is None:
         config.check_steps("partial_fit")
     statistics, given = source.statistics(), config
+    if state.first_weights is not None:
+        model = dataclasses.replace(model.with_weights(state.first_weights), is_drawn=True)
+    drawn = model.trained_weights if model.is_drawn else None
     part, is_told = stream_part(config, model, statistics) if epochs is None else (1.0, True)
-    if state.is_new:
+    is_new = state.is_new
+    if is_new:
         n_rows = None if epochs is None else config.size.n_rows
         start = _begun(config, model, statistics, state, n_rows, is_told=is_told)
     else:
@@ -194,8 +198,8 @@ def fit_model(
     training = fit.training(step, batches)
     if start.other is not None:
         training.begin_at_better(start.other)
-    if start.share is not None and config.is_rate_auto:
-        training.find_rate(1.0 if epochs else start.share**2)
+    if start.is_rate_open and config.is_rate_auto:
+        training.find_rate(1.0 if epochs or start.share is None else start.share**2)
     try:
         outcome = minimise(training)
     except DivergedError as error:
@@ -204,10 +208,11 @@ def fit_model(
         return fit.result(outcome, statistics.some_rows)
     rate_scale = outcome.progress.rate_scale / part
     progress = dataclasses.replace(outcome.progress, rate_scale=rate_scale, first_scale=first_scale)
-    is_few = start.share is not None and not is_told
+    is_few = is_new and not is_told
     if is_few:
         # The stream begins anew with these rows before the next ones.
-        progress = dataclasses.replace(progress, first_rows=copy.deepcopy(statistics.some_rows))
+        rows = copy.deepcopy(statistics.some_rows)
+        progress = dataclasses.replace(progress, first_rows=rows, first_weights=drawn)
     else:
         live = NoPickle()
         live.put(dataclasses.replace(run, random_state=batches.random_state))
@@ -239,12 +244,16 @@ class _Start(NamedTuple):
     #: The loss of a fitted network that begins as a share of that of the best constant, and that loss.
     share: float | None = None
     constant_loss: float | None = None
+    #: Whether the first rate is found by trying some: a fitted network's, or one's for columns of any scale.
+    is_rate_open: bool = False
 
 
 def _begun(config, model, statistics, state, n_rows, *, is_told):
     """Return the start of a training of `n_rows`, or of a stream: None; `is_told` as from `stream_part`."""
     is_fitted = not (model.is_drawn or model.score_graph.is_linear or config.is_full)
     state, model, variables = begin(config, model, statistics, state)
+    used, has_gain = state.standardization, config.update.tags.gain is not None
+    is_unscaled = has_gain and not model.score_graph.is_linear and (used is None or used.scale is None)
     share, constant_loss = UNKNOWN, None
     if is_fitted and is_told:
         model, share, constant_loss = fitted_start(config, model, variables, statistics)
@@ -261,6 +270,7 @@ def _begun(config, model, statistics, state, n_rows, *, is_told):
         generator=state.first_generator(),
         share=share if is_fitted else None,
         constant_loss=constant_loss,
+        is_rate_open=is_fitted or is_unscaled,
     )
 
 

@@ -23,6 +23,8 @@ _FACTORS = 0.8, 0.65, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01
 _KNOWN, _BETTER = 0.3, 0.95
 # So many rows say how well a fitted network knows them. The rate on fewer is nearly zero: that of this share.
 _FEW_ROWS, UNKNOWN = 20, 1e-4
+# A drawn network takes its whole rate with two rows, and one more for so many columns.
+_ROW_COLUMNS = 10
 
 
 def begin(
@@ -76,10 +78,15 @@ def fitted_start(
 
 
 def stream_part(settings: TrainConfig, model: Model, facts: DataStatistics) -> tuple[float, bool]:
-    """Return what few rows multiply the rates of a fitted network by, and whether they say how well it knows them."""
-    if not settings.can_restart or model.inner.draws_weights or model.score_graph.is_linear:
+    """Return what few rows multiply the rates of a network by, and whether they say how it has to begin."""
+    if not settings.can_restart or model.score_graph.is_linear:
         return 1.0, True
     rows = facts.some_rows
+    if model.inner.draws_weights:
+        # The mean of few standardised rows is long: its squared norm is about the number of columns a row.
+        n_rows = min(rows.n_rows, settings.batch_size)
+        part = 1.0 if rows.is_sparse else n_rows / (2 + rows.X.shape[1] / _ROW_COLUMNS)
+        return min(1.0, part), not model.is_drawn or rows.n_rows >= _FEW_ROWS
     # Any network seems to be sure and right, or wrong, on rows of one class.
     is_told = rows.n_rows >= _FEW_ROWS and bool(np.ptp(rows.target, axis=0).any())
     return min(1.0, rows.n_rows / _FEW_ROWS), is_told

@@ -169,8 +169,7 @@ def _restored(value, walk):
     if issubclass(kind, tuple) or _has_fields_only(kind):
         return kind(**fields)
     # Parameters, of which a later version may have more, and what an object has besides.
-    names = parameter_names(kind)
-    restored = kind(**{key: part for key, part in fields.items() if key in names})
+    restored = kind(**{key: part for key, part in fields.items() if key in parameter_names(kind)})
     vars(restored).update(fields)
     return restored
 

@@ -69,7 +69,7 @@ class FitResult:
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> "FitResult":
         """Return the result with other weights; the optimizer's memory begins from scratch."""
-        state = dataclasses.replace(self.state, solver=None, live=None)
+        state = dataclasses.replace(self.state, solver=None, live=None, first_weights=None)
         return dataclasses.replace(self, model=self.model.with_weights(weights), state=state)
 
     def packed(self) -> "FitResult":
@@ -98,10 +98,8 @@ class FitResult:
         vector, arrays = (self.state.solver or {}).get("weights"), self.model.trained_weights
         if vector is None or vector.size != sum(array.size for array in arrays.values()):
             return None
-        graph = self.model.score_graph
-        variables = self.config.variables(graph, self.state.standardization)
-        made = variables.model_weights(views(vector, arrays))
-        return {name: np.array(array) for name, array in made.items()}
+        variables = self.config.variables(self.model.score_graph, self.state.standardization)
+        return {name: np.array(array) for name, array in variables.model_weights(views(vector, arrays)).items()}
 
 
 def _with_arrays(model, arrays):

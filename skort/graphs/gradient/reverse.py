@@ -50,9 +50,7 @@ def add_gradients(
             continue
         wanted = [(i, name) for i, name in enumerate(node.input) if name in reached]
         if wanted:
-            floats = [name in known.dtypes for name in node.output]
-            outputs = zip(node.output, floats, strict=True)
-            gradients = [_summed(fragment, partials, known, name) if is_float else "" for name, is_float in outputs]
+            gradients = [_summed(fragment, partials, known, n) if n in known.dtypes else "" for n in node.output]
             for i, name in wanted:
                 parts = partials.setdefault(name, [])
                 parts.append(f"skort_gradient/{name}/{len(parts)}")

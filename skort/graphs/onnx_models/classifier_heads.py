@@ -95,8 +95,7 @@ def _candidates(run_end, scores: np.ndarray, n_outputs: int) -> Iterator[tuple[s
         yield _difference(1, 0), scores[:, [0]] - scores[:, [1]]
     elif n_columns == n_outputs:
         yield None, scores
-        one_large = 20 * np.eye(n_columns, dtype=scores.dtype)
-        order = np.argmax(_two_dimensional(run_end(one_large)), axis=0)
+        order = np.argmax(_two_dimensional(run_end(20 * np.eye(n_columns, dtype=scores.dtype))), axis=0)
         if sorted(order) == list(range(n_columns)):
             yield _columns(order), scores[:, order]
 

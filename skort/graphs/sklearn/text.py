@@ -230,8 +230,7 @@ def _characters():
 
 def _without(nodes, codes, dropped):
     """Return the name of rows of codes without those that are dropped; their ends are filled up."""
-    length = nodes.add("Shape", [codes])
-    width = nodes.add("Gather", [length, nodes.constant(1)])
+    width = nodes.add("Gather", [nodes.add("Shape", [codes]), nodes.constant(1)])
     position = nodes.add("Range", [nodes.constant(0), width, nodes.constant(1)], version=11)
     rank = nodes.add("Where", [dropped, nodes.add("Add", [position, width], version=14), position], version=9)
     codes = nodes.add("Where", [dropped, nodes.constant(_UNKNOWN), codes], version=9)
@@ -295,8 +294,7 @@ def token_expression(pattern: str, *, is_alone: bool = True, lowercase: bool = F
         )
     words = _WORDS.fullmatch(text)
     if words:
-        least = len(words[1]) // 2 + int(words[3] or 1)
-        return _words(least, lowercase)
+        return _words(len(words[1]) // 2 + int(words[3] or 1), lowercase)
     if is_alone and _is_of_whole_words(text):
         return _words(1, lowercase)
     parts, in_class = [], False

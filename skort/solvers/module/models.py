@@ -224,8 +224,7 @@ def _value_model(plan, batch_size):
             plan.penalized.add_penalty(fragment)
     with marked(fragment, "loss"):
         plan.after(fragment)
-    user_inputs = [_with_rows(i, batch_size) for i in plan.user_inputs]
-    inputs = [*user_inputs, *infos({**plan.trainable, **plan.frozen})]
+    inputs = [*(_with_rows(i, batch_size) for i in plan.user_inputs), *infos({**plan.trainable, **plan.frozen})]
     outputs = [onnx.ValueInfoProto(name=name) for name in plan.outputs]
     graph = helper.make_graph(fragment.nodes, "value", inputs, outputs, source.initializer)
     model = onnx.shape_inference.infer_shapes(_model(graph, fragment, plan.structure), data_prop=True)
@@ -298,8 +297,7 @@ def _surrogate_model(plan, value):
     output = infos({_SURROGATE: np.zeros((), np.float32)})
     inputs = [*value.graph.input, *given]
     graph = helper.make_graph(fragment.nodes, "surrogate", inputs, output, value.graph.initializer)
-    model = _model(graph, fragment, plan.structure)
-    return onnx.shape_inference.infer_shapes(model, data_prop=True)
+    return onnx.shape_inference.infer_shapes(_model(graph, fragment, plan.structure), data_prop=True)
 
 
 def _with_score_gradients(model, plan, fragment):
@@ -327,8 +325,7 @@ def _accumulating(plan, value, fragment, initializers: Sequence[TensorProto], gr
         fragment.node("InPlaceAccumulatorV2", read, [f"{accumulation}.out"], domain=_MICROSOFT)
         fragment.nodes[-1].doc_string = "backward"
         outputs.append(helper.make_tensor_value_info(f"{accumulation}.out", TensorProto.BOOL, [1]))
-    reset = helper.make_tensor_value_info(_RESET, TensorProto.BOOL, [1])
-    inputs = [*value.graph.input, *infos(buffers), reset]
+    inputs = [*value.graph.input, *infos(buffers), helper.make_tensor_value_info(_RESET, TensorProto.BOOL, [1])]
     graph = helper.make_graph(fragment.nodes, "training", inputs, outputs, initializers)
     return pruned(_model(graph, fragment, plan.structure))
 
