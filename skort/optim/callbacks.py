@@ -253,7 +253,7 @@ class EpochScoring(BaseEstimator):
         self._scorer = check_scoring(training.model, self.scoring)
         try:
             self._score(training)
-        except (AttributeError, TypeError) as error:
+        except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(f"scoring={self.scoring!r} cannot score this model: {error}") from error
 
     def on_epoch_end(self, training: Training) -> None:

@@ -400,3 +400,10 @@ def test_held_out_rows_are_the_same_of_anything_that_numpy_reads(estimator_class
     model = short(estimator_class, early_stopping=True).fit(X_of(X), y, weights_of(weight))
     assert model.validation_scores_ == expected.validation_scores_
     np.testing.assert_array_equal(model.coef_, expected.coef_)
+
+
+def test_an_error_of_the_metric_names_the_scoring():
+    """No row of the third class is held out."""
+    X, y = np.random.default_rng(0).normal(size=(102, 3)), np.repeat([0, 1, 2], [50, 50, 2])
+    with pytest.raises(ValueError, match=r"^scoring='neg_log_loss' cannot score this model: y_true and y_prob contain"):
+        OrtSGDClassifier(early_stopping=True, scoring="neg_log_loss", random_state=0).fit(X, y)
