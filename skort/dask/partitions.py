@@ -220,8 +220,7 @@ def held_out(part: Part, split: Split, is_validation: bool) -> Part:
         order = random_state.permutation(np.flatnonzero(codes == code))
         is_held[order[: int(split.fraction * len(order) + random_state.random_sample())]] = True
     rows = np.flatnonzero(is_held if is_validation else ~is_held)
-    taken = (None if values is None else _safe_indexing(values, rows) for values in part[1:])
-    return Part(part.number, *taken)
+    return Part(part.number, *(None if values is None else _safe_indexing(values, rows) for values in part[1:]))
 
 
 class RowCounts(NamedTuple):

@@ -110,8 +110,7 @@ def why_missing(name: ApiName) -> str:
 
 def training_api() -> dict[str, Any]:
     """Return the classes of the training API that exist here: name -> class."""
-    names = ("TrainingAgent", *_ON_DEVICE)
-    api = {name: getattr(c_api(), name) for name in names if hasattr(c_api(), name)}
+    api = {name: getattr(c_api(), name) for name in ("TrainingAgent", *_ON_DEVICE) if hasattr(c_api(), name)}
     if hasattr(c_api(), "TrainingSession"):
         # The C++ class alone is not enough: its Python half was removed from the wheels first.
         with contextlib.suppress(ImportError):

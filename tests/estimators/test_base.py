@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.datasets import load_breast_cancer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -243,6 +244,13 @@ def test_divergence_names_the_epoch_and_leaves_the_estimator_as_it_was(solver, f
     model.set_params(standardize="auto")
     model.set_params(eta0=0.01, max_iter=5)
     assert state(model) == before
+
+
+def test_divergence_at_a_rate_from_alpha_does_not_advise_another_eta0():
+    X, y = load_breast_cancer(return_X_y=True)
+    network = OrtSGDClassifier(MLPClassifier((10,)), learning_rate="optimal", optimizer="nesterov", random_state=0)
+    with pytest.raises(ValueError, match=r"rate of \S+\. Use learning_rate=.constant.\.$"):
+        network.fit(X, y)
 
 
 def test_divergence_advises_nothing_that_is_there_already():

@@ -13,7 +13,7 @@ from skort.estimators.training.initialization import in_units
 from skort.estimators.training.result import FitResult
 from skort.estimators.training.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
-from skort.optim.schedules import has_ended
+from skort.optim.schedules import Optimal, has_ended
 from skort.optim.standardization import moments
 from skort.optim.state import TrainState
 
@@ -176,5 +176,7 @@ def _cure(config, progress, data):
     # Where "auto" left X and y as they are, the model does not allow it to change them.
     ours = 'standardize="auto", or ' if config.standardize is False else ""
     lower = 'use optimizer="adam".' if config.is_full else "lower eta0."
+    if isinstance(config.schedule, Optimal):
+        lower = 'use learning_rate="constant".'
     advice = f"Use {ours}StandardScaler, or {lower}" if causes else lower.capitalize()
     return " " + " ".join([*causes, advice])
