@@ -254,6 +254,7 @@ NOT_TOGETHER = {
     "shape": (regressor(), {"estimator": [None, MLPRegressor(hidden_layer_sizes=(2,))], "batch_size": [16, 32]}),
     "model": (OrtSGDRegressor(Lasso(), **FIXED), {"estimator__alpha": [0.1, 1.0]}),
     "weights of the loss": (OrtSGDRegressor(HuberRegressor(), **FIXED), GRID),
+    "rates that are tried": (regressor((8,), eta0="auto", standardize=False), {"alpha": [1e-4, 1e-2]}),
     "no skort": (Lasso(), {"alpha": [0.1, 1.0]}),
 }
 

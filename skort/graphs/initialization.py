@@ -117,8 +117,7 @@ def _template(
     name = graph.output[0].name
     graph.output[0].CopyFrom(helper.make_tensor_value_info(name, onnx_dtype(dtype), [None, sizes[-1]]))
     if not fit_intercept:
-        add = graph.node.pop()
-        graph.output[0].name = add.input[0]
+        graph.output[0].name = graph.node.pop().input[0]
         graph.initializer.pop()
     if log_link:
         graph.node.append(helper.make_node("Exp", [graph.output[0].name], ["prediction"]))

@@ -19,7 +19,7 @@ from skort.estimators.data.validation_set import ValidationLoss
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig, snapshot
 from skort.estimators.training.fitting import Fit, TrainRun, fit_models
-from skort.estimators.training.initialization import begin
+from skort.estimators.training.initialization import begin, tries_rates
 from skort.estimators.training.result import FitResult, Observers
 from skort.estimators.training.validation import FitData, model_and_data, validated, validation_set
 from skort.optim.callbacks import CallbackError, EpochScoring
@@ -238,7 +238,8 @@ class _Common(NamedTuple):
             return None
         state, model, variables = begin(config, self.model, self.statistics, state)
         is_offset = any(name in model.score_graph.arrays for name in (OFFSET, TARGET_OFFSET))
-        if is_offset or (variables.score is not None and variables.score.is_of_y):
+        is_of_y = variables.score is not None and variables.score.is_of_y
+        if is_offset or is_of_y or tries_rates(config, model, state):
             return None
         model = dataclasses.replace(model, loss=config.loss)
         # The rows are in the variables of the training before they are read, see `_rows`.

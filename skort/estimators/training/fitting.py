@@ -13,7 +13,7 @@ from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
-from skort.estimators.training.initialization import UNKNOWN, begin, fitted_start, go_on, stream_part
+from skort.estimators.training.initialization import UNKNOWN, begin, fitted_start, go_on, stream_part, tries_rates
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.network import fitted_part
 from skort.estimators.training.reparametrization import Reparametrization
@@ -252,8 +252,6 @@ def _begun(config, model, statistics, state, n_rows, *, is_told):
     """Return the start of a training of `n_rows`, or of a stream: None; `is_told` as from `stream_part`."""
     is_fitted = not (model.is_drawn or model.score_graph.is_linear or config.is_full)
     state, model, variables = begin(config, model, statistics, state)
-    used, has_gain = state.standardization, config.update.tags.gain is not None
-    is_unscaled = has_gain and not model.score_graph.is_linear and (used is None or used.scale is None)
     share, constant_loss = UNKNOWN, None
     if is_fitted and is_told:
         model, share, constant_loss = fitted_start(config, model, variables, statistics)
@@ -270,7 +268,7 @@ def _begun(config, model, statistics, state, n_rows, *, is_told):
         generator=state.first_generator(),
         share=share if is_fitted else None,
         constant_loss=constant_loss,
-        is_rate_open=is_fitted or is_unscaled,
+        is_rate_open=is_fitted or tries_rates(config, model, state),
     )
 
 

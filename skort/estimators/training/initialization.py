@@ -46,6 +46,13 @@ def begin(
     return state, dataclasses.replace(model, score_graph=score_graph, is_drawn=False), variables
 
 
+def tries_rates(settings: TrainConfig, model: Model, state: TrainState) -> bool:
+    """Return whether the first rate is found by trying some: X of a network keeps its scales."""
+    used, has_gain = state.standardization, settings.update.tags.gain is not None
+    is_unscaled = used is None or used.scale is None
+    return settings.is_rate_auto and has_gain and is_unscaled and not model.score_graph.is_linear
+
+
 def fitted_start(
     settings: TrainConfig, model: Model, variables: Reparametrization, facts: DataStatistics
 ) -> tuple[Model, float, float]:

@@ -307,8 +307,7 @@ def moved_state(
     from skort.solvers.flat_weights import flat, views
 
     def moved(vector):
-        arrays = views(vector.astype(np.float64), weights)
-        return flat(after.training_weights(before.model_weights(arrays)))
+        return flat(after.training_weights(before.model_weights(views(vector.astype(np.float64), weights))))
 
     changed = {"weights": moved(state["weights"])}
     if "average_sum" in state:

@@ -44,8 +44,7 @@ def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
         names = [f"{node.output[-1]}/{name}" for name in constants]
         arrays = zip(constants.values(), names, strict=True)
         graph.initializer.extend(numpy_helper.from_array(array, name) for array, name in arrays)
-        second = "scale" if node.op_type == "RMSNormalization" else "indices"
-        inputs = ["X", second][: len(node.input)]
+        inputs = ["X", "scale" if node.op_type == "RMSNormalization" else "indices"][: len(node.input)]
         dtype = np.float64 if is_double and node.domain == LATER_DOMAIN else np.float32
         outputs = ["label", "Z"] if len(node.output) == 2 else ["Z"]
         signature = f"{node.op_type} ({', '.join([*inputs, *constants])}) => ({', '.join(outputs)})"
@@ -140,8 +139,7 @@ def _classifier(floats, given, end):
         rows, n_rows = {name: array[1:] for name, array in rows.items()}, 1
     if len(labels) != max(2, n_rows):
         return {}, ""
-    flat = {name: array.ravel() for name, array in rows.items()}
-    weights, score = _linear(flat, n_rows, end)
+    weights, score = _linear({name: array.ravel() for name, array in rows.items()}, n_rows, end)
     if not score:
         return {}, ""
     score, pair = score.partition("\n")[0], "Concat(Neg(s), s, axis=1)" if n_rows == 1 else "s"

@@ -193,8 +193,7 @@ def _character_codes(nodes, texts, table):
     )
     is_space, after_space, before_space = (nodes.add("Cast", [c], to=TensorProto.BOOL) for c in (spaces, before, after))
     repeated = nodes.add("And", [is_space, nodes.add("Or", [after_space, before_space])])
-    blank = nodes.constant(table.get(" ", _UNKNOWN))
-    codes = nodes.add("Where", [repeated, blank, codes], version=9)
+    codes = nodes.add("Where", [repeated, nodes.constant(table.get(" ", _UNKNOWN)), codes], version=9)
     return _without(nodes, codes, nodes.add("And", [is_space, after_space]))
 
 
@@ -279,8 +278,7 @@ def _tf_idf(nodes, counts, transformer, element_type):
         norm = nodes.add("Sqrt", [nodes.add("ReduceSum", [squares, axes], keepdims=1)])
     # A row of zeros stays one.
     least = np.finfo(helper.tensor_dtype_to_np_dtype(element_type)).tiny
-    divisor = nodes.add("Max", [norm, nodes.constant(least, element_type)])
-    return nodes.add("Div", [values, divisor], version=14)
+    return nodes.add("Div", [values, nodes.add("Max", [norm, nodes.constant(least, element_type)])], version=14)
 
 
 def token_expression(pattern: str, *, is_alone: bool = True, lowercase: bool = False) -> str:
