@@ -182,8 +182,7 @@ class OnnxModule(nn.Module):
 
     def _trained(self):
         arrays = {**self._frozen_arrays, **self._graph.trained_arrays}
-        vector = torch.cat([self.frozen, self.weights.detach()]).numpy()
-        return self._graph.with_weights(views(vector, arrays))
+        return self._graph.with_weights(views(torch.cat([self.frozen, self.weights.detach()]).numpy(), arrays))
 
     def _check(self, X, weights):
         """Raise an error for an X, or weights, that ONNX Runtime would not take."""

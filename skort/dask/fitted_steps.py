@@ -71,8 +71,7 @@ class _Standard(Statistic):
 def _scale(mean, variance, n):
     """Return the standard deviation; one where it is nothing but rounding, by scikit-learn's rule."""
     eps = np.finfo(np.float64).eps
-    is_constant = variance <= n * eps * variance + np.square(n * mean * eps)
-    return np.where(is_constant, 1.0, np.sqrt(variance))
+    return np.where(variance <= n * eps * variance + np.square(n * mean * eps), 1.0, np.sqrt(variance))
 
 
 class _Extremes(Statistic):

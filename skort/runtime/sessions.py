@@ -187,5 +187,4 @@ class InferenceModel:
 
 def short_message(error: Exception) -> str:
     """Return the first line of an error of ONNX or ONNX Runtime, without the places in C++ sources where it arose."""
-    lines = str(error).strip().splitlines() or ["no reason given"]
-    return _PLACE.sub("", lines[0]).strip()
+    return _PLACE.sub("", (str(error).strip().splitlines() or ["no reason given"])[0]).strip()

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.frozen import FrozenEstimator
@@ -743,6 +744,26 @@ def test_weights_that_are_set_among_the_first_rows_stay():
     network.set_weights({name: np.full_like(weights, 0.5) for name, weights in network.weights_.items()})
     network.partial_fit(X[5:], y[5:])
     np.testing.assert_allclose(np.ptp(network.weights_["coefficient"], axis=1), 0, atol=1e-6)
+
+
+def test_setting_no_weights_among_the_first_rows_goes_on_at_the_same_rate():
+    X, y = make_friedman1(600, random_state=0)
+    network = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,)), random_state=0)
+    in_calls(network, X[:10], y[:10], 5).set_weights({})
+    assert in_calls(network, X[10:400], y[10:400], 5).score(X[400:], y[400:]) > 0.65
+
+
+def test_dense_and_sparse_first_rows():
+    X, y = make_friedman1(60, random_state=0)
+    X[X < 0.5] = 0
+    networks = [OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,)), random_state=0) for _ in range(2)]
+    for start in range(0, 60, 5):
+        rows, sparse = X[start : start + 5], scipy.sparse.csr_matrix(X[start : start + 5])
+        for number, network in enumerate(networks):
+            network.partial_fit(sparse if (start // 5 + number) % 2 else rows, y[start : start + 5])
+    for network in networks:
+        assert np.isfinite(network.predict(X)).all()
+        assert np.mean((network.predict(X) - y) ** 2) < np.var(y)
 
 
 @pytest.mark.parametrize("options", [{"trainable": ["*1"]}, {"standardize": False}], ids=str)

@@ -53,7 +53,9 @@ class TrainingData(NamedTuple):
         if first is None:
             return self
         parts = first.X, self.X
-        X = scipy.sparse.vstack(parts, "csr") if first.is_sparse or self.is_sparse else np.concatenate(parts)
+        dtype = self.X.dtype if self.is_sparse else first.X.dtype
+        is_sparse = first.is_sparse or self.is_sparse
+        X = scipy.sparse.vstack(parts, "csr", dtype) if is_sparse else np.concatenate(parts)
         weights = [
             np.ones(len(each.target)) if each.sample_weight is None else each.sample_weight for each in (first, self)
         ]

@@ -170,6 +170,7 @@ def fit_model(
     statistics, given = source.statistics(), config
     if state.first_weights is not None:
         model = dataclasses.replace(model.with_weights(state.first_weights), is_drawn=True)
+        state = dataclasses.replace(state, penalty_start=None)
     drawn = model.trained_weights if model.is_drawn else None
     part, is_told = stream_part(config, model, statistics) if epochs is None else (1.0, True)
     is_new = state.is_new
@@ -186,6 +187,8 @@ def fit_model(
         # The rows of one call say nothing about those of a stream.
         n_batches = None if epochs is None else batches.n_batches
         run = TrainRun.plan(config, model, state, shape, n_batches, variables).begun(state)
+    if start.is_rate_open and start.share is None:
+        part = 1.0  # The rate is tried on these rows.
     if part < 1.0:
         state = dataclasses.replace(state, rate_scale=part * state.rate_scale)
     fit = Fit(run, model, state, callbacks, epochs, start.constant_loss)
@@ -208,7 +211,7 @@ def fit_model(
         return fit.result(outcome, statistics.some_rows)
     rate_scale = outcome.progress.rate_scale / part
     progress = dataclasses.replace(outcome.progress, rate_scale=rate_scale, first_scale=first_scale)
-    is_few = is_new and not is_told
+    is_few = is_new and not is_told and outcome.progress.n_epochs == state.n_epochs + 1  # It was not resumed.
     if is_few:
         # The stream begins anew with these rows before the next ones.
         rows = copy.deepcopy(statistics.some_rows)

@@ -69,7 +69,8 @@ class FitResult:
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> "FitResult":
         """Return the result with other weights; the optimizer's memory begins from scratch."""
-        state = dataclasses.replace(self.state, solver=None, live=None, first_weights=None)
+        rows = self.state.first_rows if self.state.first_weights is None else None  # A drawn network waits no longer.
+        state = dataclasses.replace(self.state, solver=None, live=None, first_rows=rows, first_weights=None)
         return dataclasses.replace(self, model=self.model.with_weights(weights), state=state)
 
     def packed(self) -> "FitResult":

@@ -177,8 +177,7 @@ def rows_like(graph: onnx.GraphProto) -> np.ndarray:
 
 def runner(model: onnx.ModelProto, result: str) -> Callable[[np.ndarray], np.ndarray]:
     """Return the function that computes a result of a model from its only input."""
-    inner = () if any(o.name == result for o in model.graph.output) else (result,)
-    inference = InferenceModel(model, inner)
+    inference = InferenceModel(model, () if any(o.name == result for o in model.graph.output) else (result,))
     name = model.graph.input[0].name
 
     def run(rows):

@@ -120,8 +120,7 @@ def _warn_of_others(score_graph: ScoreGraph) -> None:
 
 def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
     """Return what an ONNX model says of itself: its own numbers of columns and its type of numbers."""
-    plain = _from_columns(model)
-    shaped = with_shapes(plain)
+    shaped = with_shapes(_from_columns(model))
     graph = shaped.graph
     X = next(iter(given_inputs(graph)), onnx.ValueInfoProto())
     if outputs:

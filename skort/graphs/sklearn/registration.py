@@ -158,8 +158,7 @@ def _parse_target(scope, model, inputs, custom_parsers=None):
 def _set_target_type(operator):
     """Give the output the type of the input: the inverse has as many columns."""
     (prediction,) = operator.inputs
-    shape = prediction.type.shape
-    operator.outputs[0].set_type(type(guess_tensor_type(prediction.type))(shape))
+    operator.outputs[0].set_type(type(guess_tensor_type(prediction.type))(prediction.type.shape))
 
 
 def _convert_target(scope, operator, container):
