@@ -171,9 +171,8 @@ def fit_model(
     if state.first_weights is not None:
         model = dataclasses.replace(model.with_weights(state.first_weights), is_drawn=True)
         state = dataclasses.replace(state, penalty_start=None)
-    drawn = model.trained_weights if model.is_drawn else None
+    drawn, is_new = model, state.is_new
     part, is_told = stream_part(config, model, statistics) if epochs is None else (1.0, True)
-    is_new = state.is_new
     if is_new:
         n_rows = None if epochs is None else config.size.n_rows
         start = _begun(config, model, statistics, state, n_rows, is_told=is_told)
@@ -201,7 +200,7 @@ def fit_model(
     training = fit.training(step, batches)
     if start.other is not None:
         training.begin_at_better(start.other)
-    if start.is_rate_open and config.is_rate_auto:
+    if start.is_rate_open:
         training.find_rate(1.0 if epochs or start.share is None else start.share**2)
     try:
         outcome = minimise(training)
@@ -214,8 +213,8 @@ def fit_model(
     is_few = is_new and not is_told and outcome.progress.n_epochs == state.n_epochs + 1  # It was not resumed.
     if is_few:
         # The stream begins anew with these rows before the next ones.
-        rows = copy.deepcopy(statistics.some_rows)
-        progress = dataclasses.replace(progress, first_rows=rows, first_weights=drawn)
+        rows, weights = copy.deepcopy(statistics.some_rows), drawn.trained_weights if drawn.is_drawn else None
+        progress = dataclasses.replace(progress, first_rows=rows, first_weights=weights)
     else:
         live = NoPickle()
         live.put(dataclasses.replace(run, random_state=batches.random_state))
@@ -271,7 +270,7 @@ def _begun(config, model, statistics, state, n_rows, *, is_told):
         generator=state.first_generator(),
         share=share if is_fitted else None,
         constant_loss=constant_loss,
-        is_rate_open=is_fitted or tries_rates(config, model, state),
+        is_rate_open=(is_fitted and config.is_rate_auto) or tries_rates(config, model, state),
     )
 
 

@@ -169,7 +169,8 @@ def _restored(value, walk):
     if issubclass(kind, tuple) or _has_fields_only(kind):
         return kind(**fields)
     # Parameters, of which a later version may have more, and what an object has besides.
-    restored = kind(**{key: part for key, part in fields.items() if key in parameter_names(kind)})
+    names = parameter_names(kind)
+    restored = kind(**{key: part for key, part in fields.items() if key in names})
     vars(restored).update(fields)
     return restored
 
