@@ -107,6 +107,5 @@ class Program(Fragment):
             if isinstance(line.source, bytes):
                 fragment.call_as_is(onnx.FunctionProto.FromString(line.source), line.input, line.output)
             else:
-                add = fragment.node if line.is_node else fragment.call
-                add(line.source, line.input, line.output)
+                (fragment.node if line.is_node else fragment.call)(line.source, line.input, line.output)
             fragment.nodes[-1].doc_string = line.doc_string

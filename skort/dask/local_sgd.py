@@ -102,6 +102,11 @@ class Job:
             weight = float(np.mean(rows.sample_weight)) / self.mean_weight
         return InMemory(self.config, rows).batches(run.variables, seeded(seed), weight)
 
+    def trial(self, rows: Rows) -> tuple[Any, Batches]:
+        """Return a step before the first update, and the batches of some rows."""
+        run = self.run(min(self.config.batch_size, rows.n_rows))
+        return run.step, self.batches(rows, run, 0)
+
 
 def local_steps(
     spec: Broadcast[Job], start: GlobalState | list[LocalResult], rates: np.ndarray, task: Task, parts: Sequence[Rows]
@@ -200,13 +205,17 @@ class PartitionedRows:
         job = Job(run.config, model.without_steps(), state, n_batches, mean_weight, momentum)
         return DistributedStep(run, job, self.of_parts)
 
+    def trial(self, step: "DistributedStep", batches: Assignments) -> tuple[Any, Batches]:
+        """Return a step of this process, and batches of some rows."""
+        return step.trial()
+
 
 class DistributedStep:
     """A solver that writes down the steps of an epoch; at its end, groups make theirs at once, with a few exchanges."""
 
     def __init__(self, run: TrainRun, job: Job, of_parts: PartStatistics):
         self._cluster, self._partitions = of_parts.cluster, of_parts.partitions
-        self._solver, self._some_rows = run.step, job.batches(of_parts.some_rows, run, 0)
+        self._solver, self.trial = run.step, functools.partial(job.trial, of_parts.some_rows)
         self._job = of_parts.cluster.broadcast("job", job)
         self._momentum, self._first = job.momentum, job.first
         self._mean = functools.partial(averaged, first=job.first)
@@ -256,17 +265,11 @@ class DistributedStep:
         return self._objective_of_some_rows() if self._last is None else self._last.last_objective
 
     def _objective_of_some_rows(self):
-        batches, solver, state = self._some_rows, self._solver, self._solver.state()
-        batch, n_filled = solver.batch, len(solver.batch)
-        numbers = np.resize(np.arange(batches.n_rows), n_filled)
-        batch.begin(batches.data)
-        for fill in batch.fillers(batches.data):
-            fill(numbers)
-        batch.sample_weight[:, 0] = batches.sample_weight[numbers] / n_filled
-        solver.step(0.0, 1.0)
-        objective = solver.objective()
-        solver.restore(state)
-        return objective
+        step, batches = self.trial()
+        step.restore(self._solver.state())
+        step.batch.begin(batches.data)
+        step.step(0.0, next(batches.epoch(step.batch)))
+        return step.objective()
 
     def means(self) -> tuple[float, float]:
         """Return the objective and the loss, each the mean over the rows of the last round."""

@@ -187,8 +187,7 @@ class Loss(Component, ScoreLoss):
 def _check_columns(name, source, n_outputs, allowed):
     """Return the number of columns of the result for `n_outputs` scores, one of `allowed`."""
     shapes = {"score": (ROWS, n_outputs), "target": (ROWS, n_outputs), "weight": (ROWS, 1)}
-    inputs = {key: shapes[key] for key in parsed(name, source).input}
-    shape = result_shape(name, source, inputs)
+    shape = result_shape(name, source, {key: shapes[key] for key in parsed(name, source).input})
     if len(shape) != 2 or shape[0] != ROWS or shape[1] not in allowed:
         wanted = " or ".join(f"(n_samples, {columns})" for columns in sorted(allowed))
         got = ", ".join("n_samples" if size == ROWS else str(size or "?") for size in shape)

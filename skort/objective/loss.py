@@ -140,8 +140,7 @@ class FormulaLoss(Component, ScoreLoss):
         cls.name = name
         if name is not None:
             cls.__module__ = "skort.objective"
-            known = CLASSIFICATION_LOSSES if "classifier" in cls.estimator_types else REGRESSION_LOSSES
-            known[name] = cls
+            (CLASSIFICATION_LOSSES if "classifier" in cls.estimator_types else REGRESSION_LOSSES)[name] = cls
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""

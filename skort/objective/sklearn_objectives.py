@@ -128,8 +128,7 @@ def _linear_svc(model):
     if model.multi_class == "crammer_singer":
         sentence = "LinearSVC(multi_class='crammer_singer') is trained as with multi_class='ovr' and loss='hinge'."
         return replace(_per_C(Hinge(), model, 0.0, True), trained_as=sentence)
-    l1_ratio = 1.0 if model.penalty == "l1" else 0.0
-    return _per_C(_loss(CLASSIFICATION_LOSSES, model.loss), model, l1_ratio, True)
+    return _per_C(_loss(CLASSIFICATION_LOSSES, model.loss), model, float(model.penalty == "l1"), True)
 
 
 def _per_C(loss, model, l1_ratio, is_liblinear):

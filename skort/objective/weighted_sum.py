@@ -134,8 +134,7 @@ class WeightedSum(Component, ScoreLoss):
     @property
     def typical_curvature(self) -> float | None:  # type: ignore[override]
         """One, where each loss has a curvature or a typical one."""
-        curvatures = (loss.curvature(1) or loss.typical_curvature for _, loss in self.losses)
-        return None if None in curvatures else 1.0
+        return None if None in (loss.curvature(1) or loss.typical_curvature for _, loss in self.losses) else 1.0
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""

@@ -112,8 +112,7 @@ class WindowShape:
         first_turns = random_state.randint(self.length, size=n_blocks)
         order = turns.take(np.arange(self.length)[:, None] + first_turns)
         order += n_more + self.length * random_state.permutation(n_blocks)
-        places = random_state.randint(order.size + 1, size=n_more)
-        return np.insert(order.ravel(), places, np.arange(n_more))
+        return np.insert(order.ravel(), random_state.randint(order.size + 1, size=n_more), np.arange(n_more))
 
     def copier(self, rows: np.ndarray, n_more: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """Return the function (at most `n_more` numbers of rows, numbers of blocks) -> their copy, which it reuses."""

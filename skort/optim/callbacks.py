@@ -187,8 +187,7 @@ class EarlyStopping(BaseEstimator):
     def _count(self, value):
         """Return whether a value is the best so far, which the same again is not, and whether patience runs out."""
         is_best = value < self._best
-        is_good = self.tol is None or (is_best and value <= self._best - self.tol)
-        self._n_bad = 0 if is_good else self._n_bad + 1
+        self._n_bad = 0 if self.tol is None or (is_best and value <= self._best - self.tol) else self._n_bad + 1
         self._best = value if is_best else self._best
         at_end = self._n_bad >= self.patience
         self._n_bad = 0 if at_end else self._n_bad

@@ -248,8 +248,7 @@ def largest_eigenvalue(
     n, n_columns = rows.shape
     with one_blas_thread(n * n_columns * min(n, n_columns)):
         if not scipy.sparse.issparse(rows) and min(n, n_columns) <= 128:
-            product = rows.T @ rows if n_columns <= n else rows @ rows.T
-            return float(np.linalg.eigvalsh(product / n)[-1])
+            return float(np.linalg.eigvalsh((rows.T @ rows if n_columns <= n else rows @ rows.T) / n)[-1])
         direction, transposed = np.random.RandomState(0).standard_normal(n_columns), rows.T
         length = 0.0
         for _ in range(20):

@@ -241,31 +241,34 @@ class Training:
         if there < here or not np.isfinite(here):
             self.solver.restore(other)
 
-    def find_rate(self, part: float = 1.0) -> None:
+    def find_rate(self, trial: tuple[TrainStep, Batches], part: float = 1.0) -> None:
         """Begin at a part of the first of a few rates after whose first updates the objective is nearly the least."""
-        self.solver.batch.begin(self.batches.data)
-        state, eta = self.solver.state(), self.rate(self.n_updates + 1)
+        step, batches = trial
+        step.batch.begin(batches.data)
+        state, eta = step.state(), self.rate(self.n_updates + 1)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             # An update or two of the rows of one call would not show that a rate is too large.
-            n_epochs = -(-_TRIED // self.batches.n_batches)
-            ends = [self._objective_at(state, *n_epochs * [eta / 4**k], n_steps=_TRIED) for k in range(_N_RATES)]
+            n_epochs = -(-_TRIED // batches.n_batches)
+            tried = (n_epochs * [eta / 4**k] for k in range(_N_RATES))
+            ends = [self._objective_at(state, *etas, trial=trial, n_steps=_TRIED) for etas in tried]
         least = np.nanmin([*ends, np.finfo(np.float64).max])
         # None of them is good where all overflow: the last one is the least bad.
         is_near = [*(np.array(ends) - least <= _NEARLY * abs(least))[:-1], True]
         self._rate_scale *= part / 4 ** int(np.argmax(is_near))
 
-    def _objective_at(self, solver_state, *etas, n_steps=None):
+    def _objective_at(self, solver_state, *etas, trial=None, n_steps=None):
         """Return an epoch's mean objective at a state of the solver, after epochs at some rates; nothing changes."""
-        state, generator, n_drawn = self.solver.state(), copy.deepcopy(self.batches.random_state), self.batches.n_drawn
-        self.solver.restore(solver_state)
+        step, batches = trial or (self.solver, self.batches)
+        state, generator, n_drawn = step.state(), copy.deepcopy(batches.random_state), batches.n_drawn
+        step.restore(solver_state)
         for eta in (*etas, 0.0):
             # Of an epoch, or its first steps.
-            for share in itertools.islice(self.batches.epoch(self.solver.batch), n_steps):
-                self.solver.step(eta, share)
-            objective, _ = self.means()
-        self.solver.restore(state)
-        self.batches.random_state, self.batches.n_drawn = generator, n_drawn
-        return objective
+            for share in itertools.islice(batches.epoch(step.batch), n_steps):
+                step.step(eta, share)
+            objective, _ = step.means()
+        step.restore(state)
+        batches.random_state, batches.n_drawn = generator, n_drawn
+        return self._variables.objective(objective)
 
     def restart(self) -> bool:
         """Go back to the initial weights and a tenth of the learning rate, if the rate may be changed; return that."""

@@ -99,6 +99,20 @@ class TestOneGroup:
         np.testing.assert_allclose(found.coef_, local.coef_, rtol=1e-9)
         np.testing.assert_array_equal(found.predict(dX).compute(), found.to_local().predict(X))
 
+    # Ten copies are more rows than rates are tried with.
+    @pytest.mark.parametrize("n_copies, batch_size", [(1, 10), (1, 200), (10, 4500)])
+    def test_a_fitted_network_tries_rates_as_a_local_one(self, client, data, n_copies, batch_size):
+        X, y = data
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted = FrozenEstimator(MLPClassifier(8, max_iter=30, random_state=0).fit(X, y))
+        X, y = np.tile(16 * X, (n_copies, 1)), np.tile(y, n_copies)
+        parameters = {"optimizer": "sgd", "standardize": False, "max_iter": 5, "tol": None, "random_state": 0}
+        parameters["batch_size"] = batch_size
+        local = skort.OrtSGDClassifier(fitted, **parameters).fit(X, y)
+        found = OrtSGDClassifier(fitted, **parameters, n_groups=1).fit(*chunked(X, y, sizes=(300 * n_copies,) * 2))
+        assert found.eta0_ == local.eta0_ == 0.2 / 4**4
+
     def test_empty_groups_do_not_matter(self, client, data):
         X, y = data
         few = chunked(X, y, sizes=(600,))

@@ -555,20 +555,20 @@ def test_the_first_rate_is_that_of_ten_that_reduces_the_objective_most(eta, foun
     # w is multiplied by 1 - eta in each of 20 updates.
     solver = MeanSolver(1, start=100.0)
     training = Training(solver, batches([0.0] * 20, 1), Constant(eta), fresh(), SameUnits(), max_iter=1)
-    training.find_rate()
+    training.find_rate((training.solver, training.batches))
     assert (training.rate(1), solver.w) == (found, 100.0)
 
 
 def test_rates_are_tried_for_as_many_updates_where_an_epoch_has_one():
     # w is multiplied by 1 - eta: at 1.95 one update leaves .95 w, and 20 leave .36 w.
     training = Training(MeanSolver(1, start=100.0), batches([0.0], 1), Constant(8.0), fresh(), SameUnits(), max_iter=1)
-    training.find_rate()
+    training.find_rate((training.solver, training.batches))
     assert training.rate(1) == 0.5
 
 
 def test_the_smallest_rate_is_taken_where_all_overflow():
     training = Training(MeanSolver(1, start=1.0), batches([0.0], 1), Constant(1e40), fresh(), SameUnits(), max_iter=1)
-    training.find_rate()
+    training.find_rate((training.solver, training.batches))
     assert training.rate(1) == 1e40 / 4**9
 
 

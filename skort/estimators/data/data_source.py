@@ -36,6 +36,9 @@ class DataSource(Protocol):
     def step(self, run: Any, model: Model, state: Any) -> Any:
         """Return what makes the steps: the solver of a run, or what lets others make them."""
 
+    def trial(self, step: Any, batches: Any) -> tuple[Any, Any]:
+        """Return a step and batches in this process, of the rows or of some that stand for all, to try rates with."""
+
 
 @dataclass(frozen=True, eq=False)
 class InMemory:
@@ -64,6 +67,10 @@ class InMemory:
     def step(self, run: Any, model: Model, state: Any) -> Any:
         """Return the solver of the run."""
         return run.step
+
+    def trial(self, step: Any, batches: Any) -> tuple[Any, Any]:
+        """Return the step and the batches of the training."""
+        return step, batches
 
 
 @dataclass(frozen=True, eq=False)

@@ -201,7 +201,7 @@ def fit_model(
     if start.other is not None:
         training.begin_at_better(start.other)
     if start.is_rate_open:
-        training.find_rate(1.0 if epochs or start.share is None else start.share**2)
+        training.find_rate(source.trial(step, batches), 1.0 if epochs or start.share is None else start.share**2)
     try:
         outcome = minimise(training)
     except DivergedError as error:

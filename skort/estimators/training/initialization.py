@@ -257,5 +257,4 @@ def _estimated(settings: TrainConfig, variables: Reparametrization, score_graph,
         start = start + coef @ facts.columns[0]
     mean, deviation = facts.targets
     curvature = estimated_curvature(settings.loss, score_graph.n_outputs, (start, mean, deviation))
-    scale = 1.0 if variables.score is None else variables.score.scale
-    return curvature * scale**2 / variables.in_units.unit
+    return curvature * (1.0 if variables.score is None else variables.score.scale**2) / variables.in_units.unit

@@ -178,5 +178,4 @@ def _cure(config, progress, data):
     lower = 'use optimizer="adam".' if config.is_full else "lower eta0."
     if isinstance(config.schedule, Optimal):
         lower = 'use learning_rate="constant".'
-    advice = f"Use {ours}StandardScaler, or {lower}" if causes else lower.capitalize()
-    return " " + " ".join([*causes, advice])
+    return " " + " ".join([*causes, f"Use {ours}StandardScaler, or {lower}" if causes else lower.capitalize()])

@@ -123,8 +123,7 @@ def _reduced(applied, i):
         axes = [] if applied.attribute("noop_with_empty_axes", 0) else range(len(shape))
     axes = {axis % len(shape) for axis in axes}
     kept = [1 if axis in axes else size for axis, size in enumerate(shape)]
-    mean = applied.node.op_type == "ReduceMean"
-    scale = 1.0 / math.prod(shape[axis] for axis in axes) if mean else 1.0
+    scale = 1.0 / math.prod(shape[axis] for axis in axes) if applied.node.op_type == "ReduceMean" else 1.0
     return f"dx = Expand({scale!r} * Reshape(dy, {kept}), {list(shape)})"
 
 

@@ -264,8 +264,7 @@ def _tf_idf(nodes, counts, transformer, element_type):
         zero, one = (nodes.constant(value, element_type) for value in (0.0, 1.0))
         is_zero = nodes.add("Equal", [values, zero])
         logarithm = nodes.add("Log", [nodes.add("Where", [is_zero, one, values], version=9)])
-        damped = nodes.add("Add", [logarithm, one], version=14)
-        values = nodes.add("Where", [is_zero, zero, damped], version=9)
+        values = nodes.add("Where", [is_zero, zero, nodes.add("Add", [logarithm, one], version=14)], version=9)
     if transformer.use_idf:
         values = nodes.add("Mul", [values, nodes.constant(transformer.idf_, element_type)], version=14)
     if transformer.norm is None:

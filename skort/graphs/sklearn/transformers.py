@@ -275,8 +275,7 @@ def largest_difference(
         finite = np.isfinite(part)
         if not np.isfinite(values[finite]).all():
             raise UnlikeError("its conversion gives infinities or NaN.")
-        difference = np.subtract(values, part, where=finite, out=np.zeros_like(part))
-        sizes = np.abs(difference) / scale
+        sizes = np.abs(np.subtract(values, part, where=finite, out=np.zeros_like(part))) / scale
         row, column = np.unravel_index(sizes.argmax(), sizes.shape) if sizes.size else (0, 0)
         if sizes.size and sizes[row, column] > largest.size:
             largest = Difference(float(sizes[row, column]), int(column), start + int(row))
