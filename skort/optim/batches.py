@@ -314,7 +314,7 @@ def fill(
 ) -> None:
     """Put m rows of weights s into a batch, where they count scale s_i / m; it is filled up with rows of weight 0."""
     n_rows = len(target)
-    is_whole = n_rows == len(batch) and isinstance(X, np.ndarray)
+    is_whole = n_rows == len(batch) and isinstance(X, np.ndarray) and X.flags.aligned
     if read is not None and is_whole and isinstance(batch, HostBatch):
         read(X)
         batch.target[...] = target

@@ -1,12 +1,13 @@
 """The rows of X in the variables of a training: changed where they are cast, or where a batch takes them."""
 
-import mmap
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
+
+from skort.common.memory import is_in_memory
 
 try:
     # The functions behind rows and products of scipy.sparse, whose checks take longer than the work. Products add to an
@@ -32,13 +33,13 @@ class RowChange:
     dtype: np.dtype
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Return the rows of the training, C-contiguous; X itself where it is that."""
+        """Return the rows of the training, C-contiguous and aligned; X itself where it is that."""
         mean, inverse = self._numbers(X.dtype)
         if mean is None and inverse is None and X.dtype == self.dtype:
-            return np.ascontiguousarray(X)
+            return np.require(X, requirements="CA")
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             if mean is None and inverse is None:
-                return np.ascontiguousarray(X, self.dtype)
+                return np.require(X, self.dtype, "CA")
             changed = np.empty(X.shape, self.dtype)
             # In blocks that stay in the cache between both operations.
             length = max(1, _BLOCK // X.shape[1])
@@ -91,14 +92,6 @@ def stays_where_it_is(X: Any, dtype: DTypeLike) -> bool:
     if scipy.sparse.issparse(X) or X.dtype != dtype or not X.flags.c_contiguous:
         return scipy.sparse.issparse(X)
     return X.nbytes > _LARGE or not is_in_memory(X)
-
-
-def is_in_memory(rows: Any) -> bool:
-    """Return whether rows are an ndarray that is no view of a file."""
-    base = rows
-    while isinstance(base, np.ndarray):
-        base = base.base
-    return isinstance(rows, np.ndarray) and not isinstance(base, mmap.mmap)
 
 
 def source_rows(X: Any) -> Any:

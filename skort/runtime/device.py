@@ -31,9 +31,9 @@ def cpu_memory() -> Any:
 
 
 def ortvalue_view(array: np.ndarray) -> Any:
-    """Return a value over the memory of a C-contiguous `array`, which it does not keep alive."""
-    if not array.flags.c_contiguous:
-        raise ValueError("only a C-contiguous array can be borrowed")
+    """Return a value over the memory of a C-contiguous, aligned `array`, which it does not keep alive."""
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        raise ValueError("only a C-contiguous, aligned array can be borrowed")
     # The wrapper of this class takes twice as long.
     return c_api().OrtValue.ortvalue_from_numpy(array, cpu_memory())
 

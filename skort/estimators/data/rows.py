@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
+from skort.common.memory import aligned, aligned_rows
 from skort.estimators.data.not_numbers import fitted_text_error, text_error
 from skort.estimators.model.preprocessing import as_rows, is_in_range, kept_dtypes, largest
 from skort.optim.standardization import (
@@ -137,6 +138,7 @@ def training_rows(
         # The error of scikit-learn does not name y.
         raise ValueError("y should be an array of one or two dimensions, got a single value.")
     check_indices(X)
+    X, y = aligned_rows(X), aligned(y)
     reset, estimator = columns is None, knowing(estimator, Columns() if columns is None else columns)
     if has_steps:
         X, y = validate_data(estimator, as_rows(X), y, reset=reset, skip_check_array=True)
@@ -153,17 +155,18 @@ def training_rows(
                     X, y = validate_data(estimator, X, y, reset=reset, validate_separately=checks)
                 except ValueError as error:
                     raise text_error(error, X, estimator) from None
-                X = _in_range(X, estimator.dtype, estimator)
+                X = aligned_rows(_in_range(X, estimator.dtype, estimator))
         elif len(rows) == len(y):
             return rows, y, Columns.of(estimator)
     check_consistent_length(X, y)
-    return X, y, Columns.of(estimator)
+    return X, aligned(y), Columns.of(estimator)
 
 
 def prepared(estimator: Any, model: Any, X: Any) -> Any:
     """Return X as a model takes it, see `Model.run`: validated, and after the steps before the model."""
     dtype = model.preprocessing.dtype
     check_indices(X)
+    X = aligned_rows(X)
     if model.has_steps:
         rows = validate_data(estimator, as_rows(X), reset=False, skip_check_array=True)
     elif (rows := plain_rows(estimator, X, dtype)) is None:
@@ -172,7 +175,7 @@ def prepared(estimator: Any, model: Any, X: Any) -> Any:
                 rows = validate_data(estimator, X, reset=False, dtype=kept_dtypes(X, dtype), **_CHECKS)
             except ValueError as error:
                 raise fitted_text_error(error, X) from None
-            rows = _in_range(rows, dtype, estimator)
+            rows = aligned_rows(_in_range(rows, dtype, estimator))
     return model.transform(rows)
 
 
@@ -234,7 +237,7 @@ def _indices(X):
 
 def is_plain(array: Any, most: float = sys.float_info.max) -> bool:
     """Return whether `check_array` would return a matrix or vector unchanged, and its square is at most a number."""
-    if type(array) is not np.ndarray or array.ndim not in (1, 2) or not array.size:
+    if type(array) is not np.ndarray or array.ndim not in (1, 2) or not array.size or not array.flags.aligned:
         return False
     # The sum of squares is not finite if a number is not: squares cannot cancel. It raises no warning.
     return array.dtype.kind in "biuU" or (array.dtype.kind == "f" and float(np.vdot(array, array)) <= most)
@@ -264,15 +267,15 @@ def _dense(rows, matrix):
 
 
 def as_array(value: Any, name: str) -> Any:
-    """Return a value as a numpy array, without a copy where another library shares its memory through DLPack."""
+    """Return a value as an aligned numpy array, without a copy if another library shares its memory by DLPack."""
     if isinstance(value, np.ndarray) or scipy.sparse.issparse(value) or hasattr(value, "iloc"):
-        return value
+        return aligned(value)
     if hasattr(value, "__dlpack__"):
         try:
-            return np.from_dlpack(value)
+            return aligned(np.from_dlpack(value))
         except _REFUSALS:
             pass  # numpy's own way below may do, and its error says more.
     try:
-        return np.asarray(value)
+        return aligned(np.asarray(value))
     except _REFUSALS as error:
         raise ValueError(f"{name} cannot be read as a numpy array: {error}") from error

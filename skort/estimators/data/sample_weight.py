@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
+from skort.common.memory import aligned
 from skort.estimators.data.targets import EncodedTarget
 
 
@@ -15,7 +16,7 @@ def validated_sample_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarr
     """Return finite sample weights in float64, none negative and not all zero; None for None."""
     if sample_weight is None:
         return None
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights = aligned(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
     if not weights.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
     if not _has_sum(weights):

@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from skort.common.component import PLAIN, Completed, completed, parameter_names, what_was_completed
+from skort.common.memory import aligned
 from skort.version import __version__
 
 #: Of what is written. It grows when a file could not be read by earlier versions.
@@ -156,7 +157,8 @@ def _class(name):
 
 def _restored(value, walk):
     if type(value) is not dict or _KIND not in value:
-        return walk.parts(value)
+        # Buffers of pickle's protocol 5 may begin anywhere.
+        return aligned(walk.parts(value))
     fields = dict(value)
     name = fields.pop(_KIND)
     special = _SPECIAL.get(name)

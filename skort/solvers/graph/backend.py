@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from skort.common.memory import is_in_memory
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
-from skort.optim.rows import is_in_memory
 from skort.optim.update import Update
 from skort.runtime.device import Device, DeviceArray
 from skort.runtime.installed import load

@@ -1,0 +1,40 @@
+"""Where the values of an array are: in memory or in a file, at an address that a processor reads well or oddly."""
+
+import mmap
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+
+def is_in_memory(rows: Any) -> bool:
+    """Return whether rows are an ndarray that is no view of a file."""
+    base = rows
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(rows, np.ndarray) and not isinstance(base, mmap.mmap)
+
+
+def aligned(values: Any) -> Any:
+    """Return an array or sparse matrix whose addresses are multiples of its values' sizes: a copy if they are not."""
+    # Elsewhere BLAS and ONNX Runtime may end the process.
+    if scipy.sparse.issparse(values):
+        return _aligned_matrix(values)
+    if type(values) is not np.ndarray or values.flags.aligned:
+        return values
+    return values.copy()
+
+
+def aligned_rows(X: Any) -> Any:
+    """Return rows as `aligned` does, but a view of a file as it is: its rows are copied batch by batch."""
+    return X if isinstance(X, np.ndarray) and not is_in_memory(X) else aligned(X)
+
+
+def _aligned_matrix(matrix):
+    arrays = {name: part for name, part in vars(matrix).items() if isinstance(part, np.ndarray)}
+    if all(array.flags.aligned for array in arrays.values()):
+        return matrix
+    copied = matrix.copy()
+    for name, array in arrays.items():
+        setattr(copied, name, array.copy())
+    return copied
