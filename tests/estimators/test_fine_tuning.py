@@ -49,7 +49,7 @@ def still(estimator_class, estimator, **parameters):
     return estimator_class(estimator, eta0=1e-12, max_iter=1, tol=None, random_state=0, **parameters)
 
 
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-6), ("float64", 1e-9)])
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 5e-6), ("float64", 1e-9)])
 @pytest.mark.parametrize("model", REGRESSORS, ids=lambda m: type(m).__name__)
 def test_regression_starts_from_the_fitted_weights(model, dtype, tolerance, solver):
     if (solver, dtype) == ("session", "float64"):
@@ -69,7 +69,7 @@ def test_classification_starts_from_the_fitted_weights(model, y):
     trained = still(OrtSGDClassifier, FrozenEstimator(fitted)).fit(FLOWERS, y)
     np.testing.assert_array_equal(trained.classes_, fitted.classes_)
     np.testing.assert_array_equal(trained.predict(FLOWERS), fitted.predict(FLOWERS))
-    np.testing.assert_allclose(trained.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=1e-6)
+    np.testing.assert_allclose(trained.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=3e-6)
 
 
 def test_a_search_keeps_the_fitted_weights():
@@ -80,7 +80,7 @@ def test_a_search_keeps_the_fitted_weights():
     folds = StratifiedKFold(3).split(FLOWERS, SPECIES)
     scores = [fitted.score(FLOWERS[test], SPECIES[test]) for _, test in folds]
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], np.mean(scores))
-    np.testing.assert_allclose(search.best_estimator_.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=1e-6)
+    np.testing.assert_allclose(search.best_estimator_.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=3e-6)
 
 
 def test_frozen_steps_are_not_refitted_and_others_are():
@@ -112,7 +112,7 @@ def test_classes_are_those_of_the_fitted_model():
     some = NAMES != "versicolor"
     tuned = still(OrtSGDClassifier, FrozenEstimator(fitted)).fit(FLOWERS[some], NAMES[some])
     assert tuned.classes_.tolist() == ["setosa", "versicolor", "virginica"]
-    np.testing.assert_allclose(tuned.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=1e-6)
+    np.testing.assert_allclose(tuned.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=3e-6)
     with pytest.raises(ValueError, match=r"labels that are not among the known classes: \['rose'\]"):
         tuned.fit(FLOWERS, np.where(some, NAMES, "rose"))
 
@@ -123,7 +123,7 @@ def test_a_stream_knows_the_classes_of_a_fitted_model(model):
     first = NAMES == "setosa"
     stream = still(OrtSGDClassifier, FrozenEstimator(fitted)).partial_fit(FLOWERS[first], NAMES[first])
     assert stream.classes_.tolist() == ["setosa", "versicolor", "virginica"]
-    np.testing.assert_allclose(stream.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=1e-6)
+    np.testing.assert_allclose(stream.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=3e-6)
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         OrtSGDClassifier(MLPClassifier()).partial_fit(FLOWERS, NAMES)
     with pytest.raises(ValueError, match="are not those of the fitted estimator"):

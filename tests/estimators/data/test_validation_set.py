@@ -195,7 +195,8 @@ def test_several_outputs_and_data_frames_are_scored():
     Y = X[["a", "b"]].to_numpy() + 1
     pipeline = make_pipeline(StandardScaler(), LinearRegression())
     model = short(OrtSGDRegressor, pipeline, early_stopping=True, validation_fraction=0.5).fit(X, Y, X_val=X, y_val=Y)
-    assert model.validation_scores_[-1] == pytest.approx(loss_score(model)(model, X, Y), rel=1e-5)
+    # The residuals are small differences of float32.
+    assert model.validation_scores_[-1] == pytest.approx(loss_score(model)(model, X, Y), rel=1e-4)
     held_out = short(OrtSGDRegressor, pipeline, early_stopping=True, validation_fraction=0.5).fit(X, Y)
     assert len(held_out.validation_scores_) == 5
 
