@@ -206,7 +206,7 @@ def test_steps_of_a_pipeline_run_on_the_device(batch_size, tmp_path):
     back = load_checkpoint(tmp_path, estimator)
     for _ in range(6):
         estimator.partial_fit(table, y)
-    np.testing.assert_allclose(back.predict(table), estimator.predict(table), atol=2e-6)
+    np.testing.assert_allclose(back.predict(table), estimator.predict(table), atol=1e-5)
 
 
 @needs_training
@@ -342,7 +342,8 @@ def test_a_dropout_draws_masks_in_training_steps_only(tmp_path):
     training = OnDeviceTraining(tmp_path)
     training.learning_rate = 0.0
     rows, target = np.ones((1000, 1), np.float32), np.zeros((1000, 1), np.float32)
-    assert training.eval_step(rows, target)["loss"] == pytest.approx(50)
+    # A sum of a thousand numbers in float32
+    assert training.eval_step(rows, target)["loss"] == pytest.approx(50, rel=1e-5)
     # A score is the sum of 2 b where a coin says so: its square has the mean 10^2 + 1 + 4 + 9 + 16.
     losses = [float(training.train_step(rows, target)["loss"]) for _ in range(20)]
     assert np.std(losses) > 0
