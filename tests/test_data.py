@@ -56,9 +56,3 @@ def test_onnx_files(folder, name):
 
 def test_there_are_files():
     assert VERSIONS
-
-
-def test_a_pickle_from_before_the_first_release_is_named():
-    pickled = (pathlib.Path(__file__).with_name("data") / "before-0.1.0" / "linear.pickle").read_bytes()
-    with pytest.raises(ValueError, match=r"written before skort 0\.1\.0 was released.* Fit it again"):
-        pickle.loads(pickled)

@@ -57,9 +57,7 @@ def to_plain(attributes: dict[str, Any]) -> dict[str, Any]:
 
 def from_plain(state: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes that `to_plain` wrote; a ValueError for what another version wrote that cannot be read."""
-    if _FORMAT not in state:
-        raise ValueError(OLD)
-    if state[_FORMAT] > FORMAT:
+    if state.get(_FORMAT, FORMAT) > FORMAT:
         raise ValueError(
             f"This estimator was written by skort {state[_VERSION]}, a newer version, in format {state[_FORMAT]}. "
             f"skort {__version__} reads formats up to {FORMAT}: update skort, or serve the ONNX file of the model."
@@ -73,13 +71,6 @@ def from_plain(state: dict[str, Any]) -> dict[str, Any]:
             "This estimator cannot be read: its file is damaged, or holds parts that this version of skort does not "
             f"have ({error}). Fit it again, or serve the ONNX file of the model."
         ) from error
-
-
-#: Why what was written before there were formats cannot be read.
-OLD = (
-    "This estimator was written before skort 0.1.0 was released, when files depended on where skort's classes were. "
-    "Fit it again, or serve the ONNX file of the model."
-)
 
 
 class _Walk:

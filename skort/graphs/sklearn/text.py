@@ -33,8 +33,11 @@ _PIECES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|\[\^?\]?|\(\?:|[*+?}][+?]|.", re.DO
 _KNOWN = set("ntrfva")
 # All words of a least length.
 _WORDS = re.compile(r"\\b((?:\\w)*)\\w(\+|\{(\d+),\})\\b")
-# One character, and how often.
-_ATOM = re.compile(r"(\\[wd]|\w|\[\^?\]?(?:\\.|[^\]\\])*\])(?:[+*?]|\{\d*,?\d*\})?")
+# What matches whole words only: between two \b, these kinds of one character of a word, and how often.
+_CHARACTER = r"\\[wd]|\w"
+_LISTED = rf"\[(?:[a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9]|{_CHARACTER})+\]"
+_BUT = rf"\[\^(?:{_CHARACTER})*\\W(?:{_CHARACTER})*\]"
+_WHOLE_WORDS = re.compile(rf"\\b(?:(?:{_CHARACTER}|{_LISTED}|{_BUT})(?:[+*?]|\{{\d*,?\d*\}})?)+\\b")
 
 _TYPES = (CountVectorizer, TfidfVectorizer, TfidfTransformer)
 _REASONS = {
@@ -292,7 +295,7 @@ def token_expression(pattern: str, *, is_alone: bool = True, lowercase: bool = F
     words = _WORDS.fullmatch(text)
     if words:
         return _words(len(words[1]) // 2 + int(words[3] or 1), lowercase)
-    if is_alone and _is_of_whole_words(text):
+    if is_alone and _WHOLE_WORDS.fullmatch(text):
         return _words(1, lowercase)
     parts, in_class = [], False
     for piece in _PIECES.findall(text):
@@ -312,16 +315,6 @@ def _words(least, lowercase):
     if not lowercase:
         return f"[{_WORD}]{{{least},}}"
     return f"{_WORD_BUT_DOTTED}{{{least - 1}}}(?:{_WORD_BUT_DOTTED}+{_DOTTED}?|{_DOTTED})"
-
-
-def _is_of_whole_words(text):
-    r"""Return whether a pattern is \b...\b around characters of words: what it matches is a whole word."""
-    inner = text.removeprefix(r"\b").removesuffix(r"\b")
-    if len(inner) != len(text) - 4 or not re.fullmatch(f"(?:{_ATOM.pattern})+", inner):
-        return False
-    characters = "".join(map(chr, range(0x20000)))
-    matched = "".join("".join(re.findall(atom, characters)) for atom in dict.fromkeys(_ATOM.findall(inner)))
-    return re.fullmatch(r"\w*", matched) is not None
 
 
 def _translated(piece, in_class):

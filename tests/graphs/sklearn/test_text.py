@@ -219,7 +219,10 @@ def test_tokens_are_those_of_python(pattern):
     assert tokens(token_expression(pattern), texts) == [re.findall(pattern, text) for text in texts]
 
 
-@pytest.mark.parametrize("pattern", [r"(?u)\b[a-zA-Z]{3,}\b", r"\b[^\d\W]+\b", r"\b[a-z]\w+\b", r"\b\d{4}\b"])
+@pytest.mark.parametrize(
+    "pattern",
+    [r"(?u)\b[a-zA-Z]{3,}\b", r"\b[^\d\W]+\b", r"\b[^\W_]+\b", r"\b[a-z]\w+\b", r"\b\d{4}\b", r"\b[äé\w]x?[0-9_]*\b"],
+)
 def test_words_of_certain_characters_are_among_all_words(pattern):
     texts = ["The film1 of 2024, überall; naïve film", "x_1 1234 12345 FILM"]
     expression = token_expression(pattern)
@@ -235,7 +238,8 @@ def test_words_of_certain_characters_are_among_all_words(pattern):
     "pattern, piece",
     [
         *((p, "(") for p in (r"(\w)\w", r"(?=\w)\w+", r"(?<!x)\w+", r"(?i)[a-z]+", r"(?P<word>\w+)")),
-        *((p, r"\b") for p in (r"\b[\w-]+\b", r"\b\w+", r"\b[a-z]+\b-")),
+        # Z and a have other characters between them, and à and ü the sign of a division.
+        *((p, r"\b") for p in (r"\b[\w-]+\b", r"\b[A-z]+\b", r"\b[à-ü]+\b", r"\b[^\d]+\b", r"\b\w+", r"\b[a-z]+\b-")),
         # Python 3.11 and newer know it.
         *([(r"\w++", "++")] if sys.version_info >= (3, 11) else []),
         *((r"\w+\Z", r"\Z"), (r"[^\W\d]+", r"\W")),
