@@ -1,0 +1,228 @@
+"""
+Every automatic rule on and off, on real tables: does it earn its place?
+
+`python -m benchmarks.rules` fits two splits of each table of `benchmarks.real_tables` of up to 3,000 rows, `--quick`
+one split of the ten tables of `benchmarks.defaults --quick`; `--only TEXT` takes the rules with a text in their name.
+For each rule it prints wins, ties and losses against the plainest thing that can be said in its place: of the held-out
+score (R2 or accuracy) at 0.01, of the log-loss at 2 %; the processor time with the rule as a multiple of that without,
+and the lines of code that the rule has.
+"""
+
+import argparse
+import contextlib
+import inspect
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from threadpoolctl import threadpool_limits
+
+from benchmarks.defaults import QUICK
+from benchmarks.real_tables import load, real_tables
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.estimators.training import fitting, initialization, network, streams
+
+SCORE, LOG_LOSS, MOST_ROWS, HIDDEN = 0.01, 0.02, 3000, (50,)
+# The rows of the calls of a stream.
+CALLS = (37, 2, 200)
+
+
+class Rule(NamedTuple):
+    """A rule in one sentence; `kind` are the fits that it changes, `parameters` and `patches` say it is off."""
+
+    name: str
+    sentence: str
+    kind: str
+    parameters: dict[str, Any] = {}
+    #: (module, attribute, value)
+    patches: tuple[tuple[Any, str, Any], ...] = ()
+    #: The functions that are the rule.
+    code: tuple[Callable[..., Any], ...] = ()
+
+
+RULES = (
+    Rule("scales", "X and y are standardised inside of the fit.", "linear", {"standardize": False}),
+    Rule(
+        "first rate",
+        "The first rate of a linear model is the largest stable one of a batch.",
+        "linear",
+        {"eta0": 0.01},
+        code=(initialization._fit_rate, initialization._stiffness),
+    ),
+    Rule(
+        "falling rate",
+        "The rate is divided by five when the objective no longer falls.",
+        "linear",
+        {"learning_rate": "constant"},
+    ),
+    Rule(
+        "patience",
+        "A linear model waits for as many epochs as 30 updates take, at least five.",
+        "linear",
+        {"n_iter_no_change": 5},
+    ),
+    Rule("scales of networks", "X and y are standardised inside of the fit.", "network", {"standardize": False}),
+    Rule(
+        "decay",
+        "A network's weights shrink by about the same factor, however long it is trained.",
+        "network",
+        {"optimizer": "adam"},
+        code=(network.planned_decay,),
+    ),
+    Rule(
+        "cosine",
+        "A network's rate comes to zero along a cosine.",
+        "network",
+        {"learning_rate": "constant"},
+    ),
+    Rule(
+        "epochs",
+        "A network is trained for a number of updates that grows with the rows to the power of 0.6.",
+        "network",
+        {"max_iter": 200},
+        code=(network.planned_epochs,),
+    ),
+    Rule(
+        "fitted rate",
+        "A fitted network takes a smaller rate the better it is on the new rows.",
+        "fitted",
+        patches=((fitting, "fitted_part", lambda share, n_rows: 1.0),),
+        code=(network.fitted_part,),
+    ),
+    Rule(
+        "new weights",
+        "A fitted network that is worse than a constant begins from new weights.",
+        "other units",
+        patches=((fitting, "drawn_anew", lambda *given: None),),
+        code=(initialization.drawn_anew,),
+    ),
+    Rule(
+        "batches of a stream",
+        "A stream has batches of the rows of its first call, at most 16.",
+        "stream",
+        {"batch_size": 200},
+    ),
+    Rule(
+        "rate of a stream",
+        "A stream's rate is a quarter of the largest stable one.",
+        "stream",
+        {"eta0": 0.01},
+        code=(initialization.stream_rate, initialization.stable_rate),
+    ),
+    Rule(
+        "first rows",
+        "The first rows of a stream wait until there are 20.",
+        "single rows",
+        patches=((streams, "_FIRST_ROWS", 1),),
+        code=(streams._waiting, streams._constant),
+    ),
+    Rule(
+        "rate of a call",
+        "A call for which the rate is not stable takes the largest rate that is.",
+        "stream in order",
+        patches=((streams, "_rate_of_call", lambda config, model, variables, rows, rate_scale: rate_scale),),
+        code=(streams._rate_of_call,),
+    ),
+    Rule("Adam in streams", "A network's stream is trained by Adam.", "stream of a network", {"optimizer": "sgd"}),
+)
+
+
+def estimator(table, kind, seed, parameters):
+    """Return an unfitted estimator for fits of a kind."""
+    is_regression = table.task == "regression"
+    inner = None
+    if kind in ("network", "fitted", "other units", "stream of a network"):
+        inner = (MLPRegressor if is_regression else MLPClassifier)(hidden_layer_sizes=HIDDEN, random_state=seed)
+    return (OrtSGDRegressor if is_regression else OrtSGDClassifier)(inner, random_state=seed, **parameters)
+
+
+def trained(model, table, kind, train, seed):
+    """Return a model after the training of a kind, and the processor's seconds that it took."""
+    X, y = table.X[train], table.y[train]
+    if kind in ("fitted", "other units"):
+        half = len(X) // 2
+        old = model.fit(X[:half], y[:half])
+        X, y = (16.0 * X[half:], y[half:]) if kind == "other units" else (X[half:], y[half:])
+        model = type(model)(FrozenEstimator(old.to_sklearn()), random_state=seed)
+    if "stream" not in kind and kind != "single rows":
+        begin = time.process_time()
+        return model.fit(X, y), time.process_time() - begin
+
+    if kind == "stream in order":
+        order = np.argsort(X[:, 0], kind="stable")
+        X, y = X[order], y[order]
+    sizes = (1,) if kind == "single rows" else CALLS
+    ends = np.cumsum(np.resize(sizes, len(X)))
+    first = {} if table.task == "regression" else {"classes": np.unique(table.y)}
+    begin = time.process_time()
+    for rows in np.split(np.arange(len(X)), ends[ends < len(X)]):
+        model.partial_fit(X[rows], y[rows], **first)
+    return model, time.process_time() - begin
+
+
+def measured(table, rule, seed, *, is_on):
+    """Return score, log-loss or NaN, and seconds of one fit with a rule on or off; a failed one has the worst."""
+    is_regression = table.task == "regression"
+    rows = np.arange(len(table.y))
+    train, test = train_test_split(rows, random_state=seed, stratify=None if is_regression else table.y)
+    patches = () if is_on else rule.patches
+    model = estimator(table, rule.kind, seed, {} if is_on else rule.parameters)
+    with contextlib.ExitStack() as stack, warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore")
+        for module, name, value in patches:
+            stack.enter_context(mock.patch.object(module, name, value))
+        try:
+            model, seconds = trained(model, table, rule.kind, train, seed)
+        except ValueError:
+            return -np.inf, np.inf, np.nan
+    X = 16.0 * table.X[test] if rule.kind == "other units" else table.X[test]
+    loss = np.nan
+    if not is_regression:
+        loss = log_loss(table.y[test], model.predict_proba(X), labels=model.classes_)
+    return model.score(X, table.y[test]), loss, seconds
+
+
+def counts(here, there, least):
+    """Return wins, ties and losses of `here` above `there`."""
+    wins, losses = int(np.sum(here > there + least)), int(np.sum(here < there - least))
+    return f"{wins}/{len(here) - wins - losses}/{losses}"
+
+
+def line(rule, tables, n_splits):
+    """Return the line of a rule."""
+    fits = [
+        [measured(table, rule, seed, is_on=is_on) for is_on in (True, False)]
+        for table in tables
+        for seed in range(n_splits)
+    ]
+    (scores, losses, seconds), (other_scores, other_losses, other_seconds) = np.moveaxis(fits, 0, -1)
+    known = np.isfinite(losses) | np.isfinite(other_losses)
+    log_losses = counts(-np.log(losses[known]), -np.log(other_losses[known]), LOG_LOSS)
+    ratio = np.nanmedian(seconds / other_seconds)
+    n_lines = sum(len(inspect.getsourcelines(each)[0]) for each in rule.code)
+    score = counts(scores, other_scores, SCORE)
+    return f"{rule.name:20} {score:>10} {log_losses:>10} {ratio:6.2f} {n_lines:5}  {rule.sentence}"
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="ten tables, one split")
+    parser.add_argument("--only", default="", help="the rules with this text in their name")
+    options = parser.parse_args(arguments)
+    tables = [load(name) for name in QUICK] if options.quick else real_tables()
+    tables = [table for table in tables if len(table.y) <= MOST_ROWS]
+    print(f"{'rule':20} {'score':>10} {'log-loss':>10} {'time':>6} {'lines':>5}")
+    for rule in RULES:
+        if options.only in rule.name:
+            print(line(rule, tables, 1 if options.quick else 2), flush=True)
+
+
+if __name__ == "__main__":
+    main()
