@@ -113,6 +113,12 @@ class ModuleSession:
         """Return a copy of a parameter."""
         return self._state.get_parameter(name).data.numpy().copy()
 
+    def scale(self, name: str, factor: float) -> None:
+        """Multiply a parameter by a number."""
+        value = self._state.get_parameter(name).data
+        array = value.numpy()
+        value.update_inplace(array * array.dtype.type(factor))
+
     def gradient(self, name: str) -> np.ndarray:
         """Return a copy of the gradient of a parameter, as the last update used it."""
         return self._state.get_parameter(name).grad.numpy().copy()

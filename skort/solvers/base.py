@@ -160,10 +160,10 @@ def needs_own_update(api: str) -> Requirement:
     """Return what raises an error for an optimizer that an API, which makes the update itself, does not have."""
 
     def check(solver, dtype, update):
-        if update.tags.runtime is None or update.tags.weight_decay > 0:
+        if update.tags.runtime is None:
             raise ValueError(
                 f'solver="{solver}" has no optimizer={update.optimizer!r}: {api} makes the update itself. Use '
-                'solver="graph", or optimizer="sgd" or "adam" (without weight_decay).'
+                'solver="graph", or optimizer="sgd" or "adam".'
             )
 
     return check

@@ -63,7 +63,7 @@ class FullStep:
     def _pass(self):
         """Put each block of rows where a step reads it; yield its share of all."""
         if self._blocks is None:
-            yield from self._batches.epoch(self.batch)
+            yield from (portion.share for portion in self._batches.epoch(self.batch))
             return
         for rows in self._blocks:
             if rows is not self._rows:

@@ -64,21 +64,21 @@ def needs_no_clipping(solver: str, dtype: np.dtype, update: Update) -> None:
 
 
 class SessionBackend(HostBackend):
-    """Steps through TrainingSession; where the penalty needs it, the weights are changed outside and written back."""
+    """Steps through TrainingSession; for decay and some penalties, the weights are changed outside and written back."""
 
     def __init__(self, problem: Problem):
         super().__init__(problem)
         update, terms = problem.update, problem.terms
         self._optimizer, correction = _OPTIMIZERS[update.tags.runtime](update.optimizer)
         self.session = self._bound_session()
-        self._is_on_host = terms.l1 is not None or update.is_stiff(terms)
-        made = _SessionUpdate(update.optimizer, self.session, correction)
+        self._is_on_host = terms.l1 is not None or update.is_stiff(terms) or update.tags.weight_decay > 0
+        self._made = made = _SessionUpdate(update.optimizer, self.session, correction)
         # TrainingSession makes the update; without such terms there is no other transform around it than the mean.
         self.rule = update.rule(terms if self._is_on_host else PenaltyStrengths(), made)
         self._average = self.rule.averaging
         self._run_session = made.run
         self._flat = flat(problem.weights)
-        self._no_gradient, self._scratch = np.zeros_like(self._flat), np.empty_like(self._flat)
+        self._no_gradient, self._scratch, made.held = (np.zeros_like(self._flat) for _ in range(3))
         self._memory = self.rule.start(*problem.n_weights(), self._flat.dtype)
         self.load({"weights": self._flat, **self._memory})
         self._values = self.session.value(OBJECTIVE), self.session.value(LOSS)
@@ -118,6 +118,7 @@ class SessionBackend(HostBackend):
     def run(self, eta, share):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
         if self._is_on_host:
+            self._made.held[...] = self._flat
             self.rule.update(self._flat, self._no_gradient, eta, self._memory, self._scratch)
             self.session.load({"weights": views(self._flat, self._problem.weights)})
         else:
@@ -156,6 +157,8 @@ class _SessionUpdate:
 
     def __init__(self, optimizer, session, correction):
         self._session, self._correction = session, correction
+        #: The weights that the session holds before the update, as a vector.
+        self.held = np.zeros(0)
         self.start, self.step_length, self._add_step = optimizer.start, optimizer.step_length, optimizer.update
 
     def run(self, eta, state):
@@ -164,9 +167,11 @@ class _SessionUpdate:
 
     def update(self, weights, gradient, eta, state, scratch):
         """Make one update; `gradient` is what is added to the session's own, zero but for `SGD`."""
+        # The session does not know of what has changed them before the update: decay.
+        np.subtract(weights, self.held, out=scratch)
         self.run(eta, state)
         held = _vectors(self._session)
-        weights[...] = held.pop("weights")
+        np.add(held.pop("weights"), scratch, out=weights)
         for name, vector in held.items():
             state[name][...] = vector
         if gradient.any():

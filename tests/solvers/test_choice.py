@@ -125,6 +125,7 @@ branches (float[n, 3] X) => (float[n, 1] score)
 def test_control_flow_before_the_weights_trains(flag, chosen, solver):
     branches = onnx.parser.parse_model(BRANCHES.replace("FLAG", str(flag)))
     options = {"solver": solver, "max_iter": 20, "tol": None, "batch_size": 40, "eta0": 0.05, "penalty": None}
+    options |= {"optimizer": "sgd", "learning_rate": "constant"}
     model = OrtSGDRegressor(branches, standardize=False, **options).fit(X, y)
     w = np.array([0.1, 0.2, 0.3])
     for _ in range(20):

@@ -52,6 +52,7 @@ def test_adam_begins_without_the_memory_of_the_fit_before(solver):
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.filterwarnings("ignore:On these rows, the fitted model is worse than a constant")
 def test_frozen_weights_are_those_of_each_fit(solver):
     results = []
     for seed in (0, 1):

@@ -99,6 +99,7 @@ def test_masks_are_seeded_and_each_step_has_its_own():
 
 
 OPTIONS = {"eta0": 0.05, "learning_rate": "constant", "tol": None, "batch_size": 10, "random_state": 0}
+OPTIONS |= {"optimizer": "sgd"}
 
 
 def test_each_solver_trains_with_the_same_masks(solver):

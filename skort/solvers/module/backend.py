@@ -43,6 +43,8 @@ class ModuleBackend(HostBackend):
         _check_terms(problem)
         self._graphs = self.training_graphs()
         self._memory = self.rule.start(*problem.n_weights(), problem.objective.dtype)
+        # The optimizer's own decay would cover intercepts, too.
+        self._decayed = problem.score_graph.trained.coefficients if problem.update.tags.weight_decay > 0 else ()
         self._has_step = False
         self.load({"weights": flat(self._problem.weights), **self._memory})
 
@@ -50,6 +52,8 @@ class ModuleBackend(HostBackend):
         """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
         self._session.learning_rate = eta
         objective, loss = self._session.add_gradients_bound(self._values)
+        for name in self._decayed:
+            self._session.scale(name, 1 - eta * self._problem.update.tags.weight_decay)
         self._session.update()
         self._has_step = True
         self.sums.add(share, objective.item(), loss.item())
@@ -84,7 +88,7 @@ class ModuleBackend(HostBackend):
         )
         return {
             "training": training_model(plan, problem.batch_size),
-            "optimizer": optimizer_model(update.tags.runtime or "", optimizer.get_params()),
+            "optimizer": optimizer_model(update.tags.runtime or "", optimizer.get_params() | {"weight_decay": 0.0}),
         }
 
     def arrays(self):
@@ -100,7 +104,7 @@ class ModuleBackend(HostBackend):
             moment: flat({name: saved.moments[name][i] for name in self._problem.weights})
             for i, moment in enumerate(_MOMENTS)
         }
-        return {"weights": weights, **moments, "n_updates": np.array([saved.n_steps])}
+        return {"weights": weights, **self._memory, **moments, "n_updates": np.array([saved.n_steps])}
 
     def load(self, arrays):
         """Begin anew from a state: the API takes moments from a file only."""

@@ -53,7 +53,7 @@ def epochs(solver, data, n_epochs=3):
     """Make steps, read after each of them."""
     solver.batch.begin(data.data)
     for _ in range(n_epochs):
-        for share in data.epoch(solver.batch):
+        for share, _ in data.epoch(solver.batch):
             solver.step(0.05, 1.0)
             _, loss = solver.means()
             yield share, solver.objective(), loss, solver.gradient_norm()
@@ -116,13 +116,13 @@ def test_means_of_an_epoch_are_added_up_on_the_device():
     # An epoch that was given up.
     before = far.state()
     far.batch.begin(far_data.data)
-    far.step(0.05, next(batches().epoch(far.batch)))
+    far.step(0.05, next(batches().epoch(far.batch)).share)
     far.restore(before)
     for _ in range(2):
         steps = np.array(
             [(share * objective, share * loss) for share, objective, loss, _ in epochs(near, near_data, 1)]
         )
-        for share in far_data.epoch(far.batch):
+        for share, _ in far_data.epoch(far.batch):
             far.step(0.05, share)
         assert far.means() == pytest.approx(steps.sum(axis=0), rel=1e-6)
 
@@ -169,14 +169,14 @@ def test_data_of_any_form_may_follow_other_data():
 def test_a_step_copies_the_numbers_of_its_rows_and_what_changed(sample_weight, etas, n_copies, monkeypatch):
     solver, data = make(REMOTE), batches(sample_weight=sample_weight)
     solver.batch.begin(data.data)
-    shares, etas = data.epoch(solver.batch), itertools.cycle(etas)
+    portions, etas = data.epoch(solver.batch), itertools.cycle(etas)
     for _ in range(2):
-        solver.step(next(etas), next(shares))
+        solver.step(next(etas), next(portions).share)
     copied, fill = [], Device.fill
     monkeypatch.setattr(Device, "fill", lambda *args: copied.append(args[2].nbytes) or fill(*args))
     monkeypatch.setattr(Device, "get", lambda *args: pytest.fail("a step reads nothing"))
     for _ in range(3):
-        solver.step(next(etas), next(shares))
+        solver.step(next(etas), next(portions).share)
     assert len(copied) == 3 * n_copies
     # The numbers of ten rows, in 64 bits.
     assert max(copied) == 10 * 8
