@@ -43,7 +43,7 @@ def estimator(problem, solver, n_jobs=None):
     """Return the unfitted estimator of skort."""
     options = {"eta0": problem.eta, "batch_size": problem.batch_size, "max_iter": problem.n_epochs, "n_jobs": n_jobs}
     # The steps of the peers.
-    options |= {"learning_rate": "constant", "standardize": False}
+    options |= {"optimizer": "sgd", "learning_rate": "constant", "standardize": False}
     if problem.momentum:
         from skort.optimizers import Nesterov
 

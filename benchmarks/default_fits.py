@@ -95,8 +95,9 @@ def _ours(make, old_defaults):
     ]
 
 
-REGRESSOR_0_1 = {"learning_rate": "constant", "eta0": 0.01, "tol": 1e-4, "n_iter_no_change": 5}
-CLASSIFIER_0_1 = {"learning_rate": "constant", "eta0": 0.1, "tol": 1e-4, "n_iter_no_change": 5}
+REGRESSOR_0_1 = {"optimizer": "sgd", "learning_rate": "constant", "eta0": 0.01}
+REGRESSOR_0_1 |= {"max_iter": 1000, "tol": 1e-4, "n_iter_no_change": 5}
+CLASSIFIER_0_1 = REGRESSOR_0_1 | {"eta0": 0.1}
 
 
 def _mlp_regressor(seed):

@@ -44,6 +44,7 @@ def estimator(problem, device, **options):
         "solver": "graph",
         "batch_size": problem.batch_size,
         "max_iter": problem.n_epochs,
+        "optimizer": "sgd",
         "eta0": problem.eta,
         "learning_rate": "constant",
         "standardize": False,

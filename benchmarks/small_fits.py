@@ -56,7 +56,7 @@ def models(hidden, n_epochs, batch_size, solver="auto"):
             n_iter_no_change=n_epochs,
             random_state=0,
         )
-    options |= {"standardize": False, "penalty": "l2", "alpha": 1e-4, "batch_size": batch_size}
+    options |= {"optimizer": "sgd", "standardize": False, "penalty": "l2", "alpha": 1e-4, "batch_size": batch_size}
     return OrtSGDRegressor(inner, solver=solver, **options), theirs
 
 

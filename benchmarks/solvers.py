@@ -94,7 +94,9 @@ def network_contenders(X, y, n_hidden, batch_size, n_epochs):
         n_iter_no_change=n_epochs, **options,
     )  # fmt: skip
     models = {
-        solver: OrtSGDRegressor(inner, solver=solver, penalty=None, eta0=ETA, tol=None, **options)
+        solver: OrtSGDRegressor(
+            inner, solver=solver, penalty=None, optimizer="sgd", learning_rate="constant", eta0=ETA, tol=None, **options
+        )
         for solver in available_solvers()
     }
     contenders = {name: partial(model.fit, X, y) for name, model in (models | {"scikit-learn": peer}).items()}

@@ -31,10 +31,10 @@ class Step:
 
     .. math:: J(w) = \frac{1}{m} \sum_{i=1}^m s_i \, loss(y_i, score_i) + penalty(w)
 
-    This is the step that the estimators make. With the same batches, the same initial weights and `standardize=False`,
-    both end at the same weights, bit for bit; an l1 penalty needs `n_total`, and may differ by rounding. The estimators
-    divide sample weights by their mean over all rows. A `Step` does not know all rows, and uses the weights as they
-    are.
+    at a rate of eta times m / `batch_size`. This is the step that the estimators make. With the same batches, the same
+    initial weights and `standardize=False`, both end at the same weights, bit for bit; an l1 penalty needs `n_total`,
+    and may differ by rounding. The estimators divide sample weights by their mean over all rows. A `Step` does not know
+    all rows, and uses the weights as they are.
 
     Parameters
     ----------
@@ -47,13 +47,13 @@ class Step:
     penalty : str, Penalty or None, default="auto"
         As for the estimators.
     optimizer : str or Optimizer, default="auto"
-        As for the estimators.
+        As for the estimators. "auto" is "sgd", for networks too.
     solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
         The API of ONNX Runtime that makes the steps. With "agent", you can call `forward`, `backward` and `update` one
         by one.
     batch_size : int or "auto", default="auto"
         The largest number of rows of a batch. "auto" is 200 for other models. Batches of fewer rows are filled up with
-        rows of weight zero.
+        rows of weight zero, and make shorter steps.
     n_features : int, default=None
         The number of columns of X. A fitted model or an ONNX model knows it; then it may be None.
     n_outputs : int, default=None
@@ -128,6 +128,7 @@ class Step:
         self._scorer = InferenceModel(lambda: graph.model, (), dict(graph.arrays), ("score", graph.key))
         self._scored = knowing(whole, self._encoder.columns)
         self._is_forward = self._is_backward = self._has_gradient = False
+        self._part = 1.0
 
     def __reduce__(self):
         raise TypeError(
@@ -148,7 +149,7 @@ class Step:
         y : array-like of shape (n_rows,) or (n_rows, n_outputs), or dict of str to array-like
             Targets or labels. If the loss is a dict: a dict with the same names, or all columns side by side.
         eta : float
-            Learning rate.
+            Learning rate of a batch of `batch_size` rows.
         sample_weight : array-like of shape (n_rows,), default=None
             Used as they are. None: all ones.
         score : bool, default=False
@@ -172,7 +173,7 @@ class Step:
         scores = self.forward(X) if score else None
         # A diverging training overflows: the loss says so.
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            self._solver.step(eta, 1.0)
+            self._solver.step(eta * self._part, 1.0)
         self._is_forward, self._is_backward, self._has_gradient = False, False, True
         self.objective, loss = self._solver.means()
         return (loss, scores) if score else loss
@@ -275,7 +276,7 @@ class Step:
         if not self._is_backward:
             raise ValueError("Call backward() before each update().")
         self._is_backward = False
-        solver.backend.update(eta)
+        solver.backend.update(eta * self._part)
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return copies of the trained weights, by the names of the ONNX graph; with `average`, their mean."""
@@ -319,7 +320,8 @@ class Step:
         if n_rows > size:
             raise ValueError(f"X has {n_rows} rows, but batch_size={size}: give fewer rows, or a larger batch_size.")
         rows, target = self._variables.rows(rows), self._variables.target(target)
-        fill(self._solver.batch, rows, target, sample_weight, self._scale, self._solver.read)
+        count = fill(self._solver.batch, rows, target, sample_weight, self._scale, self._solver.read)
+        self._part = count / size
 
     def _agent(self) -> Any:
         """Return the solver whose step has parts."""

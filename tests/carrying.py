@@ -21,7 +21,7 @@ from skort.artifacts import OnDeviceTraining, load_checkpoint, save_training_art
 
 BATCH_SIZE, N_EPOCHS, ETA = 20, 6, 0.05
 OPTIONS = {"batch_size": BATCH_SIZE, "max_iter": 1, "tol": None, "random_state": 0, "shuffle": False}
-OPTIONS |= {"learning_rate": "constant", "eta0": ETA}
+OPTIONS |= {"optimizer": "sgd", "learning_rate": "constant", "eta0": ETA}
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 10)).astype(np.float32)

@@ -122,7 +122,8 @@ def test_steps_make_no_arrays_and_leave_nothing_behind(solver, inner):
     rows, allocations = np.tile(MANY, (8, 1)), Allocations()
     # 800 steps an epoch: no epoch ends between the first and the last of those that are measured.
     model = OrtSGDRegressor(big, solver=solver, batch_size=20, eta0=1e-6, max_iter=1, tol=None)
-    model.set_params(callbacks=[allocations])
+    # TrainingSession knows no weight decay as that of a network: it goes through arrays.
+    model.set_params(callbacks=[allocations], optimizer="sgd")
     # The first agent of a process keeps 100 bytes a step for some hundred steps; other threads make objects, too.
     # What every step leaves behind is there in each of the fits.
     left, peaks = [], []

@@ -156,6 +156,7 @@ def test_a_step_from_a_fitted_estimator_is_that_of_solver_graph(rng):
     X = X.astype(np.float32)
     options = {"learning_rate": "constant", "eta0": 0.1, "tol": None, "standardize": False, "shuffle": False}
     fitted = OrtSGDClassifier(MLPClassifier((5,), alpha=0), **options, solver="graph", batch_size=150, random_state=0)
+    fitted.set_params(optimizer="sgd")
     fitted.partial_fit(X, y, classes=[0, 1, 2])
     layer = ForwardBackward(fitted)
     score, saved = layer.forward(X)

@@ -59,18 +59,18 @@ def output(folder, *command, **environment):
     return run.stdout
 
 
-def check(printed, trained):
+def check(printed, trained, atol=1e-6):
     """Each line is a label and its probabilities; they are the estimator's."""
     _, labels, probabilities = trained
     lines = [line.split() for line in printed.strip().splitlines()]
     assert [line[0] for line in lines] == labels == ["later", "urgent", "urgent"]
-    np.testing.assert_allclose([[float(number) for number in line[1:]] for line in lines], probabilities, atol=1e-6)
+    np.testing.assert_allclose([[float(number) for number in line[1:]] for line in lines], probabilities, atol=atol)
 
 
 def test_the_page_shows_what_the_programs_print(trained):
     page = (DOCS / "serving.rst").read_text()
     (shown,) = re.findall(r"\.\. code-block:: text\n\n((?:    (?:later|urgent) .*\n)+)", page)
-    check(shown, trained)
+    check(shown, trained, atol=1e-4)
 
 
 def test_the_page_shows_the_inputs_and_outputs(folder):

@@ -53,7 +53,7 @@ def identical(weights, others):
 OPTIONS = [
     {},
     {"penalty": L2(0.3)},
-    {"estimator": MLPRegressor(hidden_layer_sizes=(4,))},
+    {"estimator": MLPRegressor(hidden_layer_sizes=(4,)), "optimizer": "sgd"},
     {"optimizer": "adam"},
     {"average": 2},
     {"penalty": "l1", "alpha": 0.01, "n_total": 25},
@@ -82,7 +82,7 @@ def test_a_loop_of_what_session_cannot_ends_at_the_weights_of_fit(name, options)
 def test_a_loop_over_labels_ends_at_the_weights_of_fit(solver, n_classes, model):
     X, y = rows()
     labels = np.array(["a", "b", "c"])[np.digitize(y, [-1, 1] if n_classes == 3 else [0])]
-    estimator = OrtSGDClassifier(model, **PLAIN, penalty=None, solver=solver)
+    estimator = OrtSGDClassifier(model, **PLAIN, optimizer="sgd", penalty=None, solver=solver)
     step = loop(Step(estimator, n_features=3, classes=labels), X, labels)
     identical(step.weights(), estimator.fit(X, labels).weights_)
 
@@ -200,7 +200,7 @@ def test_before_a_step_there_are_no_gradients():
 @pytest.mark.skipif("agent" not in SOLVERS, reason="needs TrainingAgent")
 def test_gradients_may_be_changed_between_backward_and_update():
     X, y = rows(SIZE)
-    step = Step(LinearRegression(), n_features=3, solver="agent")
+    step = Step(LinearRegression(), n_features=3, solver="agent", batch_size=SIZE)
     step.forward(X, y, training=True)
     gradients = step.backward()
     np.testing.assert_allclose(gradients["coef"].ravel(), -(y @ X) / SIZE, rtol=1e-5)
@@ -296,7 +296,7 @@ def test_a_fitted_estimator_goes_on_from_its_weights():
     frozen = Step(FrozenEstimator(best))
     np.testing.assert_allclose(frozen.weights()["coef"].ravel(), best.coef_, rtol=1e-6)
     labels = np.where(y > 0, "yes", "no")
-    classifier = Step(OrtSGDClassifier(eta0=0.1, tol=1e-4, random_state=0).fit(X, labels))
+    classifier = Step(OrtSGDClassifier(eta0=0.1, random_state=0).fit(X, labels))
     assert classifier.step(X, labels, 0.1) < 0.5
 
 

@@ -64,6 +64,7 @@ def train_both(n_hidden):
     model = OrtSGDRegressor(
         start,
         penalty=None,
+        optimizer="sgd",
         eta0=float(eta),
         learning_rate="constant",
         batch_size=batch_size,

@@ -7,6 +7,8 @@ A penalty keeps weights small (`"l2"`), makes some of them exactly zero (`"l1"`)
 to those of scikit-learn.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes
@@ -24,6 +26,8 @@ X, y = scale(data.data), data.target - data.target.mean()
 # `alpha` times their number. With a model of scikit-learn inside, `penalty="auto"` translates by
 # itself.
 
+# The strongest penalties leave a constant prediction, on purpose.
+warnings.filterwarnings("ignore", "The model is not clearly better than a constant prediction")
 strengths = np.logspace(-1, 2, 13)
 penalties = {
     "l2": ({"penalty": "l2"}, lambda alpha: Ridge(alpha * len(X))),

@@ -31,7 +31,8 @@ test, test_labels = darker[1240:], labels[1240:]
 # starts at its weights. `trainable` names the weights to train; all others stay as they are, bit
 # for bit. Their names are those of `weights_`.
 
-options = {"eta0": 0.05, "max_iter": 100, "tol": None, "random_state": 0}
+options = {"optimizer": "sgd", "learning_rate": "constant", "eta0": 0.05}
+options |= {"max_iter": 100, "tol": None, "random_state": 0}
 last = {"trainable": ["coefficient1", "intercepts1"]}
 unfitted = make_pipeline(StandardScaler(), MLPClassifier((50,)))
 models = {

@@ -57,7 +57,8 @@ for name, schedule in schedules.items():
         batch_size=batch_size,
         max_iter=n_epochs,
         random_state=0,
-        tol=1e-4 if name == "Adaptive" else None,
+        tol=1e-3 if name == "Adaptive" else None,
+        n_iter_no_change=3,
     ).fit(X, y)
     excess[name] = 0.5 * np.mean((model.predict(X) - y) ** 2) / best - 1
     plt.semilogy(np.array(model.loss_curve_) / best - 1, label=name)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skort.common.random_state import seeded
+from skort.optim.batches import Portion
 
 # The rows of a task: at most so many bytes, or one partition.
 _MOST_BYTES = 2**27
@@ -99,14 +100,14 @@ class Assignments:
     def _n_updates(self, n_rows):
         return -(-n_rows // self.batch_size)
 
-    def epoch(self, batch: Any) -> Iterator[float]:
-        """Let a `DistributedStep` make an epoch, all steps at its end; yield what part of it each update is."""
+    def epoch(self, batch: Any) -> Iterator[Portion]:
+        """Let a `DistributedStep` make an epoch, all steps at its end; the workers know how many rows each has."""
         self.n_drawn += 1
         assignment = self.draw(self.random_state)
         batch.open(assignment)
         n_updates = sum(assignment.n_updates)
         for _ in range(n_updates):
-            yield 1 / n_updates
+            yield Portion(1 / n_updates, 1.0)
         batch.close()
 
 

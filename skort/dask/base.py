@@ -26,7 +26,7 @@ from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.fitting import fit_model
 from skort.estimators.training.result import Observers, result_of
-from skort.estimators.training.terms import TrainingSize, chosen_class_weight, own_objective_of
+from skort.estimators.training.terms import TrainingSize, chosen_class_weight, own_objective_of, warn_of_scoring
 from skort.estimators.training.validation import FitData, converted
 from skort.optim.callbacks import check_callbacks
 from skort.optim.state import TrainState
@@ -167,6 +167,7 @@ class DaskFit(BaseOrtSGD):
                 )
 
     def _fit_collections(self, data, validation, init):
+        warn_of_scoring(self, validation[0])
         wrapped = WrappedModel.inside(self)
         own = own_objective_of(self, None if self.estimator is None else wrapped.model)
         self._check_callbacks()

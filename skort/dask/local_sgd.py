@@ -36,6 +36,7 @@ class Means(NamedTuple):
     #: Of the last batch, before its update; the mean over groups.
     last_objective: float
     gradient_norm: float
+    n_groups: int = 1
 
     def then(self, later: "Means") -> "Means":
         """Return the means of both, weighted by rows; the last batch is that of `later`."""
@@ -122,8 +123,8 @@ def local_steps(
     solver.batch.begin(batches.data)
     # A diverging training overflows: the client reports it.
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        for eta, share in zip(rates[: batches.n_batches].tolist(), batches.epoch(solver.batch), strict=True):
-            solver.step(eta, share)
+        for eta, portion in zip(rates[: batches.n_batches].tolist(), batches.epoch(solver.batch), strict=True):
+            solver.step(eta * portion.part, portion.share)
         objective, loss = solver.means()
     means = Means(rows.n_rows, objective, loss, solver.objective(), solver.gradient_norm())
     start = common._replace(state={"weights": common.state["weights"]})
@@ -151,17 +152,18 @@ def averaged(results: Sequence[LocalResult], first: int = 0) -> LocalResult:
 
 
 def _mean(results, first):
-    """Return the mean of states by rows, in float64, of counts the largest, and the mean of what steps were like."""
-    n_rows = np.array([each.means.n_rows for each in results])
-    shares = n_rows / n_rows.sum()
+    """Return the mean of states over groups, in float64, of counts the largest, and the means of rows of all steps."""
+    # A row moves the weights of its group by a part of the rate, and counts the same in a small group.
+    n_groups, n_rows = (np.array([getattr(each.means, n) for each in results]) for n in ("n_groups", "n_rows"))
+    shares, of_rows = n_groups / n_groups.sum(), n_rows / n_rows.sum()
     states, state = _on_one_count([each.state for each in results], first), {}
     for name, array in states[0].items():
         if array.dtype.kind in "iu":
             state[name] = np.max([each[name] for each in states], axis=0)
         else:
             state[name] = sum(share * each[name].astype(np.float64) for share, each in zip(shares, states, strict=True))
-    means = (float(mean) for mean in shares @ [each.means[1:] for each in results])
-    return state, Means(int(n_rows.sum()), *means)
+    objective, loss, last_objective, gradient_norm = (of_rows @ [each.means[1:5] for each in results]).tolist()
+    return state, Means(int(n_rows.sum()), objective, loss, last_objective, gradient_norm, n_groups=int(n_groups.sum()))
 
 
 def _like(state, mean):
@@ -205,17 +207,13 @@ class PartitionedRows:
         job = Job(run.config, model.without_steps(), state, n_batches, mean_weight, momentum)
         return DistributedStep(run, job, self.of_parts)
 
-    def trial(self, step: "DistributedStep", batches: Assignments) -> tuple[Any, Batches]:
-        """Return a step of this process, and batches of some rows."""
-        return step.trial()
-
 
 class DistributedStep:
     """A solver that writes down the steps of an epoch; at its end, groups make theirs at once, with a few exchanges."""
 
     def __init__(self, run: TrainRun, job: Job, of_parts: PartStatistics):
         self._cluster, self._partitions = of_parts.cluster, of_parts.partitions
-        self._solver, self.trial = run.step, functools.partial(job.trial, of_parts.some_rows)
+        self._solver, self._trial = run.step, functools.partial(job.trial, of_parts.some_rows)
         self._job = of_parts.cluster.broadcast("job", job)
         self._momentum, self._first = job.momentum, job.first
         self._mean = functools.partial(averaged, first=job.first)
@@ -265,10 +263,10 @@ class DistributedStep:
         return self._objective_of_some_rows() if self._last is None else self._last.last_objective
 
     def _objective_of_some_rows(self):
-        step, batches = self.trial()
+        step, batches = self._trial()
         step.restore(self._solver.state())
         step.batch.begin(batches.data)
-        step.step(0.0, next(batches.epoch(step.batch)))
+        step.step(0.0, next(batches.epoch(step.batch)).share)
         return step.objective()
 
     def means(self) -> tuple[float, float]:

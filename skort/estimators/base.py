@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
@@ -14,10 +15,10 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 
 from skort.common.random_state import advance
-from skort.estimators.data.data_source import GivenRows, InMemory, RowEncoder, StreamedRows, encoded_rows
+from skort.estimators.data.data_source import GivenRows, RowEncoder, StreamedRows, encoded_rows
 from skort.estimators.data.first_pass import FirstPass, known_classes, repeatable
 from skort.estimators.data.rows import Columns, TrainingData, prepared
-from skort.estimators.data.sample_weight import weighted
+from skort.estimators.data.sample_weight import is_counted, weighted
 from skort.estimators.did_you_mean import NamedParameters
 from skort.estimators.fitted_mixin import FittedAttributes
 from skort.estimators.html import HTMLRepr
@@ -28,8 +29,10 @@ from skort.estimators.training.fitting import fit_model
 from skort.estimators.training.hardware import predicting_device
 from skort.estimators.training.messages import warn_of_lost_digits, warn_of_outcome
 from skort.estimators.training.persistence import from_plain, to_plain
+from skort.estimators.training.reparametrization import WeightRangeError
 from skort.estimators.training.result import NO_ENDING, Observers, is_of_fit, result_of
-from skort.estimators.training.terms import chosen_class_weight, warn_of_other_terms
+from skort.estimators.training.streams import stream_model
+from skort.estimators.training.terms import chosen_class_weight, warn_of_other_terms, warn_of_scoring
 from skort.estimators.training.validation import model_and_data, validated, validation_set
 from skort.objective.penalties import PENALTIES
 from skort.optim.callbacks import check_callbacks
@@ -185,7 +188,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         Warns
         -----
         ConvergenceWarning
-            Where `max_iter` ended the training before `tol` did, and where it ended no better than it began.
+            Where `max_iter` ended the training before `tol` did, where it ended no better than it began or than a
+            constant prediction, and where one y is so far from all others that a squared error follows it alone.
         UserWarning
             Where a step of a pipeline cannot be part of an ONNX model, or gives other values as ONNX than in
             scikit-learn: then everything works except the export, which raises the same message. Where a
@@ -264,22 +268,39 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
 
     def _fit(self, given, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
         """Train from the beginning on rows of the user's, for one epoch or until it is over."""
+        warn_of_scoring(self, X_val)
         if not one_epoch and (joint := self._joint_fit(given, X_val, y_val, init)) is not None:
             result, read = joint
             return self._end_fit(result, read, one_epoch=False)
         read = validated(self, given, classes=classes, one_epoch=one_epoch)
+        if one_epoch and not is_counted(read.sample_weight):
+            return self
         scoring, weights = validation_set(self, read, X_val, y_val)
-        config = read.config(self, weights)
+        train = functools.partial(self._trained, given, read, scoring, weights, init, one_epoch=one_epoch)
+        try:
+            result = train(read.config(self, weights, is_stream=one_epoch))
+        except WeightRangeError as error:
+            if self.dtype == "float64":
+                raise
+            try:
+                wider = read.config(self, weights, "float64", is_stream=one_epoch)
+            except ValueError:  # The solver has no float64.
+                raise error from None
+            result = train(wider)
+        return self._end_fit(result, read, one_epoch=one_epoch)
+
+    def _trained(self, given, read, scoring, weights, init, config, *, one_epoch):
+        """Return what a training leaves; a WeightRangeError where the dtype of its config is too narrow."""
         model, data = model_and_data(read, config, weights, self.trainable)
         model = self._at_given_weights(model, init)
-        config = config if one_epoch and model.is_drawn else config.for_model(model, in_memory=given.batch_size is None)
-        source = given.source(config, data, RowEncoder(self, read.columns, model, read.class_weight))
-        epochs = None if one_epoch else config.max_iter
-        more = [] if one_epoch else sklearn_callbacks(self, given, config.max_iter)
-        observers = Observers(self, read.columns, scoring, more)
         state = TrainState.start(read.generator)
-        result = fit_model(config, model, source, state, callbacks=observers, epochs=epochs)
-        return self._end_fit(result, read, one_epoch=one_epoch)
+        if one_epoch:
+            observers = Observers(self, read.columns, scoring)
+            return stream_model(config.of_stream(model), model, data, state, callbacks=observers)
+        config = config.for_model(model, in_memory=given.batch_size is None)
+        source = given.source(config, data, RowEncoder(self, read.columns, model, read.class_weight))
+        observers = Observers(self, read.columns, scoring, sklearn_callbacks(self, given, config.max_iter))
+        return fit_model(config, model, source, state, callbacks=observers, epochs=config.max_iter)
 
     def _joint_fit(self, given, X_val, y_val, init):
         """Return a fit that a search makes with others, and what it has read; None where it is made alone."""
@@ -314,18 +335,23 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             # scikit-learn validates them before the first call only.
             self._validate_params()
             config = config.renewed(self)
-        config = config if last.state.is_new else config.for_stream()
+        config = config.for_stream()
         last.config.check_same_model(self)
         columns = Columns.of(self)
         rows, encoded = encoded_rows(self, model, X, y, columns)
         class_weight = chosen_class_weight(self, config.own, one_epoch=True)
-        weights, encoded = weighted(sample_weight, rows, encoded, class_weight)
+        weights, encoded = weighted(sample_weight, rows, encoded, class_weight, is_stream=True)
+        if not is_counted(weights):
+            return self
         config = config.for_target(encoded)
         config.loss.check_target(encoded.target)
         model = model.for_stream(config.loss, encoded)
-        data = TrainingData(model.transform(rows), encoded.target, weights).after(last.state.first_rows)
-        source, observers = InMemory(config, data), Observers(self, columns)
-        result = fit_model(config, model, source, last.state, callbacks=observers, epochs=None)
+        data = TrainingData(model.transform(rows), encoded.target, weights)
+        if last.state.is_new:
+            # The penalty of a model inside is divided by the number of rows.
+            size = config.size.of_stream(data.after(last.state.first_rows).n_rows)
+            config = dataclasses.replace(config, size=size).renewed(self).for_target(encoded)
+        result = stream_model(config, model, data, last.state, callbacks=Observers(self, columns))
         self._adopt(result, columns)
         warn_of_outcome(self, result, one_epoch=True)
         return self
@@ -355,8 +381,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             # As in MLPClassifier: where the score of a validation set decides, no loss is the best.
             "best_loss_": None
             if self.early_stopping
-            else min([*result.new_losses, *([] if so_far is None else [so_far])]),
-            "loss_": result.new_losses[-1],
+            else min([*result.new_losses, *([] if so_far is None else [so_far])], default=None),
+            "loss_": result.new_losses[-1] if result.new_losses else None,
             "n_iter_": result.state.n_epochs,
             "t_": result.state.n_updates,
             "solver_": result.solver_name,

@@ -174,7 +174,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> OrtSGDClassifier:
         """
-        Make one epoch over X and y, from where the last call of `partial_fit` or `fit` ended.
+        Make one pass over X and y, from where the last call of `partial_fit` or `fit` ended.
 
         All that `OrtSGDRegressor.partial_fit` says holds here, too.
 
@@ -187,7 +187,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
             All class labels; for a multi-label y, the numbers from 0 to n_labels - 1. The first call needs them, unless
             a fitted model in `estimator` has them. Later calls take None or the same labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, relative to their mean in this call.
+            Weights of the rows, which multiply their gradients as they are. A call in which all are zero changes
+            nothing.
 
         Returns
         -------

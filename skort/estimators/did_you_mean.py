@@ -32,6 +32,10 @@ _PARAMETERS = {
 }
 
 
+# What somebody who asks for a parameter by another name may expect of it, too.
+_ALONE = {"eta0": " It is the first learning rate alone: optimizer and learning_rate stay as they are."}
+
+
 def _nearest(given, known, other_names, cutoff):
     """Return what somebody may have meant of what is known, by its other names or as it looks alike; or nothing."""
     same = [name for name in known if given.lower() in other_names.get(name, ())]
@@ -100,7 +104,8 @@ def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
     of_optimizers = [each.__name__ for each in OPTIMIZERS.values() if name in each._get_param_names()]
     nearest = _nearest(name, cls._get_param_names(), _PARAMETERS, 0.75)
     if nearest:
-        return f" Did you mean {nearest[0]}={value!r}?"
+        alone = _ALONE.get(nearest[0], "") if name in _PARAMETERS.get(nearest[0], ()) else ""
+        return f" Did you mean {nearest[0]}={value!r}?{alone}"
     if of_optimizers:
         return f" It is one of the optimizer: optimizer={of_optimizers[0]}({name}={value!r})."
     if isinstance(inside, BaseEstimator):

@@ -39,7 +39,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         The model to train: a linear regressor or neural network of scikit-learn, a `Pipeline` that ends in one, or
         `FrozenEstimator(fitted)`; None: `LinearRegression()`. A clone is trained. See :doc:`/pipelines`.
     solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
-        The backend. All give the same result. "auto": the fastest one for the model. See :doc:`/how_it_works`.
+        The backend. All give the same result, or refuse. "auto": the fastest for the model. See :doc:`/how_it_works`.
     loss : str, loss instance, dict of str to either, or None, default="auto"
         A name, an instance such as `skort.objective.Huber(epsilon=2)`, or a dict of them by the outputs of an ONNX
         model. "auto": that of the model inside, or "squared_error". None: that which an ONNX training graph computes.
@@ -61,30 +61,31 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Number of rows of a whole stream, where a call gets a part of them. See :doc:`/objective`.
     optimizer : str or Optimizer, default="auto"
         How a gradient changes the weights: "sgd", "momentum", "nesterov", "adam", "lbfgs", or an instance. "auto":
-        "sgd"; for a network without a given rate, `skort.optimizers.Adam` with weight decay. See
-        :doc:`/learning_rates`.
+        "sgd"; for a network `skort.optimizers.Adam` with weight decay. See :doc:`/learning_rates`.
     max_grad_norm : float or None, default=None
         The largest Euclidean norm of a gradient; a longer one is shortened to it. Not for solver "session".
     learning_rate : {"auto", "adaptive", "constant", "invscaling", "optimal"} or callable, default="auto"
         "adaptive": `eta0`, divided by five at each plateau, four times at most. Or a function of the number of the
-        update, such as `skort.schedules.Cosine()`. "auto": "adaptive"; for a network trained by Adam, a cosine that
-        comes to zero with the last epoch. See :doc:`/learning_rates`.
+        update, such as `skort.schedules.Cosine()`. "auto": "adaptive"; for a network a cosine that comes to zero
+        with the last epoch. See :doc:`/learning_rates`.
     eta0 : float or "auto", default="auto"
-        The first learning rate. "auto": from the data or the optimizer, and a tenth of it if the training diverges.
-        See :doc:`/learning_rates`.
+        The first learning rate, of whatever optimizer and schedule. "auto": from the data or the optimizer, and a
+        tenth of it if the training diverges. See :doc:`/learning_rates`.
     power_t : float, default=0.25
         Exponent of "invscaling".
     batch_size : int or "auto", default="auto"
-        Number of rows of a batch. "auto": min(200, n_samples).
+        Number of rows of a batch. A batch of m rows makes a step of m / `batch_size` of the learning rate: every row
+        counts the same. "auto": min(200, n_samples); in `partial_fit`, the rows of the first call, at most 16.
     max_iter : int or "auto", default="auto"
-        Largest number of epochs. "auto": 1,000; of a network's cosine 20 to 300, by the number of rows.
+        Largest number of epochs. "auto": 1,000; of a network 20 to 300, by the number of rows.
     tol : float, "auto" or None, default="auto"
-        The training ends after `n_iter_no_change` epochs without an improvement of the objective, or of the validation
-        score, by `tol`. None: after `max_iter` epochs. "auto": 1e-4; 0 for a validation loss; None for a cosine without
-        `early_stopping` and `n_iter_no_change`. See :doc:`/learning_rates`.
+        The training ends after `n_iter_no_change` epochs in which no fall of the objective, or of the validation loss,
+        was more than `tol` times itself, or no rise of the score of `scoring` more than `tol`. For "lbfgs": the largest
+        entry of the gradient. None: after `max_iter` epochs. "auto": 1e-3; 0 for a validation loss; None for a network
+        without `early_stopping`, `n_iter_no_change` and "adaptive". See :doc:`/stopping`.
     n_iter_no_change : int, inf or "auto", default="auto"
-        "auto": 10 with `early_stopping`, and half of the epochs of a cosine; else 3, or more with momentum and for
-        linear models. `numpy.inf`: `tol` does not end the training.
+        "auto": 10 with `early_stopping`, and half of the epochs of a cosine; else 5, and more with momentum, for
+        few batches and after many epochs. `numpy.inf`: `tol` does not end the training.
     early_stopping : bool, default=False
         Whether a validation set, given to `fit` or held out, ends the training, and earlier weights, if clearly better,
         are restored. See :doc:`/stopping`.
@@ -101,7 +102,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Names or patterns of the weights to train; all others stay, bit for bit. None: the weights of the model. See
         :doc:`/fine_tuning`.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the weights, of the arithmetic, and of the exported model's input.
+        Type of the weights, of the arithmetic, and of the exported model's input. A model whose weights float32 cannot
+        hold, as those of a column of 1e-46, is one of float64.
     device : str, default="cpu"
         "cpu", or with solver "graph" an NVIDIA GPU: "cuda", "cuda:1". See :doc:`/speed`.
     n_jobs : "auto", int or None, default="auto"
@@ -181,8 +183,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     >>> from skort import OrtSGDRegressor
     >>> X, y = load_diabetes(return_X_y=True, scaled=False)
     >>> model = OrtSGDRegressor(random_state=0).fit(X, y)
-    >>> round(model.score(X, y), 2)
-    0.51
+    >>> round(model.score(X, y), 1)
+    0.5
     """
 
     __module__ = "skort"
@@ -234,10 +236,13 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> OrtSGDRegressor:
         """
-        Make one epoch over X and y, from where the last call of `partial_fit` or `fit` ended.
+        Make one pass over X and y, from where the last call of `partial_fit` or `fit` ended.
 
-        It continues with the same optimizer's memory, count of updates, averages and random generator, also in a copy
-        that was pickled. The method exists only if the steps of a pipeline in `estimator` need no fit: they are
+        The first rows of a stream decide its scales and its learning rate: they wait until there are 20 of them, and
+        the model predicts the best constant until then. Later calls may have any number of rows.
+
+        A call continues with the same optimizer's memory, count of updates, averages and random generator, also in a
+        copy that was pickled. The method exists only if the steps of a pipeline in `estimator` need no fit: they are
         stateless or a `FrozenEstimator`. It raises what `fit` raises, and a `ValueError` if `early_stopping` is True.
 
         Parameters
@@ -246,7 +251,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, relative to their mean in this call.
+            Weights of the rows, which multiply their gradients as they are. A call in which all are zero changes
+            nothing.
 
         Returns
         -------

@@ -21,6 +21,7 @@ from skort.graphs.sklearn.conversion import to_onnx
 from skort.graphs.sklearn.families import (
     FAMILY,
     any_stand_in,
+    drawn_layers,
     fitted_stand_in,
     has_log_link,
     initial_stand_in,
@@ -52,6 +53,19 @@ def initial_score_graph(
         raise ValueError(f"y asks for {spec.n_outputs} outputs, which the fitted {name} does not have.")
     log_link = spec.own_link and not is_classifier(model) and has_log_link(model)
     return stand_in_graph(stand_in, spec.dtype, log_link=log_link)
+
+
+def drawn_weights(
+    model: Any, score_graph: ScoreGraph, random_state: np.random.RandomState
+) -> dict[str, np.ndarray] | None:
+    """Return new initial weights of the graph of scikit-learn's network, by name; None for another model."""
+    if FAMILY.get(type(score_model(model))) != "neural network":
+        return None
+    names = score_graph.weight_names
+    sizes = [score_graph.n_features, *(score_graph.arrays[name].shape[1] for name in names.coefficients)]
+    coefs, intercepts = drawn_layers(score_model(model), sizes, random_state)
+    drawn = zip([*names.coefficients, *names.intercepts], [*coefs, *intercepts], strict=True)
+    return {name: w.astype(score_graph.dtype).reshape(score_graph.arrays[name].shape) for name, w in drawn}
 
 
 def given_model(model: Any) -> onnx.ModelProto | BaseEstimator:

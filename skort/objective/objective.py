@@ -23,10 +23,18 @@ SMOOTH = "skort_smooth"
 OBJECTIVE = "skort_objective"
 SCORE_GRADIENT = "skort_score_gradient"
 
+# No weight is left by a penalty that is stronger, and float32 cannot hold the square of its gradient.
+_STRONGEST = 1e15
 _SUM = "sum_of_all (loss) => (sum) { sum = ReduceSum <keepdims = 0> (loss) }"
 # The weights of a loss get the shape of the score: an operator on two equal shapes is the fastest.
 _REPEATED = function_text("repeated (weight, score) => (repeated)", "repeated = Expand(weight, Shape(score))")
 _COLUMN_SUMS = function_text("column_sums (gradient) => (sums)", "sums = ReduceSum(gradient, [0], keepdims=0)")
+
+
+def _bounded(strength):
+    """Return a strength that is not larger than the strongest; it is itself where it is not."""
+    is_larger = any(np.max(each, initial=0.0) > _STRONGEST for each in strength)
+    return Strength(*(np.minimum(each, _STRONGEST) for each in strength)) if is_larger else strength
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,8 @@ class Objective:
         if self.penalty is None:
             return {}
         strengths = checked_strengths(self.penalty, self.coefficients)
-        return {**strengths, **self.penalty.intercept_strengths(self.intercepts)}
+        strengths |= self.penalty.intercept_strengths(self.intercepts)
+        return {name: _bounded(strength) for name, strength in strengths.items()}
 
     @functools.cached_property
     def custom_terms(self) -> dict[str, CustomTerm]:

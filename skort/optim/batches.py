@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse
@@ -17,6 +17,14 @@ MANY_ROWS = 2**17
 _BLOCK_ROWS, _BLOCK_VALUES = 2**14, 2**20
 # From so many columns on, and up to such a share of values that are not zero, products of sparse rows are the fastest.
 _MANY_COLUMNS, _SHARE = 1000, 0.1
+
+
+class Portion(NamedTuple):
+    """How much the rows of a batch are: of all rows of the epoch, and of those that make a step at the whole rate."""
+
+    share: float
+    #: A row counts the same wherever it falls: m rows make a step at m / batch_size of the rate.
+    part: float
 
 
 class Batch(Protocol):
@@ -155,6 +163,7 @@ class Batches:
         sample_weight_scale: float = 1.0,
     ):
         self.random_state = random_state
+        self._rows_of_a_step = int(batch_size)
         #: How often an order was drawn.
         self.n_drawn = 0
         self.shuffle = shuffle
@@ -166,7 +175,8 @@ class Batches:
             # The numerators of v, with their factor.
             self.sample_weight = np.asarray(sample_weight, np.float64) / largest * (sample_weight_scale / mean)
             self.n_rows = int(np.count_nonzero(self.sample_weight))
-        self.batch_size = min(int(batch_size), self.n_rows)
+        #: That of the largest batch there is.
+        self.batch_size = min(self._rows_of_a_step, self.n_rows)
         #: Of an epoch, the short one included.
         self.n_batches = -(-self.n_rows // self.batch_size)
         #: X, the target and, if they differ, the sample weights.
@@ -222,10 +232,10 @@ class Batches:
         size = self.batch_size
         return [slice(begin, min(begin + size, self.n_rows)) for begin in range(0, self.n_rows, size)]
 
-    def epoch(self, batch: Batch) -> Iterator[float]:
+    def epoch(self, batch: Batch) -> Iterator[Portion]:
         """Fill `batch` with the rows of each batch of one epoch in turn."""
         size = self.batch_size
-        share = size / self.n_rows
+        whole = Portion(size / self.n_rows, size / self._rows_of_a_step)
         # If all sample weights are equal, the data have none.
         batch.sample_weight[...] = self.sample_weight[0] / size
         # Copying the rows of a sparse matrix takes as long as making them dense.
@@ -236,7 +246,7 @@ class Batches:
             for indices in order[: len(order) - n_last].reshape(-1, size):
                 for fill in fillers:
                     fill(indices)
-                yield share
+                yield whole
             if n_last:
                 last = order[-n_last:]
                 indices = np.resize(np.concatenate([last, order]), size)
@@ -244,7 +254,7 @@ class Batches:
                     fill(indices)
                 batch.sample_weight[:n_last, 0] = self.sample_weight[last] / n_last
                 batch.sample_weight[n_last:] = 0
-                yield n_last / self.n_rows
+                yield Portion(n_last / self.n_rows, n_last / self._rows_of_a_step)
 
 
 def _copier(windows, rows, n_more):
@@ -311,8 +321,8 @@ def fill(
     sample_weight: np.ndarray | None,
     scale: float,
     read: Callable[[np.ndarray | None], None] | None = None,
-) -> None:
-    """Put m rows of weights s into a batch, where they count scale s_i / m; it is filled up with rows of weight 0."""
+) -> int:
+    """Put rows into a batch: m of weights s_i > 0 count scale s_i / m, others fill it up. Return m."""
     n_rows = len(target)
     is_whole = n_rows == len(batch) and isinstance(X, np.ndarray) and X.flags.aligned
     if read is not None and is_whole and isinstance(batch, HostBatch):
@@ -325,15 +335,17 @@ def fill(
         indices = np.resize(np.arange(n_rows), len(batch))
         for put in batch.fillers([X, target]):
             put(indices)
+    count = n_rows if sample_weight is None else int(np.count_nonzero(sample_weight))
     if sample_weight is None:
         batch.sample_weight[:n_rows] = scale / n_rows
     else:
-        batch.sample_weight[:n_rows, 0] = sample_weight * scale / max(int(np.count_nonzero(sample_weight)), 1)
+        batch.sample_weight[:n_rows, 0] = sample_weight * scale / max(count, 1)
     batch.sample_weight[n_rows:] = 0
+    return count
 
 
 class StreamedBatches:
-    """The batches of a stream, in parts of `batch_size` rows; `sample_weight`: of all rows in any order, or None."""
+    """The batches of a user, in parts of `batch_size` rows; `sample_weight`: of all rows in any order, or None."""
 
     def __init__(
         self,
@@ -342,10 +354,12 @@ class StreamedBatches:
         n_rows: int,
         n_batches: int,
         batch_size: int,
+        rows_of_a_step: int,
         sample_weight: np.ndarray | None,
         sample_weight_scale: float,
         random_state: np.random.RandomState,
     ):
+        self._rows_of_a_step = rows_of_a_step
         self._largest, mean = (1.0, 1.0) if sample_weight is None else relative_mean(sample_weight)
         self._epoch, self._scale = epoch, sample_weight_scale / mean
         self.n_rows, self.n_batches, self.batch_size = n_rows, n_batches, batch_size
@@ -357,7 +371,7 @@ class StreamedBatches:
         #: The rows that a device could take as a whole: none.
         self.data: list[Any] = []
 
-    def epoch(self, batch: Batch) -> Iterator[float]:
+    def epoch(self, batch: Batch) -> Iterator[Portion]:
         """Fill `batch` with the rows of each batch of one epoch in turn."""
         n_rows = 0
         for X, target, sample_weight in self._epoch():
@@ -368,7 +382,7 @@ class StreamedBatches:
                 n_rows += count
                 if count and n_rows <= self.n_rows:
                     fill(batch, X[part], target[part], weight, self._scale)
-                    yield count / self.n_rows
+                    yield Portion(count / self.n_rows, count / self._rows_of_a_step)
         if n_rows != self.n_rows:
             raise ValueError(
                 f"batches gave {n_rows} rows of positive sample weight in an epoch, and {self.n_rows} when they were "

@@ -14,6 +14,10 @@ from sklearn.utils._param_validation import Interval, Options
 from skort.common.component import check_parameters
 from skort.optim.training import Training
 
+# A loss that is a smaller part of its first value counts as this part of it.
+_SMALL = 0.03
+# A patience that grows is one epoch of so many, and at most so long.
+_PART, _MOST = 5, 20
 HOOKS = ("on_train_begin", "on_train_restart", "on_batch_end", "on_epoch_end", "on_train_end")
 Hook: TypeAlias = Callable[[Training], None]
 
@@ -172,26 +176,66 @@ class EarlyStopping(BaseEstimator):
         is_loss = self.monitor in ("loss", "objective", "gradient_norm")
         if self.greater_is_better or (self.greater_is_better is None and not is_loss):
             new_values = [-value for value in new_values]
-        improved = at_end = False
+        improved, n_bad = False, 0
         for value in new_values:
-            improved, at_end = self._count(value)
+            improved, n_bad = self._count(value)
         if len(column) < n_epochs:
             return
         if improved and self.restore_best:
             training.keep_best()
-        if at_end:
-            by = f" by {self.tol:.3g}" if self.tol else ""
-            epochs = "1 epoch" if self.patience == 1 else f"{self.patience} epochs in a row"
+        if n_bad:
+            by = f" by {self.tol:.3g}{self._of_what}" if self.tol else ""
+            epochs = "1 epoch" if n_bad == 1 else f"{n_bad} epochs in a row"
             training.no_improvement(f"The {self.monitor.replace('_', ' ')} did not improve{by} for {epochs}.")
 
     def _count(self, value):
-        """Return whether a value is the best so far, which the same again is not, and whether patience runs out."""
+        """Return whether a value is the best so far, which the same again is not, and the bad epochs at the end."""
         is_best = value < self._best
-        self._n_bad = 0 if self.tol is None or (is_best and value <= self._best - self.tol) else self._n_bad + 1
+        is_enough = self.tol is None or (is_best and value <= self._best - self._least_change())
+        self._n_bad = 0 if is_enough else self._n_bad + 1
         self._best = value if is_best else self._best
-        at_end = self._n_bad >= self.patience
-        self._n_bad = 0 if at_end else self._n_bad
-        return is_best, at_end
+        n_bad = self._n_bad if self._n_bad >= self._patience() else 0
+        self._n_bad = 0 if n_bad else self._n_bad
+        return is_best, n_bad
+
+    _of_what = ""
+
+    def _least_change(self):
+        """Return by how much a value has to be better than the best one."""
+        return self.tol
+
+    def _patience(self):
+        """Return after how many epochs without improvement the training ends."""
+        return self.patience
+
+
+@dataclass(eq=False, repr=False)
+class LossStopping(EarlyStopping):
+    """Stop by a loss: `tol` is a part of its best value, and a `patience` that `grows` is longer after many epochs."""
+
+    grows: bool = False
+
+    _of_what = " of itself"
+
+    def on_train_begin(self, training: Training) -> None:
+        """Forget the last training, or the epochs so far."""
+        super().on_train_begin(training)
+        self._first, self._n_values = math.nan, 0
+
+    on_train_restart = on_train_begin
+
+    def _count(self, value):
+        self._first = value if self._n_values == 0 else self._first
+        self._n_values += 1
+        return super()._count(value)
+
+    def _least_change(self):
+        # A loss that goes to zero would fall by a part of itself until its digits end.
+        return (self.tol or 0.0) * max(abs(self._best), _SMALL * abs(self._first)) if math.isfinite(self._best) else 0.0
+
+    def _patience(self):
+        # A slow descent is hidden by the noise of few epochs.
+        return max(self.patience, min(-(-self._n_values // _PART), _MOST)) if self.grows else self.patience
 
 
 @dataclass(eq=False, repr=False)

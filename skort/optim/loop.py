@@ -170,11 +170,11 @@ def _make_steps(training, hooks, on_batch_end):
     step, rate, t = training.solver.step, training.rate, training.n_updates
     # A callback may lower it.
     is_same, eta = is_steady(training.schedule) and not on_batch_end, None
-    for share in training.batches.epoch(training.solver.batch):
+    for share, part in training.batches.epoch(training.solver.batch):
         t += 1
         if eta is None or not is_same:
             eta = rate(t)
-        step(eta, share)
+        step(eta * part, share)
         if t == 1:
             training.first_eta, training.first_objective = eta, training.batch_objective()
         if on_batch_end:
@@ -228,11 +228,13 @@ def _make_joint_steps(trainings, solver, batches):
     t = next(iter(trainings.values())).n_updates
     are_steady = all(is_steady(training.schedule) for training in trainings.values())
     etas: dict[int, float] = {}
-    for share in batches.epoch(solver.batch):
+    set_part = None
+    for share, part in batches.epoch(solver.batch):
         t += 1
-        if not (etas and are_steady):
+        if not (etas and are_steady and part == set_part):
             etas = {number: training.rate(t) for number, training in trainings.items()}
-            solver.rates(etas)
+            solver.rates({number: eta * part for number, eta in etas.items()})
+            set_part = part
         solver.step(share)
         if t == 1:
             for number, training in trainings.items():

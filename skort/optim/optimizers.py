@@ -117,8 +117,8 @@ class OptimizerTags(NamedTuple):
     memory: float = 1.0
     #: How fast coefficients shrink beside the update.
     weight_decay: float = 0.0
-    #: The learning rates of `eta0="auto"` for a linear model and for a network, where there is no gain.
-    first_rates: tuple[float, float] = (1e-2, 1e-2)
+    #: The learning rates of `eta0="auto"` for a linear model, a network and its stream, where there is no gain.
+    first_rates: tuple[float, float, float] = (1e-2, 1e-2, 1e-2)
     #: None where the update is no such recurrence.
     linear: LinearUpdate | None = None
     #: ONNX Runtime's own update that is the same; None: it has none.
@@ -361,7 +361,7 @@ class Adam(NamedOptimizer, name="adam"):
     epsilon : float, default=1e-8
         :math:`\epsilon`, at least the smallest normal number of float32.
     weight_decay : float, default=0.0
-        :math:`\lambda`, not negative. Solver "session" takes 0 only.
+        :math:`\lambda`, not negative.
     lazy : bool, default=False
         For sparse rows of about 100,000 columns and more. True: an update changes only those weights of the first layer
         whose columns have values in the batch; the moments of the others do not decay. With an l1 term, `average`,
@@ -433,7 +433,7 @@ class Adam(NamedOptimizer, name="adam"):
         return OptimizerTags(
             memory=1 / max(1 - float(self.beta_1), 1e-3),
             weight_decay=float(self.weight_decay),
-            first_rates=(1e-2, 1e-3),
+            first_rates=(1e-2, 2e-2, 1e-2),
             runtime="AdamW",
             is_elementwise=True,
             is_lazy=bool(self.lazy),

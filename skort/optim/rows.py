@@ -1,5 +1,6 @@
 """The rows of X in the variables of a training: changed where they are cast, or where a batch takes them."""
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,10 +37,10 @@ class RowChange:
         """Return the rows of the training, C-contiguous and aligned; X itself where it is that."""
         mean, inverse = self._numbers(X.dtype)
         if mean is None and inverse is None and X.dtype == self.dtype:
-            return np.require(X, requirements="CA")
+            return np.require(X, requirements=["C", "A"])
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             if mean is None and inverse is None:
-                return np.require(X, self.dtype, "CA")
+                return np.require(X, self.dtype, ["C", "A"])
             changed = np.empty(X.shape, self.dtype)
             # In blocks that stay in the cache between both operations.
             length = max(1, _BLOCK // X.shape[1])
@@ -49,17 +50,21 @@ class RowChange:
                 np.multiply(block, 1.0 if inverse is None else inverse, out=changed[rows], casting="same_kind")
         return changed
 
+    @functools.cached_property
+    def _fits_float32(self):
+        return self.inverse is None or bool(np.all(np.abs(self.inverse) <= np.finfo(np.float32).max))
+
     def in_place(self, rows: np.ndarray) -> None:
         """Change rows that have the dtype of the training, to the same bits."""
         mean, inverse = self._numbers(self.dtype)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             if mean is not None:
-                np.subtract(rows, mean, rows)
-            np.multiply(rows, inverse, rows)
+                np.subtract(rows, mean, rows, casting="same_kind")
+            np.multiply(rows, inverse, rows, casting="same_kind")
 
     def _numbers(self, dtype):
-        """Return mean and inverse scale in the type in which rows of a dtype are changed."""
-        dtype = np.float32 if dtype == np.float32 else np.float64
+        """Return mean and inverse scale in the type in which rows of a dtype are changed: float32 if it holds both."""
+        dtype = np.float32 if dtype == np.float32 and self._fits_float32 else np.float64
         return tuple(None if each is None else each.astype(dtype) for each in (self.mean, self.inverse))
 
 

@@ -44,7 +44,13 @@ def lower_rate(schedule: Any) -> bool:
 
 def has_ended(schedule: Any, n_updates: int) -> bool:
     """Return whether the rate of a schedule has come to zero, as planned, after a number of updates."""
-    return type(schedule) is Cosine and schedule.eta1 == 0 and n_updates >= schedule.n_updates
+    last = schedule.last_update if _declares(schedule, "last_update") else None
+    return last is not None and n_updates >= last
+
+
+def may_fall(schedule: Any) -> bool:
+    """Return whether a schedule lowers its rate where a training would end."""
+    return schedule.may_fall if isinstance(schedule, Schedule) else hasattr(schedule, "on_bad_epochs")
 
 
 def _declares(schedule, *names):
@@ -73,9 +79,17 @@ class Schedule(Component):
     #: Parameters of which the largest is that of all rates: each class says them for itself, or `largest_rate`.
     peak_parameters: ClassVar[tuple[str, ...]] = ()
 
+    #: The last update whose rate is not zero; None: there is none, or it is not known. Each class says it for itself.
+    last_update: int | None = None
+
     def largest_rate(self) -> float | None:
         """Return the largest learning rate of all updates; None: it is not known."""
         return max((getattr(self, name) for name in self.peak_parameters), default=None)
+
+    @property
+    def may_fall(self) -> bool:
+        """Whether `on_bad_epochs` lowers the rate."""
+        return type(self).on_bad_epochs is not Schedule.on_bad_epochs
 
     def on_bad_epochs(self) -> bool:
         """Lower the rate where a training would end; return whether the training goes on."""
@@ -282,6 +296,11 @@ class Cosine(Schedule):
     eta0: float = 0.01
     eta1: float = 0.0
 
+    @property
+    def last_update(self) -> int | None:  # type: ignore[override]
+        """The last update whose rate is not zero, where there is one."""
+        return self.n_updates if self.eta1 == 0 else None
+
     def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
         done = min(t - 1, self.n_updates) / self.n_updates
@@ -361,6 +380,11 @@ class Warmup(Schedule):
     def largest_rate(self) -> float | None:
         """Return the largest learning rate of all updates, None where it is not known."""
         return largest_rate(self._inner)
+
+    @property
+    def may_fall(self) -> bool:
+        """Whether the inner schedule may lower its rate."""
+        return may_fall(self._inner)
 
     def __call__(self, t: int) -> float:
         """Return the learning rate of update number `t`."""

@@ -1,6 +1,6 @@
 """A change of variables for the training: columns of X and of y with mean zero and standard deviation one."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,6 @@ from skort.optim.rows import difference
 
 # Statistics of more values than this are those of evenly spaced blocks of rows.
 _MANY_VALUES, _N_BLOCKS = 2**22, 256
-# A stream leaves a scale that is so many times too small or too large for so many rows.
-_FAR, _MANY_ROWS = 3.0, 100
-# Rows whose mean can be a stream's: where they are far from the last one, more are not needed to know it.
-_SOME_ROWS = 10
 # The number of values that are converted to float64 at once.
 _BLOCK = 2**18
 
@@ -34,60 +30,6 @@ class Standardization:
     target_scale: float
     #: Whether the fitted model subtracts the mean from X itself, because it is many times the standard deviation.
     is_offset: bool = False
-    #: Which columns have had no spread so far, so that their scale is one; None: all have had some.
-    is_flat: np.ndarray | None = None
-    #: The same for y.
-    is_target_flat: bool = False
-    #: The scales of the first rows, where those of a stream have left them; None: they are `scale`.
-    first_scale: np.ndarray | None = None
-
-    def with_new_scales(self, facts: Any, *, of_target: bool = True) -> "Standardization":
-        """Return it after more rows, by their statistics, where columns that had no spread get a scale."""
-        changed: dict[str, Any] = {}
-        X, target, _ = facts.some_rows
-        if self.is_flat is not None and self.mean is not None and self.scale is not None:
-            now, deviation = facts.columns
-            distance = np.where(self.is_flat, np.hypot(now - self.mean, deviation), self.scale)
-            still_flat = distance == 0
-            if not np.array_equal(still_flat, self.is_flat):
-                changed["scale"] = usable_scale(distance, X.dtype)
-                if self.first_scale is not None:
-                    changed["first_scale"] = np.where(self.is_flat, changed["scale"], self.first_scale)
-                changed["is_flat"] = still_flat if still_flat.any() else None
-        if of_target and self.target_mean is not None and self.is_target_flat:
-            now, deviation = facts.targets
-            distance = deviation_of_all(np.hypot(now - self.target_mean, deviation))
-            if distance > 0:
-                changed |= {"target_scale": float(usable_scale(distance, target.dtype)), "is_target_flat": False}
-        return replace(self, **changed) if changed else self
-
-    def following(self, facts: Any, *, of_target: bool = True, is_robust: bool = False) -> "Standardization":
-        """Return it after more rows, by their statistics, where means and scales far from theirs follow them."""
-        changed: dict[str, Any] = {}
-        X, _, sample_weight = facts.some_rows
-        n_rows = X.shape[0] if sample_weight is None else int(np.count_nonzero(sample_weight))
-        # All columns of a sparse X have one scale.
-        if self.mean is not None and self.scale is not None and (self.mean.any() or not scipy.sparse.issparse(X)):
-            now, deviation = facts.columns
-            # As they are subtracted.
-            now = now.astype(np.float32 if X.dtype == np.float32 else np.float64).astype(np.float64)
-            moves = n_rows >= _SOME_ROWS and self.mean.any()
-            distance = np.hypot(now - self.mean, deviation)
-            is_new, scale = _followed(self.scale, distance, deviation, n_rows, moves=moves)
-            is_new = is_new if self.is_flat is None else is_new & ~self.is_flat
-            if is_new.any():
-                changed["scale"] = np.where(is_new, scale, self.scale)
-                changed["first_scale"] = self.scale if self.first_scale is None else self.first_scale
-                changed["mean"] = np.where(is_new & moves, now, self.mean)
-        if of_target and self.target_mean is not None and not self.is_target_flat:
-            now, deviation = facts.robust_targets() if is_robust else facts.targets
-            moves = n_rows >= _SOME_ROWS and self.target_mean.any()
-            distance = deviation_of_all(np.hypot(now - self.target_mean, deviation))
-            is_new, scale = _followed(self.target_scale, distance, deviation_of_all(deviation), n_rows, moves=moves)
-            if is_new:
-                changed["target_scale"] = float(scale)
-                changed["target_mean"] = now if moves else self.target_mean
-        return replace(self, **changed) if changed else self
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the fields that are not None, as arrays by name; `of_arrays` is the inverse."""
@@ -115,11 +57,13 @@ def moments(X: Any, sample_weight: np.ndarray | None, n_rows: int | None = None)
     many_values = _MANY_VALUES if n_rows is None else _MANY_VALUES * X.shape[0] // n_rows
     blocks = _row_blocks(X.shape[0], X.shape[1], many_values)
     mean, deviation = _moments(X, sample_weight, blocks)
-    columns = np.flatnonzero(~np.isfinite(deviation))
-    if len(columns):
-        # Their squares overflow.
-        of_parts = _moments(X, sample_weight, blocks, columns, 2.0**-600)
-        mean[columns], deviation[columns] = (each * 2.0**600 for each in of_parts)
+    # Squares overflow, or are zero.
+    is_tiny = (deviation < 2.0**-500) & (np.abs(mean) < 2.0**-400)
+    for columns, factor in ((~np.isfinite(deviation), 2.0**-600), (is_tiny, 2.0**600)):
+        columns = np.flatnonzero(columns)
+        if len(columns):
+            of_parts = _moments(X, sample_weight, blocks, columns, factor)
+            mean[columns], deviation[columns] = (each / factor for each in of_parts)
     columns = np.flatnonzero(~(deviation > 0))
     if len(columns) and sum(len(range(X.shape[0])[rows]) for rows in blocks) < X.shape[0]:
         every = _row_blocks(X.shape[0], X.shape[1], np.inf)
@@ -183,23 +127,10 @@ def _dense(rows):
 
 def deviation_of_all(deviation: np.ndarray) -> Any:
     """Return one deviation for all outputs."""
-    # The squares of numbers such as 1e200 overflow. A power of two keeps the bits.
-    unit = 2.0**600 if np.max(deviation) > 2.0**500 else 1.0
+    # The squares of numbers such as 1e200 overflow, those of 1e-200 are zero. A power of two keeps the bits.
+    largest = np.max(deviation)
+    unit = 2.0**600 if largest > 2.0**500 else 2.0**-600 if 0 < largest < 2.0**-500 else 1.0
     return unit * np.sqrt(np.mean(np.square(deviation / unit)))
-
-
-def _followed(scale, distance, deviation, n_rows, *, moves):
-    """Return which scales are new after rows at a distance from the means, and those; `moves`: the means are, too."""
-    # The moments of few rows say little.
-    far = _FAR * max(1.0, np.sqrt(_MANY_ROWS / n_rows))
-    spread = deviation if moves else distance
-    is_larger = distance > far * scale
-    is_smaller = (deviation > 0) & (far * spread < scale) & (n_rows >= _MANY_ROWS)
-    # One quiet call does not make a column quiet: a scale rises at once, and falls in steps, which one call takes back.
-    step = scale / (1.1 * far)
-    lower = np.where(step > far * spread, step, spread)
-    found = np.where(is_larger, np.maximum(spread, scale), lower)
-    return (is_larger | is_smaller) & (usable_scale(found, np.float32) == found), found
 
 
 def _row_blocks(n_rows, n_columns, many_values):
@@ -284,6 +215,14 @@ def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization
             norms = np.einsum("ij,ij->i", part, part)
         norm = max(norm, float(np.max(norms if sample_weight is None else norms * sample_weight[rows])))
     return norm
+
+
+def mean_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization | None) -> float:
+    """Return the mean squared norm of at most 2,000 rows of X' with a column of ones, times what each counts."""
+    rows = _some_rows(X, relative_weights(sample_weight), used, 1.0)
+    with np.errstate(over="ignore"):
+        squares = rows.multiply(rows).sum() if scipy.sparse.issparse(rows) else np.einsum("ij,ij->", rows, rows)
+    return float(squares) / rows.shape[0]
 
 
 def _some_rows(X, shares, used, ones):

@@ -102,20 +102,19 @@ class TrainState:
     best: dict[str, np.ndarray] | None = None
     #: That of the variables of `solver` and `best`.
     standardization: Standardization | None = None
-    #: What the rates of the schedule are multiplied by.
+    #: What the rates of the schedule are multiplied by, and whether that comes from the data.
     rate_scale: float = 1.0
-    #: The largest one so far with which steps of a stream were planned, so that a weight keeps its kind of steps.
-    first_scale: float = 0.0
-    #: Largest squared norm of a standardized row so far, where the learning rate comes from the data; else zero.
-    row_norm: float = 0.0
+    is_rate_auto: bool = False
     #: The weights that a custom penalty compares with, where it does so.
     penalty_start: dict[str, np.ndarray] | None = None
     stopping_reason: str | None = None
     #: That of the first batch, before its update; None where it is not known.
     first_objective: float | None = None
-    #: Those of the stream of a network, while they are few, and the weights that were drawn for it, if any.
+    #: The rows of a stream that wait for its training to begin, and the weights that were drawn for it, if any.
     first_rows: Any = None
     first_weights: dict[str, np.ndarray] | None = None
+    #: Whether the user was told that a column has left its scale.
+    is_told: bool = False
     #: A box for what makes the steps in this process, at this state; it is empty in copies.
     live: Any = None
 
@@ -130,12 +129,7 @@ class TrainState:
     @property
     def is_new(self) -> bool:
         """Whether the variables and the learning rate are still to be found."""
-        return self.n_epochs == 0 or self.first_rows is not None
-
-    @property
-    def is_rate_auto(self) -> bool:
-        """Whether the learning rate comes from the data: then every row of X' has a one, and a norm."""
-        return self.row_norm > 0
+        return self.n_epochs == 0
 
     def generator(self) -> np.random.RandomState:
         """Return a new random generator in the state `random_state`."""

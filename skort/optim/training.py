@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import itertools
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -16,8 +15,6 @@ from skort.optim.schedules import lower_rate, rate
 from skort.optim.state import TrainState
 
 _MOST_RESTARTS = 3
-# A fitted model tries so many first rates, each for so many updates.
-_N_RATES, _TRIED, _NEARLY = 10, 20, 0.05
 # Objectives of the same weights in another order of the rows differ by less, relatively, in float32.
 _ROUNDING = 1e-5
 # A network that says no more than a constant prediction is so near it, relatively.
@@ -148,7 +145,7 @@ class Training:
         self._best: dict[str, np.ndarray] | None = None
         self._penalty_start = progress.penalty_start or {}
         self._rate_scale = progress.rate_scale
-        self._standardization, self._row_norm = progress.standardization, progress.row_norm
+        self._standardization, self._is_rate_auto = progress.standardization, progress.is_rate_auto
         self.eta = self.objective = float("nan")
         self.first_eta: float | None = None
         self.first_objective: float | None = None
@@ -231,41 +228,14 @@ class Training:
         if self.went_back:
             self._best = self._start
 
-    def begin_at_better(self, other: dict[str, np.ndarray]) -> None:
-        """Begin at another state of the solver if an epoch of updates ends at a smaller objective from there."""
-        self.solver.batch.begin(self.batches.data)
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            here, there = (
-                self._objective_at(state, self.rate(self.n_updates + 1)) for state in (self.solver.state(), other)
-            )
-        if there < here or not np.isfinite(here):
-            self.solver.restore(other)
-
-    def find_rate(self, trial: tuple[TrainStep, Batches], part: float = 1.0) -> None:
-        """Begin at a part of the first of a few rates after whose first updates the objective is nearly the least."""
-        step, batches = trial
-        step.batch.begin(batches.data)
-        state, eta = step.state(), self.rate(self.n_updates + 1)
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            # An update or two of the rows of one call would not show that a rate is too large.
-            n_epochs = -(-_TRIED // batches.n_batches)
-            tried = (n_epochs * [eta / 4**k] for k in range(_N_RATES))
-            ends = [self._objective_at(state, *etas, trial=trial, n_steps=_TRIED) for etas in tried]
-        least = np.nanmin([*ends, np.finfo(np.float64).max])
-        # None of them is good where all overflow: the last one is the least bad.
-        is_near = [*(np.array(ends) - least <= _NEARLY * abs(least))[:-1], True]
-        self._rate_scale *= part / 4 ** int(np.argmax(is_near))
-
-    def _objective_at(self, solver_state, *etas, trial=None, n_steps=None):
-        """Return an epoch's mean objective at a state of the solver, after epochs at some rates; nothing changes."""
-        step, batches = trial or (self.solver, self.batches)
+    def _objective_at(self, solver_state):
+        """Return an epoch's mean objective at a state of the solver; nothing changes."""
+        step, batches = self.solver, self.batches
         state, generator, n_drawn = step.state(), copy.deepcopy(batches.random_state), batches.n_drawn
         step.restore(solver_state)
-        for eta in (*etas, 0.0):
-            # Of an epoch, or its first steps.
-            for share in itertools.islice(batches.epoch(step.batch), n_steps):
-                step.step(eta, share)
-            objective, _ = step.means()
+        for portion in batches.epoch(step.batch):
+            step.step(0.0, portion.share)
+        objective, _ = step.means()
         step.restore(state)
         batches.random_state, batches.n_drawn = generator, n_drawn
         return self._variables.objective(objective)
@@ -319,7 +289,7 @@ class Training:
             best=self._best,
             standardization=self._standardization,
             rate_scale=self._rate_scale,
-            row_norm=self._row_norm,
+            is_rate_auto=self._is_rate_auto,
             penalty_start=self._penalty_start or None,
             stopping_reason=self.stopping_reason,
             first_objective=self.first_objective,
@@ -348,7 +318,7 @@ class Training:
         self.batches.random_state = progress.generator()
         self._knows(progress.random_state)
         self.history = progress.rows()
-        if progress.is_rate_auto == (self._row_norm > 0):
+        if progress.is_rate_auto == self._is_rate_auto:
             self._rate_scale = progress.rate_scale
         self.n_restarts = _last(self.history.get("restarts"))
         self._best = progress.best

@@ -156,12 +156,19 @@ _NEEDED = {
 }
 
 
-def check_full(given: Mapping[str, Any]) -> None:
-    """Raise an error for a parameter that an optimizer over all rows has no use for."""
+def full_obstacle(given: Mapping[str, Any]) -> str | None:
+    """Return what a parameter asks for that an optimizer over all rows cannot do, as a message; None: there is none."""
     for name, (value, why) in _NEEDED.items():
         found = given.get(name, value)
         if found is not value and found != value:
-            raise ValueError(
+            return (
                 f'optimizer="lbfgs" needs {name}={value!r}, got {found!r}: {why}. Leave {name} out, or use another '
                 'optimizer, such as "adam".'
             )
+    return None
+
+
+def check_full(given: Mapping[str, Any]) -> None:
+    """Raise an error for a parameter that an optimizer over all rows has no use for."""
+    if (obstacle := full_obstacle(given)) is not None:
+        raise ValueError(obstacle)

@@ -19,7 +19,7 @@ from skort.estimators.data.validation_set import ValidationLoss
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig, snapshot
 from skort.estimators.training.fitting import Fit, TrainRun, fit_models
-from skort.estimators.training.initialization import begin, tries_rates
+from skort.estimators.training.initialization import begin
 from skort.estimators.training.result import FitResult, Observers
 from skort.estimators.training.validation import FitData, model_and_data, validated, validation_set
 from skort.optim.callbacks import CallbackError, EpochScoring
@@ -208,7 +208,7 @@ def _read(estimators, X, y, sample_weight):
         return None, {}
     model, data = model_and_data(read, next(iter(configs.values())), weights, first.trainable)
     chain = chain_of(model.score_graph)
-    # That of a fitted network finds its rate by steps of its own.
+    # A fitted network begins at a part of the rate, or anew.
     is_fitted = not (model.is_drawn or model.score_graph.is_linear)
     if model.loss_weights or chain is None or is_fitted:
         return None, {}
@@ -239,7 +239,7 @@ class _Common(NamedTuple):
         state, model, variables = begin(config, self.model, self.statistics, state)
         is_offset = any(name in model.score_graph.arrays for name in (OFFSET, TARGET_OFFSET))
         is_of_y = variables.score is not None and variables.score.is_of_y
-        if is_offset or is_of_y or tries_rates(config, model, state):
+        if is_offset or is_of_y:
             return None
         model = dataclasses.replace(model, loss=config.loss)
         # The rows are in the variables of the training before they are read, see `_rows`.

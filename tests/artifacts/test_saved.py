@@ -38,7 +38,7 @@ counts = generator.poisson(np.exp(np.clip(score / 4, -2, 2))).astype(np.float32)
 two, three = (score > 0).astype(int), np.digitize(score, [-1, 1])
 names = np.array(["blue", "green", "red"])[three]
 OPTIONS = {"learning_rate": "constant", "eta0": ETA, "batch_size": BATCH, "shuffle": False, "tol": None}
-OPTIONS |= {"random_state": 0, "max_iter": 1}
+OPTIONS |= {"random_state": 0, "max_iter": 1, "optimizer": "sgd"}
 
 log_cosh = Loss("""
 log_cosh (score, target) => (loss) {
@@ -233,7 +233,6 @@ def test_class_weights_are_given_with_the_rows(tmp_path):
     training = OnDeviceTraining(tmp_path)
     training.learning_rate = ETA
     weights = np.where(two == 1, 1.5, 0.5)
-    weights /= weights.mean()
     for begin in range(0, N, BATCH):
         training.train_step(*(a[begin : begin + BATCH] for a in (X, two[:, None], weights[:, None])))
     estimator.partial_fit(X, two)

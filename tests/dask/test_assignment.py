@@ -98,7 +98,8 @@ def test_an_epoch_is_one_round():
             self.closed += 1
 
     assignments, batch = Assignments([Size(100, 8)] * 3, 2, 10, np.random.RandomState(0)), Round()
-    shares = list(assignments.epoch(batch))
-    assert len(shares) == 20
-    assert sum(shares) == pytest.approx(1)
+    portions = list(assignments.epoch(batch))
+    assert len(portions) == 20
+    assert sum(portion.share for portion in portions) == pytest.approx(1)
+    assert {portion.part for portion in portions} == {1.0}
     assert batch.closed == assignments.n_drawn == 1

@@ -14,11 +14,13 @@ def of(weights, n_rows, start=None, **state):
     )
 
 
-def test_means_count_rows_and_keep_counts():
+def test_means_of_weights_are_over_groups_and_those_of_losses_over_rows():
     mean = averaged([of([1.0, 0.0], 30, n_updates=np.array([3])), of([5.0, 0.0], 10, n_updates=np.array([1]))])
-    assert mean.state["weights"].tolist() == [2.0, 0.0]
+    assert mean.state["weights"].tolist() == [3.0, 0.0]
     assert mean.state["n_updates"].tolist() == [3]
-    assert mean.means == Means(40, (30 * 30 + 10 * 10) / 40, 2.0, 3.0, 4.0)
+    assert mean.means == Means(40, (30 * 30 + 10 * 10) / 40, 2.0, 3.0, 4.0, 2)
+    both = averaged([mean, of([9.0, 3.0], 10, n_updates=np.array([1]))])
+    np.testing.assert_allclose(both.state["weights"], [(1 + 5 + 9) / 3, 1.0])
 
 
 def test_sums_of_weights_are_on_one_count():

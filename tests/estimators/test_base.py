@@ -61,7 +61,7 @@ def test_a_fitted_estimator_says_why_its_training_ended(estimator_class):
     assert pickle.loads(pickle.dumps(model)).stopping_reason_ == model.stopping_reason_
     assert model.partial_fit(X, y).stopping_reason_ is None
     model = short(estimator_class, tol=1e9, n_iter_no_change=2, learning_rate="constant", standardize=False).fit(X, y)
-    assert model.stopping_reason_ == "The objective did not improve by 1e+09 for 2 epochs in a row."
+    assert model.stopping_reason_ == "The objective did not improve by 1e+09 of itself for 2 epochs in a row."
     with pytest.raises(NotFittedError):
         estimator_class().stopping_reason_  # noqa: B018
 
@@ -260,7 +260,7 @@ def test_divergence_advises_nothing_that_is_there_already():
     """)
     X = np.arange(100.0)[:, None]
     with pytest.raises(ValueError, match=r"y has values of up to 99\. Use StandardScaler, or lower eta0\.$"):
-        OrtSGDRegressor(model, eta0=1.0).fit(X, X[:, 0])
+        OrtSGDRegressor(model, optimizer="sgd", eta0=1.0).fit(X, X[:, 0])
 
 
 def test_max_iter_warns_where_tol_was_not_reached(solver):

@@ -12,10 +12,12 @@ from sklearn.preprocessing import StandardScaler
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.model_selection import OrtGridSearchCV
 
+ETA0 = "Did you mean eta0=0.1? It is the first learning rate alone: optimizer and learning_rate stay as they are."
 NAMES = [
-    (OrtSGDRegressor, None, {"lr": 0.1}, "Did you mean eta0=0.1?"),
-    (OrtSGDClassifier, None, {"learning_rate_init": 0.1}, "Did you mean eta0=0.1?"),
-    (OrtSGDRegressor, MLPRegressor(), {"learning_rate_init": 0.1}, "Did you mean eta0=0.1?"),
+    (OrtSGDRegressor, None, {"lr": 0.1}, ETA0),
+    (OrtSGDClassifier, None, {"learning_rate_init": 0.1}, ETA0),
+    (OrtSGDRegressor, MLPRegressor(), {"learning_rate_init": 0.1}, ETA0),
+    (OrtSGDRegressor, None, {"eta_0": 0.1}, "Did you mean eta0=0.1?"),
     (OrtSGDRegressor, None, {"epochs": 5}, "Did you mean max_iter=5?"),
     (OrtSGDRegressor, None, {"batchsize": 5}, "Did you mean batch_size=5?"),
     (OrtSGDRegressor, None, {"momentum": 0.9}, "It is one of the optimizer: optimizer=Momentum(momentum=0.9)."),

@@ -34,13 +34,13 @@ REGRESSORS = [
     Ridge(),
     MLPRegressor(hidden_layer_sizes=(5, 4), max_iter=50, random_state=0),
     RANSACRegressor(random_state=0),
-    make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(5,), max_iter=20, random_state=0)),
+    make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(5,), max_iter=200, random_state=0)),
     StackingRegressor([("a", Ridge()), ("b", LinearRegression())], final_estimator=Ridge()),
 ]
 CLASSIFIERS = [
     LogisticRegression(),
-    MLPClassifier((5,), max_iter=50, random_state=0),
-    make_pipeline(StandardScaler(), MLPClassifier((5,), max_iter=20, random_state=0)),
+    MLPClassifier((5,), max_iter=300, random_state=0),
+    make_pipeline(StandardScaler(), MLPClassifier((5,), max_iter=300, random_state=0)),
 ]
 
 
@@ -98,7 +98,7 @@ def test_frozen_steps_are_not_refitted_and_others_are():
 
 
 def test_training_goes_on_from_a_fitted_model_and_leaves_it_as_it_was():
-    fitted = MLPRegressor(hidden_layer_sizes=(10,), max_iter=30, random_state=0).fit(X, Y)
+    fitted = MLPRegressor(hidden_layer_sizes=(10,), max_iter=60, random_state=0).fit(X, Y)
     before = copy.deepcopy(fitted.coefs_)
     tuned = OrtSGDRegressor(FrozenEstimator(fitted), max_iter=100, eta0=0.05, random_state=0).fit(X, Y)
     assert tuned.loss_curve_[0] < 2 * ((fitted.predict(X) - Y) ** 2).mean() / 2
@@ -175,13 +175,14 @@ def test_what_does_not_fit_is_named_and_nothing_is_changed(estimator, X, y, erro
 
 
 def test_an_onnx_model_is_trained_and_not_changed(solver):
-    fitted = MLPRegressor(hidden_layer_sizes=(10,), max_iter=30, random_state=0).fit(X, Y)
+    fitted = MLPRegressor(hidden_layer_sizes=(10,), max_iter=60, random_state=0).fit(X, Y)
     model = skl2onnx.to_onnx(fitted, X[:1].astype(np.float32), target_opset=17)
     before = model.SerializeToString()
     trained = still(OrtSGDRegressor, FrozenEstimator(model), solver=solver).fit(X, Y)
     np.testing.assert_allclose(trained.predict(X), fitted.predict(X), rtol=1e-5, atol=1e-5)
     # skl2onnx puts a Cast and a Reshape around the model: it is not standardized.
     options = {"solver": solver, "max_iter": 100, "eta0": 0.05, "random_state": 0, "standardize": False}
+    options |= {"optimizer": "sgd", "learning_rate": "constant"}
     tuned = OrtSGDRegressor(model, **options)
     # The same as from the model of scikit-learn.
     same = OrtSGDRegressor(FrozenEstimator(fitted), **options)
@@ -215,7 +216,8 @@ def test_a_float64_network_of_gemm_and_relu(rng):
     np.testing.assert_allclose(trained.predict(rows), expected, atol=1e-9)
     # One step by hand, from targets that are off by one.
     stepped = OrtSGDRegressor(
-        model, dtype="float64", eta0=0.1, max_iter=1, batch_size=20, penalty=None, tol=None, standardize=False
+        model, optimizer="sgd", eta0=0.1, max_iter=1, tol=None,
+        dtype="float64", batch_size=20, penalty=None, standardize=False,
     ).fit(rows, expected - 1)  # fmt: skip
     np.testing.assert_allclose(stepped.weights_["V"], [V - 0.1 * np.maximum(layer, 0).mean(axis=0)], rtol=1e-12)
     np.testing.assert_allclose(stepped.weights_["b"], b - 0.1 * ((layer > 0) * V).mean(axis=0), rtol=1e-12)
@@ -235,7 +237,7 @@ def test_gradients_go_through_weights_as_they_were_before_the_step(first, second
     rows, W, V = rng.normal(size=(20, 2)), np.array([[1, 2], [-1, 1]]), np.array([1, -1])
     hidden = np.tanh(rows @ W)
     options = {"max_iter": 1, "batch_size": 20, "penalty": None, "tol": None, "standardize": False}
-    trained = OrtSGDRegressor(model, solver=solver, eta0=0.5, **options)
+    trained = OrtSGDRegressor(model, solver=solver, optimizer="sgd", eta0=0.5, **options)
     weights = trained.fit(rows, hidden @ V - 1).weights_
     np.testing.assert_allclose(weights[second].ravel(), V - 0.5 * hidden.mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(weights[first], W - 0.5 * rows.T @ ((1 - hidden**2) * V) / 20, atol=1e-6)
@@ -353,7 +355,9 @@ def test_a_scalers_offsets_are_trained_on_purpose(solver):
     model = OrtSGDRegressor(
         FrozenEstimator(fitted), trainable="standardscaler/offset", solver=solver, alpha=0,
         eta0=0.01, max_iter=200, tol=None, batch_size=len(X), random_state=0,
-    ).fit(X, Y + 1)  # fmt: skip
+    )  # fmt: skip
+    with pytest.warns(UserWarning, match="begins from its weights all the same"):
+        model.fit(X, Y + 1)
     # Moving the offsets by d moves all predictions by -(d / scale) @ coef: what the new targets ask for.
     start = still(OrtSGDRegressor, FrozenEstimator(fitted), trainable="standardscaler/offset")
     before = start.fit(X, Y).weights_

@@ -76,7 +76,7 @@ def test_a_classifier_of_two_columns_comes_back(rng, run_onnx):
     X = rng.normal(size=(80, 3)).astype(np.float32)
     y = (X[:, 0] > 0).astype(int)
     given = onnx.parser.parse_model(CLASSIFIER)
-    model = OrtSGDClassifier(given, **OPTIONS).fit(X, y)
+    model = OrtSGDClassifier(given, optimizer="sgd", **OPTIONS).fit(X, y)
     original = model.to_onnx(original=True)
     assert blank(original) == blank(given)
     outputs = run_onnx(original, X=X)

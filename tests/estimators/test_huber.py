@@ -224,6 +224,7 @@ def test_early_stopping_restores_the_scale_of_the_best_weights():
     assert model.scale_ == scales[int(np.argmax(model.validation_scores_))]
 
 
+@pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant prediction")
 @pytest.mark.parametrize("grid", [{"epsilon": [1.01, 1.35, 3.0]}, {"alpha": [1.0, 300.0, 3e4]}])
 def test_a_search_over_the_inner_parameter_ranks_as_scikit_learn_does(grid):
     y = Y + 10 * (RNG.uniform(size=150) < 0.1)

@@ -46,7 +46,8 @@ def test_full_batch_steps_are_scikit_learns(n_labels, weighted, solver):
     dtype, rtol = ("float32", 1e-4) if solver == "session" else ("float64", 1e-9)
     options = {"sample_weight": RNG.uniform(0.5, 2, 150)} if weighted else {}
     ours = trained(
-        batch_size=150, max_iter=10, eta0=0.5, alpha=0, solver=solver, dtype=dtype, standardize=False
+        optimizer="sgd", learning_rate="constant", batch_size=150, max_iter=10, eta0=0.5, alpha=0,
+        solver=solver, dtype=dtype, standardize=False,
     ).fit(X, y, **options)  # fmt: skip
     theirs = MLPClassifier(
         (6,), activation="tanh", solver="sgd", momentum=0, learning_rate_init=0.5, alpha=0, batch_size=150,
@@ -108,13 +109,12 @@ def test_the_plain_model_predicts_the_same(n_labels):
 
 
 def test_streams():
-    stream = trained(shuffle=False, optimizer="sgd")
+    steps = {"shuffle": False, "optimizer": "sgd", "learning_rate": "constant", "eta0": 0.2, "batch_size": 40}
+    stream = trained(**steps)
     stream.partial_fit(X, Y, classes=[0, 1, 2])
     for _ in range(19):
         stream.partial_fit(X, Y)
-    np.testing.assert_array_equal(
-        stream.predict_proba(X), trained(shuffle=False, optimizer="sgd").fit(X, Y).predict_proba(X)
-    )
+    np.testing.assert_array_equal(stream.predict_proba(X), trained(**steps).fit(X, Y).predict_proba(X))
     with pytest.raises(ValueError, match="multi-label, and was not in earlier calls, or the other way round"):
         stream.partial_fit(X, Y.argmax(axis=1))
     with pytest.raises(ValueError, match=r"classes must be \[0, 1, 2\]"):

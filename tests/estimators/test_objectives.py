@@ -104,6 +104,7 @@ def test_all_solvers_agree_after_100_steps(estimator_class, loss, n_outputs, hid
     model = estimator_class(
         inner(hidden_layer_sizes=(6,), activation="tanh") if hidden else None,
         **{"loss": loss, "batch_size": 10, "max_iter": 10, "tol": None, "eta0": 0.05, "random_state": 0},
+        optimizer="sgd",
     )
     sample_weight = rng.uniform(0.5, 2, len(X))
     first, *others = (
@@ -258,6 +259,7 @@ def test_a_penalty_of_one_weight_only(solver):
     X, y = data(OrtSGDRegressor, 1)
     inner = MLPRegressor(hidden_layer_sizes=(5,), activation="tanh")
     options = {"solver": solver, "max_iter": 1, "tol": None, "batch_size": 100, "eta0": 0.1, "random_state": 0}
+    options["optimizer"] = "sgd"
     start = OrtSGDRegressor(inner, penalty=None, **{**options, "eta0": 1e-12}).fit(X, y).weights_
     free = OrtSGDRegressor(inner, penalty=None, **options).fit(X, y).weights_
     penalty = ElasticPenalty({"coefficient1": 0.5}, l1_ratio=0)

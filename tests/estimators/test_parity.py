@@ -11,6 +11,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.utils.fixes import parse_version
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.optim.callbacks import EarlyStopping
 from skort.optim.optimizers import OPTIMIZERS as OPTIMIZERS_BY_NAME
 from skort.optim.optimizers import Adam, Momentum, Nesterov
 from skort.optim.schedules import Adaptive
@@ -120,11 +121,11 @@ def test_adaptive_lowers_its_rate_in_the_same_epochs(ours, theirs, rng):
     X, y = rows(rng)
     if ours is OrtSGDClassifier:
         y = classes(y, 2)
-    shared = {"alpha": 0.01, "shuffle": False, "learning_rate": "adaptive", "eta0": 0.02, "tol": 1e-2}
-    shared |= {"loss": "squared_error" if ours is OrtSGDRegressor else "log_loss", "n_iter_no_change": 3}
-    expected = theirs(**shared).fit(X, y)
-    # Theirs ends at the first rate of 1e-6 or less: 0.02 / 5^7.
-    model = ours(batch_size=1, dtype="float64", **shared, standardize=False)
-    model.set_params(learning_rate=Adaptive(eta0=0.02, max_falls=7)).fit(X, y)
+    shared = {"alpha": 0.01, "shuffle": False, "loss": "squared_error" if ours is OrtSGDRegressor else "log_loss"}
+    expected = theirs(**shared, learning_rate="adaptive", eta0=0.02, tol=1e-2, n_iter_no_change=3).fit(X, y)
+    # Theirs ends at the first rate of 1e-6 or less, 0.02 / 5^7, and its tol is not relative.
+    steps = {"batch_size": 1, "learning_rate": Adaptive(eta0=0.02, max_falls=7), "standardize": False, "tol": None}
+    stopping = EarlyStopping("objective", patience=3, tol=1e-2, restore_best=False)
+    model = ours(**shared, **steps, dtype="float64", callbacks=[stopping]).fit(X, y)
     assert model.n_iter_ == expected.n_iter_
     assert_close([model.coef_, model.intercept_], [expected.coef_, expected.intercept_])

@@ -1,7 +1,10 @@
 """OrtSGDRegressor against closed forms and scikit-learn."""
 
 import numpy as np
+import onnx
 import pytest
+import scipy.sparse
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import r2_score
@@ -60,7 +63,8 @@ def test_mini_batches_follow_gradient_descent_in_numpy(solver):
     for _ in range(3):
         for rows in (slice(0, 10), slice(10, 20), slice(20, 25)):
             residual = X[rows] @ w + b - y[rows]
-            w, b = w - 0.1 * X[rows].T @ residual / len(residual), b - 0.1 * residual.mean()
+            # m of 10 rows make a step of m / 10 of the rate.
+            w, b = w - 0.1 * X[rows].T @ residual / 10, b - 0.1 * residual.sum() / 10
     np.testing.assert_allclose(model.coef_, w, rtol=1e-5)
     np.testing.assert_allclose(model.intercept_, [b], rtol=1e-5)
     assert (model.n_iter_, model.t_) == (3, 9)
@@ -82,13 +86,46 @@ def test_the_limit_is_ridge_regression(n_outputs, standardize):
     assert model.predict(X).shape == y.shape
 
 
-def test_weights_that_are_nearly_zero_may_become_zero():
+@pytest.mark.parametrize("units, of_y", [([1, 1e30, 1, 1], 1e-20), ([1e-38, 1, 1, 1], 1.0), ([1, 1e-46, 1, 1], 1e9)])
+def test_a_model_whose_weights_float32_cannot_hold_is_one_of_float64(units, of_y):
     X, y = problem()
-    with np.errstate(under="raise"):
-        model = OrtSGDRegressor(max_iter=2, tol=None).fit(X * [1, 1e30, 1, 1], 1e-20 * y)
-    assert np.isfinite(model.coef_).all() and model.coef_[1] == 0 != model.coef_[0]
+    model = OrtSGDRegressor(max_iter=2, tol=None, random_state=0)
+    same = clone(model).set_params(dtype="float64").fit(X, y)
+    with np.errstate(under="raise", over="raise"):
+        model.fit(X * units, of_y * y)
+    np.testing.assert_allclose(model.coef_, same.coef_ * of_y / units, rtol=1e-9)
+    np.testing.assert_allclose(model.predict(X * units), of_y * same.predict(X), rtol=1e-9)
+    assert (model.dtype, model.weights_["coef"].dtype) == ("float32", np.float64)
+    assert model.onnx_.graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.DOUBLE
 
 
+def test_a_stream_whose_weights_float32_cannot_hold_goes_on_in_float64():
+    X, y = problem()
+    tiny, same = (OrtSGDRegressor(dtype=dtype, random_state=0) for dtype in ("float32", "float64"))
+    for part in (slice(0, 37), slice(37, None)):
+        tiny.partial_fit(X[part] * 1e-46, y[part])
+        same.partial_fit(X[part], y[part])
+        tiny.set_params(verbose=0, n_iter_no_change=7)  # The parameters are read anew.
+    np.testing.assert_allclose(tiny.coef_ * 1e-46, same.coef_, rtol=1e-9)
+
+
+def test_what_no_dtype_holds_is_named():
+    X, y = problem()
+    with pytest.raises(ValueError, match=r"float64 cannot hold X, column 2, in the units of the data: .*e-305"):
+        OrtSGDRegressor(random_state=0).fit(X * [1, 1, 1e-305, 1], y)
+    with pytest.raises(ValueError, match=r"The standard deviation of y is .*e-200, whose square float64 cannot hold"):
+        OrtSGDRegressor(random_state=0).fit(X, y * 1e-200)
+    with pytest.raises(ValueError, match=r"The standard deviation of a column of X is .*e-310, whose inverse float64"):
+        OrtSGDRegressor(random_state=0).fit(X * [1, 1, 1e-310, 1], y)
+    with pytest.raises(ValueError, match=r'float32 cannot hold X, column 0, .* or use dtype="float64"'):
+        OrtSGDRegressor(solver="session", random_state=0).fit(X * 1e-46, y)
+    with pytest.raises(
+        ValueError, match=r'X: the values of column 1 are too small for float32. .* use dtype="float64"'
+    ):
+        OrtSGDRegressor(random_state=0).fit(scipy.sparse.csr_matrix(X * [1, 1e-60, 1, 1]), y)
+
+
+@pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant prediction")
 def test_without_intercept(solver):
     X, y = problem()
     model = OrtSGDRegressor(

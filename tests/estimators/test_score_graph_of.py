@@ -100,8 +100,8 @@ def test_a_copy_with_other_weights_goes_on_from_them():
     copied = fitted.with_weights({"coef": np.zeros((10, 1)), "intercept": [7]})
     np.testing.assert_array_equal(copied.predict(X), np.full(len(X), 7, np.float32))
     assert fitted.intercept_ != 7
-    other = OrtSGDRegressor(Ridge(alpha=0), **options, random_state=0)
-    other.partial_fit(X[:1], y[:1])
+    other = OrtSGDRegressor(Ridge(alpha=0), **options, batch_size=200, random_state=0)
+    other.partial_fit(X[200:220], y[200:220])
     other = other.with_weights({"coef": np.zeros((10, 1)), "intercept": [7]})
     for model in (copied, other):
         model.partial_fit(X[:200], y[:200])

@@ -206,8 +206,9 @@ def test_early_stopping_and_more_rows():
     assert given.best_validation_score_ == pytest.approx(
         -log_loss(LABELS[:9], given.predict_proba(TEXTS[:9]), labels=given.classes_)
     )
-    whole = classifier(TfidfVectorizer(**FEW), shuffle=False).fit(TEXTS, LABELS)
-    stream = classifier(FrozenEstimator(TfidfVectorizer(**FEW).fit(TEXTS)), shuffle=False)
+    steps = {"shuffle": False, "eta0": 0.5, "batch_size": 50}
+    whole = classifier(TfidfVectorizer(**FEW), **steps).fit(TEXTS, LABELS)
+    stream = classifier(FrozenEstimator(TfidfVectorizer(**FEW).fit(TEXTS)), **steps)
     for _ in range(OPTIONS["max_iter"]):
         stream.partial_fit(TEXTS, LABELS, classes=list(SOURCES))
     np.testing.assert_array_equal(stream.coef_, whole.coef_)
@@ -215,7 +216,7 @@ def test_early_stopping_and_more_rows():
 
 def test_the_idf_can_be_trained():
     pipeline = make_pipeline(CountVectorizer(**FEW), TfidfTransformer(), LogisticRegression())
-    options, names = {**OPTIONS, "eta0": 1.0}, ["coef", "intercept"]
+    options, names = {**OPTIONS, "optimizer": "sgd", "eta0": 1.0}, ["coef", "intercept"]
     fixed = OrtSGDClassifier(pipeline, trainable=names, **options).fit(TEXTS, LABELS)
     model = OrtSGDClassifier(pipeline, trainable=[*names, "tfidftransformer/scale"], **options).fit(TEXTS, LABELS)
     idf = clone(pipeline[:-1]).fit(TEXTS)[-1].idf_

@@ -13,7 +13,7 @@ from skort.optim.batches import MANY_ROWS, Batches, HostBatch, StreamedBatches, 
 
 
 def epoch(n, batch_size, sample_weight=None, shuffle=True, seed=0, scale=1.0):
-    """Return [(rows, sample weights, share)] of one epoch over X = row numbers."""
+    """Return [(rows, sample weights, portion)] of one epoch over X = row numbers."""
     X = np.arange(n, dtype=np.float64)[:, None]
     batches = Batches(
         X,
@@ -26,9 +26,9 @@ def epoch(n, batch_size, sample_weight=None, shuffle=True, seed=0, scale=1.0):
     )
     batch = HostBatch.empty(batches.batch_size, 1, 1, np.float64)
     seen = []
-    for share in batches.epoch(batch):
+    for portion in batches.epoch(batch):
         np.testing.assert_array_equal(batch.X, batch.target)
-        seen.append((batch.X.ravel().astype(int), batch.sample_weight.ravel().copy(), share))
+        seen.append((batch.X.ravel().astype(int), batch.sample_weight.ravel().copy(), portion))
     return seen
 
 
@@ -36,11 +36,12 @@ def epoch(n, batch_size, sample_weight=None, shuffle=True, seed=0, scale=1.0):
 @settings(deadline=None)
 def test_every_row_is_used_once_as_one_of_its_batch(n, batch_size, seed):
     used = []
-    for rows, weights, share in epoch(n, batch_size, seed=seed):
+    for rows, weights, (share, part) in epoch(n, batch_size, seed=seed):
         real = weights > 0
         used += rows[real].tolist()
         np.testing.assert_allclose(weights[real], 1 / real.sum())
         assert share == pytest.approx(real.sum() / n)
+        assert part == real.sum() / batch_size
     assert sorted(used) == list(range(n))
 
 
@@ -51,10 +52,11 @@ def test_an_epoch_sums_to_the_weighted_mean(data, n, batch_size):
     weight[data.draw(st.integers(0, n - 1))] = 3.0
     mean, n_rows = weight[weight > 0].mean(), np.count_nonzero(weight)
     total, used = np.zeros(n), []
-    for rows, weights, share in epoch(n, batch_size, weight, scale=0.5):
+    for rows, weights, (share, part) in epoch(n, batch_size, weight, scale=0.5):
         real = weights > 0
         np.testing.assert_allclose(weights[real], 0.5 * weight[rows[real]] / (mean * real.sum()))
         assert share == pytest.approx(real.sum() / n_rows)
+        assert part == real.sum() / batch_size
         np.add.at(total, rows, share * weights)
         used += rows[real].tolist()
     assert sorted(used) == np.flatnonzero(weight).tolist()
@@ -77,7 +79,7 @@ def test_order_without_shuffle_and_short_last_batch():
     seen = epoch(5, 2, shuffle=False)
     assert [rows.tolist() for rows, _, _ in seen] == [[0, 1], [2, 3], [4, 0]]
     assert [weights.tolist() for _, weights, _ in seen] == [[0.5, 0.5], [0.5, 0.5], [1.0, 0.0]]
-    assert [share for _, _, share in seen] == pytest.approx([0.4, 0.4, 0.2])
+    assert [portion for _, _, portion in seen] == [(0.4, 1.0), (0.4, 1.0), (0.2, 0.5)]
 
 
 def test_order_is_a_new_seeded_permutation_each_epoch():
@@ -148,7 +150,7 @@ def test_windows_use_every_row_of_positive_weight_once(small_windows, data, n, b
     weight[0] = 1.0
     for sample_weight, used in ((None, np.ones(n)), (weight, weight)):
         total, n_batches = np.zeros(n), 0
-        for rows, values, share in epoch(n, batch_size, sample_weight, seed=seed):
+        for rows, values, (share, _) in epoch(n, batch_size, sample_weight, seed=seed):
             n_real = np.count_nonzero(values)
             real = rows[:n_real]
             np.testing.assert_allclose(values[:n_real], used[real] / (used[used > 0].mean() * n_real))
@@ -324,6 +326,7 @@ def streamed(parts, batch_size, n_rows, sample_weight=None):
         n_rows=n_rows,
         n_batches=1,
         batch_size=batch_size,
+        rows_of_a_step=2 * batch_size,
         sample_weight=sample_weight,
         sample_weight_scale=1.0,
         random_state=np.random.RandomState(0),
@@ -337,21 +340,21 @@ def part(first, n, weight=None):
 
 def test_an_epoch_is_the_rows_in_their_order_divided_into_parts():
     batches, batch = streamed([part(1, 5), part(6, 2)], 3, 7), HostBatch.empty(3, 1, 1, "float64")
-    seen, shares = [], []
-    for share in batches.epoch(batch):
+    seen, portions = [], []
+    for portion in batches.epoch(batch):
         rows = batch.sample_weight.ravel() > 0
         seen.append(batch.X[rows].ravel().tolist())
-        shares.append(share)
+        portions.append(portion)
         assert batch.sample_weight.sum() == pytest.approx(1)
         np.testing.assert_array_equal(batch.target, -batch.X)
     assert seen == [[1, 2, 3], [4, 5], [6, 7]]
-    assert shares == [3 / 7, 2 / 7, 2 / 7]
+    assert portions == [(3 / 7, 1 / 2), (2 / 7, 1 / 3), (2 / 7, 1 / 3)]
 
 
 def test_a_part_without_weight_is_left_out():
     weight = np.array([0.0, 0.0, 2.0, 4.0])
     batches, batch = streamed([part(1, 4, weight)], 2, 2, weight), HostBatch.empty(2, 1, 1, "float64")
-    assert list(batches.epoch(batch)) == [1.0]
+    assert list(batches.epoch(batch)) == [(1.0, 0.5)]
     np.testing.assert_allclose(batch.sample_weight.ravel(), [1 / 3, 2 / 3])
 
 

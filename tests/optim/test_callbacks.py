@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from skort import OrtSGDRegressor
-from skort.optim.callbacks import EarlyStopping, EpochScoring, check_callbacks
+from skort.optim.callbacks import EarlyStopping, EpochScoring, LossStopping, check_callbacks
 from skort.optim.checkpoint import Checkpoint
 from skort.optim.display import EpochLines, ProgressBar
 from skort.optim.state import History
@@ -86,6 +86,37 @@ def test_early_stopping_after_bad_epochs_in_a_row(objectives, tol, n_epochs, sig
 def test_early_stopping_says_why_it_ends(stopping, reason):
     sign = -1 if stopping.monitor == "validation_score" else 1
     assert Scripted(stopping.monitor, [sign * value for value in range(9)]).run(stopping).stopping_reason == reason
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize(
+    "values, n_epochs",
+    [
+        # A fall by a tenth of the best value is enough, by less is not.
+        ([100, 89, 79, 70, 66, 60, 1], 6),
+        ([100, 89, 79, 70, 62, 55, 49], 7),
+        # Below 3 % of the first value, a tenth of these counts.
+        ([100, 3, 2.75, 2.5, 0], 4),
+        ([100, 3, 2.65, 2.3, 0], 5),
+    ],
+)
+def test_a_loss_has_to_fall_by_a_part_of_itself(values, n_epochs, unit):
+    training = Scripted("objective", [unit * value for value in values]).run(LossStopping("objective", 2, tol=0.1))
+    assert training.n_epochs == n_epochs
+    if n_epochs < len(values):
+        assert training.stopping_reason == "The objective did not improve by 0.1 of itself for 2 epochs in a row."
+
+
+@pytest.mark.parametrize(
+    "n_good, n_bad",
+    # At least the patience; else more than a fifth of all epochs, 20 at most.
+    [(3, 5), (20, 5), (21, 6), (40, 10), (79, 20), (300, 20)],
+)
+def test_the_patience_for_a_loss_grows_with_the_epochs(n_good, n_bad):
+    values = [*(0.5**k for k in range(n_good)), *50 * [1.0]]
+    for grows, expected in ((True, n_bad), (False, 5)):
+        stopping = LossStopping("objective", 5, tol=0.0, grows=grows)
+        assert Scripted("objective", values).run(stopping).n_epochs == n_good + expected
 
 
 @pytest.mark.parametrize("restore_best", [True, False])

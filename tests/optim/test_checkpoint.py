@@ -38,7 +38,7 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best, standardiza
     solver = {"weights": np.array([1.5, 2.5], np.float32), "n_updates": np.array([7])}
     history = History(objective=[3.0, math.nan, np.float32(0.1)], score=[1, 2, 3])
     table = {"history": history, "n_epochs": 3, "columns": ("objective", "score")}
-    variables = {"standardization": standardization, "rate_scale": 0.1, "row_norm": 5.0}
+    variables = {"standardization": standardization, "rate_scale": 0.1, "is_rate_auto": True}
     variables["stopping_reason"] = "It was enough."
     progress = TrainState(solver, 7, 2, True, random_state.get_state(legacy=False), best=best, **table, **variables)
     save_progress(progress, tmp_path / "state")
@@ -49,7 +49,7 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best, standardiza
             np.testing.assert_array_equal(arrays[name], array)
             assert arrays[name].dtype == array.dtype
     assert (back.n_updates, back.n_falls, back.stopped, back.stopping_reason) == (7, 2, True, "It was enough.")
-    assert (back.standardization, back.rate_scale, back.row_norm) == (standardization, 0.1, 5.0)
+    assert (back.standardization, back.rate_scale, back.is_rate_auto) == (standardization, 0.1, True)
     np.testing.assert_array_equal(back.history["objective"], history["objective"])
     other = np.random.RandomState(getattr(np.random, generator)(4))
     other.set_state(back.random_state)
@@ -72,7 +72,7 @@ class Crash:
         ({}, 1),
         ({"learning_rate": "invscaling", "average": 9}, 3),
         ({"optimizer": "adam", "learning_rate": "adaptive", "tol": 0.5, "n_iter_no_change": 2, "max_iter": 30}, 1),
-        ({"early_stopping": True, "tol": 1e-4, "n_iter_no_change": 3, "max_iter": 50, "eta0": 0.5}, 1),
+        ({"early_stopping": True, "tol": 1e-4, "n_iter_no_change": 3, "max_iter": 200, "eta0": 0.5}, 1),
     ],
 )
 def test_a_fit_resumed_after_a_crash_ends_with_the_same_bytes(solver, estimator_class, options, every, tmp_path):

@@ -100,6 +100,7 @@ def test_huber_regressor_is_at_the_minimum_of_its_formula():
     np.testing.assert_allclose(np.array(list(slopes)) / 2e-5 / len(X), 0, atol=1e-7)
 
 
+@pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant prediction")
 @pytest.mark.parametrize("model, kind", OPTIMA[:-2], ids=lambda value: value if isinstance(value, str) else "model")
 def test_in_float32_the_objective_is_within_a_millionth_of_the_minimum(model, kind):
     X, y, weight = data(kind)
@@ -189,6 +190,7 @@ def test_own_losses_and_penalties_are_minimised():
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant prediction")
 def test_a_gradient_that_is_none_of_the_loss_is_named():
     X, y, _ = data()
     wrong = HALF_SQUARE.replace("(loss)", "(gradient)").replace("{0.5}", "{-0.5}").replace("loss =", "gradient =")

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse
 from threadpoolctl import threadpool_limits
 
-from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.optim import standardization
 from skort.optim.standardization import (
     Standardization,
@@ -17,12 +16,6 @@ from skort.optim.standardization import (
     usable_scale,
 )
 from skort.optim.transforms import norm
-
-
-def after(renewed, X, target, sample_weight, **options):
-    """Return a standardization after rows, by its method; None: y is not standardized."""
-    facts = DataStatistics(TrainingData(X, target, sample_weight))
-    return renewed(facts, of_target=target is not None, **options)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -167,98 +160,9 @@ def test_one_row_and_rows_of_zeros_have_a_finite_smoothness():
     assert smoothness(np.zeros((5, 3)), None, 2, None) == pytest.approx(1.0)
 
 
-def test_a_column_gets_a_scale_when_it_varies_for_the_first_time():
-    means, is_flat = np.array([5.0, 1.0]), np.array([True, False])
-    used = Standardization(means, np.array([1.0, 2.0]), np.array([7.0]), 1.0, is_flat=is_flat, is_target_flat=True)
-    target = np.array([[7.0], [7.0]])
-    assert after(used.with_new_scales, np.array([[5.0, 9.0], [5.0, 9.0]]), target, None) is used
-    renewed = after(used.with_new_scales, np.array([[8.0, 9.0], [2.0, 9.0]]), target + 4, None)
-    np.testing.assert_array_equal(renewed.scale, [3, 2])
-    assert renewed.target_scale == 4.0
-    np.testing.assert_array_equal(renewed.mean, used.mean)
-
-
-def test_a_target_of_zeros_gets_a_scale_when_it_varies_for_the_first_time():
-    used, X = Standardization(None, None, np.zeros(2), 1.0, is_target_flat=True), np.zeros((2, 1))
-    assert after(used.with_new_scales, X, np.zeros((2, 2)), None) is used
-    assert after(used.with_new_scales, X, np.array([[3.0, 4.0], [-3.0, -4.0]]), None).target_scale == pytest.approx(
-        12.5**0.5
-    )
-    assert after(used.with_new_scales, X, None, None) is used
-
-
 def rows_of(deviation, mean=0.0, n=100):
     """Return a column that has these moments."""
     return np.tile([-1.0, 1.0], n // 2)[:, None] * deviation + mean
-
-
-def test_means_and_scales_follow_a_column_that_leaves_them():
-    used = Standardization(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 1.0]), None, 1.0)
-    usual = np.hstack([rows_of(2.5, 1), rows_of(0.4, 2), rows_of(1, 5)])
-    assert after(used.following, usual, None, None) is used
-    louder = after(used.following, np.hstack([rows_of(4, 7), rows_of(1, 2), rows_of(0.1, 8)]), None, None)
-    np.testing.assert_allclose(louder.mean, [7, 2, 8])
-    # What has moved only need not vary less.
-    np.testing.assert_allclose(louder.scale, [4, 1, 1])
-    # A scale falls in steps, to that of the rows at last; no variation at all says nothing.
-    quiet = np.hstack([rows_of(0.02, 1), rows_of(0, 2), rows_of(1, 3)])
-    scales = []
-    for _ in range(4):
-        used = after(used.following, quiet, None, None)
-        scales.append(used.scale.tolist())
-    np.testing.assert_allclose(scales, [[1 / 3.3, 1, 1], [1 / 3.3**2, 1, 1], [0.02, 1, 1], [0.02, 1, 1]])
-    # One call takes all steps back.
-    np.testing.assert_allclose(after(used.following, usual / 2.5 + [0.6, 1.2, 3], None, None).scale, [1, 0.16, 1])
-
-
-def test_few_rows_change_scales_only_where_they_are_much_larger():
-    used = Standardization(np.array([1.0]), np.array([2.0]), np.array([1.0]), 2.0)
-    for n, far in ((4, 15.0), (36, 5.0)):
-        column = rows_of(1.01 * far * 2, 1, n)
-        assert after(used.following, column / 1.1, column / 1.1, None) is used
-        renewed = after(used.following, column, column, None)
-        np.testing.assert_allclose((renewed.scale[0], renewed.target_scale), 1.01 * far * 2, rtol=1e-6)
-        np.testing.assert_array_equal((renewed.mean, renewed.target_mean), [[1], [1]])
-        assert after(used.following, column / 1e6, column / 1e6, None) is used
-    # Rows of weight zero are none.
-    column, weight = rows_of(10, 1), np.repeat([1.0, 0.0], [4, 96])
-    assert after(used.following, column, column, weight) is used
-    assert after(used.following, column, column, None).target_scale == pytest.approx(10)
-
-
-def test_means_of_zero_stay_zero():
-    used = Standardization(np.zeros(1), np.ones(1), np.zeros(1), 1.0)
-    column = rows_of(3.0, 4.0)
-    renewed = after(used.following, column, column, None)
-    np.testing.assert_allclose((renewed.scale[0], renewed.target_scale), 5)
-    np.testing.assert_array_equal((renewed.mean, renewed.target_mean), [[0], [0]])
-    # All columns of a sparse X have one scale.
-    assert after(used.following, scipy.sparse.csr_matrix(column), None, None) is used
-
-
-def test_outliers_of_y_do_not_count_with_a_robust_loss():
-    used, X = Standardization(None, None, np.array([1.0]), 1.0), np.zeros((100, 1))
-    y = np.linspace(0, 2, 100)[:, None]
-    y[::10] = 1e6
-    assert after(used.following, X, y, None, is_robust=True) is used
-    assert after(used.following, X, y, None).target_scale == pytest.approx(y.std())
-    np.testing.assert_allclose(after(used.following, X, 10 * y, None, is_robust=True).target_mean, np.median(10 * y))
-
-
-def test_columns_and_targets_without_a_scale_are_left_to_their_first_one():
-    used = Standardization(
-        np.ones(2), np.ones(2), np.ones(1), 1.0, is_flat=np.array([True, False]), is_target_flat=True
-    )
-    X = np.hstack([rows_of(50.0), rows_of(50.0)])
-    renewed = after(used.following, X, X[:, :1], None)
-    np.testing.assert_allclose((renewed.mean, renewed.scale), [[1, 0], [1, 50]], atol=1e-12)
-    assert renewed.target_scale == 1.0 and renewed.is_flat is used.is_flat
-
-
-def test_a_column_whose_deviation_is_one_keeps_its_scale():
-    used = Standardization(np.zeros(1), np.ones(1), np.zeros(1), 1.0)
-    rows = np.array([[9.0], [-9.0]])
-    assert after(used.with_new_scales, rows, rows, None) is used
 
 
 def test_equal_means_equal_numbers():

@@ -36,9 +36,6 @@ class DataSource(Protocol):
     def step(self, run: Any, model: Model, state: Any) -> Any:
         """Return what makes the steps: the solver of a run, or what lets others make them."""
 
-    def trial(self, step: Any, batches: Any) -> tuple[Any, Any]:
-        """Return a step and batches in this process, of the rows or of some that stand for all, to try rates with."""
-
 
 @dataclass(frozen=True, eq=False)
 class InMemory:
@@ -68,10 +65,6 @@ class InMemory:
         """Return the solver of the run."""
         return run.step
 
-    def trial(self, step: Any, batches: Any) -> tuple[Any, Any]:
-        """Return the step and the batches of the training."""
-        return step, batches
-
 
 @dataclass(frozen=True, eq=False)
 class Streamed(InMemory):
@@ -82,8 +75,8 @@ class Streamed(InMemory):
 
     def batches(self, view: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0) -> Any:
         """Return the batches as they are given, larger ones divided."""
-        encoder, batch_size = self.encoder, self.config.batch_size
-        class_weight = None if self.config.class_weight is not None else encoder.class_weight
+        encoder, config = self.encoder, self.config
+        class_weight = None if config.class_weight is not None else encoder.class_weight
         weights = self.rows.weights(class_weight, encoder.model.classes)
 
         def encode(X, y, sample_weight=None):
@@ -101,7 +94,8 @@ class Streamed(InMemory):
             epoch,
             n_rows=sum(self.rows.first.sizes) if weights is None else int(np.count_nonzero(weights)),
             n_batches=self.rows.n_batches,
-            batch_size=batch_size,
+            batch_size=config.size.batch_size,
+            rows_of_a_step=config.batch_size,
             sample_weight=weights,
             sample_weight_scale=view.sample_weight_scale(self.data.target.shape[1]),
             random_state=random_state,

@@ -10,8 +10,35 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, is_classifier
 
+# How many values of a column without a type are looked at.
+_LOOKED_AT = 20
 # How numpy's errors for text begin; the text follows.
 _REFUSED = "could not convert string to float: "
+
+
+def check_dates(X: Any) -> None:
+    """Raise an error that names the columns of dates and times in X, which scikit-learn takes for nanoseconds."""
+    if hasattr(X, "columns") and hasattr(X, "head"):
+        parts = {
+            name: X[name].head(_LOOKED_AT) for name, dtype in zip(X.columns, X.dtypes, strict=True) if _may_date(dtype)
+        }
+        names = [name for name, part in parts.items() if _has_dates(np.asarray(part))]
+    else:
+        names = [None] if isinstance(X, np.ndarray) and X.dtype.kind in "mM" else []
+    if names:
+        place = "" if names == [None] else f" in {_listed(names)}"
+        raise ValueError(
+            f"X has dates or times{place}, and the model takes numbers. Make numbers of them, such as the days since "
+            "the first one, the month or the hour."
+        )
+
+
+def _may_date(dtype):
+    return getattr(dtype, "kind", "O") in "mMO"
+
+
+def _has_dates(values):
+    return values.dtype.kind in "mM" or any(hasattr(value, "isoformat") for value in values.ravel())
 
 
 def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:

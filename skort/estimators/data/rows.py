@@ -15,7 +15,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from skort.common.memory import aligned, aligned_rows
-from skort.estimators.data.not_numbers import fitted_text_error, text_error
+from skort.estimators.data.not_numbers import check_dates, fitted_text_error, text_error
 from skort.estimators.model.preprocessing import as_rows, is_in_range, kept_dtypes, largest
 from skort.optim.standardization import (
     Standardization,
@@ -74,6 +74,12 @@ class DataStatistics:
 
     #: All rows, or some that stand for all.
     some_rows: TrainingData
+
+    @property
+    def mean_weight(self) -> float:
+        """The mean of the positive sample weights."""
+        weights = self.some_rows.sample_weight
+        return 1.0 if weights is None else float(weights[weights > 0].mean())
 
     @functools.cached_property
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
@@ -139,7 +145,7 @@ def training_rows(
         raise ValueError("y should be an array of one or two dimensions, got a single value.")
     check_indices(X)
     X, y = aligned_rows(X), aligned(y)
-    reset, estimator = columns is None, knowing(estimator, Columns() if columns is None else columns)
+    given, reset, estimator = X, columns is None, knowing(estimator, Columns() if columns is None else columns)
     if has_steps:
         X, y = validate_data(estimator, as_rows(X), y, reset=reset, skip_check_array=True)
         y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=estimator)
@@ -148,6 +154,7 @@ def training_rows(
             estimator.n_features_in_ = X.shape[1]
         rows = plain_rows(estimator, X, estimator.dtype) if is_plain(y) else None
         if rows is None:
+            check_dates(X)
             checks = ({"dtype": kept_dtypes(X, estimator.dtype), **_CHECKS}, {"dtype": None, "ensure_2d": False})
             # The error that follows an overflow says enough.
             with np.errstate(over="ignore", invalid="ignore"):
@@ -156,6 +163,7 @@ def training_rows(
                 except ValueError as error:
                     raise text_error(error, X, estimator) from None
                 X = aligned_rows(_in_range(X, estimator.dtype, estimator))
+                _check_no_column_is_lost(given, X)
         elif len(rows) == len(y):
             return rows, y, Columns.of(estimator)
     check_consistent_length(X, y)
@@ -170,6 +178,7 @@ def prepared(estimator: Any, model: Any, X: Any) -> Any:
     if model.has_steps:
         rows = validate_data(estimator, as_rows(X), reset=False, skip_check_array=True)
     elif (rows := plain_rows(estimator, X, dtype)) is None:
+        check_dates(X)
         with np.errstate(over="ignore", invalid="ignore"):
             try:
                 rows = validate_data(estimator, X, reset=False, dtype=kept_dtypes(X, dtype), **_CHECKS)
@@ -177,6 +186,18 @@ def prepared(estimator: Any, model: Any, X: Any) -> Any:
                 raise fitted_text_error(error, X) from None
             rows = aligned_rows(_in_range(rows, dtype, estimator))
     return model.transform(rows)
+
+
+def _check_no_column_is_lost(given, rows):
+    """Raise a ValueError where all values of a column of a sparse X became zero when they were cast."""
+    if not scipy.sparse.issparse(given) or given.dtype == rows.dtype or rows.count_nonzero() == given.count_nonzero():
+        return
+    lost = np.setdiff1d(given.tocsr().nonzero()[1], rows.nonzero()[1])
+    if len(lost):
+        raise ValueError(
+            f"X: the values of column {lost[0]} are too small for {rows.dtype}. Multiply it by a constant, or use "
+            'dtype="float64".'
+        )
 
 
 def _in_range(rows, dtype, estimator):

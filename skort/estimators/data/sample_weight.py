@@ -12,16 +12,24 @@ from skort.common.memory import aligned
 from skort.estimators.data.targets import EncodedTarget
 
 
-def validated_sample_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
-    """Return finite sample weights in float64, none negative and not all zero; None for None."""
+def validated_sample_weight(sample_weight: ArrayLike | None, X: Any, *, is_stream: bool = False) -> np.ndarray | None:
+    """Return finite sample weights in float64, none negative and, but in a stream, not all zero; None for None."""
     if sample_weight is None:
         return None
+    if is_stream and not np.any(sample_weight):
+        # scikit-learn refuses what a stream may have in one of its calls.
+        return np.zeros_like(_check_sample_weight(np.add(sample_weight, 1.0), X, dtype=np.float64))
     weights = aligned(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
     if not weights.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
     if not _has_sum(weights):
         raise ValueError("The sum of sample_weight is too large for float64. Divide all by the largest.")
     return weights
+
+
+def is_counted(sample_weight: np.ndarray | None) -> bool:
+    """Return whether any row counts."""
+    return sample_weight is None or bool(sample_weight.any())
 
 
 def _has_sum(weights):
@@ -64,10 +72,15 @@ def balanced(totals: np.ndarray) -> np.ndarray:
 
 
 def weighted(
-    sample_weight: ArrayLike | None, X: Any, encoded: EncodedTarget, class_weight: ClassWeight | None
+    sample_weight: ArrayLike | None,
+    X: Any,
+    encoded: EncodedTarget,
+    class_weight: ClassWeight | None,
+    *,
+    is_stream: bool = False,
 ) -> tuple[np.ndarray | None, EncodedTarget]:
     """Return what each row counts, None where all count the same, and the target with its class weights."""
-    of_rows = validated_sample_weight(sample_weight, X)
+    of_rows = validated_sample_weight(sample_weight, X, is_stream=is_stream)
     if class_weight is None:
         return of_rows, encoded
     classes, y = encoded.classes, encoded.y
@@ -83,6 +96,6 @@ def weighted(
         raise ValueError(
             f"class_weight={class_weight.given} times sample_weight is too large for float64. Make one of them smaller."
         )
-    if not weights.any():
+    if not (weights.any() or is_stream):
         raise ValueError(f"class_weight={class_weight.given} and sample_weight leave no row of positive weight.")
     return weights, encoded

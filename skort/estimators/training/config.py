@@ -1,6 +1,5 @@
 """What the parameters of an estimator stand for: each name, instance and number resolved once a fit."""
 
-import contextlib
 import dataclasses
 import math
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from skort.common.component import PLAIN, check_parameters, parameter_names
 from skort.estimators.data.targets import EncodedTarget
 from skort.estimators.training.hardware import threads_for, training_device
-from skort.estimators.training.network import LATER, RATE, planned_decay, planned_epochs
+from skort.estimators.training.network import LATER, planned_decay, planned_epochs
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.terms import TrainingSize, chosen_loss, chosen_penalty, losses_of
 from skort.objective.combined import ClassWeighted
@@ -21,10 +20,10 @@ from skort.objective.loss import ScoreLoss, as_loss
 from skort.objective.penalties import WeightPenalty, as_penalty
 from skort.optim.batches import block_size
 from skort.optim.optimizers import LBFGS, OPTIMIZERS, SGD, Adam, optimizer_tags
-from skort.optim.schedules import SCHEDULES, Constant, Cosine, largest_rate, rate
+from skort.optim.schedules import SCHEDULES, Constant, Cosine, largest_rate, may_fall, rate
 from skort.optim.standardization import Standardization
 from skort.optim.state import TrainState
-from skort.optim.update import Update, check_full
+from skort.optim.update import Update, check_full, full_obstacle
 
 if TYPE_CHECKING:
     from skort.estimators.model.model import Model
@@ -36,11 +35,11 @@ if TYPE_CHECKING:
 # Those of the constructor that say nothing about the steps.
 _NO_SETTINGS = ("estimator", "trainable", "callbacks", "client", "n_groups")
 # Without an improvement in so many updates of a linear model, and epochs, the rate falls: see `benchmarks.defaults`.
-_LINEAR_UPDATES, _LEAST_EPOCHS = 30, 3
+_LINEAR_UPDATES, _LEAST_EPOCHS = 30, 5
 # With `early_stopping`: the values of few rows move by chance.
 _VALIDATED_EPOCHS = 10
-# Where nothing else is given: the largest number of epochs, and the smallest improvement.
-_MAX_ITER, _TOL = 1000, 1e-4
+# Where nothing else is given: the largest number of epochs, and the smallest fall of the objective, as a part of it.
+_MAX_ITER, _TOL = 1000, 1e-3
 # That of the gradient of all rows: its largest entry.
 _FULL_TOL = {"float32": 2e-6, "float64": 1e-8}
 
@@ -58,11 +57,14 @@ class TrainConfig:
     penalty: WeightPenalty | None
     update: Update
     schedule: Callable[[int], float]
+    #: Whether the first rate is found from the data.
     is_rate_auto: bool
+    #: Whether a training that fails may begin again at a smaller rate: the user gave none.
+    can_restart: bool
     #: Those that can do all this, the fastest first.
     solvers: list[str]
     device: "Device"
-    #: The largest number of rows of a batch.
+    #: The number of rows that make a step at the whole rate, and the largest of a batch.
     batch_size: int
     n_iter_no_change: int | float | str
     shuffle: bool
@@ -70,17 +72,27 @@ class TrainConfig:
     dtype: str
     is_classifier: bool
     class_weight: np.ndarray | None = None
-    #: The largest number of epochs, and the smallest improvement; None: all epochs are made.
+    #: The largest number of epochs, and the smallest improvement, of losses relative; None: all epochs are made.
     max_iter: int = _MAX_ITER
     tol: float | None = _TOL
+    #: Whether the learning rate is the cosine of a network, which comes to zero with the last epoch.
+    is_planned: bool = False
 
     @classmethod
-    def of(cls, estimator, own: "SklearnObjective", size: TrainingSize, batch_size: int | None = None) -> "TrainConfig":
-        """Return what the parameters of an estimator mean for rows of a size; None: batches of its own size."""
+    def of(
+        cls,
+        estimator,
+        own: "SklearnObjective",
+        size: TrainingSize,
+        batch_size: int | None = None,
+        dtype: str | None = None,
+    ) -> "TrainConfig":
+        """Return what the parameters of an estimator mean for rows of a size; None: its own batch size and dtype."""
         from skort.solvers import usable
 
         optimizer = _optimizer(estimator)
         is_full = optimizer_tags(optimizer).is_full
+        n_rows_of_a_step = size.batch_size if estimator.batch_size == "auto" else int(estimator.batch_size)
         if is_full:
             check_full(vars(estimator))
             size = size._replace(batch_size=size.n_rows)
@@ -90,8 +102,8 @@ class TrainConfig:
         update = Update(optimizer, estimator.max_grad_norm, estimator.average, largest_rate(schedule))
         if batch_size is not None:
             update.check_steps("fit_batches")
-        device = training_device(estimator)
-        solvers = usable(estimator.solver, np.dtype(estimator.dtype), update, device)
+        device, dtype = training_device(estimator), dtype or estimator.dtype
+        solvers = usable(estimator.solver, np.dtype(dtype), update, device)
         return cls(
             given=_given(estimator, device),
             inside=what_is_inside(estimator),
@@ -102,89 +114,103 @@ class TrainConfig:
             update=update,
             schedule=schedule,
             is_rate_auto=is_rate_auto,
+            can_restart=is_rate_auto,
             solvers=solvers,
             device=device,
-            batch_size=batch_size or (200 if estimator.batch_size == "auto" else estimator.batch_size),
+            batch_size=n_rows_of_a_step,
             n_iter_no_change=estimator.n_iter_no_change,
             shuffle=estimator.shuffle and not is_full,
             standardize=estimator.standardize,
-            dtype=estimator.dtype,
+            dtype=dtype,
             is_classifier=isinstance(estimator, ClassifierMixin),
             max_iter=_MAX_ITER if isinstance(estimator.max_iter, str) else int(estimator.max_iter),
-            tol=_tol(estimator, is_full=is_full),
+            tol=_tol(estimator, dtype, is_full=is_full),
         )
 
     def renewed(self, estimator) -> "TrainConfig":
         """Return the settings that changed parameters make of the same model and the same size."""
-        renewed = TrainConfig.of(estimator, self.own, self.size)
+        renewed = TrainConfig.of(estimator, self.own, self.size, dtype=self.dtype)
         # Batches of the user may have given it.
         size = self.batch_size if estimator.batch_size == self.given["batch_size"] else renewed.batch_size
         renewed = dataclasses.replace(renewed, batch_size=size)
-        if not (isinstance(self.update.optimizer, Adam) and all(each.is_open("optimizer") for each in (self, renewed))):
-            return renewed
-        # The optimizer of a network is that of its fit, whose memory it goes on with.
-        schedule = self.schedule if renewed.is_open("learning_rate", "eta0") else renewed.schedule
-        return renewed._with_steps(self.update.optimizer, schedule, is_rate_auto=schedule is renewed.schedule)
+        # What skort chose is that of the first call, whose memory it goes on with.
+        optimizer, schedule, is_auto = renewed.update.optimizer, renewed.schedule, renewed.is_rate_auto
+        if self.is_open("optimizer") and renewed.is_open("optimizer"):
+            optimizer = self.update.optimizer
+        is_same = all(self.given[name] == renewed.given[name] for name in ("optimizer", "learning_rate", "eta0"))
+        if is_same and self.is_open("learning_rate"):
+            schedule, is_auto = self.schedule, self.is_rate_auto
+        return renewed._with_steps(optimizer, schedule, is_rate_auto=is_auto)
 
     def is_open(self, *names: str) -> bool:
         """Return whether the user leaves all of some parameters to skort."""
         return all(isinstance(self.given[name], str) and self.given[name] == "auto" for name in names)
 
-    @property
-    def is_planned(self) -> bool:
-        """Whether the learning rate is that of a network, which comes to zero with the last epoch."""
-        return self.is_open("learning_rate") and isinstance(self.schedule, Cosine)
-
-    @property
-    def can_restart(self) -> bool:
-        """Whether a training that fails may begin again at a smaller rate than it was given."""
-        return self.is_rate_auto or (self.is_open("learning_rate", "eta0") and not self.is_full)
-
     def for_model(self, model: "Model", *, in_memory: bool = False) -> "TrainConfig":
-        """Return the parameters for a model: a network has a plan, unless the user gives a rate."""
-        is_own = self.is_open("optimizer")
-        if in_memory and is_own and self.own.is_full and model.inner.draws_weights and self._is_smooth(model):
-            with contextlib.suppress(ValueError):  # It has a plan where something else asks for steps.
-                return self._of_all_rows()
-        if model.score_graph.is_linear or not self.is_open("learning_rate"):
-            return self
-        if not (self.is_open("eta0") if is_own else isinstance(self.update.optimizer, Adam)):
-            return self
-        n_batches = self.size.n_batches
-        max_iter = planned_epochs(self.size.n_rows, n_batches) if self.is_open("max_iter") else self.max_iter
-        eta0, n_updates = RATE if self.is_open("eta0") else float(self.given["eta0"]), max_iter * n_batches
-        optimizer = Adam(weight_decay=planned_decay(n_updates, eta0)) if is_own else self.update.optimizer
-        # The score of a validation set may end it, and the objective where the user says after how many epochs.
-        tol = None if self.is_open("tol", "n_iter_no_change") and not self.given["early_stopping"] else self.tol
-        try:
-            planned = self._with_steps(optimizer, Cosine(n_updates, eta0))
-        except ValueError:  # The solver does not shrink weights: it trains as it can.
-            return self
-        return dataclasses.replace(planned, max_iter=max_iter, tol=tol)
+        """Return the parameters for a model: what the user leaves open of a network is that of its plan."""
+        is_own = self.is_open("optimizer") and self.own.is_full and full_obstacle(self.given) is None
+        if in_memory and is_own and model.inner.draws_weights and self._is_smooth(model):
+            return self._of_all_rows()
+        return self if model.score_graph.is_linear or self.is_full else self._of_network()
+
+    def _of_network(self):
+        """Return the parameters of a network: each that is open is chosen for itself."""
+        n_batches, max_iter = self.size.n_batches, self.max_iter
+        if self.is_open("max_iter"):
+            max_iter = planned_epochs(self.size.n_rows, n_batches)
+        n_updates, optimizer = max_iter * n_batches, self.update.optimizer
+        if self.is_open("optimizer"):
+            # The decay is that of the plan at any rate: a smaller one would not learn against a larger decay.
+            optimizer = Adam(weight_decay=planned_decay(n_updates, Adam().tags.first_rates[1]))
+        eta0, schedule = self._first_rate(optimizer), self.schedule
+        is_planned, has_gain = self.is_open("learning_rate"), optimizer_tags(optimizer).gain is not None
+        if is_planned:
+            schedule = Cosine(n_updates, eta0)
+        elif self.is_rate_auto:
+            schedule = clone(schedule).set_params(eta0=eta0)
+        config = self._with_steps(optimizer, schedule, is_rate_auto=self.is_rate_auto and has_gain)
+        # The score of a validation set may end it, and the objective where the user says after how many epochs, or
+        # where its rate falls by it.
+        runs_out = self.is_open("tol", "n_iter_no_change") and not (self.given["early_stopping"] or may_fall(schedule))
+        return dataclasses.replace(config, max_iter=max_iter, tol=None if runs_out else self.tol, is_planned=is_planned)
+
+    def _first_rate(self, optimizer):
+        """Return the rate of a network's first update; 1 where it is multiplied by one that is found from the data."""
+        if not self.is_open("eta0"):
+            return float(self.given["eta0"])
+        tags = optimizer_tags(optimizer)
+        return tags.first_rates[1] if tags.gain is None else 1.0
 
     def _is_smooth(self, model):
         strengths = {} if self.penalty is None else self.penalty.strengths(model.score_graph.trained.coefficients)
         return self.loss.smooth_instead is None and not any(np.any(strength.l1) for strength in strengths.values())
 
     def _of_all_rows(self):
-        """Return the parameters for the optimizer that a network inside names; a ValueError where others are given."""
-        check_full(self.given)
+        """Return the parameters for the optimizer that a network inside names."""
         full = self._with_steps(LBFGS(), Constant(1.0))
-        return dataclasses.replace(full, shuffle=False, tol=_FULL_TOL[self.dtype] if self.is_open("tol") else self.tol)
+        tol = _FULL_TOL[self.dtype] if self.is_open("tol") else self.tol
+        return dataclasses.replace(full, shuffle=False, tol=tol, can_restart=False)
 
     def _with_steps(self, optimizer, schedule, *, is_rate_auto=False):
         from skort.solvers import usable
 
         update = dataclasses.replace(self.update, optimizer=optimizer, largest_rate=largest_rate(schedule))
         solvers = usable(self.given["solver"], np.dtype(self.dtype), update, self.device)
-        is_rate_auto &= self.is_rate_auto
         return dataclasses.replace(self, update=update, schedule=schedule, is_rate_auto=is_rate_auto, solvers=solvers)
+
+    def of_stream(self, model: "Model") -> "TrainConfig":
+        """Return the parameters of a stream from its first call on: a network is trained by Adam, unless told."""
+        if model.score_graph.is_linear or not self.is_open("optimizer"):
+            return self
+        return self._with_steps(Adam(), self.schedule, is_rate_auto=self.is_rate_auto)
 
     def for_stream(self, part: float = LATER) -> "TrainConfig":
         """Return the parameters of epochs after a plan, or instead: their rate is a constant part of its first."""
-        if not isinstance(self.schedule, Cosine) or not self.is_planned:
+        if not self.is_planned:
             return self
-        return self._with_steps(self.update.optimizer, Constant(part * self.schedule.eta0))
+        cosine: Any = self.schedule
+        steps = self._with_steps(self.update.optimizer, Constant(part * cosine.eta0), is_rate_auto=self.is_rate_auto)
+        return dataclasses.replace(steps, is_planned=False)
 
     @property
     def is_full(self) -> bool:
@@ -200,6 +226,12 @@ class TrainConfig:
         """Return the largest number of rows of a batch, or of a block of a pass over all rows."""
         is_free = self.is_full and isinstance(self.given["batch_size"], str)
         return block_size(n_rows, n_features) if is_free else self.batch_size
+
+    @property
+    def whole_rate(self) -> float:
+        """By how much eta0="auto" is larger than the rate of the largest batch there is, which may be a short one."""
+        is_short = self.is_open("eta0") and not self.is_full
+        return self.batch_size / self.size.batch_size if is_short else 1.0
 
     @property
     def takes_start(self) -> bool:
@@ -248,9 +280,9 @@ class TrainConfig:
                     f"{name} was changed since the last fit, and partial_fit goes on with the model of that fit. Call "
                     "fit, or set it back."
                 )
-        if estimator.dtype != self.dtype:
+        if estimator.dtype != (given := self.given["dtype"]):
             raise ValueError(
-                f"dtype={estimator.dtype!r}, but earlier calls had dtype={self.dtype!r}. Call fit, or set it back."
+                f"dtype={estimator.dtype!r}, but earlier calls had dtype={given!r}. Call fit, or set it back."
             )
 
     def variables(self, score_graph: "ScoreGraph", standardization: Standardization | None) -> Reparametrization:
@@ -308,7 +340,7 @@ class TrainConfig:
         loss_weights = variables.training_weights(model.loss_weights)
         largest, update = self.update.largest_rate, self.update
         if largest is not None:
-            update = dataclasses.replace(update, largest_rate=max(state.first_scale, state.rate_scale) * largest)
+            update = dataclasses.replace(update, largest_rate=state.rate_scale * largest)
         row_factor = variables.row_factor if is_sparse else None
         # Sparse rows leave little of the first product.
         device = self.device_for(model.score_graph, 0 if is_sparse else batch_size)
@@ -341,12 +373,12 @@ def _loss(estimator, own):
     return loss
 
 
-def _tol(estimator, *, is_full):
+def _tol(estimator, dtype, *, is_full):
     """Return the smallest improvement; that of a validation loss may be any: the best weights come back."""
     if not isinstance(estimator.tol, str):
         return estimator.tol
     if is_full:
-        return _FULL_TOL[estimator.dtype]
+        return _FULL_TOL[dtype]
     return 0.0 if estimator.early_stopping and estimator.scoring is None else _TOL
 
 

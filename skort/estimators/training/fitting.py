@@ -1,7 +1,7 @@
 """The way of every training: a model, its data and a state go in; a fitted model and a state come out."""
 
-import copy
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,8 +13,8 @@ from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
-from skort.estimators.training.initialization import UNKNOWN, begin, fitted_start, go_on, stream_part, tries_rates
-from skort.estimators.training.messages import diverged_error
+from skort.estimators.training.initialization import begin, drawn_anew, fitted_share
+from skort.estimators.training.messages import diverged_error, warn_of_fitted
 from skort.estimators.training.network import fitted_part
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import Ending, FitResult, Observers, result_of
@@ -24,7 +24,6 @@ from skort.optim.batches import Batches
 from skort.optim.loop import Outcome, minimise, minimise_together
 from skort.optim.state import TrainState
 from skort.optim.training import Training, TrainStep
-from skort.runtime.cache import NoPickle
 
 if TYPE_CHECKING:
     from skort.solvers.base import Problem
@@ -130,7 +129,7 @@ class Fit:
             # One that ends above the objective of its initial weights has ended badly.
             is_compared=not config.loss.is_least_at_zero,
             constant_loss=self.constant_loss,
-            callbacks=observers.callbacks(tol, variables.in_units.unit, patience, one_epoch=self.epochs is None),
+            callbacks=observers.callbacks(tol, patience, one_epoch=self.epochs is None),
             view=observers.view(config, self.model, self.state),
             optimizer=config.update.optimizer,
         )
@@ -162,34 +161,15 @@ def fit_model(
     state: TrainState,
     *,
     callbacks: Observers,
-    epochs: int | None,
+    epochs: int,
 ) -> FitResult:
-    """Train a model, from the beginning or from where a state is; no `epochs`: one more."""
-    if epochs is None:
-        config.check_steps("partial_fit")
-    statistics, given = source.statistics(), config
-    if state.first_weights is not None:
-        model = dataclasses.replace(model.with_weights(state.first_weights), is_drawn=True)
-        state = dataclasses.replace(state, penalty_start=None)
-    drawn, is_new = model, state.is_new
-    part, is_told = stream_part(config, model, statistics) if epochs is None else (1.0, True)
-    if is_new:
-        n_rows = None if epochs is None else config.size.n_rows
-        start = _begun(config, model, statistics, state, n_rows, is_told=is_told)
-    else:
-        start = _resumed(config, model, statistics, state)
-    config, model, state, variables, run = start.config, start.model, start.state, start.variables, start.run
-    first_scale = max(state.first_scale, state.rate_scale)
+    """Train a model from the beginning."""
+    statistics = source.statistics()
+    start = _begun(config, model, statistics, state)
+    config, model, state, variables = start.config, start.model, start.state, start.variables
     batches = source.batches(variables, start.generator)
     shape = BatchShape(batches.batch_size, batches.are_sparse)
-    if run is None or run.shape != shape:
-        # The rows of one call say nothing about those of a stream.
-        n_batches = None if epochs is None else batches.n_batches
-        run = TrainRun.plan(config, model, state, shape, n_batches, variables).begun(state)
-    if start.is_rate_open and start.share is None:
-        part = 1.0  # The rate is tried on these rows.
-    if part < 1.0:
-        state = dataclasses.replace(state, rate_scale=part * state.rate_scale)
+    run = TrainRun.plan(config, model, state, shape, batches.n_batches, variables).begun(state)
     fit = Fit(run, model, state, callbacks, epochs, start.constant_loss)
     step = source.step(run, model, state)
     if config.is_full:
@@ -198,29 +178,11 @@ def fit_model(
         is_exact = model.score_graph.is_linear or not config.is_open("tol")
         step = FullStep(run.problem, step, batches, config.tol, is_exact=is_exact)
     training = fit.training(step, batches)
-    if start.other is not None:
-        training.begin_at_better(start.other)
-    if start.is_rate_open:
-        training.find_rate(source.trial(step, batches), 1.0 if epochs or start.share is None else start.share**2)
     try:
         outcome = minimise(training)
     except DivergedError as error:
         raise diverged_error(config, error, state, statistics.some_rows) from None
-    if epochs is not None:
-        return fit.result(outcome, statistics.some_rows)
-    rate_scale = outcome.progress.rate_scale / part
-    progress = dataclasses.replace(outcome.progress, rate_scale=rate_scale, first_scale=first_scale)
-    is_few = is_new and not is_told and outcome.progress.n_epochs == state.n_epochs + 1  # It was not resumed.
-    if is_few:
-        # The stream begins anew with these rows before the next ones.
-        rows, weights = copy.deepcopy(statistics.some_rows), drawn.trained_weights if drawn.is_drawn else None
-        progress = dataclasses.replace(progress, first_rows=rows, first_weights=weights)
-    else:
-        live = NoPickle()
-        live.put(dataclasses.replace(run, random_state=batches.random_state))
-        progress = dataclasses.replace(progress, live=live)
-    result = fit.result(dataclasses.replace(outcome, progress=progress), statistics.some_rows)
-    return dataclasses.replace(result, config=given) if is_few else result
+    return fit.result(outcome, statistics.some_rows)
 
 
 @ids_in_range()
@@ -232,59 +194,47 @@ def fit_models(fits: Sequence[Fit], step: "JointStep", batches: Batches) -> list
 
 
 class _Start(NamedTuple):
-    """What a training begins with, or goes on from."""
+    """What a training begins with."""
 
     config: TrainConfig
     model: Model
     state: TrainState
     variables: Reparametrization
-    #: What made the steps before; None: it is to be made.
-    run: TrainRun | None
     generator: np.random.RandomState
-    #: Another state of the solver, which may be better.
-    other: dict[str, np.ndarray] | None = None
-    #: The loss of a fitted network that begins as a share of that of the best constant, and that loss.
-    share: float | None = None
+    #: The loss of the best constant prediction, where it begins at the weights of a fitted network.
     constant_loss: float | None = None
-    #: Whether the first rate is found by trying some: a fitted network's, or one's for columns of any scale.
-    is_rate_open: bool = False
 
 
-def _begun(config, model, statistics, state, n_rows, *, is_told):
-    """Return the start of a training of `n_rows`, or of a stream: None; `is_told` as from `stream_part`."""
+def _begun(config, model, statistics, state):
+    """Return the start of a training."""
+    begun, scaled, variables = begin(config, model, statistics, state)
+    start = _Start(config, scaled, begun, variables, state.first_generator())
     is_fitted = not (model.is_drawn or model.score_graph.is_linear or config.is_full)
-    state, model, variables = begin(config, model, statistics, state)
-    share, constant_loss = UNKNOWN, None
-    if is_fitted and is_told:
-        model, share, constant_loss = fitted_start(config, model, variables, statistics)
-    if is_fitted and config.is_planned and n_rows is None:
-        config = config.for_stream(fitted_part(share, None) if config.can_restart else 1.0)
-    elif is_fitted and config.is_planned:
-        state = dataclasses.replace(state, rate_scale=fitted_part(share, n_rows))
-    return _Start(
-        config,
-        model,
-        state,
-        variables,
-        run=None,
-        generator=state.first_generator(),
-        share=share if is_fitted else None,
-        constant_loss=constant_loss,
-        is_rate_open=(is_fitted and config.is_rate_auto) or tries_rates(config, model, state),
-    )
+    return _fitted(start, model, statistics) if is_fitted else start
 
 
-def _resumed(config, model, statistics, state):
-    """Return the start of a training from a state, as more rows change it."""
-    run = None if state.live is None else state.live.take()
-    generator = state.generator() if run is None else run.random_state
-    resumed, other = go_on(config, model, state, statistics)
-    is_at = resumed.solver is state.solver and resumed.standardization is state.standardization
-    if not is_at or run is None or run.config is not config:
-        return _Start(
-            config, model, resumed, config.variables(model.score_graph, resumed.standardization), None, generator, other
-        )
-    return _Start(config, model, resumed, run.variables, run, generator, other)
+def _fitted(start, model, statistics):
+    """Return the start of a fitted network, at a part of the rate; worse than a constant, it begins at new weights."""
+    config, state = start.config, start.state
+    share, constant_loss = fitted_share(config, start.model, start.variables, statistics)
+    drawn = None
+    # Nobody says whether the weights of an ONNX file are fitted ones.
+    if share > 1 and model.inner.is_fitted:
+        drawn = drawn_anew(config, model, start.generator)
+        warn_of_fitted(share, constant_loss, is_drawn=drawn is not None)
+
+    if drawn is not None:
+        # It is a new network, for its penalty too.
+        random_state = start.generator.get_state(legacy=False)
+        state = dataclasses.replace(state, random_state=random_state, penalty_start=None)
+        state, model, variables = begin(config, drawn, statistics, state)
+        return start._replace(model=model, state=state, variables=variables)
+
+    if not config.is_open("eta0"):
+        # A few epochs at the user's rate may have other aims.
+        return start._replace(constant_loss=math.inf)
+    state = dataclasses.replace(state, rate_scale=fitted_part(share, config.size.n_rows) * state.rate_scale)
+    return start._replace(state=state, constant_loss=constant_loss)
 
 
 class FittedProblem(NamedTuple):

@@ -1,5 +1,8 @@
 """What is said of how a training ended: its warning, or its error."""
 
+import dataclasses
+import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -8,13 +11,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skort.common.user_warning import warn_user
 from skort.estimators.data.rows import TrainingData
+from skort.estimators.model.nesting import model_inside
 from skort.estimators.training.config import TrainConfig
-from skort.estimators.training.initialization import in_units
 from skort.estimators.training.result import FitResult
 from skort.estimators.training.row_loss import RowLoss, some_of
+from skort.estimators.training.terms import in_own_units
 from skort.exceptions import DivergedError
 from skort.optim.schedules import Optimal, has_ended
-from skort.optim.standardization import moments
+from skort.optim.standardization import moments, robust_moments
 from skort.optim.state import TrainState
 
 # Beside means of more standard deviations, float32 rounds a standard deviation by a thousandth.
@@ -23,12 +27,15 @@ _LOST = 2**14
 _SHOWN = 5
 # Standard deviations that differ by more than this make a training slow, or diverge.
 _DIFFERENT = 10.0
-# Of larger targets, a network may learn too little in the updates of its plan.
-_LARGE = 50.0
-# It has, where its loss is a larger part of the best constant's.
-_GOOD = 0.2
-# Or where a line through its scores would lower the loss by a larger part of the best constant's.
-_SHORT = 0.05
+# A loss that is a larger part of the best constant's says that the penalty leaves little more than a constant.
+_NEARLY = 0.95
+# A shorter training may have learned little for another reason.
+_FEW_UPDATES = 100
+# No constant prediction has a smaller part of the loss that one has at the start, or by the spread of y.
+_FAR_BELOW = 0.5
+# A y that is so many interquartile ranges / 1.349 from the median decides alone where a squared error ends. It is
+# looked for where a y is so many standard deviations from the mean.
+_OUTLYING, _SUSPECT = 1e3, 5.0
 
 
 def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> None:
@@ -48,41 +55,125 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> No
             f"{ending.prior:.4g}. Give columns of X that say more, more rows, or a larger validation_fraction.",
             ConvergenceWarning,
         )
-    elif not one_epoch and (constant := _constant_of_far(result)) is not None:
-        ours = 'standardize="auto", or ' if config.standardize is False else ""
-        warn_user(
-            f"The updates of a network may be too short for y as it is: its loss is {state.history['loss'][-1]:.4g}, "
-            f"that of the best constant {constant:.4g}. Use {ours}a y whose mean is about zero and whose standard "
-            "deviation is about one.",
-            ConvergenceWarning,
-        )
+    elif not one_epoch and (too_strong := _too_strong(estimator, result)) is not None:
+        warn_user(too_strong, ConvergenceWarning)
     elif not (state.stopped or config.tol is None or one_epoch or has_ended(config.schedule, state.n_updates)):
         warn_user(
             f"Maximum number of epochs reached before convergence (max_iter={config.max_iter}, "
             f"tol={config.tol}): {_last_epochs(state, config)}",
             ConvergenceWarning,
         )
+    elif not (one_epoch or config.given["tol"] is None):
+        warning = _warning_of_outlier(result) or _warning_of_useless(result)
+        if warning is not None:
+            warn_user(warning, ConvergenceWarning)
 
 
-def _constant_of_far(result):
-    """Return the loss of the best constant for a network whose updates seem too short for y as it is, or None."""
-    config, rows, used = result.config, result.ending.rows, result.state.standardization
-    is_planned = config.is_planned and config.is_open("max_iter") and not result.n_before
-    is_scaled = used is not None and used.target_mean is not None
-    if config.is_classifier or not is_planned or is_scaled or rows is None or config.loss.is_least_at_zero:
+def _too_strong(estimator, result):
+    """Return a warning of an alpha, in other units than that of the model inside, that leaves a constant; or None."""
+    config, model, rows = result.config, result.model, result.ending.rows
+    alpha, penalty = config.given["alpha"], config.given["penalty"]
+    is_number = isinstance(alpha, Real) and float(alpha) > 0 and isinstance(penalty, str)
+    n_updates = result.state.n_updates
+    has_ended_itself = result.state.stopped or has_ended(config.schedule, n_updates)
+    is_long = has_ended_itself and n_updates > _FEW_UPDATES and config.is_open("eta0")
+    if rows is None or not (is_number and is_long) or estimator.estimator is None or config.own.penalty is None:
         return None
-    model, some, variables = result.model, some_of(rows), config.variables(result.model.score_graph, used)
-    row_loss = RowLoss(config, model.score_graph, variables, some)
+    same = in_own_units(estimator, dataclasses.replace(config.own, alpha=float(alpha)), config.size)
+    if math.isclose(same, alpha):
+        return None
+    variables = config.variables(model.score_graph, result.state.standardization)
+    row_loss = RowLoss(config, model.score_graph, variables, some_of(rows))
+    constant = row_loss.best_constant(variables.training_weights(model.trained_weights))
+    loss = result.state.history["loss"][-1]
+    if not loss > _NEARLY * constant > 0:
+        return None
+    inside, ours = model_inside(estimator.estimator), type(estimator).__name__
+    name, value = ("alpha", alpha) if hasattr(inside, "alpha") else ("C", 1 / alpha)
+    path = max((path for path in estimator.get_params() if path.endswith(f"__{name}")), key=len, default=name)
+    return (
+        f"The training ended near a constant prediction: its loss is {loss:.4g}, that of the best constant "
+        f"{constant:.4g}. alpha={alpha:g} of {ours} is in other units than {path}: {path}={value:g} is the same as "
+        f"alpha={same:.3g}. Lower alpha, or set {path} and leave alpha out."
+    )
+
+
+def _warning_of_useless(result):
+    """Return what is said of a model that is not clearly better than the best constant prediction; None if it is."""
+    config, rows, model = result.config, result.ending.rows, result.model
+    if rows is None or config.loss.is_least_at_zero or _is_far_below_constants(result):
+        return None
+    variables = config.variables(model.score_graph, result.state.standardization)
+    # Some rows tell, as both losses are of the same ones.
+    row_loss = RowLoss(config, model.score_graph, variables, some_of(rows))
     weights = variables.training_weights(model.trained_weights)
-    constant = row_loss.best_constant(weights)
-    is_short = constant <= result.state.history["loss"][-1]
-    is_large = not config.standardize and model.inverse_link is None and np.max(np.abs(rows.target)) > _LARGE
-    if is_large and not is_short:
-        # Longer updates would have brought the scores onto a line that fits y better.
-        on_line = variables.training_weights(next(in_units(config, model, some)).trained_weights)
-        loss = row_loss.at(weights)
-        is_short = loss > _GOOD * constant or loss - row_loss.at(on_line) > _SHORT * constant
-    return constant if constant > 0 and is_short else None
+    if row_loss.is_clearly_better(weights):
+        return None
+    return (
+        f"The model is not clearly better than a constant prediction: its loss is {row_loss.at(weights):.4g}, that of "
+        f"the best constant {row_loss.best_constant(weights):.4g}.{_checks_of_useless(result)}"
+    )
+
+
+def _is_far_below_constants(result):
+    """Return whether what is known without a look at the rows of X says that no constant prediction is as good."""
+    config, state, rows = result.config, result.state, result.ending.rows
+    if state.first_objective is None:
+        return False
+    if config.is_classifier:
+        # That of a score of zero, and less where one class is rare.
+        of_classes = np.average(rows.target, axis=0, weights=rows.sample_weight)
+        constant = math.log(2) * 4 * float(np.mean(of_classes * (1 - of_classes)))
+    elif config.loss.curvature(result.model.score_graph.n_outputs) is not None:
+        with np.errstate(over="ignore", under="ignore"):
+            constant = float(np.mean(np.square(moments(rows.target, rows.sample_weight)[1]))) / 2
+    else:
+        return False
+    return state.history["loss"][state.n_epochs - 1] < _FAR_BELOW * min(state.first_objective, constant)
+
+
+def _checks_of_useless(result):
+    """Return what to check where a model is no better than a constant prediction."""
+    used, config = result.state.standardization, result.config
+    if not (config.is_classifier or result.model.inverse_link is not None or used is not None):
+        ours = 'standardize="auto", or ' if config.standardize is False else ""
+        return f" Use {ours}a y whose mean is about zero and whose standard deviation is about one."
+    strength = "" if config.penalty is None else ", and whether alpha is too large"
+    return f" Check whether the rows of X and y belong together, whether the columns say anything of y{strength}."
+
+
+def _warning_of_outlier(result):
+    """Return what is said of a y whose squared error hides that of all other rows; None where there is none."""
+    config, rows = result.config, result.ending.rows
+    is_square = not config.loss.is_robust and config.loss.curvature(result.model.score_graph.n_outputs) is not None
+    if rows is None or config.is_classifier or not is_square:
+        return None
+    target, weight = rows.target, rows.sample_weight
+    if weight is not None:
+        target, weight = target[weight > 0], weight[weight > 0]
+    mean, deviation = moments(target, weight)
+    if not np.any(np.abs(target - mean) > _SUSPECT * deviation):
+        return None
+    median, scale = robust_moments(target, weight)
+    distance = np.abs(target - median) / np.where(scale > 0, scale, np.inf)
+    row, column = np.unravel_index(np.argmax(distance), distance.shape)
+    if distance[row, column] <= _OUTLYING:
+        return None
+    return (
+        f"y has the value {target[row, column]:.4g}, which is {distance[row, column]:.2g} times as far from the median "
+        f"{median[column]:.4g} as usual values are: a squared error follows it, and no other row. Check y, or use "
+        'loss="huber".'
+    )
+
+
+def warn_of_fitted(share: float, constant: float, *, is_drawn: bool) -> None:
+    """Warn of a fitted model that is worse than the best constant prediction, on the rows that it is to train on."""
+    begins = "Training begins from new weights." if is_drawn else "Training begins from its weights all the same."
+    warn_user(
+        f"On these rows, the fitted model is worse than a constant prediction: its loss is {share * constant:.4g}, "
+        f"that of the best constant {constant:.4g}. {begins} Check that X and y have the units of the rows that it was "
+        "fitted on, and that the labels mean the same."
+    )
 
 
 def _no_better_than(result):
@@ -112,7 +203,8 @@ def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:
     names, mean, scale = [], used.mean, used.scale
     if mean is not None and scale is not None and used.is_offset and not model.has_steps and rows.X.dtype != np.float32:
         is_far = np.abs(mean) > _LOST * scale
-        is_far &= True if used.is_flat is None else ~used.is_flat
+        if is_far.any():
+            is_far &= moments(rows.X, None)[1] > 0
         columns = getattr(estimator, "feature_names_in_", [f"column {i} of X" for i in range(len(is_far))])
         names = [f"{columns[i]}" for i in np.flatnonzero(is_far)]
     target = model.score_graph.arrays.get(TARGET_OFFSET)

@@ -1,5 +1,6 @@
 """The variables that a training works in: standardized X and y, and what they make of weights and objective."""
 
+import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
 # Means of more standard deviations than this would cost an intercept of X itself its digits in float32.
 _FAR = 1e3
+# Weights of a training that are so many times larger or smaller than one have to fit into the model, too.
+_ROOM = 2.0**20
+
+
+class WeightRangeError(ValueError):
+    """Weights, in the units of X and y, that the dtype of a model cannot hold."""
 
 
 def _multiply(weights, name, factor):
@@ -155,19 +162,13 @@ class Reparametrization:
             unit = loss_unit(loss, score.shift + score.offset, score.scale)
             in_units = InUnits(loss, unit, weight=1 / unit)
         elif score is not None:
-            try:
-                in_units = loss.in_units(used.target_scale)
-            except OverflowError:
-                raise ValueError(
-                    f"The standard deviation of y is {used.target_scale:.2g}, whose square float64 cannot hold. Divide "
-                    "y by a constant."
-                ) from None
+            in_units = _in_units(loss, used.target_scale)
         variables = cls(used, in_units, penalty, inputs, score, score_graph.dtype)
         factors = variables.factors()
         if inputs is not None and penalty is not None and not (score_graph.is_linear or penalty.is_custom):
-            # That of a network is of the weights of standardized columns, of a stream those of its first rows.
-            first = inputs.scale if used.first_scale is None else used.first_scale
-            factors[inputs.layer.coefficient] *= first[None] if inputs.layer.transposed else first[:, None]
+            # That of a network is of the weights of standardized columns.
+            scale = inputs.scale
+            factors[inputs.layer.coefficient] *= scale[None] if inputs.layer.transposed else scale[:, None]
         return replace(variables, penalty=rescaled(penalty, factors, in_units.unit))
 
     @property
@@ -184,6 +185,25 @@ class Reparametrization:
             name = self.inputs.layer.coefficient
             factors[name] = factors.get(name, 1.0) * self.inputs.factors
         return factors
+
+    def check_range(self) -> None:
+        """Raise a WeightRangeError where the dtype of the model cannot hold X, y, or its weights in their units."""
+        used = self.standardization
+        if used is None:
+            return
+        numbers = {"y": np.abs(used.target_scale)} if used.target_mean is not None else {}
+        if self.inputs is not None:
+            numbers |= {"X": self.inputs.scale, "the weights": np.ravel(self.factors()[self.inputs.layer.coefficient])}
+        limits = np.finfo(self.dtype)
+        for what, sizes in numbers.items():
+            lost = np.flatnonzero(~((sizes > limits.tiny * _ROOM) & (sizes < limits.max / _ROOM)))
+            if len(lost):
+                column = "" if what == "y" else f" of column {lost[0]} of X" if what != "X" else f", column {lost[0]},"
+                wider = ', or use dtype="float64"' if limits.dtype == np.float32 else ""
+                raise WeightRangeError(
+                    f"{limits.dtype} cannot hold {what}{column} in the units of the data: they are about "
+                    f"{np.ravel(sizes)[lost[0]]:.2g}. Divide the columns of X, or y, by constants{wider}."
+                )
 
     def objective(self, value: float, target_mean: float = 1.0) -> float:
         """Return an objective, or loss, of the training in the units of the model's; of rows with this mean target."""
@@ -252,6 +272,17 @@ class Reparametrization:
         return _changed(weights, [part.to_training for part in (self.inputs, self.score) if part is not None])
 
 
+def _in_units(loss, scale):
+    """Return the loss of a y that is divided by its scale; a ValueError where float64 cannot hold that of y itself."""
+    with contextlib.suppress(OverflowError):
+        in_units = loss.in_units(scale)
+        if in_units.unit >= np.finfo(np.float64).tiny:
+            return in_units
+    raise ValueError(
+        f"The standard deviation of y is {scale:.2g}, whose square float64 cannot hold. Divide y by a constant."
+    )
+
+
 def _inputs(score_graph, used):
     """Return what the training changes of X, or None."""
     from skort.graphs.standardized import OFFSET, first_layer
@@ -296,30 +327,6 @@ def with_offsets(score_graph: "ScoreGraph", loss: ScoreLoss, used: Standardizati
     return score_graph if layer is None or layer.intercept is None else centred(score_graph, mean, TARGET_OFFSET)
 
 
-def moved_state(
-    state: dict[str, np.ndarray],
-    weights: dict[str, np.ndarray],
-    before: Reparametrization,
-    after: Reparametrization,
-    n_averaged: int,
-) -> dict[str, np.ndarray]:
-    """Return the state of a solver in variables of other means and scales, for the same weights of the model."""
-    from skort.solvers.flat_weights import flat, views
-
-    def moved(vector):
-        return flat(after.training_weights(before.model_weights(views(vector.astype(np.float64), weights))))
-
-    changed = {"weights": moved(state["weights"])}
-    if "average_sum" in state:
-        changed["average_sum"] = moved(state["average_sum"]) + max(n_averaged - 1, 0) * moved(0 * state["average_sum"])
-    # The optimizer's memory of weights that are others now begins anew.
-    stays = np.isclose(changed["weights"], state["weights"], rtol=1e-12, atol=0)
-    if stays.size > 1:
-        memory = [name for name, array in state.items() if name not in changed and array.size == stays.size]
-        changed |= {name: state[name] * stays for name in memory}
-    return state | {name: array.astype(state[name].dtype) for name, array in changed.items()}
-
-
 def standardization_of(
     score_graph: "ScoreGraph",
     loss: ScoreLoss,
@@ -335,28 +342,39 @@ def standardization_of(
     # Where the intercepts have a penalty, it is that of the intercepts of X itself.
     is_free = penalty is None or penalty.intercepts is None
     first, X = first_layer(score_graph), facts.some_rows.X
-    mean = scale = is_flat = None
-    is_offset = is_target_flat = False
+    mean = scale = None
+    is_offset = False
     if first is not None and facts.some_rows.is_sparse:
-        scale = usable_scale(facts.common_scale(batch_size), score_graph.dtype)
+        scale = usable_scale(facts.common_scale(batch_size), np.float64)
         # As vectors, such numbers of many columns would take more memory than the weights.
         mean, scale = (np.broadcast_to(number, X.shape[1]) for number in (0.0, scale))
     elif first is not None:
         mean, deviation = _centred(*facts.columns, centre=is_free and first.intercept is not None)
-        scale = usable_scale(deviation, score_graph.dtype)
+        scale = _scale(deviation, "a column of X")
         # As it is subtracted.
         mean = mean.astype(np.float32 if X.dtype == np.float32 else np.float64).astype(np.float64)
         is_offset = bool(np.any(np.abs(mean) > _FAR * scale))
-        is_flat = deviation == 0 if np.any(deviation == 0) else None
     last = last_layer(score_graph)
     target_mean, target_scale = None, 1.0
     if last is not None and not is_classifier and has_units(loss, score_graph.n_outputs):
         centre = is_free and last.intercept is not None
         target_mean, deviation = _of_target(loss, score_graph.n_outputs, facts, centre=centre)
-        target_scale, is_target_flat = float(usable_scale(deviation, score_graph.dtype)), bool(deviation == 0)
+        target_scale = float(_scale(deviation, "y"))
     if scale is None and target_mean is None:
         return None
-    return Standardization(mean, scale, target_mean, target_scale, is_offset, is_flat, is_target_flat)
+    return Standardization(mean, scale, target_mean, target_scale, is_offset)
+
+
+def _scale(deviation, what):
+    """Return standard deviations to divide by, one for none; a ValueError where float64 cannot hold an inverse."""
+    scale = usable_scale(deviation, np.float64)
+    lost = np.compress(np.ravel((deviation > 0) & (scale != deviation)), np.ravel(deviation))
+    if len(lost):
+        raise ValueError(
+            f"The standard deviation of {what} is {lost[0]:.2g}, whose inverse float64 cannot hold. Divide it by a "
+            "constant."
+        )
+    return scale
 
 
 def _centred(mean, deviation, *, centre):

@@ -12,7 +12,7 @@ from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.row_loss import RowLoss
-from skort.optim.callbacks import EarlyStopping
+from skort.optim.callbacks import EarlyStopping, LossStopping
 from skort.optim.checkpoint import Checkpoint
 from skort.optim.display import EpochLines, ProgressBar
 from skort.optim.schedules import rate
@@ -60,7 +60,7 @@ class FitResult:
     @property
     def new_losses(self) -> list[float]:
         """The objective of each epoch of this training."""
-        return self.state.history["objective"][self.n_before : self.state.n_epochs]
+        return self.state.history.get("objective", [])[self.n_before : self.state.n_epochs]
 
     @property
     def eta0(self) -> float:
@@ -69,8 +69,8 @@ class FitResult:
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> "FitResult":
         """Return the result with other weights; the optimizer's memory begins from scratch."""
-        rows = self.state.first_rows if self.state.first_weights is None else None  # A drawn network waits no longer.
-        state = dataclasses.replace(self.state, solver=None, live=None, first_rows=rows, first_weights=None)
+        first_weights = None if weights else self.state.first_weights
+        state = dataclasses.replace(self.state, solver=None, live=None, first_weights=first_weights)
         return dataclasses.replace(self, model=self.model.with_weights(weights), state=state)
 
     def packed(self) -> "FitResult":
@@ -173,8 +173,8 @@ class Observers:
     #: They come after all others.
     more: list[Any] = dataclasses.field(default_factory=list)
 
-    def callbacks(self, tol: float | None, unit: float, patience: int | float, *, one_epoch: bool) -> list[Any]:
-        """Return the callbacks in their order; `tol` of the objective is in units. One epoch is never stopped."""
+    def callbacks(self, tol: float | None, patience: int | float, *, one_epoch: bool) -> list[Any]:
+        """Return the callbacks in their order. One epoch is never stopped."""
         estimator = self.estimator
         # A checkpoint saves what the others have decided and added to the history.
         users = sorted(estimator.callbacks or (), key=lambda callback: isinstance(callback, Checkpoint))
@@ -182,14 +182,12 @@ class Observers:
         if one_epoch:
             return [*users, *lines]
         early = estimator.early_stopping
-        is_scored = early and estimator.scoring is not None
-        stopping = EarlyStopping(
-            VALIDATION_SCORE if early else "objective",
-            patience=patience,
-            # A score has units of its own.
-            tol=tol if is_scored or tol is None else tol * unit,
-            restore_best=early,
-        )
+        monitor = VALIDATION_SCORE if early else "objective"
+        if early and estimator.scoring is not None:
+            stopping = EarlyStopping(monitor, patience, tol)
+        else:
+            grows = not early and isinstance(estimator.n_iter_no_change, str)
+            stopping = LossStopping(monitor, patience, tol, restore_best=early, grows=grows)
         # A bar or lines come last: they show what the others have added to the history.
         lines = [ProgressBar()] if estimator.verbose == 1 else lines
         return [*([] if self.scoring is None else [self.scoring]), stopping, *users, *lines, *self.more]

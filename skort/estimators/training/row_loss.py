@@ -1,5 +1,6 @@
 """The loss of rows that are not trained on, as the objective has it, without its penalty."""
 
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
 _FEW = _BLOCK = 2**20
 # Of more rows, evenly spaced ones say how well a network knows them.
 _MANY_ROWS = 5000
-# So many standard errors are chance. A linear model comes near its minimum, and hardly overfits on the way.
-_LINEAR_ERRORS, _NETWORK_ERRORS = 2.0, 1.0
+# A model that takes away a smaller part of the best constant's loss, and less than so many standard errors of that, may
+# do so by chance.
+_SMALL, _ERRORS = 1e-3, 2.0
+# The logarithm of a target of zero is that of this.
+_TINY = 1e-30
 # The parts of the rows below the targets that are constant predictions to compare with.
 _QUANTILES = np.arange(0.05, 1.0, 0.05)
 
@@ -40,7 +44,6 @@ class RowLoss:
 
         n_outputs = score_graph.n_outputs
         self._variables, self._is_classifier = variables, config.is_classifier
-        self._n_errors = _LINEAR_ERRORS if score_graph.is_linear else _NETWORK_ERRORS
         # A loss is a third of a step.
         n_rows = min(rows.X.shape[0], max(1, _BLOCK // score_graph.n_features)) // 3
         self._device = config.device_for(score_graph, n_rows)
@@ -53,7 +56,6 @@ class RowLoss:
         self._mean = weights @ self._target.astype(np.float64) / self.total
         self._target_mean = float(np.mean(self._mean))
         self._set_model(variables.graph(score_graph))
-        self._kept = list(self._changed()) if self._X.size <= _FEW and self._product is None else None
 
     def _set_model(self, graph):
         """Make what runs: the product of sparse rows is computed outside, where the training does so."""
@@ -68,6 +70,11 @@ class RowLoss:
         self._arrays, self._input = graph.arrays, graph.input_name
         self._model = loss_model(self._objective, graph)
 
+    @functools.cached_property
+    def _kept(self):
+        """The inputs of few rows; None of many, or of products."""
+        return list(self._changed()) if self._X.size <= _FEW and self._product is None else None
+
     def at(self, weights: dict[str, np.ndarray]) -> float:
         """Return the loss at weights of the training, and those that the loss has of its own."""
         from skort.objective.objective import LOSS
@@ -75,12 +82,12 @@ class RowLoss:
         return self._variables.objective(float(sum(self._results(LOSS, weights))), self._target_mean)
 
     def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.ndarray:
-        """Return by how much the loss at weights is above that at others; and chance: squared, times `total`."""
+        """Return how far the loss at weights is above that at others, and its squared standard error times `total`."""
         from skort.solvers.loss_graph import ROW_LOSSES
 
         here, there = (np.concatenate([*self._results(ROW_LOSSES, each)]).sum(axis=1) for each in (weights, others))
         of_rows = np.subtract(here, there, dtype=np.float64)
-        return np.array([of_rows.sum(), self.total * self._n_errors**2 * (of_rows @ of_rows)])
+        return np.array([of_rows.sum(), self.total * (of_rows @ of_rows)])
 
     def _results(self, name, weights):
         """Yield a result of the model for each block of rows."""
@@ -115,21 +122,53 @@ class RowLoss:
         """Return the loss of the best constant prediction, at the weights that the loss has of its own."""
         return float(np.fmin.reduce(self.of_constants(self.summary(), weights)))
 
+    def best_constant_score(self, weights: dict[str, np.ndarray]) -> np.ndarray:
+        """Return the raw score of the best constant prediction, or of one near it."""
+        summary = self.summary()
+        return self._constants(summary)[int(np.nanargmin(self.of_constants(summary, weights)))]
+
     def of_constants(self, summary: np.ndarray, weights: dict[str, np.ndarray]) -> np.ndarray:
         """Return the losses of constant predictions; one of them is the best, or near it."""
-        from skort.objective.objective import LOSS, SAMPLE_WEIGHT, TARGET
-        from skort.solvers.loss_graph import SCORE, loss_model
-
-        loss, model, scores = self._variables.loss, loss_model(self._objective), summary
-        inputs = {TARGET: self._target, SAMPLE_WEIGHT: self._weights}
-        inputs |= {name: weights[name] for name in loss.weight_names}
         with np.errstate(all="ignore"):
-            if self._is_classifier:
-                # The best of log-losses of one score, of several, of squares, and of losses with a kink.
-                share = np.clip(summary[0], 1e-6, 1 - 1e-6)
-                scores = np.array([np.log(share / (1 - share)), np.log(share), 2 * share - 1, np.sign(2 * share - 1)])
-            elif loss.inverse_link_function(len(self._mean)) is not None:
-                scores = np.log(summary)
-            tiled = (np.tile(score.astype(self._target.dtype), (len(self._target), 1)) for score in scores)
-            losses = [float(model.run(LOSS, {SCORE: score, **inputs})) for score in tiled]
-            return np.array([self._variables.objective(loss, self._target_mean) for loss in losses])
+            losses = [self._of_score(score, weights).sum() for score in self._constants(summary)]
+            return np.array([self._variables.objective(float(loss), self._target_mean) for loss in losses])
+
+    def is_clearly_better(self, weights: dict[str, np.ndarray]) -> bool:
+        """Return whether the loss at weights is below the best constant's by a part that is not small, or no chance."""
+        from skort.solvers.loss_graph import ROW_LOSSES
+
+        with np.errstate(all="ignore"):
+            constants = [self._of_score(score, weights) for score in self._constants(self.summary())]
+            constant = constants[int(np.nanargmin([np.nan_to_num(losses.sum(), nan=np.inf) for losses in constants]))]
+            # Of a classifier zero.
+            perfect = 0.0 if self._is_classifier else self._of_score(self._perfect, weights).sum()
+            ours = np.concatenate([*self._results(ROW_LOSSES, weights)]).sum(axis=1, dtype=np.float64)
+        gains, most = constant - ours, constant.sum() - perfect
+        return not most > 0 or gains.sum() > min(_SMALL * most, _ERRORS * np.sqrt(gains @ gains))
+
+    def _constants(self, summary):
+        """Return constant scores, one of which has the least loss, or nearly so."""
+        if self._is_classifier:
+            # The best of log-losses of one score, of several, of squares, and of losses with a kink.
+            share = np.clip(summary[0], 1e-6, 1 - 1e-6)
+            return np.array([np.log(share / (1 - share)), np.log(share), 2 * share - 1, np.sign(2 * share - 1)])
+        return np.log(summary) if self._has_link else summary
+
+    @property
+    def _perfect(self):
+        """The scores that are the targets."""
+        return np.log(np.maximum(self._target, _TINY)) if self._has_link else self._target
+
+    @property
+    def _has_link(self):
+        return self._variables.loss.inverse_link_function(len(self._mean)) is not None
+
+    def _of_score(self, score, weights):
+        """Return the weighted losses of the rows at a score, or at one for each row."""
+        from skort.objective.objective import SAMPLE_WEIGHT, TARGET
+        from skort.solvers.loss_graph import ROW_LOSSES, SCORE, loss_model
+
+        scores = np.ascontiguousarray(np.broadcast_to(score, self._target.shape), self._target.dtype)
+        inputs = {SCORE: scores, TARGET: self._target, SAMPLE_WEIGHT: self._weights}
+        inputs |= {name: weights[name] for name in self._variables.loss.weight_names}
+        return loss_model(self._objective).run(ROW_LOSSES, inputs).sum(axis=1, dtype=np.float64)

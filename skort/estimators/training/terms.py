@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Where nothing else says: those of SGDRegressor.
 _ALPHA, _L1_RATIO = 1e-4, 0.15
+# A penalty that is divided by tiny sample weights is no stronger.
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class TrainingSize(NamedTuple):
@@ -36,6 +38,10 @@ class TrainingSize(NamedTuple):
     def n_rows(self) -> int:
         """Number of the rows trained on."""
         return round(self.weight_sum / self.mean_weight)
+
+    def of_stream(self, n_rows: int) -> "TrainingSize":
+        """Return the size of a stream that begins with so many rows: its weights multiply as they are."""
+        return self._replace(weight_sum=float(n_rows), mean_weight=1.0)
 
     @classmethod
     def of(cls, weight_sum: float, n_rows: int, batch_size: int | str, n_outputs: int) -> "TrainingSize":
@@ -105,9 +111,7 @@ def chosen_penalty(estimator, own: "SklearnObjective", size: TrainingSize) -> We
     if name is None:
         return None
     if isinstance(alpha, str):
-        if estimator.n_total is not None:
-            size = size._replace(weight_sum=estimator.n_total * size.mean_weight)
-        alpha = _ALPHA if own.penalty is None else own.skort_alpha(*size[:4])
+        alpha = _ALPHA if own.penalty is None else np.minimum(in_own_units(estimator, own, size), _LARGEST)
     if is_own and own.is_unit_free:
         return UnitFreeL2(alpha=alpha)
     ratio = {"l1": 1.0, "l2": 0.0}.get(name)
@@ -119,6 +123,13 @@ def chosen_penalty(estimator, own: "SklearnObjective", size: TrainingSize) -> We
         return PENALTIES[name](**{"alpha": alpha} | ({"l1_ratio": ratio} if name == "elasticnet" else {}))
     coefficients = Strength(alpha * ratio, alpha * (1 - ratio))
     return ModelPenalty(coefficients, own.of_intercepts(coefficients) if is_own and own.penalizes_intercept else None)
+
+
+def in_own_units(estimator, own: "SklearnObjective", size: TrainingSize):
+    """Return the alpha of an estimator that is the same penalty as that of the model inside."""
+    if estimator.n_total is not None:
+        size = size._replace(weight_sum=estimator.n_total * size.mean_weight)
+    return own.skort_alpha(*size[:4])
 
 
 def chosen_class_weight(estimator, own: "SklearnObjective", *, one_epoch: bool) -> ClassWeight | None:
@@ -156,6 +167,15 @@ def warn_of_other_terms(estimator, model, own: "SklearnObjective", *, is_full: b
     if sentences:
         warn_user("estimator: " + " ".join(sentences))
     warn_of_own_loss(estimator, model)
+
+
+def warn_of_scoring(estimator, X_val) -> None:
+    """Warn of a score that nothing is scored by."""
+    if estimator.scoring is not None and X_val is None and not estimator.early_stopping:
+        warn_user(
+            f"scoring={estimator.scoring!r} has no effect: there is no validation set. Give fit X_val and y_val, set "
+            "early_stopping=True, or leave scoring out."
+        )
 
 
 def warn_of_own_loss(estimator, model) -> None:

@@ -23,6 +23,7 @@ from skort.estimators.model.preprocessing import as_rows
 from skort.estimators.model.target_transform import TargetTransform
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.training.config import TrainConfig
+from skort.estimators.training.network import STREAM_ROWS
 from skort.estimators.training.terms import TrainingSize, chosen_class_weight, own_objective_of
 from skort.optim.callbacks import EpochScoring, check_callbacks
 from skort.optim.state import TrainState
@@ -51,11 +52,17 @@ class FitData:
     #: The training's own.
     generator: np.random.RandomState
 
-    def config(self, estimator: Any, sample_weight: np.ndarray | None) -> TrainConfig:
-        """Return the parameters of an estimator for this target, and the sample weights that it is trained with."""
-        given = self.given
-        size = given.size(estimator.batch_size, self.encoded, sample_weight, self.class_weight)
-        return TrainConfig.of(estimator, self.own, size, given.batch_size).for_target(self.encoded)
+    def config(
+        self, estimator: Any, sample_weight: np.ndarray | None, dtype: str | None = None, *, is_stream: bool = False
+    ) -> TrainConfig:
+        """Return the parameters of an estimator for this target, and the sample weights; None: of its own dtype."""
+        given, batch_size = self.given, estimator.batch_size
+        if is_stream and batch_size == "auto":
+            batch_size = STREAM_ROWS
+        size = given.size(batch_size, self.encoded, sample_weight, self.class_weight)
+        if is_stream:
+            size = size.of_stream(size.n_rows)
+        return TrainConfig.of(estimator, self.own, size, given.batch_size, dtype).for_target(self.encoded)
 
     def encoded_rows(self, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the target of other rows, and what each counts: class weights are those of the rows trained on."""
@@ -124,7 +131,7 @@ def validated(estimator: Any, given: GivenRows, *, classes: Any = None, one_epoc
     encoded = target_transform.applied(encoder.encode(y, wrapped.known_classes(classes)))
     wrapped.check_labels(multi_label=encoded.multi_label)
     class_weight = given.class_weight(chosen_class_weight(estimator, own, one_epoch=one_epoch), encoded)
-    weights, encoded = weighted(given.sample_weight, rows, encoded, class_weight)
+    weights, encoded = weighted(given.sample_weight, rows, encoded, class_weight, is_stream=one_epoch)
     generator = own_generator(estimator.random_state)
     return FitData(
         given, wrapped, own, rows, columns, encoder, encoded, class_weight, weights, target_transform, generator

@@ -1,6 +1,7 @@
 """The scikit-learn models that gradient descent can train: linear models and neural networks."""
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -65,15 +66,21 @@ def initial_stand_in(model: Any, n_features: int, n_outputs: int, random_state: 
     if FAMILY[type(model)] == "linear":
         stand_in = LinearRegression(fit_intercept=getattr(model, "fit_intercept", True))
         return _write_linear(stand_in, np.zeros((n_outputs, n_features)), np.zeros(n_outputs))
-    # Glorot's rule as scikit-learn has it: uniform on [-b, b], drawn in the same order.
     sizes = [n_features, *np.ravel(model.hidden_layer_sizes).tolist(), n_outputs]
-    factor = 2.0 if model.activation == "logistic" else 6.0
+    return _write_network(MLPRegressor(activation=model.activation), *drawn_layers(model, sizes, random_state))
+
+
+def drawn_layers(
+    network: Any, sizes: Sequence[int], random_state: np.random.RandomState
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return initial weights of a network of some sizes, by Glorot's rule as scikit-learn has it, in its order."""
+    factor = 2.0 if network.activation == "logistic" else 6.0
     coefs, intercepts = [], []
     for fan_in, fan_out in itertools.pairwise(sizes):
         bound = np.sqrt(factor / (fan_in + fan_out))
         coefs.append(random_state.uniform(-bound, bound, (fan_in, fan_out)))
         intercepts.append(random_state.uniform(-bound, bound, fan_out))
-    return _write_network(MLPRegressor(activation=model.activation), coefs, intercepts)
+    return coefs, intercepts
 
 
 def fitted_stand_in(model: Any) -> StandIn:

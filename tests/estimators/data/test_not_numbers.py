@@ -1,5 +1,7 @@
 """Errors for text in X, and for what is no target in y."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 
@@ -51,7 +53,7 @@ def product(n_features):
     ids=["frame", "network", "objects", "categories", "list", "onnx", "texts"],
 )
 def test_the_lines_that_an_error_for_text_shows_work(model, X, beginning):
-    model.set_params(optimizer="sgd", max_iter=30, tol=None, random_state=0)
+    model.set_params(optimizer="sgd", max_iter=60, tol=None, random_state=0)
     y = IN_ROME if isinstance(model, OrtSGDClassifier) else SIZES + IN_ROME
     with pytest.raises(ValueError) as raised:
         model.fit(X, y)
@@ -135,3 +137,38 @@ def test_the_parts_of_y_and_validation_targets_have_their_names():
         OrtSGDRegressor().fit(X, np.array([[1, 2], [3, "a"]] * 10, object))
     with pytest.raises(ValueError, match=r"y\['score'\] has None in row 7"):
         OrtSGDRegressor(product(1), loss={"score": "squared_error"}).fit(X, {"score": WITH_NONE})
+
+
+DAYS = pd.date_range("2024-01-01", periods=20)
+DATES = pd.DataFrame({"size": SIZES, "day": DAYS, "took": DAYS - DAYS[0], "zone": DAYS.tz_localize("UTC")})
+OF_DATES = "and the model takes numbers. Make numbers of them, such as the days since the first one"
+
+
+@pytest.mark.parametrize(
+    ("X", "place"),
+    [
+        (DATES, " in columns 'day', 'took', 'zone'"),
+        (DATES[["size", "day"]], " in column 'day'"),
+        (DATES[["zone"]], " in column 'zone'"),
+        (DATES[["size"]].assign(day=DAYS.date), " in column 'day'"),
+        (DATES[["day"]].to_numpy(), ""),
+    ],
+)
+def test_dates_are_no_numbers(X, place):
+    message = f"^X has dates or times{place}, {OF_DATES}"
+    with pytest.raises(ValueError, match=message):
+        OrtSGDRegressor().fit(X, SIZES)
+    with pytest.raises(ValueError, match=message):
+        OrtSGDRegressor().partial_fit(X, SIZES)
+    fitted = OrtSGDRegressor().fit(SIZES[:, None].repeat(X.shape[1], axis=1), SIZES)
+    with pytest.raises(ValueError, match=message), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X has feature names")
+        fitted.predict(X)
+
+
+def test_a_step_may_make_numbers_of_dates():
+    days = FunctionTransformer(lambda X: (X["day"] - DAYS[0]).dt.days.to_frame())
+    model = OrtSGDRegressor(make_pipeline(days, LinearRegression()), random_state=0)
+    with pytest.warns(UserWarning, match="FunctionTransformer"):
+        model.fit(DATES[["day"]], SIZES)
+    assert model.score(DATES[["day"]], SIZES) > 0.999

@@ -84,7 +84,7 @@ def test_the_objective_is_the_sum_of_the_losses(solver, model, data, run_onnx):
 
 def test_the_first_step_is_that_of_finite_differences(solver, model, data, run_onnx):
     X, y = data
-    options = OPTIONS | {"max_iter": 1, "standardize": False, "batch_size": 40, "shuffle": False}
+    options = OPTIONS | {"max_iter": 1, "standardize": False, "batch_size": 40, "shuffle": False, "optimizer": "sgd"}
     fitted = OrtSGDRegressor(model, solver=solver, loss=LOSSES, **options).fit(X, y)
     before = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
     for name, index in (("W", (0, 1)), ("V", (2, 0)), ("U", (1, 1)), ("u", (1,)), ("T", (3, 0)), ("b", (2,))):
@@ -274,7 +274,7 @@ def test_a_stream_keeps_the_order_of_its_outputs(model, data):
         ):
             stream.set_params(loss=loss).partial_fit(X, given)
     other_losses = dict.fromkeys(LOSSES, "huber")
-    assert stream.set_params(loss=other_losses).partial_fit(X, y).t_ == 2
+    assert stream.set_params(loss=other_losses).partial_fit(X, y).n_iter_ == 2
 
 
 def test_skl2onnx_writes_all_columns_of_a_regressor_inside_another_model(model, data, run_onnx):

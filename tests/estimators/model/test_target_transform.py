@@ -143,14 +143,15 @@ def test_scores_of_a_validation_set_are_in_units_of_y():
 
 
 def test_streams(run_onnx):
-    stream = trained(TransformedTargetRegressor(func=np.log, inverse_func=np.exp), shuffle=False)
+    steps = {"eta0": 0.1, "batch_size": 50}
+    stream = trained(TransformedTargetRegressor(func=np.log, inverse_func=np.exp), shuffle=False, **steps)
     for _ in range(30):
         stream.partial_fit(X, Y)
     np.testing.assert_allclose(stream.predict(X), stream.fit(X, Y).predict(X), rtol=1e-12)
     scaled = trained(TransformedTargetRegressor(transformer=StandardScaler()))
     assert not hasattr(scaled, "partial_fit")
     scaler = FrozenEstimator(StandardScaler().fit(Y[:, None]))
-    frozen = trained(TransformedTargetRegressor(transformer=scaler), max_iter=1).partial_fit(X, Y)
+    frozen = trained(TransformedTargetRegressor(transformer=scaler), max_iter=1, **steps).partial_fit(X, Y)
     np.testing.assert_array_equal(frozen.predict(X), frozen.fit(X, Y).predict(X))
 
 

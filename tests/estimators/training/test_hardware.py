@@ -33,7 +33,8 @@ MODELS = [
     OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(6,))),
     OrtSGDClassifier(),
 ]
-OPTIONS = {"optimizer": "sgd", "max_iter": 6, "tol": None, "random_state": 0, "batch_size": 16}
+OPTIONS = {"optimizer": "sgd", "learning_rate": "constant", "max_iter": 6, "tol": None}
+OPTIONS |= {"random_state": 0, "batch_size": 16}
 
 
 def short(model=MODELS[0], **options):

@@ -143,7 +143,7 @@ def twice(model, *data):
     return model.partial_fit(*data).partial_fit(*data)
 
 
-FROZEN = FrozenEstimator(make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(3,), max_iter=2)))
+FROZEN = FrozenEstimator(make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(3,), max_iter=200)))
 KINDS = {
     "linear": lambda: (regressor().fit(X, REAL), REAL),
     "three classes": lambda: (classifier(class_weight={"a": 2.0}).fit(X, THREE), THREE),

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     BayesianRidge,
@@ -131,7 +132,7 @@ def test_full_batch_steps_are_those_of_a_neural_network_with_its_penalty(cls, re
     network = reference(hidden_layer_sizes=(6,), alpha=2.0, solver="sgd", momentum=0.0, batch_size=150, random_state=0)
     network.set_params(learning_rate_init=0.05, max_iter=10, tol=0.0, n_iter_no_change=100, shuffle=False)
     options = {"optimizer": "sgd", "eta0": 0.05, "batch_size": 150, "max_iter": 10, "tol": None, "shuffle": False}
-    options["standardize"] = False
+    options |= {"learning_rate": "constant", "standardize": False}
     ours = quietly(cls(network, dtype="float64", random_state=0, **options).fit, X, y)
     theirs = quietly(clone(network).fit, X, y)
     for mine, expected in zip(ours.to_sklearn().coefs_, theirs.coefs_, strict=True):
@@ -219,17 +220,19 @@ def test_the_strength_of_a_stream_is_that_of_its_first_call():
     ids=lambda part: type(part).__name__,
 )
 def test_a_stream_of_n_total_rows_has_the_penalty_of_one_fit(inner, y):
-    """Ten calls make the steps of one epoch over all rows in their order."""
+    """Ten calls make the steps of one epoch over all rows in their order; a fit divides weights by their mean, 1.2."""
     weights = np.tile([0.5, 2.0, 1.1], 50)
+    # The strength of scikit-learn's own ElasticNet is for weights of mean one.
+    mean = 1.2 if isinstance(inner, ElasticNet) else 1.0
     cls = OrtSGDClassifier if y is THREE else OrtSGDRegressor
     options = {"tol": None, "eta0": 0.01, "learning_rate": "constant", "random_state": 0}
     options |= {"max_iter": 1, "shuffle": False, "batch_size": 15, "standardize": False}
     classes = {"classes": [0, 1, 2]} if y is THREE else {}
-    fitted = cls(inner, **options).fit(X, y, weights)
+    fitted = cls(inner, **{**options, "eta0": 0.012 / mean}).fit(X, y, weights)
     stream, short = cls(inner, n_total=150, **options), cls(inner, **options)
     for rows in np.split(np.arange(150), 10):
-        stream.partial_fit(X[rows], y[rows], sample_weight=weights[rows], **classes)
-        short.partial_fit(X[rows], y[rows], sample_weight=weights[rows], **classes)
+        stream.partial_fit(X[rows], y[rows], sample_weight=weights[rows] / mean, **classes)
+        short.partial_fit(X[rows], y[rows], sample_weight=weights[rows] / mean, **classes)
     np.testing.assert_allclose(stream.coef_, fitted.coef_, rtol=1e-5)
     np.testing.assert_allclose(stream.intercept_, fitted.intercept_, rtol=1e-5, atol=1e-7)
     is_by_sum = not isinstance(inner, (ElasticNet, SGDRegressor))
@@ -301,3 +304,70 @@ def test_a_search_over_the_inner_parameter_ranks_as_scikit_learn_does(inner, gri
     )
     ranks = [search.fit(X, y).cv_results_["rank_test_score"].tolist() for search in (ours, theirs)]
     assert ranks[0] == ranks[1]
+
+
+# --- what has no effect, or another one than it seems
+
+
+@pytest.mark.parametrize("call", ["fit", "partial_fit", "fit_batches"])
+def test_a_scoring_that_scores_nothing_is_said(call):
+    model = OrtSGDRegressor(scoring="r2", max_iter=2, tol=None)
+    with pytest.warns(UserWarning, match="scoring='r2' has no effect: there is no validation set. Give fit X_val") as w:
+        getattr(model, call)(*([[(X, Y)]] if call == "fit_batches" else [X, Y]))
+    assert len(w) == 1 and w[0].filename == __file__
+
+
+def test_a_scoring_that_scores_is_not_said(recwarn):
+    model = OrtSGDRegressor(scoring="r2", max_iter=2, tol=None)
+    model.fit(X, Y, X_val=X[:50], y_val=Y[:50])
+    model.set_params(early_stopping=True).fit(X, Y)
+    assert not recwarn
+
+
+@pytest.mark.parametrize(
+    ("inside", "y", "alpha", "theirs", "same"),
+    [
+        # That of a network is divided by the rows of a batch, others by all rows, or by them and C.
+        (MLPClassifier((10,)), TWO, 5.0, "estimator__alpha=5", "0.0333"),
+        (MLPRegressor(hidden_layer_sizes=(10,)), Y, 5.0, "estimator__alpha=5", "0.0333"),
+        (Ridge(), Y, 300.0, "estimator__alpha=300", "2"),
+        (make_pipeline(StandardScaler(), Ridge()), Y, 300.0, "estimator__ridge__alpha=300", "2"),
+        (LogisticRegression(), TWO, 50.0, "estimator__C=0.02", "0.333"),
+    ],
+)
+def test_an_alpha_in_other_units_that_leaves_a_constant_is_said(inside, y, alpha, theirs, same):
+    cls = OrtSGDRegressor if y is Y else OrtSGDClassifier
+    path = theirs.partition("=")[0]
+    message = (
+        rf"near a constant prediction: its loss is .*, that of the best constant .*\. alpha={alpha:g} of "
+        rf"{cls.__name__} is in other units than {path}: {theirs} is the same as alpha={same}\. Lower alpha, or set "
+    )
+    with pytest.warns(ConvergenceWarning, match=message):
+        cls(inside, alpha=alpha, random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("inside", [None, Lasso(), SGDRegressor()])
+def test_an_alpha_in_the_same_units_is_not_explained(inside):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        OrtSGDRegressor(inside, alpha=300.0, random_state=0).fit(X, Y)
+    assert not any("other units" in str(warning.message) for warning in caught)
+
+
+@pytest.mark.parametrize("inside", [MLPClassifier((10,)), LogisticRegression()])
+def test_an_alpha_that_leaves_more_than_a_constant_is_left_alone(inside, recwarn):
+    model = OrtSGDClassifier(inside, alpha=0.03, random_state=0).fit(X, TWO)
+    assert model.score(X, TWO) > 0.85
+    assert not recwarn
+
+
+@pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant prediction")
+def test_the_training_of_a_network_inside_is_said_to_be_left_out():
+    network = MLPClassifier((4,), solver="sgd", learning_rate_init=0.3, momentum=0.5)
+    message = (
+        r"MLPClassifier are not used: solver \(set optimizer of OrtSGDClassifier\), learning_rate_init \(set eta0 of "
+        r"OrtSGDClassifier\), momentum \(set optimizer"
+    )
+    for inside in (network, make_pipeline(StandardScaler(), network)):
+        with pytest.warns(UserWarning, match=message):
+            OrtSGDClassifier(inside, max_iter=2).fit(X, TWO)

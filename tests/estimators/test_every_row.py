@@ -1,0 +1,158 @@
+"""A row counts the same wherever it falls: every training is a plain loop in numpy that says so."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skort import OrtSGDRegressor, Step
+from skort.solvers import available_solvers
+
+RANDOM = np.random.RandomState(0)
+X = RANDOM.normal(size=(103, 4))
+Y = X @ [1.0, -2.0, 0.5, 0.0] + RANDOM.normal(size=103)
+WEIGHTS = np.where(RANDOM.uniform(size=103) < 0.2, 0.0, RANDOM.uniform(0.5, 2.0, size=103))
+ETA, BATCH_SIZE, ALPHA = 0.02, 10, 0.3
+
+
+class Momentum:
+    is_ahead = False
+
+    def __init__(self):
+        self.velocity = 0.0
+
+    def __call__(self, weights, gradient, eta):
+        self.velocity = 0.9 * self.velocity - eta * gradient
+        return weights + (0.9 * self.velocity - eta * gradient if self.is_ahead else self.velocity)
+
+
+class Nesterov(Momentum):
+    is_ahead = True
+
+
+class Adam:
+    def __init__(self):
+        self.first = self.second = 0.0
+        self.t = 0
+
+    def __call__(self, weights, gradient, eta):
+        self.t += 1
+        self.first = 0.9 * self.first + 0.1 * gradient
+        self.second = 0.999 * self.second + 0.001 * gradient**2
+        corrected = eta * np.sqrt(1 - 0.999**self.t) / (1 - 0.9**self.t)
+        return weights - corrected * self.first / (np.sqrt(self.second) + 1e-8)
+
+
+OPTIMIZERS = {
+    "sgd": lambda: lambda weights, gradient, eta: weights - eta * gradient,
+    "momentum": Momentum,
+    "nesterov": Nesterov,
+    "adam": Adam,
+}
+SCHEDULES = {
+    "constant": lambda t: ETA,
+    "invscaling": lambda t: ETA * t**-0.25,
+    "optimal": lambda t: 1 / (ALPHA * (ALPHA**-0.75 + t - 1)),
+}
+SUPPORTED = {"session": {"adam"}, "module": {"sgd", "adam"}}
+
+
+def looped(batches, optimizer, schedule, mean_weight=1.0):
+    """Return weights and intercept after steps of m / BATCH_SIZE of the rate, on m rows that count."""
+    update, w = OPTIMIZERS[optimizer](), np.zeros(5)
+    ones = np.column_stack([X, np.ones(len(X))])
+    t = 0
+    for rows, weights in batches:
+        m = np.count_nonzero(weights)
+        if not m:
+            continue
+        t += 1
+        errors = weights / mean_weight * (ones[rows] @ w - Y[rows])
+        gradient = errors @ ones[rows] / m + ALPHA * np.append(w[:4], 0.0)
+        w = update(w, gradient, SCHEDULES[schedule](t) * m / BATCH_SIZE)
+    return w
+
+
+def estimator(solver, optimizer, schedule, **options):
+    if solver not in available_solvers():
+        pytest.skip(f"this runtime has no solver {solver!r}")
+    if optimizer not in SUPPORTED.get(solver, OPTIMIZERS):
+        pytest.skip(f"solver {solver!r} has no {optimizer}")
+    if schedule == "optimal" and optimizer in ("momentum", "nesterov"):
+        pytest.skip("its first rates are so large that the step of the penalty is implicit")
+    parameters = {"eta0": ETA, "alpha": ALPHA, "batch_size": BATCH_SIZE, "shuffle": False, "standardize": False}
+    return OrtSGDRegressor(
+        solver=solver, optimizer=optimizer, learning_rate=schedule, penalty="l2", tol=None, **parameters, **options
+    )
+
+
+def assert_weights(model, expected):
+    found = np.append(model.coef_, model.intercept_)
+    np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5)
+
+
+def batches_of(counting, weights):
+    return [
+        (counting[i : i + BATCH_SIZE], weights[counting[i : i + BATCH_SIZE]])
+        for i in range(0, len(counting), BATCH_SIZE)
+    ]
+
+
+@pytest.mark.parametrize("solver", ["graph", "agent", "session", "module"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+class TestLoops:
+    def test_fit(self, solver, optimizer, schedule):
+        """103 rows: the last batch has three."""
+        model = estimator(solver, optimizer, schedule, max_iter=3).fit(X, Y)
+        batches = batches_of(np.arange(103), np.ones(103))
+        assert_weights(model, looped(3 * batches, optimizer, schedule))
+
+    def test_fit_with_weights(self, solver, optimizer, schedule):
+        """Rows of weight zero are in no batch."""
+        model = estimator(solver, optimizer, schedule, max_iter=2).fit(X, Y, WEIGHTS)
+        counting = np.flatnonzero(WEIGHTS)
+        mean = WEIGHTS[counting].mean()
+        assert_weights(model, looped(2 * batches_of(counting, WEIGHTS), optimizer, schedule, mean))
+
+    @pytest.mark.parametrize("sizes", [[30, *[1] * 73], [50, 3, 37, 13]], ids=["single rows", "calls"])
+    def test_a_stream(self, solver, optimizer, schedule, sizes):
+        model = estimator(solver, optimizer, schedule)
+        batches = []
+        for end, size in zip(np.cumsum(sizes), sizes, strict=True):
+            rows = np.arange(end - size, end)
+            model.partial_fit(X[rows], Y[rows], WEIGHTS[rows])
+            batches += batches_of(rows[WEIGHTS[rows] > 0], WEIGHTS)
+        assert_weights(model, looped(batches, optimizer, schedule))
+
+    def test_batches_of_the_user(self, solver, optimizer, schedule):
+        """With a number, larger batches are divided; smaller ones make shorter steps."""
+        model = estimator(solver, optimizer, schedule, max_iter=2)
+        parts = np.split(np.arange(103), [4, 29, 60])
+        model.fit_batches([(X[rows], Y[rows]) for rows in parts])
+        batches = [batch for rows in parts for batch in batches_of(rows, np.ones(103))]
+        assert_weights(model, looped(2 * batches, optimizer, schedule))
+
+
+@pytest.mark.parametrize("n_rows", [3, 10, 103])
+def test_batch_size_is_the_rule_where_there_are_fewer_rows(n_rows):
+    model = estimator("graph", "sgd", "constant", max_iter=4).fit(X[:n_rows], Y[:n_rows])
+    batches = batches_of(np.arange(n_rows), np.ones(103))
+    assert_weights(model, looped(4 * batches, "sgd", "constant"))
+
+
+@pytest.mark.parametrize("solver", ["graph", "agent"])
+def test_steps_of_the_user_are_those_of_a_fit(solver):
+    model = estimator(solver, "sgd", "constant", max_iter=2).fit(X, Y)
+    step = Step(clone(model), n_features=4)
+    for _ in range(2):
+        for i in range(0, 103, BATCH_SIZE):
+            step.step(X[i : i + BATCH_SIZE], Y[i : i + BATCH_SIZE], ETA)
+    np.testing.assert_array_equal(step.weights()["coef"], model.weights_["coef"])
+
+
+def test_the_automatic_rate_of_a_large_batch_size_is_that_of_all_rows():
+    """Of 103 rows in one batch, whatever batch_size says above that."""
+    whole = OrtSGDRegressor(batch_size=103, random_state=0, max_iter=5, tol=None).fit(X, Y)
+    larger = OrtSGDRegressor(batch_size=1000, random_state=0, max_iter=5, tol=None).fit(X, Y)
+    np.testing.assert_allclose(larger.coef_, whole.coef_, rtol=1e-5)
+    assert larger.eta0_ == pytest.approx(whole.eta0_ * 1000 / 103)
