@@ -204,12 +204,12 @@ class TrainConfig:
             return self
         return self._with_steps(Adam(), self.schedule, is_rate_auto=self.is_rate_auto)
 
-    def for_stream(self, part: float = LATER) -> "TrainConfig":
+    def for_stream(self) -> "TrainConfig":
         """Return the parameters of epochs after a plan, or instead: their rate is a constant part of its first."""
         if not self.is_planned:
             return self
         cosine: Any = self.schedule
-        steps = self._with_steps(self.update.optimizer, Constant(part * cosine.eta0), is_rate_auto=self.is_rate_auto)
+        steps = self._with_steps(self.update.optimizer, Constant(LATER * cosine.eta0), is_rate_auto=self.is_rate_auto)
         return dataclasses.replace(steps, is_planned=False)
 
     @property
