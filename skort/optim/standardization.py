@@ -80,7 +80,7 @@ def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
     with one_blas_thread(X.shape[0] * X.shape[1]), np.errstate(over="ignore", invalid="ignore"):
         for rows in blocks:
             block = _dense(X[rows])[:, columns]
-            block = difference(block if factor == 1.0 else block * factor, first)
+            block = difference(block if factor == 1.0 else block.astype(np.float64) * factor, first)
             if sample_weight is None:
                 total += len(block)
                 sums += block.sum(axis=0)

@@ -31,6 +31,15 @@ def test_moments_are_those_of_numpy(weighted, dtype, rng):
     np.testing.assert_allclose(deviation, np.sqrt(variance), rtol=1e-8)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_moments_of_zeros_and_of_the_least_values(dtype, rng):
+    least = float(np.finfo(dtype).smallest_subnormal)
+    column = rng.integers(-3, 4, size=37)
+    mean, deviation = moments(np.column_stack([np.zeros(37), least * column]).astype(dtype), None)
+    np.testing.assert_allclose(mean, [0, least * column.mean()], rtol=1e-12, atol=least / 2 if dtype == "float64" else 0)
+    np.testing.assert_allclose(deviation, [0, least * column.std()], rtol=1e-12, atol=least / 2)
+
+
 def test_the_deviation_of_a_constant_column_is_zero():
     X = np.column_stack([np.full(50, 0.1), np.full(50, -3e7), np.arange(50.0)])
     np.testing.assert_array_equal(moments(X, None)[1][:2], 0)

@@ -78,7 +78,7 @@ def test_the_objective_is_the_sum_of_the_losses(solver, model, data, run_onnx):
     served, original = run_onnx(fitted.onnx_, X=X), run_onnx(fitted.to_onnx(original=True), X=X)
     assert list(served) == ["parts", "price", "total"]
     for name, array in predicted.items():
-        np.testing.assert_allclose(served[name].ravel(), array.ravel(), rtol=1e-5)
+        np.testing.assert_allclose(served[name].ravel(), array.ravel(), rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(original[name].ravel(), array.ravel(), rtol=1e-4, atol=1e-6)
 
 
