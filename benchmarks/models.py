@@ -77,8 +77,8 @@ def outcome(name, model):
         trained = cls(pipeline, solver=solver, max_iter=20, tol=None, random_state=0).fit(X, y)
         start = time.perf_counter()
         fit = result_of(trained)
-        variables = fit.config.variables(fit.model.score_graph, trained.standardization_)
-        problem = fit.config.problem(fit.model, variables, fit.state, 200)
+        variables = fit.plan.variables(fit.model.score_graph, trained.standardization_)
+        problem = fit.plan.problem(fit.model, variables, fit.state, 200)
         make_step(problem, solver=solver, device=CPU)
         result.milliseconds.append(1e3 * (time.perf_counter() - start))
         # The last output of the ONNX model: probabilities where the loss has them, otherwise labels.

@@ -27,7 +27,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.defaults import QUICK
 from benchmarks.real_tables import load, real_tables
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.training import fitting, initialization, network, streams
+from skort.estimators.planning import epochs, fitted, optimizer, rate, stream
+from skort.estimators.training import start
+from skort.estimators.training import stream as streams
 
 SCORE, LOG_LOSS, MOST_ROWS, HIDDEN = 0.01, 0.02, 3000, (50,)
 # The rows of the calls of a stream.
@@ -54,7 +56,7 @@ RULES = (
         "The first rate of a linear model is the largest stable one of a batch.",
         "linear",
         {"eta0": 0.01},
-        code=(initialization._fit_rate, initialization._stiffness),
+        code=(rate.first_rate, rate.linear_rate, rate.stiffness),
     ),
     Rule(
         "falling rate",
@@ -74,7 +76,7 @@ RULES = (
         "A network's weights shrink by about the same factor, however long it is trained.",
         "network",
         {"optimizer": "adam"},
-        code=(network.planned_decay,),
+        code=(optimizer.planned_decay,),
     ),
     Rule(
         "cosine",
@@ -87,21 +89,21 @@ RULES = (
         "A network is trained for a number of updates that grows with the rows to the power of 0.6.",
         "network",
         {"max_iter": 200},
-        code=(network.planned_epochs,),
+        code=(epochs.network_epochs,),
     ),
     Rule(
         "fitted rate",
         "A fitted network takes a smaller rate the better it is on the new rows.",
         "fitted",
-        patches=((fitting, "fitted_part", lambda share, n_rows: 1.0),),
-        code=(network.fitted_part,),
+        patches=((start, "fitted_part", lambda share, n_rows: 1.0),),
+        code=(fitted.fitted_part,),
     ),
     Rule(
         "new weights",
         "A fitted network that is worse than a constant begins from new weights.",
         "other units",
-        patches=((fitting, "drawn_anew", lambda *given: None),),
-        code=(initialization.drawn_anew,),
+        patches=((start, "drawn_anew", lambda *given: None),),
+        code=(fitted.drawn_anew,),
     ),
     Rule(
         "batches of a stream",
@@ -114,21 +116,21 @@ RULES = (
         "A stream's rate is a quarter of the largest stable one.",
         "stream",
         {"eta0": 0.01},
-        code=(initialization.stream_rate, initialization.stable_rate),
+        code=(stream.stream_rate, stream.stable_rate),
     ),
     Rule(
         "first rows",
         "The first rows of a stream wait until there are 20.",
         "single rows",
-        patches=((streams, "_FIRST_ROWS", 1),),
+        patches=((streams, "is_waiting", lambda plan, n_rows: n_rows < 1),),
         code=(streams._waiting, streams._constant),
     ),
     Rule(
         "rate of a call",
         "A call for which the rate is not stable takes the largest rate that is.",
         "stream in order",
-        patches=((streams, "_rate_of_call", lambda config, model, variables, rows, rate_scale: rate_scale),),
-        code=(streams._rate_of_call,),
+        patches=((streams, "call_rate", lambda plan, variables, graph, statistics, rate: rate),),
+        code=(stream.call_rate,),
     ),
     Rule("Adam in streams", "A network's stream is trained by Adam.", "stream of a network", {"optimizer": "sgd"}),
 )

@@ -13,7 +13,7 @@ GROUPS = {
     "Install and devices": (
         {"RuntimeNotAvailableError", "ImportError"},
         ("needs the program",),
-        ("runtime/installed", "runtime/device", "estimators/training/hardware"),
+        ("runtime/installed", "runtime/device", "estimators/planning/threads"),
     ),
     "Export to ONNX and to scikit-learn": (
         {"NotExportableError"},
@@ -42,7 +42,7 @@ GROUPS = {
         (
             "estimators/data/first_pass",
             "estimators/data/data_source",
-            "estimators/training/validation",
+            "estimators/training/read",
             "optim/batches",
             "step",
         ),

@@ -13,10 +13,10 @@ from skort.estimators.classifier import OrtSGDClassifier
 from skort.estimators.data.data_source import BatchShape
 from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import as_array, blocks, knowing, prepared
+from skort.estimators.planning.objective import warn_of_own_loss
 from skort.estimators.regressor import OrtSGDRegressor
-from skort.estimators.training.fitting import TrainRun
-from skort.estimators.training.terms import warn_of_own_loss
-from skort.estimators.training.validation import model_without_data
+from skort.estimators.training.read import model_without_data
+from skort.estimators.training.run import TrainRun
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.optim.batches import fill
 
@@ -114,12 +114,12 @@ class Step:
         given = {"loss": loss, "penalty": penalty, "optimizer": optimizer, "solver": solver, "batch_size": batch_size}
         given = {name: value for name, value in given.items() if not (isinstance(value, str) and value == "auto")}
         whole = _as_estimator(estimator, loss, has_classes=classes is not None).set_params(**given)
-        config, self._encoder, state = model_without_data(whole, n_features, n_outputs, classes)
+        plan, self._encoder, state = model_without_data(whole, n_features, n_outputs, classes)
         warn_of_own_loss(whole, whole.estimator)
         model = self._encoder.model
-        graph, size = model.score_graph, config.batch_size
+        graph, size = model.score_graph, plan.batch_size
         n_batches = None if whole.n_total is None else -(-whole.n_total // size)
-        run = TrainRun.plan(config, model, state, BatchShape(size), n_batches).begun(state)
+        run = TrainRun.of(plan, model, state, BatchShape(size), n_batches).begun(state)
         self._scale, self._variables = run.variables.sample_weight_scale(graph.n_outputs), run.variables
         self.solver = run.solver_name
         # That of a backend, which has more than the loop asks for.

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
 from skort.estimators.data.rows import as_array
-from skort.estimators.training import config
+from skort.estimators.planning import plan
 from skort.objective import L2
 from skort.runtime.device import CPU, Device
 from skort.runtime.installed import training_api
@@ -491,7 +491,7 @@ def test_steps_and_batches_on_a_device_with_memory_of_its_own(monkeypatch):
     results = []
     for device in (CPU, Device(is_remote=True)):
         # Here its memory is that of the CPU.
-        monkeypatch.setattr(config, "training_device", lambda estimator, device=device: device)
+        monkeypatch.setattr(plan, "training_device", lambda estimator, device=device: device)
         estimator = OrtSGDRegressor(**PLAIN, penalty=None, solver="graph")
         step = loop(Step(estimator, n_features=3), X, y, np.linspace(0.5, 2, 25))
         loss = step.step(X[:4], y[:4], 0.0)

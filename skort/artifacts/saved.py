@@ -14,7 +14,7 @@ from skort.artifacts.sources import Source, check_batch_size, estimator_source, 
 from skort.common.files import write_files
 from skort.common.onnx_text import build_model, domains_of
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.training.fitting import fitted_problem
+from skort.estimators.training.run import fitted_problem
 from skort.exceptions import RuntimeNotAvailableError
 from skort.optim.optimizers import SGD, Adam, optimizer_tags
 from skort.runtime.checkpoint_file import (

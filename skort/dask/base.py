@@ -23,11 +23,13 @@ from skort.estimators.data.data_source import GivenRows
 from skort.estimators.data.rows import knowing, training_rows
 from skort.estimators.data.targets import target_encoder
 from skort.estimators.model.wrapped import WrappedModel
-from skort.estimators.training.config import TrainConfig
-from skort.estimators.training.fitting import fit_model
+from skort.estimators.planning.batches import TrainingSize
+from skort.estimators.planning.objective import chosen_class_weight, own_objective_of, warn_of_scoring
+from skort.estimators.planning.plan import Plan
+from skort.estimators.training.fit import at_given_weights
+from skort.estimators.training.read import FitInput, converted
 from skort.estimators.training.result import Observers, result_of
-from skort.estimators.training.terms import TrainingSize, chosen_class_weight, own_objective_of, warn_of_scoring
-from skort.estimators.training.validation import FitData, converted
+from skort.estimators.training.run import run_fit
 from skort.optim.callbacks import check_callbacks
 from skort.optim.state import TrainState
 
@@ -177,11 +179,11 @@ class DaskFit(BaseOrtSGD):
         n_groups = min(_N_GROUPS if self.n_groups is None else self.n_groups, len(partitions.parts))
         size = TrainingSize.of(counted.weight_sum, counted.n_rows, self.batch_size, read.encoded.target.shape[1])
         size = size._replace(n_batches=-(-size.n_batches // n_groups))
-        config = TrainConfig.of(self, own, size).for_target(read.encoded)
-        config.update.check_steps("the estimators of skort.dask")
-        model, _ = converted(read, config, self.trainable)
-        model = self._at_given_weights(model, init)
-        config = config.for_model(model)
+        plan = Plan.of(self, own, size).for_target(read.encoded)
+        plan.update.check_steps("the estimators of skort.dask")
+        model, _ = converted(read, plan, self.trainable)
+        model = at_given_weights(self, model, init)
+        plan = plan.for_model(model)
         preparation = self._preparation(partitions, counted, model, read.columns)
         parts = cluster.each(prepared_rows, partitions.parts, preparation)
         scores: PartLoss | PartScoring | None = None
@@ -194,14 +196,14 @@ class DaskFit(BaseOrtSGD):
         # Nothing holds the partitions as they were any more: the workers have the prepared ones.
         del partitions
         some, fitted = statistics.some_rows, wrapped.fitted_model
-        model = model.with_loss_weights(config.loss.initial_weights(some.target, some.sample_weight, fitted))
-        source = PartitionedRows(config, statistics, n_groups)
+        model = model.with_loss_weights(plan.loss.initial_weights(some.target, some.sample_weight, fitted))
+        source = PartitionedRows(plan, statistics, n_groups)
         observers = Observers(self, read.columns, scores)
         start = TrainState.start(generator)
-        result = fit_model(config, model, source, start, callbacks=observers, epochs=config.max_iter)
+        result = run_fit(plan, model, source, start, observers)
         # `partial_fit`, here and of the local estimator, makes steps of its own.
         state = dataclasses.replace(result.state, solver=without_velocity(result.state.solver or {}))
-        return self._end_fit(dataclasses.replace(result, state=state), read, one_epoch=False)
+        return self._end_fit(dataclasses.replace(result, state=state), read)
 
     def _read(self, wrapped, own, partitions, generator):
         """Return what a fit reads of its arguments, and how much rows count."""
@@ -212,10 +214,10 @@ class DaskFit(BaseOrtSGD):
         transform = wrapped.fit_target(y)
         encoded = transform.applied(encoder.encode(y, wrapped.known_classes(partitions.survey.classes)))
         wrapped.check_labels(multi_label=encoded.multi_label)
-        counted = partitions.counts(chosen_class_weight(self, own, one_epoch=False), encoded.classes)
+        counted = partitions.counts(chosen_class_weight(self, own, is_stream=False), encoded.classes)
         encoded = encoded._replace(class_weight=counted.of_positives)
         given = GivenRows(X, y, None)
-        read = FitData(given, wrapped, own, rows, columns, encoder, encoded, None, None, transform, generator)
+        read = FitInput(given, wrapped, own, rows, columns, encoder, encoded, None, None, transform, generator)
         return read, counted
 
     def _preparation(self, partitions, counted, model, columns):

@@ -14,8 +14,8 @@ from skort.dask.cluster import Borrower, Broadcast
 from skort.dask.part_statistics import PartStatistics, Rows
 from skort.estimators.data.data_source import BatchShape, InMemory
 from skort.estimators.model.model import Model
-from skort.estimators.training.config import TrainConfig
-from skort.estimators.training.fitting import TrainRun
+from skort.estimators.planning.plan import Plan
+from skort.estimators.training.run import TrainRun
 from skort.optim.batches import Batches
 from skort.optim.state import TrainState
 from skort.runtime.cache import SessionPool
@@ -74,7 +74,7 @@ class LocalResult(NamedTuple):
 class Job:
     """What the steps of a training are made from."""
 
-    config: TrainConfig
+    plan: Plan
     #: At its initial weights.
     model: Model
     #: Before the first update.
@@ -88,24 +88,24 @@ class Job:
 
     def run(self, batch_size: int) -> TrainRun:
         """Return what makes these steps."""
-        run = TrainRun.plan(self.config, self.model, self.state, BatchShape(batch_size), self.n_batches)
+        run = TrainRun.of(self.plan, self.model, self.state, BatchShape(batch_size), self.n_batches)
         return run.begun(self.state)
 
     @property
     def first(self) -> int:
         """The first update whose weights count where a solver averages its weights."""
-        return int(self.config.update.average)
+        return int(self.plan.update.average)
 
     def batches(self, rows: Rows, run: TrainRun, seed: int) -> Batches:
         """Return the rows of a task in batches, whose sample weights are relative to the mean of all rows."""
         weight = 1.0
         if rows.sample_weight is not None:
             weight = float(np.mean(rows.sample_weight)) / self.mean_weight
-        return InMemory(self.config, rows).batches(run.variables, seeded(seed), weight)
+        return InMemory(self.plan, rows).batches(run.variables, seeded(seed), weight)
 
     def trial(self, rows: Rows) -> tuple[Any, Batches]:
         """Return a step before the first update, and the batches of some rows."""
-        run = self.run(min(self.config.batch_size, rows.n_rows))
+        run = self.run(min(self.plan.batch_size, rows.n_rows))
         return run.step, self.batches(rows, run, 0)
 
 
@@ -116,7 +116,7 @@ def local_steps(
     job = spec.value()
     common = start if isinstance(start, GlobalState) else exchanged(start, job.momentum, job.first)
     rows = Rows.concatenated([part.every(task.start, task.stride) for part in parts])
-    batch_size, borrower = min(job.config.batch_size, rows.n_rows), Borrower()
+    batch_size, borrower = min(job.plan.batch_size, rows.n_rows), Borrower()
     run = _RUNS.borrow((spec.key, batch_size), borrower, lambda: job.run(batch_size))
     solver, batches = run.step, job.batches(rows, run, task.seed)
     solver.restore(common.state | {"weights": common.ahead(job.momentum)})
@@ -186,7 +186,7 @@ def _on_one_count(states, first):
 class PartitionedRows:
     """The rows of a training in partitions on the workers, whose groups make its steps."""
 
-    config: TrainConfig
+    plan: Plan
     of_parts: PartStatistics
     n_groups: int
 
@@ -196,7 +196,7 @@ class PartitionedRows:
 
     def batches(self, view: Any, random_state: np.random.RandomState) -> Assignments:
         """Return what assigns the partitions to the groups."""
-        return Assignments(self.of_parts.measures.sizes, self.n_groups, self.config.batch_size, random_state)
+        return Assignments(self.of_parts.measures.sizes, self.n_groups, self.plan.batch_size, random_state)
 
     def step(self, run: TrainRun, model: Model, state: TrainState) -> "DistributedStep":
         """Return what lets the groups make the steps of a run."""
@@ -204,7 +204,7 @@ class PartitionedRows:
         state = dataclasses.replace(state, random_state=np.random.RandomState(0).get_state(legacy=False))
         n_groups, n_batches = min(self.n_groups, len(self.of_parts.measures.sizes)), run.problem.n_batches or 1
         mean_weight, momentum = self.of_parts.mean_weight, 1 - 1 / n_groups
-        job = Job(run.config, model.without_steps(), state, n_batches, mean_weight, momentum)
+        job = Job(run.plan, model.without_steps(), state, n_batches, mean_weight, momentum)
         return DistributedStep(run, job, self.of_parts)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
@@ -15,30 +14,25 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 
 from skort.common.random_state import advance
-from skort.estimators.data.data_source import GivenRows, RowEncoder, StreamedRows, encoded_rows
+from skort.estimators.data.data_source import GivenRows, StreamedRows
 from skort.estimators.data.first_pass import FirstPass, known_classes, repeatable
-from skort.estimators.data.rows import Columns, TrainingData, prepared
-from skort.estimators.data.sample_weight import is_counted, weighted
+from skort.estimators.data.rows import prepared
 from skort.estimators.did_you_mean import NamedParameters
 from skort.estimators.fitted_mixin import FittedAttributes
 from skort.estimators.html import HTMLRepr
 from skort.estimators.literals import SolverName
 from skort.estimators.model.nesting import FIT_STEP_FIRST, input_tags, split, steps_to_fit
-from skort.estimators.sklearn_callbacks import CallbackSupportMixin, sklearn_callbacks
-from skort.estimators.training.fitting import fit_model
-from skort.estimators.training.hardware import predicting_device
+from skort.estimators.planning.objective import warn_of_other_terms, warn_of_scoring
+from skort.estimators.planning.threads import predicting_device
+from skort.estimators.sklearn_callbacks import CallbackSupportMixin
+from skort.estimators.training.fit import fit
 from skort.estimators.training.messages import warn_of_lost_digits, warn_of_outcome
+from skort.estimators.training.partial_fit import first_call, next_call
 from skort.estimators.training.persistence import from_plain, to_plain
-from skort.estimators.training.reparametrization import WeightRangeError
-from skort.estimators.training.result import NO_ENDING, Observers, is_of_fit, result_of
-from skort.estimators.training.streams import stream_model
-from skort.estimators.training.terms import chosen_class_weight, warn_of_other_terms, warn_of_scoring
-from skort.estimators.training.validation import model_and_data, validated, validation_set
+from skort.estimators.training.result import NO_ENDING, is_of_fit, result_of
 from skort.objective.penalties import PENALTIES
-from skort.optim.callbacks import check_callbacks
 from skort.optim.optimizers import OPTIMIZERS
 from skort.optim.schedules import SCHEDULES
-from skort.optim.state import TrainState
 
 Own = TypeVar("Own", bound="BaseOrtSGD")
 # Constraints of several parameters.
@@ -266,41 +260,13 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         given = StreamedRows(first.X, first.y, first.sample_weight, passes, first, self.batch_size)
         return self._fit(given, X_val=X_val, y_val=y_val, classes=known)
 
-    def _fit(self, given, *, X_val=None, y_val=None, init=(None, None), classes=None, one_epoch=False):
-        """Train from the beginning on rows of the user's, for one epoch or until it is over."""
+    def _fit(self, given, *, X_val=None, y_val=None, init=(None, None), classes=None):
+        """Train from the beginning, alone or with other fits of a search, and take over the result."""
         warn_of_scoring(self, X_val)
-        if not one_epoch and (joint := self._joint_fit(given, X_val, y_val, init)) is not None:
-            result, read = joint
-            return self._end_fit(result, read, one_epoch=False)
-        read = validated(self, given, classes=classes, one_epoch=one_epoch)
-        if one_epoch and not is_counted(read.sample_weight):
-            return self
-        scoring, weights = validation_set(self, read, X_val, y_val)
-        train = functools.partial(self._trained, given, read, scoring, weights, init, one_epoch=one_epoch)
-        try:
-            result = train(read.config(self, weights, is_stream=one_epoch))
-        except WeightRangeError as error:
-            if self.dtype == "float64":
-                raise
-            try:
-                wider = read.config(self, weights, "float64", is_stream=one_epoch)
-            except ValueError:  # The solver has no float64.
-                raise error from None
-            result = train(wider)
-        return self._end_fit(result, read, one_epoch=one_epoch)
-
-    def _trained(self, given, read, scoring, weights, init, config, *, one_epoch):
-        """Return what a training leaves; a WeightRangeError where the dtype of its config is too narrow."""
-        model, data = model_and_data(read, config, weights, self.trainable)
-        model = self._at_given_weights(model, init)
-        state = TrainState.start(read.generator)
-        if one_epoch:
-            observers = Observers(self, read.columns, scoring)
-            return stream_model(config.of_stream(model), model, data, state, callbacks=observers)
-        config = config.for_model(model, in_memory=given.batch_size is None)
-        source = given.source(config, data, RowEncoder(self, read.columns, model, read.class_weight))
-        observers = Observers(self, read.columns, scoring, sklearn_callbacks(self, given, config.max_iter))
-        return fit_model(config, model, source, state, callbacks=observers, epochs=config.max_iter)
+        made = self._joint_fit(given, X_val, y_val, init)
+        if made is None:
+            made = fit(self, given, X_val=X_val, y_val=y_val, init=init, classes=classes)
+        return self._end_fit(*made)
 
     def _joint_fit(self, given, X_val, y_val, init):
         """Return a fit that a search makes with others, and what it has read; None where it is made alone."""
@@ -310,14 +276,14 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             return None
         return search.take(self, given.X, given.y, given.sample_weight)
 
-    def _end_fit(self, result, read, *, one_epoch):
+    def _end_fit(self, result, read, *, is_stream=False):
         """Take over a result, and say how its training ended."""
         self._adopt(result, read.columns)
         if not read.wrapped.is_fitted:
-            warn_of_other_terms(self, read.wrapped.model, read.own, is_full=result.config.is_full)
+            warn_of_other_terms(self, read.wrapped.model, read.own, is_full=result.plan.is_full)
         advance(self.random_state, result.state.random_state)
         warn_of_lost_digits(self, result)
-        warn_of_outcome(self, result, one_epoch=one_epoch)
+        warn_of_outcome(self, result, is_stream=is_stream)
         return self
 
     def _partial_fit(self, X, y, sample_weight, classes=None):
@@ -326,42 +292,18 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
                 "partial_fit does not support early_stopping=True: one epoch has no best one. early_stopping should be "
                 "False with partial_fit."
             )
-        last = vars(self).get("_result")
+        given, last = GivenRows(X, y, sample_weight), vars(self).get("_result")
         if last is None:
-            return self._fit(GivenRows(X, y, sample_weight), classes=classes, one_epoch=True)
-        check_callbacks(self.callbacks)
-        config, model = last.config, last.model
-        if not config.hold(self):
-            # scikit-learn validates them before the first call only.
-            self._validate_params()
-            config = config.renewed(self)
-        config = config.for_stream()
-        last.config.check_same_model(self)
-        columns = Columns.of(self)
-        rows, encoded = encoded_rows(self, model, X, y, columns)
-        class_weight = chosen_class_weight(self, config.own, one_epoch=True)
-        weights, encoded = weighted(sample_weight, rows, encoded, class_weight, is_stream=True)
-        if not is_counted(weights):
-            return self
-        config = config.for_target(encoded)
-        config.loss.check_target(encoded.target)
-        model = model.for_stream(config.loss, encoded)
-        data = TrainingData(model.transform(rows), encoded.target, weights)
-        if last.state.is_new:
-            # The penalty of a model inside is divided by the number of rows.
-            size = config.size.of_stream(data.after(last.state.first_rows).n_rows)
-            config = dataclasses.replace(config, size=size).renewed(self).for_target(encoded)
-        result = stream_model(config, model, data, last.state, callbacks=Observers(self, columns))
-        self._adopt(result, columns)
-        warn_of_outcome(self, result, one_epoch=True)
-        return self
+            warn_of_scoring(self, None)
+            begun = first_call(self, given, classes)
+            return self if begun is None else self._end_fit(*begun, is_stream=True)
 
-    def _at_given_weights(self, model, init):
-        """Return a model at the weights of the last fit, or of the user, where there are any."""
-        last = vars(self).get("_result")
-        if self.warm_start and last is not None:
-            model = model.going_on_from(last.model)
-        return model.starting_at(*init) if any(values is not None for values in init) else model
+        made = next_call(self, last, given)
+        if made is not None:
+            result, columns = made
+            self._adopt(result, columns)
+            warn_of_outcome(self, result, is_stream=True)
+        return self
 
     def _adopt(self, result, columns=None):
         """Take over a result: that of a training on columns, in place of an earlier one, or other weights alone."""

@@ -19,8 +19,8 @@ from skort.estimators.data.first_pass import known_classes
 from skort.estimators.data.targets import streamed_classes
 from skort.estimators.literals import Auto, DtypeName, ModelProto, OptimizerName, PenaltyName, ScheduleName, SolverName
 from skort.estimators.model.nesting import can_partial_fit, layers
+from skort.estimators.planning.objective import loss_before_fit
 from skort.estimators.regressor import OrtSGDRegressor
-from skort.estimators.training.terms import loss_before_fit
 from skort.objective.loss import CLASSIFICATION_LOSSES, ScoreLoss
 from skort.objective.penalties import WeightPenalty
 from skort.optim.callbacks import Callback

@@ -18,8 +18,9 @@ from skort.estimators.data.rows import Columns
 from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.literals import ModelProto
 from skort.estimators.model.nesting import model_inside
-from skort.estimators.training.fitting import fitted_problem
+from skort.estimators.planning.plan import Plan
 from skort.estimators.training.result import FitResult, result_of, shown
+from skort.estimators.training.run import fitted_problem
 from skort.optim.optimizers import Optimizer
 from skort.optim.standardization import Standardization
 
@@ -85,7 +86,7 @@ class FittedAttributes:
     @property
     def optimizer_(self) -> Optimizer:
         """The optimizer that made the updates."""
-        return result_of(self).config.update.optimizer
+        return result_of(self).plan.update.optimizer
 
     @property
     def onnx_(self) -> ModelProto:
@@ -96,6 +97,14 @@ class FittedAttributes:
     def standardization_(self) -> Standardization | None:
         """What the training subtracted from X and y and divided them by; None where they were as they are."""
         return result_of(self).state.standardization
+
+    @property
+    def plan_(self) -> Plan:
+        """Every decision of the last training, with its reason: `print(model.plan_)` shows them as a table.
+
+        `plan_.decisions` has them by name, each with a `value`, a `because` and the parameters to `change_with`.
+        """
+        return result_of(self).told()
 
     @property
     def history_(self) -> dict[str, list]:

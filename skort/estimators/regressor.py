@@ -15,7 +15,7 @@ from skort.estimators.base import BaseOrtSGD
 from skort.estimators.data.targets import columns_of
 from skort.estimators.literals import Auto, DtypeName, ModelProto, OptimizerName, PenaltyName, ScheduleName, SolverName
 from skort.estimators.model.nesting import can_partial_fit
-from skort.estimators.training.terms import loss_before_fit
+from skort.estimators.planning.objective import loss_before_fit
 from skort.objective.loss import REGRESSION_LOSSES, ScoreLoss
 from skort.objective.penalties import WeightPenalty
 from skort.optim.callbacks import Callback

@@ -11,7 +11,7 @@ from skort.estimators.base import BaseOrtSGD
 from skort.estimators.model.preprocessing import Preprocessing
 from skort.estimators.model.target_transform import TargetTransform
 from skort.estimators.model.wrapped import WrappedModel
-from skort.estimators.training.hardware import n_threads
+from skort.estimators.planning.threads import n_threads
 from skort.estimators.training.result import result_of
 from skort.exceptions import NotExportableError, NotTrainableError
 from skort.graphs.gradient.forward_backward import check_gradient

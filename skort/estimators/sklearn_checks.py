@@ -8,7 +8,7 @@ from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.training.terms import loss_before_fit
+from skort.estimators.planning.objective import loss_before_fit
 
 __all__ = ["expected_failed_checks"]
 

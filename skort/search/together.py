@@ -17,11 +17,12 @@ from skort.estimators.data.data_source import BatchShape, GivenRows, InMemory
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.data.validation_set import ValidationLoss
 from skort.estimators.model.model import Model
-from skort.estimators.training.config import TrainConfig, snapshot
-from skort.estimators.training.fitting import Fit, TrainRun, fit_models
-from skort.estimators.training.initialization import begin
+from skort.estimators.planning.given import snapshot
+from skort.estimators.planning.plan import Plan
+from skort.estimators.training.read import FitInput, model_and_data, read_fit, validation_set
 from skort.estimators.training.result import FitResult, Observers
-from skort.estimators.training.validation import FitData, model_and_data, validated, validation_set
+from skort.estimators.training.run import Fit, TrainRun, fit_models
+from skort.estimators.training.start import start_at_weights
 from skort.optim.callbacks import CallbackError, EpochScoring
 from skort.optim.state import TrainState
 
@@ -167,14 +168,14 @@ class _LaneFit(NamedTuple):
         return self.lane.key == other.lane.key and self.fit.state.standardization == other.fit.state.standardization
 
 
-def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) -> dict[int, tuple[FitResult, FitData]]:
+def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) -> dict[int, tuple[FitResult, FitInput]]:
     """Train copies of estimators that differ in `OWN_PARAMETERS` only; return results by place, and what was read."""
     # One run of ONNX Runtime makes a step of all. Those that are missing have to be fitted alone.
     groups: list[dict[int, _LaneFit]] = []
     try:
         common, configs = _read(estimators, X, y, sample_weight)
-        for place, config in configs.items():
-            lane = common.lane(estimators[place], config)
+        for place, plan in configs.items():
+            lane = common.lane(estimators[place], plan)
             if lane is not None:
                 group = next((group for group in groups if lane.goes_with(next(iter(group.values())))), None)
                 if group is None:
@@ -183,7 +184,7 @@ def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) ->
     except (ValueError, TypeError, ImportError):
         # Each fit alone says what is wrong with its own parameters, or with the data.
         return {}
-    fits: dict[int, tuple[FitResult, FitData]] = {}
+    fits: dict[int, tuple[FitResult, FitInput]] = {}
     for group in groups:
         if len(group) > 1:
             # The fits alone raise the error of a scorer.
@@ -197,13 +198,13 @@ def _read(estimators, X, y, sample_weight):
     from skort.graphs.score_graph import chain_of
 
     first = estimators[0]
-    read = validated(first, GivenRows(X, y, sample_weight))
+    read = read_fit(first, GivenRows(X, y, sample_weight))
     scoring, weights = validation_set(first, read)
     configs = {}
     for place, estimator in enumerate(estimators):
         with contextlib.suppress(ValueError, TypeError):
             check_parameters(estimator)
-            configs[place] = read.config(estimator, weights)
+            configs[place] = read.plan(estimator, weights)
     if len(configs) < 2:
         return None, {}
     model, data = model_and_data(read, next(iter(configs.values())), weights, first.trainable)
@@ -218,7 +219,7 @@ def _read(estimators, X, y, sample_weight):
 class _Common(NamedTuple):
     """What the fits of a group share: data, the model at its initial weights, and its layers."""
 
-    read: FitData
+    read: FitInput
     model: Model
     data: TrainingData
     statistics: DataStatistics
@@ -226,38 +227,38 @@ class _Common(NamedTuple):
     #: Of the rows that are held out, with `early_stopping`.
     scoring: ValidationLoss | EpochScoring | None
 
-    def lane(self, estimator: Any, config: TrainConfig) -> _LaneFit | None:
+    def lane(self, estimator: Any, plan: Plan) -> _LaneFit | None:
         """Return a fit before its first step; None where it has to be made alone."""
         from skort.graphs.score_graph import TARGET_OFFSET
         from skort.graphs.standardized import OFFSET
         from skort.solvers.graph.lanes import lane_of
 
-        config, state = config.for_model(self.model, in_memory=True), TrainState.start(self.read.generator)
-        if config.is_full or config.update.largest_rate is None:
+        plan, state = plan.for_model(self.model, in_memory=True), TrainState.start(self.read.generator)
+        if plan.is_full or plan.update.largest_rate is None:
             # A function of the user's may raise an error, which would be that of another fit.
             return None
-        state, model, variables = begin(config, self.model, self.statistics, state)
+        plan, model, state, variables, _ = start_at_weights(plan, self.model, self.statistics, state)
         is_offset = any(name in model.score_graph.arrays for name in (OFFSET, TARGET_OFFSET))
         is_of_y = variables.score is not None and variables.score.is_of_y
         if is_offset or is_of_y:
             return None
-        model = dataclasses.replace(model, loss=config.loss)
+        model = dataclasses.replace(model, loss=plan.loss)
         # The rows are in the variables of the training before they are read, see `_rows`.
         graph = model.score_graph
         initial = variables.training_weights(graph.trained_arrays)
         training = dataclasses.replace(model, score_graph=graph.with_weights(initial))
         bare = dataclasses.replace(variables, inputs=None, score=None)
         n_rows = self.data.n_rows
-        shape = BatchShape(min(config.batch_size, n_rows))
-        run = TrainRun.plan(config, training, state, shape, -(-n_rows // shape.batch_size), bare)
+        shape = BatchShape(min(plan.batch_size, n_rows))
+        run = TrainRun.of(plan, training, state, shape, -(-n_rows // shape.batch_size), bare)
         lane = lane_of(run.problem, self.chain) if run.solver_name == "graph" else None
         if lane is None:
             return None
         run = dataclasses.replace(run, variables=variables)
         observers = Observers(estimator, self.read.columns, copy.copy(self.scoring))
-        return _LaneFit(Fit(run, model, state, observers, config.max_iter), lane)
+        return _LaneFit(Fit(run, model, state, observers, plan.max_iter), lane)
 
-    def trained(self, group: dict[int, _LaneFit]) -> dict[int, tuple[FitResult, FitData]]:
+    def trained(self, group: dict[int, _LaneFit]) -> dict[int, tuple[FitResult, FitInput]]:
         """Train the fits of a group, by their places; return those that are done."""
         from skort.solvers import make_step
 
@@ -265,7 +266,7 @@ class _Common(NamedTuple):
         run, scale = fits[0].fit.run, fits[0].weight_scale
         data = self.data._replace(X=_rows(self.data.X, run.variables, fits[0].lane.n_ones))
         view = dataclasses.replace(run.variables, inputs=None)
-        batches = InMemory(run.config, data).batches(view, copy.deepcopy(self.read.generator))
+        batches = InMemory(run.plan, data).batches(view, copy.deepcopy(self.read.generator))
         if batches.are_sparse:
             # A fit alone multiplies such rows as they are.
             return {}

@@ -560,7 +560,7 @@ def test_nested_pipelines_are_one():
 def test_a_step_that_onnx_cannot_hold_is_named_before_any_training(monkeypatch):
     model = OrtSGDRegressor(make_pipeline(StandardScaler(), RBFSampler(), LinearRegression()))
     before = state(model)
-    monkeypatch.delattr("skort.estimators.training.fitting.minimise")
+    monkeypatch.delattr("skort.estimators.training.run.minimise")
     with (
         pytest.warns(UserWarning, match="the step 'rbfsampler' cannot be part of an ONNX model"),
         pytest.raises(NameError, match="minimise"),

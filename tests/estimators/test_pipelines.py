@@ -230,7 +230,7 @@ def test_another_dataframe_is_refused_by_name(X, message):
 @pytest.mark.parametrize("name", ["intercept", "variable", "skort_target"])
 def test_a_column_named_like_a_part_of_the_model_is_refused_before_the_training(name, monkeypatch):
     X = FRAME[["rooms", "garden"]].rename(columns={"rooms": name})
-    monkeypatch.delattr("skort.estimators.training.fitting.minimise")
+    monkeypatch.delattr("skort.estimators.training.run.minimise")
     with pytest.raises(ValueError, match=f"X has a column named '{name}', which is also a name inside the ONNX model"):
         short(make_pipeline(StandardScaler(), LinearRegression())).fit(X, Y)
 

@@ -32,7 +32,7 @@ def test_the_first_fit_makes_those_of_the_others(rows, monkeypatch):
     together.mark(first).fit(*rows)
     assert together.n_made == 2
     with monkeypatch.context() as patch:
-        patch.setattr("skort.estimators.base.fit_model", None)
+        patch.setattr("skort.estimators.base.fit", None)
         together.mark(second).fit(*rows)
     alone = models(0.2)[0].fit(*rows)
     np.testing.assert_allclose(second.coef_, alone.coef_, rtol=1e-6)

@@ -11,9 +11,9 @@ from skort.estimators.data.rows import Columns, DataStatistics, TrainingData, as
 from skort.estimators.data.sample_weight import ClassWeight, weighted
 from skort.estimators.data.targets import EncodedTarget, target_encoder
 from skort.estimators.model.model import Model
-from skort.estimators.training.config import TrainConfig
+from skort.estimators.planning.batches import TrainingSize
+from skort.estimators.planning.plan import Plan
 from skort.estimators.training.reparametrization import Reparametrization
-from skort.estimators.training.terms import TrainingSize
 from skort.optim.batches import Batches, StreamedBatches
 
 
@@ -41,7 +41,7 @@ class DataSource(Protocol):
 class InMemory:
     """All rows, as arrays."""
 
-    config: TrainConfig
+    plan: Plan
     data: TrainingData
 
     def statistics(self) -> DataStatistics:
@@ -55,8 +55,8 @@ class InMemory:
             view.rows(X),
             view.target(target),
             sample_weight,
-            batch_size=self.config.rows_of_batch(*X.shape),
-            shuffle=self.config.shuffle,
+            batch_size=self.plan.rows_of_batch(*X.shape),
+            shuffle=self.plan.shuffle,
             random_state=random_state,
             sample_weight_scale=view.sample_weight_scale(target.shape[1]) * weight,
         )
@@ -75,8 +75,8 @@ class Streamed(InMemory):
 
     def batches(self, view: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0) -> Any:
         """Return the batches as they are given, larger ones divided."""
-        encoder, config = self.encoder, self.config
-        class_weight = None if config.class_weight is not None else encoder.class_weight
+        encoder, plan = self.encoder, self.plan
+        class_weight = None if plan.class_weight is not None else encoder.class_weight
         weights = self.rows.weights(class_weight, encoder.model.classes)
 
         def encode(X, y, sample_weight=None):
@@ -94,8 +94,8 @@ class Streamed(InMemory):
             epoch,
             n_rows=sum(self.rows.first.sizes) if weights is None else int(np.count_nonzero(weights)),
             n_batches=self.rows.n_batches,
-            batch_size=config.size.batch_size,
-            rows_of_a_step=config.batch_size,
+            batch_size=plan.size.batch_size,
+            rows_of_a_step=plan.batch_size,
             sample_weight=weights,
             sample_weight_scale=view.sample_weight_scale(self.data.target.shape[1]),
             random_state=random_state,
@@ -123,9 +123,9 @@ class GivenRows:
         """Return the size of a training on the encoded rows."""
         return _size(len(encoded.target), weights, batch_size, encoded)
 
-    def source(self, config, data, encoder):
+    def source(self, plan, data, encoder):
         """Return the rows in memory."""
-        return InMemory(config, data)
+        return InMemory(plan, data)
 
 
 def _size(n_rows, weights, batch_size, encoded):
@@ -175,9 +175,9 @@ class StreamedRows(GivenRows):
         largest = max(self.first.sizes)
         return largest if isinstance(self.largest, str) else min(int(self.largest), largest)
 
-    def source(self, config, data, encoder):
+    def source(self, plan, data, encoder):
         """Return the batches."""
-        return Streamed(config, data, self, encoder)
+        return Streamed(plan, data, self, encoder)
 
 
 def encoded_rows(estimator: Any, model: Model, X: Any, y: Any, columns: Columns) -> tuple[Any, EncodedTarget]:

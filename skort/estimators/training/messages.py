@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from skort.common.user_warning import warn_user
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.nesting import model_inside
-from skort.estimators.training.config import TrainConfig
+from skort.estimators.planning.objective import in_own_units
+from skort.estimators.planning.plan import Plan
 from skort.estimators.training.result import FitResult
 from skort.estimators.training.row_loss import RowLoss, some_of
-from skort.estimators.training.terms import in_own_units
 from skort.exceptions import DivergedError
 from skort.optim.schedules import Optimal, has_ended
 from skort.optim.standardization import moments, robust_moments
@@ -38,9 +38,9 @@ _FAR_BELOW = 0.5
 _OUTLYING, _SUSPECT = 1e3, 5.0
 
 
-def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> None:
+def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> None:
     """Warn if a training ended early or did not converge, or raise the error of a callback that ended it."""
-    ending, state, config = result.ending, result.state, result.config
+    ending, state, plan = result.ending, result.state, result.plan
     interrupted = isinstance(ending.error, KeyboardInterrupt)
     if ending.error is not None and not interrupted:
         raise ending.error
@@ -55,15 +55,15 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> No
             f"{ending.prior:.4g}. Give columns of X that say more, more rows, or a larger validation_fraction.",
             ConvergenceWarning,
         )
-    elif not one_epoch and (too_strong := _too_strong(estimator, result)) is not None:
+    elif not is_stream and (too_strong := _too_strong(estimator, result)) is not None:
         warn_user(too_strong, ConvergenceWarning)
-    elif not (state.stopped or config.tol is None or one_epoch or has_ended(config.schedule, state.n_updates)):
+    elif not (state.stopped or plan.tol is None or is_stream or has_ended(plan.schedule, state.n_updates)):
         warn_user(
-            f"Maximum number of epochs reached before convergence (max_iter={config.max_iter}, "
-            f"tol={config.tol}): {_last_epochs(state, config)}",
+            f"Maximum number of epochs reached before convergence (max_iter={plan.max_iter}, "
+            f"tol={plan.tol}): {_last_epochs(state, plan)}",
             ConvergenceWarning,
         )
-    elif not (one_epoch or config.given["tol"] is None):
+    elif not (is_stream or plan.given["tol"] is None):
         warning = _warning_of_outlier(result) or _warning_of_useless(result)
         if warning is not None:
             warn_user(warning, ConvergenceWarning)
@@ -71,19 +71,19 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, one_epoch: bool) -> No
 
 def _too_strong(estimator, result):
     """Return a warning of an alpha, in other units than that of the model inside, that leaves a constant; or None."""
-    config, model, rows = result.config, result.model, result.ending.rows
-    alpha, penalty = config.given["alpha"], config.given["penalty"]
+    plan, model, rows = result.plan, result.model, result.ending.rows
+    alpha, penalty = plan.given["alpha"], plan.given["penalty"]
     is_number = isinstance(alpha, Real) and float(alpha) > 0 and isinstance(penalty, str)
     n_updates = result.state.n_updates
-    has_ended_itself = result.state.stopped or has_ended(config.schedule, n_updates)
-    is_long = has_ended_itself and n_updates > _FEW_UPDATES and config.is_open("eta0")
-    if rows is None or not (is_number and is_long) or estimator.estimator is None or config.own.penalty is None:
+    has_ended_itself = result.state.stopped or has_ended(plan.schedule, n_updates)
+    is_long = has_ended_itself and n_updates > _FEW_UPDATES and plan.is_open("eta0")
+    if rows is None or not (is_number and is_long) or estimator.estimator is None or plan.own.penalty is None:
         return None
-    same = in_own_units(estimator, dataclasses.replace(config.own, alpha=float(alpha)), config.size)
+    same = in_own_units(estimator, dataclasses.replace(plan.own, alpha=float(alpha)), plan.size)
     if math.isclose(same, alpha):
         return None
-    variables = config.variables(model.score_graph, result.state.standardization)
-    row_loss = RowLoss(config, model.score_graph, variables, some_of(rows))
+    variables = plan.variables(model.score_graph, result.state.standardization)
+    row_loss = RowLoss(plan, model.score_graph, variables, some_of(rows))
     constant = row_loss.best_constant(variables.training_weights(model.trained_weights))
     loss = result.state.history["loss"][-1]
     if not loss > _NEARLY * constant > 0:
@@ -100,12 +100,12 @@ def _too_strong(estimator, result):
 
 def _warning_of_useless(result):
     """Return what is said of a model that is not clearly better than the best constant prediction; None if it is."""
-    config, rows, model = result.config, result.ending.rows, result.model
-    if rows is None or config.loss.is_least_at_zero or _is_far_below_constants(result):
+    plan, rows, model = result.plan, result.ending.rows, result.model
+    if rows is None or plan.loss.is_least_at_zero or _is_far_below_constants(result):
         return None
-    variables = config.variables(model.score_graph, result.state.standardization)
+    variables = plan.variables(model.score_graph, result.state.standardization)
     # Some rows tell, as both losses are of the same ones.
-    row_loss = RowLoss(config, model.score_graph, variables, some_of(rows))
+    row_loss = RowLoss(plan, model.score_graph, variables, some_of(rows))
     weights = variables.training_weights(model.trained_weights)
     if row_loss.is_clearly_better(weights):
         return None
@@ -117,14 +117,14 @@ def _warning_of_useless(result):
 
 def _is_far_below_constants(result):
     """Return whether what is known without a look at the rows of X says that no constant prediction is as good."""
-    config, state, rows = result.config, result.state, result.ending.rows
+    plan, state, rows = result.plan, result.state, result.ending.rows
     if state.first_objective is None:
         return False
-    if config.is_classifier:
+    if plan.is_classifier:
         # That of a score of zero, and less where one class is rare.
         of_classes = np.average(rows.target, axis=0, weights=rows.sample_weight)
         constant = math.log(2) * 4 * float(np.mean(of_classes * (1 - of_classes)))
-    elif config.loss.curvature(result.model.score_graph.n_outputs) is not None:
+    elif plan.loss.curvature(result.model.score_graph.n_outputs) is not None:
         with np.errstate(over="ignore", under="ignore"):
             constant = float(np.mean(np.square(moments(rows.target, rows.sample_weight)[1]))) / 2
     else:
@@ -134,19 +134,19 @@ def _is_far_below_constants(result):
 
 def _checks_of_useless(result):
     """Return what to check where a model is no better than a constant prediction."""
-    used, config = result.state.standardization, result.config
-    if not (config.is_classifier or result.model.inverse_link is not None or used is not None):
-        ours = 'standardize="auto", or ' if config.standardize is False else ""
+    used, plan = result.state.standardization, result.plan
+    if not (plan.is_classifier or result.model.inverse_link is not None or used is not None):
+        ours = 'standardize="auto", or ' if plan.standardize is False else ""
         return f" Use {ours}a y whose mean is about zero and whose standard deviation is about one."
-    strength = "" if config.penalty is None else ", and whether alpha is too large"
+    strength = "" if plan.penalty is None else ", and whether alpha is too large"
     return f" Check whether the rows of X and y belong together, whether the columns say anything of y{strength}."
 
 
 def _warning_of_outlier(result):
     """Return what is said of a y whose squared error hides that of all other rows; None where there is none."""
-    config, rows = result.config, result.ending.rows
-    is_square = not config.loss.is_robust and config.loss.curvature(result.model.score_graph.n_outputs) is not None
-    if rows is None or config.is_classifier or not is_square:
+    plan, rows = result.plan, result.ending.rows
+    is_square = not plan.loss.is_robust and plan.loss.curvature(result.model.score_graph.n_outputs) is not None
+    if rows is None or plan.is_classifier or not is_square:
         return None
     target, weight = rows.target, rows.sample_weight
     if weight is not None:
@@ -179,7 +179,7 @@ def warn_of_fitted(share: float, constant: float, *, is_drawn: bool) -> None:
 def _no_better_than(result):
     """Return the end of the warning of a training that ended as it began, or as a constant prediction."""
     ending, rate = result.ending, f"at a learning rate of {result.eta0:.3g} in the first update"
-    cure = _cure(result.config, result.state, ending.rows)
+    cure = _cure(result.plan, result.state, ending.rows)
     if ending.constant_loss is not None and not ending.went_back:
         loss = result.state.history["loss"][result.state.n_epochs - 1]
         return (
@@ -198,7 +198,7 @@ def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:
     from skort.graphs.score_graph import TARGET_OFFSET
 
     used, model, rows = result.state.standardization, result.model, result.ending.rows
-    if used is None or rows is None or result.n_before or result.config.dtype == "float64":
+    if used is None or rows is None or result.n_before or result.plan.dtype == "float64":
         return
     names, mean, scale = [], used.mean, used.scale
     if mean is not None and scale is not None and used.is_offset and not model.has_steps and rows.X.dtype != np.float32:
@@ -220,15 +220,15 @@ def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:
         )
 
 
-def diverged_error(config: TrainConfig, error: DivergedError, state: TrainState, rows: TrainingData) -> DivergedError:
+def diverged_error(plan: Plan, error: DivergedError, state: TrainState, rows: TrainingData) -> DivergedError:
     """Return the error of a training that diverged from a state, with what may have caused it."""
     of_penalty = ""
-    if config.penalty is not None and config.penalty.is_custom:
+    if plan.penalty is not None and plan.penalty.is_custom:
         of_penalty = " The gradient of the custom penalty must be a number everywhere, where weights are zero, too."
-    return DivergedError(f"{error}{of_penalty}{_cure(config, state, rows)}")
+    return DivergedError(f"{error}{of_penalty}{_cure(plan, state, rows)}")
 
 
-def _last_epochs(progress, config):
+def _last_epochs(progress, plan):
     """Return what the objective did at the end, and what to do about it."""
     objective = (progress.column("objective") or [])[-10:]
     begin, end = objective[0], objective[-1]
@@ -237,7 +237,7 @@ def _last_epochs(progress, config):
     if end < begin:
         return (
             f"the objective was still falling, from {begin:.4g} to {end:.4g} in the last {len(objective)} epochs. "
-            f"Increase max_iter{'' if config.is_full else ', or eta0'}."
+            f"Increase max_iter{'' if plan.is_full else ', or eta0'}."
         )
     return (
         f"the objective no longer fell, from {begin:.4g} to {end:.4g} in the last {len(objective)} epochs. Decrease "
@@ -245,7 +245,7 @@ def _last_epochs(progress, config):
     )
 
 
-def _cure(config, progress, data):
+def _cure(plan, progress, data):
     """Return what in the data is a likely cause, with its figures, and what to do about it."""
     X, target, sample_weight = data
     used, causes = progress.standardization, []
@@ -266,8 +266,8 @@ def _cure(config, progress, data):
         if largest > _DIFFERENT:
             causes.append(f"y has values of up to {largest:.3g}.")
     # Where "auto" left X and y as they are, the model does not allow it to change them.
-    ours = 'standardize="auto", or ' if config.standardize is False else ""
-    lower = 'use optimizer="adam".' if config.is_full else "lower eta0."
-    if isinstance(config.schedule, Optimal):
+    ours = 'standardize="auto", or ' if plan.standardize is False else ""
+    lower = 'use optimizer="adam".' if plan.is_full else "lower eta0."
+    if isinstance(plan.schedule, Optimal):
         lower = 'use learning_rate="constant".'
     return " " + " ".join([*causes, f"Use {ours}StandardScaler, or {lower}" if causes else lower.capitalize()])

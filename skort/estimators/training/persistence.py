@@ -21,6 +21,7 @@ _PUBLIC = ("callbacks", "objective", "optimizers", "schedules")
 # The names of other classes in files, which stay, and where the classes are now.
 _INNER = {
     "ClassWeighted": "skort.objective.combined.ClassWeighted",
+    "Decision": "skort.estimators.planning.decision.Decision",
     "Device": "skort.runtime.device.Device",
     "FitResult": "skort.estimators.training.result.FitResult",
     "Model": "skort.estimators.model.model.Model",
@@ -35,10 +36,10 @@ _INNER = {
     "Standardization": "skort.optim.standardization.Standardization",
     "Strength": "skort.objective.penalties.Strength",
     "TargetTransform": "skort.estimators.model.target_transform.TargetTransform",
-    "TrainConfig": "skort.estimators.training.config.TrainConfig",
+    "Plan": "skort.estimators.planning.plan.Plan",
     "TrainingData": "skort.estimators.data.rows.TrainingData",
     "TrainState": "skort.optim.state.TrainState",
-    "TrainingSize": "skort.estimators.training.terms.TrainingSize",
+    "TrainingSize": "skort.estimators.planning.batches.TrainingSize",
     "UnitFreeL2": "skort.objective.penalties.UnitFreeL2",
     "Update": "skort.optim.update.Update",
     "WeightPenalty": "skort.objective.penalties.WeightPenalty",

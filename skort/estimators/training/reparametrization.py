@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skort.common.blas import one_blas_thread
-from skort.estimators.data.rows import DataStatistics
-from skort.estimators.training.loss_scale import has_units, is_of_y, loss_unit
+from skort.estimators.planning.scaling import FAR
+from skort.estimators.training.loss_scale import is_of_y, loss_unit
 from skort.objective.loss import InUnits, ScoreLoss
 from skort.objective.penalties import WeightPenalty, rescaled
 from skort.optim.rows import RowChange, UnchangedRows, difference, stays_where_it_is
-from skort.optim.standardization import Standardization, deviation_of_all, usable_scale
+from skort.optim.standardization import Standardization
 
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph
     from skort.graphs.standardized import Layer
 
-# Means of more standard deviations than this would cost an intercept of X itself its digits in float32.
-_FAR = 1e3
 # Weights of a training that are so many times larger or smaller than one have to fit into the model, too.
 _ROOM = 2.0**20
 
@@ -319,78 +317,9 @@ def with_offsets(score_graph: "ScoreGraph", loss: ScoreLoss, used: Standardizati
         score_graph = centred(score_graph, used.mean)
     mean, n_outputs = used.target_mean, score_graph.n_outputs
     is_there = TARGET_OFFSET in score_graph.arrays
-    if mean is None or not (np.any(np.abs(mean) > _FAR * used.target_scale) or (is_there and mean.any())):
+    if mean is None or not (np.any(np.abs(mean) > FAR * used.target_scale) or (is_there and mean.any())):
         return score_graph
     if loss.inverse_link_function(n_outputs) is not None or is_of_y(loss, n_outputs):
         return score_graph
     layer = last_layer(score_graph)
     return score_graph if layer is None or layer.intercept is None else centred(score_graph, mean, TARGET_OFFSET)
-
-
-def standardization_of(
-    score_graph: "ScoreGraph",
-    loss: ScoreLoss,
-    penalty: WeightPenalty | None,
-    facts: DataStatistics,
-    batch_size: int,
-    *,
-    is_classifier: bool,
-) -> Standardization | None:
-    """Return the standardization of X and y, as far as the weights of a model can take it back."""
-    from skort.graphs.standardized import first_layer, last_layer
-
-    # Where the intercepts have a penalty, it is that of the intercepts of X itself.
-    is_free = penalty is None or penalty.intercepts is None
-    first, X = first_layer(score_graph), facts.some_rows.X
-    mean = scale = None
-    is_offset = False
-    if first is not None and facts.some_rows.is_sparse:
-        scale = usable_scale(facts.common_scale(batch_size), np.float64)
-        # As vectors, such numbers of many columns would take more memory than the weights.
-        mean, scale = (np.broadcast_to(number, X.shape[1]) for number in (0.0, scale))
-    elif first is not None:
-        mean, deviation = _centred(*facts.columns, centre=is_free and first.intercept is not None)
-        scale = _scale(deviation, "a column of X")
-        # As it is subtracted.
-        mean = mean.astype(np.float32 if X.dtype == np.float32 else np.float64).astype(np.float64)
-        is_offset = bool(np.any(np.abs(mean) > _FAR * scale))
-    last = last_layer(score_graph)
-    target_mean, target_scale = None, 1.0
-    if last is not None and not is_classifier and has_units(loss, score_graph.n_outputs):
-        centre = is_free and last.intercept is not None
-        target_mean, deviation = _of_target(loss, score_graph.n_outputs, facts, centre=centre)
-        target_scale = float(_scale(deviation, "y"))
-    if scale is None and target_mean is None:
-        return None
-    return Standardization(mean, scale, target_mean, target_scale, is_offset)
-
-
-def _scale(deviation, what):
-    """Return standard deviations to divide by, one for none; a ValueError where float64 cannot hold an inverse."""
-    scale = usable_scale(deviation, np.float64)
-    lost = np.compress(np.ravel((deviation > 0) & (scale != deviation)), np.ravel(deviation))
-    if len(lost):
-        raise ValueError(
-            f"The standard deviation of {what} is {lost[0]:.2g}, whose inverse float64 cannot hold. Divide it by a "
-            "constant."
-        )
-    return scale
-
-
-def _centred(mean, deviation, *, centre):
-    """Return the means and standard deviations of columns, or zeros and the roots of the mean squares."""
-    return (mean, deviation) if centre else (np.zeros_like(mean), np.hypot(mean, deviation))
-
-
-def _of_target(loss, n_outputs, facts, *, centre):
-    """Return the mean of y and its standard deviation, or what takes its place; None and one where there is none."""
-    if loss.inverse_link_function(n_outputs) is not None:
-        # The logarithm of the mean goes into the intercept.
-        total = float(np.mean(_centred(*facts.targets, centre=centre)[0]))
-        return (np.zeros(n_outputs), total) if total > 0 else (None, 1.0)
-    if loss.is_robust and centre:
-        # Outliers, which such a loss is made for, would make everything else small.
-        mean, deviation = facts.robust_targets()
-    else:
-        mean, deviation = _centred(*facts.targets, centre=centre)
-    return mean, deviation_of_all(deviation)

@@ -10,7 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from skort.estimators.data.rows import Columns, TrainingData, prepared
 from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.model.model import Model
-from skort.estimators.training.config import TrainConfig
+from skort.estimators.planning.decision import Decision
+from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.stopping import Stopping
 from skort.estimators.training.row_loss import RowLoss
 from skort.optim.callbacks import EarlyStopping, LossStopping
 from skort.optim.checkpoint import Checkpoint
@@ -42,7 +44,7 @@ NO_ENDING = Ending(None, False, None)
 class FitResult:
     """What a training leaves: the model, and all that the next one goes on from. Files keep equal weights once."""
 
-    config: TrainConfig
+    plan: Plan
     model: Model
     state: TrainState
     solver_name: str = ""
@@ -65,7 +67,30 @@ class FitResult:
     @property
     def eta0(self) -> float:
         """Learning rate of the first update, or of the one that a resumed training would have begun with."""
-        return self.state.rate_scale * rate(self.config.schedule, 1) if self.first_eta is None else self.first_eta
+        return self.state.rate_scale * rate(self.plan.schedule, 1) if self.first_eta is None else self.first_eta
+
+    def told(self) -> Plan:
+        """Return the plan with the decisions that the training itself has made."""
+        plan, graph = self.plan, self.model.score_graph
+        decisions = dict(plan.decisions)
+        of_rate = decisions.get("first rate")
+        if of_rate is not None:
+            decisions["first rate"] = of_rate._replace(value=self.eta0)
+
+        if plan.tol is not None and not plan.is_full and self.n_batches:
+            patience = plan.patience(self.n_batches, is_linear=graph.is_linear)
+            because = decisions["stopping"]
+            decisions["stopping"] = because._replace(value=Stopping(plan.tol, patience))
+
+        device = plan.device_for(graph, 0 if self.is_sparse else self.batch_size)
+        because = "a step has work for so many" if plan.is_open("n_jobs") else "n_jobs says it"
+        decisions["threads"] = Decision(str(device.n_threads), because, "n_jobs")
+
+        n_restarts = (self.state.column("restarts") or [0])[-1]
+        if n_restarts:
+            because = "the training diverged, or ended no better than it began: each has a tenth of the rate"
+            decisions["restarts"] = Decision(str(int(n_restarts)), because, "eta0")
+        return dataclasses.replace(plan, decisions=decisions)
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> "FitResult":
         """Return the result with other weights; the optimizer's memory begins from scratch."""
@@ -99,7 +124,7 @@ class FitResult:
         vector, arrays = (self.state.solver or {}).get("weights"), self.model.trained_weights
         if vector is None or vector.size != sum(array.size for array in arrays.values()):
             return None
-        variables = self.config.variables(self.model.score_graph, self.state.standardization)
+        variables = self.plan.variables(self.model.score_graph, self.state.standardization)
         return {name: np.array(array) for name, array in variables.model_weights(views(vector, arrays)).items()}
 
 
@@ -145,9 +170,9 @@ class ModelPreview:
 
     def loss_of(self, rows: TrainingData) -> RowLoss:
         """Return what gives the loss of prepared rows at weights of the solver."""
-        config, graph = self._result.config, self._result.model.score_graph
-        config.loss.check_target(rows.target)
-        return RowLoss(config, graph, config.variables(graph, self._result.state.standardization), rows)
+        plan, graph = self._result.plan, self._result.model.score_graph
+        plan.loss.check_target(rows.target)
+        return RowLoss(plan, graph, plan.variables(graph, self._result.state.standardization), rows)
 
     def at(self, weights: dict[str, np.ndarray]) -> Any:
         """Return the estimator with other weights, for prepared data. Its predictions hold until the next call."""
@@ -173,13 +198,13 @@ class Observers:
     #: They come after all others.
     more: list[Any] = dataclasses.field(default_factory=list)
 
-    def callbacks(self, tol: float | None, patience: int | float, *, one_epoch: bool) -> list[Any]:
+    def callbacks(self, tol: float | None, patience: int | float, *, is_stream: bool) -> list[Any]:
         """Return the callbacks in their order. One epoch is never stopped."""
         estimator = self.estimator
         # A checkpoint saves what the others have decided and added to the history.
         users = sorted(estimator.callbacks or (), key=lambda callback: isinstance(callback, Checkpoint))
         lines = [EpochLines()] if estimator.verbose > 1 else []
-        if one_epoch:
+        if is_stream:
             return [*users, *lines]
         early = estimator.early_stopping
         monitor = VALIDATION_SCORE if early else "objective"
@@ -192,8 +217,8 @@ class Observers:
         lines = [ProgressBar()] if estimator.verbose == 1 else lines
         return [*([] if self.scoring is None else [self.scoring]), stopping, *users, *lines, *self.more]
 
-    def view(self, config: TrainConfig, model: Model, state: TrainState) -> ModelPreview | None:
+    def view(self, plan: Plan, model: Model, state: TrainState) -> ModelPreview | None:
         """Return what shows the model of a training that is at a state; None where nobody looks."""
         if not (self.scoring or self.estimator.callbacks or self.more):
             return None
-        return ModelPreview(self.estimator, self.columns, FitResult(config, model, state))
+        return ModelPreview(self.estimator, self.columns, FitResult(plan, model, state))

@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse
 
 from skort.estimators.data.rows import TrainingData
-from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.reparametrization import Reparametrization
 
 if TYPE_CHECKING:
+    from skort.estimators.planning.plan import Plan
     from skort.graphs.score_graph import ScoreGraph
 
 # The rows of so many values are kept as the training takes them, and are otherwise changed whenever they are used.
@@ -37,16 +37,14 @@ def some_of(rows: TrainingData) -> TrainingData:
 class RowLoss:
     """The mean loss of prepared rows at any weights, in the units of the model; `total` is the sum of their weights."""
 
-    def __init__(
-        self, config: TrainConfig, score_graph: "ScoreGraph", variables: Reparametrization, rows: TrainingData
-    ):
+    def __init__(self, plan: "Plan", score_graph: "ScoreGraph", variables: Reparametrization, rows: TrainingData):
         from skort.objective.objective import Objective
 
         n_outputs = score_graph.n_outputs
-        self._variables, self._is_classifier = variables, config.is_classifier
+        self._variables, self._is_classifier = variables, plan.is_classifier
         # A loss is a third of a step.
         n_rows = min(rows.X.shape[0], max(1, _BLOCK // score_graph.n_features)) // 3
-        self._device = config.device_for(score_graph, n_rows)
+        self._device = plan.device_for(score_graph, n_rows)
         self._objective = Objective(variables.loss, None, (), n_outputs, score_graph.dtype)
         self._X, self._target = rows.X, variables.target(rows.target)
         weights = np.ones(len(self._target)) if rows.sample_weight is None else rows.sample_weight

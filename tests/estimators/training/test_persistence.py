@@ -296,7 +296,7 @@ def test_a_file_of_a_newer_version_is_named():
     "part",
     [
         {"skort": "FitResulu"},
-        {"skort": "TrainConfig", "moss": None},
+        {"skort": "Plan", "moss": None},
         {"skort": "objective.LogLos"},
         {"skort": "onnx", "name": "ModelProto", "bytes": b"damaged"},
     ],

@@ -35,8 +35,8 @@ NETWORK = MLPRegressor(hidden_layer_sizes=(4,))
 def problem_of(model, X, y):
     """Return what a fit of a model makes its solver from, of X as it is."""
     model.set_params(standardize=False, max_iter=1, tol=None, random_state=0, batch_size=8).fit(X, y)
-    config, fitted, state = result_of(model).config, result_of(model).model, result_of(model).state
-    return config.problem(fitted, config.variables(fitted.score_graph, None), state, 8, n_batches=3)
+    plan, fitted, state = result_of(model).plan, result_of(model).model, result_of(model).state
+    return plan.problem(fitted, plan.variables(fitted.score_graph, None), state, 8, n_batches=3)
 
 
 def lane_in(problem):

@@ -116,7 +116,7 @@ def test_its_graphs_are_those_of_the_artifacts():
 def test_auto_never_chooses_it():
     model = fit("linear")
     assert model.solver_ != "module"
-    assert "module" not in usable("auto", np.dtype("float32"), result_of(model).config.update)
+    assert "module" not in usable("auto", np.dtype("float32"), result_of(model).plan.update)
 
 
 @pytest.mark.skipif(TRAINS, reason="this runtime is a build for training")

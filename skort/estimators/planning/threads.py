@@ -14,6 +14,7 @@ from joblib.parallel import get_active_backend
 
 from skort.common.blas import thread_limits
 from skort.common.user_warning import warn_user
+from skort.estimators.planning.decision import rule
 from skort.exceptions import RuntimeNotAvailableError
 
 if TYPE_CHECKING:
@@ -73,8 +74,9 @@ def n_threads(n_jobs: int | None) -> int:
     return 1 if backend.nesting_level else max(_n_cores() + 1 + n_jobs, 1)
 
 
+@rule("threads")
 def threads_for(work: float, n_cores: int | None = None) -> int:
-    """Return how many threads steps of so many floating-point operations are worth, of `n_cores`; None: of all free."""
+    """With `n_jobs="auto"`, a step has one thread, and one more for every 1e8 floating-point operations, up to the free cores."""
     worth = 1 + int(work // _WORK_OF_THREAD)
     return 1 if worth == 1 else min(worth, free_cores() if n_cores is None else n_cores)
 

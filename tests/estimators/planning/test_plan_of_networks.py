@@ -12,7 +12,9 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint
-from skort.estimators.training.network import fitted_part, planned_decay, planned_epochs
+from skort.estimators.planning.epochs import network_epochs
+from skort.estimators.planning.fitted import fitted_part
+from skort.estimators.planning.optimizer import planned_decay
 from skort.model_selection import OrtGridSearchCV
 from skort.optim.optimizers import OptimizerTags
 from skort.optimizers import SGD, Adam, Momentum, Nesterov
@@ -56,7 +58,7 @@ def rates(model):
     ],
 )
 def test_updates_grow_with_the_rows(n_rows, n_batches, n_epochs):
-    assert planned_epochs(n_rows, n_batches) == n_epochs
+    assert network_epochs(n_rows, n_batches).value == n_epochs
 
 
 def test_a_whole_cosine_shrinks_weights_by_about_the_same_factor():

@@ -1,7 +1,6 @@
-"""The way of every training: a model, its data and a state go in; a fitted model and a state come out."""
+"""The way of every training: a plan, a model, its rows and a state go in; a fitted model and a state come out."""
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,13 +11,13 @@ from skort.estimators.data.data_source import BatchShape, DataSource
 from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
-from skort.estimators.training.config import TrainConfig
-from skort.estimators.training.initialization import begin, drawn_anew, fitted_share
-from skort.estimators.training.messages import diverged_error, warn_of_fitted
-from skort.estimators.training.network import fitted_part
+from skort.estimators.planning.decision import YOURS, Decision
+from skort.estimators.planning.objective import chosen_class_weight
+from skort.estimators.planning.plan import Plan
+from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import Ending, FitResult, Observers, result_of
-from skort.estimators.training.terms import chosen_class_weight
+from skort.estimators.training.start import start
 from skort.exceptions import DivergedError
 from skort.optim.batches import Batches
 from skort.optim.loop import Outcome, minimise, minimise_together
@@ -37,7 +36,7 @@ _MOST_NUMBERS = 2**24
 class TrainRun:
     """What makes the steps of a training. The next `partial_fit` goes on with it while its parameters hold."""
 
-    config: TrainConfig
+    plan: Plan
     variables: Reparametrization
     problem: "Problem"
     solver_name: str
@@ -48,9 +47,9 @@ class TrainRun:
     random_state: np.random.RandomState | None = None
 
     @classmethod
-    def plan(
+    def of(
         cls,
-        config: TrainConfig,
+        plan: Plan,
         model: Model,
         state: TrainState,
         shape: BatchShape,
@@ -61,15 +60,18 @@ class TrainRun:
         from skort.solvers import choose
 
         if variables is None:
-            variables = config.variables(model.score_graph, state.standardization)
-        names = config.sparse_solvers(model, variables) if shape.are_sparse else []
+            variables = plan.variables(model.score_graph, state.standardization)
+        names = plan.sparse_solvers(model, variables) if shape.are_sparse else []
         is_sparse = bool(names)
         if not is_sparse:
-            names = config.solvers
+            names = plan.solvers
             if shape.are_sparse:
                 _check_dense_batches(names, shape.batch_size, model.score_graph.n_features)
-        problem = config.problem(model, variables, state, shape.batch_size, n_batches, is_sparse=is_sparse)
-        return cls(config, variables, problem, choose(names, problem), shape=shape)
+        problem = plan.problem(model, variables, state, shape.batch_size, n_batches, is_sparse=is_sparse)
+        name = choose(names, problem)
+        because = YOURS if plan.given["solver"] == name else "it is the fastest here that makes these steps"
+        plan = plan.decided("solver", Decision(name, because, "solver"))
+        return cls(plan, variables, problem, name, shape=shape)
 
     def begun(self, state: TrainState) -> "TrainRun":
         """Return it with a step that goes on from a state."""
@@ -81,7 +83,7 @@ class TrainRun:
             try:
                 step.restore(state.solver)
             except ValueError as error:
-                given = f"optimizer={self.config.update.optimizer!r}, average={self.config.update.average!r}"
+                given = f"optimizer={self.plan.update.optimizer!r}, average={self.plan.update.average!r}"
                 raise ValueError(
                     f"partial_fit goes on with the memory of the last optimizer, and that of {given} is another. Set "
                     "optimizer and average back, or call model.set_weights({}), which begins it anew."
@@ -114,24 +116,24 @@ class Fit:
 
     def training(self, step: TrainStep, batches: Batches) -> Training:
         """Return the training on batches by a step."""
-        config, variables, observers = self.run.config, self.run.variables, self.observers
-        patience = config.patience(batches.n_batches, is_linear=self.model.score_graph.is_linear)
+        plan, variables, observers = self.run.plan, self.run.variables, self.observers
+        patience = plan.patience(batches.n_batches, is_linear=self.model.score_graph.is_linear)
         # What makes its updates itself knows where it ends.
-        tol = None if config.is_full else config.tol
+        tol = None if plan.is_full else plan.tol
         return Training(
             step,
             batches,
-            config.schedule,
+            plan.schedule,
             self.state,
             variables,
             max_iter=self.epochs,
-            can_restart=config.can_restart,
+            can_restart=plan.can_restart,
             # One that ends above the objective of its initial weights has ended badly.
-            is_compared=not config.loss.is_least_at_zero,
+            is_compared=not plan.loss.is_least_at_zero,
             constant_loss=self.constant_loss,
-            callbacks=observers.callbacks(tol, patience, one_epoch=self.epochs is None),
-            view=observers.view(config, self.model, self.state),
-            optimizer=config.update.optimizer,
+            callbacks=observers.callbacks(tol, patience, is_stream=self.epochs is None),
+            view=observers.view(plan, self.model, self.state),
+            optimizer=plan.update.optimizer,
         )
 
     def result(self, outcome: Outcome, rows: TrainingData | None = None) -> FitResult:
@@ -140,7 +142,7 @@ class Fit:
         prior = getattr(self.observers.scoring, "prior", None)
         ending = Ending(outcome.error, outcome.no_better, rows, prior, outcome.went_back, self.constant_loss)
         return FitResult(
-            config=run.config,
+            plan=run.plan,
             model=self.model.with_weights(outcome.weights),
             state=outcome.progress,
             solver_name=run.solver_name,
@@ -154,34 +156,35 @@ class Fit:
 
 
 @ids_in_range()
-def fit_model(
-    config: TrainConfig,
+def run_fit(
+    plan: Plan,
     model: Model,
     source: DataSource,
     state: TrainState,
-    *,
-    callbacks: Observers,
-    epochs: int,
+    observers: Observers,
 ) -> FitResult:
     """Train a model from the beginning."""
-    statistics = source.statistics()
-    start = _begun(config, model, statistics, state)
-    config, model, state, variables = start.config, start.model, start.state, start.variables
-    batches = source.batches(variables, start.generator)
+    statistics, generator = source.statistics(), state.first_generator()
+    begun = start(plan, model, statistics, state, generator)
+
+    batches = source.batches(begun.variables, generator)
     shape = BatchShape(batches.batch_size, batches.are_sparse)
-    run = TrainRun.plan(config, model, state, shape, batches.n_batches, variables).begun(state)
-    fit = Fit(run, model, state, callbacks, epochs, start.constant_loss)
-    step = source.step(run, model, state)
-    if config.is_full:
+    run = TrainRun.of(begun.plan, begun.model, begun.state, shape, batches.n_batches, begun.variables)
+    run = run.begun(begun.state)
+
+    fit = Fit(run, begun.model, begun.state, observers, plan.max_iter, begun.constant_loss)
+    step = source.step(run, begun.model, begun.state)
+    if plan.is_full:
         from skort.solvers.full import FullStep
 
-        is_exact = model.score_graph.is_linear or not config.is_open("tol")
-        step = FullStep(run.problem, step, batches, config.tol, is_exact=is_exact)
+        is_exact = begun.model.score_graph.is_linear or not plan.is_open("tol")
+        step = FullStep(run.problem, step, batches, plan.tol, is_exact=is_exact)
+
     training = fit.training(step, batches)
     try:
         outcome = minimise(training)
     except DivergedError as error:
-        raise diverged_error(config, error, state, statistics.some_rows) from None
+        raise diverged_error(run.plan, error, begun.state, statistics.some_rows) from None
     return fit.result(outcome, statistics.some_rows)
 
 
@@ -191,50 +194,6 @@ def fit_models(fits: Sequence[Fit], step: "JointStep", batches: Batches) -> list
     trainings = [fit.training(lane, batches) for fit, lane in zip(fits, step.lanes, strict=True)]
     outcomes = minimise_together(trainings, step, batches)
     return [None if end is None else fit.result(end) for fit, end in zip(fits, outcomes, strict=True)]
-
-
-class _Start(NamedTuple):
-    """What a training begins with."""
-
-    config: TrainConfig
-    model: Model
-    state: TrainState
-    variables: Reparametrization
-    generator: np.random.RandomState
-    #: The loss of the best constant prediction, where it begins at the weights of a fitted network.
-    constant_loss: float | None = None
-
-
-def _begun(config, model, statistics, state):
-    """Return the start of a training."""
-    begun, scaled, variables = begin(config, model, statistics, state)
-    start = _Start(config, scaled, begun, variables, state.first_generator())
-    is_fitted = not (model.is_drawn or model.score_graph.is_linear or config.is_full)
-    return _fitted(start, model, statistics) if is_fitted else start
-
-
-def _fitted(start, model, statistics):
-    """Return the start of a fitted network, at a part of the rate; worse than a constant, it begins at new weights."""
-    config, state = start.config, start.state
-    share, constant_loss = fitted_share(config, start.model, start.variables, statistics)
-    drawn = None
-    # Nobody says whether the weights of an ONNX file are fitted ones.
-    if share > 1 and model.inner.is_fitted:
-        drawn = drawn_anew(config, model, start.generator)
-        warn_of_fitted(share, constant_loss, is_drawn=drawn is not None)
-
-    if drawn is not None:
-        # It is a new network, for its penalty too.
-        random_state = start.generator.get_state(legacy=False)
-        state = dataclasses.replace(state, random_state=random_state, penalty_start=None)
-        state, model, variables = begin(config, drawn, statistics, state)
-        return start._replace(model=model, state=state, variables=variables)
-
-    if not config.is_open("eta0"):
-        # A few epochs at the user's rate may have other aims.
-        return start._replace(constant_loss=math.inf)
-    state = dataclasses.replace(state, rate_scale=fitted_part(share, config.size.n_rows) * state.rate_scale)
-    return start._replace(state=state, constant_loss=constant_loss)
 
 
 class FittedProblem(NamedTuple):
@@ -252,13 +211,11 @@ def fitted_problem(estimator: Any, *, is_sparse: bool = False, of_model_rows: bo
     from skort.runtime.device import CPU
 
     result = result_of(estimator)
-    config, model, state = result.config, result.model, result.state
-    variables = config.variables(model.score_graph, state.standardization)
+    plan, model, state = result.plan, result.model, result.state
+    variables = plan.variables(model.score_graph, state.standardization)
     of_rows = {"is_sparse": is_sparse, "of_model_rows": of_model_rows}
-    problem = config.problem(model, variables, state, result.batch_size, result.n_batches, **of_rows)
+    problem = plan.problem(model, variables, state, result.batch_size, result.n_batches, **of_rows)
     if of_model_rows:
-        config.check_steps("a device")
-    weighs_rows = config.class_weight is None and (
-        chosen_class_weight(estimator, config.own, one_epoch=False) is not None
-    )
+        plan.check_steps("a device")
+    weighs_rows = plan.class_weight is None and (chosen_class_weight(estimator, plan.own, is_stream=False) is not None)
     return FittedProblem(model, variables, dataclasses.replace(problem, device=CPU), weighs_rows)

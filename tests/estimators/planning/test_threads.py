@@ -18,8 +18,8 @@ from threadpoolctl import threadpool_limits
 import skort.runtime.sessions
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint
-from skort.estimators.training import hardware
-from skort.estimators.training.hardware import free_cores, n_threads, threads_for
+from skort.estimators.planning import threads as planned_threads
+from skort.estimators.planning.threads import free_cores, n_threads, threads_for
 from skort.exceptions import RuntimeNotAvailableError
 from skort.runtime.cache import forget
 from skort.runtime.device import Device
@@ -67,7 +67,7 @@ def threads(monkeypatch):
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch):
     """The tests see the same machine everywhere."""
-    monkeypatch.setattr(hardware, "_n_cores", lambda: 4)
+    monkeypatch.setattr(planned_threads, "_n_cores", lambda: 4)
 
 
 @pytest.mark.parametrize("n_jobs, n", [(None, 1), (1, 1), (3, 3), (-1, 4)])
@@ -125,7 +125,7 @@ def test_no_number_of_threads_is_refused(n_jobs):
 
 
 def test_negative_numbers_count_from_all_cores(monkeypatch):
-    monkeypatch.setattr(hardware, "_n_cores", lambda: 8)
+    monkeypatch.setattr(planned_threads, "_n_cores", lambda: 8)
     assert [n_threads(n) for n in (-1, -2, -8, -9)] == [8, 7, 1, 1]
 
 
@@ -163,7 +163,7 @@ def test_a_thread_for_every_hundred_million_operations(work, n_cores, n):
 def unlimited(monkeypatch):
     """No limit but the four cores, whatever the tests run under."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(hardware, "thread_limits", lambda: [4])
+    monkeypatch.setattr(planned_threads, "thread_limits", lambda: [4])
 
 
 @pytest.mark.parametrize("named, n", [("3", 3), ("2,1", 2), (" 1", 1), ("64", 4), ("", 4), ("0", 4), ("many", 4)])
@@ -174,7 +174,7 @@ def test_free_cores_are_no_more_than_openmp_was_given(named, n, unlimited, monke
 
 def test_free_cores_are_those_of_this_process(unlimited, monkeypatch):
     assert free_cores() == 4
-    monkeypatch.setattr(hardware, "_n_cores", lambda: 2)
+    monkeypatch.setattr(planned_threads, "_n_cores", lambda: 2)
     assert free_cores() == 2
 
 
@@ -216,7 +216,7 @@ def test_one_thread_in_a_worker_of_dask(unlimited, monkeypatch):
 @pytest.fixture
 def large_steps(monkeypatch):
     """The steps of these tests are worth a thread for every 1,000 operations."""
-    monkeypatch.setattr(hardware, "_WORK_OF_THREAD", 1000)
+    monkeypatch.setattr(planned_threads, "_WORK_OF_THREAD", 1000)
 
 
 def test_auto_gives_a_fit_the_threads_of_its_work(solver, threads, unlimited, large_steps):
@@ -291,9 +291,9 @@ def test_what_cannot_work_is_refused_in_fit(parameters, message):
 @pytest.fixture
 def devices_anew():
     """Forget which warnings were given, before and after a test."""
-    hardware._warn_once.cache_clear()
+    planned_threads._warn_once.cache_clear()
     yield
-    hardware._warn_once.cache_clear()
+    planned_threads._warn_once.cache_clear()
 
 
 @pytest.fixture
@@ -336,9 +336,9 @@ def test_a_device_that_becomes_available_is_used(monkeypatch, devices_anew):
     monkeypatch.setattr(Device, "check", check)
     model = short(device="cuda")
     with pytest.warns(RuntimeWarning, match="Predictions run on the CPU. no cuda"):
-        assert hardware.predicting_device(model, 1) == Device()
+        assert planned_threads.predicting_device(model, 1) == Device()
     available.append("cuda")
-    assert hardware.predicting_device(model, 1).kind == "cuda"
+    assert planned_threads.predicting_device(model, 1).kind == "cuda"
 
 
 @pytest.fixture

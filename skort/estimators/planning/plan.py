@@ -1,26 +1,34 @@
-"""What the parameters of an estimator stand for: each name, instance and number resolved once a fit."""
+"""The plan of a training: every decision, made once, before the training runs."""
 
 import dataclasses
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.frozen import FrozenEstimator
 
-from skort.common.component import PLAIN, check_parameters, parameter_names
+from skort.common.component import check_parameters
 from skort.estimators.data.targets import EncodedTarget
-from skort.estimators.training.hardware import threads_for, training_device
-from skort.estimators.training.network import LATER, planned_decay, planned_epochs
+from skort.estimators.planning import batches, epochs, optimizer, schedule, stopping
+from skort.estimators.planning.batches import TrainingSize
+from skort.estimators.planning.decision import YOURS, Decision
+from skort.estimators.planning.given import given_parameters, is_auto, parameters_inside
+from skort.estimators.planning.objective import (
+    chosen_loss,
+    chosen_penalty,
+    loss_decision,
+    losses_of,
+    penalty_decision,
+)
+from skort.estimators.planning.table import as_html, as_text
+from skort.estimators.planning.threads import threads_for, training_device
 from skort.estimators.training.reparametrization import Reparametrization
-from skort.estimators.training.terms import TrainingSize, chosen_loss, chosen_penalty, losses_of
 from skort.objective.combined import ClassWeighted
 from skort.objective.loss import ScoreLoss, as_loss
 from skort.objective.penalties import WeightPenalty, as_penalty
 from skort.optim.batches import block_size
-from skort.optim.optimizers import LBFGS, OPTIMIZERS, SGD, Adam, optimizer_tags
-from skort.optim.schedules import SCHEDULES, Constant, Cosine, largest_rate, may_fall, rate
+from skort.optim.optimizers import OPTIMIZERS, optimizer_tags
+from skort.optim.schedules import SCHEDULES, Constant, largest_rate, may_fall, rate
 from skort.optim.standardization import Standardization
 from skort.optim.state import TrainState
 from skort.optim.update import Update, check_full, full_obstacle
@@ -32,21 +40,12 @@ if TYPE_CHECKING:
     from skort.runtime.device import Device
     from skort.solvers.base import Problem
 
-# Those of the constructor that say nothing about the steps.
-_NO_SETTINGS = ("estimator", "trainable", "callbacks", "client", "n_groups")
-# Without an improvement in so many updates of a linear model, and epochs, the rate falls: see `benchmarks.defaults`.
-_LINEAR_UPDATES, _LEAST_EPOCHS = 30, 5
-# With `early_stopping`: the values of few rows move by chance.
-_VALIDATED_EPOCHS = 10
-# Where nothing else is given: the largest number of epochs, and the smallest fall of the objective, as a part of it.
-_MAX_ITER, _TOL = 1000, 1e-3
-# That of the gradient of all rows: its largest entry.
-_FULL_TOL = {"float32": 2e-6, "float64": 1e-8}
+_SEARCHED = "a line search finds the length of each step"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class TrainConfig:
-    """Every parameter of a training resolved once: no data, and no weights."""
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """Every decision of a training, made once by pure functions: no data, and no weights."""
 
     given: dict[str, Any]
     inside: dict[str, Any]
@@ -71,12 +70,20 @@ class TrainConfig:
     standardize: bool | str
     dtype: str
     is_classifier: bool
+    max_iter: int
+    #: The smallest improvement, of losses relative; None: all epochs are made.
+    tol: float | None
+    #: The decisions so far, by their matters: those that need the data are added when it starts.
+    decisions: Mapping[str, Decision]
     class_weight: np.ndarray | None = None
-    #: The largest number of epochs, and the smallest improvement, of losses relative; None: all epochs are made.
-    max_iter: int = _MAX_ITER
-    tol: float | None = _TOL
-    #: Whether the learning rate is the cosine of a network, which comes to zero with the last epoch.
+    #: Whether the learning rate comes to zero with the last epoch, as that of a network does.
     is_planned: bool = False
+
+    def __str__(self) -> str:
+        return as_text(self.decisions)
+
+    def _repr_html_(self) -> str:
+        return as_html(self.decisions)
 
     @classmethod
     def of(
@@ -86,99 +93,129 @@ class TrainConfig:
         size: TrainingSize,
         batch_size: int | None = None,
         dtype: str | None = None,
-    ) -> "TrainConfig":
+        *,
+        is_stream: bool = False,
+    ) -> "Plan":
         """Return what the parameters of an estimator mean for rows of a size; None: its own batch size and dtype."""
         from skort.solvers import usable
 
-        optimizer = _optimizer(estimator)
-        is_full = optimizer_tags(optimizer).is_full
-        n_rows_of_a_step = size.batch_size if estimator.batch_size == "auto" else int(estimator.batch_size)
+        chosen = _optimizer(estimator)
+        is_full = optimizer_tags(chosen.value).is_full
+        of_batches = _batches(estimator, size, is_stream=is_stream)
         if is_full:
             check_full(vars(estimator))
             size = size._replace(batch_size=size.n_rows)
+
         penalty = chosen_penalty(estimator, own, size)
         penalty = as_penalty(resolved(penalty, "penalty") if penalty is estimator.penalty else validated(penalty))
-        schedule, is_rate_auto = (Constant(1.0), False) if is_full else _schedule(estimator, penalty)
-        update = Update(optimizer, estimator.max_grad_norm, estimator.average, largest_rate(schedule))
+        rates, is_rate_auto = (Decision(Constant(1.0), _SEARCHED), False) if is_full else _schedule(estimator, penalty)
+        update = Update(chosen.value, estimator.max_grad_norm, estimator.average, largest_rate(rates.value))
         if batch_size is not None:
             update.check_steps("fit_batches")
-        device, dtype = training_device(estimator), dtype or estimator.dtype
-        solvers = usable(estimator.solver, np.dtype(dtype), update, device)
+
+        device, loss = training_device(estimator), _loss(estimator, own)
+        of_dtype = _dtype(estimator, dtype)
+        solvers = usable(estimator.solver, np.dtype(of_dtype.value), update, device)
+        of_epochs, of_stopping = _epochs(estimator), _stopping(estimator, of_dtype.value, is_full=is_full)
         return cls(
-            given=_given(estimator, device),
-            inside=what_is_inside(estimator),
+            given=given_parameters(estimator, device),
+            inside=parameters_inside(estimator),
             own=own,
             size=size,
-            loss=_loss(estimator, own),
+            loss=loss,
             penalty=penalty,
             update=update,
-            schedule=schedule,
+            schedule=rates.value,
             is_rate_auto=is_rate_auto,
             can_restart=is_rate_auto,
             solvers=solvers,
             device=device,
-            batch_size=n_rows_of_a_step,
+            batch_size=of_batches.value,
             n_iter_no_change=estimator.n_iter_no_change,
             shuffle=estimator.shuffle and not is_full,
             standardize=estimator.standardize,
-            dtype=dtype,
+            dtype=of_dtype.value,
             is_classifier=isinstance(estimator, ClassifierMixin),
-            max_iter=_MAX_ITER if isinstance(estimator.max_iter, str) else int(estimator.max_iter),
-            tol=_tol(estimator, dtype, is_full=is_full),
+            max_iter=of_epochs.value,
+            tol=of_stopping.value,
+            decisions={
+                "loss": loss_decision(estimator, own, loss),
+                "penalty": penalty_decision(estimator, own, penalty),
+                "optimizer": chosen,
+                "learning rate": rates,
+                "batches": of_batches,
+                "epochs": of_epochs,
+                "stopping": of_stopping,
+                "dtype": of_dtype,
+            },
         )
 
-    def renewed(self, estimator) -> "TrainConfig":
-        """Return the settings that changed parameters make of the same model and the same size."""
-        renewed = TrainConfig.of(estimator, self.own, self.size, dtype=self.dtype)
+    def renewed(self, estimator) -> "Plan":
+        """Return the plan that changed parameters make of the same model and the same size."""
+        renewed = Plan.of(estimator, self.own, self.size, dtype=self.dtype, is_stream=True)
         # Batches of the user may have given it.
-        size = self.batch_size if estimator.batch_size == self.given["batch_size"] else renewed.batch_size
-        renewed = dataclasses.replace(renewed, batch_size=size)
+        if estimator.batch_size == self.given["batch_size"]:
+            renewed = renewed.decided("batches", self.decisions["batches"], batch_size=self.batch_size)
+
         # What skort chose is that of the first call, whose memory it goes on with.
-        optimizer, schedule, is_auto = renewed.update.optimizer, renewed.schedule, renewed.is_rate_auto
+        of_optimizer, rates = renewed.decisions["optimizer"], renewed.decisions["learning rate"]
+        is_auto = renewed.is_rate_auto
         if self.is_open("optimizer") and renewed.is_open("optimizer"):
-            optimizer = self.update.optimizer
+            of_optimizer = self.decisions["optimizer"]
         is_same = all(self.given[name] == renewed.given[name] for name in ("optimizer", "learning_rate", "eta0"))
         if is_same and self.is_open("learning_rate"):
-            schedule, is_auto = self.schedule, self.is_rate_auto
-        return renewed._with_steps(optimizer, schedule, is_rate_auto=is_auto)
+            rates, is_auto = self.decisions["learning rate"], self.is_rate_auto
+        return renewed._with_steps(of_optimizer, rates, is_rate_auto=is_auto)
+
+    def decided(self, matter: str, decision: Decision, **values: Any) -> "Plan":
+        """Return the plan with one more decision, and the values that it stands for."""
+        return dataclasses.replace(self, decisions={**self.decisions, matter: decision}, **values)
 
     def is_open(self, *names: str) -> bool:
         """Return whether the user leaves all of some parameters to skort."""
-        return all(isinstance(self.given[name], str) and self.given[name] == "auto" for name in names)
+        return all(is_auto(self.given[name]) for name in names)
 
-    def for_model(self, model: "Model", *, in_memory: bool = False) -> "TrainConfig":
-        """Return the parameters for a model: what the user leaves open of a network is that of its plan."""
+    def for_model(self, model: "Model", *, in_memory: bool = False) -> "Plan":
+        """Return the plan for a model: what the user leaves open of a network is decided by the rules of networks."""
         is_own = self.is_open("optimizer") and self.own.is_full and full_obstacle(self.given) is None
         if in_memory and is_own and model.inner.draws_weights and self._is_smooth(model):
             return self._of_all_rows()
         return self if model.score_graph.is_linear or self.is_full else self._of_network()
 
     def _of_network(self):
-        """Return the parameters of a network: each that is open is chosen for itself."""
-        n_batches, max_iter = self.size.n_batches, self.max_iter
+        """Return the plan of a network: each matter that is open is decided for itself."""
+        plan, n_batches = self, self.size.n_batches
         if self.is_open("max_iter"):
-            max_iter = planned_epochs(self.size.n_rows, n_batches)
-        n_updates, optimizer = max_iter * n_batches, self.update.optimizer
+            of_epochs = epochs.network_epochs(self.size.n_rows, n_batches)
+            plan = plan.decided("epochs", of_epochs, max_iter=of_epochs.value)
+        n_updates = plan.max_iter * n_batches
+
+        of_optimizer = plan.decisions["optimizer"]
         if self.is_open("optimizer"):
-            # The decay is that of the plan at any rate: a smaller one would not learn against a larger decay.
-            optimizer = Adam(weight_decay=planned_decay(n_updates, Adam().tags.first_rates[1]))
-        eta0, schedule = self._first_rate(optimizer), self.schedule
-        is_planned, has_gain = self.is_open("learning_rate"), optimizer_tags(optimizer).gain is not None
+            of_optimizer = optimizer.network_optimizer(n_updates)
+
+        eta0 = self._first_rate(of_optimizer.value)
+        rates, is_planned = plan.decisions["learning rate"], self.is_open("learning_rate")
         if is_planned:
-            schedule = Cosine(n_updates, eta0)
+            rates = schedule.network_schedule(n_updates, eta0)
         elif self.is_rate_auto:
-            schedule = clone(schedule).set_params(eta0=eta0)
-        config = self._with_steps(optimizer, schedule, is_rate_auto=self.is_rate_auto and has_gain)
+            rates = rates._replace(value=schedule.at_rate(rates.value, eta0))
+        has_gain = optimizer_tags(of_optimizer.value).gain is not None
+        plan = plan._with_steps(of_optimizer, rates, is_rate_auto=self.is_rate_auto and has_gain)
+        plan = dataclasses.replace(plan, is_planned=is_planned)
+
         # The score of a validation set may end it, and the objective where the user says after how many epochs, or
         # where its rate falls by it.
-        runs_out = self.is_open("tol", "n_iter_no_change") and not (self.given["early_stopping"] or may_fall(schedule))
-        return dataclasses.replace(config, max_iter=max_iter, tol=None if runs_out else self.tol, is_planned=is_planned)
+        runs_out = self.is_open("tol", "n_iter_no_change")
+        if runs_out and not (self.given["early_stopping"] or may_fall(rates.value)):
+            plan = plan.decided("stopping", stopping.no_tolerance(), tol=None)
+        return plan
 
-    def _first_rate(self, optimizer):
+    def _first_rate(self, of_network):
         """Return the rate of a network's first update; 1 where it is multiplied by one that is found from the data."""
         if not self.is_open("eta0"):
             return float(self.given["eta0"])
-        tags = optimizer_tags(optimizer)
+        tags = optimizer_tags(of_network)
         return tags.first_rates[1] if tags.gain is None else 1.0
 
     def _is_smooth(self, model):
@@ -186,31 +223,44 @@ class TrainConfig:
         return self.loss.smooth_instead is None and not any(np.any(strength.l1) for strength in strengths.values())
 
     def _of_all_rows(self):
-        """Return the parameters for the optimizer that a network inside names."""
-        full = self._with_steps(LBFGS(), Constant(1.0))
-        tol = _FULL_TOL[self.dtype] if self.is_open("tol") else self.tol
-        return dataclasses.replace(full, shuffle=False, tol=tol, can_restart=False)
+        """Return the plan of the optimizer that a network inside names."""
+        plan = self._with_steps(optimizer.full_optimizer(), Decision(Constant(1.0), _SEARCHED))
+        if self.is_open("tol"):
+            of_stopping = stopping.full_tolerance(self.dtype)
+            plan = plan.decided("stopping", of_stopping, tol=of_stopping.value)
+        return dataclasses.replace(plan, shuffle=False, can_restart=False)
 
-    def _with_steps(self, optimizer, schedule, *, is_rate_auto=False):
+    def _with_steps(self, of_optimizer, rates, *, is_rate_auto=False):
+        """Return the plan with the decisions on the optimizer and on the schedule of its rate."""
         from skort.solvers import usable
 
-        update = dataclasses.replace(self.update, optimizer=optimizer, largest_rate=largest_rate(schedule))
+        update = dataclasses.replace(self.update, optimizer=of_optimizer.value, largest_rate=largest_rate(rates.value))
         solvers = usable(self.given["solver"], np.dtype(self.dtype), update, self.device)
-        return dataclasses.replace(self, update=update, schedule=schedule, is_rate_auto=is_rate_auto, solvers=solvers)
+        return dataclasses.replace(
+            self,
+            update=update,
+            schedule=rates.value,
+            is_rate_auto=is_rate_auto,
+            solvers=solvers,
+            decisions={**self.decisions, "optimizer": of_optimizer, "learning rate": rates},
+        )
 
-    def of_stream(self, model: "Model") -> "TrainConfig":
-        """Return the parameters of a stream from its first call on: a network is trained by Adam, unless told."""
+    def of_stream(self, model: "Model") -> "Plan":
+        """Return the plan of a stream from its first call on."""
         if model.score_graph.is_linear or not self.is_open("optimizer"):
             return self
-        return self._with_steps(Adam(), self.schedule, is_rate_auto=self.is_rate_auto)
+        return self._with_steps(
+            optimizer.stream_optimizer(), self.decisions["learning rate"], is_rate_auto=self.is_rate_auto
+        )
 
-    def for_stream(self) -> "TrainConfig":
-        """Return the parameters of epochs after a plan, or instead: their rate is a constant part of its first."""
+    def for_stream(self) -> "Plan":
+        """Return the plan of epochs after a plan, or instead: their rate is a constant part of its first."""
         if not self.is_planned:
             return self
-        cosine: Any = self.schedule
-        steps = self._with_steps(self.update.optimizer, Constant(LATER * cosine.eta0), is_rate_auto=self.is_rate_auto)
-        return dataclasses.replace(steps, is_planned=False)
+        plan = self._with_steps(
+            self.decisions["optimizer"], schedule.later_schedule(self.schedule), is_rate_auto=self.is_rate_auto
+        )
+        return dataclasses.replace(plan, is_planned=False)
 
     @property
     def is_full(self) -> bool:
@@ -224,7 +274,7 @@ class TrainConfig:
 
     def rows_of_batch(self, n_rows: int, n_features: int) -> int:
         """Return the largest number of rows of a batch, or of a block of a pass over all rows."""
-        is_free = self.is_full and isinstance(self.given["batch_size"], str)
+        is_free = self.is_full and is_auto(self.given["batch_size"])
         return block_size(n_rows, n_features) if is_free else self.batch_size
 
     @property
@@ -238,11 +288,11 @@ class TrainConfig:
         """Whether the penalty compares weights with those before the training."""
         return self.penalty is not None and self.penalty.takes_start
 
-    def for_target(self, encoded: EncodedTarget) -> "TrainConfig":
-        """Return the parameters for a target: several labels have a log-loss each; class weights may be of the loss."""
+    def for_target(self, encoded: EncodedTarget) -> "Plan":
+        """Return the plan for a target: several labels have a log-loss each; class weights may be of the loss."""
         loss = self.loss.with_widths(None if encoded.outputs is None else encoded.outputs.widths)
         if loss is not self.loss:
-            return dataclasses.replace(self, loss=loss)
+            return self._with_loss(loss)
         if encoded.class_weight is not None and self.class_weight is None:
             return dataclasses.replace(self, class_weight=encoded.class_weight)
         if not encoded.multi_label:
@@ -250,31 +300,33 @@ class TrainConfig:
         of_labels = self.loss.for_labels()
         if of_labels is None:
             raise ValueError(f'A multi-label y needs loss="log_loss", got {self.given["loss"]!r}.')
-        return self if of_labels is self.loss else dataclasses.replace(self, loss=of_labels)
+        return self if of_labels is self.loss else self._with_loss(of_labels)
+
+    def _with_loss(self, loss):
+        return self.decided("loss", self.decisions["loss"]._replace(value=loss), loss=loss)
 
     def patience(self, n_batches: int, *, is_linear: bool) -> int | float:
         """Return how many epochs without improvement end a training, or let its learning rate fall."""
-        # "auto": so many that the objective can improve. A linear model gets as many as 30 updates take, and momentum
-        # twice the updates that a gradient counts in, as fewer may be part of one oscillation.
         if not isinstance(self.n_iter_no_change, str):
             return self.n_iter_no_change
-        n_updates = max(2 * self.update.tags.memory, _LINEAR_UPDATES if is_linear else 1)
-        least = _LEAST_EPOCHS
-        if self.given["early_stopping"]:
-            # Most of what a plan gains comes near its end, where the rate is small.
-            least = max(_VALIDATED_EPOCHS, math.ceil(self.max_iter / 2) if self.is_planned else 0)
-        return max(least, math.ceil(n_updates / n_batches))
+        return stopping.patience(
+            self.update.tags.memory,
+            n_batches,
+            is_linear=is_linear,
+            planned_epochs=self.max_iter if self.is_planned else None,
+            is_validated=self.given["early_stopping"],
+        )
 
     def hold(self, estimator) -> bool:
-        """Return whether an estimator has the parameters, to their last part, that these settings were made from."""
+        """Return whether an estimator has the parameters, to their last part, that this plan was made from."""
         try:
-            return self.given == _given(estimator, training_device(estimator))
+            return self.given == given_parameters(estimator, training_device(estimator))
         except ValueError:  # The caller validates the parameters then.
             return False
 
     def check_same_model(self, estimator) -> None:
         """Raise an error where the parameters that say what is trained are others than these."""
-        for name, value in what_is_inside(estimator).items():
+        for name, value in parameters_inside(estimator).items():
             if value != self.inside[name]:
                 raise ValueError(
                     f"{name} was changed since the last fit, and partial_fit goes on with the model of that fit. Call "
@@ -373,70 +425,68 @@ def _loss(estimator, own):
     return loss
 
 
-def _tol(estimator, dtype, *, is_full):
-    """Return the smallest improvement; that of a validation loss may be any: the best weights come back."""
-    if not isinstance(estimator.tol, str):
-        return estimator.tol
+def _batches(estimator, size, *, is_stream):
+    """Return the decision on the number of rows that make a step at the whole rate."""
+    if not is_auto(estimator.batch_size):
+        return Decision(int(estimator.batch_size), YOURS, "batch_size")
+    return batches.batch_decision(size.batch_size, is_stream=is_stream)
+
+
+def _dtype(estimator, dtype):
+    """Return the decision on the dtype of the training."""
+    if dtype is None or dtype == estimator.dtype:
+        return Decision(estimator.dtype, "it is a parameter", "dtype")
+    return Decision(dtype, f"{estimator.dtype} cannot hold the weights in the units of X and y", "dtype")
+
+
+def _epochs(estimator):
+    """Return the decision on the largest number of epochs."""
+    if is_auto(estimator.max_iter):
+        return epochs.linear_epochs()
+    return Decision(int(estimator.max_iter), YOURS, "max_iter")
+
+
+def _stopping(estimator, dtype, *, is_full):
+    """Return the decision on the smallest improvement."""
+    if not is_auto(estimator.tol):
+        return Decision(estimator.tol, YOURS, "tol")
     if is_full:
-        return _FULL_TOL[dtype]
-    return 0.0 if estimator.early_stopping and estimator.scoring is None else _TOL
+        return stopping.full_tolerance(dtype)
+    return stopping.tolerance(is_scored_by_loss=estimator.early_stopping and estimator.scoring is None)
 
 
 def _optimizer(estimator):
-    """Return the optimizer, by name with its own defaults: its epsilon is not that of a loss."""
-    optimizer = estimator.optimizer
-    if not isinstance(optimizer, str):
-        return resolved(optimizer, "optimizer")
-    return validated(SGD() if optimizer == "auto" else OPTIMIZERS[optimizer]())
+    """Return the decision on the optimizer, by name with its own defaults: its epsilon is not that of a loss."""
+    given = estimator.optimizer
+    if is_auto(given):
+        return optimizer.linear_optimizer()
+    chosen = validated(OPTIMIZERS[given]()) if isinstance(given, str) else resolved(given, "optimizer")
+    return Decision(chosen, YOURS, "optimizer")
 
 
 def _schedule(estimator, penalty):
-    """Return the schedule, by name with the parameters of the estimator, and whether its rate comes from the data."""
-    is_auto, name = False, estimator.learning_rate
-    if isinstance(name, str):
-        component = SCHEDULES["adaptive" if name == "auto" else name]
-        of_penalty = 0.0 if penalty is None else penalty.alpha
-        alpha = of_penalty if isinstance(estimator.alpha, str) else estimator.alpha
-        if "alpha" in component.shared_parameters and not (np.ndim(alpha) == 0 and alpha > 0):
-            raise ValueError(
-                f'learning_rate="{name}" divides by alpha, got alpha={alpha}. Set alpha > 0 (with '
-                'penalty=None it is no penalty), or another learning_rate, such as "invscaling".'
-            )
-        values = {name: getattr(estimator, name) for name in component.shared_parameters} | {"alpha": alpha}
-        is_auto = isinstance(values.get("eta0"), str)
-        values |= {"eta0": 1.0} if is_auto else {}
-        schedule = validated(component(**{name: values[name] for name in component.shared_parameters}))
-    else:
-        schedule = resolved(name, "learning_rate")
-    # Raises an error where the first rate is none.
-    rate(schedule, 1)
-    return schedule, is_auto
+    """Return the decision on the schedule, and whether its first rate is found from the data."""
+    name = estimator.learning_rate
+    if not isinstance(name, str):
+        # Raises an error where the first rate is none.
+        rate(chosen := resolved(name, "learning_rate"), 1)
+        return Decision(chosen, YOURS, "learning_rate"), False
 
+    component = schedule.linear_schedule() if is_auto(name) else SCHEDULES[name]
+    of_penalty = 0.0 if penalty is None else penalty.alpha
+    alpha = of_penalty if is_auto(estimator.alpha) else estimator.alpha
+    if "alpha" in component.shared_parameters and not (np.ndim(alpha) == 0 and alpha > 0):
+        raise ValueError(
+            f'learning_rate="{name}" divides by alpha, got alpha={alpha}. Set alpha > 0 (with '
+            'penalty=None it is no penalty), or another learning_rate, such as "invscaling".'
+        )
 
-def what_is_inside(estimator) -> dict[str, Any]:
-    """Return the parameters that say what is trained, as values."""
-    return {"estimator": snapshot(estimator.estimator), "trainable": snapshot(estimator.trainable)}
-
-
-def _given(estimator, device):
-    """Return the parameters that settings are made from, as a value, and the device that they mean here."""
-    names = [name for name in estimator._parameter_constraints if name not in _NO_SETTINGS]
-    return {**{name: snapshot(getattr(estimator, name)) for name in names}, "device": device}
-
-
-def snapshot(value):
-    """Return what is equal to a later snapshot of the same value unless it was changed, in place too."""
-    if type(value) in PLAIN:
-        return value
-    if isinstance(value, np.ndarray):
-        return value.shape, value.dtype.str, value.tolist() if value.dtype.kind == "O" else value.tobytes()
-    if isinstance(value, FrozenEstimator):
-        # It is fitted: its parameters do not say what it is.
-        return value.estimator
-    if isinstance(value, BaseEstimator):
-        names = parameter_names(type(value))  # type: ignore[arg-type]  # classes are hashable
-        return type(value), {name: snapshot(getattr(value, name, None)) for name in names}
-    if isinstance(value, dict):
-        # Their order says which columns are of which output, and which of two patterns counts.
-        return [(key, snapshot(part)) for key, part in value.items()]
-    return [snapshot(part) for part in value] if isinstance(value, (list, tuple)) else value
+    values = {name: getattr(estimator, name) for name in component.shared_parameters} | {"alpha": alpha}
+    is_rate_auto = is_auto(values.get("eta0"))
+    if is_rate_auto:
+        # It is multiplied by the rate that is found.
+        values["eta0"] = 1.0
+    chosen = validated(component(**{name: values[name] for name in component.shared_parameters}))
+    rate(chosen, 1)
+    because = "the rate falls when the objective does not" if is_auto(name) else YOURS
+    return Decision(chosen, because, "learning_rate"), is_rate_auto

@@ -1,6 +1,6 @@
 """What a training minimises: the terms of the model inside, and what the user set in their place."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -8,6 +8,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from skort.common.user_warning import warn_user
 from skort.estimators.data.sample_weight import ClassWeight
 from skort.estimators.model.nesting import model_inside
+from skort.estimators.planning.batches import TrainingSize
+from skort.estimators.planning.decision import YOURS, Decision, rule
+from skort.estimators.planning.given import is_auto
 from skort.objective.combined import OutputLosses
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, ScoreLoss, as_loss
 from skort.objective.penalties import PENALTIES, ModelPenalty, Strength, UnitFreeL2, WeightPenalty
@@ -20,34 +23,6 @@ if TYPE_CHECKING:
 _ALPHA, _L1_RATIO = 1e-4, 0.15
 # A penalty that is divided by tiny sample weights is no stronger.
 _LARGEST = float(np.finfo(np.float32).max)
-
-
-class TrainingSize(NamedTuple):
-    """What the strength of a model's own penalty is divided by, and the length of a plan comes from."""
-
-    #: Sum and mean of the sample weights of the rows trained on, class weights included.
-    weight_sum: float
-    mean_weight: float
-    batch_size: int
-    #: Number of columns of the raw score.
-    n_outputs: int
-    #: Of an epoch.
-    n_batches: int = 1
-
-    @property
-    def n_rows(self) -> int:
-        """Number of the rows trained on."""
-        return round(self.weight_sum / self.mean_weight)
-
-    def of_stream(self, n_rows: int) -> "TrainingSize":
-        """Return the size of a stream that begins with so many rows: its weights multiply as they are."""
-        return self._replace(weight_sum=float(n_rows), mean_weight=1.0)
-
-    @classmethod
-    def of(cls, weight_sum: float, n_rows: int, batch_size: int | str, n_outputs: int) -> "TrainingSize":
-        """Return the size of a training on rows of positive sample weight."""
-        largest = 200 if batch_size == "auto" else int(batch_size)
-        return cls(weight_sum, weight_sum / n_rows, min(largest, n_rows), n_outputs, -(-n_rows // largest))
 
 
 def own_objective_of(estimator, model) -> "SklearnObjective":
@@ -132,12 +107,30 @@ def in_own_units(estimator, own: "SklearnObjective", size: TrainingSize):
     return own.skort_alpha(*size[:4])
 
 
-def chosen_class_weight(estimator, own: "SklearnObjective", *, one_epoch: bool) -> ClassWeight | None:
+@rule("loss")
+def loss_decision(estimator, own: "SklearnObjective", loss: ScoreLoss) -> Decision:
+    """The loss is the one that the model inside minimises."""
+    if not is_auto(estimator.loss):
+        return Decision(loss, YOURS, "loss")
+    because = "it is the default" if own.loss is None else "the model inside minimises it"
+    return Decision(loss, because, "loss")
+
+
+@rule("penalty")
+def penalty_decision(estimator, own: "SklearnObjective", penalty: WeightPenalty | None) -> Decision:
+    """The penalty is the one of the model inside, in the units of skort: those of a mean over the rows."""
+    if not (is_auto(estimator.penalty) and is_auto(estimator.alpha)):
+        return Decision(penalty, YOURS, "penalty, alpha")
+    because = "the model inside has none" if own.penalty is None else "the model inside has it"
+    return Decision(penalty, because, "penalty, alpha")
+
+
+def chosen_class_weight(estimator, own: "SklearnObjective", *, is_stream: bool) -> ClassWeight | None:
     """Return the class weights of a training, or None where all classes count the same."""
     class_weight = getattr(estimator, "class_weight", None)
     if isinstance(class_weight, str) and class_weight == "auto":
         class_weight = own.class_weight
-    if one_epoch and class_weight == "balanced":
+    if is_stream and class_weight == "balanced":
         raise ValueError(
             "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' weights, use "
             "compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a large enough sample "

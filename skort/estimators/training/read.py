@@ -22,9 +22,10 @@ from skort.estimators.model.model import Model
 from skort.estimators.model.preprocessing import as_rows
 from skort.estimators.model.target_transform import TargetTransform
 from skort.estimators.model.wrapped import WrappedModel
-from skort.estimators.training.config import TrainConfig
-from skort.estimators.training.network import STREAM_ROWS
-from skort.estimators.training.terms import TrainingSize, chosen_class_weight, own_objective_of
+from skort.estimators.planning.batches import TrainingSize, batch_rows
+from skort.estimators.planning.given import is_auto
+from skort.estimators.planning.objective import chosen_class_weight, own_objective_of
+from skort.estimators.planning.plan import Plan
 from skort.optim.callbacks import EpochScoring, check_callbacks
 from skort.optim.state import TrainState
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class FitData:
+class FitInput:
     """What a fit reads of its arguments and of the model inside: it does not depend on how the model is trained."""
 
     given: GivenRows
@@ -52,17 +53,18 @@ class FitData:
     #: The training's own.
     generator: np.random.RandomState
 
-    def config(
+    def plan(
         self, estimator: Any, sample_weight: np.ndarray | None, dtype: str | None = None, *, is_stream: bool = False
-    ) -> TrainConfig:
+    ) -> Plan:
         """Return the parameters of an estimator for this target, and the sample weights; None: of its own dtype."""
         given, batch_size = self.given, estimator.batch_size
-        if is_stream and batch_size == "auto":
-            batch_size = STREAM_ROWS
+        if is_stream and is_auto(batch_size):
+            batch_size = batch_rows(is_stream=True)
         size = given.size(batch_size, self.encoded, sample_weight, self.class_weight)
         if is_stream:
             size = size.of_stream(size.n_rows)
-        return TrainConfig.of(estimator, self.own, size, given.batch_size, dtype).for_target(self.encoded)
+        plan = Plan.of(estimator, self.own, size, given.batch_size, dtype, is_stream=is_stream)
+        return plan.for_target(self.encoded)
 
     def encoded_rows(self, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the target of other rows, and what each counts: class weights are those of the rows trained on."""
@@ -76,7 +78,7 @@ class FitData:
         return encoded.target, weights
 
 
-def converted(read: FitData, config: TrainConfig, trainable: Any) -> tuple[Model, Any]:
+def converted(read: FitInput, plan: Plan, trainable: Any) -> tuple[Model, Any]:
     """Fit the steps before the model; return the model at its initial weights, and X as it is trained on."""
     from skort.graphs.score_graph import ScoreSpec
 
@@ -85,9 +87,9 @@ def converted(read: FitData, config: TrainConfig, trainable: Any) -> tuple[Model
     spec = functools.partial(
         ScoreSpec,
         n_outputs=n_outputs,
-        dtype=config.dtype,
+        dtype=plan.dtype,
         is_classifier=encoded.classes is not None,
-        own_link=config.loss.inverse_link_function(n_outputs) is None,
+        own_link=plan.loss.inverse_link_function(n_outputs) is None,
         outputs=() if encoded.outputs is None else tuple(encoded.outputs.widths),
     )
     y = read.target_transform.for_steps(encoded.y)
@@ -96,7 +98,7 @@ def converted(read: FitData, config: TrainConfig, trainable: Any) -> tuple[Model
         wrapped.without_data(),
         preprocessing,
         score_graph,
-        config.loss,
+        plan.loss,
         encoded.classes,
         encoded.single_output,
         read.target_transform,
@@ -108,18 +110,18 @@ def converted(read: FitData, config: TrainConfig, trainable: Any) -> tuple[Model
 
 
 def model_and_data(
-    read: FitData, config: TrainConfig, sample_weight: np.ndarray | None, trainable: Any
+    read: FitInput, plan: Plan, sample_weight: np.ndarray | None, trainable: Any
 ) -> tuple[Model, TrainingData]:
     """Return what `converted` does, with the weights that the loss has of its own, and the rows it is trained on."""
     target = read.encoded.target
-    config.loss.check_target(target)
-    model, X = converted(read, config, trainable)
-    loss_weights = config.loss.initial_weights(target, sample_weight, read.wrapped.fitted_model)
+    plan.loss.check_target(target)
+    model, X = converted(read, plan, trainable)
+    loss_weights = plan.loss.initial_weights(target, sample_weight, read.wrapped.fitted_model)
     return model.with_loss_weights(loss_weights), TrainingData(X, target, sample_weight)
 
 
-def validated(estimator: Any, given: GivenRows, *, classes: Any = None, one_epoch: bool = False) -> FitData:
-    """Return what a fit reads; one epoch is the first `partial_fit`."""
+def read_fit(estimator: Any, given: GivenRows, *, classes: Any = None, is_stream: bool = False) -> FitInput:
+    """Return what a fit reads, or the first call of a stream."""
     wrapped = WrappedModel.inside(estimator)
     own = own_objective_of(estimator, None if estimator.estimator is None else wrapped.model)
     check_callbacks(estimator.callbacks)
@@ -130,16 +132,16 @@ def validated(estimator: Any, given: GivenRows, *, classes: Any = None, one_epoc
     target_transform = wrapped.fit_target(y)
     encoded = target_transform.applied(encoder.encode(y, wrapped.known_classes(classes)))
     wrapped.check_labels(multi_label=encoded.multi_label)
-    class_weight = given.class_weight(chosen_class_weight(estimator, own, one_epoch=one_epoch), encoded)
-    weights, encoded = weighted(given.sample_weight, rows, encoded, class_weight, is_stream=one_epoch)
+    class_weight = given.class_weight(chosen_class_weight(estimator, own, is_stream=is_stream), encoded)
+    weights, encoded = weighted(given.sample_weight, rows, encoded, class_weight, is_stream=is_stream)
     generator = own_generator(estimator.random_state)
-    return FitData(
+    return FitInput(
         given, wrapped, own, rows, columns, encoder, encoded, class_weight, weights, target_transform, generator
     )
 
 
 def validation_set(
-    estimator: Any, read: FitData, X_val: Any = None, y_val: ArrayLike | None = None
+    estimator: Any, read: FitInput, X_val: Any = None, y_val: ArrayLike | None = None
 ) -> tuple[ValidationLoss | EpochScoring | None, np.ndarray | None]:
     """Return what scores a validation set, given or held out, if there is one, and the weights of the other rows."""
     weights, scoring, y_val = read.sample_weight, estimator.scoring, read.encoder.columns(y_val, "y_val")
@@ -162,7 +164,7 @@ def validation_set(
 
 def model_without_data(
     estimator: Any, n_features: int | None, n_outputs: int | None, classes: ArrayLike | None
-) -> tuple[TrainConfig, RowEncoder, TrainState]:
+) -> tuple[Plan, RowEncoder, TrainState]:
     """Return the model of an estimator with what encodes rows for it, and the state before its first step."""
     check_parameters(estimator)
     check_sizes(n_features=n_features, n_outputs=n_outputs)
@@ -170,24 +172,24 @@ def model_without_data(
     generator = own_generator(estimator.random_state)
     result = vars(estimator).get("_result")
     if result is None:
-        config, model, columns = _of_unfitted(estimator, n_features, n_outputs, classes, generator)
+        plan, model, columns = _of_unfitted(estimator, n_features, n_outputs, classes, generator)
         start = None
     else:
         _check_fitted(result.model, Columns.of(estimator).n_features, n_features, n_outputs, classes)
-        config, model, columns = _of_fitted(estimator, result)
+        plan, model, columns = _of_fitted(estimator, result)
         start = result.state.penalty_start
     if model.has_steps or model.target_transform.transformer is not None:
         raise ValueError(
             "estimator: there are steps before the model, or a transformer of y, which do not belong to a gradient "
             "step. Transform X and y yourself, and give the model alone."
         )
-    config.check_steps("a Step")
-    update = dataclasses.replace(config.update, largest_rate=None)
-    config = dataclasses.replace(config, update=update, standardize=False)
-    if start is None and config.takes_start:
+    plan.check_steps("a Step")
+    update = dataclasses.replace(plan.update, largest_rate=None)
+    plan = dataclasses.replace(plan, update=update, standardize=False)
+    if start is None and plan.takes_start:
         start = model.score_graph.trained_arrays
-    encoder = RowEncoder(estimator, columns, model, _class_weight(estimator, config.own))
-    return config, encoder, TrainState.start(generator, penalty_start=start)
+    encoder = RowEncoder(estimator, columns, model, _class_weight(estimator, plan.own))
+    return plan, encoder, TrainState.start(generator, penalty_start=start)
 
 
 def check_sizes(**numbers: Any) -> None:
@@ -217,12 +219,12 @@ def _check_fitted(fitted, known_features, n_features, n_outputs, classes):
 
 
 def _of_fitted(estimator, result):
-    config, model = result.config, result.model
-    if not config.hold(estimator):
-        config = config.renewed(estimator)
+    plan, model = result.plan, result.model
+    if not plan.hold(estimator):
+        plan = plan.renewed(estimator)
     targets = np.zeros((1, model.score_graph.n_outputs), estimator.dtype)
     prototype = EncodedTarget(targets, targets, None, model.single_output, outputs=model.outputs)
-    return config, model.for_stream(config.loss, prototype), Columns(Columns.of(estimator).n_features)
+    return plan, model.for_stream(plan.loss, prototype), Columns(Columns.of(estimator).n_features)
 
 
 def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
@@ -236,29 +238,29 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
     n_features = _n_features(wrapped, n_features)
     columns = Columns(n_features)
     encoder, encoded = _prototype(estimator, wrapped, n_outputs, classes)
-    n_rows, batch_size = estimator.n_total, 200 if estimator.batch_size == "auto" else estimator.batch_size
+    n_rows, batch_size = estimator.n_total, batch_rows() if is_auto(estimator.batch_size) else estimator.batch_size
     _check_size_is_known(estimator, own)
     size = TrainingSize(float(n_rows or batch_size), 1.0, batch_size, encoded.target.shape[1])
     # Class weights may be those of positives only, which are a matter of the loss.
     class_weight = _class_weight(estimator, own)
     _, encoded = weighted(None, encoded.target, encoded, class_weight)
-    config = TrainConfig.of(estimator, own, size).for_target(encoded)
-    if config.loss.weight_names:
+    plan = Plan.of(estimator, own, size).for_target(encoded)
+    if plan.loss.weight_names:
         raise ValueError(
-            f"loss={config.loss!r} has weights of its own, whose initial values come from all of y. Fit an "
+            f"loss={plan.loss!r} has weights of its own, whose initial values come from all of y. Fit an "
             "estimator with it, for instance for one epoch, and give the fitted estimator."
         )
     rows = np.zeros((1, n_features), estimator.dtype)
     given = GivenRows(rows, None, None)
-    read = FitData(
+    read = FitInput(
         given, wrapped, own, rows, columns, encoder, encoded, class_weight, None, TargetTransform(), generator
     )
-    return config, converted(read, config, estimator.trainable)[0], columns
+    return plan, converted(read, plan, estimator.trainable)[0], columns
 
 
 def _class_weight(estimator, own):
     """Return the class weights; raise an error where they depend on all rows."""
-    class_weight = chosen_class_weight(estimator, own, one_epoch=False)
+    class_weight = chosen_class_weight(estimator, own, is_stream=False)
     if class_weight is not None and isinstance(class_weight.given, str):
         raise ValueError(
             'class_weight="balanced" needs the labels of all rows, which are not known. Give a dict: class -> weight.'

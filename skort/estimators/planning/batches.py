@@ -1,0 +1,53 @@
+"""How many rows make a step, and what a training has to know of its size."""
+
+from typing import NamedTuple
+
+from skort.estimators.planning.decision import Decision, rule
+from skort.estimators.planning.given import is_auto
+
+# As in MLPClassifier.
+_BATCH_ROWS = 200
+#: The rows of a batch of a stream, chosen by `python -m benchmarks.rules --only batches`.
+STREAM_ROWS = 16
+
+
+@rule("batches")
+def batch_rows(*, is_stream: bool = False) -> int:
+    """A batch has 200 rows; in a stream it has the rows of the first call, at most 16."""
+    return STREAM_ROWS if is_stream else _BATCH_ROWS
+
+
+def batch_decision(batch_size: int, *, is_stream: bool) -> Decision:
+    """Return the decision of the rule."""
+    if is_stream:
+        return Decision(batch_size, "the first call of a stream has so many rows, or more than 16", "batch_size")
+    return Decision(batch_size, "a batch has 200 rows, if there are as many", "batch_size")
+
+
+class TrainingSize(NamedTuple):
+    """The size of a training: the strength of a model's own penalty and the length of a plan depend on it."""
+
+    #: Sum and mean of the sample weights of the rows trained on, class weights included.
+    weight_sum: float
+    mean_weight: float
+    batch_size: int
+    #: Number of columns of the raw score.
+    n_outputs: int
+    #: Of an epoch.
+    n_batches: int = 1
+
+    @property
+    def n_rows(self) -> int:
+        """Number of the rows trained on."""
+        return round(self.weight_sum / self.mean_weight)
+
+    def of_stream(self, n_rows: int) -> "TrainingSize":
+        """Return the size of a stream that begins with so many rows: its weights multiply as they are."""
+        return self._replace(weight_sum=float(n_rows), mean_weight=1.0)
+
+    @classmethod
+    def of(cls, weight_sum: float, n_rows: int, batch_size: int | str, n_outputs: int) -> "TrainingSize":
+        """Return the size of a training on rows of positive sample weight."""
+        largest = batch_rows() if is_auto(batch_size) else int(batch_size)
+        n_batches = -(-n_rows // largest)
+        return cls(weight_sum, weight_sum / n_rows, min(largest, n_rows), n_outputs, n_batches)

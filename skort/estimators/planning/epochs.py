@@ -1,0 +1,30 @@
+"""How many epochs a training makes at most."""
+
+import math
+
+from skort.estimators.planning.decision import Decision, rule
+
+# What LogisticRegression calls many iterations; a linear model ends by its `tol`.
+_LINEAR_EPOCHS = 1000
+
+# Chosen by `python -m benchmarks.defaults --networks`: the updates of a network of so many rows, the
+# power with which they grow, and how they grow fastest from 200 to 300 rows.
+_UPDATES, _ROWS, _POWER = 150, 150, 0.6
+_MORE, _MORE_ROWS = 1.5, 200
+_LEAST_EPOCHS, _MOST_EPOCHS = 20, 300
+
+
+@rule("epochs")
+def linear_epochs() -> Decision:
+    """A linear model is trained for at most 1,000 epochs."""
+    return Decision(_LINEAR_EPOCHS, "tol ends the training of a linear model", "max_iter")
+
+
+@rule("epochs")
+def network_epochs(n_rows: int, n_batches: int) -> Decision:
+    """A network makes 150 updates, more with the rows to the power of 0.6, in 20 to 300 epochs."""
+    growth = max(1.0, n_rows / _ROWS) ** _POWER
+    more = min(max(1.0, n_rows / _MORE_ROWS), _MORE)
+    n_epochs = math.ceil(_UPDATES * growth * more / n_batches)
+    n_epochs = int(min(max(n_epochs, _LEAST_EPOCHS), _MOST_EPOCHS))
+    return Decision(n_epochs, "the number of updates of a network grows with its rows", "max_iter")

@@ -1,0 +1,55 @@
+"""The parameters of an estimator as values: what the user has set, and what is open."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+
+from skort.common.component import PLAIN, parameter_names
+
+# Those of the constructor that say nothing about the steps.
+_NO_SETTINGS = ("estimator", "trainable", "callbacks", "client", "n_groups")
+
+
+def is_auto(value: Any) -> bool:
+    """Return whether a parameter leaves its matter to skort."""
+    return isinstance(value, str) and value == "auto"
+
+
+def given_parameters(estimator: Any, device: Any) -> dict[str, Any]:
+    """Return the parameters that a plan is made from, as values, with the device that they mean here."""
+    names = [name for name in estimator._parameter_constraints if name not in _NO_SETTINGS]
+    return {**{name: snapshot(getattr(estimator, name)) for name in names}, "device": device}
+
+
+def parameters_inside(estimator: Any) -> dict[str, Any]:
+    """Return the parameters that say what is trained, as values."""
+    return {
+        "estimator": snapshot(estimator.estimator),
+        "trainable": snapshot(estimator.trainable),
+    }
+
+
+def snapshot(value: Any) -> Any:
+    """Return a value that equals a later snapshot, unless the original was changed, in place too."""
+    if type(value) in PLAIN:
+        return value
+
+    if isinstance(value, np.ndarray):
+        values = value.tolist() if value.dtype.kind == "O" else value.tobytes()
+        return value.shape, value.dtype.str, values
+
+    if isinstance(value, FrozenEstimator):
+        # It is fitted: its parameters do not say what it is.
+        return value.estimator
+
+    if isinstance(value, BaseEstimator):
+        names = parameter_names(type(value))  # type: ignore[arg-type]  # classes are hashable
+        return type(value), {name: snapshot(getattr(value, name, None)) for name in names}
+
+    if isinstance(value, dict):
+        # The order of the keys says which columns are of which output, and which of two patterns counts.
+        return [(key, snapshot(part)) for key, part in value.items()]
+
+    return [snapshot(part) for part in value] if isinstance(value, (list, tuple)) else value

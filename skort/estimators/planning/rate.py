@@ -1,0 +1,107 @@
+"""The first learning rate of a training on all rows, and how stiff a linear model is."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skort.estimators.data.rows import DataStatistics
+from skort.estimators.planning.decision import YOURS, Decision, rule
+from skort.estimators.training.loss_scale import estimated_curvature
+from skort.estimators.training.reparametrization import Reparametrization
+from skort.optim.standardization import moments
+
+if TYPE_CHECKING:
+    from skort.estimators.planning.plan import Plan
+    from skort.graphs.score_graph import ScoreGraph
+
+# The first rate of a network by SGD, over the gain of its optimizer: `python -m benchmarks.defaults --networks`.
+_NETWORK = 0.2
+
+
+def first_rate(
+    plan: "Plan",
+    variables: Reparametrization,
+    score_graph: "ScoreGraph",
+    statistics: DataStatistics,
+) -> Decision:
+    """Return the number that the rates of a schedule are multiplied by in a fit."""
+    # eta0="auto" is the rate of the largest batch there is, which may be a short one.
+    whole = plan.whole_rate
+    if not plan.is_rate_auto:
+        because = YOURS if not plan.is_open("eta0") else "the optimizer or the schedule has a rate of its own"
+        return Decision(whole, because, "eta0")
+
+    tags = plan.update.tags
+    if tags.gain is None:
+        return Decision(whole * tags.first_rates[0 if score_graph.is_linear else 1], "the optimizer says it", "eta0")
+    if not score_graph.is_linear:
+        mean_square = _mean_square(variables.standardization, score_graph, statistics)
+        rate = network_rate(tags.gain, mean_square, whole)
+        return Decision(rate, "0.2 over the gain of the optimizer and the mean square of X", "eta0")
+
+    norm = statistics.largest_norm(variables.standardization)
+    smoothness = statistics.smoothness(plan.batch_size, variables.standardization, norm)
+    of_objective = stiffness(plan, variables, score_graph, statistics, smoothness)
+    rate = linear_rate(tags.gain, of_objective, whole)
+    return Decision(rate, "the largest rate at which batches of these rows are stable", "eta0")
+
+
+@rule("first rate")
+def linear_rate(gain: float, stiffness: float, part: float = 1.0) -> float:
+    """A linear model begins at the largest rate at which its batches are stable."""
+    return part / (gain * stiffness)
+
+
+@rule("first rate")
+def network_rate(gain: float, mean_square: float, part: float = 1.0) -> float:
+    """A network begins at the rate that its optimizer declares, or SGD at 0.2 over the mean square of its columns."""
+    return part * _NETWORK / (gain * mean_square)
+
+
+def stiffness(
+    plan: "Plan",
+    variables: Reparametrization,
+    score_graph: "ScoreGraph",
+    statistics: DataStatistics,
+    smoothness: float,
+) -> float:
+    """Return how fast the gradient of a linear model's objective changes, for rows of a smoothness."""
+    loss, n_outputs = variables.loss, score_graph.n_outputs
+    curvature = loss.curvature(n_outputs) or loss.typical_curvature
+    curvature = curvature or _estimated(plan, variables, score_graph, statistics)
+    curvature *= loss.weight_scale(n_outputs) * smoothness
+
+    strengths = {} if variables.penalty is None else variables.penalty.strengths(score_graph.coefficients)
+    l2 = np.concatenate([np.zeros(1), *(np.ravel(strength.l2) for strength in strengths.values())])
+    # A step of a stiffer penalty is implicit.
+    return curvature + float(np.max(l2[l2 <= curvature]))
+
+
+def _mean_square(used, score_graph, statistics) -> float:
+    """Return the mean square of the columns that the first layer is trained on, at least 1: that of scaled columns."""
+    from skort.graphs.standardized import first_layer
+
+    if first_layer(score_graph) is None or (used is not None and used.scale is not None):
+        return 1.0
+    mean, deviation = moments(statistics.some_rows.X, statistics.some_rows.sample_weight)
+    square = deviation**2 + (0.0 if used is not None and used.mean is not None else mean**2)
+    return max(1.0, float(np.mean(square)))
+
+
+def _estimated(plan, variables, score_graph, statistics) -> float:
+    """Return the second derivative of a loss that declares none, by the score of the training."""
+    from skort.graphs.standardized import linear_weights
+
+    if plan.is_classifier:
+        return estimated_curvature(plan.loss, score_graph.n_outputs)
+
+    linear = linear_weights(score_graph)
+    assert linear is not None  # The rate of a network is that of its optimizer.
+    coef, start = linear
+    if coef.any() and not statistics.some_rows.is_sparse:
+        start = start + coef @ statistics.columns[0]
+
+    mean, deviation = statistics.targets
+    curvature = estimated_curvature(plan.loss, score_graph.n_outputs, (start, mean, deviation))
+    scale = 1.0 if variables.score is None else variables.score.scale**2
+    return curvature * scale / variables.in_units.unit

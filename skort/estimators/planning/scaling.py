@@ -1,0 +1,118 @@
+"""Which scales the columns of X and y have in a training."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skort.estimators.data.rows import DataStatistics
+from skort.estimators.planning.decision import Decision, rule
+from skort.estimators.training.loss_scale import has_units
+from skort.optim.standardization import Standardization, deviation_of_all, usable_scale
+
+if TYPE_CHECKING:
+    from skort.estimators.planning.plan import Plan
+    from skort.graphs.score_graph import ScoreGraph
+
+#: Means of more standard deviations than this would cost an intercept of X itself its digits in float32.
+FAR = 1e3
+
+
+@rule("scaling")
+def scaling(plan: "Plan", score_graph: "ScoreGraph", statistics: DataStatistics) -> Decision:
+    """The columns of X, and y of a regressor, are standardised during the training, if the weights can take it back."""
+    if not plan.standardize:
+        return Decision(None, "you set it", "standardize")
+
+    used = _standardization(plan, score_graph, statistics)
+    if plan.standardize is True and (used is None or used.scale is None):
+        raise ValueError(
+            "standardize=True needs a model that first multiplies X by trained weights, so that they can take the "
+            'change back. Use standardize="auto" or False.'
+        )
+    if used is None:
+        return Decision(None, "no weights of the model could take it back", "standardize")
+    return Decision(used, "the weights take it back: the model is one of X and y", "standardize")
+
+
+def described(used: Standardization | None) -> str:
+    """Return what is standardised, as text."""
+    if used is None:
+        return "X and y as they are"
+    parts = []
+    if used.scale is not None:
+        is_one = len(set(used.scale[:2])) == 1 and not used.scale.strides[0]
+        parts.append("X by one number" if is_one else "columns of X")
+    if used.target_mean is not None:
+        parts.append("y")
+    return " and ".join(parts)
+
+
+def _standardization(plan, score_graph, statistics):
+    """Return the standardization of X and y, as far as the weights of a model can take it back."""
+    from skort.graphs.standardized import first_layer, last_layer
+
+    # A penalty of the intercepts is one of the intercepts of X itself.
+    is_free = plan.penalty is None or plan.penalty.intercepts is None
+    mean, scale, is_offset = _of_columns(first_layer(score_graph), statistics, plan.batch_size, is_free=is_free)
+
+    last = last_layer(score_graph)
+    target_mean, target_scale = None, 1.0
+    if last is not None and not plan.is_classifier and has_units(plan.loss, score_graph.n_outputs):
+        centre = is_free and last.intercept is not None
+        target_mean, deviation = _of_target(plan.loss, score_graph.n_outputs, statistics, centre=centre)
+        target_scale = float(_scale(deviation, "y"))
+
+    if scale is None and target_mean is None:
+        return None
+    return Standardization(mean, scale, target_mean, target_scale, is_offset)
+
+
+def _of_columns(first, statistics, batch_size, *, is_free):
+    """Return the means and scales of the columns, and whether the model subtracts the means itself."""
+    if first is None:
+        return None, None, False
+
+    X = statistics.some_rows.X
+    if statistics.some_rows.is_sparse:
+        scale = usable_scale(statistics.common_scale(batch_size), np.float64)
+        # As vectors, such numbers of many columns would take more memory than the weights.
+        mean, scale = (np.broadcast_to(number, X.shape[1]) for number in (0.0, scale))
+        return mean, scale, False
+
+    mean, deviation = _centred(*statistics.columns, centre=is_free and first.intercept is not None)
+    scale = _scale(deviation, "a column of X")
+    # As it is subtracted.
+    mean = mean.astype(np.float32 if X.dtype == np.float32 else np.float64).astype(np.float64)
+    return mean, scale, bool(np.any(np.abs(mean) > FAR * scale))
+
+
+def _scale(deviation: Any, what: str) -> np.ndarray:
+    """Return standard deviations to divide by, one for none; a ValueError if float64 cannot hold an inverse."""
+    scale = usable_scale(deviation, np.float64)
+    lost = np.compress(np.ravel((deviation > 0) & (scale != deviation)), np.ravel(deviation))
+    if len(lost):
+        raise ValueError(
+            f"The standard deviation of {what} is {lost[0]:.2g}, whose inverse float64 cannot hold. Divide it by a "
+            "constant."
+        )
+    return scale
+
+
+def _centred(mean, deviation, *, centre):
+    """Return the means and standard deviations of columns, or zeros and the roots of the mean squares."""
+    return (mean, deviation) if centre else (np.zeros_like(mean), np.hypot(mean, deviation))
+
+
+def _of_target(loss, n_outputs, statistics, *, centre):
+    """Return the mean and the scale of y; None and one if there is no scale."""
+    if loss.inverse_link_function(n_outputs) is not None:
+        # The logarithm of the mean goes into the intercept.
+        total = float(np.mean(_centred(*statistics.targets, centre=centre)[0]))
+        return (np.zeros(n_outputs), total) if total > 0 else (None, 1.0)
+
+    if loss.is_robust and centre:
+        # Outliers, which such a loss is made for, would make everything else small.
+        mean, deviation = statistics.robust_targets()
+    else:
+        mean, deviation = _centred(*statistics.targets, centre=centre)
+    return mean, deviation_of_all(deviation)

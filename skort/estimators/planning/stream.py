@@ -1,0 +1,121 @@
+"""What a stream decides from its first rows, and keeps."""
+
+import math
+from typing import TYPE_CHECKING
+
+from skort.estimators.data.rows import DataStatistics
+from skort.estimators.planning.batches import STREAM_ROWS
+from skort.estimators.planning.decision import YOURS, Decision, rule
+from skort.estimators.planning.rate import network_rate, stiffness
+from skort.estimators.training.reparametrization import Reparametrization
+from skort.optim.standardization import mean_norm
+
+if TYPE_CHECKING:
+    from skort.estimators.planning.plan import Plan
+    from skort.graphs.score_graph import ScoreGraph
+
+#: So many rows tell the scales of a stream: `python -m benchmarks.rules --only "first rows"`.
+FIRST_ROWS = 20
+# The part of the largest stable rate: `python -m benchmarks.rules --only "rate of a stream"`.
+_PART = 0.25
+# The part of a new network's rate that a fitted one has in a stream.
+_FITTED = 0.1
+#: The part of a plan's first rate that rows after the plan have, in calls of `partial_fit`.
+LATER = 0.05
+
+
+@rule("stream")
+def is_waiting(plan: "Plan", n_rows: int) -> bool:
+    """The first rows of a stream wait until there are 20, if scales or the rate come from them."""
+    return n_rows < FIRST_ROWS and bool(plan.standardize or plan.is_rate_auto)
+
+
+def stream_rate(
+    plan: "Plan",
+    variables: Reparametrization,
+    score_graph: "ScoreGraph",
+    statistics: DataStatistics,
+    *,
+    is_fitted: bool = False,
+) -> Decision:
+    """Return the number that the rates of a stream are multiplied by."""
+    if not plan.is_rate_auto:
+        because = YOURS if not plan.is_open("eta0") else "the optimizer or the schedule has a rate of its own"
+        return Decision(1.0, because, "eta0")
+
+    tags, is_linear = plan.update.tags, score_graph.is_linear
+    if tags.gain is None:
+        rate = declared_rate(tags.first_rates[0 if is_linear else 2], plan.batch_size)
+        because = "the optimizer says it, for batches of so many rows"
+    elif is_linear:
+        # A row has the rate that it has in a batch of so many rows, however small the calls are.
+        n_rows = max(plan.batch_size, STREAM_ROWS)
+        rate = linear_rate(stable_rate(plan, variables, score_graph, statistics, n_rows))
+        because = "a quarter of the largest rate at which batches of the first rows are stable"
+    else:
+        n_rows = max(plan.batch_size, STREAM_ROWS)
+        rate = network_rate(tags.gain, 1.0, plan.batch_size / n_rows)
+        because = "0.2 over the gain of the optimizer"
+
+    if is_fitted:
+        return Decision(fitted_rate(rate), f"a tenth for a fitted model: {because}", "eta0")
+    return Decision(rate, because, "eta0")
+
+
+@rule("stream")
+def linear_rate(stable: float) -> float:
+    """A linear model in a stream has a quarter of the largest rate at which its first rows are stable."""
+    return stable * _PART
+
+
+@rule("stream")
+def declared_rate(first_rate: float, batch_size: int) -> float:
+    """A network in a stream has the rate that its optimizer declares, with batches of fewer than 16 rows less, by the root."""
+    # The root mean square of gradients, which divides them, is about the root of 1 / batch_size.
+    return first_rate * min(1.0, math.sqrt(batch_size / STREAM_ROWS))
+
+
+@rule("stream")
+def fitted_rate(rate: float) -> float:
+    """A fitted network in a stream has a tenth of the rate of a new one."""
+    return _FITTED * rate
+
+
+@rule("stream")
+def call_rate(
+    plan: "Plan",
+    variables: Reparametrization,
+    score_graph: "ScoreGraph",
+    statistics: DataStatistics,
+    rate_scale: float,
+) -> float:
+    """A call of a stream whose rows are not stable at the rate of the stream has the largest rate at which they are."""
+    if not plan.is_rate_auto or plan.update.tags.gain is None or not score_graph.is_linear:
+        return rate_scale
+
+    n_rows = min(plan.batch_size, statistics.some_rows.n_rows)
+    # No eigenvalue is larger than the mean norm, which takes less time.
+    if rate_scale <= stable_rate(plan, variables, score_graph, statistics, n_rows, is_rough=True):
+        return rate_scale
+    return min(rate_scale, stable_rate(plan, variables, score_graph, statistics, n_rows))
+
+
+def stable_rate(
+    plan: "Plan",
+    variables: Reparametrization,
+    score_graph: "ScoreGraph",
+    statistics: DataStatistics,
+    n_rows: int,
+    *,
+    is_rough: bool = False,
+) -> float:
+    """Return the largest rate at which a linear model is stable in the mean square; a rough one is not larger."""
+    # Of batches of an endless stream: the expected smoothness for n -> infinity, see `smoothness`.
+    used, rows = variables.standardization, statistics.some_rows
+    norm = mean_norm(rows.X, rows.sample_weight, used)
+    largest = norm if is_rough else statistics.smoothness(rows.n_rows, used, norm)
+    smoothness = statistics.mean_weight * ((n_rows - 1) * largest + norm) / n_rows
+    of_objective = stiffness(plan, variables, score_graph, statistics, smoothness)
+    gain = plan.update.tags.gain
+    assert gain is not None  # An optimizer without a gain declares its rate.
+    return plan.batch_size / n_rows / (gain * of_objective)

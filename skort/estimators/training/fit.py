@@ -1,0 +1,71 @@
+"""A fit from top to bottom: read, plan, start, run, result."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from skort.estimators.data.data_source import GivenRows, RowEncoder
+from skort.estimators.model.model import Model
+from skort.estimators.planning.plan import Plan
+from skort.estimators.sklearn_callbacks import sklearn_callbacks
+from skort.estimators.training.read import FitInput, model_and_data, read_fit, validation_set
+from skort.estimators.training.reparametrization import WeightRangeError
+from skort.estimators.training.result import FitResult, Observers
+from skort.estimators.training.run import run_fit
+from skort.optim.state import TrainState
+
+
+def fit(
+    estimator: Any,
+    given: GivenRows,
+    *,
+    X_val: Any = None,
+    y_val: Any = None,
+    init: tuple[Any, Any] = (None, None),
+    classes: Any = None,
+) -> tuple[FitResult, FitInput]:
+    """Train an estimator's model from the beginning; return the result and what was read."""
+    read = read_fit(estimator, given, classes=classes)
+    scoring, weights = validation_set(estimator, read, X_val, y_val)
+
+    def train(plan):
+        model, data = model_and_data(read, plan, weights, estimator.trainable)
+        model = at_given_weights(estimator, model, init)
+        plan = plan.for_model(model, in_memory=given.batch_size is None)
+
+        source = given.source(plan, data, RowEncoder(estimator, read.columns, model, read.class_weight))
+        of_sklearn = sklearn_callbacks(estimator, given, plan.max_iter)
+        observers = Observers(estimator, read.columns, scoring, of_sklearn)
+        return run_fit(plan, model, source, TrainState.start(read.generator), observers)
+
+    return in_wide_enough_dtype(estimator, read, weights, train), read
+
+
+def in_wide_enough_dtype(
+    estimator: Any,
+    read: FitInput,
+    weights: np.ndarray | None,
+    train: Callable[[Plan], FitResult],
+    *,
+    is_stream: bool = False,
+) -> FitResult:
+    """Return the result of a plan, in float64 if float32 cannot hold the weights in the units of X and y."""
+    try:
+        return train(read.plan(estimator, weights, is_stream=is_stream))
+    except WeightRangeError as error:
+        if estimator.dtype == "float64":
+            raise
+        try:
+            wider = read.plan(estimator, weights, "float64", is_stream=is_stream)
+        except ValueError:  # The solver has no float64.
+            raise error from None
+    return train(wider)
+
+
+def at_given_weights(estimator: Any, model: Model, init: tuple[Any, Any]) -> Model:
+    """Return a model at the weights of the last fit, or of the user, if there are any."""
+    last = vars(estimator).get("_result")
+    if estimator.warm_start and last is not None:
+        model = model.going_on_from(last.model)
+    return model.starting_at(*init) if any(values is not None for values in init) else model

@@ -1,0 +1,60 @@
+"""A call of `partial_fit` from top to bottom: the first one plans a stream, later ones go on with it."""
+
+import dataclasses
+from typing import Any
+
+from skort.estimators.data.data_source import GivenRows, encoded_rows
+from skort.estimators.data.rows import Columns, TrainingData
+from skort.estimators.data.sample_weight import is_counted, weighted
+from skort.estimators.planning.objective import chosen_class_weight
+from skort.estimators.training.fit import at_given_weights, in_wide_enough_dtype
+from skort.estimators.training.read import FitInput, model_and_data, read_fit
+from skort.estimators.training.result import FitResult, Observers
+from skort.estimators.training.stream import stream_model
+from skort.optim.callbacks import check_callbacks
+from skort.optim.state import TrainState
+
+
+def first_call(estimator: Any, given: GivenRows, classes: Any = None) -> tuple[FitResult, FitInput] | None:
+    """Return what the first call of a stream leaves, and what it has read; None if no row counts."""
+    read = read_fit(estimator, given, classes=classes, is_stream=True)
+    weights = read.sample_weight
+    if not is_counted(weights):
+        return None
+
+    def train(plan):
+        model, data = model_and_data(read, plan, weights, estimator.trainable)
+        model = at_given_weights(estimator, model, (None, None))
+        observers = Observers(estimator, read.columns)
+        return stream_model(plan.of_stream(model), model, data, TrainState.start(read.generator), observers)
+
+    return in_wide_enough_dtype(estimator, read, weights, train, is_stream=True), read
+
+
+def next_call(estimator: Any, last: FitResult, given: GivenRows) -> tuple[FitResult, Columns] | None:
+    """Return what a later call leaves, and the columns of its rows; None if no row counts."""
+    check_callbacks(estimator.callbacks)
+    plan = last.plan
+    if not plan.hold(estimator):
+        # scikit-learn validates them before the first call only.
+        estimator._validate_params()
+        plan = plan.renewed(estimator)
+    plan = plan.for_stream()
+    last.plan.check_same_model(estimator)
+
+    columns = Columns.of(estimator)
+    rows, encoded = encoded_rows(estimator, last.model, given.X, given.y, columns)
+    class_weight = chosen_class_weight(estimator, plan.own, is_stream=True)
+    weights, encoded = weighted(given.sample_weight, rows, encoded, class_weight, is_stream=True)
+    if not is_counted(weights):
+        return None
+
+    plan = plan.for_target(encoded)
+    plan.loss.check_target(encoded.target)
+    model = last.model.for_stream(plan.loss, encoded)
+    data = TrainingData(model.transform(rows), encoded.target, weights)
+    if last.state.is_new:
+        # The penalty of a model inside is divided by the number of rows.
+        size = plan.size.of_stream(data.after(last.state.first_rows).n_rows)
+        plan = dataclasses.replace(plan, size=size).renewed(estimator).for_target(encoded)
+    return stream_model(plan, model, data, last.state, Observers(estimator, columns)), columns

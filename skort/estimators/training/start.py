@@ -1,0 +1,116 @@
+"""How a training starts: its variables, its first weights and its first rate, from the data."""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from skort.estimators.data.rows import DataStatistics
+from skort.estimators.model.model import Model
+from skort.estimators.planning.decision import Decision
+from skort.estimators.planning.fitted import drawn_anew, fitted_part, fitted_share
+from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.rate import first_rate
+from skort.estimators.planning.scaling import scaling
+from skort.estimators.planning.stream import stream_rate
+from skort.estimators.training.messages import warn_of_fitted
+from skort.estimators.training.reparametrization import Reparametrization, with_offsets
+from skort.optim.state import TrainState
+
+
+class Start(NamedTuple):
+    """What a training starts with."""
+
+    plan: Plan
+    model: Model
+    state: TrainState
+    variables: Reparametrization
+    #: The loss of the best constant prediction, if it starts at the weights of a fitted network.
+    constant_loss: float | None = None
+
+
+def start(
+    plan: Plan, model: Model, statistics: DataStatistics, state: TrainState, generator: np.random.RandomState
+) -> Start:
+    """Return the start of a fit; a fitted network that is worse than a constant starts at new weights."""
+    started = start_at_weights(plan, model, statistics, state)
+    if model.is_drawn or model.score_graph.is_linear or plan.is_full:
+        return started
+
+    share, constant_loss = fitted_share(plan, started.model, started.variables, statistics)
+    drawn = None
+    # Nobody says whether the weights of an ONNX file are fitted ones.
+    if share > 1 and model.inner.is_fitted:
+        drawn = drawn_anew(plan, model, generator)
+        warn_of_fitted(share, constant_loss, is_drawn=drawn is not None)
+
+    if drawn is not None:
+        # It is a new network, for its penalty too.
+        random_state = generator.get_state(legacy=False)
+        state = dataclasses.replace(started.state, random_state=random_state, penalty_start=None)
+        started = start_at_weights(plan, drawn, statistics, state)
+        because = "the fitted network is worse than a constant prediction on these rows"
+        decided = started.plan.decided("weights", Decision("new ones", because, "warm_start"))
+        return started._replace(plan=decided)
+
+    if not plan.is_open("eta0"):
+        # A few epochs at the user's rate may have other aims.
+        return started._replace(constant_loss=math.inf)
+
+    part = fitted_part(share, plan.size.n_rows)
+    state = dataclasses.replace(started.state, rate_scale=part * started.state.rate_scale)
+    decision = started.plan.decisions["first rate"]
+    because = f"{part:.2g} of a new network's, as the loss is {share:.2g} of a constant's: {decision.because}"
+    decided = started.plan.decided("first rate", decision._replace(because=because))
+    return Start(decided, started.model, state, started.variables, constant_loss)
+
+
+def start_at_weights(
+    plan: Plan,
+    model: Model,
+    statistics: DataStatistics,
+    state: TrainState,
+    *,
+    is_stream: bool = False,
+) -> Start:
+    """Return the start of a training at the weights that a model has."""
+    decision = scaling(plan, model.score_graph, statistics)
+    plan, standardization = plan.decided("scaling", decision), decision.value
+
+    score_graph, initial = model.score_graph, model.score_graph.trained_arrays
+    if standardization is not None:
+        score_graph = with_offsets(score_graph, plan.loss, standardization)
+    variables = plan.variables(score_graph, standardization)
+    variables.check_range()
+
+    # Weights that were drawn are for columns of mean zero and standard deviation one; others for X and y themselves.
+    if model.is_drawn:
+        score_graph = score_graph.with_weights(variables.model_weights(initial))
+
+    if is_stream:
+        is_fitted = not (model.is_drawn or model.score_graph.is_linear)
+        of_rate = stream_rate(plan, variables, score_graph, statistics, is_fitted=is_fitted)
+    else:
+        of_rate = first_rate(plan, variables, score_graph, statistics)
+    plan = plan.decided("first rate", of_rate)
+
+    state = dataclasses.replace(
+        state,
+        solver=None,
+        penalty_start=state.penalty_start or (score_graph.trained_arrays if plan.takes_start else None),
+        standardization=standardization,
+        rate_scale=of_rate.value,
+        is_rate_auto=plan.is_rate_auto,
+    )
+    plan = plan.decided("weights", _of_weights(model))
+    return Start(plan, dataclasses.replace(model, score_graph=score_graph, is_drawn=False), state, variables)
+
+
+def _of_weights(model):
+    """Return the decision on the weights that a training starts at."""
+    if model.is_drawn:
+        return Decision("new ones", "the network is not fitted", "warm_start")
+    if model.score_graph.is_linear:
+        return Decision("those of the model", "zeros, fitted ones, or those that you give", "coef_init")
+    return Decision("fitted ones", "the model inside is fitted, or warm_start=True", "warm_start")
