@@ -31,10 +31,8 @@ def aligned_rows(X: Any) -> Any:
 
 
 def _aligned_matrix(matrix):
-    arrays = {name: part for name, part in vars(matrix).items() if isinstance(part, np.ndarray)}
-    if all(array.flags.aligned for array in arrays.values()):
+    parts = [*vars(matrix).values(), *getattr(matrix, "coords", ())]
+    if all(part.flags.aligned for part in parts if isinstance(part, np.ndarray)):
         return matrix
-    copied = matrix.copy()
-    for name, array in arrays.items():
-        setattr(copied, name, array.copy())
-    return copied
+    # A copy of a matrix has arrays of its own.
+    return matrix.copy()

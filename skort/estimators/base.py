@@ -294,7 +294,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             )
         given, last = GivenRows(X, y, sample_weight), vars(self).get("_result")
         if last is None:
-            warn_of_scoring(self, None)
+            warn_of_scoring(self, None, is_stream=True)
             begun = first_call(self, given, classes)
             return self if begun is None else self._end_fit(*begun, is_stream=True)
 

@@ -51,7 +51,7 @@ def _facts(estimator: Any) -> dict[str, str]:
         "solver": estimator.solver_,
         "epochs": f"{estimator.n_iter_:,} ({estimator.t_:,} updates)",
         "stopped": estimator.stopping_reason_ or "",
-        "objective": f"{estimator.loss_:.4g} in the last epoch",
+        "objective": "" if estimator.loss_ is None else f"{estimator.loss_:.4g} in the last epoch",
         "validation": "" if best is None else f"best score {best[1]:.4g}, in epoch {best[0]:,}",
         "weights": _weights(estimator.weights_, estimator.trainable_),
     }

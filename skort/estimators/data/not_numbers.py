@@ -38,7 +38,8 @@ def _may_date(dtype):
 
 
 def _has_dates(values):
-    return values.dtype.kind in "mM" or any(hasattr(value, "isoformat") for value in values.ravel())
+    kinds = ("isoformat", "total_seconds", "to_timestamp")
+    return values.dtype.kind in "mM" or any(hasattr(value, kind) for value in values.ravel() for kind in kinds)
 
 
 def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:

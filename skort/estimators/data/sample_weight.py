@@ -16,7 +16,7 @@ def validated_sample_weight(sample_weight: ArrayLike | None, X: Any, *, is_strea
     """Return finite sample weights in float64, none negative and, but in a stream, not all zero; None for None."""
     if sample_weight is None:
         return None
-    if is_stream and not np.any(sample_weight):
+    if is_stream and np.asarray(sample_weight).dtype.kind in "biuf" and not np.any(sample_weight):
         # scikit-learn refuses what a stream may have in one of its calls.
         return np.zeros_like(_check_sample_weight(np.add(sample_weight, 1.0), X, dtype=np.float64))
     weights = aligned(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))

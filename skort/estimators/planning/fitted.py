@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skort.estimators.data.rows import DataStatistics
+from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import rule
 from skort.estimators.training.reparametrization import Reparametrization
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # Chosen by `python -m benchmarks.fine_tuning`: the least part of the rate, and the number of rows below
 # which the rate falls with their square.
 _LEAST, _FEW_ROWS = 0.05, 200
+# Fewer rows do not tell whether a network has learned something.
+_TELLING_ROWS = 20
 
 
 @rule("first rate")
@@ -31,7 +33,7 @@ def fitted_part(share: float, n_rows: int) -> float:
 
 @rule("weights")
 def drawn_anew(plan: "Plan", model: Model, generator: np.random.RandomState) -> Model | None:
-    """A fitted network that is worse than the best constant prediction begins from new weights."""
+    """A fitted network that is worse than the best constant prediction, of 20 rows or more, begins from new weights."""
     from skort.graphs.initialization import drawn_weights
 
     # The user asks for these weights.
@@ -40,6 +42,12 @@ def drawn_anew(plan: "Plan", model: Model, generator: np.random.RandomState) -> 
 
     weights = drawn_weights(model.inner.model, model.score_graph, generator)
     return None if weights is None else dataclasses.replace(model.with_weights(weights), is_drawn=True)
+
+
+def tells_of_fitted(rows: TrainingData) -> bool:
+    """Return whether rows are many and different enough to say that a fitted network is worse than a constant."""
+    target = rows.target if rows.sample_weight is None else rows.target[rows.sample_weight > 0]
+    return len(target) >= _TELLING_ROWS and bool(np.ptp(target, axis=0).any())
 
 
 def fitted_share(

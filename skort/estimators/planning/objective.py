@@ -162,13 +162,14 @@ def warn_of_other_terms(estimator, model, own: "SklearnObjective", *, is_full: b
     warn_of_own_loss(estimator, model)
 
 
-def warn_of_scoring(estimator, X_val) -> None:
+def warn_of_scoring(estimator, X_val, *, is_stream: bool = False) -> None:
     """Warn of a score that nothing is scored by."""
-    if estimator.scoring is not None and X_val is None and not estimator.early_stopping:
-        warn_user(
-            f"scoring={estimator.scoring!r} has no effect: there is no validation set. Give fit X_val and y_val, set "
-            "early_stopping=True, or leave scoring out."
-        )
+    if estimator.scoring is None or X_val is not None or estimator.early_stopping:
+        return
+    why = "partial_fit scores nothing. Leave scoring out."
+    if not is_stream:
+        why = "there is no validation set. Give fit X_val and y_val, set early_stopping=True, or leave scoring out."
+    warn_user(f"scoring={estimator.scoring!r} has no effect: {why}")
 
 
 def warn_of_own_loss(estimator, model) -> None:

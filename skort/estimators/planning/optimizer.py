@@ -51,4 +51,4 @@ def described(optimizer: Any, eta0: float) -> str:
     if not decay:
         return repr(optimizer)
     name = type(optimizer).__name__
-    return f"{name}, an update at the first rate takes {decay * eta0:.2g} of each weight"
+    return f"{name}; an update at the first rate takes {decay * eta0:.2g} of each weight"

@@ -63,7 +63,7 @@ class Plan:
     #: Those that can do all this, the fastest first.
     solvers: list[str]
     device: "Device"
-    #: The number of rows that make a step at the whole rate, and the largest of a batch.
+    #: The rows of a whole batch: m rows make a step of m / batch_size of the rate.
     batch_size: int
     n_iter_no_change: int | float | str
     shuffle: bool
@@ -78,6 +78,8 @@ class Plan:
     class_weight: np.ndarray | None = None
     #: Whether the learning rate comes to zero with the last epoch, as that of a network does.
     is_planned: bool = False
+    #: Whether calls of `partial_fit` go on with it.
+    is_stream: bool = False
 
     def __str__(self) -> str:
         return as_text(self.decisions)
@@ -163,9 +165,10 @@ class Plan:
         if self.is_open("optimizer") and renewed.is_open("optimizer"):
             of_optimizer = self.decisions["optimizer"]
         is_same = all(self.given[name] == renewed.given[name] for name in ("optimizer", "learning_rate", "eta0"))
-        if is_same and self.is_open("learning_rate"):
+        if is_same:
             rates, is_auto = self.decisions["learning rate"], self.is_rate_auto
-        return renewed._with_steps(of_optimizer, rates, is_rate_auto=is_auto)
+        renewed = renewed._with_steps(of_optimizer, rates, is_rate_auto=is_auto)
+        return renewed._as_stream() if self.is_stream else renewed
 
     def decided(self, matter: str, decision: Decision, **values: Any) -> "Plan":
         """Return the plan with one more decision, and the values that it stands for."""
@@ -247,20 +250,24 @@ class Plan:
 
     def of_stream(self, model: "Model") -> "Plan":
         """Return the plan of a stream from its first call on."""
+        plan = self._as_stream()
         if model.score_graph.is_linear or not self.is_open("optimizer"):
-            return self
-        return self._with_steps(
-            optimizer.stream_optimizer(), self.decisions["learning rate"], is_rate_auto=self.is_rate_auto
-        )
+            return plan
+        rates = self.decisions["learning rate"]
+        return plan._with_steps(optimizer.stream_optimizer(), rates, is_rate_auto=self.is_rate_auto)
+
+    def _as_stream(self):
+        one = Decision("one for each call", "partial_fit makes one epoch", "")
+        plan = self.decided("epochs", one, is_stream=True)
+        return plan.decided("stopping", Decision("never", "a stream has no end", ""))
 
     def for_stream(self) -> "Plan":
         """Return the plan of epochs after a plan, or instead: their rate is a constant part of its first."""
         if not self.is_planned:
-            return self
-        plan = self._with_steps(
-            self.decisions["optimizer"], schedule.later_schedule(self.schedule), is_rate_auto=self.is_rate_auto
-        )
-        return dataclasses.replace(plan, is_planned=False)
+            return self if self.is_stream else self._as_stream()
+        rates = schedule.later_schedule(self.schedule)
+        plan = self._with_steps(self.decisions["optimizer"], rates, is_rate_auto=self.is_rate_auto)
+        return dataclasses.replace(plan._as_stream(), is_planned=False)
 
     @property
     def is_full(self) -> bool:
@@ -278,10 +285,14 @@ class Plan:
         return block_size(n_rows, n_features) if is_free else self.batch_size
 
     @property
+    def chooses_rate(self) -> bool:
+        """Whether skort chooses the first rate: neither eta0 nor a schedule of the user's says it."""
+        return self.is_open("eta0") and isinstance(self.given["learning_rate"], str) and not self.is_full
+
+    @property
     def whole_rate(self) -> float:
-        """By how much eta0="auto" is larger than the rate of the largest batch there is, which may be a short one."""
-        is_short = self.is_open("eta0") and not self.is_full
-        return self.batch_size / self.size.batch_size if is_short else 1.0
+        """`batch_size` over the rows of the largest batch: a chosen rate makes up for a batch_size above n."""
+        return self.batch_size / self.size.batch_size if self.chooses_rate else 1.0
 
     @property
     def takes_start(self) -> bool:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _NETWORK = 0.2
 
 
+_OWN = "the optimizer of a network declares it, or the schedule has it"
+
+
 def first_rate(
     plan: "Plan",
     variables: Reparametrization,
@@ -28,7 +31,7 @@ def first_rate(
     # eta0="auto" is the rate of the largest batch there is, which may be a short one.
     whole = plan.whole_rate
     if not plan.is_rate_auto:
-        because = YOURS if not plan.is_open("eta0") else "the optimizer or the schedule has a rate of its own"
+        because = _OWN if plan.is_open("eta0") else YOURS
         return Decision(whole, because, "eta0")
 
     tags = plan.update.tags

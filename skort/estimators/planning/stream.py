@@ -40,7 +40,7 @@ def stream_rate(
 ) -> Decision:
     """Return the number that the rates of a stream are multiplied by."""
     if not plan.is_rate_auto:
-        because = YOURS if not plan.is_open("eta0") else "the optimizer or the schedule has a rate of its own"
+        because = "the schedule has it" if plan.is_open("eta0") else YOURS
         return Decision(1.0, because, "eta0")
 
     tags, is_linear = plan.update.tags, score_graph.is_linear

@@ -34,15 +34,14 @@ _WIDTHS = (14, 38, 48, 16)
 def rows(decisions: Mapping[str, Decision]) -> list[tuple[str, str, str, str]]:
     """Return the rows of the table, as text."""
     known = [(matter, decisions[matter]) for matter in MATTERS if matter in decisions]
-    return [
-        (matter, _text(matter, each.value, decisions), each.because, each.change_with)
-        for matter, each in known
-    ]
+    return [(matter, _text(matter, each.value, decisions), each.because, each.change_with) for matter, each in known]
 
 
 def _text(matter: str, value: Any, decisions: Mapping[str, Decision]) -> str:
     """Return the value of a decision as text."""
     first = decisions.get("first rate")
+    if isinstance(value, str):
+        return value
     if matter == "optimizer":
         return optimizer.described(value, 1.0 if first is None else first.value)
     if matter == "scaling":
@@ -57,7 +56,7 @@ def _text(matter: str, value: Any, decisions: Mapping[str, Decision]) -> str:
         return "none"
     if isinstance(value, float):
         return f"{value:.3g}"
-    return value if isinstance(value, str) else repr(value)
+    return repr(value)
 
 
 def as_text(decisions: Mapping[str, Decision]) -> str:

@@ -51,6 +51,11 @@ def in_wide_enough_dtype(
     is_stream: bool = False,
 ) -> FitResult:
     """Return the result of a plan, in float64 if float32 cannot hold the weights in the units of X and y."""
+    last, drawn = vars(estimator).get("_result"), read.generator.get_state(legacy=False)
+    if estimator.warm_start and last is not None and last.plan.dtype == "float64":
+        # The weights that it goes on from may be those that float32 cannot hold.
+        return train(read.plan(estimator, weights, "float64", is_stream=is_stream))
+
     try:
         return train(read.plan(estimator, weights, is_stream=is_stream))
     except WeightRangeError as error:
@@ -60,6 +65,8 @@ def in_wide_enough_dtype(
             wider = read.plan(estimator, weights, "float64", is_stream=is_stream)
         except ValueError:  # The solver has no float64.
             raise error from None
+    # The same numbers are drawn again.
+    read.generator.set_state(drawn)
     return train(wider)
 
 

@@ -124,7 +124,7 @@ def _is_far_below_constants(result):
         # That of a score of zero, and less where one class is rare.
         of_classes = np.average(rows.target, axis=0, weights=rows.sample_weight)
         constant = math.log(2) * 4 * float(np.mean(of_classes * (1 - of_classes)))
-    elif plan.loss.curvature(result.model.score_graph.n_outputs) is not None:
+    elif not plan.loss.is_robust and plan.loss.curvature(result.model.score_graph.n_outputs) is not None:
         with np.errstate(over="ignore", under="ignore"):
             constant = float(np.mean(np.square(moments(rows.target, rows.sample_weight)[1]))) / 2
     else:

@@ -39,6 +39,10 @@ def next_call(estimator: Any, last: FitResult, given: GivenRows) -> tuple[FitRes
         # scikit-learn validates them before the first call only.
         estimator._validate_params()
         plan = plan.renewed(estimator)
+    state = last.state
+    if not (plan.is_stream or state.is_new):
+        # The rate of a fit makes up for a batch_size above its rows, which are over.
+        state = dataclasses.replace(state, rate_scale=state.rate_scale / last.plan.whole_rate)
     plan = plan.for_stream()
     last.plan.check_same_model(estimator)
 
@@ -57,4 +61,4 @@ def next_call(estimator: Any, last: FitResult, given: GivenRows) -> tuple[FitRes
         # The penalty of a model inside is divided by the number of rows.
         size = plan.size.of_stream(data.after(last.state.first_rows).n_rows)
         plan = dataclasses.replace(plan, size=size).renewed(estimator).for_target(encoded)
-    return stream_model(plan, model, data, last.state, Observers(estimator, columns)), columns
+    return stream_model(plan, model, data, state, Observers(estimator, columns)), columns

@@ -12,6 +12,7 @@ from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import Decision
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.schedule import at_rate
 from skort.estimators.planning.stopping import Stopping
 from skort.estimators.training.row_loss import RowLoss
 from skort.optim.callbacks import EarlyStopping, LossStopping
@@ -76,11 +77,14 @@ class FitResult:
         of_rate = decisions.get("first rate")
         if of_rate is not None:
             decisions["first rate"] = of_rate._replace(value=self.eta0)
+        if of_rate is not None and plan.is_rate_auto:
+            rates = decisions["learning rate"]
+            decisions["learning rate"] = rates._replace(value=at_rate(rates.value, self.eta0))
 
-        if plan.tol is not None and not plan.is_full and self.n_batches:
+        if not (plan.tol is None or plan.is_stream or plan.is_full) and self.n_batches:
             patience = plan.patience(self.n_batches, is_linear=graph.is_linear)
-            because = decisions["stopping"]
-            decisions["stopping"] = because._replace(value=Stopping(plan.tol, patience))
+            of_stopping = decisions["stopping"]
+            decisions["stopping"] = of_stopping._replace(value=Stopping(plan.tol, patience))
 
         device = plan.device_for(graph, 0 if self.is_sparse else self.batch_size)
         because = "a step has work for so many" if plan.is_open("n_jobs") else "n_jobs says it"

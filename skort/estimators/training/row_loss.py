@@ -123,7 +123,8 @@ class RowLoss:
     def best_constant_score(self, weights: dict[str, np.ndarray]) -> np.ndarray:
         """Return the raw score of the best constant prediction, or of one near it."""
         summary = self.summary()
-        return self._constants(summary)[int(np.nanargmin(self.of_constants(summary, weights)))]
+        losses = np.nan_to_num(self.of_constants(summary, weights), nan=np.inf)
+        return self._constants(summary)[int(np.argmin(losses))]
 
     def of_constants(self, summary: np.ndarray, weights: dict[str, np.ndarray]) -> np.ndarray:
         """Return the losses of constant predictions; one of them is the best, or near it."""
@@ -134,6 +135,11 @@ class RowLoss:
     def is_clearly_better(self, weights: dict[str, np.ndarray]) -> bool:
         """Return whether the loss at weights is below the best constant's by a part that is not small, or no chance."""
         from skort.solvers.loss_graph import ROW_LOSSES
+
+        counted = self._target[self._weights[:, 0] > 0]
+        if not np.ptp(counted, axis=0).any():
+            # No model is better than the constant that all targets are.
+            return True
 
         with np.errstate(all="ignore"):
             constants = [self._of_score(score, weights) for score in self._constants(self.summary())]
@@ -150,7 +156,7 @@ class RowLoss:
             # The best of log-losses of one score, of several, of squares, and of losses with a kink.
             share = np.clip(summary[0], 1e-6, 1 - 1e-6)
             return np.array([np.log(share / (1 - share)), np.log(share), 2 * share - 1, np.sign(2 * share - 1)])
-        return np.log(summary) if self._has_link else summary
+        return np.log(np.maximum(summary, _TINY)) if self._has_link else summary
 
     @property
     def _perfect(self):

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skort.estimators.data.rows import DataStatistics
+from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import Decision
-from skort.estimators.planning.fitted import drawn_anew, fitted_part, fitted_share
+from skort.estimators.planning.fitted import drawn_anew, fitted_part, fitted_share, tells_of_fitted
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import first_rate
 from skort.estimators.planning.scaling import scaling
@@ -41,7 +41,7 @@ def start(
     share, constant_loss = fitted_share(plan, started.model, started.variables, statistics)
     drawn = None
     # Nobody says whether the weights of an ONNX file are fitted ones.
-    if share > 1 and model.inner.is_fitted:
+    if share > 1 and model.inner.is_fitted and tells_of_fitted(statistics.some_rows):
         drawn = drawn_anew(plan, model, generator)
         warn_of_fitted(share, constant_loss, is_drawn=drawn is not None)
 
@@ -101,16 +101,26 @@ def start_at_weights(
         penalty_start=state.penalty_start or (score_graph.trained_arrays if plan.takes_start else None),
         standardization=standardization,
         rate_scale=of_rate.value,
-        is_rate_auto=plan.is_rate_auto,
+        is_rate_auto=plan.chooses_rate,
     )
     plan = plan.decided("weights", _of_weights(model))
     return Start(plan, dataclasses.replace(model, score_graph=score_graph, is_drawn=False), state, variables)
 
 
+def check_first_rows(plan: Plan, model: Model, rows: TrainingData) -> None:
+    """Raise a WeightRangeError for rows of a size that the dtype cannot hold, before their scales are known."""
+    if not plan.standardize or rows.is_sparse or not rows.n_rows:
+        return
+    # The deviation of a row and its opposite is its size.
+    X, target = (np.concatenate([part, -part]) for part in (rows.X, rows.target))
+    used = scaling(plan, model.score_graph, DataStatistics(TrainingData(X, target, None))).value
+    plan.variables(model.score_graph, used).check_range()
+
+
 def _of_weights(model):
     """Return the decision on the weights that a training starts at."""
-    if model.is_drawn:
-        return Decision("new ones", "the network is not fitted", "warm_start")
+    if not model.is_drawn:
+        return Decision("fitted ones", "the model has weights that were fitted or given", "warm_start")
     if model.score_graph.is_linear:
-        return Decision("those of the model", "zeros, fitted ones, or those that you give", "coef_init")
-    return Decision("fitted ones", "the model inside is fitted, or warm_start=True", "warm_start")
+        return Decision("zeros", "the model is not fitted", "coef_init, warm_start")
+    return Decision("new ones", "the network is not fitted", "warm_start")

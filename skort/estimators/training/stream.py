@@ -19,7 +19,7 @@ from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.result import FitResult, Observers
 from skort.estimators.training.row_loss import RowLoss
 from skort.estimators.training.run import Fit, TrainRun
-from skort.estimators.training.start import start_at_weights
+from skort.estimators.training.start import check_first_rows, start_at_weights
 from skort.exceptions import DivergedError
 from skort.optim.loop import minimise
 from skort.optim.standardization import Standardization
@@ -54,6 +54,8 @@ def stream_model(plan: Plan, model: Model, rows: TrainingData, state: TrainState
 def _waiting(plan, model, rows, state):
     """Return a result without a step: a model without weights of its own predicts the best constant."""
     first_weights = state.first_weights
+    if state.first_rows is None:
+        check_first_rows(plan, model, rows)
     if model.is_drawn:
         first_weights = model.trained_weights
     if first_weights is not None:
@@ -88,10 +90,10 @@ def _resumed(plan, model, rows, state):
     run = None if state.live is None else state.live.take()
     if run is not None and run.plan is not plan:
         run = None
-    if plan.is_rate_auto != state.is_rate_auto:
+    if plan.chooses_rate != state.is_rate_auto:
         variables = plan.variables(model.score_graph, state.standardization)
         rate_scale = stream_rate(plan, variables, model.score_graph, DataStatistics(rows)).value
-        state = dataclasses.replace(state, rate_scale=rate_scale, is_rate_auto=plan.is_rate_auto)
+        state = dataclasses.replace(state, rate_scale=rate_scale, is_rate_auto=plan.chooses_rate)
     if plan.takes_start and state.penalty_start is None:
         state = dataclasses.replace(state, penalty_start=model.score_graph.trained_arrays)
     if not state.is_told and _warned_of_far_columns(rows, state.standardization):
@@ -134,6 +136,9 @@ def _warned_of_far_columns(rows: TrainingData, used: Standardization | None) -> 
     """Warn of a column, or a y, that is many scales of the first rows away; return whether there is one."""
     if used is None:
         return False
+    if rows.sample_weight is not None:
+        counted = rows.sample_weight > 0
+        rows = rows._replace(X=rows.X[counted], target=rows.target[counted], sample_weight=None)
     found = []
     if used.mean is not None and not scipy.sparse.issparse(rows.X):
         distance = _distance(rows.X, used.mean, used.scale)
