@@ -186,7 +186,7 @@ ODD = {
     "infinite weight": (with_array(np.full((2, 1), np.inf, np.float32)), "Its weights are finite but for W"),
     "bias of seven": (
         with_array(np.ones(7, np.float32), 1),
-        "gives 7 numbers a row where y asks for 1",
+        "gives 7 numbers per row, but y needs 1",
     ),
     "bias of rows": (with_array(np.ones((30, 1), np.float32), 1), NO_RUN),
     "texts": (parsed("y = Identity (X)", inputs="string[N, 2] X", outputs="string[N, 2] y"), NO_INPUT),
