@@ -207,9 +207,7 @@ def rename(nodes: Iterable[onnx.NodeProto], names: Mapping[str, str]) -> None:
 
 
 def known_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
-    """
-    Return the shapes of initializers, inputs and results, by name, if all dimensions are numbers.
-    """
+    """Return the shapes of initializers, inputs and results, by name, if they are all numbers."""
     shapes = {i.name: tuple(i.dims) for i in graph.initializer}
     for info in (*graph.input, *graph.value_info, *graph.output):
         shape = info.type.tensor_type.shape
