@@ -61,7 +61,7 @@ class Step:
     n_outputs : int, default=None
         For a regressor, the number of columns of y. None: as in a fitted model or an ONNX model, otherwise one.
     classes : array-like of shape (n_classes,), default=None
-        The labels of a classifier. None: those of a fitted one.
+        The labels of a classifier. None: the labels of a fitted classifier.
 
     Attributes
     ----------

@@ -105,7 +105,8 @@ class OnnxModule(nn.Module):
         Parameters
         ----------
         X : torch.Tensor of shape (n_samples, n_features)
-            On the CPU, of the dtype of the model. It is read in place where it is contiguous.
+            A tensor on the CPU, of the dtype of the model. If it is contiguous, it is read in
+            place.
 
         Returns
         -------

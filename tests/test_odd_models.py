@@ -176,7 +176,7 @@ ODD = {
     "weight without dimensions": (with_array(np.float32(3)), NO_RUN),
     "weight without values": (
         with_array(np.ones((2, 0), np.float32)),
-        "an array of shape (3, 0) for 3 rows, where y asks",
+        "an array of shape (3, 0) for 3 rows, but y needs",
     ),
     "weight of doubles": (with_array(np.ones((2, 1))), NO_RUN),
     "weight of integers": (with_array(np.ones((2, 1), np.int64)), NO_RUN),
@@ -270,7 +270,7 @@ ODD = {
             "{ d = Identity (c) q = Add (p, p) }>",
             WEIGHTS + ", int64 n = {3}, bool t = {1}",
         ),
-        "the operator Loop (node ''), through which no gradient goes",
+        "the operator Loop (node ''), which has no gradient",
     ),
     "huge constant": (
         parsed("e = ConstantOfShape (n)" + largest, huge),

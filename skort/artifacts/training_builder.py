@@ -71,7 +71,7 @@ class TrainingBuilder:
 
     def build(self, loss: Any, *, additional_output_names: Sequence[str] = (), sample_weight: bool = False) -> str:
         """
-        Put the losses on the model; return the name of the output that is the loss.
+        Return the name of the output that is the loss, after adding the losses to the model.
 
         Parameters
         ----------

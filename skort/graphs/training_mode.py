@@ -79,8 +79,9 @@ def _operations(node):
     if attributes.get("training_mode"):
         raise _refused(
             node,
-            "training_mode=1: its statistics are those of a batch, which the rows that fill up a short one would "
-            "change. Export the model in evaluation mode: the running statistics stay, and the weights are trained",
+            "training_mode=1: its statistics are those of a batch, and the rows that fill up a short "
+            "batch would change them. Export the model in evaluation mode: the running statistics "
+            "stay, and the weights are trained",
         )
     # Only direct operands are found as weights. The function changes the statistics first, so they
     # are not found.

@@ -120,7 +120,7 @@ class GraphDisplay:
 
     def plot(self, ax: Any = None) -> "GraphDisplay":
         """
-        Draw the graph on axes, and return the display. Without Graphviz, the text is drawn.
+        Return the display, after drawing the graph on axes, or its text if Graphviz is missing.
 
         Parameters
         ----------

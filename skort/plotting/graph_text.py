@@ -65,7 +65,7 @@ def operators_of(model: onnx.ModelProto) -> list[Operator]:
     outputs = {output.name for output in model.graph.output}
     known, operators = {*constants, *(i.name for i in model.graph.input)}, []
     for node in model.graph.node:
-        # What a subgraph reads of the graph around it comes after the inputs.
+        # Results of the graph that a subgraph reads come after the inputs.
         inside = [name for name in read_names(node) if name in known and name not in node.input]
         names = [name for name in (*node.input, *dict.fromkeys(inside)) if name]
         arguments = [Argument(constants.get(name, name), name in constants) for name in names]

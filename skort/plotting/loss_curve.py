@@ -113,7 +113,7 @@ class LossCurveDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> "LossCurveDisplay":
         """
-        Draw the curves, and return the display.
+        Return the display, after drawing its curves.
 
         Parameters
         ----------

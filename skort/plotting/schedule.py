@@ -105,7 +105,7 @@ class ScheduleDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> "ScheduleDisplay":
         """
-        Draw the rates, and return the display.
+        Return the display, after drawing its rates.
 
         Parameters
         ----------

@@ -109,7 +109,7 @@ class WeightsDisplay:
 
     def plot(self, ax: Any = None, *, top_k: int = 20, **kwargs: Any) -> "WeightsDisplay":
         """
-        Draw the weights, and return the display.
+        Return the display, after drawing its weights.
 
         Parameters
         ----------

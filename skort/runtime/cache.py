@@ -92,8 +92,8 @@ class NoPickle:
 
 
 #: Sessions, gradients of losses and checks that all users of the same structure share. The first
-#: part of a key says what the thing is; the others are all that it depends on. A session of a small
-#: model keeps about a MB.
+#: part of a key says what the thing is; the other parts are all that the thing depends on. A
+#: session of a small model keeps about a MB.
 COMPILED: LRUCache = LRUCache(128)
 #: Sessions that hold the weights of a training, so that one fit at a time may use each.
 POOL: SessionPool = SessionPool(8)

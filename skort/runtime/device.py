@@ -1,4 +1,8 @@
-"""Where sessions run and arrays live. Only this file knows execution providers and memory other than numpy's."""
+"""
+Where sessions run and arrays live.
+
+Only this file knows execution providers, and memory other than that of numpy.
+"""
 
 import contextlib
 import ctypes

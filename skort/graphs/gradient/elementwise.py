@@ -32,8 +32,8 @@ def _along_axis(formula):
 
 
 def _relu(dtype):
-    # The slope, 1 where y > 0, is min(1, y times the largest float32), which takes half the time of a comparison and a
-    # Cast. In float32 the operator HardSigmoid does both.
+    # The slope is 1 where y > 0, else 0. As min(1, y times the largest float32), it takes half the
+    # time of a comparison and a Cast. In float32, the operator HardSigmoid computes it in one.
     if dtype == np.float32:
         return "dx = dy * HardSigmoid(y, alpha=3.4028234e38, beta=0.0)"
     return "dx = dy * Min(3.4028234e38 * y, 1)"

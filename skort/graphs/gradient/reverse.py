@@ -79,7 +79,7 @@ def rule_gradient(graph: onnx.GraphProto) -> HasGradient:
 
 
 class _Known:
-    """What is known about the results of a graph before it runs."""
+    """The shapes, types and values of results that are known before a graph runs."""
 
     def __init__(self, graph):
         # Operators of other domains have no rule, whatever their version.

@@ -55,7 +55,7 @@ def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
             if node.op_type in ("Loop", "Scan"):
                 raise NotTrainableError(
                     f"estimator: the ONNX model computes with the operator {node.op_type} (node {node.name!r}), "
-                    "through which no gradient goes, and which may run without an end. Cut the model behind it."
+                    "which has no gradient, and which may never end. Cut the model after it."
                 )
             if node.op_type in ("Div", "Mod") and types.get(node.input[1]) in INTEGERS:
                 _check_divisor(node, constants.get(node.input[1]))

@@ -387,7 +387,7 @@ def _check_runs(model, spec):
     score = run(rows[:3])
     if score.shape != (3, spec.n_outputs):
         raise NotTrainableError(
-            f"estimator: the ONNX model gives an array of shape {score.shape} for 3 rows, where y asks for "
+            f"estimator: the ONNX model gives an array of shape {score.shape} for 3 rows, but y needs "
             f"{(3, spec.n_outputs)}."
         )
     if not np.isfinite(run(rows)).any():

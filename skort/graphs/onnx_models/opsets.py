@@ -20,9 +20,9 @@ _LATER_ATTRIBUTES = dict.fromkeys(("Cast", "CastLike"), ("saturate", "round_mode
 
 def in_our_opset(model: onnx.ModelProto) -> onnx.ModelProto:
     """
-    Return a model without functions in `OPSET`.
+    Return a model, which must not have functions, converted to `OPSET`.
 
-    Operators of `LATER` are in `LATER_DOMAIN` then.
+    Operators of `LATER` get the domain `LATER_DOMAIN`.
     """
     opset = next((o.version for o in model.opset_import if o.domain == ""), None)
     if opset == OPSET:

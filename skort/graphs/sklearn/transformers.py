@@ -193,9 +193,10 @@ def _letters(text):
         return ""
     position, letters = text.index(named[0]), ", ".join(f"{letter!r} (U+{ord(letter):04X})" for letter in named)
     return (
-        f"That is of the text {text[max(0, position - 20) : position + 20]!r}: ONNX does not make {letters} small as "
-        "Python does. The exported model predicts otherwise than this estimator for texts with such letters, and the "
-        f"same for all others. Pass texts in small letters (str.lower), or put {_OUTSIDE}"
+        f"This happens in the text {text[max(0, position - 20) : position + 20]!r}: ONNX does not "
+        f"change {letters} to small letters as Python does. For texts with such letters, the exported "
+        "model gives other predictions than this estimator; for all other texts, the same. Pass texts "
+        f"in small letters (str.lower), or put {_OUTSIDE}"
     )
 
 
