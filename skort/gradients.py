@@ -1,4 +1,4 @@
-"""The gradient of a model as ONNX graphs, for a loss and a training loop that are somewhere else."""
+"""The gradient of a model as ONNX graphs, for a loss and a training loop outside skort."""
 
 import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,11 +41,13 @@ class GradientGraphs(NamedTuple):
     Parameters
     ----------
     forward : onnx.ModelProto
-        From X, and then the weights by their names, to the score, and then what the backward model needs.
+        Its inputs are X and the weights, by their names. Its outputs are the score, and then the
+        results that the backward model needs.
     backward : onnx.ModelProto
-        From "skort_score_gradient", the derivative of a loss by the score, and then inputs and outputs of the forward
-        model by their names, to the derivatives by X, where it was asked for, and by each trained weight:
-        "coef_gradient" is that by "coef".
+        Its inputs are "skort_score_gradient", the derivative of a loss by the score, and then
+        inputs and outputs of the forward model, by their names. Its outputs are the derivatives by
+        X, if it was asked for, and by each trained weight: "coef_gradient" is the derivative by
+        "coef".
 
     Examples
     --------
@@ -76,19 +78,22 @@ def gradient_graphs(
     Parameters
     ----------
     model : onnx.ModelProto, estimator or Pipeline
-        An ONNX model of one input and one output of floats, both of shape (any, columns), which is its score; a fitted
-        estimator of skort or scikit-learn, or a Pipeline of numeric steps that ends in one. The score of a classifier
-        is that of `decision_function` or, without this method, the input of the sigmoid or softmax; that of a regressor
-        is its prediction, before a log link or the inverse of a `TransformedTargetRegressor` inside one of skort.
+        An ONNX model of one input and one output of floats, both of shape (any, columns); a fitted
+        estimator of skort or scikit-learn; or a Pipeline of numeric steps that ends in one. The
+        score of an ONNX model is its output. The score of a classifier is its `decision_function`
+        or, without this method, the input of the sigmoid or softmax. The score of a regressor is
+        its prediction, before a log link or the inverse of a `TransformedTargetRegressor` inside an
+        estimator of skort.
     trainable : str or list of str, default=None
         The weights that get a gradient: names, or patterns with `*`, `?` and `[...]`. None: the weights of the last
         step; for an estimator of skort, the weights that it trains.
     batch_size : int
-        Number of rows, over which gradients are sums.
+        The number of rows. Gradients are sums over the rows.
     input_gradient : bool, default=False
         Whether to compute the gradient with respect to X, too.
     dtype : {"float32", "float64"}, default=None
-        None: that of the ONNX model or of the estimator of skort; float32 for an estimator of scikit-learn.
+        None: the dtype of the ONNX model or of the estimator of skort; float32 for an estimator of
+        scikit-learn.
 
     Returns
     -------
@@ -98,10 +103,10 @@ def gradient_graphs(
     Raises
     ------
     NotTrainableError
-        Where no gradient goes through an operator on the way: it names the operator.
+        If an operator between a weight and the score has no gradient. The error names the operator.
     NotFittedError, ValueError
-        For an estimator that is not fitted, a name in `trainable` that no weight has, another dtype than that of the
-        model, and a step of a Pipeline that has no ONNX.
+        For an estimator that is not fitted, a name in `trainable` that no weight has, another dtype
+        than that of the model, and a step of a Pipeline that cannot be converted to ONNX.
 
     Examples
     --------
@@ -140,7 +145,7 @@ def initial_model(
         Number of columns of the score: 1 for a regression of one target or two classes.
     dtype : {"float32", "float64"}, default="float32"
     random_state : int, RandomState or None, default=None
-        Draws the weights.
+        The source of the random weights.
 
     Returns
     -------
@@ -184,9 +189,10 @@ class Gradients(NamedTuple):
     Parameters
     ----------
     weights : ndarray of shape (n_weights,)
-        With respect to the trained weights. `ForwardBackward.views` returns its parts by name.
+        The gradient with respect to the trained weights, as one vector. `ForwardBackward.views`
+        returns its parts by name.
     X : ndarray of shape (n_samples, n_features) or None
-        With respect to X; None without `input_gradient`.
+        The gradient with respect to X; None without `input_gradient`.
     """
 
     weights: np.ndarray
@@ -195,14 +201,14 @@ class Gradients(NamedTuple):
 
 class Saved:
     """
-    What a forward keeps for its backward. The backward empties it.
+    The results that a forward keeps for its backward. The backward releases them.
 
     Parameters
     ----------
     sessions : GradientSessions
-        Those of its `ForwardBackward`, which alone may take it out.
+        The sessions of the `ForwardBackward` whose forward returned it. No other object may use it.
     state : tuple
-        The pair of sessions, X, the weights, and what is between X and the score.
+        The pair of sessions, X, the weights, and the results between X and the score.
     """
 
     def __init__(self, sessions: "GradientSessions", state: tuple):
@@ -211,11 +217,15 @@ class Saved:
 
     @property
     def is_released(self) -> bool:
-        """Whether a backward has taken what was kept."""
+        """Whether a backward has released the results."""
         return self._state is None
 
     def state(self, *, keep: bool = False) -> tuple:
-        """Return what was kept, and forget it unless `keep`."""
+        """
+        Return the kept results, and release them unless `keep`.
+
+        Raise a ValueError if they were released before.
+        """
         if self._state is None:
             raise ValueError(
                 "saved was released by an earlier backward. Call forward again, or keep it for several: "
@@ -241,12 +251,12 @@ class ForwardBackward:
     Attributes
     ----------
     weights : ndarray of shape (n_weights,)
-        The trained weights as one vector, at first those of the model. Change it in place.
+        The trained weights as one vector, at first the weights of the model. Change it in place.
 
     Notes
     -----
-    A new number of rows takes some milliseconds. The graphs for the last 32 numbers are kept, for all models of the
-    same structure. Several threads may use the same object.
+    A new number of rows takes some milliseconds. The graphs for the last 32 numbers of rows are
+    kept, for all models of the same structure. Several threads may use the same object.
 
     Examples
     --------
@@ -324,7 +334,8 @@ class ForwardBackward:
         score : ndarray of shape (n_samples, n_outputs)
             A new array.
         saved : Saved or None
-            For `backward`. X and the weights have to stay as they are until then. None where not `training`.
+            The argument of `backward`. X and the weights must not change before that call. None
+            with `training=False`.
 
         Raises
         ------
@@ -361,7 +372,8 @@ class ForwardBackward:
         Raises
         ------
         ValueError
-            Where `saved` was used before or is of another object, and as in `forward`.
+            If `saved` was released before or comes from another object; and for the reasons of
+            `forward`.
         """
         if not isinstance(saved, Saved):
             raise ValueError(f"saved must be the second value that forward(X) returns, got {type(saved).__name__}.")
@@ -386,8 +398,8 @@ class ForwardBackward:
         Raises
         ------
         ValueError
-            Where the model is no estimator, where weights of steps before the model are trained, and where
-            scikit-learn has no place for the weights.
+            If the model is not an estimator, if weights of steps before the model are trained, or
+            if scikit-learn has no place for the weights.
         """
         return self._model.to_estimator(self._trained())
 
@@ -396,7 +408,7 @@ class ForwardBackward:
 
 
 def _as_array(array: Any, name: str, dtype: np.dtype, shape: tuple[int | None, ...]) -> np.ndarray:
-    """Return an array that speaks DLPack as a C-contiguous ndarray, without a copy where it is one."""
+    """Return an array with DLPack as a C-contiguous ndarray; it is not copied if it is one."""
     from skort.estimators.data.rows import as_array
 
     given = np.asarray(as_array(array, name))

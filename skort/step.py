@@ -39,11 +39,13 @@ class Step:
     Parameters
     ----------
     estimator : OrtSGDRegressor, OrtSGDClassifier, predictor of scikit-learn or onnx.ModelProto
-        From an estimator of skort, the step takes the parameters, such as `dtype` and `average`, and, if it is fitted,
-        the weights. It may be any other model that skort trains, without steps before it; in a `FrozenEstimator`, it
-        starts at its fitted weights. An ONNX model is a classifier if `classes` are given.
+        The model to train. An estimator of skort also gives its parameters, such as `dtype` and
+        `average`, and its weights if it is fitted. It may be any other model that skort trains,
+        without steps before it. In a `FrozenEstimator`, a model starts at its fitted weights. An
+        ONNX model is a classifier if `classes` are given.
     loss : str, ScoreLoss or None, default="auto"
-        "auto", here and below: the value of the estimator of skort. For other models: the default of the estimators.
+        "auto" means the value of the estimator of skort, here and for the parameters below. For
+        other models, it is the default of the estimators.
     penalty : str, Penalty or None, default="auto"
         As for the estimators.
     optimizer : str or Optimizer, default="auto"
@@ -59,7 +61,7 @@ class Step:
     n_outputs : int, default=None
         For a regressor, the number of columns of y. None: as in a fitted model or an ONNX model, otherwise one.
     classes : array-like of shape (n_classes,), default=None
-        The labels of a classifier. None: those of a fitted one.
+        The labels of a classifier. None: the labels of a fitted classifier.
 
     Attributes
     ----------
@@ -73,12 +75,12 @@ class Step:
     Raises
     ------
     ValueError
-        For a parameter that is not as described, or that is needed and missing, and for a pipeline with steps before
-        the model.
+        For a parameter that is not as described, for a parameter that is missing, and for a
+        pipeline with steps before the model.
     NotTrainableError
-        Where the model cannot be trained; a `ValueError`.
+        If the model cannot be trained. This is a `ValueError`.
     RuntimeNotAvailableError
-        Where the installed ONNX Runtime lacks what the solver needs; an `ImportError`.
+        If the installed ONNX Runtime lacks what the solver needs. This is an `ImportError`.
 
     Examples
     --------
@@ -122,7 +124,7 @@ class Step:
         run = TrainRun.of(plan, model, state, BatchShape(size), n_batches).begun(state)
         self._scale, self._variables = run.variables.sample_weight_scale(graph.n_outputs), run.variables
         self.solver = run.solver_name
-        # That of a backend, which has more than the loop asks for.
+        # The step of a solver, which has more methods than a training loop needs.
         self._solver: Any = run.step
         self.objective = math.nan
         self._scorer = InferenceModel(lambda: graph.model, (), dict(graph.arrays), ("score", graph.key))
@@ -149,9 +151,9 @@ class Step:
         y : array-like of shape (n_rows,) or (n_rows, n_outputs), or dict of str to array-like
             Targets or labels. If the loss is a dict: a dict with the same names, or all columns side by side.
         eta : float
-            Learning rate of a batch of `batch_size` rows.
+            The learning rate of a batch of `batch_size` rows. Fewer rows make a shorter step.
         sample_weight : array-like of shape (n_rows,), default=None
-            Used as they are. None: all ones.
+            The sample weights, which are used as they are. None: all ones.
         score : bool, default=False
             Whether to return the raw score, too.
 
@@ -171,7 +173,7 @@ class Step:
         eta = _rate(eta)
         self._put(X, y, sample_weight)
         scores = self.forward(X) if score else None
-        # A diverging training overflows: the loss says so.
+        # A diverging training overflows, and the loss shows it.
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             self._solver.step(eta * self._part, 1.0)
         self._is_forward, self._is_backward, self._has_gradient = False, False, True
@@ -225,13 +227,14 @@ class Step:
         Returns
         -------
         gradients : dict of str to ndarray
-            By the names of `weights`. They do not contain the l1 term, which the update adds. You may write into these
-            arrays: `update` uses what is in them. The next `backward` overwrites them.
+            The gradients by the names of `weights`. They do not contain the l1 term, which the
+            update adds. You may write into these arrays: `update` uses what is in them. The next
+            `backward` overwrites them.
 
         Raises
         ------
         ValueError
-            Where no `forward(training=True)` came before.
+            If no `forward(training=True)` came before.
         """
         solver = self._agent()
         if not self._is_forward:
@@ -248,7 +251,8 @@ class Step:
         """
         Return copies of the gradients of the last step, by the names of `weights`; not with solver "session".
 
-        They are those of the objective without its l1 term, before `max_grad_norm` shortens them.
+        They are the gradients of the objective without its l1 term, before `max_grad_norm` shortens
+        them.
         """
         from skort.solvers.flat_weights import views
 
@@ -270,7 +274,7 @@ class Step:
         Raises
         ------
         ValueError
-            Where no `backward` came before.
+            If no `backward` came before.
         """
         solver, eta = self._agent(), _rate(eta)
         if not self._is_backward:
@@ -288,17 +292,18 @@ class Step:
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """
-        Continue, to the last bit, from what `state` returned, here or in another `Step` of the same model.
+        Continue, to the last bit, from a state of this or another `Step` of the same model.
 
         Parameters
         ----------
         state : dict of str to ndarray
-            Or what `numpy.load` returns for a file that `numpy.savez(path, **step.state())` wrote.
+            The result of `state`, or of `numpy.load` for a file that
+            `numpy.savez(path, **step.state())` wrote.
 
         Raises
         ------
         ValueError
-            Where the state is that of another model, optimizer or dtype.
+            If the state is that of another model, optimizer or dtype.
         """
         if not hasattr(state, "keys"):
             raise ValueError(f"state must be what state() returned, got {type(state).__name__}.")
@@ -324,7 +329,7 @@ class Step:
         self._part = count / size
 
     def _agent(self) -> Any:
-        """Return the solver whose step has parts."""
+        """Return the solver, whose step has parts; raise a ValueError if it is not "agent"."""
         if self.solver != "agent":
             raise ValueError(
                 f'solver="{self.solver}" makes forward, backward and update in one run. Use step, or solver="agent".'
@@ -333,7 +338,7 @@ class Step:
 
 
 def _as_estimator(model, loss, *, has_classes):
-    """Return a copy of an estimator of skort, or one around another model."""
+    """Return a copy of an estimator of skort, or a new one around another model."""
     if isinstance(model, (OrtSGDClassifier, OrtSGDRegressor)):
         return copy.copy(model)
     if has_classes or (isinstance(model, BaseEstimator) and is_classifier(model)):

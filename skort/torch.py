@@ -22,14 +22,15 @@ class OnnxModule(nn.Module):
     """
     A model as a layer of torch: ONNX Runtime computes it, and any optimizer of torch trains it.
 
-    Its gradients, with respect to its weights and to its input, are those of the same layers of torch. So it can stand
-    anywhere between other layers. It has no sigmoid or softmax at the end: use a loss that takes logits for a
-    classifier.
+    Its gradients, with respect to its weights and to its input, are those of the same layers of
+    torch. So the module can be anywhere between other layers. It has no sigmoid or softmax at the
+    end: for a classifier, use a loss that takes logits.
 
     Parameters
     ----------
     model : onnx.ModelProto, estimator or Pipeline
-        As for `skort.gradients.gradient_graphs`, whose errors it raises, too. The weights begin at its own.
+        As for `skort.gradients.gradient_graphs`, with the same errors. The weights start at those
+        of the model.
     trainable, dtype
         As for `skort.gradients.gradient_graphs`.
     n_jobs : int, default=None
@@ -46,17 +47,20 @@ class OnnxModule(nn.Module):
     Raises
     ------
     NotTrainableError
-        Where no gradient goes through an operator between a weight and the score: it names the operator.
+        If an operator between a weight and the score has no gradient. The error names the operator.
     ValueError
-        For a name in `trainable` that no weight has, and as `skort.gradients.gradient_graphs`.
+        For a name in `trainable` that no weight has, and for the reasons of
+        `skort.gradients.gradient_graphs`.
 
     Notes
     -----
-    It computes on the CPU. `eval()` changes nothing, because no part of the model behaves differently in training.
-    Under `torch.no_grad()`, nothing is kept for a backward. The weights must not change between a forward and its
-    backward; torch checks this. A second derivative raises an error. New numbers of rows are as for `ForwardBackward`.
-    With `torch.compile`, wrap the module in `torch.compiler.disable(module)`; the layers around it are compiled. Use
-    `to_onnx`, not `torch.jit` or `torch.export`. Of the transforms of `torch.func`, only `functional_call` works.
+    The module computes on the CPU. `eval()` changes nothing, because no part of the model behaves
+    differently in training. Under `torch.no_grad()`, nothing is kept for a backward. The weights
+    must not change between a forward and its backward; torch checks this. A second derivative
+    raises an error. A new number of rows takes some milliseconds, as for `ForwardBackward`. With
+    `torch.compile`, wrap the module in `torch.compiler.disable(module)`; the layers around it are
+    compiled. Use `to_onnx`, not `torch.jit` or `torch.export`. Of the transforms of `torch.func`,
+    only `functional_call` works.
 
     Examples
     --------
@@ -84,7 +88,7 @@ class OnnxModule(nn.Module):
     ):
         super().__init__()
         self._model = DifferentiableModel(model, trainable, dtype, n_jobs)
-        #: What runs the model.
+        #: The sessions that run the model.
         self.sessions, self._graph, self._frozen_arrays = self._model.sessions, self._model.graph, self._model.frozen
         self._dtype, self._n_features = getattr(torch, str(self._graph.dtype)), self._graph.n_features
         self._views = NoPickle()
@@ -101,7 +105,8 @@ class OnnxModule(nn.Module):
         Parameters
         ----------
         X : torch.Tensor of shape (n_samples, n_features)
-            On the CPU, of the dtype of the model. It is read in place where it is contiguous.
+            A tensor on the CPU, of the dtype of the model. If it is contiguous, it is read in
+            place.
 
         Returns
         -------
@@ -110,8 +115,8 @@ class OnnxModule(nn.Module):
         Raises
         ------
         ValueError
-            For another dtype, shape or device of X, for no rows, and where the module was moved to another device or
-            dtype.
+            For an X of another dtype, shape or device or without rows, and for a module that was
+            moved to another device or dtype.
         """
         weights = self.weights
         self._check(X, weights)
@@ -126,13 +131,13 @@ class OnnxModule(nn.Module):
         Parameters
         ----------
         vector : torch.Tensor of shape (n_weights,), or "weights", default="weights"
-            `weights.grad`, for instance, which is None before a backward. "weights": the attribute; a gradient goes
-            through its parts, as for a penalty of some of them.
+            A vector such as `weights.grad`. "weights": the attribute `weights`. A gradient goes
+            through its parts, for instance that of a penalty on some of them.
 
         Raises
         ------
         ValueError
-            For None, which `weights.grad` is before a backward, and for another shape.
+            For another shape, and for None, which is the value of `weights.grad` before a backward.
         """
         if isinstance(vector, str) and vector == "weights":
             vector = self.weights
@@ -155,13 +160,17 @@ class OnnxModule(nn.Module):
         Raises
         ------
         ValueError
-            Where it was made from an ONNX model, where weights of steps before the model are trained, and where
-            scikit-learn has no place for the weights.
+            If the module was made from an ONNX model, if weights of steps before the model are
+            trained, or if scikit-learn has no place for the weights.
         """
         return self._model.to_estimator(self._trained())
 
     def arrays(self, weights: torch.Tensor) -> dict[str, np.ndarray]:
-        """Return all weights as ONNX Runtime reads them: views of tensors, kept while these stay where they are."""
+        """
+        Return all weights as arrays that are views of tensors.
+
+        The arrays are kept while the tensors stay at the same addresses.
+        """
         frozen = self.frozen if self._frozen_arrays else None
         place = weights.data_ptr(), 0 if frozen is None else frozen.data_ptr()
         kept = self._views.look()
@@ -185,7 +194,7 @@ class OnnxModule(nn.Module):
         return self._graph.with_weights(views(torch.cat([self.frozen, self.weights.detach()]).numpy(), arrays))
 
     def _check(self, X, weights):
-        """Raise an error for an X, or weights, that ONNX Runtime would not take."""
+        """Raise a ValueError if ONNX Runtime cannot take X or the weights."""
         if not isinstance(X, torch.Tensor):
             raise ValueError(f"X must be a tensor, got {type(X).__name__}: use torch.from_numpy.")
         _check_kind("X", X, self._dtype)
@@ -206,8 +215,8 @@ def _check_kind(name, tensor, dtype):
 
 
 def _array(tensor):
-    """Return a tensor as a C-contiguous array, of its own memory where it can be."""
-    # Asking costs less than a new tensor.
+    """Return a tensor as a C-contiguous array, without a copy if possible."""
+    # The test takes less time than a new tensor.
     if tensor.requires_grad:
         tensor = tensor.detach()
     return (tensor if tensor.is_contiguous() else tensor.contiguous()).numpy()
@@ -221,7 +230,8 @@ class _Score(torch.autograd.Function):
         pair = module.sessions.pair(X.size(0), input_gradient=ctx.needs_input_grad[0])
         array, kept = module.sessions.forward(pair, _array(X), module.arrays(weights))
         score = torch.from_numpy(array)
-        # torch frees them after the backward, and finds out whether they were changed before.
+        # torch frees these tensors after the backward, and checks that nobody changed them before
+        # it.
         ctx.save_for_backward(X, weights, *(score if part is array else torch.from_numpy(part) for part in kept))
         ctx.module, ctx.pair = module, pair
         return score
@@ -240,7 +250,11 @@ class _Score(torch.autograd.Function):
 
 
 class _Once(torch.autograd.Function):
-    """A gradient that depends on some tensors, and is not differentiated by them. Else it would pass for a constant."""
+    """
+    A gradient that cannot be differentiated again.
+
+    It depends on `tensors`. Without this function, torch would take it for a constant.
+    """
 
     @staticmethod
     def forward(ctx, gradient, *tensors):
@@ -249,5 +263,6 @@ class _Once(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *gradients):
         raise RuntimeError(
-            "OnnxModule has no second derivative. Take out of the loss what depends on its gradient, or detach that."
+            "OnnxModule has no second derivative. Remove the terms that depend on its gradient from the "
+            "loss, or detach the gradient."
         )

@@ -176,7 +176,7 @@ ODD = {
     "weight without dimensions": (with_array(np.float32(3)), NO_RUN),
     "weight without values": (
         with_array(np.ones((2, 0), np.float32)),
-        "an array of shape (3, 0) for 3 rows, where y asks",
+        "an array of shape (3, 0) for 3 rows, but y needs",
     ),
     "weight of doubles": (with_array(np.ones((2, 1))), NO_RUN),
     "weight of integers": (with_array(np.ones((2, 1), np.int64)), NO_RUN),
@@ -186,7 +186,7 @@ ODD = {
     "infinite weight": (with_array(np.full((2, 1), np.inf, np.float32)), "Its weights are finite but for W"),
     "bias of seven": (
         with_array(np.ones(7, np.float32), 1),
-        "gives 7 numbers a row where y asks for 1",
+        "gives 7 numbers per row, but y needs 1",
     ),
     "bias of rows": (with_array(np.ones((30, 1), np.float32), 1), NO_RUN),
     "texts": (parsed("y = Identity (X)", inputs="string[N, 2] X", outputs="string[N, 2] y"), NO_INPUT),
@@ -270,7 +270,7 @@ ODD = {
             "{ d = Identity (c) q = Add (p, p) }>",
             WEIGHTS + ", int64 n = {3}, bool t = {1}",
         ),
-        "the operator Loop (node ''), through which no gradient goes",
+        "the operator Loop (node ''), which has no gradient",
     ),
     "huge constant": (
         parsed("e = ConstantOfShape (n)" + largest, huge),

@@ -110,7 +110,7 @@ ONNX Runtime:
          onnxruntime: 1.31.1
 onnxruntime-training: 1.16.3
              problem: onnxruntime and onnxruntime-training are installed over each other and share the import name \
-onnxruntime. Mend it with: pip uninstall -y onnxruntime onnxruntime-training && pip install onnxruntime-training==1.16.3
+onnxruntime. Fix it with: pip uninstall -y onnxruntime onnxruntime-training && pip install onnxruntime-training==1.16.3
             imported: 1.16.3
            providers: CUDA, CPU"""
     )

@@ -1,8 +1,9 @@
 """
 Training on devices: the files of ONNX Runtime's on-device training API.
 
-`save_training_artifacts` writes what a device needs to train a model further. `OnDeviceTraining` trains from these
-files where a build of ONNX Runtime for training is installed. `load_checkpoint` brings the weights back.
+`save_training_artifacts` writes the files from which a device trains a model further.
+`OnDeviceTraining` trains from these files if a build of ONNX Runtime for training is installed.
+`load_checkpoint` returns an estimator with the weights that a device trained.
 """
 
 from skort.artifacts.on_device import OnDeviceTraining

@@ -1,4 +1,4 @@
-"""Training from the files, where ONNX Runtime is a build for training."""
+"""Training from the files of `save_training_artifacts`, with a build for training."""
 
 import math
 import os
@@ -28,14 +28,15 @@ class OnDeviceTraining:
     ----------
     folder : str or path-like
     prefix : str, default=""
-        What the names of the files begin with.
+        The prefix of the names of the files.
     checkpoint : str, path-like or None, default=None
-        The checkpoint to begin with. None: that in the folder.
+        The checkpoint to start from. None: the one in the folder.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        Where a file but the optimizer model is missing or cannot be read, or the checkpoint is of another model.
+        If a file cannot be read, if a file other than the optimizer model is missing, or if the
+        checkpoint is that of another model.
 
     Examples
     --------
@@ -79,17 +80,21 @@ class OnDeviceTraining:
 
     @property
     def input_names(self) -> list[str]:
-        """The names of what a step takes, in order."""
+        """The names of the inputs of a step, in order."""
         return [name for name, *_ in self._inputs]
 
     @property
     def output_names(self) -> list[str]:
-        """The names of what a step returns, the loss first."""
+        """The names of the outputs of a step, the loss first."""
         return list(self._outputs)
 
     @property
     def learning_rate(self) -> float:
-        """Of the next updates; 0.001 at first. It needs an optimizer model. A checkpoint does not restore it."""
+        """
+        The learning rate of the next updates, at first 0.001.
+
+        It needs an optimizer model. A checkpoint does not restore it.
+        """
         self._check_optimizer()
         return self._session.learning_rate
 
@@ -107,25 +112,25 @@ class OnDeviceTraining:
         Parameters
         ----------
         *arrays : ndarray
-            In the order of `input_names`. Numbers are converted to float32.
+            The inputs, in the order of `input_names`. Numbers are converted to float32.
 
         Returns
         -------
         outputs : dict of str to ndarray
-            Before the update, by `output_names`.
+            The outputs before the update, by `output_names`.
 
         Raises
         ------
         ValueError
-            Where an array has another shape than the training model takes, for no rows, and where there is no
-            optimizer model. The parameters stay as they were.
+            If an array has no rows or another shape than the training model takes, or if there is
+            no optimizer model. The parameters stay as they were.
         """
         self._check_optimizer()
         inputs = _checked(arrays, self._inputs)
         try:
             values = self._session.add_gradients(inputs)
         except ValueError:
-            # Some may have been added before the error.
+            # Some gradients may have been added before the error.
             self._session.forget_gradients()
             raise
         self._session.update()
@@ -143,7 +148,7 @@ class OnDeviceTraining:
         Raises
         ------
         ValueError
-            As `train_step` does, for other columns and no rows.
+            If an array has other columns than the eval model takes, or no rows.
         """
         inputs = _checked(arrays, self._eval_inputs)
         return dict(zip(self._outputs, self._session.evaluate(inputs), strict=False))
@@ -160,7 +165,8 @@ class OnDeviceTraining:
         ----------
         path : str or path-like
         include_optimizer_state : bool, default=False
-            Whether a training that goes on from the file knows the optimizer's moments.
+            Whether to write the optimizer's moments, too, for a training that continues from the
+            file.
         """
         self._write(path, lambda temporary: self._session.save(temporary, with_optimizer=include_optimizer_state))
 
@@ -174,12 +180,13 @@ class OnDeviceTraining:
         ----------
         path : str or path-like
         graph_output_names : list of str or None, default=None
-            Results of the eval model. None: the predictions, which are those of `save_onnx`.
+            Names of results of the eval model. None: the predictions, which `save_onnx` has as
+            outputs.
 
         Raises
         ------
         ValueError
-            For names of no results.
+            For a name that is no result of the eval model.
         """
         names = self._predictions if graph_output_names is None else list(graph_output_names)
         if unknown := [name for name in names if name not in self._results]:
@@ -198,7 +205,7 @@ class OnDeviceTraining:
 
 
 def _checked(arrays, inputs):
-    """Return arrays as a model takes them."""
+    """Return arrays in the shapes and dtypes of inputs; raise a ValueError if they do not fit."""
     names = [name for name, *_ in inputs]
     if len(arrays) != len(inputs):
         raise ValueError(f"A step takes the arrays {names}, got {len(arrays)}.")
@@ -234,7 +241,7 @@ def _as_input(array, name, shape, dtype):
 
 
 def _user_inputs(graph, parameters):
-    """Return the name, the shape and the dtype of all inputs of a step that are no parameters and no buffers."""
+    """Return name, shape and dtype of the inputs of a step that are no parameters or buffers."""
     added = (".accumulation.buffer", "lazy_reset_grad")
     given = {i.name: i.type.tensor_type for i in graph.input if i.name not in parameters and not i.name.endswith(added)}
     return [
@@ -245,7 +252,7 @@ def _user_inputs(graph, parameters):
 
 
 def _check_parameters(graph, arrays, path):
-    """Raise an error where the parameters of a checkpoint are not those of a training model."""
+    """Raise a ValueError if the parameters of a checkpoint are not those of a training model."""
     inputs = {i.name: tuple(d.dim_value for d in i.type.tensor_type.shape.dim) for i in graph.input}
     buffers = [name for name in inputs if name.endswith("_grad.accumulation.buffer")]
     needed = {name.removesuffix("_grad.accumulation.buffer") for name in buffers}

@@ -1,4 +1,4 @@
-"""The files that a device needs to train a model, and what it has trained back in an estimator."""
+"""Saving the files from which a device trains a model, and loading the weights that it trained."""
 
 import os
 import pathlib
@@ -28,9 +28,9 @@ from skort.solvers.module.models import eval_model, optimizer_model, training_mo
 
 TRAINING, EVAL, OPTIMIZER = "training_model.onnx", "eval_model.onnx", "optimizer_model.onnx"
 CHECKPOINT = "checkpoint"
-#: Where an eval model says which of its results are predictions.
+#: The key in the metadata of an eval model for the names of its predictions.
 PREDICTIONS = "skort.predictions"
-# What onnxruntime.training.artifacts has, too.
+# Parameters of onnxruntime.training.artifacts that skort refuses, and the reasons.
 _REFUSED = {
     "ort_format": "the files are ONNX; python -m onnxruntime.tools.convert_onnx_models_to_ort converts them",
     "custom_op_library": "skort's rules and those of ONNX Runtime differentiate standard operators only",
@@ -55,60 +55,69 @@ def save_training_artifacts(
     """
     Write the files with which ONNX Runtime's on-device training API trains a model further.
 
-    They are `training_model.onnx`, `eval_model.onnx`, `optimizer_model.onnx` and `checkpoint`. Module, Optimizer and
-    CheckpointState load them, in every language that has these classes. Torch is not needed.
+    The files are `training_model.onnx`, `eval_model.onnx`, `optimizer_model.onnx` and `checkpoint`.
+    Module, Optimizer and CheckpointState load them, in every language that has these classes. Torch
+    is not needed.
 
     Parameters
     ----------
     estimator_or_model : OrtSGDRegressor, OrtSGDClassifier or onnx.ModelProto
-        A fitted estimator: the device goes on from its weights, and minimises its objective, penalty included. Or an
-        ONNX model in float32.
+        A fitted estimator: the device continues from its weights, and minimises its objective,
+        penalty included. Or an ONNX model in float32.
     folder : str or path-like
-        It is made where it does not exist. Files of the same names are replaced.
+        The folder is created if it does not exist. Files of the same names are replaced.
     loss : str, loss, dict or None, default="auto"
-        "auto": that of the estimator. For an ONNX model an object of `skort.objective`, or its name; for several
-        outputs a dict, name -> (weight, loss), of the terms of a weighted sum. None: the first output of the model is
-        the loss, of one element.
+        "auto": the loss of the estimator. For an ONNX model: a loss of `skort.objective`, or its
+        name. For several outputs: a dict, name -> (weight, loss), of the terms of a weighted sum.
+        None: the first output of the model is the loss, and it has one element.
     optimizer : {"SGD", "AdamW"}, SGD, Adam or None, default="SGD"
-        "AdamW" is `skort.optimizers.Adam` with its default parameters; a weight decay is refused. None: there is no
-        optimizer model. A device chooses the learning rate.
+        "AdamW" is `skort.optimizers.Adam` with its default parameters; a weight decay is refused.
+        None: no optimizer model is written. The device chooses the learning rate.
     trainable : str, list of str or None, default=None
-        Names, or patterns with `*`, `?` and `[...]`, of the weights that are trained, beside those of the loss. The
-        checkpoint has all weights. None: those that the estimator trained, or the coefficients and intercepts of an
-        ONNX model.
+        The weights to train: names, or patterns with `*`, `?` and `[...]`. The weights of the loss
+        are always trained. None: the weights that the estimator trained, or the coefficients and
+        intercepts of an ONNX model. The checkpoint has all weights.
     batch_size : int or None, default=None
-        The number of rows of every training batch: skort writes the gradients, on any ONNX Runtime. None: any number;
-        ONNX Runtime writes them, and a build for training has to be installed here. The eval model takes any number.
+        The number of rows of every training batch: skort writes the gradients, with any ONNX
+        Runtime. None: batches may have any number of rows, and ONNX Runtime writes the gradients,
+        which needs a build for training on this machine. The eval model takes any number of rows.
     ort_version : {"auto", "1.16", "1.17", "1.18", "1.19"}, default="auto"
-        The release of ONNX Runtime on the device. 1.18 and 1.19 cannot read the checkpoints of 1.16 and 1.17, and the
-        other way round. "auto": that of the build for training that is installed here, or 1.19 where there is none.
+        The release of ONNX Runtime on the device. 1.18 and 1.19 cannot read checkpoints of 1.16 and
+        1.17, nor the other way round. "auto": the release of the build for training that is
+        installed here; without one, 1.19.
     prefix : str, default=""
         What the names of the files begin with.
     additional_output_names : sequence of str, default=()
-        Names of results inside the model that both steps return after the loss.
+        Names of results inside the model. The training and the eval step return them after the
+        loss.
     sample_weight : bool, default=False
-        Whether "sample_weight", of shape (n_rows, 1), is the last input. The loss is then the sum of the weighted
-        losses of the rows, divided by their number. With class weights True is needed, and the device multiplies them.
+        Whether "sample_weight", of shape (n_rows, 1), is the last input. The loss is then the sum
+        of the weighted losses of the rows, divided by the number of rows. An estimator with class
+        weights needs True: the device multiplies the sample weights by the class weights.
     ort_format, custom_op_library : bool, path-like or None
-        Other values than the defaults are refused: the files are ONNX, with its standard operators.
+        Only the defaults are possible: the files are ONNX with standard operators.
 
     Raises
     ------
     NotTrainableError, NotExportableError
-        Where an operator has no gradient, or where a step of a pipeline cannot be part of an ONNX model.
+        If an operator has no gradient, or if a step of a pipeline cannot be part of an ONNX model.
     ValueError
-        Also for a column, weight or result of the model named "target", "sample_weight" or "loss".
+        For other parameters than described, and for a column, weight or result of the model named
+        "target", "sample_weight" or "loss".
 
     Notes
     -----
-    The inputs of a training step are those of `onnx_`, in float32, and "target", of shape (n_rows, n_outputs): y of a
-    regressor, after the transformer of a `TransformedTargetRegressor`; a column of 1 or 0 of two classes; one for each
-    of more classes or several labels. Of several losses, each has an input, named `target_` and the name of the output.
+    The inputs of a training step are the inputs of `onnx_`, in float32, and "target", of shape
+    (n_rows, n_outputs). For a regressor, the target is y, after the transformer of a
+    `TransformedTargetRegressor`. For two classes, it is one column of 1 or 0; for more classes or
+    several labels, it has one such column for each. With several losses, each output has its own
+    target, named `target_` and the name of the output.
 
-    All models have opset 17, with ONNX Runtime's own operators of domain "com.microsoft"; a model of another opset is
-    converted. If the estimator standardises X and y, the first nodes of the models do so, too. The checkpoint then
-    holds the weights for the standardised data, and `load_checkpoint` converts them back. With `standardize=False` they
-    are those of `weights_`.
+    All models have opset 17, with ONNX Runtime's own operators of domain "com.microsoft"; a model
+    of another opset is converted. If the estimator standardises X and y, the first nodes of the
+    models do so, too. The checkpoint then holds the weights for the standardised data, and
+    `load_checkpoint` converts them back. With `standardize=False`, the checkpoint holds the weights
+    of `weights_`.
 
     Examples
     --------
@@ -198,7 +207,7 @@ def _update(optimizer):
 
 
 def _with_steps(model: onnx.ModelProto, source: Source) -> onnx.ModelProto:
-    """Return a training model that begins with the steps before the plan's first input."""
+    """Return a training model that begins with the steps before the first input of the plan."""
     if source.steps is None:
         return model
     steps = onnx.compose.add_prefix(source.steps, "transformers/", rename_inputs=False)
@@ -211,7 +220,7 @@ def _with_steps(model: onnx.ModelProto, source: Source) -> onnx.ModelProto:
 
 
 def check_folder(folder: str | os.PathLike, prefix: str) -> None:
-    """Raise an error where there cannot be such files."""
+    """Raise a ValueError for a folder or a prefix of another type."""
     if not isinstance(folder, (str, os.PathLike)):
         raise ValueError(f"folder must be a str or path-like, got {folder!r}.")
     if not isinstance(prefix, str):
@@ -219,7 +228,7 @@ def check_folder(folder: str | os.PathLike, prefix: str) -> None:
 
 
 def artifact(folder: str | os.PathLike, prefix: str, name: str) -> pathlib.Path:
-    """Return the path of one of the files."""
+    """Return the path of one of the files; raise an error if it does not exist."""
     check_folder(folder, prefix)
     path = pathlib.Path(folder, f"{prefix}{name}")
     if not path.is_file():
@@ -242,7 +251,7 @@ def model_at(path: pathlib.Path) -> onnx.ModelProto:
     """Read an ONNX model."""
     try:
         return onnx.load(path)
-    except Exception as error:  # of protobuf, which is no ValueError
+    except Exception as error:  # protobuf's error is no ValueError
         raise ValueError(f"{str(path)!r} is not an ONNX model, or it is damaged.") from error
 
 
@@ -255,22 +264,23 @@ def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = 
     Parameters
     ----------
     folder : str or path-like
-        A folder with the file `checkpoint`, or a file of any name, which a device wrote.
+        A folder with the file `checkpoint`, or a checkpoint file of any name that a device wrote.
     estimator : OrtSGDRegressor or OrtSGDClassifier
-        The fitted one that `save_training_artifacts` got, or a copy of it. It is not changed.
+        The fitted estimator that `save_training_artifacts` got, or a copy of it. It is not changed.
     prefix : str, default=""
-        What the name of the file in the folder begins with.
+        The prefix of the name of the file in the folder.
 
     Returns
     -------
     estimator : OrtSGDRegressor or OrtSGDClassifier
-        A copy with the weights of the checkpoint: it predicts, can be exported, and can be trained further. Its
-        optimizer's memory is empty, and its history is that of the fit.
+        A copy with the weights of the checkpoint. It predicts, can be exported, and can be trained
+        further. The memory of its optimizer is empty, and its history is that of the fit.
 
     Raises
     ------
     FileNotFoundError, NotFittedError, ValueError
-        Where there is no such file, or it cannot be read, or is the checkpoint of another model or of another fit.
+        If the file does not exist, cannot be read, or is the checkpoint of another model or of
+        another fit; and if the estimator is not fitted.
 
     Examples
     --------

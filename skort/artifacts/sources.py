@@ -1,4 +1,4 @@
-"""What is trained on a device: a fitted estimator, or an ONNX model and its losses."""
+"""The source of a training on a device: a fitted estimator, or an ONNX model with losses."""
 
 import copy
 import math
@@ -27,7 +27,7 @@ from skort.solvers.module.backend import check_dropout
 from skort.solvers.module.models import Plan, Term
 from skort.solvers.objective_graph import given_loss
 
-#: The names of the inputs that are added, and of the first output.
+#: The names of the inputs that skort adds, and of the first output.
 TARGET, SAMPLE_WEIGHT, LOSS = "target", "sample_weight", "loss"
 _TRAINING_MODE = "skort_training_mode"
 _ROW_WEIGHTS = """
@@ -38,27 +38,27 @@ weight = Expand(scale / Cast(n_rows, to=1), Concat(n_rows, [1], axis=0))
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What is trained, and what the same graph predicts."""
+    """The training of a graph, and its predictions."""
 
-    #: Of the training model.
+    #: The plan of the training model.
     plan: Plan
-    #: Of the eval model: the same parameters, and predictions after the scores.
+    #: The plan of the eval model: with the same parameters, it also computes predictions.
     eval: Plan
     #: The names of the predictions in the eval model.
     predictions: tuple[str, ...]
-    #: What comes before the first input of the plan; the eval model has it already.
+    #: The steps before the first input of `plan`. The eval model has them already.
     steps: onnx.ModelProto | None = None
 
 
 def check_batch_size(batch_size: Any) -> None:
-    """Raise an error where it is no number of rows, nor None."""
+    """Raise a ValueError unless a batch_size is an int > 0 or None."""
     is_int = isinstance(batch_size, Integral) and not isinstance(batch_size, bool)
     if batch_size is not None and not (is_int and batch_size > 0):
         raise ValueError(f"batch_size must be an int > 0, or None, got {batch_size!r}.")
 
 
 def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], *, sample_weight: bool) -> Source:
-    """Return what a fitted estimator gives to a device: the training that it would go on with itself."""
+    """Return the source of a fitted estimator: the training that it would continue itself."""
     fitted, variables, problem, weighs_rows = fitted_problem(estimator, of_model_rows=True)
     objective, graph = problem.objective, problem.score_graph
     _check_problem(estimator, problem)
@@ -102,7 +102,11 @@ def estimator_source(estimator: Any, trainable: Any, additional: Sequence[str], 
 
 
 def predicting_graph(graph: ScoreGraph, variables: Reparametrization) -> tuple[ScoreGraph, str]:
-    """Return a score graph in the training's variables whose score is the model's, and the name of the training's."""
+    """
+    Return a score graph in the variables of a training that gives the score of the model.
+
+    Return also the name of the result that is the score in these variables.
+    """
     score = variables.score
     if score is None or score.is_of_y:
         return graph, graph.score_name
@@ -112,7 +116,7 @@ def predicting_graph(graph: ScoreGraph, variables: Reparametrization) -> tuple[S
 def model_source(
     model: onnx.ModelProto, loss: Any, trainable: Any, additional: Sequence[str], *, sample_weight: bool
 ) -> Source:
-    """Return what an ONNX model gives to a device."""
+    """Return the source of an ONNX model with losses."""
     plain = plain_model(model)
     normalizing = in_training_mode(plain)
     if loss is None:
@@ -158,7 +162,11 @@ def model_source(
 
 
 def _free_names(graph):
-    """Give results of a model that is its own loss other names where the training needs theirs, in place."""
+    """
+    Rename results of a model whose names the training needs, in place.
+
+    The model computes its own loss.
+    """
     in_subgraphs = {name for node in graph.node for name in read_names(node) if name not in node.input}
     results = {name for node in graph.node for name in node.output} - in_subgraphs
     renamed = {name: f"model/{name}" for name in results if name == LOSS or name.startswith("skort_")}
@@ -168,7 +176,7 @@ def _free_names(graph):
 
 
 def _check_number(output):
-    """Raise an error where an output that is to be the loss is known to be more than a number."""
+    """Raise a ValueError if the output that is the loss is known to be more than one number."""
     shape = ["any" if not dim.dim_value else str(dim.dim_value) for dim in output.type.tensor_type.shape.dim]
     if any(size != "1" for size in shape):
         raise ValueError(
@@ -178,7 +186,7 @@ def _check_number(output):
 
 
 def _losses(loss, outputs):
-    """Return the weight and the loss of each output that has one."""
+    """Return the weight and the loss of each output with a loss, by name."""
     if loss is None:
         return {}
     if isinstance(loss, dict):
@@ -217,7 +225,7 @@ def _term(name, weight, loss, model, n_terms):
 
 
 def _check_problem(estimator, problem):
-    """Raise an error for a training that the on-device API does not make."""
+    """Raise an error for a training that the on-device API cannot make."""
     _check_float32(problem.objective.dtype)
     check_dropout(problem.score_graph)
     if problem.objective.with_term("l1"):
@@ -233,7 +241,7 @@ def _check_float32(dtype):
 
 
 def _check_names(plan, graph):
-    """Raise an error where a name of the model's is one that is added to it."""
+    """Raise a ValueError if a name of the model is also that of an added input or of the loss."""
     added = {LOSS, *(i.name for i in plan.inputs)}
     names = {i.name for i in (*graph.input, *graph.initializer)} | {name for node in graph.node for name in node.output}
     if clashing := sorted(names & added):
@@ -244,8 +252,8 @@ def _check_names(plan, graph):
 
 
 def _check_prefix(graph, loss):
-    """Raise an error where the results of a user's model are named like those that are added."""
-    # Without a loss no inputs are added.
+    """Raise a ValueError if a name of a user's model begins with skort_, as added names do."""
+    # If the loss is None, no inputs are added.
     names = [i.name for i in graph.input if loss is not None] + [name for node in graph.node for name in node.output]
     if own := sorted(name for name in names if name.startswith("skort_")):
         raise ValueError(
@@ -254,7 +262,7 @@ def _check_prefix(graph, loss):
 
 
 def _check_results(names, graph):
-    """Raise an error where further results to return do not exist."""
+    """Raise a ValueError if the model does not have a result of these names."""
     known = [name for node in graph.node for name in node.output]
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"additional_output_names: the model has no results {unknown}. It has {known}.")
@@ -265,7 +273,11 @@ def _rows_info(name, width):
 
 
 def _with_active_dropout(structure):
-    """Return a copy whose `Dropout` nodes draw masks, and return them: ONNX Runtime's gradient reads them."""
+    """
+    Return a copy whose `Dropout` nodes draw and return masks.
+
+    ONNX Runtime's gradient reads them.
+    """
     active = copy.deepcopy(structure)
     nodes = [node for node in active.graph.node if node.op_type == "Dropout"]
     for node in nodes:
@@ -277,7 +289,7 @@ def _with_active_dropout(structure):
 
 
 def _add_target(fragment: Fragment, variables: Reparametrization, n_outputs: int) -> None:
-    """Add the nodes that make the target of the training of the user's."""
+    """Add the nodes from the target that a user gives to the target of the training."""
     used, score = variables.standardization, variables.score
     if used is None or used.target_mean is None or score is None or score.is_of_y:
         fragment.node("Identity", [TARGET], ["skort_target"])

@@ -1,4 +1,4 @@
-"""A training model step by step, as onnxruntime.training.onnxblock builds one."""
+"""Building a training model step by step, as onnxruntime.training.onnxblock does."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ class TrainingBuilder:
     Parameters
     ----------
     model : onnx.ModelProto
-        In float32. It is not changed.
+        A model in float32. It is not changed.
     batch_size : int or None, default=None
         See `save_training_artifacts`.
 
@@ -57,25 +57,26 @@ class TrainingBuilder:
 
     def requires_grad(self, name: str, value: bool = True) -> None:
         """
-        Say whether a parameter is trained. Before that, coefficients and intercepts are.
+        Set whether a parameter is trained. By default, coefficients and intercepts are trained.
 
         Parameters
         ----------
         name : str
-            Or a pattern with `*`, `?` and `[...]`.
+            The name of a parameter, or a pattern with `*`, `?` and `[...]`.
         value : bool, default=True
-            True: it is trained, and those that nobody named are not. False: it is not.
+            True: it is trained, and parameters that no call has named are not. False: it is not
+            trained.
         """
         self._requires_grad[name] = value
 
     def build(self, loss: Any, *, additional_output_names: Sequence[str] = (), sample_weight: bool = False) -> str:
         """
-        Return the name of the output that is the loss, once the losses are on the model.
+        Return the name of the output that is the loss, after adding the losses to the model.
 
         Parameters
         ----------
         loss : str, ScoreLoss, dict or None
-            See `save_training_artifacts`, as for the others.
+            See `save_training_artifacts`.
         additional_output_names : sequence of str, default=()
             Further results that the training and the eval model return.
         sample_weight : bool, default=False
@@ -84,7 +85,7 @@ class TrainingBuilder:
         Raises
         ------
         ValueError
-            For unknown names, and as `save_training_artifacts` does.
+            For unknown names, and for the reasons of `save_training_artifacts`.
         """
 
         def source(names):
@@ -99,7 +100,7 @@ class TrainingBuilder:
         return LOSS
 
     def parameters(self) -> tuple[list[onnx.TensorProto], list[onnx.TensorProto]]:
-        """Return the trainable and the frozen parameters; before `build` there are none, a RuntimeError."""
+        """Return the trainable and the frozen parameters; raise a RuntimeError before `build`."""
         plan = self._built().plan
         trainable, frozen = (
             [numpy_helper.from_array(array, name) for name, array in arrays.items()]
@@ -116,9 +117,9 @@ class TrainingBuilder:
         RuntimeError
             Before `build`.
         NotTrainableError
-            Where an operator has no gradient.
+            If an operator has no gradient.
         RuntimeNotAvailableError
-            Where `batch_size` is None, and the installed ONNX Runtime is no build for training.
+            If `batch_size` is None and the installed ONNX Runtime is not a build for training.
         """
         source = self._built()
         return training_model(source.plan, self._batch_size), eval_model(source.eval)

@@ -1,1 +1,1 @@
-"""What every room uses: the base of components, ONNX written as text, files, warnings."""
+"""Helpers for all other rooms: the base of components, ONNX written as text, files, warnings."""

@@ -1,4 +1,4 @@
-"""A method that exists where a check passes, whose absence says why."""
+"""Methods that exist if a check passes. The error for a missing method says why."""
 
 import functools
 import types
@@ -7,12 +7,16 @@ from typing import Any
 
 
 def available_if(check: Callable[[Any], bool]) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator as that of scikit-learn; what `check` raises is in the message of the AttributeError."""
+    """
+    Return a decorator like that of scikit-learn.
+
+    The AttributeError of a missing method contains the message of the error of `check`.
+    """
     return lambda method: _Available(method, check)
 
 
 class _Available:
-    """The descriptor of a method."""
+    """The descriptor of a method that may be missing."""
 
     def __init__(self, method, check):
         self._method, self._check = method, check

@@ -1,4 +1,8 @@
-"""The BLAS of numpy: its threads spin for a while after each product, and the bits of a sum depend on their number."""
+"""
+Limits of the threads of numpy's BLAS.
+
+Its threads spin for a while after each product, and the bits of a sum depend on their number.
+"""
 
 import contextlib
 import functools
@@ -7,23 +11,27 @@ from collections.abc import Iterator
 
 from threadpoolctl import ThreadpoolController
 
-# To look for the libraries takes much longer than to ask them.
+# Finding the libraries takes much longer than asking them.
 _libraries = functools.cache(ThreadpoolController)
-# Threads that limit them at the same time would put back each other's limit.
+# Two threads that set limits at the same time would restore each other's limit.
 _LOCK = threading.RLock()
-# OpenBLAS takes one thread for products with fewer values.
+# OpenBLAS uses one thread for smaller products.
 _FEW = 9000
 _NO_LIMIT = contextlib.nullcontext()
 
 
 def thread_limits() -> list[int | None]:
-    """Return how many threads each of the libraries may use; None where one does not say."""
+    """Return the number of threads that each library may use; None if a library does not say."""
     with _LOCK:
         return [library["num_threads"] for library in _libraries().info()]
 
 
 def one_blas_thread(n_values: int) -> contextlib.AbstractContextManager[None]:
-    """Return a context in which products with so many values, or of matrices so many sums, use one thread."""
+    """
+    Return a context in which products use one thread of BLAS.
+
+    `n_values` is the size of a product: its number of values or, for matrices, of summands.
+    """
     return _NO_LIMIT if n_values < _FEW else _limited()
 
 

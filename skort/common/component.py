@@ -1,4 +1,4 @@
-"""What has parameters as scikit-learn's estimators have them: estimators, losses, penalties, optimizers, schedules."""
+"""The base of classes with parameters: estimators, losses, penalties, optimizers, schedules."""
 
 import copy
 import functools
@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 
 
 def project_address(name: str) -> str:
-    """Return an address of `project.urls` in pyproject.toml; an empty one where skort runs without being installed."""
+    """Return an address of `project.urls` in pyproject.toml; "" if skort is not installed."""
     try:
         urls = importlib.metadata.metadata("skort").get_all("Project-URL") or []
     except importlib.metadata.PackageNotFoundError:
@@ -19,24 +19,33 @@ def project_address(name: str) -> str:
     return dict(url.split(", ", 1) for url in urls).get(name, "")
 
 
-#: The address of the pages
+#: The address of the documentation.
 DOCUMENTATION = project_address("Documentation")
 
 #: Types of values that nobody changes in place.
 PLAIN = frozenset({str, int, float, bool, type(None)})
-# Class, name of a parameter and value: many fits have the same ones.
+# Values that have passed: (class, name of the parameter, type, value). Many fits have the same
+# values.
 _PASSED: set[tuple[Any, ...]] = set()
 _MOST = 10_000
 
 
 @functools.cache
 def parameter_names(cls: Hashable) -> tuple[str, ...]:
-    """Return the names of the parameters of a class as scikit-learn does, which finds them anew in every call."""
+    """
+    Return the names of the parameters of a class.
+
+    scikit-learn finds them again in every call.
+    """
     return tuple(BaseEstimator._get_param_names.__func__(cls))  # type: ignore[attr-defined]
 
 
 def own_copy(part: Any, deep: Callable[[Any], Any]) -> Any:
-    """Return a `deep` copy of an object, in less time where it holds nothing that anybody changes in place."""
+    """
+    Return a copy of an object.
+
+    `deep` makes it only if a value of the object can be changed in place, as it takes longer.
+    """
     if not all(type(value) in PLAIN or type(value) is tuple for value in vars(part).values()):
         return deep(part)
     copied = object.__new__(type(part))
@@ -45,7 +54,11 @@ def own_copy(part: Any, deep: Callable[[Any], Any]) -> Any:
 
 
 class Component(BaseEstimator):
-    """A scikit-learn estimator that looks up its parameters' names once a class, and validates a value once."""
+    """
+    A scikit-learn estimator that is faster.
+
+    It finds the names of its parameters once per class, and validates each value once.
+    """
 
     _parameter_constraints: dict[str, Any] = {}
 
@@ -58,7 +71,7 @@ class Component(BaseEstimator):
 
 
 def _validate_new(part):
-    """Raise scikit-learn's error for an invalid parameter; a value of a class that has passed is not looked at."""
+    """Raise scikit-learn's error for an invalid parameter; skip values that have passed before."""
     cls, unknown, keys = type(part), {}, []
     for name in parameter_names(cls):  # type: ignore[arg-type]  # classes are hashable
         value = getattr(part, name)
@@ -76,7 +89,7 @@ def _validate_new(part):
 class DocumentationLink:
     """Links the diagram that scikit-learn draws of an estimator to the page of its class."""
 
-    # Without an address no link
+    # Without an address there is no link.
     _doc_link_module = "skort" if DOCUMENTATION else ""
     _doc_link_template = DOCUMENTATION + "api/{name}.html"
 
@@ -86,7 +99,11 @@ class DocumentationLink:
 
 
 def with_defaults(value: Any, base: type, method: str) -> Any:
-    """Return a user's object as one of a base that declares the rest; None where it lacks the method that it needs."""
+    """
+    Return a user's object as an instance of `base`, which has the rest that skort needs.
+
+    Return None if the object lacks `method`.
+    """
     if isinstance(value, base):
         return value
     if isinstance(value, type) or not hasattr(value, method):
@@ -95,18 +112,22 @@ def with_defaults(value: Any, base: type, method: str) -> Any:
 
 
 class Completed:
-    """An object of a user's class that has what a base declares, too: a copy of the user's, which files hold."""
+    """
+    A copy of a user's object that is also an instance of a base.
+
+    Files hold the user's object and the base.
+    """
 
 
 def completed(value: Any, base: type) -> Any:
-    """Return a user's object as one of a base, too."""
+    """Return a copy of a user's object that is also an instance of `base`."""
     copied = copy.copy(value)
     copied.__class__ = _completed_class(type(value), base)  # type: ignore[arg-type]  # classes are hashable
     return copied
 
 
 def what_was_completed(value: Completed) -> tuple[Any, type]:
-    """Return the user's object, and the base."""
+    """Return the user's object without the base, and the base."""
     given, base, _ = type(value).__bases__
     original = given.__new__(given)  # type: ignore[call-overload]
     vars(original).update(vars(value))
@@ -120,8 +141,8 @@ def _completed_class(given: type, base: type) -> type:
 
 
 def check_parameters(part: Any) -> None:
-    """Raise scikit-learn's error for an invalid parameter of anything that says what its parameters may be."""
+    """Raise scikit-learn's error for an invalid parameter, if `part` has constraints."""
     if hasattr(part, "_parameter_constraints"):
-        # scikit-learn's own makes all constraints anew.
+        # scikit-learn's own method makes all constraints in every call.
         is_theirs = getattr(type(part), "_validate_params", None) is BaseEstimator._validate_params
         (_validate_new if is_theirs else type(part)._validate_params)(part)

@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Writing of files that are either complete or not there."""
 
 import contextlib
 import os
@@ -8,12 +8,16 @@ from collections.abc import Mapping
 
 
 def write_file(path: str | os.PathLike, content: bytes) -> None:
-    """Write a file; an existing one, also behind a link, is replaced when the new one is whole and on the disk."""
+    """
+    Write a file.
+
+    An existing file, also behind a link, is replaced when the new one is complete and on the disk.
+    """
     write_files({path: content})
 
 
 def write_files(contents: Mapping[str | os.PathLike, bytes]) -> None:
-    """Write files as `write_file` does: none is replaced before all new ones are whole."""
+    """Write files as `write_file` does. No file is replaced before all new ones are complete."""
     files = {file_at(path): content for path, content in contents.items()}
     unfinished = {path: path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp") for path in files}
     try:
@@ -31,7 +35,7 @@ def write_files(contents: Mapping[str | os.PathLike, bytes]) -> None:
 
 
 def file_at(path: str | os.PathLike) -> pathlib.Path:
-    """Return the path of a file that can be there: its folder exists, and it is none itself."""
+    """Return the absolute path of a file; raise an error if the file cannot be written."""
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(f"The name of a file must be a str or path-like, got {path!r}.")
     path = pathlib.Path(path).resolve()
@@ -45,7 +49,7 @@ def file_at(path: str | os.PathLike) -> pathlib.Path:
 
 
 def _write(unfinished, content, path):
-    """Write a file that is to become the one at `path`, which errors name."""
+    """Write a file that will become the file at `path`. Errors name `path`."""
     try:
         with unfinished.open("xb") as file:
             file.write(content)
@@ -57,7 +61,7 @@ def _write(unfinished, content, path):
 
 
 def _sync_folder(folder):
-    """Put the new name of a file on the disk, too, where the system can."""
+    """Write the new names of files to the disk, too, if the system can."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)

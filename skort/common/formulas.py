@@ -1,4 +1,4 @@
-"""ONNX functions written as formulas, in the signs of Python."""
+"""ONNX functions written as formulas in Python's syntax."""
 
 import ast
 import functools
@@ -6,7 +6,7 @@ import re
 import textwrap
 from typing import Any
 
-#: Operators that a formula writes as signs.
+#: Python's name of a sign -> the ONNX operator that it stands for in a formula.
 _SIGNS = {"Add": "Add", "Sub": "Sub", "Mult": "Mul", "Div": "Div", "USub": "Neg", "LtE": "LessOrEqual", "Eq": "Equal"}
 _NAMES = {0: "zero", 0.5: "half", 1: "one", 2: "two"}
 _CONSTANT = "Constant <value = float {%r}> ()"
@@ -15,8 +15,9 @@ _CONSTANT = "Constant <value = float {%r}> ()"
 @functools.lru_cache(256)
 def function_text(signature: str, formula: str, **constants: float) -> str:
     """Return the ONNX function `name (inputs) => (outputs)` of a formula such as `loss = 0.5 * Abs(score - target)`."""
-    # A function in the formula is an ONNX operator, and its keywords are attributes. Lines that no output needs are
-    # left out; numbers, lists of whole numbers and the names of `constants` become constants.
+    # A function in the formula is an ONNX operator, and its keywords are attributes. Lines that no
+    # output needs are left out. Numbers, lists of integers and the names of `constants` become
+    # constants.
     outputs = re.findall(r"\w+", signature.rpartition("(")[2])
     parsed: list[Any] = ast.parse(textwrap.dedent(formula)).body
     lines = [(line.targets[0].id, line.value) for line in parsed]
@@ -33,7 +34,7 @@ def function_text(signature: str, formula: str, **constants: float) -> str:
 
 
 def _add_nodes(nodes: dict[str, str], numbers: dict[str, str], expression: Any, result: str = "") -> str:
-    """Add the nodes of an expression to those by the names of their results; return the name of its result."""
+    """Add the nodes of an expression to `nodes`, by results; return the name of its result."""
     operands: list[Any]
     match expression:
         case ast.Name(id=name) if not result:
@@ -48,7 +49,7 @@ def _add_nodes(nodes: dict[str, str], numbers: dict[str, str], expression: Any, 
             operator, operands = "Constant", []
             keywords = {"value": f"int64[{len(values)}] {{{', '.join(ast.unparse(each) for each in values)}}}"}
         case ast.Call(func=ast.Name(id=operator), args=operands):
-            # A string is an attribute that Python cannot write.
+            # A string is the ONNX text of an attribute that Python cannot express.
             given = {str(each.arg): each.value for each in expression.keywords}
             keywords = {k: str(v.value) if isinstance(v, ast.Constant) else ast.unparse(v) for k, v in given.items()}
         case ast.BinOp(left=left, op=sign, right=right) | ast.Compare(left=left, ops=[sign], comparators=[right]):

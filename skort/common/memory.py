@@ -1,4 +1,4 @@
-"""Where the values of an array are: in memory or in a file, at an address that a processor reads well or oddly."""
+"""Where the values of an array are: in memory or in a file, at an aligned address or not."""
 
 import mmap
 from typing import Any
@@ -8,7 +8,7 @@ import scipy.sparse
 
 
 def is_in_memory(rows: Any) -> bool:
-    """Return whether rows are an ndarray that is no view of a file."""
+    """Return whether rows are an ndarray that is not a view of a file."""
     base = rows
     while isinstance(base, np.ndarray):
         base = base.base
@@ -16,8 +16,12 @@ def is_in_memory(rows: Any) -> bool:
 
 
 def aligned(values: Any) -> Any:
-    """Return an array or sparse matrix whose addresses are multiples of its values' sizes: a copy if they are not."""
-    # Elsewhere BLAS and ONNX Runtime may end the process.
+    """
+    Return an array or sparse matrix with aligned addresses: itself, or a copy.
+
+    An aligned address is a multiple of the size of a value.
+    """
+    # At other addresses, BLAS and ONNX Runtime may crash.
     if scipy.sparse.issparse(values):
         return _aligned_matrix(values)
     if type(values) is not np.ndarray or values.flags.aligned:
@@ -26,7 +30,11 @@ def aligned(values: Any) -> Any:
 
 
 def aligned_rows(X: Any) -> Any:
-    """Return rows as `aligned` does, but a view of a file as it is: its rows are copied batch by batch."""
+    """
+    Return rows as `aligned` does, but a view of a file as it is.
+
+    The rows of a file are copied batch by batch.
+    """
     return X if isinstance(X, np.ndarray) and not is_in_memory(X) else aligned(X)
 
 

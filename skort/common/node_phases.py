@@ -1,4 +1,8 @@
-"""The phase of a training step that a node belongs to: its doc_string, which every runtime and viewer reads."""
+"""
+The phase of a training step that a node belongs to.
+
+It is the doc_string of the node, which every runtime and viewer reads.
+"""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,14 +14,18 @@ Phase: TypeAlias = Literal["forward", "loss", "backward", "penalty", "update"]
 #: In the order of a step.
 PHASES: tuple[Phase, ...] = get_args(Phase)
 
-# What ONNX Runtime writes into the nodes of the gradients and updates that it makes.
+# The doc_string that ONNX Runtime gives to the nodes of gradients and updates.
 _OF_RUNTIME = "Backward pass"
 _UPDATES = ("SGDOptimizer", "SGDOptimizerV2", "AdamOptimizer", "AdamWOptimizer")
 
 
 @contextlib.contextmanager
 def marked(writer: Any, phase: Phase) -> Iterator[None]:
-    """Mark the nodes that are added to a Fragment or Program meanwhile, and those of the functions that they call."""
+    """
+    Mark the nodes that are added to a Fragment or Program in this context with a phase.
+
+    The nodes of the functions that they call get the same mark.
+    """
     first = len(writer.nodes)
     yield
     for node in writer.nodes[first:]:
@@ -25,7 +33,11 @@ def marked(writer: Any, phase: Phase) -> Iterator[None]:
 
 
 def mark_rest(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Mark the nodes of a step that have no mark yet, in place: those of ONNX Runtime, and then the forward pass."""
+    """
+    Mark the nodes of a step that have no mark yet, in place.
+
+    ONNX Runtime's nodes are in the update or the backward pass, others in the forward pass.
+    """
     for node in model.graph.node:
         if node.op_type in _UPDATES:
             node.doc_string = "update"

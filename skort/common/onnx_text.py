@@ -36,8 +36,9 @@ def onnx_dtype(dtype: DTypeLike) -> int:
 
 
 def function(source: Source, dtype: DTypeLike) -> onnx.FunctionProto:
-    """Return an ONNX function of the domain ``skort``, whose constants of floats have the dtype."""
-    # A text is `name (input, ...) => (output, ...) { nodes }`, with constants written as `value = float {...}`.
+    """Return an ONNX function of the domain ``skort`` whose float constants have the dtype."""
+    # A text is `name (input, ...) => (output, ...) { nodes }`. It has constants such as `value =
+    # float {...}`.
     if isinstance(source, str):
         if np.dtype(dtype) == np.float64:
             source = re.sub(r"\bfloat(?=[\w\s\[\],]*\{)", "double", source)
@@ -67,9 +68,14 @@ def is_elementwise(function: onnx.FunctionProto) -> bool:
 
 
 def repeated_constants(function: onnx.FunctionProto) -> onnx.FunctionProto:
-    """Return an elementwise function, its constants repeated to the shape of its first input; any other as it is."""
-    # ONNX Runtime combines a column with a number row by row, which takes ten times as long as with another column. It
-    # repeats the constants only once, when it makes the session.
+    """
+    Return an elementwise function whose constants have the shape of its first input.
+
+    Any other function is returned as it is.
+    """
+    # ONNX Runtime combines a column with a number row by row, which takes ten times as long as
+    # combining it with another column. The constants are repeated only once, when the session is
+    # made.
     if not is_elementwise(function) or all(node.op_type != "Constant" for node in function.node):
         return function
     # Nobody writes a name with a slash, so this one is free.
@@ -86,7 +92,11 @@ def repeated_constants(function: onnx.FunctionProto) -> onnx.FunctionProto:
 
 
 class Fragment:
-    """Nodes for a graph, among them calls to functions that are written as text, with constants of one dtype."""
+    """
+    Nodes for a graph. Some of them call functions that are written as text.
+
+    Constants in these functions have one dtype.
+    """
 
     def __init__(self, dtype: DTypeLike):
         self.dtype = dtype
@@ -94,7 +104,11 @@ class Fragment:
         self.functions: dict[bytes, onnx.FunctionProto] = {}
 
     def call(self, source: Source, inputs: Sequence[str], outputs: Sequence[str], n_columns: int | None = None) -> None:
-        """Add a call to a function (`source` as for `function`); an elementwise one of columns repeats constants."""
+        """
+        Add a call to a function, with a `source` as for `function`.
+
+        With `n_columns`, an elementwise function gets repeated constants.
+        """
         called = function(source, self.dtype)
         self.call_as_is(called if n_columns is None else repeated_constants(called), inputs, outputs)
 
@@ -121,7 +135,7 @@ class Fragment:
         self.nodes.append(onnx.helper.make_node(op_type, inputs, outputs, **attributes))
 
     def as_function(self, name: str, inputs: Sequence[str], outputs: Sequence[str]) -> onnx.FunctionProto:
-        """Return the nodes as one function, in which every call is replaced by its nodes."""
+        """Return the nodes as one function without calls: each is replaced by its nodes."""
         model = build_model(onnx.helper.make_graph(self.nodes, name, [], []), self)
         return onnx.helper.make_function(DOMAIN, name, inputs, outputs, model.graph.node, model.opset_import)
 
@@ -142,7 +156,7 @@ def read_names(node: onnx.NodeProto) -> list[str]:
 
 
 def leading_to(nodes: Iterable[onnx.NodeProto], outputs: Iterable[str]) -> set[str]:
-    """Return the names of some results of sorted nodes, and of all that they are computed from."""
+    """Return `outputs`, and the names of all results that they depend on. Nodes are in order."""
     names = set(outputs)
     for node in reversed(list(nodes)):
         if not names.isdisjoint(node.output):
@@ -151,7 +165,11 @@ def leading_to(nodes: Iterable[onnx.NodeProto], outputs: Iterable[str]) -> set[s
 
 
 def pruned(model: onnx.ModelProto, outputs: Sequence[str] = (), *, drop_inputs: bool = False) -> onnx.ModelProto:
-    """Keep only what the outputs are computed from, or results that become the outputs, in place; return the model."""
+    """
+    Keep only the nodes and weights that the outputs need, in place; return the model.
+
+    `outputs` are the names of results that become the outputs; without names, the outputs stay.
+    """
     graph = model.graph
     known = {info.name: info for info in (*graph.value_info, *graph.output)}
     ends = [known.get(name, onnx.ValueInfoProto(name=name)) for name in outputs] or list(graph.output)
@@ -168,7 +186,11 @@ def pruned(model: onnx.ModelProto, outputs: Sequence[str] = (), *, drop_inputs: 
 
 
 def with_parameter_inputs(model: onnx.ModelProto, arrays: Mapping[str, np.ndarray]) -> onnx.ModelProto:
-    """Return a copy of a model in which the initializers of some names are its last inputs."""
+    """
+    Return a copy of a model in which the initializers with the names of `arrays` are inputs.
+
+    They are the last inputs.
+    """
     copied, names = copy.deepcopy(model), {i.name for i in model.graph.initializer}
     del copied.graph.initializer[:], copied.graph.input[:]
     copied.graph.initializer.extend(i for i in model.graph.initializer if i.name not in arrays)
@@ -178,14 +200,14 @@ def with_parameter_inputs(model: onnx.ModelProto, arrays: Mapping[str, np.ndarra
 
 
 def rename(nodes: Iterable[onnx.NodeProto], names: Mapping[str, str]) -> None:
-    """Give results other names, by those that they have, wherever nodes make or read them, in place."""
+    """Rename results (old name -> new name) wherever nodes write or read them, in place."""
     for node in nodes:
         node.input[:] = [names.get(name, name) for name in node.input]
         node.output[:] = [names.get(name, name) for name in node.output]
 
 
 def known_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of initializers, inputs and results by name, where all their dimensions are numbers."""
+    """Return the shapes of initializers, inputs and results, by name, if they are all numbers."""
     shapes = {i.name: tuple(i.dims) for i in graph.initializer}
     for info in (*graph.input, *graph.value_info, *graph.output):
         shape = info.type.tensor_type.shape
@@ -195,14 +217,18 @@ def known_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
 
 
 def replace_nodes(graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> None:
-    """Give a graph other nodes, in place."""
+    """Replace the nodes of a graph, in place."""
     nodes = list(nodes)
     del graph.node[:]
     graph.node.extend(nodes)
 
 
 def inlined(model: onnx.ModelProto, fragment: Fragment) -> onnx.ModelProto:
-    """Return a copy of a model in which nodes, with the doc_string of the call, replace each call from `fragment`."""
+    """
+    Return a copy of a model in which nodes replace each call from `fragment`.
+
+    The nodes get the doc_string of the call.
+    """
     calls = copy.deepcopy(model)
     calls.opset_import.add(domain=DOMAIN, version=1)
     calls.functions.extend(fragment.functions.values())
@@ -213,7 +239,11 @@ def inlined(model: onnx.ModelProto, fragment: Fragment) -> onnx.ModelProto:
 
 
 def _documented(graph, fragment):
-    """Let calls with a doc_string call functions of their own, whose nodes have it; return these."""
+    """
+    Give calls with a doc_string functions of their own; return these functions.
+
+    The nodes of such a function have the doc_string of the call.
+    """
     functions, documented = {f.name: f for f in fragment.functions.values()}, {}
     for node in graph.node:
         if node.domain != DOMAIN or not node.doc_string:
@@ -229,7 +259,11 @@ def _documented(graph, fragment):
 
 
 def rewritten(model: onnx.ModelProto, functions: dict[str, str], dtype: DTypeLike) -> onnx.ModelProto:
-    """Return a copy of a model in which functions of the same inputs and outputs replace operators, by type."""
+    """
+    Return a copy of a model in which functions replace the operators of some types.
+
+    `functions` has the text of the function for each type.
+    """
     fragment = Fragment(dtype)
     for node in model.graph.node:
         if node.op_type in functions:
@@ -243,7 +277,7 @@ def rewritten(model: onnx.ModelProto, functions: dict[str, str], dtype: DTypeLik
 
 
 def import_each_domain_once(model: onnx.ModelProto) -> None:
-    """Drop repeated opset imports, and that of skort's own functions, in place."""
+    """Drop repeated opset imports, and the import of skort's own functions, in place."""
     versions = {o.domain: o.version for o in model.opset_import if o.domain != DOMAIN}
     del model.opset_import[:]
     model.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in versions.items())
@@ -256,20 +290,28 @@ def build_model(
     domains: Mapping[str, int] | None = None,
     producer_name: str = "",
 ) -> onnx.ModelProto:
-    """Return a graph as a model; nodes replace calls from `fragment`; `domains`: versions of other operators' ones."""
-    # Nothing else in skort makes a ModelProto of a graph.
+    """
+    Return a graph as a model, in which nodes replace calls from `fragment`.
+
+    `domains` are the versions of all domains of operators but the standard one.
+    """
+    # No other function of skort makes a ModelProto of a graph.
     imports = [onnx.helper.make_opsetid(*domain) for domain in {**(domains or {}), "": OPSET}.items()]
     model = onnx.helper.make_model(graph, ir_version=IR_VERSION, opset_imports=imports, producer_name=producer_name)
     return model if fragment is None else inlined(model, fragment)
 
 
 def domains_of(model: onnx.ModelProto) -> dict[str, int]:
-    """Return the versions of the operators of a model by domain, but for the standard ones."""
+    """Return the versions of all domains of a model but the standard one."""
     return {o.domain: o.version for o in model.opset_import if o.domain}
 
 
 def function_model(source: Source, dtype: DTypeLike, inputs: Mapping[str, tuple[int | None, ...]]) -> onnx.ModelProto:
-    """Return a model that calls one function, as of `function`, on inputs of these shapes; "result" is a matrix."""
+    """
+    Return a model that calls one function, as for `function`, on inputs of these shapes.
+
+    Its output "result" is a matrix.
+    """
     fragment = Fragment(dtype)
     fragment.call(source, list(inputs), ["result"])
     shapes = {**inputs, "result": (None, None)}

@@ -18,7 +18,7 @@ _END_OF_INPUTS = re.compile(r"\)\s*=>")
 
 @dataclass
 class _Line:
-    """A call to a function, by its text or bytes, or a node of a standard operator, by its name."""
+    """A call to a function, as its text or bytes, or a node of a standard operator, as its type."""
 
     source: str | bytes
     input: list[str]
@@ -29,7 +29,11 @@ class _Line:
 
 @functools.lru_cache(maxsize=256)
 def with_parameters(source: str) -> tuple[str, tuple[float, ...]]:
-    """Return a text for `function` in which every constant ``float {...}`` is one more input, and their values."""
+    """
+    Return a text for `function` with an input for each constant ``float {...}``.
+
+    Return also the values of the constants.
+    """
     numbers: list[float] = []
 
     def as_input(match):
@@ -47,7 +51,11 @@ _parsed = functools.lru_cache(maxsize=256)(function)
 
 
 def signature(source: str | onnx.FunctionProto) -> tuple[list[str], list[str]]:
-    """Return the names of the inputs and outputs of a function; a text is parsed once, whatever its numbers are."""
+    """
+    Return the names of the inputs and outputs of a function.
+
+    Texts that differ in numbers only are parsed once.
+    """
     if not isinstance(source, str):
         return list(source.input), list(source.output)
     text, numbers = with_parameters(source)
@@ -56,9 +64,11 @@ def signature(source: str | onnx.FunctionProto) -> tuple[list[str], list[str]]:
 
 
 class Program(Fragment):
-    """A Fragment whose calls are text and names, and whose numbers are inputs of the graph: `parameters`, by name."""
+    """
+    A Fragment whose calls are text, and whose numbers are inputs of the graph: `parameters`.
 
-    # The names of parameters begin with `name`. Elementwise functions work on `batch_size` rows.
+    The names of parameters contain `name`. Elementwise functions work on `batch_size` rows.
+    """
 
     dtype: np.dtype
     nodes: list[Any]
@@ -70,12 +80,12 @@ class Program(Fragment):
 
     @property
     def structure(self) -> Any:
-        """All that the graph depends on: a hashable value."""
+        """A hashable value of all that the graph depends on."""
         lines = ((n.source, tuple(n.input), tuple(n.output), n.is_node, n.doc_string) for n in self.nodes)
         return tuple(lines), tuple((name, a.dtype.str, a.shape) for name, a in self.parameters.items())
 
     def call(self, source, inputs: Sequence[str], outputs: Sequence[str], n_columns: int | None = None) -> None:
-        """Add a call to a function, as `Fragment.call`."""
+        """Add a call to a function, as `Fragment.call` does."""
         if isinstance(source, str):
             text, numbers = with_parameters(source)
             shape: tuple[int, ...] = ()
@@ -90,7 +100,7 @@ class Program(Fragment):
             super().call(source, inputs, outputs, n_columns)
 
     def call_as_is(self, called: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Add a call to a function, as `Fragment.call_as_is`: its numbers are no parameters."""
+        """Add a call to a function as `Fragment.call_as_is` does. Its numbers stay constants."""
         self.nodes.append(_Line(called.SerializeToString(), list(inputs), list(outputs)))
 
     def constant(self, name: str, array: ArrayLike) -> None:
@@ -102,7 +112,7 @@ class Program(Fragment):
         self.nodes.append(_Line(op_type, list(inputs), list(outputs), is_node=True))
 
     def write(self, fragment: Fragment) -> None:
-        """Add the calls and nodes to a fragment, in which the parameters are results."""
+        """Add the calls and nodes to a fragment. They read the parameters by their names."""
         for line in self.nodes:
             if isinstance(line.source, bytes):
                 fragment.call_as_is(onnx.FunctionProto.FromString(line.source), line.input, line.output)

@@ -1,4 +1,4 @@
-"""Random generators that take no time to make; that of a training is its own."""
+"""Random generators that are fast to make. A training has a generator of its own."""
 
 import copy
 from numbers import Integral
@@ -10,19 +10,23 @@ from sklearn.utils import check_random_state
 
 
 class _Unseeded(ISeedSequence):
-    """Seeds a generator whose state is replaced at once: numpy's own seeds take a tenth of a small fit."""
+    """
+    A seed of a generator whose state is replaced at once.
+
+    numpy's own seeds take a tenth of a small fit.
+    """
 
     def generate_state(self, n_words, dtype=np.uint32):
         """Return zeros; numpy reads a list faster than an array."""
         return [0] * n_words
 
 
-# numpy's types know no other seeds than its own.
+# The type annotations of numpy allow its own seeds only.
 _UNSEEDED: Any = _Unseeded()
 
 
 def seeded(seed: int) -> np.random.RandomState:
-    """Return what `numpy.random.RandomState(seed)` does, in a thirtieth of its time."""
+    """Return the same as `numpy.random.RandomState(seed)`, in a thirtieth of its time."""
     generator = np.random.RandomState(np.random.MT19937(_UNSEEDED))
     generator.seed(seed)
     return generator
@@ -37,7 +41,11 @@ def generator_of(state: dict[str, Any]) -> np.random.RandomState:
 
 
 def own_generator(random_state):
-    """Return the generator of a training: a copy of a RandomState, one of a seed, which None draws from numpy's."""
+    """
+    Return the generator of a training: a copy of a RandomState, or a new one for a seed.
+
+    None draws the seed from numpy's global generator.
+    """
     if _is_own(random_state):
         return copy.deepcopy(random_state)
     if isinstance(random_state, Integral):
@@ -46,12 +54,16 @@ def own_generator(random_state):
 
 
 def advance(random_state, state):
-    """Let a RandomState of the caller go on in the state that a training, which did not fail, left its copy in."""
-    # A training that went on from a checkpoint may have gone on with another kind of generator.
+    """
+    Set a RandomState of the caller to the state after a training that did not fail.
+
+    The training used a copy of the RandomState.
+    """
+    # A training that continued from a checkpoint may have used another kind of generator.
     if _is_own(random_state) and random_state.get_state(legacy=False)["bit_generator"] == state["bit_generator"]:
         random_state.set_state(state)
 
 
 def _is_own(random_state):
-    """Return whether it is a generator of the caller: numpy's global one is not."""
+    """Return whether a random_state is a generator of the caller, and not numpy's global one."""
     return isinstance(random_state, np.random.RandomState) and random_state is not check_random_state(None)

@@ -3,8 +3,8 @@
 import sys
 import warnings
 
-# Between the user's line and the one that warns there are frames of these packages only: joblib runs the fits of a grid
-# search.
+# The frames between the user's line and the line that warns are of these packages only. joblib runs
+# the fits of a grid search.
 _INSIDE = ("skort", "sklearn", "joblib")
 
 

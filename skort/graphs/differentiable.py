@@ -6,9 +6,10 @@ from onnx import GraphProto, NodeProto, TensorProto
 
 from skort.common.onnx_text import known_shapes, leading_to, read_names
 
-#: (node, names of results) -> whether a gradient goes through the node to those of its inputs that are among the names.
+#: (node, names of results) -> whether the node has a gradient by each of its inputs that is among
+#: the names.
 HasGradient = Callable[[NodeProto, Collection[str]], bool]
-#: What a solver differentiates of a graph.
+#: Graph -> the nodes that a solver can differentiate.
 Gradient = Callable[[GraphProto], HasGradient]
 
 _OF_IMAGES = ("AveragePool", "Conv", "GlobalAveragePool", "MaxPool")
@@ -23,23 +24,25 @@ DIFFERENTIABLE = frozenset(
         *_OF_IMAGES,
     }
 )
-#: Some of them have no gradient in float64: the runtime lacks a kernel of the operator or of its gradient.
+#: Those of them that have no gradient in float64, because the runtime lacks a kernel of the
+#: operator or of its gradient.
 FLOAT32_ONLY = frozenset(("Cos", "Erf", "LeakyRelu", "LogSoftmax", "Sin", "Softmax", "Concat", *_OF_IMAGES))
 
-# The results of these are constant or jump, so their gradient is zero. They do no harm where another way leads from the
-# weight to the output. Floor, Round and Sign are not here: the runtime stops at them.
+# The results of these operators are constant or jump, so their gradient is zero. They do no harm if
+# another path leads from the weight to the output. Floor, Round and Sign are not here: the runtime
+# stops at them.
 _CONSTANT = frozenset(
     {
         *("And", "ArgMax", "ArgMin", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or", "Shape"),
         *("Size", "Xor"),
     }
 )
-# The runtime differentiates these with respect to their first input only.
+# The runtime differentiates these operators with respect to their first input only.
 _FIRST_INPUT = frozenset({"Clip", "Dropout", "Pad", "Pow"})
 
 
 def runtime_gradient(graph: GraphProto) -> HasGradient:
-    """Return what ONNX Runtime differentiates of a graph."""
+    """Return the function that tells which nodes of a graph ONNX Runtime can differentiate."""
     float64 = graph.output[0].type.tensor_type.elem_type == TensorProto.DOUBLE
     leading, shapes = leading_to(graph.node, [graph.output[0].name]), known_shapes(graph)
     return lambda node, reached: _has_gradient(node, reached, leading, shapes, float64)
@@ -48,7 +51,7 @@ def runtime_gradient(graph: GraphProto) -> HasGradient:
 def undifferentiable(
     graph: GraphProto, weights: Iterable[str], gradient: Gradient = runtime_gradient
 ) -> tuple[str, str] | None:
-    """Return type and name of the first node that stops every gradient from a weight to the only output, or None."""
+    """Return type and name of the first node that stops every gradient from a weight; or None."""
     output = graph.output[0]
     leading, has_gradient = leading_to(graph.node, [output.name]), gradient(graph)
     for weight in weights:
@@ -69,14 +72,14 @@ def undifferentiable(
 
 
 def _has_gradient(node, reached, leading, shapes, float64):
-    """Return whether the runtime differentiates `node` with respect to those of its inputs that are `reached`."""
+    """Return whether the runtime can differentiate `node` with respect to its `reached` inputs."""
     name = node.op_type
     if node.domain not in ("", "ai.onnx") or name not in DIFFERENTIABLE or (float64 and name in FLOAT32_ONLY):
         return False
     texts = {attribute.s for attribute in node.attribute}
     if name in _FIRST_INPUT:
         return reached.isdisjoint(node.input[1:]) and texts.isdisjoint((b"edge", b"reflect"))
-    # It has no gradient of a product that is multiplied by zero.
+    # The runtime has no gradient of a product that is multiplied by zero.
     if name == "Gemm":
         return all(attribute.f != 0 for attribute in node.attribute if attribute.name in ("alpha", "beta"))
     # The runtime computes four wrong gradients without an error: of a convolution that computes its padding, ...
@@ -91,7 +94,7 @@ def _has_gradient(node, reached, leading, shapes, float64):
     # ... and of a Split with an unused part.
     if name == "Split":
         return leading.issuperset(node.output)
-    # Its gradient needs an intercept, and knows no other output.
+    # The runtime's gradient needs an intercept, and supports the first output only.
     if name == "LayerNormalization":
         return len(node.input) == 3 and leading.isdisjoint(node.output[1:])
     # ONNX Runtime 1.19 does not build the gradient of a Transpose without a permutation.

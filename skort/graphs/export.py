@@ -26,12 +26,12 @@ PROBABILITIES = "probabilities"
 SCORE = "skort_score"
 # The name of a prediction before the inverse of the transformer of y.
 _TRANSFORMED = "skort_transformed_target"
-# The name of the raw score in float64, where the probabilities are computed in it.
+# The name of the raw score in float64, if the probabilities are computed in float64.
 _LINKED = "skort_float64_score"
 
 _OLDEST_OPSET = 13
 
-# Scores choose the label: probabilities round to 0.5 or 1 where scores still differ.
+# Labels follow from scores: probabilities may round to 0.5 or 1 although the scores differ.
 _BINARY_LABEL = """
 binary_label (score, classes) => (label) {
     minus_score = Neg (score)
@@ -56,7 +56,11 @@ def regressor_model(
     inverse_target: str | None = None,
     outputs: Mapping[str, int] | None = None,
 ) -> onnx.ModelProto:
-    """Return the model X -> `PREDICTION`, of shape (any, n_outputs), or its columns as several `outputs`, by name."""
+    """
+    Return the model X -> `PREDICTION`, of shape (any, n_outputs).
+
+    With `outputs` (name -> width), the columns of the prediction are several outputs.
+    """
     model = _raw_score(score_graph, transformers)
     head = Fragment(score_graph.dtype)
     transformed = PREDICTION if inverse_target is None else _TRANSFORMED
@@ -83,7 +87,11 @@ def classifier_model(
     multi_label: bool = False,
     in_float64: bool = False,
 ) -> onnx.ModelProto:
-    """Return X -> `LABEL`, and `PROBABILITIES` where there is a link; several labels a row are columns of 1 or 0."""
+    """
+    Return the model X -> `LABEL`, and `PROBABILITIES` if there is an inverse link.
+
+    With `multi_label`, the labels of a row are columns of 1 or 0.
+    """
     model = _raw_score(score_graph, transformers)
     labels = label_tensor(classes)
     head = Fragment(score_graph.dtype)
@@ -107,7 +115,7 @@ def classifier_model(
 
 
 def check_names(score_graph: ScoreGraph, transformers: onnx.ModelProto | None = None) -> None:
-    """Raise a ValueError where an input, a column of X or a weight has the name of something inside these models."""
+    """Raise a ValueError if an input, a column of X or a weight has a name that the model uses."""
     graph = score_graph.structure.graph
     inside = {name for node in graph.node for name in node.output}
     weights = {*score_graph.arrays, *(i.name for i in graph.initializer)}
@@ -122,7 +130,7 @@ def check_names(score_graph: ScoreGraph, transformers: onnx.ModelProto | None = 
 
 
 def at_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
-    """Return a model in another opset; a ValueError says where it cannot be written in that one."""
+    """Return a model in another opset; raise a ValueError if it cannot be written in that opset."""
     newest = onnx.defs.onnx_opset_version()
     if not isinstance(opset, Integral) or not _OLDEST_OPSET <= opset <= newest:
         raise ValueError(
@@ -146,7 +154,7 @@ def at_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
 
 
 def _raw_score(score_graph, transformers):
-    """Return X -> raw score as one model of its own."""
+    """Return the model X -> raw score, which includes the transformers."""
     if transformers is None:
         return score_graph.model
     before = onnx.compose.add_prefix(transformers, "transformers/", rename_inputs=False)

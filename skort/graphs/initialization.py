@@ -1,4 +1,4 @@
-"""The score graph that training starts from: a model at its initial weights, or at those it was fitted to."""
+"""The score graph that training starts from: a model with its initial or its fitted weights."""
 
 import functools
 from typing import Any
@@ -34,7 +34,11 @@ from skort.graphs.sklearn.raw_inputs import RawInput
 def initial_score_graph(
     model: Any, spec: ScoreSpec, random_state: np.random.RandomState, *, is_fitted: bool = False
 ) -> ScoreGraph:
-    """Convert a model to ONNX, up to its raw score; all weights are trained, but for the scales of an ONNX model."""
+    """
+    Return the score graph of a model.
+
+    All weights are trained, except the scales of an ONNX model.
+    """
     if isinstance(model, onnx.ModelProto):
         return onnx_score_graph(model, spec)
     name = type(model).__name__
@@ -58,7 +62,7 @@ def initial_score_graph(
 def drawn_weights(
     model: Any, score_graph: ScoreGraph, random_state: np.random.RandomState
 ) -> dict[str, np.ndarray] | None:
-    """Return new initial weights of the graph of scikit-learn's network, by name; None for another model."""
+    """Return new initial weights for a network of scikit-learn, by name; None for other models."""
     if FAMILY.get(type(score_model(model))) != "neural network":
         return None
     names = score_graph.weight_names
@@ -69,7 +73,7 @@ def drawn_weights(
 
 
 def given_model(model: Any) -> onnx.ModelProto | BaseEstimator:
-    """Return what a user gave as a model: the ONNX model of an estimator of skort, or what it is."""
+    """Return the model that a user gave. An estimator of skort gives its ONNX model."""
     if isinstance(model, BaseEstimator):
         check_is_fitted(model)
         return getattr(model, "onnx_", model)
@@ -79,7 +83,7 @@ def given_model(model: Any) -> onnx.ModelProto | BaseEstimator:
 
 
 def fitted_score_graph(model: BaseEstimator, dtype: DTypeLike = np.float32, *, own_link: bool = True) -> ScoreGraph:
-    """Return the score graph of a fitted scikit-learn predictor, or a pipeline that ends in one, at its weights."""
+    """Return the score graph of a fitted predictor of scikit-learn, or of a pipeline with one."""
     spec = ScoreSpec(model.n_features_in_, n_score_columns(model), np.dtype(dtype), is_classifier(model), own_link)
     return initial_score_graph(model, spec, np.random.RandomState(0), is_fitted=True)
 
@@ -108,7 +112,11 @@ def _converted(model: Any, spec: ScoreSpec) -> onnx.ModelProto:
 def stand_in_graph(
     stand_in: LinearRegression | MLPRegressor, dtype: DTypeLike, *, log_link: bool = False
 ) -> ScoreGraph:
-    """Convert a stand-in of `families` to ONNX; with `log_link` the score is the exponential of its prediction."""
+    """
+    Return the score graph of a stand-in of `families`.
+
+    With `log_link`, the score is the exponential of the prediction of the stand-in.
+    """
     coefs, intercepts = layers(stand_in)
     sizes = (stand_in.n_features_in_, *(coef.shape[1] for coef in coefs))
     options = getattr(stand_in, "activation", None), getattr(stand_in, "fit_intercept", True)
@@ -122,7 +130,11 @@ def stand_in_graph(
 def _template(
     sizes: tuple[int, ...], activation: str | None, fit_intercept: bool, dtype: np.dtype, log_link: bool
 ) -> ScoreGraph:
-    """Return the graph of a stand-in with arbitrary weights. Fits share its structure, as converting takes long."""
+    """
+    Return the graph of a stand-in with arbitrary weights.
+
+    Fits share its structure, because the conversion takes long.
+    """
     model = to_onnx(any_stand_in(sizes, activation), (RawInput("X", False, sizes[0]),), dtype)
     without_idle_nodes(model.graph)
     last = model.graph.node[-1]
@@ -140,7 +152,7 @@ def _template(
 
 
 def check_differentiable(score_graph: ScoreGraph, solver: str, gradient: Gradient) -> None:
-    """Raise a NotTrainableError where there is no weight, or none that a gradient reaches, naming the operator."""
+    """Raise a NotTrainableError if no weight is trained, or if an operator stops a gradient."""
     if not score_graph.trainable:
         operators = ", ".join(dict.fromkeys(node.op_type for node in score_graph.structure.graph.node))
         has_branches = "If" in operators.split(", ")

@@ -17,7 +17,7 @@ from skort.common.onnx_text import import_each_domain_once, known_shapes, read_n
 from skort.graphs.differentiable import Gradient, undifferentiable
 from skort.graphs.sklearn.conversion import rename_input
 
-#: The weight that is added to the score of a model, where float32 lacks its digits.
+#: The weight that is added to the score of a model if float32 lacks the digits for it.
 TARGET_OFFSET = "y_offset"
 _PRODUCTS = ("MatMul", "Gemm", "Conv")
 _SAME_NUMBERS = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
@@ -26,7 +26,11 @@ _ACTIVATIONS = frozenset({"Exp", "Identity", "Relu", "Sigmoid", "Tanh"})
 
 @dataclass(frozen=True)
 class ScoreSpec:
-    """What data and loss ask of a score graph; `own_link`: the score has the exponential that some models predict."""
+    """
+    The requirements of data and loss for a score graph.
+
+    `own_link` means that the score includes the exponential of a model with a log link.
+    """
 
     n_features: int
     n_outputs: int
@@ -38,7 +42,12 @@ class ScoreSpec:
 
 @dataclass(frozen=True)
 class Weights:
-    """Names of weights: what multiplies X, what is added to such a product, and other numbers; in the graph's order."""
+    """
+    The names of weights by kind, in the order of the graph.
+
+    Coefficients multiply X or its results. Intercepts are added to such products. Scales are all
+    others.
+    """
 
     coefficients: tuple[str, ...]
     intercepts: tuple[str, ...]
@@ -50,14 +59,18 @@ class Weights:
         return self.coefficients + self.intercepts + self.scales
 
     def only(self, names: Collection[str]) -> "Weights":
-        """Return those among `names`."""
+        """Return the weights that are among `names`."""
         kinds = (self.coefficients, self.intercepts, self.scales)
         return Weights(*(tuple(name for name in kind if name in names) for kind in kinds))
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreGraph:
-    """The function (X, weights) -> raw score, in this order, and the weights: shared, so never changed in place."""
+    """
+    The function (X, weights) -> raw score as ONNX, and the values of the weights.
+
+    Graphs share their models and arrays, so these are never changed in place.
+    """
 
     structure: onnx.ModelProto
     arrays: dict[str, np.ndarray]
@@ -66,7 +79,11 @@ class ScoreGraph:
 
     @classmethod
     def of(cls, model: onnx.ModelProto) -> "ScoreGraph":
-        """Return the score graph of a model with one input and one output; all that `find_weights` finds is trained."""
+        """
+        Return the score graph of a model with one input and one output.
+
+        All weights that `find_weights` finds are trained.
+        """
         weights = find_weights(model.graph)
         values = {i.name: i for i in model.graph.initializer}
         arrays = {name: numpy_helper.to_array(values[name]) for name in weights.names}
@@ -74,7 +91,7 @@ class ScoreGraph:
 
     @property
     def model(self) -> onnx.ModelProto:
-        """A new model X -> raw score, with the weights as initializers; masks, if there are any, are inputs."""
+        """A new model X -> raw score, with the weights as initializers. Masks stay inputs."""
         model = copy.deepcopy(self.structure)
         del model.graph.input[1:], model.graph.initializer[:]
         model.graph.input.extend(i for i in self.structure.graph.input if i.name in self.dropout)
@@ -85,7 +102,7 @@ class ScoreGraph:
 
     @property
     def key(self) -> tuple[bytes, Weights]:
-        """The structure and the names of the trained weights as a hashable value: equal whatever their values are."""
+        """A hashable value of the structure and the names of trained weights, without values."""
         return self.structure.SerializeToString(deterministic=True), self.trained
 
     @property
@@ -143,23 +160,23 @@ class ScoreGraph:
         return {name: array.copy() for name, array in self.trained_arrays.items()}
 
     def n_weights(self) -> tuple[int, int]:
-        """Return the numbers of coefficients and of other trained weights, element by element."""
+        """Return the numbers of elements of trained coefficients and of other trained weights."""
         n_coefficients = sum(self.arrays[name].size for name in self.coefficients)
         return n_coefficients, sum(self.arrays[name].size for name in self.trainable) - n_coefficients
 
     @property
     def is_linear(self) -> bool:
-        """Whether the score is that of one layer, but for an exponential of it."""
+        """Whether the model is one layer, perhaps with an exponential after it."""
         nodes = [node.op_type for node in self.structure.graph.node if node.op_type != "Exp"]
         nodes = nodes[:-1] if TARGET_OFFSET in self.arrays else nodes
         return nodes in (["MatMul"], ["MatMul", "Add"], ["Sub", "MatMul", "Add"])
 
     def training_only(self, names: Collection[str]) -> "ScoreGraph":
-        """Return the same graph with only those weights trained that have one of these names."""
+        """Return the same graph, in which only the weights of these names are trained."""
         return replace(self, trained=self.weight_names.only(names))
 
     def with_weights(self, weights: Mapping[str, np.ndarray]) -> "ScoreGraph":
-        """Return the same graph with other values of some weights, of their shapes and dtypes: kept, not copied."""
+        """Return the same graph with other values for some weights. The arrays are not copied."""
         for name, array in weights.items():
             known = self.arrays.get(name)
             if known is None or known.shape != array.shape or known.dtype != array.dtype:
@@ -173,7 +190,7 @@ class ScoreGraph:
         return replace(self, structure=structure)
 
     def with_frozen_inputs(self, batch_size: int) -> onnx.ModelProto:
-        """Return a new model for exactly `batch_size` rows, whose frozen weights are inputs, too."""
+        """Return a new model for exactly `batch_size` rows, with frozen weights as inputs, too."""
         model = copy.deepcopy(self.structure)
         del model.graph.input[:]
         model.graph.input.extend(i for i in self.structure.graph.input if i.name not in self.trainable)
@@ -183,7 +200,7 @@ class ScoreGraph:
 
 
 def shared_edit(edit: Callable[..., None]) -> Callable[..., onnx.ModelProto]:
-    """Return the function of a structure and hashable options that returns an edited copy, which fits share."""
+    """Return the function (structure, hashable options) -> edited copy. Fits share the copies."""
 
     @functools.lru_cache(maxsize=8)
     def edited(serialized, *options):
@@ -203,7 +220,7 @@ def set_batch_size(model: onnx.ModelProto, batch_size: int) -> None:
 
 
 def step_work(score_graph: ScoreGraph, n_rows: int) -> int:
-    """Return the floating-point operations of the products of a score of some rows and of its gradient."""
+    """Return the number of floating-point operations in all products of a score and gradient."""
     return _step_work(*score_graph.key, n_rows)
 
 
@@ -228,7 +245,11 @@ def _step_work(serialized, trained, n_rows):
 
 
 def obstacle_of(score_graph: ScoreGraph, names: Iterable[str], gradient: Gradient) -> str:
-    """Return the operator, and its node, that stops every gradient from a weight or X to the score; "" if none does."""
+    """
+    Return the operator, and its node, that stops every gradient from a name to the score.
+
+    Return "" if there is none.
+    """
     structure = copy.deepcopy(score_graph.structure)
     # Some rules depend on shapes, but none on the number of rows.
     set_batch_size(structure, 2)
@@ -237,7 +258,11 @@ def obstacle_of(score_graph: ScoreGraph, names: Iterable[str], gradient: Gradien
 
 
 def joined(graphs: Sequence[ScoreGraph]) -> ScoreGraph:
-    """Return several score graphs as one, all trained; each takes the score of the one before it as its X."""
+    """
+    Return several score graphs as one, in which all weights are trained.
+
+    The X of each graph is the score of the graph before it.
+    """
     first, *others = graphs
     for second in others:
         link = [(first.score_name, second.input_name)]
@@ -249,8 +274,9 @@ def joined(graphs: Sequence[ScoreGraph]) -> ScoreGraph:
 
 
 def find_weights(graph: onnx.GraphProto) -> Weights:
-    """Find the weights of a graph by its structure: initializers of the type of X, or inputs after it."""
-    # They are combined with what comes from X, and have dimensions: numbers without are constants of an activation.
+    """Return the weights of a graph: initializers of the type of X, and inputs after X."""
+    # An operator combines a weight with X or with a result of X. A weight has dimensions: numbers
+    # without dimensions are constants of an activation.
     X, *inputs = graph.input
     element_type = X.type.tensor_type.elem_type
     # The name of a result -> the name of the initializer or input that it holds.
@@ -265,7 +291,7 @@ def find_weights(graph: onnx.GraphProto) -> Weights:
         if reached.isdisjoint(read_names(node)):
             continue
         reached.update(node.output)
-        # Rows of a table by ids are its product with ones and zeros.
+        # Picking rows of a table by ids is a product of the table with ones and zeros.
         product = node.op_type in _PRODUCTS or (node.op_type == "Gather" and node.input[0] in constants)
         if product or not multiplied.isdisjoint(node.input):
             multiplied.update(node.output)
@@ -291,7 +317,7 @@ def _dims(info):
 
 @dataclass(frozen=True)
 class Link:
-    """One layer of a chain: a product with the result of the one before, an intercept, and operators with one input."""
+    """One layer of a chain: a product, an intercept, and then operators with one input."""
 
     coefficient: str
     intercept: str | None = None
@@ -299,7 +325,11 @@ class Link:
 
 
 def chain_of(score_graph: ScoreGraph) -> tuple[Link, ...] | None:
-    """Return the layers of a model, from X to the score; None where it is no chain of layers that are all trained."""
+    """
+    Return the layers of a model from X to the score; None unless all are in one chain.
+
+    All weights of the chain have to be trained.
+    """
     result, links, used = score_graph.input_name, list[Link](), list[str]()
     for node in score_graph.structure.graph.node:
         others = [name for name in node.input if name != result]

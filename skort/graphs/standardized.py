@@ -1,4 +1,4 @@
-"""A score graph in standardized variables, centred, or without its first product, and the layers that these concern."""
+"""Score graphs with standardized or centred variables, or without their first product."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,21 +11,26 @@ from skort.common.onnx_text import rename
 from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, shared_edit
 from skort.runtime.cache import LRUCache
 
-#: The input of what `after_first_product` leaves: the product of X and the coefficients of the first layer.
+#: The input of a graph of `after_first_product`: the product of X and the first coefficients.
 PRODUCT = "skort_product"
-#: The weight that `centred` adds.
+#: The weight that `centred` subtracts from X.
 OFFSET = "X_offset"
 MEAN, INVERSE_SCALE = "skort_X_mean", "skort_X_inverse_scale"
 #: The score before `rescaled_score`.
 STANDARDIZED_SCORE = "skort_standardized_score"
-#: By the structure: fits of one model ask several times.
+#: Layers by the structure of their graph. A fit asks for them several times.
 _LAYERS: LRUCache = LRUCache(64)
 _TARGET_MEAN, _TARGET_SCALE = "skort_y_mean", "skort_y_scale"
 
 
 @dataclass(frozen=True)
 class Layer:
-    """The names of a product's trained matrix, transposed if its rows are outputs, and of what is added if trained."""
+    """
+    A layer by the names of its trained weights: the matrix of a product and its intercept.
+
+    `intercept` is None if nothing that is trained is added. `transposed` means that the rows of the
+    matrix are outputs.
+    """
 
     coefficient: str
     intercept: str | None
@@ -33,7 +38,7 @@ class Layer:
 
 
 def _kept(find: Callable[[ScoreGraph], Layer | None]) -> Callable[[ScoreGraph], Layer | None]:
-    """Return a function that keeps the layers that another finds, by all that they depend on."""
+    """Return `find` with a cache. Its key has all that a layer depends on."""
 
     def layer(score_graph):
         shapes = tuple((name, array.shape) for name, array in score_graph.trained_arrays.items())
@@ -44,7 +49,7 @@ def _kept(find: Callable[[ScoreGraph], Layer | None]) -> Callable[[ScoreGraph], 
 
 @_kept
 def first_layer(score_graph: ScoreGraph) -> Layer | None:
-    """Return the layer that X goes straight into; None where X goes elsewhere, too, or the matrix is not trained."""
+    """Return the layer that reads X; None if X has other readers or the matrix is not trained."""
     name, readers = score_graph.input_name, _readers(score_graph)
     if OFFSET in score_graph.arrays:
         name = readers[name][0].output[0]
@@ -52,13 +57,13 @@ def first_layer(score_graph: ScoreGraph) -> Layer | None:
     if len(products) != 1 or products[0].input[0] != name:
         return None
     layer = _layer(score_graph, products[0], readers)
-    # An offset is that of a trained intercept.
+    # An offset needs a trained intercept.
     return None if layer is not None and layer.intercept is None and OFFSET in score_graph.arrays else layer
 
 
 @_kept
 def last_layer(score_graph: ScoreGraph) -> Layer | None:
-    """Return the layer that gives the score; None where something else does, or where not all of it is trained."""
+    """Return the layer that computes the score; None if there is none that is all trained."""
     makers = {name: node for node in score_graph.structure.graph.node for name in node.output}
     node, has_intercept = makers[score_graph.score_name], False
     if TARGET_OFFSET in score_graph.arrays:
@@ -86,7 +91,11 @@ def _readers(score_graph):
 
 
 def _layer(score_graph, product, readers):
-    """Return the layer of a node; None where the node is no product with a trained matrix of its own."""
+    """
+    Return the layer of a node; None unless it is a product with a trained matrix.
+
+    No other node may read the matrix.
+    """
     trained, arrays = score_graph.trained.names, score_graph.arrays
     options = {a.name: helper.get_attribute_value(a) for a in product.attribute}
     plain = options.get("transA", 0) == 0 and options.get("alpha", 1.0) == options.get("beta", 1.0) == 1.0
@@ -110,7 +119,11 @@ def _layer(score_graph, product, readers):
 
 
 def standardized_graph(score_graph: ScoreGraph, layer: Layer, mean: np.ndarray, scale: np.ndarray) -> ScoreGraph:
-    """Return a score graph of X whose first layer gets (X - mean) / scale; both become weights that are not trained."""
+    """
+    Return a score graph whose first layer reads (X - mean) / scale.
+
+    Mean and inverse scale are weights that are not trained.
+    """
     arrays = {MEAN: mean} if mean.any() else {}
     arrays = {name: array.astype(score_graph.dtype) for name, array in {**arrays, INVERSE_SCALE: 1 / scale}.items()}
     operators = tuple(("Sub" if name == MEAN else "Mul", name, len(scale)) for name in arrays)
@@ -120,7 +133,7 @@ def standardized_graph(score_graph: ScoreGraph, layer: Layer, mean: np.ndarray, 
 
 @shared_edit
 def _before_product(graph: onnx.GraphProto, coefficient: str, operators: Sequence[tuple[str, str, int]]) -> None:
-    """Put operators, each by its type, its weight and the size of that, before a product, in place."""
+    """Insert operators (type, name of weight, size of weight) before a product, in place."""
     place, product = next((i, node) for i, node in enumerate(graph.node) if coefficient in node.input)
     for i, (kind, name, size) in enumerate(operators):
         node = helper.make_node(kind, [product.input[0], name], [f"{name}_changed"])
@@ -131,7 +144,11 @@ def _before_product(graph: onnx.GraphProto, coefficient: str, operators: Sequenc
 
 @shared_edit
 def _after_score(graph: onnx.GraphProto, before: str, operators: Sequence[tuple[str, str, int]]) -> None:
-    """Put such operators after the score, whose name is `before` until then, in place."""
+    """
+    Append operators, as for `_before_product`, to the score, in place.
+
+    `before` becomes the name of the score before them.
+    """
     score = graph.output[0].name
     rename(graph.node, {score: before})
     for kind, name, size in operators:
@@ -146,7 +163,11 @@ def _vector(graph, name, size):
 
 
 def rescaled_score(score_graph: ScoreGraph, mean: np.ndarray, scale: float) -> ScoreGraph:
-    """Return a score graph that gives scale * score + mean, which become weights that are not trained."""
+    """
+    Return a score graph that gives scale * score + mean.
+
+    Scale and mean are weights that are not trained.
+    """
     dtype = np.dtype(score_graph.dtype)
     arrays = {_TARGET_SCALE: np.array([scale], dtype), _TARGET_MEAN: mean.astype(dtype)}
     operators = (("Mul", _TARGET_SCALE, 1), ("Add", _TARGET_MEAN, len(mean)))
@@ -155,8 +176,12 @@ def rescaled_score(score_graph: ScoreGraph, mean: np.ndarray, scale: float) -> S
 
 
 def centred(score_graph: ScoreGraph, offset: np.ndarray, name: str = OFFSET) -> ScoreGraph:
-    """Return the same function of X - offset, or with `TARGET_OFFSET` one whose last node adds the offset."""
-    # An intercept of X or y itself may take all digits of a large mean.
+    """
+    Return a score graph with an offset that gives the same scores.
+
+    `OFFSET` is subtracted from X before the first layer. `TARGET_OFFSET` is added to the score.
+    """
+    # Without an offset, a large mean of X or y may take all digits of an intercept.
     layer = _OFFSET_LAYERS[name](score_graph)
     assert layer is not None
     arrays, before, structure = score_graph.arrays, score_graph.arrays.get(name), score_graph.structure
@@ -171,13 +196,21 @@ def centred(score_graph: ScoreGraph, offset: np.ndarray, name: str = OFFSET) -> 
 
 
 def without_offsets(score_graph: ScoreGraph, names: Sequence[str] = (OFFSET, TARGET_OFFSET)) -> ScoreGraph:
-    """Return a score graph whose offsets are zero: of rows less the first, and of a score less the second."""
+    """
+    Return a score graph whose offsets are zero.
+
+    It takes rows minus `OFFSET`, and gives scores minus `TARGET_OFFSET`.
+    """
     zeros = {name: np.zeros_like(score_graph.arrays[name]) for name in names if name in score_graph.arrays}
     return replace(score_graph, arrays={**score_graph.arrays, **zeros}) if zeros else score_graph
 
 
 def with_moved_offsets(score_graph: ScoreGraph, offsets: Mapping[str, np.ndarray]) -> ScoreGraph:
-    """Return the same function with other offsets by name: zero, where one is not given that the graph has."""
+    """
+    Return a score graph with other offsets, by name, that gives the same scores.
+
+    An offset of the graph that is not given becomes zero.
+    """
     for name, layer_of in _OFFSET_LAYERS.items():
         before = score_graph.arrays.get(name)
         offset = offsets.get(name, None if before is None else np.zeros_like(before))
@@ -187,7 +220,7 @@ def with_moved_offsets(score_graph: ScoreGraph, offsets: Mapping[str, np.ndarray
 
 
 def check_offsets(score_graph: ScoreGraph) -> None:
-    """Raise an error where a weight has the name of an offset, but is none: such as a factor of the score."""
+    """Raise a ValueError if a weight has the name of an offset, but is used for something else."""
     graph, X, readers = score_graph.structure.graph, score_graph.input_name, _readers(score_graph)
     makers = {name: node for node in graph.node for name in node.output}
     last = makers[score_graph.score_name]
@@ -212,15 +245,15 @@ def check_offsets(score_graph: ScoreGraph) -> None:
 
 
 def uncentred_arrays(score_graph: ScoreGraph, dtype=None) -> dict[str, np.ndarray]:
-    """Return the weights of a score graph as those of X and y, whether or not it is `centred`."""
+    """Return the weights of a score graph for X and y themselves, `centred` or not."""
     graph, arrays = replace(score_graph, trained=score_graph.weight_names), dict(score_graph.arrays)
     offset, of_target = (arrays.pop(name, None) for name in (OFFSET, TARGET_OFFSET))
-    # The larger one last.
+    # Add the offset of the target last, because it is the larger one.
     if offset is not None:
         arrays = _moved(arrays, first_layer(graph), -offset, dtype)
     if of_target is not None:
         layer = last_layer(graph)
-        assert layer is not None  # Since `centred`.
+        assert layer is not None  # `centred` has checked this.
         arrays = _shifted(arrays, layer.intercept, of_target.astype(np.float64), dtype)
     return arrays
 
@@ -229,27 +262,27 @@ def linear_weights(score_graph: ScoreGraph) -> tuple[np.ndarray, np.ndarray] | N
     """Return copies of a linear model's coef_, (n_outputs, n_features), and intercept_, (n_outputs,), or None."""
     if not score_graph.is_linear:
         return None
-    # An intercept of X and y as they are may need more digits than the weights have.
+    # An intercept for X and y themselves may need more digits than the dtype of the weights has.
     coef, *intercept = uncentred_arrays(score_graph, np.float64).values()
     empty = np.zeros(score_graph.n_outputs, score_graph.dtype)
     return coef.T.copy(), intercept[0].flatten() if intercept else empty
 
 
 def _moved(arrays, layer, offset, dtype=None):
-    """Return the weights of X as those of X - offset."""
+    """Return the weights for X - offset that give the same scores as these weights for X."""
     coefficient = arrays[layer.coefficient].astype(np.float64)
     shift = (coefficient if layer.transposed else coefficient.T) @ offset.astype(np.float64)
     return _shifted(arrays, layer.intercept, shift, dtype)
 
 
 def _shifted(arrays, name, shift, dtype=None):
-    """Return weights, to one of which a vector is added in float64."""
+    """Return weights in which a vector is added, in float64, to the one of this name."""
     moved = arrays[name].astype(np.float64) + shift.reshape(arrays[name].shape)
     return {**arrays, name: moved.astype(dtype or arrays[name].dtype)}
 
 
 def product_layer(score_graph: ScoreGraph) -> Layer | None:
-    """Return the first layer of a score graph if its product can be computed outside, or None."""
+    """Return the first layer of a score graph; None if its product cannot be computed outside."""
     layer = first_layer(score_graph)
     if layer is None or OFFSET in score_graph.arrays:
         return None
@@ -257,7 +290,11 @@ def product_layer(score_graph: ScoreGraph) -> Layer | None:
 
 
 def after_first_product(score_graph: ScoreGraph, layer: Layer) -> ScoreGraph:
-    """Return the function (`PRODUCT` of the `product_layer`, other weights) -> raw score."""
+    """
+    Return the score graph after the product of `product_layer`.
+
+    It is the function (`PRODUCT`, other weights) -> raw score.
+    """
     name = layer.coefficient
     n_outputs = score_graph.arrays[name].shape[0 if layer.transposed else 1]
     structure = _begin_after(score_graph.structure, name, n_outputs)

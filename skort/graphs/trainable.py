@@ -26,7 +26,11 @@ _BOOKKEEPING = {"ArgMax", "ArrayFeatureExtractor", "ConstantOfShape", "Equal", "
 
 
 def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
-    """Raise an error for a model that cannot be trained; of a fitted one of any type its conversion shows it."""
+    """
+    Raise an error for a model that cannot be trained.
+
+    A fitted model of an unknown type passes: its conversion to ONNX shows whether it can be.
+    """
     if isinstance(model, onnx.ModelProto):
         return
     # Ask the class: some models have `predict` only once they are fitted.
@@ -62,7 +66,11 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
 def select_trainable(
     score_graph: ScoreGraph, steps: StepGraphs, patterns: str | Sequence[str]
 ) -> tuple[int | None, ScoreGraph]:
-    """Return the position of the first step with a selected weight, or None, and the graph from there on."""
+    """
+    Return the position of the first step with a selected weight, and the graph from there on.
+
+    The position is None if only the model itself has selected weights.
+    """
     names = [name for graph in (*steps.graphs.values(), score_graph) for name in graph.arrays]
     hint = ""
     if steps.obstacle is not None:
@@ -77,7 +85,11 @@ def select_trainable(
 
 
 def matching(patterns: str | Sequence[str], names: Sequence[str], hint: str = "") -> list[str]:
-    """Return the names that patterns select; the ValueError where one selects none ends with `hint`."""
+    """
+    Return the names that patterns select.
+
+    Raise a ValueError that ends with `hint` if a pattern selects none.
+    """
     if isinstance(patterns, str):
         patterns = [patterns]
     if not isinstance(patterns, Iterable) or not all(isinstance(pattern, str) for pattern in patterns):

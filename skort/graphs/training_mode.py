@@ -1,4 +1,4 @@
-"""Operators that do something else in a training than in a prediction: Dropout and BatchNormalization."""
+"""Operators that act differently in training and in prediction: Dropout and BatchNormalization."""
 
 import copy
 from dataclasses import replace
@@ -14,14 +14,19 @@ from skort.exceptions import NotTrainableError
 from skort.graphs.onnx_models.limits import constants_of
 from skort.graphs.score_graph import ScoreGraph, set_batch_size
 
-#: What the names of masks begin with.
+#: The prefix of the names of masks.
 MASK = "skort_mask/"
 
 
 def in_training_mode(model: onnx.ModelProto) -> set[str]:
-    """Let a model predict, in place, but keep what differs in training; return the weights of normalizations."""
-    # `Dropout` in training mode stays, without that mode; otherwise it is left out. A `BatchNormalization` becomes its
-    # operations, with its running statistics. Its scale and its shift are trained.
+    """
+    Rewrite Dropout and BatchNormalization for training, in place.
+
+    Return the names of the scales and shifts of the normalizations.
+    """
+    # A `Dropout` in training mode stays, without the mode; any other becomes an Identity. A
+    # `BatchNormalization` becomes its operations with its running statistics. Its scale and its
+    # shift are trained.
     graph = model.graph
     constants = constants_of([graph])
     read = {name for node in graph.node for name in node.input} | {output.name for output in graph.output}
@@ -69,15 +74,17 @@ def _split_normalizations(model, constants):
 
 
 def _operations(node):
-    """Return the function of a `BatchNormalization`, of any rank."""
+    """Return the function of a `BatchNormalization` for inputs of any rank."""
     attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     if attributes.get("training_mode"):
         raise _refused(
             node,
-            "training_mode=1: its statistics are those of a batch, which the rows that fill up a short one would "
-            "change. Export the model in evaluation mode: the running statistics stay, and the weights are trained",
+            "training_mode=1: its statistics are those of a batch, and the rows that fill up a short "
+            "batch would change them. Export the model in evaluation mode: the running statistics "
+            "stay, and the weights are trained",
         )
-    # Statistics are no operands themselves, so they are no weights.
+    # Only direct operands are found as weights. The function changes the statistics first, so they
+    # are not found.
     return function_text(
         "normalization (x, scale, shift, mean, variance) => (y)",
         f"""
@@ -89,9 +96,13 @@ def _operations(node):
 
 
 def masked(score_graph: ScoreGraph, batch_size: int) -> ScoreGraph:
-    """Return a score graph whose `Dropout` nodes multiply by masks, which are inputs; itself where it has none."""
-    # A number of a mask is 1 / (1 - ratio) with the probability 1 - ratio, else 0. `dropout` has the ratios, and
-    # `arrays` an array of ones for each, which belongs to the caller alone.
+    """
+    Return a score graph whose `Dropout` nodes multiply by masks, which are inputs.
+
+    A graph without such nodes is returned as it is.
+    """
+    # An element of a mask is 1 / (1 - ratio) with the probability 1 - ratio, else 0. `dropout` has
+    # the ratios. `arrays` has an array of ones for each mask, which belongs to the caller alone.
     if not any(node.op_type == "Dropout" for node in score_graph.structure.graph.node):
         return score_graph
     structure = copy.deepcopy(score_graph.structure)
@@ -115,7 +126,7 @@ def masked(score_graph: ScoreGraph, batch_size: int) -> ScoreGraph:
     inputs = infos(masks)
     for info, is_of_rows in zip(inputs, of_rows, strict=True):
         if is_of_rows:
-            # Their number is open, as that of X.
+            # The number of rows is open, as for X.
             info.type.tensor_type.shape.dim[0].Clear()
     structure.graph.input.extend(inputs)
     read = {name for node in structure.graph.node for name in read_names(node)}

@@ -1,4 +1,4 @@
-"""What displays share: axes, on which matplotlib draws, and the fitted estimators of skort in what a user gives."""
+"""Helpers of displays: matplotlib's axes, and the fitted estimators inside a given object."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skort.estimators.fitted_mixin import FittedAttributes
 
-# The fitted estimator inside one of scikit-learn's.
+# Attributes in which estimators of scikit-learn keep a fitted estimator.
 _INSIDE = ("best_estimator_", "regressor_", "estimator_")
 
 
@@ -24,7 +24,11 @@ def axes_for(display: Any, ax: Any = None) -> Any:
 
 
 def line_style(given: Mapping[str, Any], **defaults: Any) -> dict[str, Any]:
-    """Return keywords of matplotlib's `plot`: those that a user gave, by any of their names, before the defaults."""
+    """
+    Return keywords of matplotlib's `plot`. Keywords that a user gave replace the defaults.
+
+    A user may give a keyword by any of its names.
+    """
     from matplotlib.cbook import normalize_kwargs
     from matplotlib.lines import Line2D
 
@@ -32,7 +36,7 @@ def line_style(given: Mapping[str, Any], **defaults: Any) -> dict[str, Any]:
 
 
 def whole_numbers(axis: Any) -> None:
-    """Put the ticks of an axis at whole numbers, but for ticks or a scale that the user has chosen."""
+    """Put the ticks of an axis at integers, unless the user has chosen ticks or a scale."""
     from matplotlib.ticker import MaxNLocator
 
     locator = axis.get_major_locator()
@@ -49,12 +53,12 @@ class _Found(NamedTuple):
 
 
 def fitted_estimators(estimator: Any) -> dict[str, Any]:
-    """Return the fitted estimators of skort in one, in a list or a dict of some, by name."""
+    """Return the fitted estimators of skort inside an estimator, a list or a dict, by name."""
     return {found.name: found.estimator for found in _all_found(estimator)}
 
 
 def the_fitted_estimator(estimator: Any) -> tuple[Any, Sequence[str] | None]:
-    """Return the only fitted estimator of skort in something, and the names of the columns that it gets."""
+    """Return the only fitted estimator of skort inside an object, and the names of its columns."""
     one, *others = _all_found(estimator)
     if others:
         names = [found.name for found in (one, *others)]
@@ -81,7 +85,7 @@ def _within(estimator: Any, name: str, pipelines: tuple[Any, ...] = ()) -> Itera
     elif hasattr(estimator, "steps"):
         yield from _within(estimator.steps[-1][1], name, (*pipelines, estimator))
     elif parts := _parts(estimator):
-        # An ensemble may give each of them other columns.
+        # An ensemble may give each part other columns, so the pipelines around it do not count.
         for key, one in parts.items():
             yield from _within(one, f"{name} {key}".strip())
     elif hasattr(estimator, "get_params"):
@@ -104,7 +108,11 @@ def _parts(estimator: Any) -> dict[str, Any]:
 
 
 def _columns_behind(pipelines: Sequence[Any]) -> Sequence[str] | None:
-    """Return what the steps of pipelines before their last ones call their results; None where they do not say."""
+    """
+    Return the names of the columns that the last step of the pipelines gets.
+
+    Return None if the steps before it do not know the names.
+    """
     names = None
     for pipeline in pipelines:
         try:

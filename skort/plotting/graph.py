@@ -12,14 +12,15 @@ if TYPE_CHECKING:
     import onnx
 
 _SECONDS = 30
-# So many rounds, times the number of boxes, look for better places: more take minutes where a step has 300 operators.
+# dot looks for better places in this number of rounds, times the number of boxes. More rounds take
+# minutes for a step of 300 operators.
 _ROUNDS = "-Gnslimit=2"
 _DPI = 150
 # The largest side of a new figure, the height of its title, and the size of letters in points.
 _INCHES, _TITLE, _LETTERS = 20.0, 0.4, 8
-# What a layout leaves free on both sides.
+# The space in inches that a layout leaves free on both sides.
 _EDGES = 0.1
-# What the graph of a step is called: by solvers "graph", "agent" and the others.
+# The name of the graph of a step: of solver "graph", of "agent", and of the others.
 _STEPS = ("step", "gradient", "training")
 
 
@@ -40,12 +41,12 @@ class GraphDisplay:
     model : onnx.ModelProto
         The model to draw.
     title : str or None, default=None
-        What stands above the picture. None: the name of the graph.
+        The title of the picture. None: the name of the graph.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where the graph is drawn; without a call of `plot`, it is drawn when they are asked for.
+        The axes with the graph. Without a call of `plot`, the first access draws it.
     figure_ : matplotlib Figure
 
     Examples
@@ -106,7 +107,7 @@ class GraphDisplay:
         Raises
         ------
         ValueError, NotFittedError
-            For another name, for several estimators, and where the estimator is not fitted.
+            For an unknown name, for several estimators, and for an estimator that is not fitted.
         """
         one, _ = the_fitted_estimator(estimator)
         if which == "model":
@@ -119,7 +120,7 @@ class GraphDisplay:
 
     def plot(self, ax: Any = None) -> "GraphDisplay":
         """
-        Return the display, drawn on axes: the picture of Graphviz, or the text where Graphviz is not installed.
+        Return the display, after drawing the graph on axes, or its text if Graphviz is missing.
 
         Parameters
         ----------
@@ -136,7 +137,7 @@ class GraphDisplay:
         return self
 
     def _draw_picture(self, most):
-        """Draw what Graphviz makes; return its width and height in inches, at most as large as `most`."""
+        """Draw the picture of Graphviz; return its width and height in inches, at most `most`."""
         from matplotlib import image
 
         pixels = image.imread(io.BytesIO(_drawn(self.to_dot(), "png", f"-Gdpi={_DPI}")), format="png")
@@ -146,7 +147,11 @@ class GraphDisplay:
         return width * shrunk, height * shrunk
 
     def _draw_text(self, most):
-        """Draw the text, in letters small enough for `most` inches or, if None, the axes; return width and height."""
+        """
+        Draw the text in letters so small that it fits; return its width and height in inches.
+
+        The room is `most` inches on each side or, if that is None, the axes.
+        """
         style = {"family": "monospace", "fontsize": _LETTERS, "va": "top", "parse_math": False, "in_layout": False}
         text = self._ax.text(0, 1, self.to_text(), transform=self._ax.transAxes, **style)
         figure, of_axes = self._ax.figure, self._ax.get_window_extent()
@@ -178,9 +183,9 @@ class GraphDisplay:
         Raises
         ------
         FileNotFoundError
-            Where the program ``dot`` of Graphviz is not installed.
+            If the program ``dot`` of Graphviz is not installed.
         TimeoutError
-            Where the graph is so large that Graphviz finds no places in half a minute.
+            If the graph is so large that Graphviz finds no places in half a minute.
         """
         if _program() is None:
             raise FileNotFoundError(
@@ -194,14 +199,14 @@ class GraphDisplay:
         return self.to_text()
 
     def _repr_svg_(self):
-        """Return the picture that a notebook shows; None without Graphviz, and of a graph that is too large."""
+        """Return the picture for a notebook; None without Graphviz or for a too large graph."""
         try:
             return None if _program() is None else self.to_svg()
         except TimeoutError:
             return None
 
     def _repr_html_(self):
-        """Return the picture with a scroll bar where it is wide; the text where there is no picture."""
+        """Return the picture with a scroll bar if it is wide; the text if there is no picture."""
         svg = self._repr_svg_()
         return (
             f"<pre>{html.escape(self.to_text())}</pre>" if svg is None else f'<div style="overflow-x: auto">{svg}</div>'
@@ -214,7 +219,7 @@ def _program() -> str | None:
 
 
 def _drawn(text: str, form: str, *options: str) -> bytes:
-    """Return a picture of a text of Graphviz."""
+    """Return the picture that Graphviz makes of a text in its language."""
     command = [str(_program()), f"-T{form}", _ROUNDS, *options]
     try:
         return subprocess.run(command, input=text.encode(), capture_output=True, check=True, timeout=_SECONDS).stdout

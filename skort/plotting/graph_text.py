@@ -1,4 +1,4 @@
-"""An ONNX graph as text, and in the language of Graphviz: operators with their constants inside, inputs and outputs."""
+"""An ONNX graph as text, and in the language of Graphviz, with constants inside operators."""
 
 import html
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from onnx import AttributeProto, helper, numpy_helper
 from skort.common.node_phases import phase_of
 from skort.common.onnx_text import constant_value, read_names
 
-# A constant with at most so many numbers is written out.
+# The largest number of values of a constant that is written out.
 _FEW = 6
-# Characters of an attribute, and of how a constant is computed, that are shown.
+# The largest numbers of characters of an attribute and of the expression of a constant.
 _LONG, _LONGEST = 24, 120
 # Dark text on light boxes, grey for all else: readable on white and on black.
 _FILLS = {
@@ -36,9 +36,10 @@ digraph {{
 
 
 class Argument(NamedTuple):
-    """What an operator reads."""
+    """An argument of an operator."""
 
-    #: The name of a result or an input; of a constant its numbers, or its name and shape where it is large or a weight.
+    #: The name of a result or an input, or the numbers of a constant. A large constant or a weight
+    #: has its name and shape.
     text: str
     is_constant: bool
 
@@ -55,12 +56,16 @@ class Operator(NamedTuple):
 
 
 def operators_of(model: onnx.ModelProto) -> list[Operator]:
-    """Return the operators of a model in order; what is computed from constants alone is an argument of its readers."""
+    """
+    Return the operators of a model in order.
+
+    Results that are computed from constants alone are arguments of the operators that read them.
+    """
     constants = {i.name: _weight(i.name, numpy_helper.to_array(i)) for i in model.graph.initializer}
     outputs = {output.name for output in model.graph.output}
     known, operators = {*constants, *(i.name for i in model.graph.input)}, []
     for node in model.graph.node:
-        # What a subgraph reads of the graph around it comes after the inputs.
+        # Results of the graph that a subgraph reads come after the inputs.
         inside = [name for name in read_names(node) if name in known and name not in node.input]
         names = [name for name in (*node.input, *dict.fromkeys(inside)) if name]
         arguments = [Argument(constants.get(name, name), name in constants) for name in names]
@@ -131,7 +136,7 @@ def _value(value: Any) -> str:
 
 
 def _attributes(node: onnx.NodeProto) -> dict[str, str]:
-    """Return the attributes of a node that are short, as text."""
+    """Return the short attributes of a node as text, by name."""
     found = {}
     for attribute in node.attribute:
         if attribute.type in (AttributeProto.INT, AttributeProto.FLOAT, AttributeProto.STRING, AttributeProto.INTS):
@@ -143,7 +148,7 @@ def _attributes(node: onnx.NodeProto) -> dict[str, str]:
 
 
 def plain_text(model: onnx.ModelProto) -> str:
-    """Return the inputs, the operators with their phases, and the outputs of a model, a line each."""
+    """Return the inputs, the operators by phase, and the outputs of a model, one per line."""
     inputs, outputs = ([f"  {name}: {type_}" for name, type_ in types.items()] for types in _types(model))
     lines = ["inputs", *inputs]
     phase: str | None = ""
@@ -158,7 +163,11 @@ def plain_text(model: onnx.ModelProto) -> str:
 
 
 def dot_text(model: onnx.ModelProto) -> str:
-    """Return a model in the language of Graphviz: operators in boxes of their phases, inputs and outputs round."""
+    """
+    Return a model in the language of Graphviz.
+
+    Operators are boxes, in a frame for each phase. Inputs and outputs are ellipses.
+    """
     operators, (inputs, outputs) = operators_of(model), _types(model)
     made = {name: f"input{i}" for i, name in enumerate(inputs)}
     made |= {name: f"node{i}" for i, operator in enumerate(operators) for name in operator.outputs}

@@ -1,4 +1,4 @@
-"""What a training wrote down of each epoch, as curves."""
+"""A display of the history of trainings, as curves over the epochs."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -8,9 +8,9 @@ import numpy as np
 
 from skort.plotting.displays import axes_for, fitted_estimators, line_style, whole_numbers
 
-# How columns are drawn, and what that is called.
+# The line styles of columns, and their names.
 _STYLES = (("-", "solid"), (":", "dotted"), ("-.", "dash-dotted"))
-# Characters of a line of the legend that fit below axes of the usual size.
+# The number of characters of a legend's line that fit below axes of the usual size.
 _WIDTH = 88
 
 
@@ -39,9 +39,9 @@ class LossCurveDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        With the losses.
+        The axes with the losses.
     score_ax_ : matplotlib Axes or None
-        With the validation scores; None where there is none.
+        The axes with the validation scores; None if there are no scores.
     figure_ : matplotlib Figure
     lines_, score_lines_ : list of matplotlib Line2D
         The losses, training by training and column by column, and the validation scores.
@@ -86,7 +86,7 @@ class LossCurveDisplay:
         **kwargs: Any,
     ) -> "LossCurveDisplay":
         """
-        Return a display of the learning curves of fitted estimators, drawn.
+        Draw the learning curves of fitted estimators, and return the display.
 
         Parameters
         ----------
@@ -98,12 +98,12 @@ class LossCurveDisplay:
         score : str or None, default="validation_score"
             The column of `history_` on the right axis, such as the `name` of an `EpochScoring`. None: no right axis.
         ax, **kwargs
-            As for `plot`, whose errors it raises, too.
+            As for `plot`, with the same errors.
 
         Raises
         ------
         NotFittedError
-            Where an estimator is not fitted.
+            If an estimator is not fitted.
         """
         found = fitted_estimators(estimator)
         histories = {name: one.history_ for name, one in found.items()}
@@ -113,7 +113,7 @@ class LossCurveDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> "LossCurveDisplay":
         """
-        Return the display, its curves drawn.
+        Return the display, after drawing its curves.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class LossCurveDisplay:
         Raises
         ------
         ValueError
-            Where a history lacks one of the columns, or the first one has no numbers.
+            If a history lacks one of the columns, or if its first column has no numbers.
         """
         self._check_columns()
         self.ax_ = axes_for(self, ax)
@@ -142,16 +142,16 @@ class LossCurveDisplay:
         self.ax_.set_xlabel("Epoch")
         whole_numbers(self.ax_.xaxis)
         if ax is None:
-            # Below the axes no curve is behind it.
+            # A legend below the axes has no curve behind it.
             ncols = 3 if len(self.histories) == 1 else 1
             self.figure_.legend(handles=shown, loc="outside lower center", ncols=ncols, fontsize="small")
         else:
-            # The axes that are drawn last: no curve crosses it.
+            # On the axes that are drawn last, no curve crosses the legend.
             (self.score_ax_ or self.ax_).legend(handles=shown, fontsize="small")
         return self
 
     def _check_columns(self):
-        """Raise an error where there is no column, a history lacks one, or the first has no numbers."""
+        """Raise a ValueError if columns are missing, or if the first column has no numbers."""
         if not self.columns:
             raise ValueError("columns: give at least one column.")
         for name, history in self.histories.items():
@@ -162,7 +162,11 @@ class LossCurveDisplay:
                 raise ValueError(f"columns: {self.columns[0]!r} has no numbers in the history of {name}.")
 
     def _draw(self, number, name, kwargs):
-        """Draw the curves of a training; one alone has colours by curve, several have colours by training."""
+        """
+        Draw the curves of a training.
+
+        With several trainings, a colour stands for a training, else for a curve.
+        """
         history, single = self.histories[name], len(self.histories) == 1
         curves = []
         for i, column in enumerate(self.columns):
@@ -181,7 +185,7 @@ class LossCurveDisplay:
         self.last_points_.append(_point(curves[0], -1, "x"))
 
     def _named(self):
-        """Return the entries of the legend of one training; its title is why it ended."""
+        """Label the curves of the only training; return the legend. The title says why it ended."""
         (name,) = self.histories
         for column, line in zip((*self.columns, self.score), (*self.lines_, *self.score_lines_), strict=False):
             line.set_label(_words(column))
@@ -195,7 +199,7 @@ class LossCurveDisplay:
         return [*self.lines_, *self.score_lines_, *self.best_points_, *self.last_points_]
 
     def _named_by_training(self):
-        """Return the entries of the legend of several trainings, which say why they ended."""
+        """Label the curves of several trainings; return the legend, which says why each ended."""
         shown = self.lines_[:: len(self.columns)]
         for name, line, (best, last) in zip(self.histories, shown, self._epochs(), strict=True):
             reason = (self.stopping_reasons or {}).get(name) or ""

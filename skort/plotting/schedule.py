@@ -1,4 +1,4 @@
-"""Learning rates: of a schedule, or those that a training used."""
+"""A display of learning rates: of a schedule, or of a training."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from skort.optim.schedules import SCHEDULES, rate
 from skort.plotting.displays import axes_for, fitted_estimators, line_style, whole_numbers
 
-# Rates that differ by more are drawn on a logarithmic axis.
+# Rates that differ by a larger factor are drawn on a logarithmic axis.
 _FAR = 100
 
 
@@ -65,7 +65,7 @@ class ScheduleDisplay:
         **kwargs: Any,
     ) -> "ScheduleDisplay":
         """
-        Return a display of the first rates of schedules, drawn.
+        Draw the first rates of schedules, and return the display.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class ScheduleDisplay:
         Raises
         ------
         ValueError
-            For another name or object, and where a function does not return a learning rate.
+            For an unknown name or object, and for a function that does not return a learning rate.
         """
         named = dict(schedule) if isinstance(schedule, Mapping) else {_name(schedule): schedule}
         schedules = {name: _resolved(one) for name, one in named.items()}
@@ -91,7 +91,7 @@ class ScheduleDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> "ScheduleDisplay":
         """
-        Return a display of the rates that trainings used, drawn: that of the last update of each epoch.
+        Draw the rate of the last update of each epoch of trainings, and return the display.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class ScheduleDisplay:
 
     def plot(self, ax: Any = None, **kwargs: Any) -> "ScheduleDisplay":
         """
-        Return the display, its rates drawn.
+        Return the display, after drawing its rates.
 
         Parameters
         ----------
@@ -134,12 +134,12 @@ class ScheduleDisplay:
 
 
 def _name(schedule):
-    """Return what a schedule is called: its parameters, or the name of a function."""
+    """Return the name of a schedule: its representation, or the name of a function."""
     return schedule if isinstance(schedule, str) else getattr(schedule, "__name__", None) or repr(schedule)
 
 
 def _resolved(schedule):
-    """Return a schedule that may be given by its name."""
+    """Return a schedule that is given by its name or as it is."""
     if callable(schedule):
         return schedule
     if not isinstance(schedule, str) or schedule not in SCHEDULES:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from skort.estimators.training.result import result_of
 from skort.plotting.displays import axes_for, line_style, the_fitted_estimator, whole_numbers
 
-# So many columns of a table have room for their names.
+# The largest number of columns of a table that have room for their names.
 _FEW = 12
 
 
@@ -31,7 +31,8 @@ class WeightsDisplay:
     Parameters
     ----------
     weights : array-like of shape (n_outputs, n_features) or (n_epochs, n_outputs, n_features)
-        One row of weights for each output; or such weights after each epoch, as a callback or a loop kept them.
+        One row of weights for each output; or such rows after each epoch, as a callback or a loop
+        kept them.
     feature_names : sequence of str of length n_features
         Names of the bars.
     outputs : sequence of str of length n_outputs, default=None
@@ -44,11 +45,11 @@ class WeightsDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     shown_ : ndarray of int
-        The numbers of the features that are drawn, the largest weights first.
+        The positions of the features that are drawn, those with the largest weights first.
     bars_, image_ : matplotlib BarContainer or None, matplotlib AxesImage or None
         The bars of one output, or the table of several outputs.
     lines_ : list of matplotlib Line2D
-        The lines of several epochs, the largest last weights first.
+        The lines of several epochs, those with the largest last weights first.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class WeightsDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, *, top_k: int = 20, ax: Any = None, **kwargs: Any) -> "WeightsDisplay":
         """
-        Return a display of the weights of a fitted estimator, drawn.
+        Draw the weights of a fitted estimator, and return the display.
 
         Parameters
         ----------
@@ -92,8 +93,8 @@ class WeightsDisplay:
         Raises
         ------
         ValueError, NotFittedError
-            For several estimators, for one that is not fitted, and where its first layer has no weight for every
-            feature.
+            For several estimators, for an estimator that is not fitted, and for a first layer that
+            does not have a weight for every feature.
         """
         one, columns = the_fitted_estimator(estimator)
         model, is_linear = result_of(one).model, hasattr(one, "coef_")
@@ -108,7 +109,7 @@ class WeightsDisplay:
 
     def plot(self, ax: Any = None, *, top_k: int = 20, **kwargs: Any) -> "WeightsDisplay":
         """
-        Return the display, its weights drawn.
+        Return the display, after drawing its weights.
 
         Parameters
         ----------
@@ -172,7 +173,7 @@ class WeightsDisplay:
 
 
 def _of_network(score_graph):
-    """Return the first coefficients of a network, a row a unit."""
+    """Return the coefficients of the first layer of a network, one row per unit."""
     n_features, names = score_graph.n_features, score_graph.weight_names.coefficients
     weights = score_graph.arrays[names[0]] if names else np.empty(0)
     if weights.ndim != 2 or n_features not in weights.shape:
@@ -181,7 +182,7 @@ def _of_network(score_graph):
 
 
 def _feature_names(columns, transformers, n_features):
-    """Return the names of the features of the first layer; numbers where the steps before it have none."""
+    """Return the names of the features of the first layer; x0, x1, ... if they are not known."""
     try:
         names = columns if transformers is None else transformers.get_feature_names_out(columns)
     except (AttributeError, ValueError):

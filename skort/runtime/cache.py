@@ -1,4 +1,4 @@
-"""What was made lately, and is used again by whatever needs the same; a box for what copies leave behind."""
+"""Caches of sessions and other things that take long to make, and a box that copies leave empty."""
 
 import collections
 import threading
@@ -11,7 +11,11 @@ _EVERY: list[collections.OrderedDict | collections.deque] = []
 
 
 class LRUCache(Generic[Made]):
-    """The things used last, at most so many, by key. Threads share it, and them. Only a module makes one."""
+    """
+    A cache of the things that were used last, at most `size` of them.
+
+    Threads share the cache and the things. Caches live in modules only, because none is ever freed.
+    """
 
     def __init__(self, size: int):
         self._size = size
@@ -20,12 +24,13 @@ class LRUCache(Generic[Made]):
         _EVERY.append(self._made)
 
     def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Return what is kept for a key; otherwise make and keep it."""
+        """Return the thing that is kept for a key; if there is none, make and keep it."""
         with self._lock:
             if key in self._made:
                 self._made.move_to_end(key)
                 return self._made[key]
-        # Threads may make the same at the same time: this takes long, and others should not wait for it.
+        # A thing takes long to make, so other threads do not wait for it. Two of them may make the
+        # same thing.
         made = make()
         with self._lock:
             self._made[key] = made
@@ -36,16 +41,20 @@ class LRUCache(Generic[Made]):
 
 
 class SessionPool(Generic[Made]):
-    """Things that one borrower at a time may use: they come back when it is gone, and so many free ones are kept."""
+    """
+    Things that one borrower at a time may use.
+
+    A thing comes back when its borrower is gone. At most `size` free things are kept.
+    """
 
     def __init__(self, size: int):
         self._free: collections.deque[tuple[Hashable, Made]] = collections.deque(maxlen=size)
-        # Garbage may be collected, and things come back, while the lock is held.
+        # While a thread holds the lock, it may collect garbage, and a thing may come back.
         self._lock = threading.RLock()
         _EVERY.append(self._free)
 
     def borrow(self, key: Hashable, borrower: Any, make: Callable[[], Made]) -> Made:
-        """Return a thing for a key that nobody else uses; make it where there is none."""
+        """Return a thing for a key that nobody else uses; make one if none is free."""
         with self._lock:
             found = next((pair for pair in self._free if pair[0] == key), None)
             if found is not None:
@@ -82,14 +91,15 @@ class NoPickle:
         return value
 
 
-#: What is made for a structure and shared by all that have it: sessions, gradients of losses, checks. The first part of
-#: a key says what it is, the others all that it depends on. A session of a small model keeps about a MB.
+#: Sessions, gradients of losses and checks that all users of the same structure share. The first
+#: part of a key says what the thing is; the other parts are all that the thing depends on. A
+#: session of a small model keeps about a MB.
 COMPILED: LRUCache = LRUCache(128)
-#: Sessions that hold the weights of a training: one fit at a time has it.
+#: Sessions that hold the weights of a training, so that one fit at a time may use each.
 POOL: SessionPool = SessionPool(8)
 
 
 def forget() -> None:
-    """Forget all that these caches keep, while no thread uses them."""
+    """Empty all caches and pools. No thread may use them meanwhile."""
     for kept in _EVERY:
         kept.clear()

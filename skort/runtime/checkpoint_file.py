@@ -1,4 +1,4 @@
-"""The checkpoint file of ONNX Runtime's on-device training: read and written as the flatbuffer that it is."""
+"""Reading and writing of the checkpoint files of ONNX Runtime's on-device training."""
 
 import math
 import struct
@@ -10,37 +10,38 @@ import numpy as np
 from skort.exceptions import RuntimeNotAvailableError
 from skort.runtime.installed import load, training_api
 
-#: The version of the file that each release of ONNX Runtime reads.
+#: The version of the checkpoint files that each release of ONNX Runtime reads.
 VERSIONS = {"1.16": 1, "1.17": 1, "1.18": 2, "1.19": 2}
 
 _IDENTIFIER = b"ODTC"
-# The one group of parameters that an optimizer model has, and what it remembers of each of them.
+# The only group of parameters of an optimizer model, and the moments of each parameter in it.
 _GROUP, _MOMENTS = "group0", ("momentum0", "momentum1")
 _FLOAT32 = 1
-# The tables of ONNX Runtime's schemas ort.fbs and ort_training_checkpoint.fbs: field -> its number, and what it holds:
-# a number, text, another table, or a list of tables or numbers.
+# The tables of ONNX Runtime's schemas ort.fbs and ort_training_checkpoint.fbs: field -> its number
+# and its type. A type is a number, text, another table, or a list of tables or numbers.
 _INT32, _INT64 = "Int32", "Int64"
 _TENSOR = {"name": (0, str), "dims": (2, ["<i8"]), "type": (3, _INT32), "raw": (4, ["u1"])}
 _STATE = {"parameter": (0, str), "moments": (1, [_TENSOR])}
 _OPTIMIZER = {"name": (0, str), "step": (1, _INT64), "states": (3, [_STATE])}
 _MODULE = {"trainable": (0, [_TENSOR]), "frozen": (1, [_TENSOR])}
 _CHECKPOINT = {"version": (0, _INT32), "module": (1, _MODULE), "groups": (2, [_OPTIMIZER])}
-# At least as many as any table has; those at the end that it does not have take no place.
+# At least as many fields as any table has. Fields at the end that a table lacks take no place.
 _N_FIELDS = 6
 
 
 @dataclass(frozen=True, eq=False)
 class CheckpointFile:
-    """What a checkpoint holds."""
+    """The content of a checkpoint."""
 
-    #: Of the file's format, one of the values of `VERSIONS`.
+    #: The version of the file's format, one of the values of `VERSIONS`.
     version: int
     #: The parameters by name, in float32.
     trainable: dict[str, np.ndarray]
     frozen: dict[str, np.ndarray]
-    #: The first and the second moment of each trainable parameter. Empty: no optimizer has made a step.
+    #: The first and the second moment of each trainable parameter; empty before the first step of
+    #: an optimizer.
     moments: dict[str, tuple[np.ndarray, ...]] = field(default_factory=dict)
-    #: Of the optimizer.
+    #: The number of steps that the optimizer has made.
     n_steps: int = 0
 
 
@@ -51,7 +52,7 @@ def release_here() -> str:
 
 
 def release_of_devices() -> str:
-    """Return the key of `VERSIONS` of the installed runtime if it is a build for training, else the newest."""
+    """Return the key of `VERSIONS` of the installed build for training, or the newest key."""
     try:
         trains = "Module" in training_api()
     except RuntimeNotAvailableError:
@@ -65,7 +66,7 @@ def version_here() -> int:
 
 
 def releases(version: int) -> str:
-    """Return the keys of `VERSIONS` that have a version, as text."""
+    """Return the releases that read a version of checkpoints, as text."""
     return " and ".join(release for release, known in VERSIONS.items() if known == version)
 
 
@@ -92,7 +93,7 @@ def write_checkpoint(checkpoint: CheckpointFile) -> bytes:
 
 
 def read_checkpoint(data: bytes) -> CheckpointFile:
-    """Return what a file holds."""
+    """Return the checkpoint in the bytes of a file; raise a ValueError if it cannot be read."""
     if data[4:8] != _IDENTIFIER:
         raise ValueError("it is no checkpoint of ONNX Runtime's on-device training.")
     try:
@@ -165,7 +166,7 @@ def _field(table, offset, kind):
 
 
 def _write(builder, schema, fields):
-    """Write a table with some fields; return where it is."""
+    """Write a table with some fields; return its offset."""
     held = {name: _placed(builder, schema[name][1], value) for name, value in fields.items()}
     builder.StartObject(_N_FIELDS)
     for name, value in held.items():
@@ -176,7 +177,7 @@ def _write(builder, schema, fields):
 
 
 def _placed(builder, kind, value):
-    """Write what a field holds; return where it is, of a number itself."""
+    """Write the value of a field; return its offset, or the number itself."""
     if isinstance(kind, dict):
         return _write(builder, kind, value)
     if not isinstance(kind, list):

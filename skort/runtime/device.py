@@ -1,4 +1,8 @@
-"""Where sessions run and arrays live. Only this file knows execution providers and memory other than numpy's."""
+"""
+Where sessions run and arrays live.
+
+Only this file knows execution providers, and memory other than that of numpy.
+"""
 
 import contextlib
 import ctypes
@@ -25,13 +29,17 @@ _SILENT, _WARNINGS = 4, 2
 
 @functools.cache
 def cpu_memory() -> Any:
-    """Return the memory of numpy's arrays, as ONNX Runtime calls it."""
+    """Return ONNX Runtime's object for the memory of numpy's arrays."""
     kind = c_api().OrtDevice
     return kind(kind.cpu(), kind.default_memory(), 0)
 
 
 def ortvalue_view(array: np.ndarray) -> Any:
-    """Return a value over the memory of a C-contiguous, aligned `array`, which it does not keep alive."""
+    """
+    Return an OrtValue over the memory of a C-contiguous, aligned array.
+
+    The caller keeps the array alive.
+    """
     if not (array.flags.c_contiguous and array.flags.aligned):
         raise ValueError("only a C-contiguous, aligned array can be borrowed")
     # The wrapper of this class takes twice as long.
@@ -39,7 +47,7 @@ def ortvalue_view(array: np.ndarray) -> Any:
 
 
 def value_vector(arrays: Iterable[np.ndarray] = ()) -> Any:
-    """Return a vector of values over the memory of arrays, which the caller keeps alive."""
+    """Return a vector of OrtValues over the memory of arrays. The caller keeps the arrays alive."""
     vector = c_api().OrtValueVector()
     for array in arrays:
         vector.push_back(ortvalue_view(array))
@@ -51,11 +59,12 @@ class Device:
     """A processor and the memory of its arrays: ndarrays in the CPU's memory, values of ONNX Runtime elsewhere."""
 
     kind: Literal["cpu", "cuda"] = "cpu"
-    #: The number of the device, where there are several.
+    #: The number of the device, if there are several of its kind.
     index: int = 0
-    #: Threads that one operator uses on the CPU; 1 is the caller's own.
+    #: The number of threads of an operator on the CPU; 1 is the caller's thread alone.
     n_threads: int = 1
-    #: Whether numpy cannot reach its arrays, so that values are copied to and from it. Tests set it for the CPU, too.
+    #: Whether numpy cannot reach the arrays of the device, so that values are copied. Tests set it
+    #: for the CPU, too.
     is_remote: bool = False
 
     @property
@@ -64,7 +73,11 @@ class Device:
         return f"{self.kind}:{self.index}" if self.index else self.kind
 
     def providers(self) -> list[Any]:
-        """Return the execution providers of a session: the device's, then the CPU's for what the device cannot run."""
+        """
+        Return the execution providers of a session: that of the device, and that of the CPU.
+
+        The CPU runs the operators that the device cannot run.
+        """
         own = [] if self.kind == "cpu" else [(_PROVIDERS[self.kind], {"device_id": self.index})]
         return [*own, _PROVIDERS["cpu"]]
 
@@ -74,7 +87,7 @@ class Device:
             _load_provider(self)
 
     def check_session(self, session: Any) -> None:
-        """Raise the error of `check` if the runtime made a session without the provider that it was given."""
+        """Raise an error if the runtime made a session without the provider of the device."""
         if _PROVIDERS[self.kind] not in session.get_providers():
             self.check()
             raise RuntimeNotAvailableError(_unavailable(self, "A session was made without it."))
@@ -104,7 +117,11 @@ class Device:
         return array.numpy().copy() if self.is_remote else array.copy()
 
     def value(self, array: DeviceArray) -> Any:
-        """Return a value over the memory of an array of the device. The caller keeps the array alive."""
+        """
+        Return an OrtValue over the memory of an array of the device.
+
+        The caller keeps the array alive.
+        """
         return array._ortvalue if self.is_remote else ortvalue_view(array)
 
 
@@ -126,7 +143,7 @@ def device_named(name: str, n_threads: int = 1) -> Device:
 
 @functools.cache
 def _load_provider(device):
-    """Load a provider and use its memory once; raise an error that says what is missing."""
+    """Load a provider and use its memory once; raise an error about what is missing."""
     onnxruntime = load()
     if _PROVIDERS[device.kind] not in onnxruntime.get_available_providers():
         raise RuntimeNotAvailableError(
@@ -137,7 +154,8 @@ def _load_provider(device):
     onnxruntime.set_default_logger_severity(_SILENT)
     try:
         if hasattr(onnxruntime, "preload_dlls"):
-            # Of NVIDIA's Python packages; it prints the names of the libraries that it does not find.
+            # This loads the libraries of NVIDIA's Python packages, and prints those that it does
+            # not find.
             with contextlib.redirect_stdout(io.StringIO()):
                 onnxruntime.preload_dlls()
         device.empty((1,), np.float32)
@@ -178,7 +196,11 @@ def _unavailable(device, reason):
 
 
 def _replacement():
-    """Return the command that puts onnxruntime-gpu and NVIDIA's libraries in the place of the runtime that is there."""
+    """
+    Return the command that replaces the installed runtime by onnxruntime-gpu.
+
+    It installs NVIDIA's libraries, too.
+    """
     others = [name for name in installed_distributions() if name != "onnxruntime-gpu"]
     uninstall = f"pip uninstall -y {' '.join(others)} && " if others else ""
     return f'{uninstall}pip install "onnxruntime-gpu[cuda,cudnn]"'

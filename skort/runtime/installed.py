@@ -28,7 +28,7 @@ DISTRIBUTIONS = (
     "onnxruntime-training-cpu",
 )
 
-# Of several, the cure of a mix keeps the first of these.
+# If several distributions are installed, the advice is to keep the first of these.
 _ACCELERATED = [name for name in DISTRIBUTIONS if name not in ("onnxruntime", "onnxruntime-qnn")]
 NO_RUNTIME = (
     "No ONNX Runtime is installed: install exactly one of skort's extras, "
@@ -46,7 +46,7 @@ _PACKAGES = {
     ),
     "TrainingSession": "onnxruntime-training 1.16.2 and 1.16.3 (Linux x86-64, Python 3.10 and 3.11)",
 }
-# They come with TrainingAgent: the builds for training have all of them.
+# These classes come with TrainingAgent: all builds for training have them.
 _ON_DEVICE = ("GradientGraphBuilder", "Module")
 _PACKAGES |= dict.fromkeys(_ON_DEVICE, _PACKAGES["TrainingAgent"])
 
@@ -73,10 +73,10 @@ def load() -> Any:
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "onnxruntime" and not installed_distributions():
             raise RuntimeNotAvailableError(NO_RUNTIME) from error
-        advice = mixed or f"Mend it with: {_reinstall()}"
+        advice = mixed or f"Fix it with: {_reinstall()}"
         raise RuntimeNotAvailableError(f"onnxruntime cannot be imported ({error}). {advice}") from error
     if not hasattr(onnxruntime, "InferenceSession"):
-        cure = f"Another distribution of it was installed over it and uninstalled. Mend it with: {_reinstall()}"
+        cure = f"Another distribution of it was installed over it and uninstalled. Fix it with: {_reinstall()}"
         raise RuntimeNotAvailableError(f"onnxruntime has lost files of its own. {mixed or cure}")
     if mixed:
         warnings.warn(mixed, RuntimeWarning, stacklevel=2)
@@ -85,7 +85,7 @@ def load() -> Any:
 
 @functools.cache
 def c_api() -> Any:
-    """Return what ONNX Runtime's own Python classes are made of."""
+    """Return the extension module that ONNX Runtime's own Python classes are made of."""
     load()
     from onnxruntime.capi import _pybind_state
 
@@ -93,7 +93,7 @@ def c_api() -> Any:
 
 
 def require(name: ApiName) -> Any:
-    """Return a class of ONNX Runtime's training API."""
+    """Return a class of the training API; raise a RuntimeNotAvailableError if it is missing."""
     api = training_api()
     if name not in api:
         raise RuntimeNotAvailableError(why_missing(name))
@@ -101,7 +101,7 @@ def require(name: ApiName) -> Any:
 
 
 def why_missing(name: ApiName) -> str:
-    """Return a message about a missing class of the training API: what is installed, and which packages have it."""
+    """Return a message about a missing class: what is installed, and which packages have it."""
     found = ", ".join(f"{k} {v}" for k, v in installed_distributions().items()) or "no package of ONNX Runtime"
     python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
     message = f"The installed runtime ({found}, {python}) has no {name}, which is in {_PACKAGES[name]}."
@@ -121,7 +121,7 @@ def training_api() -> dict[str, Any]:
 
 
 def mix_advice() -> str | None:
-    """Return a message about several distributions over each other, with the cure; None if there is at most one."""
+    """Return advice about distributions that are installed over each other; None without any."""
     found = installed_distributions()
     if len(found) < 2:
         return None
@@ -130,13 +130,17 @@ def mix_advice() -> str | None:
     keep = loaded if loaded in accelerated else next(iter(accelerated or found))
     return (
         f"{' and '.join(found)} are installed over each other and share the import name onnxruntime. "
-        f"Mend it with: pip uninstall -y {' '.join(found)} && pip install {keep}=={found[keep]}"
+        f"Fix it with: pip uninstall -y {' '.join(found)} && pip install {keep}=={found[keep]}"
     )
 
 
 def _owner_of_the_files() -> str | None:
-    """Return the distribution whose libraries an import loads, the last one installed, as its own files say."""
-    # An onnxruntime that is imported may be without a spec, and its folder without this file.
+    """
+    Return the distribution that was installed last, whose libraries an import loads.
+
+    Return None if its files do not say its name.
+    """
+    # An imported onnxruntime may have no spec, and its folder may lack this file.
     with contextlib.suppress(OSError, ValueError):
         spec = importlib.util.find_spec("onnxruntime")
         for folder in (spec and spec.submodule_search_locations) or ():
@@ -152,14 +156,14 @@ def _reinstall():
 
 
 def _needs_numpy_1():
-    """Return a message about a numpy too new for onnxruntime-training, with the cure; None if it is not."""
+    """Return advice about a numpy that is too new for onnxruntime-training; None if it is not."""
     found = installed_distributions()
     if list(found) != ["onnxruntime-training"] or np.__version__.startswith("1."):
         return None
     packages = " ".join(["'numpy<2'", *_numpy_2_only()])
     return (
         f"onnxruntime-training {found['onnxruntime-training']} was built for numpy 1, and numpy {np.__version__} is "
-        "installed, perhaps by a package installed after skort. Mend it with one command, so that pip takes versions "
+        "installed, perhaps by a package installed after skort. Fix it with one command, so that pip takes versions "
         f"of all packages that agree: pip install {packages}"
     )
 
@@ -178,7 +182,8 @@ def _numpy_2_only():
 
 @contextlib.contextmanager
 def _logging_as_it_was():
-    # Where torch is installed, onnxruntime-training 1.16 sets the root logger to DEBUG and adds a handler to it.
+    # If torch is installed, onnxruntime-training 1.16 sets the root logger to DEBUG and adds a
+    # handler.
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
     try:

@@ -15,7 +15,11 @@ from skort.runtime.training_api import with_statistics
 
 
 def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
-    """Return the serialised model that computes an output, a number, and its gradient by `w` as ``w_grad``."""
+    """
+    Return the serialised model of a scalar output and its gradients.
+
+    The gradient by `w` has the name ``w_grad``.
+    """
     builder_class = require("GradientGraphBuilder")
     try:
         builder = builder_class(with_statistics(model), {output}, set(names), output, session_options())
@@ -27,7 +31,7 @@ def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
 
 @contextlib.contextmanager
 def _in_words(what, kind=ValueError):
-    """Raise the errors of ONNX Runtime in its words, without the place in its code, as those of a kind."""
+    """Raise errors of ONNX Runtime as `kind`, with their text but without the place in C++."""
     try:
         yield
     except RuntimeError as error:
@@ -43,7 +47,11 @@ def _writing(path):
 
 
 class ModuleSession:
-    """The files of a training on a device, at work; without those of an eval model or optimizer, no such step."""
+    """
+    A training from the files of on-device training.
+
+    Without the file of an eval model or of an optimizer, it cannot make that step.
+    """
 
     def __init__(
         self,
@@ -59,7 +67,7 @@ class ModuleSession:
         self._optimizer: Any = None
         with _loading(checkpoint):
             self._state = api.load_checkpoint(os.fspath(checkpoint))
-        # The module first: it tells the state where its arrays are to be.
+        # The module comes first, because it tells the state where its arrays are.
         path = None if eval is None else os.fspath(eval)
         with _loading(training):
             self._module = module_class(os.fspath(training), self._state, path, memory, options)
@@ -74,7 +82,7 @@ class ModuleSession:
 
     @property
     def learning_rate(self) -> float:
-        """Of the next steps of the optimizer."""
+        """The learning rate of the next steps of the optimizer."""
         return self._optimizer.get_learning_rate()
 
     @learning_rate.setter
@@ -82,15 +90,15 @@ class ModuleSession:
         self._optimizer.set_learning_rate(value)
 
     def add_gradients(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Compute the outputs for `inputs`, and add the gradients to those since the last update."""
+        """Return the outputs for `inputs`, and add the gradients to those since the last update."""
         return self._outputs("training", self._module.train_step, list(inputs))
 
     def add_gradients_bound(self, inputs: Any) -> list[np.ndarray]:
-        """Do the same for `inputs` as from `value_vector`."""
+        """Return the same as `add_gradients`, for inputs from `value_vector`."""
         return self._outputs("training", self._module.train_step_with_ort_values, inputs)
 
     def evaluate(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Compute the outputs for `inputs`; raise a ValueError where ONNX Runtime does not run the model on them."""
+        """Return the outputs for `inputs`; raise a ValueError if ONNX Runtime refuses them."""
         return self._outputs("eval", self._module.eval_step, list(inputs))
 
     def _outputs(self, step, run, inputs):
@@ -101,12 +109,12 @@ class ModuleSession:
         return [value.numpy() for value in outputs]
 
     def update(self) -> None:
-        """Update the parameters by their gradients; the next ones take their place."""
+        """Update the parameters by their gradients. The next gradients replace these."""
         self._optimizer.optimizer_step()
         self.forget_gradients()
 
     def forget_gradients(self) -> None:
-        """Let the next gradients take the place of those since the last update."""
+        """Forget the gradients since the last update: the next gradients replace them."""
         self._module.lazy_reset_grad()
 
     def parameter(self, name: str) -> np.ndarray:
@@ -124,11 +132,11 @@ class ModuleSession:
         return self._state.get_parameter(name).grad.numpy().copy()
 
     def save(self, path: os.PathLike, *, with_optimizer: bool) -> None:
-        """Write a checkpoint, with what the optimizer remembers or without."""
+        """Write a checkpoint, with or without the optimizer's memory."""
         with _writing(path):
             c_api().save_checkpoint(self._state, os.fspath(path), with_optimizer)
 
     def export(self, path: os.PathLike, names: list[str]) -> None:
-        """Write the part of the eval model that some results need, with the parameters as they are now."""
+        """Write the part of the eval model that gives some results, with the present parameters."""
         with _writing(path):
             self._module.export_model_for_inferencing(os.fspath(path), names)

@@ -1,4 +1,4 @@
-"""Sessions of models, the settings that all of them share, and their errors in words."""
+"""Sessions of ONNX Runtime, their common settings, and short texts of their errors."""
 
 import copy
 import re
@@ -16,19 +16,19 @@ from skort.runtime.installed import c_api, load
 _FATAL = 4
 # In 1.16 these make nodes that have float32 kernels only, whatever the type of the model.
 _FLOAT32_FUSIONS = ["GemmActivationFusion", "MatmulTransposeFusion"]
-# Where in its C++ sources an error arose.
+# The place in ONNX Runtime's C++ sources that an error names.
 _PLACE = re.compile(
     r"\[ONNXRuntimeError\] : \d+ : \w+ : "
     # With the signature of the function, or with its name alone.
     r"|\S+\.(?:cc|h):\d+ (?:[^()]*\w\(.*?\)(?:::\S+| const)* |[\w:]+ )"
-    # of onnx
+    # An error of onnx
     r"|\[\w+Error\] "
     r"|\S+\.(?:cc|h):\d+: \w+: Assertion `[^`]*` failed: "
 )
 
 
 def inference_session(graph: bytes, *, float64: bool = False, device: Device = CPU, options: Any = None) -> Any:
-    """Return a session of a serialised model, with `session_options` or others."""
+    """Return a session of a serialised model. By default, its options are `session_options`."""
     disabled = {"disabled_optimizers": _FLOAT32_FUSIONS} if float64 else {}
     options = options or session_options(device)
     session = load().InferenceSession(graph, options, providers=device.providers(), **disabled)
@@ -41,7 +41,8 @@ def session_options(device: Device = CPU) -> Any:
     options = load().SessionOptions()
     options.intra_op_num_threads = device.n_threads
     options.inter_op_num_threads = 1
-    # To wake a thread costs as much as a small product; between runs the caller has the cores.
+    # Waking a thread costs as much as a small product, so threads spin during a run. Between runs
+    # they do not, because the caller needs the cores.
     options.add_session_config_entry("session.intra_op.allow_spinning", "1")
     options.add_session_config_entry("session.force_spinning_stop", "1")
     options.log_severity_level = _FATAL
@@ -49,15 +50,16 @@ def session_options(device: Device = CPU) -> Any:
 
 
 def compiled(graph: bytes, device: Device = CPU) -> Any:
-    """Return the session of a step: of a serialised model with fixed shapes, of standard operators."""
+    """Return the session of a training step: a serialised model with fixed shapes."""
     options = session_options(device)
-    # Constant folding, common subexpressions, MatMul + Add as Gemm. More makes a slower start and no faster step.
+    # The basic level folds constants, merges common subexpressions, and writes MatMul + Add as
+    # Gemm. Higher levels take longer to start, and their steps are no faster.
     options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
     return inference_session(graph, device=device, options=options)
 
 
 def io_binding(session: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Any:
-    """Return what a session reads and writes in a run: values by name, as from `Device.value`."""
+    """Return a binding of the inputs and outputs of a session to values, as from `Device.value`."""
     binding = c_api().SessionIOBinding(session._sess)
     for name, value in inputs.items():
         binding.bind_ortvalue_input(name, value)
@@ -67,7 +69,7 @@ def io_binding(session: Any, inputs: Mapping[str, Any], outputs: Mapping[str, An
 
 
 class ArraySession:
-    """A session from numpy arrays to numpy arrays, which keeps none of them: threads may share it."""
+    """A session that takes and returns numpy arrays. It keeps none, so threads may share it."""
 
     def __init__(self, graph: bytes, device: Device = CPU):
         self._session = compiled(graph, device)
@@ -85,9 +87,13 @@ def next_name(name: str) -> str:
 
 
 class StepSession:
-    """A session whose runs go on from each other: of two arrays for a part of the state, one is read, one written."""
+    """
+    A session in which each run continues from the state that the run before wrote.
 
-    # Of `inputs` it takes those that the session reads. The outputs that are the next state have the names `next_name`.
+    Each part of the state has two arrays: a run reads one and writes the other. Outputs that are
+    the next state have the names of `next_name`. `inputs` may have more arrays than the session
+    reads.
+    """
 
     def __init__(
         self,
@@ -104,7 +110,8 @@ class StepSession:
         self._inputs = {name: array for name, array in inputs.items() if name in read}
         self._outputs = outputs
         self._values = [{n: device.value(array) for n, array in end.items()} for end in (self._inputs, outputs)]
-        # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without options makes its own.
+        # The wrapper's own run_with_iobinding takes a quarter of a small step, and a run without
+        # options makes its own.
         self._run, self._options = session._sess.run_with_iobinding, load().RunOptions()
         self._turn = 0
         self._bindings = [self._binding(0)]
@@ -112,7 +119,7 @@ class StepSession:
         self.state: dict[str, Any] = self._buffers[0]
 
     def _binding(self, turn):
-        """Return what a run reads and writes that goes on from the buffers of a number."""
+        """Return the binding of a run that reads the buffers `turn` and writes the others."""
         value, before, after = self._device.value, self._buffers[turn], self._buffers[1 - turn]
         read, written = self._values
         read = read | {name: value(array) for name, array in {**before, **self._parts(before)}.items()}
@@ -130,7 +137,7 @@ class StepSession:
         """Run once."""
         turn = self._turn
         if turn == len(self._bindings):
-            # Many a training makes no second run.
+            # The second binding is made late, because some trainings make one run only.
             self._bindings.append(self._binding(turn))
         self._run(self._bindings[turn], self._options)
         self._turn = 1 - turn
@@ -138,7 +145,11 @@ class StepSession:
 
 
 class InferenceModel:
-    """An ONNX model and its session on each device, made by the first run; copies and pickles make their own."""
+    """
+    An ONNX model and its session on each device.
+
+    The first run makes a session. Copies and pickles make their own.
+    """
 
     def __init__(
         self,
@@ -165,7 +176,7 @@ class InferenceModel:
         return session._sess.run([output], {**inputs, **self.weights}, None)[0]
 
     def _session(self, device):
-        # Threads would not be there in a forked process.
+        # A session with threads is not shared: a forked process would lack its threads.
         if self._structure is None or device != CPU:
             return self._make_session(device)
         return COMPILED.get(
@@ -186,5 +197,5 @@ class InferenceModel:
 
 
 def short_message(error: Exception) -> str:
-    """Return the first line of an error of ONNX or ONNX Runtime, without the places in C++ sources where it arose."""
+    """Return the first line of an error of ONNX or ONNX Runtime, without places in C++ sources."""
     return _PLACE.sub("", (str(error).strip().splitlines() or ["no reason given"])[0]).strip()

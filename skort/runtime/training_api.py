@@ -21,12 +21,17 @@ _ZERO = "skort_zero"
 
 
 def gradient_graph(model: bytes, trainable: Sequence[str], inputs: Sequence[str] = ()) -> bytes:
-    """Return the graph that yields an output and gives its gradients by weights and `inputs`: ``w_grad`` by `w`."""
+    """
+    Return the graph of an output and its gradients by weights and `inputs`.
+
+    The gradient by `w` has the name ``w_grad``.
+    """
     require("TrainingAgent")
     config = c_api().OrtModuleGraphBuilderConfiguration()
     config.initializer_names = list(trainable)
     config.initializer_names_to_train = list(trainable)
-    # Without the gradient by X a step has one matrix product less, and the graph can be made in float64 too.
+    # Without the gradient by X, a step has one matrix product less, and the graph exists in
+    # float64, too.
     config.input_names_require_grad = list(inputs)
     config.build_gradient_graph = True
     builder = c_api().OrtModuleGraphBuilder()
@@ -36,7 +41,7 @@ def gradient_graph(model: bytes, trainable: Sequence[str], inputs: Sequence[str]
 
 
 def with_statistics(model: bytes) -> bytes:
-    """Return a model whose layer normalizations have the outputs that the runtime's gradient of them reads."""
+    """Return a model whose layer normalizations return statistics, which their gradient reads."""
     if b"LayerNormalization" not in model:
         return model
     made = onnx.load_from_string(model)
@@ -47,7 +52,11 @@ def with_statistics(model: bytes) -> bytes:
 
 
 class BoundTrainingAgent:
-    """A TrainingAgent: a run reads `inputs`, writes `outputs`; `returned` are gradients by what it yields."""
+    """
+    A TrainingAgent whose runs read `inputs` and write `outputs`.
+
+    `returned` are the gradients by the results that a forward run yields after the scalar.
+    """
 
     def __init__(
         self,
@@ -61,7 +70,7 @@ class BoundTrainingAgent:
         self._session = session
         input_names = [i.name for i in self._session.get_inputs()]
         output_names = [o.name for o in self._session.get_outputs()]
-        # The first one is the derivative of the scalar by itself.
+        # The first gradient is that of the scalar by itself.
         returned = [np.ones((), dtype), *returned]
         memories = [cpu_memory()] * len(returned), [cpu_memory()] * len(output_names)
         self._agent = agent_class(self._session._sess, input_names, memories[0], output_names, memories[1], 0)
@@ -91,7 +100,7 @@ class BoundTrainingAgent:
         return float(yielded[0].numpy())
 
     def backward(self) -> None:
-        """Write the outputs of the last forward run; once for each of them."""
+        """Write the outputs of the last forward run. Call it once after each forward run."""
         self._agent.run_backward(self._returned, self._outputs, self._running)
 
 
@@ -101,9 +110,9 @@ class SessionOptimizer:
 
     #: `SGDOptimizer` makes the update `w - eta * gradient`.
     operator: str = "SGDOptimizer"
-    #: Of the operator.
+    #: The float attributes of the operator.
     attributes: dict[str, float] = field(default_factory=dict)
-    #: Of the operator.
+    #: The integer attributes of the operator.
     int_attributes: dict[str, int] = field(default_factory=dict)
     #: The arrays that the session keeps for each weight besides its value: our name -> the prefix of the weight's name
     #: in the session's state.
@@ -124,7 +133,7 @@ class BoundTrainingSession:
         self._session = session
         self._trainable = list(trainable)
         self._prefixes = {"weights": "", **optimizer.memory}
-        #: What `state` returns.
+        #: The keys of the dict that `state` returns.
         self.holds = frozenset(self._prefixes)
         self._eta = np.zeros(1, np.float32)
         self._gradient_norm = np.zeros((), np.float32)
@@ -233,9 +242,10 @@ def _read_late(graph, weights):
         readers = [node for node in graph.node if name in node.input]
         others = {other for node in readers for other in node.input if other != name}
         operators = [node.op_type for node in readers]
-        # The gradient of a sum reads none of its terms. A product with something that depends on no weight needs no
-        # gradient by it, the only one that would read the weight. The result of another operator, such as Identity, may
-        # be the weight itself, which later nodes read.
+        # The gradient of a sum reads none of its terms. In a product, only the gradient by the
+        # other factor reads the weight, and it is not computed if that factor depends on no weight.
+        # The result of another operator, such as Identity, may be the weight itself, which later
+        # nodes read.
         is_first = operators in (["MatMul"], ["Gemm"]) and reached.isdisjoint(others)
         if operators != ["Add"] and not is_first:
             late.append(name)

@@ -251,7 +251,7 @@ def test_a_text_whose_small_letters_onnx_takes_otherwise_is_found_and_named():
     with pytest.warns(
         UserWarning,
         match=r"the step 'tfidfvectorizer' gives .* of a feature \('überärger'\)\. .* the text 'trains to überÄrger': "
-        r"ONNX does not make 'Ä' \(U\+00C4\) small .* \(str\.lower\), or put the step in",
+        r"ONNX does not change 'Ä' \(U\+00C4\) to small .* \(str\.lower\), or put the step in",
     ):
         model = classifier(TfidfVectorizer()).fit(texts, y)
     differences = np.abs(served(model.onnx_, texts)[1] - model.predict_proba(texts)).max(axis=1)

@@ -36,7 +36,7 @@ def test_a_missing_class_names_what_is_installed_and_which_packages_have_it(pret
     assert "uninstall" not in message
 
 
-MEND = "Mend it with: pip uninstall -y onnxruntime onnxruntime-training && pip install onnxruntime-training==1.16.3"
+MEND = "Fix it with: pip uninstall -y onnxruntime onnxruntime-training && pip install onnxruntime-training==1.16.3"
 MIX = (
     f"onnxruntime and onnxruntime-training are installed over each other and share the import name onnxruntime. {MEND}"
 )
@@ -84,7 +84,7 @@ def test_the_cure_of_a_mix_keeps_the_accelerated_build(names, owner, kept, prete
     pretend({name: f"1.{number}" for number, name in enumerate(names)})
     monkeypatch.setattr(installed, "_owner_of_the_files", lambda: owner)
     assert installed.mix_advice() == (
-        f"{' and '.join(names)} are installed over each other and share the import name onnxruntime. Mend it with: "
+        f"{' and '.join(names)} are installed over each other and share the import name onnxruntime. Fix it with: "
         f"pip uninstall -y {' '.join(names)} && pip install {kept}==1.{names.index(kept)}"
     )
 
@@ -118,11 +118,11 @@ BROKEN = "onnxruntime cannot be imported (no DLL). "
     "distributions, error, message",
     [
         ({}, ModuleNotFoundError("No module named 'onnxruntime'", name="onnxruntime"), NO_RUNTIME),
-        ({}, ImportError("no DLL"), f"{BROKEN}Mend it with: pip install --force-reinstall --no-deps onnxruntime"),
+        ({}, ImportError("no DLL"), f"{BROKEN}Fix it with: pip install --force-reinstall --no-deps onnxruntime"),
         (
             {"onnxruntime-gpu": "1.31.1"},
             ImportError("no DLL"),
-            f"{BROKEN}Mend it with: pip install --force-reinstall --no-deps onnxruntime-gpu==1.31.1",
+            f"{BROKEN}Fix it with: pip install --force-reinstall --no-deps onnxruntime-gpu==1.31.1",
         ),
         (
             {"onnxruntime": "1.31.1", "onnxruntime-training": "1.16.3"},

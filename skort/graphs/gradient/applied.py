@@ -1,4 +1,4 @@
-"""One node of a graph, as the rules see it."""
+"""One node of a graph, as the rules of gradients see it."""
 
 import math
 import re
@@ -14,13 +14,17 @@ from skort.common.formulas import function_text
 
 # Operators that broadcast their inputs to the shape of the output.
 _BROADCASTING = frozenset({"Add", "Sum", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Where", "Expand"})
-# Others broadcast only these inputs.
+# Inputs that other operators broadcast: (operator, position of the input).
 _BROADCAST_INPUTS = frozenset({("Gemm", 2), ("LayerNormalization", 1), ("LayerNormalization", 2)})
 
 
 @dataclass(frozen=True)
 class Applied:
-    """One node of a graph, the known shapes and values of results, and the dtype of its first output, if of floats."""
+    """
+    One node of a graph, and the known shapes and values of all results.
+
+    `dtype` is that of its first output; None if that is not of floats.
+    """
 
     node: onnx.NodeProto
     shapes: dict[str, tuple[int, ...]]
@@ -46,7 +50,7 @@ class Applied:
         return all(name in self.shapes for name in (*self.node.input, *self.node.output) if name)
 
     def constant(self, i: int) -> np.ndarray | None:
-        """Return the value of input `i`; None where it is unknown or missing."""
+        """Return the value of input `i`; None if it is unknown or missing."""
         return self.constants.get(self.node.input[i]) if i < len(self.node.input) else None
 
     def others_are_constant(self) -> bool:
@@ -61,11 +65,12 @@ class Applied:
         return default
 
     def axis(self, default: int) -> int:
-        """Return the attribute `axis` of the first input, counted from the first axis."""
+        """Return the attribute `axis`, counted from the first axis of the first input."""
         return self.attribute("axis", default) % max(1, len(self.shape(0)))
 
 
-# (node, position of an input) -> the gradient by that input, a formula or ONNX function; None where there is none.
+# (node, position of an input) -> the gradient by that input as a formula or ONNX function; None if
+# there is none.
 Rule = Callable[[Applied, int], "str | None"]
 _INPUTS = re.compile(r"\b(?:[abcy]|x\d*|dy\d*)\b")
 
@@ -81,7 +86,11 @@ def each(formula: str) -> Rule:
 
 
 def gradient_text(formula: str) -> str:
-    """Return the ONNX function of a formula for dx, whose inputs are the names that it reads; a function as it is."""
+    """
+    Return the ONNX function of a formula for dx. Its inputs are the names in the formula.
+
+    A text that is a function already is returned as it is.
+    """
     if "=>" in formula:
         return formula
     return function_text(f"gradient ({', '.join(dict.fromkeys(_INPUTS.findall(formula)))}) => (dx)", formula)
@@ -110,5 +119,5 @@ def sum_to(shape: Sequence[int], given: Sequence[int]) -> str:
         # A product with ones gives the same sums in at most half the time of ReduceSum.
         return f"dx = MatMul(Expand(1, {[1, given[0]] if same_rank else [given[0]]}), dy)"
     total = f"ReduceSum(dy, {axes}, keepdims={int(same_rank)})"
-    # Skip Reshape where the sum has the shape already.
+    # Skip Reshape if the sum has the shape already.
     return f"dx = {total}" if same_rank or len(axes) == len(given) - len(shape) else shaped % total

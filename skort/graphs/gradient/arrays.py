@@ -17,7 +17,8 @@ def _reshaped(applied, i):
 
 
 def _gemm(applied, i):
-    # y = alpha A B + beta c: dA = alpha dy B', dB = alpha A' dy, dc = beta dy; A is a or a', B is b or b'.
+    # y = alpha A B + beta c, where A is a or a', and B is b or b'. So dA = alpha dy B', dB = alpha
+    # A' dy, and dc = beta dy.
     if i == 2:
         return f"dx = {float(applied.attribute('beta', 1.0))!r} * dy"
     a_transposed, b_transposed = applied.attribute("transA", 0), applied.attribute("transB", 0)
@@ -30,7 +31,8 @@ def _gemm(applied, i):
 
 
 def _matmul(applied, i):
-    # y = a b: da = dy b', db = a' dy, of the last two axes; a vector is one row (a) or one column (b).
+    # y = a b over the last two axes, so da = dy b' and db = a' dy. A vector is one row (a) or one
+    # column (b).
     a, b = applied.shape(0), applied.shape(1)
     if len(a) == len(b) == 2:
         return _gemm(applied, i)
@@ -64,12 +66,16 @@ def _split(applied, i):
 
 
 def chosen(applied, i):
-    """Return the rule of y_k = x_j(k): dx_j = the sum of dy_k over all k with j(k) = j."""
+    """
+    Return the gradient of an operator that picks elements of x: y_k = x_j(k).
+
+    dx_j is the sum of dy_k over all k with j(k) = j.
+    """
     if i == 0 and not applied.others_are_constant():
         return _picked_rows(applied)
     if i > 0:
         return None
-    # j: the node runs on the numbers of the elements of its first input.
+    # Running the node on the numbers 0, 1, 2, ... in place of the elements of x gives j.
     (x, *others), shape = applied.node.input, applied.shape(0)
     values = {x: np.arange(math.prod(shape)).reshape(shape)} | {n: applied.constants[n] for n in others if n}
     elements = f"chosen = Constant <value = {int64s(np.ravel(evaluated(applied.node, values)))}> ()"
@@ -77,8 +83,12 @@ def chosen(applied, i):
 
 
 def scattered_text(inputs: Sequence[str], chosen: str, shape: Sequence[int]) -> str:
-    """Return the function that adds each dy to the element of dx that `chosen`, a node's text, numbers."""
-    # As ONNX text: a formula with as many numbers as x has takes long to read.
+    """
+    Return the function that adds each dy to an element of dx.
+
+    `chosen` is the text of a node that gives the numbers of these elements.
+    """
+    # This is ONNX text, because a formula with as many numbers as x has takes long to read.
     return f"""
 chosen_gradient ({", ".join(inputs)}) => (dx) {{
     flat = Constant <value = {int64s([-1])}> ()
@@ -94,7 +104,11 @@ chosen_gradient ({", ".join(inputs)}) => (dx) {{
 
 
 def _picked_rows(applied):
-    """Return the gradient of rows that are picked by ids, which every batch has of its own."""
+    """
+    Return the gradient of a table whose rows are picked by ids.
+
+    The ids differ from batch to batch, so they are inputs of the formula.
+    """
     if applied.node.op_type != "Gather" or applied.axis(0) != 0:
         return None
     shape, n_ids = applied.shape(0), math.prod(applied.shape(1))
@@ -114,7 +128,8 @@ def evaluated(node: onnx.NodeProto, values: Mapping[str, np.ndarray]) -> np.ndar
 
 
 def _reduced(applied, i):
-    # y = the sum of x over some axes: dx = dy, repeated along them; of the mean, divided by their number
+    # y is the sum of x over some axes, so dx is dy, repeated along them. For a mean, dx is divided
+    # by the number of summands.
     if i > 0 or not applied.others_are_constant():
         return None
     shape = applied.shape(0)

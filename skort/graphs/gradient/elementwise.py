@@ -12,7 +12,7 @@ FLOAT32_ONLY = frozenset({"AveragePool", "Conv", "Cos", "Elu", "Erf", "GlobalAve
 
 
 def _less_below_zero(slope, alpha):
-    """Return the rule dx = dy where x > 0, otherwise dy slope, of an operator with an attribute alpha."""
+    """Return the rule of an operator with an attribute alpha: dx = dy if x > 0, else slope * dy."""
     return lambda applied, i: (
         f"""
         alpha = {float(applied.attribute("alpha", alpha))!r}
@@ -21,7 +21,7 @@ def _less_below_zero(slope, alpha):
 
 
 def _cast(applied, i):
-    # Between floats
+    # Only casts between floats have a gradient.
     return (
         "dx = CastLike(dy, x)" if applied.attribute("to") in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE) else None
     )
@@ -32,8 +32,8 @@ def _along_axis(formula):
 
 
 def _relu(dtype):
-    # The slope, 1 where y > 0, is min(1, y times the largest float32), which takes half the time of a comparison and a
-    # Cast. In float32 the operator HardSigmoid does both.
+    # The slope is 1 where y > 0, else 0. As min(1, y times the largest float32), it takes half the
+    # time of a comparison and a Cast. In float32, the operator HardSigmoid computes it in one.
     if dtype == np.float32:
         return "dx = dy * HardSigmoid(y, alpha=3.4028234e38, beta=0.0)"
     return "dx = dy * Min(3.4028234e38 * y, 1)"
@@ -45,7 +45,7 @@ def relu_gradient(dtype: DTypeLike) -> str:
 
 
 def _extreme(applied, i):
-    # y = one of n inputs: dx = dy where it is x, in equal parts where it is several
+    # y is one of n inputs, so dx is dy if y is x. Several inputs that equal y share dy equally.
     counts = ", ".join(f"CastLike(Equal(x{k}, y), y)" for k in range(len(applied.node.input)))
     return f"dx = Where(Equal(x{i}, y), dy / Sum({counts}), 0)"
 
@@ -79,7 +79,7 @@ ELEMENTWISE: dict[str, Rule] = {
     "Exp": each("dx = dy * y"),
     "Log": each("dx = dy / x"),
     "Sqrt": each("dx = dy / (y + y)"),
-    # Of a only; 0 where b = 0
+    # The gradient by a only; it is 0 where b = 0.
     "Pow": texts("""
         exponent = CastLike(b, a)
         slope = exponent * Pow(a, exponent - 1)

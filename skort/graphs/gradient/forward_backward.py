@@ -1,4 +1,4 @@
-"""Forward and backward of a score graph as two graphs, for a loss that is computed elsewhere."""
+"""The forward and the backward half of a score graph, for a loss that is computed elsewhere."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from skort.graphs.score_graph import ScoreGraph, obstacle_of, set_batch_size
 from skort.objective.loss import function_text
 from skort.objective.objective import SCORE_GRADIENT
 
-#: The gradient by all weights.
+#: The name of the gradient by all weights.
 GRADIENT = "skort_weights_gradient"
 _FORWARD = """\
 The forward half of a gradient by skort. Its first output is the score; the others are inputs of the backward half.
@@ -53,7 +53,11 @@ def add_model(fragment: Fragment, score_graph: ScoreGraph, batch_size: int) -> o
 def forward_backward(
     score_graph: ScoreGraph, batch_size: int, *, input_gradient: bool = False
 ) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """Return a model and its gradient by its trained weights, and by X if it is asked for, as two models."""
+    """
+    Return the forward and the backward model of a score graph.
+
+    The backward model gives the gradients by the trained weights and, with `input_gradient`, by X.
+    """
     X, score = score_graph.input_name, score_graph.score_name
     fragment = Fragment(score_graph.dtype)
     model = add_model(fragment, score_graph, batch_size)
@@ -74,7 +78,7 @@ def forward_backward(
 
 
 def check_gradient(score_graph: ScoreGraph, *, input_gradient: bool = False) -> None:
-    """Raise the errors of `forward_backward`."""
+    """Raise a NotTrainableError if no weight is trained, or if an operator has no gradient."""
     if not score_graph.trainable:
         raise NotTrainableError("model: it has no weight to train.")
     wanted = [*([score_graph.input_name] if input_gradient else []), *score_graph.trainable]
@@ -88,7 +92,11 @@ def check_gradient(score_graph: ScoreGraph, *, input_gradient: bool = False) -> 
 
 
 def _split(whole: onnx.ModelProto, score: str, results: Sequence[str]) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """Return the nodes that the score needs, and all others, slopes such as 1 - y^2 among them, as two models."""
+    """
+    Return two models: the nodes that the score needs, and all other nodes.
+
+    Slopes such as 1 - y^2 are in the second one.
+    """
     graph = whole.graph
     constants = [node for node in graph.node if not node.input and not read_names(node)]
     names = leading_to(graph.node, [score])
@@ -108,7 +116,7 @@ def _split(whole: onnx.ModelProto, score: str, results: Sequence[str]) -> tuple[
 
 
 def _part(whole, nodes, inputs, outputs, documentation):
-    """Return some nodes of a model as a model."""
+    """Return some nodes of a model as a model of their own."""
     infos = {info.name: info for info in (*whole.graph.value_info, *whole.graph.output, *whole.graph.input)}
     given, results = ([infos[name] for name in names] for names in (inputs, outputs))
     graph = helper.make_graph(nodes, "gradient", given, results, whole.graph.initializer)
@@ -118,7 +126,7 @@ def _part(whole, nodes, inputs, outputs, documentation):
 
 
 def unpacked_text(weights: Mapping[str, np.ndarray]) -> str:
-    """Return the function that takes the vector of all weights apart."""
+    """Return the function that splits the vector of all weights."""
     sizes = int64s(w.size for w in weights.values())
     shapes = "\n".join(
         f"    shape{i} = Constant <value = {int64s(w.shape)}> ()\n    weight{i} = Reshape (part{i}, shape{i})"
@@ -133,7 +141,7 @@ unpacked (weights) => ({", ".join(f"weight{i}" for i in range(len(weights)))}) {
 
 
 def packed_text(weights: Mapping[str, np.ndarray]) -> str:
-    """Return the function that puts the gradients by all weights together."""
+    """Return the function that joins the gradients by all weights into a vector."""
     names = [f"gradient{i}" for i in range(len(weights))]
     pairs = zip(names, weights.values(), strict=True)
     vectors = ", ".join(name if w.ndim == 1 else f"Reshape({name}, [-1])" for name, w in pairs)
@@ -141,7 +149,7 @@ def packed_text(weights: Mapping[str, np.ndarray]) -> str:
 
 
 def packed_gradients(backward: onnx.ModelProto, weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
-    """Return a backward model whose gradients by the weights are one output, `GRADIENT`, in place of one for each."""
+    """Return a backward model that joins its gradients by weights into one output, `GRADIENT`."""
     names = {gradient_name(name): array for name, array in weights.items()}
     size, dtype = sum(array.size for array in weights.values()), next(iter(weights.values())).dtype
     fragment = Fragment(dtype)

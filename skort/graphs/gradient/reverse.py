@@ -28,18 +28,23 @@ from skort.graphs.gradient.windows import WINDOWS
 RULES = {**ELEMENTWISE, **ARRAYS, **WINDOWS}
 
 _FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
-# skl2onnx writes these before the first weight. Each gives one float32 per number, but onnx does not infer its shape.
+# skl2onnx writes these operators before the first weight. Each gives one float32 per number, but
+# onnx does not infer the shape of the result.
 _SHAPELESS = ("Imputer", "Normalizer", "Scaler")
 
 
 def add_gradients(
     fragment: Fragment, graph: onnx.GraphProto, output_gradient: str, names: Iterable[str]
 ) -> dict[str, str]:
-    """Add nodes that compute the derivatives by `names` from that by the output; return the results by name."""
+    """
+    Add nodes that compute the gradients by `names` from `output_gradient`.
+
+    Return a dict: name -> name of its gradient.
+    """
     # The derivative by x is the sum of (dy / dx)' dJ / dy over all nodes that take x, visited in reverse order.
     known = _Known(graph)
     names = list(names)
-    # They, and all floats that are computed from them.
+    # `names`, and all results of floats that are computed from them.
     reached = set(names)
     for node in known.nodes:
         if not reached.isdisjoint(node.input):
@@ -59,7 +64,7 @@ def add_gradients(
 
 
 def rule_gradient(graph: onnx.GraphProto) -> HasGradient:
-    """Return what `add_gradients` differentiates of a graph, as `runtime_gradient` does for ONNX Runtime."""
+    """Return the function that tells which nodes `add_gradients` can differentiate."""
     known = _Known(graph)
 
     def has_gradient(node, reached):
@@ -74,7 +79,7 @@ def rule_gradient(graph: onnx.GraphProto) -> HasGradient:
 
 
 class _Known:
-    """What is known about the results of a graph before it runs."""
+    """The shapes, types and values of results that are known before a graph runs."""
 
     def __init__(self, graph):
         # Operators of other domains have no rule, whatever their version.
@@ -82,7 +87,7 @@ class _Known:
         for node in model.graph.node:
             if node.domain == "ai.onnx.ml" and node.op_type in _SHAPELESS:
                 node.CopyFrom(helper.make_node("Cast", node.input, node.output, to=onnx.TensorProto.FLOAT))
-        # onnx computes with shapes, but not by all operators that torch writes.
+        # onnx evaluates computations with shapes, but lacks some operators that torch uses in them.
         while self._infer(model) and self._fold(model.graph):
             pass
 
@@ -107,7 +112,7 @@ class _Known:
         return any(name not in self.shapes for node in graph.node for name in node.output if name)
 
     def _fold(self, graph):
-        """Let whole numbers that follow from constants and known shapes be constants; return whether there are any."""
+        """Evaluate integers that follow from constants and known shapes; return whether any do."""
         kept = []
         for node in graph.node:
             is_of_shape = node.op_type in ("Shape", "Size")
@@ -128,13 +133,13 @@ class _Known:
 
 
 def _formula(applied, i):
-    """Return the gradient of a node with respect to its input `i` as a formula, or None."""
+    """Return the gradient of a node by its input `i` as a formula; None if there is none."""
     rule = RULES.get(applied.node.op_type) if applied.node.domain in ("", "ai.onnx") else None
     return None if rule is None or not applied.is_known() else rule(applied, i)
 
 
 def _add_partial(fragment, known, node, i, gradients, result):
-    """Add the derivative with respect to input `i` of a node, given those with respect to its outputs."""
+    """Add the derivative by input `i` of a node, given the derivatives by its outputs."""
     applied = known.applied(node)
     formula = _formula(applied, i)
     if formula is None:
@@ -157,11 +162,16 @@ def _add_partial(fragment, known, node, i, gradients, result):
 
 
 def _summed(fragment, partials, known, name):
-    """Return the name of the sum of the derivatives with respect to a result; zeros where there is none."""
+    """
+    Return the name of the sum of all derivatives by a result.
+
+    The sum is zero if there are none.
+    """
     parts = partials.get(name, [])
     if len(parts) == 1:
         return parts[0]
-    # Another prefix than that of the parts: a result may be called "a/1", as part 1 of "a" is.
+    # The prefix differs from that of the parts, because the sum for a result named "a/1" must not
+    # have the name of part 1 of "a".
     total = f"skort_gradient_sum/{name}"
     if parts:
         fragment.node("Sum", parts, [total])

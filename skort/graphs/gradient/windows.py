@@ -11,20 +11,24 @@ from skort.graphs.gradient.arrays import chosen, scattered_text
 
 @dataclass(frozen=True)
 class _Windows:
-    """Where the windows of a node lie, a number for each axis after the channels."""
+    """
+    The positions of the windows of a node.
+
+    Each list has one number for each axis after the channels.
+    """
 
     kernel: list[int]
     strides: list[int]
     dilations: list[int]
-    #: What is added before and behind.
+    #: The padding before the first and after the last element.
     begins: list[int]
     ends: list[int]
-    #: Elements behind the last window; it is negative where the window reaches further, with `ceil_mode`.
+    #: The number of elements after the last window; negative if it ends after them (`ceil_mode`).
     rest: list[int]
 
     @classmethod
     def of(cls, applied: Applied, kernel: list[int]) -> "_Windows":
-        """Return those of a convolution or of pooling."""
+        """Return the windows of a convolution or of pooling."""
         sizes, counts, n = applied.shape(0)[2:], applied.output_shape[2:], len(kernel)
         strides, dilations = (list(applied.attribute(name, [1] * n)) for name in ("strides", "dilations"))
         axes = zip(strides, counts, dilations, kernel, strict=True)
@@ -42,7 +46,7 @@ class _Windows:
         return [self.strides[axis] * o - self.begins[axis] for o in range(count)]
 
     def transposed(self) -> str:
-        """Return the attributes of the ConvTranspose from the windows to what they see."""
+        """Return the attributes of the ConvTranspose from windows to the elements they read."""
         ends = [end - min(0, rest) for end, rest in zip(self.ends, self.rest, strict=True)]
         more = [max(0, rest) for rest in self.rest]
         return f"strides={self.strides}, dilations={self.dilations}, pads={self.begins + ends}, output_padding={more}"
@@ -56,8 +60,8 @@ def _convolution(applied, i):
     windows = _Windows.of(applied, list(applied.shape(1)[2:]))
     if i == 0:
         return f"dx = ConvTranspose(dy, b, {windows.transposed()}, group={groups})"
-    # y = sum of w[k] x[stride o + dilation k], so dw = sum of dy[o] x[dilation k + stride o]: a convolution of x by dy,
-    # whose channels are rows, and whose rows are channels.
+    # y = sum of w[k] x[stride o + dilation k], so dw = sum of dy[o] x[dilation k + stride o]. This
+    # is a convolution of x by dy in which rows and channels are exchanged.
     n, channels, *sizes = shape
     swapped, rows = [1, 0, *axes], f"Transpose(a, perm={[1, 0, *axes]})"
     if groups > 1:
@@ -74,9 +78,13 @@ def _convolution(applied, i):
 
 
 def _pooled(applied):
-    """Return the windows of pooling; None where runtimes differ in a last one, which `ceil_mode` adds."""
+    """
+    Return the windows of pooling.
+
+    Return None if runtimes disagree about a last window that `ceil_mode` adds.
+    """
     windows, counts = _Windows.of(applied, list(applied.attribute("kernel_shape"))), applied.output_shape[2:]
-    # Only some have a window of nothing but padding, or count elements behind the padding.
+    # Only some runtimes have a window of padding alone, or count elements after the padding.
     starts_behind = [
         windows.firsts(axis, count)[-1] >= size
         for axis, (count, size) in enumerate(zip(counts, applied.shape(0)[2:], strict=True))
@@ -86,12 +94,13 @@ def _pooled(applied):
 
 
 def _max_pool(applied, i):
-    # dx = the sum of dy over all windows whose maximum is x; of equal ones it is the first
+    # dx is the sum of dy over all windows whose maximum is x. The first of equal elements counts.
     if _pooled(applied) is None:
         return None
     attributes = {a.name: helper.get_attribute_value(a) for a in applied.node.attribute}
-    # ONNX Runtime 1.16 writes over positions where nothing reads the maximum. It would read that of the node itself, if
-    # both had the same attributes.
+    # ONNX Runtime 1.16 overwrites the positions if nothing reads the maximum, so `is_number` reads
+    # it. With the same attributes as the node itself, it would read the maximum of that node, so
+    # `storage_order` differs.
     if attributes.pop("storage_order", None) is None:
         attributes["storage_order"] = 0
     texts = {name: f'"{a.decode()}"' if isinstance(a, bytes) else str(a) for name, a in attributes.items()}

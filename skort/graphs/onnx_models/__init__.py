@@ -1,4 +1,4 @@
-"""ONNX models from anywhere: as score graphs, what they may not ask for, and their weights."""
+"""ONNX models that users give: their score graphs, limits and weights."""
 
-# Results of an ONNX model may have so many values for each row.
+# The largest number of values that a result of an ONNX model may have for each row.
 MAX_VALUES = 2**27

@@ -1,4 +1,4 @@
-"""What an ONNX classifier computes from its raw score: it is proved, not guessed."""
+"""The head of an ONNX classifier: its operators after the raw score, found by running them."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
@@ -20,16 +20,25 @@ _N_ROWS = 64
 
 
 class Head(NamedTuple):
-    """Probabilities are the sigmoid or softmax of `score`, ONNX text of a result in a model; None: of the result."""
+    """
+    The place of the raw score in a model.
+
+    It is the ONNX function `score` of the result named `result`. None: it is this result itself.
+    """
 
     result: str
     score: str | None
 
 
 def find_head(model: onnx.ModelProto, output: str, n_outputs: int) -> Head:
-    """Find the raw score of a classifier: the output itself, or what a proved sigmoid or softmax takes."""
-    # A head: all that the output takes from X goes through it, and random scores have the probabilities of a sigmoid or
-    # softmax, or their logarithms, with columns in any order.
+    """
+    Return the head of a classifier.
+
+    The raw score is the output itself, or the input of a sigmoid or softmax.
+    """
+    # Operators from a result to the output are a head under two conditions. The output depends on X
+    # through this result only. And the operators turn random scores into the probabilities of a
+    # sigmoid or softmax, or into their logarithms, with columns in any order.
     node = _last_probability(model.graph, output)
     head = None if node is None else _proved(model, node, output, n_outputs)
     if head is not None:
@@ -48,7 +57,11 @@ def find_head(model: onnx.ModelProto, output: str, n_outputs: int) -> Head:
 
 
 def _last_probability(graph, output):
-    """Return the last sigmoid or softmax on the way to `output`, or None where a product follows all of them."""
+    """
+    Return the last sigmoid or softmax before `output`.
+
+    Return None if there is none, or if a product follows it.
+    """
     needed = {output}
     for node in reversed(graph.node):
         if needed.isdisjoint(node.output):
@@ -62,7 +75,7 @@ def _last_probability(graph, output):
 
 
 def _proved(model, node, output, n_outputs):
-    """Return the head that begins with a node, or None where it is no known one."""
+    """Return the head that begins with a node; None if it is no known head."""
     result, X = node.input[0], model.graph.input[0]
     end = part_between(model, result, output)
     if X.name in {i.name for i in end.graph.input[1:]}:
@@ -76,7 +89,8 @@ def _proved(model, node, output, n_outputs):
             return Head(result, source)
     if n_columns != 2 or n_outputs != 1:
         return None
-    # Two columns of which one is the negative of the other: any numbers in their place are no scores of the model.
+    # One of two columns may be the negative of the other. Random numbers lack this property, so the
+    # model's own results are compared.
     probabilities, scores = (runner(model, name)(rows_like(model.graph)) for name in (output, result))
     if not _are_opposite(scores):
         return None
@@ -85,7 +99,7 @@ def _proved(model, node, output, n_outputs):
 
 
 def _candidates(run_end, scores: np.ndarray, n_outputs: int) -> Iterator[tuple[str | None, np.ndarray]]:
-    """Yield functions that may make the raw score of a result, and their values."""
+    """Yield functions that may compute the raw score from a result, each with its values."""
     n_columns = scores.shape[1]
     if n_columns == n_outputs == 1:
         yield None, scores
@@ -101,7 +115,7 @@ def _candidates(run_end, scores: np.ndarray, n_outputs: int) -> Iterator[tuple[s
 
 
 def _is_known(probabilities: np.ndarray, score: np.ndarray) -> bool:
-    """Return whether probabilities are those of a raw score."""
+    """Return whether probabilities, or their logarithms, follow from a raw score."""
     probabilities = _two_dimensional(probabilities)
     if (probabilities <= 0).all():
         probabilities = np.exp(probabilities)
@@ -115,7 +129,11 @@ def _is_known(probabilities: np.ndarray, score: np.ndarray) -> bool:
 
 
 def _are_probabilities(values: np.ndarray, has_head: bool) -> bool:
-    """Return whether all values of wild rows are between zero and one, behind a sigmoid or as scores seldom are."""
+    """
+    Return whether the values for random rows are probabilities.
+
+    They are between 0 and 1. Without a sigmoid or softmax, they must also vary or sum to 1.
+    """
     if not values.size or not (values.min() >= 0 and values.max() <= 1):
         return False
     if has_head:
@@ -129,7 +147,7 @@ def _are_opposite(scores: np.ndarray) -> bool:
 
 
 def _is_affine(graph, output):
-    """Return whether an output is a product plus an intercept: a score, though its values may all be small."""
+    """Return whether an output is a product plus an intercept, and so a score."""
     made = {name: node for node in graph.node for name in node.output}
     node = made.get(output, onnx.NodeProto())
     terms = node.input if node.op_type == "Add" else [output] if len(node.input) == 3 else []
@@ -142,19 +160,23 @@ def _two_dimensional(values):
 
 
 def _difference(first: int, second: int) -> str:
-    """Return the score of two classes with two columns."""
-    # The indices are integers, so that nobody takes them for weights.
+    """Return the function that subtracts column `first` from column `second`."""
+    # The indices are integers, so that they are not taken for weights.
     score = f"score = Gather(scores, [{second}], axis=1) - Gather(scores, [{first}], axis=1)"
     return function_text("difference (scores) => (score)", score)
 
 
 def _columns(indices: Sequence[int]) -> str:
-    """Return some columns of the scores."""
+    """Return the function that picks some columns of the scores."""
     return function_text("columns (scores) => (score)", f"score = Gather(scores, {list(map(int, indices))}, axis=1)")
 
 
 def part_between(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProto:
-    """Return the part of a model between two results; inputs of the model that it needs, too, stay inputs."""
+    """
+    Return the part of a model between two results.
+
+    Other inputs of the model stay inputs if this part needs them.
+    """
     cut, graph = copy.deepcopy(model), model.graph
     replace_nodes(cut.graph, [node for node in graph.node if begin not in node.output])
     pruned(cut, [end], drop_inputs=True)
@@ -166,7 +188,11 @@ def part_between(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProt
 
 
 def rows_like(graph: onnx.GraphProto) -> np.ndarray:
-    """Return random rows of data, large and small, for an input of two dimensions; zeros and ones where it has ids."""
+    """
+    Return random rows of small and large numbers for an input of two dimensions.
+
+    Ids are zeros and ones.
+    """
     X = graph.input[0]
     random_state, width = np.random.RandomState(0), X.type.tensor_type.shape.dim[1].dim_value
     if picks_rows(graph):

@@ -1,4 +1,4 @@
-"""The loss that a training graph computes itself, as a loss of rows."""
+"""The loss inside a training graph, as a loss of each row."""
 
 from dataclasses import replace
 from typing import Any
@@ -26,7 +26,7 @@ _MATRIX = function_text("matrix (score, loss) => (matrix)", "matrix = 0 * score 
 
 
 def graph_loss(model: Any, *, is_classifier: bool) -> ScoreLoss:
-    """Return the loss that an ONNX model computes from its score and from labels, as one that each row has."""
+    """Return the loss that an ONNX model computes from score and labels, as a loss of each row."""
     losses = training_losses(model)
     if not losses:
         raise ValueError(
@@ -39,7 +39,7 @@ def graph_loss(model: Any, *, is_classifier: bool) -> ScoreLoss:
     n_outputs = 1 if is_classifier and spec.n_outputs == 2 else spec.n_outputs
     forward, head, _ = with_head(model, replace(spec, n_outputs=n_outputs, is_classifier=is_classifier))
     part = part_between(with_shapes(unexpanded(plain_model(model))), head.result, losses[0])
-    recast(part, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT)  # A loss is written in float32, for both types.
+    recast(part, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT)  # as losses are written
     names, read = [i.name for i in part.graph.input], {name for node in part.graph.node for name in node.input}
     try:
         if len(names) != 2:
@@ -57,7 +57,12 @@ def graph_loss(model: Any, *, is_classifier: bool) -> ScoreLoss:
 
 
 def _loss_of_rows(graph, score, n_outputs, is_classifier):
-    """Return the loss of a graph from what the score is made of, and labels, as one of rows, proved on random ones."""
+    """
+    Return the loss of a graph as a loss of each row; raise a ValueError if it is none.
+
+    `score` is the function from the inputs of the graph to the raw score. Random rows show that
+    both losses are equal.
+    """
     random_state, tensor = np.random.RandomState(0), graph.input[0].type.tensor_type
     dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
 
@@ -70,14 +75,14 @@ def _loss_of_rows(graph, score, n_outputs, is_classifier):
     numbers = random_state.normal(size=(6, n_outputs)) ** 2
     target = np.eye(n)[np.arange(6) % n][:, -n_outputs:] if is_classifier else numbers
     drawn = random_state.normal(scale=3.0, size=(6, tensor.shape.dim[1].dim_value))
-    # The second are positive, as means behind an Exp are.
+    # The second columns are positive, like the means that an Exp gives.
     for columns in (drawn, np.abs(drawn) + 0.1):
         whole = run(_function(graph, "score", n_outputs * is_classifier), columns, target)
         if np.isfinite(whole).all():
             break
     scores = columns if score is None else run(score, columns)
     if is_classifier and np.allclose(whole, run(LogLoss().value_function(n_outputs), scores, target).mean(), 1e-4):
-        # It is the log-loss: skort's own has a closed gradient and gives probabilities.
+        # Take skort's own log-loss: its gradient is a formula, and it gives probabilities.
         return LogLoss()
     source = _function(graph, "Concat(0 * score, score, axis=1)" if score else "score", n_outputs * is_classifier, True)
     losses = run(source, scores, target)
@@ -91,7 +96,11 @@ def _loss_of_rows(graph, score, n_outputs, is_classifier):
 
 
 def _function(graph, columns, n_classes, of_rows=False):
-    """Return the loss of a graph as a function of score and target; of rows, means over them are those of elements."""
+    """
+    Return the loss of a graph as a function of score and target.
+
+    With `of_rows`, means over all rows become means over the elements of each row.
+    """
     begin, labels = graph.input
     fragment, (loss,) = Fragment(np.float64), [o.name for o in graph.output]
     fragment.nodes.extend(helper.make_node("Constant", [], [i.name], value=i) for i in graph.initializer)
@@ -116,11 +125,11 @@ def _function(graph, columns, n_classes, of_rows=False):
 
 
 def _label_text(tensor, n_classes, n_columns):
-    """Return the function that makes the labels of a graph of a target: numbers, class numbers, or one-hot columns."""
+    """Return the function from a target to labels: numbers, class numbers, or one-hot columns."""
     dims, label = tensor.shape.dim, "target"
     width = 1 if len(dims) == 1 else dims[1].dim_value
     if width == 0:
-        # Labels of a width with a name: floats are one-hot, as wide as the score.
+        # The width is not a number. Labels of floats are then one-hot, as wide as the score.
         width = n_columns if tensor.elem_type in FLOATS else 1
     if n_classes > 1 and width == 1:
         label = "ArgMax(target, axis=1, keepdims=1)"

@@ -1,4 +1,4 @@
-"""The inputs of an ONNX model as the columns of one X of floats: ids are whole numbers among them."""
+"""The inputs of an ONNX model as the columns of one X of floats, even if they are integers."""
 
 import copy
 from typing import Any
@@ -15,13 +15,17 @@ _NUMBERS = {*FLOATS, TensorProto.BOOL, *INTEGERS}
 
 
 def given_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
-    """Return the inputs that are no initializers."""
+    """Return the inputs of a graph that are not initializers."""
     initializers = {i.name for i in graph.initializer}
     return [i for i in graph.input if i.name not in initializers]
 
 
 def in_one_input(graph: onnx.GraphProto) -> None:
-    """Let the columns of all inputs be those of one X of floats, in their order, in place; others stay as they are."""
+    """
+    Replace all inputs by one X of floats that has their columns in their order, in place.
+
+    A graph stays as it is if it has such an X already, or if an input has no numeric columns.
+    """
     inputs = given_inputs(graph)
     types = [i.type.tensor_type.elem_type for i in inputs]
     widths = [_width(i) for i in inputs]
@@ -55,7 +59,11 @@ def in_one_input(graph: onnx.GraphProto) -> None:
 
 
 def training_losses(model: Any) -> list[str]:
-    """Return the outputs of an ONNX model that are one float each, where it has others and takes more than X."""
+    """
+    Return the outputs of a training graph that are losses: single floats.
+
+    A training graph is an ONNX model with several inputs, and with other outputs beside the losses.
+    """
     if not isinstance(model, onnx.ModelProto):
         return []
     types = {o.name: o.type.tensor_type for o in model.graph.output if o.type.tensor_type.HasField("shape")}
@@ -65,12 +73,12 @@ def training_losses(model: Any) -> list[str]:
 
 
 def check_whole(graph: onnx.GraphProto, X: np.ndarray) -> None:
-    """Raise an error where the graph takes whole numbers, such as ids, and a column of X has others."""
+    """Raise a ValueError if the graph takes integers, such as ids, and X has fractions there."""
     inputs = given_inputs(graph)
     if INTEGERS.isdisjoint(i.type.tensor_type.elem_type for i in inputs):
         return
     columns = [i for i in inputs for _ in range(_width(i) or X.shape[1])]
-    # Of a training graph, there are more.
+    # A training graph also takes labels. Its columns are not checked.
     for j, info in enumerate(columns if len(columns) == X.shape[1] else []):
         x = X[:, j]
         if info.type.tensor_type.elem_type in INTEGERS and (wrong := x[x != np.rint(x)]).size:
@@ -79,7 +87,11 @@ def check_whole(graph: onnx.GraphProto, X: np.ndarray) -> None:
 
 
 def with_given_input(model: onnx.ModelProto, given: Any) -> onnx.ModelProto:
-    """Return an exported model that takes whole numbers where the ONNX model that was given has one input of them."""
+    """
+    Return an exported model whose X has the type of the only input of the given ONNX model.
+
+    It is returned as it is if that type is one of floats, or if X is not only cast.
+    """
     inputs = given_inputs(given.graph) if isinstance(given, onnx.ModelProto) else []
     types = {i.type.tensor_type.elem_type for i in inputs}
     (X, *_) = model.graph.input
@@ -103,6 +115,6 @@ def picks_rows(graph: onnx.GraphProto) -> bool:
 
 
 def _width(info):
-    """Return the number of columns of an input of one or two dimensions; None where it is not known."""
+    """Return the number of columns of an input of one or two dimensions; None if it is unknown."""
     dims = info.type.tensor_type.shape.dim
     return 1 if len(dims) == 1 else (dims[1].dim_value or None) if len(dims) == 2 else None

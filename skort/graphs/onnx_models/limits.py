@@ -1,4 +1,4 @@
-"""What an ONNX model may not ask for, checked before it runs: loops, huge results, divisions that end the process."""
+"""Checks of an ONNX model before it runs: no loops, huge results, or crashing divisions."""
 
 import math
 from collections.abc import Iterator
@@ -10,15 +10,15 @@ from onnx import TensorProto, helper, numpy_helper
 from skort.common.onnx_text import constant_value, read_names
 from skort.exceptions import NotTrainableError
 
-#: The types of whole numbers.
+#: ONNX's types of integers.
 INTEGERS = frozenset(getattr(TensorProto, f"{sign}INT{bits}") for sign in ("", "U") for bits in (8, 16, 32, 64))
-# A model of so many nodes takes minutes.
+# A model with this many nodes takes minutes.
 _MAX_NODES = 2**20
-_RAISE = "Where this is meant, raise skort.graphs.onnx_models.MAX_VALUES, which is"
+_RAISE = "If this is intended, raise skort.graphs.onnx_models.MAX_VALUES, which is"
 
 
 def check_functions(model: onnx.ModelProto) -> None:
-    """Raise a ValueError where the functions of a model call themselves, or grow without bounds when inlined."""
+    """Raise a ValueError if a function calls itself, or if inlining gives too many nodes."""
     functions = {(function.domain, function.name): function for function in model.functions}
     sizes: dict[tuple[str, str], int] = {}
 
@@ -34,11 +34,11 @@ def check_functions(model: onnx.ModelProto) -> None:
         return total
 
     if size(model.graph, set()) > _MAX_NODES:
-        raise ValueError(f"its functions have more than {_MAX_NODES:,} nodes where they are inlined.")
+        raise ValueError(f"its functions have more than {_MAX_NODES:,} nodes when they are inlined.")
 
 
 def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
-    """Raise an error for a typed graph that would compute for long, need much memory or end the process."""
+    """Raise an error if a graph with known types may run for long, need much memory, or crash."""
     parts = list(with_branches(graph))
     constants = constants_of(parts)
     types = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in constants.items()}
@@ -55,7 +55,7 @@ def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
             if node.op_type in ("Loop", "Scan"):
                 raise NotTrainableError(
                     f"estimator: the ONNX model computes with the operator {node.op_type} (node {node.name!r}), "
-                    "through which no gradient goes, and which may run without an end. Cut the model behind it."
+                    "which has no gradient, and which may never end. Cut the model after it."
                 )
             if node.op_type in ("Div", "Mod") and types.get(node.input[1]) in INTEGERS:
                 _check_divisor(node, constants.get(node.input[1]))
@@ -63,13 +63,17 @@ def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
             dims = [d.dim_value or 1 for d in info.type.tensor_type.shape.dim]
             if math.prod(dims) > max_values:
                 raise NotTrainableError(
-                    f"estimator: the result {info.name!r} of the ONNX model has {math.prod(dims):,} values a row or "
+                    f"estimator: the result {info.name!r} of the ONNX model has {math.prod(dims):,} values per row or "
                     f"more, of shape {dims}. {_RAISE} {max_values:,}."
                 )
 
 
 def check_ranges(graph: onnx.GraphProto, max_values: int) -> None:
-    """Raise an error where a Range of constants is long, or of unknown length: onnx writes it out to infer shapes."""
+    """
+    Raise an error if a Range of constants is too long, or if its length is unknown.
+
+    onnx computes all numbers of such a Range to infer shapes.
+    """
     parts = list(with_branches(graph))
     constants = constants_of(parts)
     of_rows = {i.name for i in graph.input}
@@ -105,7 +109,7 @@ def _check_divisor(node, divisor: np.ndarray | None) -> None:
 
 
 def with_branches(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """Yield a graph, and those inside its nodes."""
+    """Yield a graph and the graphs inside its nodes."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
@@ -114,7 +118,7 @@ def with_branches(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def constants_of(parts: list[onnx.GraphProto]) -> dict[str, np.ndarray]:
-    """Return the arrays of initializers and of constants by name."""
+    """Return the values of all initializers and `Constant` nodes, by name."""
     constants = {i.name: numpy_helper.to_array(i) for part in parts for i in part.initializer}
     for node in (node for part in parts for node in part.node if node.op_type == "Constant"):
         constants[node.output[0]] = constant_value(node)

@@ -1,4 +1,4 @@
-"""An ONNX model from anywhere as a score graph."""
+"""The score graph of an ONNX model that a user gives."""
 
 import contextlib
 import copy
@@ -36,12 +36,12 @@ from skort.graphs.standardized import OFFSET, check_offsets
 from skort.graphs.training_mode import in_training_mode
 from skort.runtime.sessions import short_message
 
-# Layers whose weights are no operands of a product or a sum.
+# Layers whose weights `find_weights` does not find: they are operands of no product or sum.
 _WITHOUT_GRADIENT = ("ConvTranspose", "Einsum", "GRU", "InstanceNormalization", "LSTM", "PRelu", "RNN")
 
 
 def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
-    """Return the score graph of an ONNX model at its weights: no scale but that of a normalization is trained."""
+    """Return the score graph of an ONNX model. Scales are trained in normalizations only."""
     model, head, normalizing = with_head(model, spec)
     graph = pruned(model, [head.result]).graph
     without_idle_nodes(graph)
@@ -56,12 +56,13 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     _without_side_by_side(model)
     if n_columns not in (None, spec.n_outputs):
         raise NotTrainableError(
-            f"estimator: the ONNX model gives {n_columns} numbers a row where y asks for {spec.n_outputs}."
+            f"estimator: the ONNX model gives {n_columns} numbers per row, but y needs {spec.n_outputs}."
         )
     for info, width in ((graph.input[0], spec.n_features), (graph.output[0], spec.n_outputs)):
         info.CopyFrom(helper.make_tensor_value_info(info.name, onnx_dtype(spec.dtype), [None, width]))
     del graph.value_info[:]
-    # A prefix keeps the names of results apart from those that are added later, such as "label". Weights keep theirs.
+    # The prefix keeps the names of results apart from names that are added later, such as "label".
+    # Weights keep their names.
     model = onnx.compose.add_prefix(model, "model/", rename_inputs=False, rename_initializers=False)
     _check_runs(model, spec)
     score_graph = ScoreGraph.of(model)
@@ -72,7 +73,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
 
 
 def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto, Head, set[str]]:
-    """Return a plain model from X to its output, what makes the score in it, and the weights of normalizations."""
+    """Return a plain model from X to its output, its head, and the weights of normalizations."""
     model = _from_columns(model)
     graph = model.graph
     X = _the_input(graph, spec)
@@ -89,7 +90,7 @@ def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto,
 
 
 def _from_columns(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the plain model of one X, without a loss that a training graph computes from labels."""
+    """Return a plain model with one input X, without the losses of a training graph."""
     model = unexpanded(plain_model(model))
     if losses := training_losses(model):
         pruned(model, [o.name for o in model.graph.output if o.name not in losses], drop_inputs=True)
@@ -98,7 +99,11 @@ def _from_columns(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def unexpanded(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Leave out, in place, where torch's mean squared error expands a score to the shape of the labels: its own."""
+    """
+    Drop the Expand to the shape of the labels that torch's mean squared error has, in place.
+
+    The score has this shape already.
+    """
     graph = model.graph
     shapes = {node.output[0] for node in graph.node if node.op_type == "Shape"} if training_losses(model) else set()
     for node in (n for n in graph.node if n.op_type == "Expand" and n.input[1] in shapes):
@@ -107,7 +112,7 @@ def unexpanded(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _warn_of_others(score_graph: ScoreGraph) -> None:
-    """Name the weights of layers that have no gradient: they stay as they are."""
+    """Warn of weights that are not trained, because their layers have no gradient."""
     constants = {i.name for i in score_graph.structure.graph.initializer if i.data_type in FLOATS and i.dims}
     for node in score_graph.structure.graph.node:
         names = [name for name in node.input[1:] if name in constants]
@@ -119,7 +124,7 @@ def _warn_of_others(score_graph: ScoreGraph) -> None:
 
 
 def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
-    """Return what an ONNX model says of itself: its own numbers of columns and its type of numbers."""
+    """Return the numbers of columns and the dtype that an ONNX model states."""
     shaped = with_shapes(_from_columns(model))
     graph = shaped.graph
     X = next(iter(given_inputs(graph)), onnx.ValueInfoProto())
@@ -138,7 +143,7 @@ def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
 
 
 def output_widths(model: Any, names: tuple[str, ...]) -> dict[str, int | None]:
-    """Return the numbers of columns of some outputs of an ONNX model, None where it does not say."""
+    """Return the number of columns of each named output of an ONNX model; None if it is unknown."""
     if not isinstance(model, onnx.ModelProto):
         raise ValueError(
             f"loss by the names of outputs needs an estimator that is an onnx.ModelProto, got {model!r}. Give one loss."
@@ -159,7 +164,11 @@ def output_widths(model: Any, names: tuple[str, ...]) -> dict[str, int | None]:
 
 
 def without_idle_nodes(graph: onnx.GraphProto) -> None:
-    """Drop what skl2onnx and Keras write and hides layers: idle identities, casts and a last reshape, in place."""
+    """
+    Drop identities, casts without effect and a last reshape, in place.
+
+    skl2onnx and Keras write them, and they would hide layers.
+    """
     weights = [helper.make_tensor_value_info(i.name, i.data_type, i.dims) for i in graph.initializer]
     infos = {info.name: info for info in (*weights, *graph.value_info, *graph.input)}
     renamed: dict[str, str] = {}
@@ -188,7 +197,7 @@ def without_idle_nodes(graph: onnx.GraphProto) -> None:
 
 
 def _without_side_by_side(model):
-    """Let the score be a column of its own, in place, where it is picked from several that stand side by side."""
+    """Make a score that is picked from concatenated columns the output itself, in place."""
     graph = model.graph
     made = {name: node for node in graph.node for name in node.output}
     values = {i.name: numpy_helper.to_array(i) for i in graph.initializer if i.data_type == TensorProto.INT64}
@@ -212,7 +221,7 @@ def _is_idle(node, infos):
 
 @contextlib.contextmanager
 def _types_that_agree():
-    """Refuse a model that says another type or shape of a result than its nodes give."""
+    """Raise a NotTrainableError if a model states other types or shapes than its nodes compute."""
     try:
         yield
     except onnx.shape_inference.InferenceError as error:
@@ -220,12 +229,16 @@ def _types_that_agree():
 
 
 def with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model with the shapes of its results; those that it says of its outputs count where none is known."""
+    """
+    Return a model with inferred shapes.
+
+    The shape that the model states for an output is used only if none is inferred.
+    """
     written = [copy.deepcopy(output.type) for output in model.graph.output]
     bare = copy.deepcopy(model)
     for output in bare.graph.output:
         if output.type.tensor_type.elem_type:
-            # skl2onnx writes false ones, such as those of X.
+            # skl2onnx states wrong shapes, such as that of X.
             output.type.tensor_type.ClearField("shape")
     with _types_that_agree():
         onnx.shape_inference.infer_shapes(model)
@@ -237,7 +250,7 @@ def with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a checked copy without functions, in skort's opset and IR version."""
+    """Return a checked copy of a model without functions, in skort's opset and IR version."""
     opset = next((o.version for o in model.opset_import if o.domain == ""), None)
     outside = [i.name for i in model.graph.initializer if i.data_location == TensorProto.EXTERNAL]
     if outside:
@@ -248,13 +261,13 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
     sparse = [i.values.name for i in model.graph.sparse_initializer]
     if sparse:
         raise NotTrainableError(f"estimator: the initializers {sparse} of the ONNX model are sparse. Make them dense.")
-    # skl2onnx may write one twice.
+    # skl2onnx may import a domain twice.
     imports = list(dict.fromkeys((o.domain, o.version) for o in model.opset_import))
     if len({domain for domain, _ in imports}) < len(imports):
         raise NotTrainableError(f"estimator: the ONNX model imports a domain of operators in two versions: {imports}.")
     # The checker and the converter raise errors of many kinds.
     try:
-        # It knows no opset of the future.
+        # The checker refuses opsets that are newer than the installed onnx.
         if opset is None or opset <= onnx.defs.onnx_opset_version():
             onnx.checker.check_model(model)
         _check_text(model)
@@ -274,7 +287,7 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _check_text(message):
-    """Raise an error for a name that is no UTF-8: protobuf gives it as bytes."""
+    """Raise a ValueError for text that is not UTF-8, which protobuf returns as bytes."""
     for field, value in message.ListFields():
         if field.message_type is not None:
             for part in [value] if hasattr(value, "ListFields") else value:
@@ -286,7 +299,11 @@ def _check_text(message):
 
 
 def _check_values(graph):
-    """Raise an error where an initializer has more values than its shape says, which the checker passes over."""
+    """
+    Raise a ValueError if the shape of an initializer does not fit its values.
+
+    onnx's checker accepts too many values.
+    """
     for tensor in graph.initializer:
         if any(dim < 0 for dim in tensor.dims):
             raise ValueError(f"the shape of {tensor.name!r} is {list(tensor.dims)}.")
@@ -297,7 +314,7 @@ def _check_values(graph):
 
 
 def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
-    """Return the only input that is no initializer, and make it the only input, in place."""
+    """Return the only input that is not an initializer, and drop all others, in place."""
     inputs = given_inputs(graph)
     names = [i.name for i in inputs]
     dims = inputs[0].type.tensor_type.shape.dim if len(inputs) == 1 else []
@@ -320,7 +337,11 @@ def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
 
 
 def _the_output(graph, names=None):
-    """Return the name of the only output of floats, or of those of some names side by side, which nodes compute."""
+    """
+    Return the name of the only output of floats, or of the named outputs side by side.
+
+    The nodes that put them side by side are added in place.
+    """
     floats = [o.name for o in graph.output if o.type.tensor_type.elem_type in FLOATS]
     if names:
         return _side_by_side(graph, names)
@@ -335,7 +356,7 @@ def _the_output(graph, names=None):
 
 
 def _side_by_side(graph, names):
-    """Add the nodes that put the columns of some outputs side by side, in place; return the name of the result."""
+    """Concatenate the columns of some outputs, in place; return the name of the result."""
     dims = {o.name: len(o.type.tensor_type.shape.dim) for o in graph.output}
     columns = []
     for name in names:
@@ -361,16 +382,16 @@ def constants_to_initializers(graph: onnx.GraphProto) -> None:
 
 
 def _check_runs(model, spec):
-    """Raise an error where the model does not run on any number of rows, or where a row depends on the others."""
+    """Raise an error if the model does not run on any number of rows, or if it mixes rows."""
     rows, run = rows_like(model.graph), runner(model, model.graph.output[0].name)
     score = run(rows[:3])
     if score.shape != (3, spec.n_outputs):
         raise NotTrainableError(
-            f"estimator: the ONNX model gives an array of shape {score.shape} for 3 rows, where y asks for "
+            f"estimator: the ONNX model gives an array of shape {score.shape} for 3 rows, but y needs "
             f"{(3, spec.n_outputs)}."
         )
     if not np.isfinite(run(rows)).any():
-        # A logarithm of X, perhaps.
+        # The model may take a logarithm of X, so try positive rows.
         rows = np.abs(rows)
         score = run(rows[:3])
     together, alone = run(rows), np.concatenate([run(rows[i : i + 1]) for i in range(8)])

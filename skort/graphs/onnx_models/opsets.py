@@ -1,4 +1,4 @@
-"""An ONNX model of any opset, float16 or not, in the opset and the types that skort computes with."""
+"""Conversion of ONNX models of any opset, or of float16, to the opset and types of skort."""
 
 from collections.abc import Iterator
 
@@ -14,18 +14,23 @@ from skort.graphs.onnx_models.limits import constants_of, with_branches
 from skort.graphs.onnx_models.standard_operators import LATER, LATER_DOMAIN
 from skort.runtime.sessions import short_message
 
-# Attributes of later versions, and the values of Cast's that change no float.
+# Attributes that came after `OPSET`, by operator. Those of casts matter for 8-bit floats only.
 _LATER_ATTRIBUTES = dict.fromkeys(("Cast", "CastLike"), ("saturate", "round_mode")) | {"Split": ("num_outputs",)}
 
 
 def in_our_opset(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model without functions in `OPSET`; operators that came later are in a domain of their own."""
+    """
+    Return a model, which must not have functions, converted to `OPSET`.
+
+    Operators of `LATER` get the domain `LATER_DOMAIN`.
+    """
     opset = next((o.version for o in model.opset_import if o.domain == ""), None)
     if opset == OPSET:
         return model
     model = onnx.ModelProto.FromString(model.SerializeToString())
     for node in _nodes(model):
-        # torch writes it beside axes, where it says nothing, and the converter leaves it where it is no attribute.
+        # torch writes this attribute beside axes, where it has no effect. The converter would keep
+        # it in operators that lack it in `OPSET`.
         for attribute in [a for a in node.attribute if a.name == "noop_with_empty_axes" and len(node.input) > 1]:
             node.attribute.remove(attribute)
     later = [node for node in _nodes(model) if node.domain == "" and node.op_type in LATER]
@@ -49,7 +54,11 @@ def in_our_opset(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def in_float32(model: onnx.ModelProto) -> None:
-    """Let a model of float16 compute in float32, in place; onnx's error where types do not agree."""
+    """
+    Convert a model of float16 to float32, in place.
+
+    An InferenceError of onnx says that the types of the model do not agree.
+    """
     types = {i.data_type for part in with_branches(model.graph) for i in part.initializer}
     types |= {i.type.tensor_type.elem_type for i in (*model.graph.input, *model.graph.output)}
     types |= {a.i for node in _nodes(model) for a in node.attribute if a.name in ("to", "dtype")}
@@ -60,7 +69,7 @@ def in_float32(model: onnx.ModelProto) -> None:
 
 
 def recast(model: onnx.ModelProto, old: int, new: int) -> None:
-    """Let a model compute in another type of floats, in place."""
+    """Replace the type `old` of floats by the type `new` in a model, in place."""
     dtype = helper.tensor_dtype_to_np_dtype(new)
     for part in with_branches(model.graph):
         for tensor in (*part.initializer, *(a.t for node in part.node for a in node.attribute)):
@@ -79,14 +88,18 @@ def _nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 
 def _relabelled(model):
-    """Return a model of a later opset as one of `OPSET`, checked: most operators have only got more types since."""
+    """
+    Label a model of a later opset as `OPSET`, in place, and return it after a check.
+
+    Later versions of most operators only accept more types.
+    """
     constants = constants_of(list(with_branches(model.graph)))
     for node in _nodes(model):
         for attribute in list(node.attribute):
             if attribute.name in _LATER_ATTRIBUTES.get(node.op_type, ()):
                 node.attribute.remove(attribute)
         if node.op_type.startswith("Reduce") and node.op_type != "ReduceSum" and len(node.input) > 1:
-            # What is reduced was an attribute.
+            # In `OPSET` the axes are an attribute.
             node.attribute.append(helper.make_attribute("axes", constants[node.input[1]].tolist()))
             del node.input[1:]
     next(o for o in model.opset_import if o.domain == "").version = OPSET

@@ -1,4 +1,4 @@
-"""Operators of ai.onnx.ml, which skl2onnx writes, as standard ones: what they hold as attributes becomes weights."""
+"""skl2onnx's operators of ai.onnx.ml written as standard ones: their attributes become weights."""
 
 import copy
 import math
@@ -14,22 +14,23 @@ from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, function, inlined, replace_nodes
 
 _ML = "ai.onnx.ml"
-# What holds weights, and the attributes that do: a product and what is added to it, or a difference and a factor.
+# Operator -> the attributes that hold its weights: a factor and a summand, or a subtrahend and a
+# factor.
 _HELD = {
     "LinearRegressor": ("coefficients", "intercepts"),
     "LinearClassifier": ("coefficients", "intercepts"),
     "Scaler": ("offset", "scale"),
 }
-#: Operators that came after `OPSET`, and the domain that they are put in before a model is converted to it.
+#: Operators that came after `OPSET`, and the domain that they get before a model is converted.
 LATER, LATER_DOMAIN = ("Gelu", "Mish", "RMSNormalization", "Swish"), "skort.later"
 _ENDS = {"NONE": "%s", "LOGISTIC": "Sigmoid(%s)", "SOFTMAX": "Softmax(%s, axis=1)"}
 _NORMS = {"L1": "ReduceL1", "L2": "ReduceL2", "MAX": "ReduceMax"}
-# The classes of one score s are those of the scores -s and s.
+# A single score s of two classes stands for the two scores -s and s.
 _BINARY = {"NONE": "pair", "LOGISTIC": "Concat(1 - Sigmoid(s), Sigmoid(s), axis=1)", "SOFTMAX": "Softmax(pair, axis=1)"}
 
 
 def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model of `OPSET` with standard operators in place of those of ai.onnx.ml and of later ones."""
+    """Return a model of `OPSET` with ai.onnx.ml and later operators written as standard ones."""
     domains = (_ML, LATER_DOMAIN)
     if all(node.domain not in domains for node in model.graph.node):
         return model
@@ -53,11 +54,11 @@ def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
     picked = {node.input[1] for node in graph.node if node.domain == _ML and node.op_type == "ArrayFeatureExtractor"}
     for indices in graph.initializer:
         if indices.name in picked:
-            # Of any shape, they pick as those of one dimension.
+            # ArrayFeatureExtractor ignores the shape of its indices, but Gather does not.
             indices.dims[:] = [math.prod(indices.dims)]
     dicts = [output for output in graph.output if not output.type.HasField("tensor_type")]
     for output in dicts:
-        # ZipMap made them of floats.
+        # ZipMap, which made dicts of a tensor, is gone: onnx infers the type of the tensor.
         output.ClearField("type")
     replace_nodes(graph, fragment.nodes)
     plain = inlined(model, fragment)
@@ -65,14 +66,22 @@ def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def held_weights(node: onnx.NodeProto) -> dict[str, np.ndarray]:
-    """Return the weights that a node holds as attributes, by name; coefficients have one column an output."""
+    """
+    Return the weights in the attributes of a node, by name.
+
+    Coefficients have one column per output.
+    """
     held = _HELD.get(node.op_type, ()) if node.domain == _ML else ()
     constants = _written(node)[0] if held else {}
     return {f"{node.output[-1]}/{name}": constants[name] for name in held if name in constants}
 
 
 def hold_weights(node: onnx.NodeProto, weights: Mapping[str, ArrayLike]) -> None:
-    """Give a node other weights in its attributes, in place: arrays of the shapes of `held_weights`, by name."""
+    """
+    Replace weights in the attributes of a node, in place.
+
+    Names and shapes are those of `held_weights`.
+    """
     for attribute in node.attribute:
         array = weights.get(f"{node.output[-1]}/{attribute.name}")
         if array is not None:
@@ -82,7 +91,7 @@ def hold_weights(node: onnx.NodeProto, weights: Mapping[str, ArrayLike]) -> None
 
 
 def _written(node):
-    """Return the constants of a node by name, and the formula of its outputs; an empty one where there is none."""
+    """Return the constants of a node by name, and the formula of its outputs or ""."""
     given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     texts = {name: value.decode() for name, value in given.items() if isinstance(value, bytes)}
     floats = {name: np.array(given[name], np.float32) for name in _HELD.get(node.op_type, ()) if given.get(name)}
@@ -130,7 +139,7 @@ def _linear(floats, n_outputs, end):
 
 
 def _classifier(floats, given, end):
-    """Return the weights of a linear classifier and its labels, and the formula of both outputs."""
+    """Return the weights and labels of a linear classifier, and the formula of its two outputs."""
     labels = np.array(given.get("classlabels_ints") or given.get("classlabels_strings") or [])
     labels = labels.astype(object) if labels.dtype.kind == "S" else labels
     n_rows = len(floats.get("intercepts", labels))
@@ -149,7 +158,7 @@ def _classifier(floats, given, end):
 
 
 def _imputer(given):
-    """Return what replaces missing numbers, and the formula of the result."""
+    """Return the replacements of missing numbers as constants, and the formula of the result."""
     if "imputed_value_floats" in given:
         missing, imputed = given.get("replaced_value_float", 0.0), np.array(given["imputed_value_floats"], np.float32)
     else:

@@ -1,4 +1,4 @@
-"""The weights of an ONNX model: which it has, which of them gradient descent can train, and other numbers for them."""
+"""The weights of an ONNX model: finding them, and replacing their numbers."""
 
 import contextlib
 import copy
@@ -33,15 +33,17 @@ class Weight(NamedTuple):
     Parameters
     ----------
     name : str
-        That of the initializer, or of the output of the `Constant` node.
+        The name of the initializer, or of the output of the `Constant` node.
     shape : tuple of int
-        That of its array.
+        The shape of its array.
     kind : {"coefficient", "intercept", "scale"}
-        Whether it multiplies what comes from the input (`MatMul`, `Gemm`, `Conv`), is added to such a product, or is
-        another operand of `Add`, `Sub`, `Mul`, `Div` or `LayerNormalization`, which an estimator trains only by name;
-        or the scale of a `BatchNormalization`, which it trains.
+        A coefficient multiplies X or a result of X (`MatMul`, `Gemm`, `Conv`). An intercept is
+        added to such a product. A scale is another operand of `Add`, `Sub`, `Mul`, `Div` or
+        `LayerNormalization`, which an estimator trains only by name, or the scale of a
+        `BatchNormalization`, which it trains by default.
     trainable : bool
-        Whether a gradient goes from an output of floats to it, by skort's rules or by ONNX Runtime.
+        Whether the weight has a gradient from an output of floats, by skort's rules or by ONNX
+        Runtime.
 
     Examples
     --------
@@ -65,18 +67,19 @@ def find_weights(model: onnx.ModelProto | BaseEstimator) -> list[Weight]:
     Parameters
     ----------
     model : onnx.ModelProto, or fitted estimator of skort or scikit-learn
-        The inputs of an ONNX model are the columns of X. It is not changed.
+        The columns of X are those of all inputs of an ONNX model. The model is not changed.
 
     Returns
     -------
     weights : list of Weight
-        Coefficients, then intercepts, then scales, each in the order of the graph: initializers and constants of the
-        type of X with dimensions, that an operator combines with what is computed from X.
+        Coefficients, then intercepts, then scales, each in the order of the graph. A weight is an
+        initializer or constant with dimensions and the type of X, which an operator combines with X
+        or with a result of X.
 
     Raises
     ------
     ValueError
-        Where `model` is none of these, has no input, or has an opset that cannot be converted.
+        If `model` is none of these, has no input, or has an opset that cannot be converted.
 
     Examples
     --------
@@ -101,7 +104,7 @@ def find_weights(model: onnx.ModelProto | BaseEstimator) -> list[Weight]:
     del graph.input[:]
     graph.input.append(inputs[0])
     constants_to_initializers(graph)
-    # What a training refuses stays as it is.
+    # Nodes that cannot be trained stay as they are.
     with contextlib.suppress(NotTrainableError):
         in_training_mode(model)
     found, shapes = weights_of(graph), {i.name: tuple(i.dims) for i in graph.initializer}
@@ -138,16 +141,17 @@ def with_weights(model: onnx.ModelProto, weights: Mapping[str, ArrayLike]) -> on
     """
     Return a copy of an ONNX model with other numbers in some of its tensors.
 
-    All else is kept byte for byte: names, opset, producer, metadata, which tensors are initializers and which are
-    constants, and how their numbers are stored.
+    Everything else is kept byte for byte: names, opset, producer, metadata, which tensors are
+    initializers and which are constants, and how their numbers are stored.
 
     Parameters
     ----------
     model : onnx.ModelProto
         It is not changed.
     weights : dict of str to array-like
-        Name of an initializer, or of the output of a `Constant` node, of floats -> its numbers, of the same shape and
-        finite. They are cast to its type: float32, float64 or float16.
+        The name of an initializer of floats, or of the output of such a `Constant` node -> its new
+        numbers, finite and of the same shape. They are cast to the type of the tensor: float32,
+        float64 or float16.
 
     Returns
     -------
@@ -156,8 +160,8 @@ def with_weights(model: onnx.ModelProto, weights: Mapping[str, ArrayLike]) -> on
     Raises
     ------
     ValueError
-        Where the graph has no such tensor, or one of another shape, for numbers that are not finite in its type, and
-        for a tensor whose numbers are in another file.
+        If the graph has no such tensor, if the shapes differ, if a number is not finite in the type
+        of the tensor, or if the numbers of the tensor are in another file.
 
     Examples
     --------
@@ -189,13 +193,17 @@ def with_weights(model: onnx.ModelProto, weights: Mapping[str, ArrayLike]) -> on
 
 
 def check_by_name(weights: Any) -> None:
-    """Raise a ValueError where weights are no dict."""
+    """Raise a ValueError if weights are not a dict."""
     if not isinstance(weights, Mapping):
         raise ValueError(f"weights must be a dict: name -> array, got {type(weights).__name__}.")
 
 
 def finite_array(values: ArrayLike, name: str, dtype: DTypeLike) -> np.ndarray:
-    """Return a new array of finite numbers in a dtype; the ValueError for anything else begins with `name`."""
+    """
+    Return a new array of finite numbers in a dtype.
+
+    A ValueError for anything else begins with `name`.
+    """
     try:
         with np.errstate(over="ignore"):
             array = np.array(values)
@@ -210,7 +218,7 @@ def finite_array(values: ArrayLike, name: str, dtype: DTypeLike) -> np.ndarray:
 
 
 def weight_array(name: str, values: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Return the values that a weight is to have as a new array of its shape and dtype."""
+    """Return the new values of a weight as a new array of its shape and dtype."""
     array = finite_array(values, f"weights[{name!r}]", dtype)
     if array.shape != shape:
         raise ValueError(f"weights[{name!r}] has shape {array.shape}, but the weight has {shape}.")
@@ -227,7 +235,7 @@ def _tensors(graph):
 
 
 def _fill(tensor, name, values):
-    """Give a tensor other numbers, in place."""
+    """Replace the numbers of a tensor, in place."""
     if tensor.data_location == TensorProto.EXTERNAL:
         raise ValueError(f"weights[{name!r}]: its numbers are in another file. Load the model with onnx.load(path).")
     array = weight_array(name, values, tuple(tensor.dims), helper.tensor_dtype_to_np_dtype(tensor.data_type))

@@ -1,1 +1,1 @@
-"""Models of scikit-learn as ONNX: conversion, what skort trains of them, and their steps before the predictor."""
+"""Models of scikit-learn as ONNX: conversion, trainable families, and the steps before a model."""

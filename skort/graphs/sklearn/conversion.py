@@ -1,4 +1,4 @@
-"""scikit-learn model -> ONNX."""
+"""Conversion of scikit-learn models to ONNX."""
 
 import copy
 from collections.abc import Sequence
@@ -26,7 +26,11 @@ _DECOMPOSED = {"LinearRegressor", "LinearClassifier", "Scaler"}
 
 
 def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onnx.ModelProto:
-    """Convert a fitted scikit-learn estimator, its weights as initializers; skl2onnx raises errors of many kinds."""
+    """
+    Return a fitted scikit-learn estimator as ONNX, with its weights as initializers.
+
+    skl2onnx raises errors of many kinds.
+    """
     element_type = onnx_dtype(dtype)
     number = DoubleTensorType if element_type == TensorProto.DOUBLE else FloatTensorType
     model = skl2onnx.convert_sklearn(
@@ -50,7 +54,7 @@ def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onn
 
 
 def _convertible(estimator):
-    """Return a copy that skl2onnx knows how to convert: nothing is frozen, and missing text is the empty string."""
+    """Return a copy that skl2onnx can convert: nothing is frozen, and missing text is ""."""
     if isinstance(estimator, str):
         return estimator
     if isinstance(estimator, FrozenEstimator):
@@ -78,7 +82,7 @@ def _without_missing_text(categories):
 
 
 def rename_input(graph: onnx.GraphProto, value: onnx.ValueInfoProto, name: str) -> None:
-    """Give an input of a graph another name, in place; a ValueError where something else in the graph has it."""
+    """Rename an input of a graph, in place; raise a ValueError if the graph uses the new name."""
     if value.name == name:
         return
     given = [i.name for i in (*graph.input, *graph.initializer)]

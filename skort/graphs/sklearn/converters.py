@@ -1,4 +1,4 @@
-"""Converters for skl2onnx: of an imputer and of polynomials; and the inverse of a transformer of y."""
+"""Converters of imputers and polynomials for skl2onnx, and the inverse of a transformer of y."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,11 @@ from skort.exceptions import NotExportableError
 
 @dataclass(frozen=True)
 class Nodes:
-    """Writes nodes of a conversion; results get names of their own, which begin with `name`."""
+    """
+    A writer of the nodes of a conversion.
+
+    Each result gets a new name that begins with `name`.
+    """
 
     scope: Any
     container: Any
@@ -39,20 +43,20 @@ class Nodes:
         result: str = "",
         **attributes,
     ) -> str:
-        """Write an operator; return the name of its result: a new one, or `result`, such as that of the output."""
+        """Write an operator; return the name of its result, which is `result` or a new one."""
         result = result or self.scope.get_unique_variable_name(name or operator.lower())
         self.container.add_node(operator, inputs, result, op_domain=domain, op_version=version, **attributes)
         return result
 
     def constant(self, values: Any, element_type: int = TensorProto.INT64, name: str = "constant") -> str:
-        """Return the name of a constant."""
+        """Write a constant; return its name."""
         name, values = self.scope.get_unique_variable_name(name), np.asarray(values)
         flat = [value.encode() for value in values.flat] if element_type == TensorProto.STRING else values.ravel()
         self.container.add_initializer(name, element_type, list(values.shape), flat)
         return name
 
     def codes(self, tokens: str, table: dict[str, int], otherwise: int, name: str = "") -> str:
-        """Return the name of the integers that stand for tokens."""
+        """Write a lookup of tokens in a table of integers; return the name of its result."""
         attributes: dict[str, Any] = {"keys_strings": list(table), "values_int64s": list(table.values())}
         return self.add("LabelEncoder", [tokens], name, "ai.onnx.ml", 2, **attributes, default_int64=otherwise)
 
@@ -104,7 +108,7 @@ def _convert_polynomial(scope, operator, container):
     nodes.add("Identity", [product], result=operator.outputs[0].full_name, version=14)
 
 
-#: The converters of numbers, by the type of a transformer.
+#: The converters by the type of a transformer.
 CONVERTERS = {SimpleImputer: _convert_imputer, PolynomialFeatures: _convert_polynomial}
 
 
@@ -131,7 +135,11 @@ _SCALERS: dict[type, list[tuple[str, str, str]]] = {
 
 
 def target_inverse(transformer: Any) -> str:
-    """Return the inverse of a fitted transformer of y as ONNX text, (transformed) => (target), both matrices."""
+    """
+    Return the inverse of a fitted transformer of y as ONNX text: (transformed) => (target).
+
+    Both are matrices.
+    """
     lines, result = [], "transformed"
     for i, (operator, operand) in enumerate(_operations(transformer)):
         operands = [result]

@@ -13,8 +13,9 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.preprocessing import LabelBinarizer
 
-# A stand-in is a fitted regressor of scikit-learn that predicts the raw score of a model, at initial or fitted weights:
-# nobody has to fit it before skl2onnx converts it, or to cut the head of a classifier off its graph.
+# A stand-in is a fitted regressor of scikit-learn that predicts the raw score of a model, with its
+# initial or fitted weights. skl2onnx can convert it without a fit of the model, and without a
+# classifier's head.
 StandIn: TypeAlias = LinearRegression | MLPRegressor
 
 _LINEAR_REGRESSORS = """
@@ -29,7 +30,7 @@ SGDClassifier
 """
 _PLS = (cross_decomposition.CCA, cross_decomposition.PLSCanonical, cross_decomposition.PLSRegression)
 _LINEAR = {
-    # Some versions of scikit-learn lack some of them: PassiveAggressive* end with 1.10.
+    # Some versions of scikit-learn lack some of these models: PassiveAggressive* end with 1.10.
     *(vars(linear_model)[n] for n in (_LINEAR_REGRESSORS + _LINEAR_CLASSIFIERS).split() if n in vars(linear_model)),
     *_PLS,
     LinearDiscriminantAnalysis,
@@ -37,7 +38,8 @@ _LINEAR = {
     svm.LinearSVR,
 }
 
-#: Type of a model -> "linear" or "neural network". Only these types: a subclass may predict otherwise.
+#: Type of a model -> "linear" or "neural network". Subclasses do not count: they may predict in
+#: another way.
 FAMILY = {
     **dict.fromkeys(_LINEAR, "linear"),
     **dict.fromkeys((neural_network.MLPRegressor, neural_network.MLPClassifier), "neural network"),
@@ -52,7 +54,7 @@ def score_model(model: Any) -> Any:
 
 
 def has_log_link(model: Any) -> bool:
-    """Whether the model predicts the exponential of its raw score, as Poisson and gamma regressions do."""
+    """Return whether the model predicts the exponential of its raw score (Poisson, gamma)."""
     model = score_model(model)
     if isinstance(model, linear_model.TweedieRegressor):
         return model.link == "log" or (model.link == "auto" and model.power > 0)
@@ -61,7 +63,7 @@ def has_log_link(model: Any) -> bool:
 
 
 def initial_stand_in(model: Any, n_features: int, n_outputs: int, random_state: np.random.RandomState) -> StandIn:
-    """Return a fitted regressor that predicts the raw score of an unfitted model at its initial weights."""
+    """Return the stand-in of an unfitted model, with its initial weights."""
     model = score_model(model)
     if FAMILY[type(model)] == "linear":
         stand_in = LinearRegression(fit_intercept=getattr(model, "fit_intercept", True))
@@ -73,7 +75,7 @@ def initial_stand_in(model: Any, n_features: int, n_outputs: int, random_state: 
 def drawn_layers(
     network: Any, sizes: Sequence[int], random_state: np.random.RandomState
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return initial weights of a network of some sizes, by Glorot's rule as scikit-learn has it, in its order."""
+    """Return initial weights of a network by Glorot's rule, drawn in the order of scikit-learn."""
     factor = 2.0 if network.activation == "logistic" else 6.0
     coefs, intercepts = [], []
     for fan_in, fan_out in itertools.pairwise(sizes):
@@ -84,7 +86,7 @@ def drawn_layers(
 
 
 def fitted_stand_in(model: Any) -> StandIn:
-    """Return a regressor that predicts the raw score of a fitted model."""
+    """Return the stand-in of a fitted model."""
     model = score_model(model)
     if FAMILY[type(model)] == "neural network":
         return _write_network(MLPRegressor(activation=model.activation), model.coefs_, model.intercepts_)
@@ -97,7 +99,11 @@ def fitted_stand_in(model: Any) -> StandIn:
 
 
 def any_stand_in(sizes: tuple[int, ...], activation: str | None) -> StandIn:
-    """Return a stand-in with weights that all differ; `sizes` are the columns of X, hidden layers and score."""
+    """
+    Return a stand-in with weights that all differ.
+
+    `sizes` are the numbers of columns of X, of each hidden layer, and of the score.
+    """
     random_state = np.random.RandomState(0)
     coefs = [random_state.uniform(size=shape) for shape in itertools.pairwise(sizes)]
     intercepts = [random_state.uniform(size=size) for size in sizes[1:]]
@@ -121,7 +127,11 @@ def trained_model(
     *,
     single_output: bool = True,
 ) -> Any:
-    """Return a copy of a model fitted to weights of shapes (fan_in, fan_out) and (fan_out,), which are not copied."""
+    """
+    Return a copy of a model that is fitted to some weights. They are not copied.
+
+    Their shapes are (fan_in, fan_out) and (fan_out,).
+    """
     fitted = clone(model)
     if isinstance(model, linear_model.RANSACRegressor):
         fitted.n_features_in_ = len(coefs[0])

@@ -1,4 +1,4 @@
-"""Rows as scikit-learn takes them (arrays, DataFrames, sparse matrices, texts) as the inputs of an ONNX model."""
+"""Rows (arrays, DataFrames, sparse matrices, texts) as the inputs of an ONNX model."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,11 @@ class RawInput:
 
 
 def raw_inputs(X: Any) -> tuple[RawInput, ...]:
-    """Return the inputs that take X: one a column of a DataFrame, or of an array of numbers and text; or "X"."""
+    """
+    Return the inputs that take X: one for each column of a DataFrame or a mixed array, else "X".
+
+    A mixed array has columns of numbers and columns of text.
+    """
     parts = _parts(X)
     names = [name for name, _ in parts]
     repeated = {name for name in names if names.count(name) > 1}
@@ -28,21 +32,25 @@ def raw_inputs(X: Any) -> tuple[RawInput, ...]:
 
 
 def feeds(X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike) -> dict[str, np.ndarray]:
-    """Return X as the arrays that an ONNX model takes, by the names of inputs; missing text is the empty string."""
-    # A part of the rows may have a column of text in which all is missing.
+    """Return the arrays of X by the names of inputs. Missing text becomes the empty string."""
+    # The inputs tell whether X is mixed, as all text may be missing in a part of the rows.
     parts = dict(_parts(X, is_mixed=len(inputs) > 1))
     return {i.name: _text(parts[i.name]) if i.is_text else _numbers(parts[i.name], dtype) for i in inputs}
 
 
 def text_columns(X: Any) -> list[np.ndarray]:
-    """Return what in X is text, as arrays of shape (n_samples, n_columns)."""
+    """Return the texts in X as arrays of shape (n_samples, n_columns)."""
     return [part for _, part in _parts(X) if _is_text(part)]
 
 
 def _parts(X, is_mixed=None):
-    """Return the name and the values of each input, in two dimensions; of an array that is mixed, one a column."""
+    """
+    Return the name and the two-dimensional values of each input.
+
+    A mixed array has one per column.
+    """
     if hasattr(X, "columns"):
-        # Of pyarrow, columns are the values.
+        # In a table of pyarrow, `columns` has the values, and not the names.
         columns = getattr(X, "column_names", X.columns)
         if len(set(columns)) == len(columns):
             return [(str(column), np.asarray(X[column]).reshape(-1, 1)) for column in columns]

@@ -1,4 +1,4 @@
-"""skl2onnx converts a model that holds a fitted estimator of skort or a transformed target: the converters."""
+"""Converters of skl2onnx for fitted estimators of skort and for transformed targets."""
 
 import functools
 
@@ -23,7 +23,8 @@ from skort.common.onnx_text import function, onnx_dtype
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES, SCORE
 from skort.graphs.sklearn.converters import Nodes, target_inverse
 
-# The options of scikit-learn's classifiers. skl2onnx asks for "nocl" (indices in place of labels); nobody can set it.
+# The options of scikit-learn's classifiers. skl2onnx asks for "nocl" (indices in place of labels),
+# which users cannot set.
 _CLASSIFIER_OPTIONS = {
     "nocl": [False],
     "zipmap": [True, False, "columns"],
@@ -35,7 +36,7 @@ _ALIAS = "SkortTransformedTargetRegressor"
 
 @functools.cache
 def register(estimator_class: type) -> None:
-    """Tell skl2onnx to convert the estimators of a class by their `onnx_`; and transformed targets, if it cannot."""
+    """Register the converters of an estimator class and of transformed targets in skl2onnx."""
     if TransformedTargetRegressor not in sklearn_operator_name_map:
         skl2onnx.update_registered_converter(
             TransformedTargetRegressor, _ALIAS, _set_target_type, _convert_target, parser=_parse_target
@@ -89,7 +90,8 @@ def _convert(scope, operator, container):
     model = estimator.to_onnx()
     kinds = {node.op_type for node in model.graph.node if node.op_type.startswith("Reduce") or node.op_type == "Split"}
     if container.target_opset >= 18 and kinds - {"ReduceSum"}:
-        # These changed from opset 17 to 18: valid in its own opset, and in those up to that of the container.
+        # These operators changed from opset 17 to 18. Nodes of opset 18 are valid in the
+        # container's opset, too.
         model = onnx.version_converter.convert_version(model, 18)
     model = onnx.compose.add_prefix(model, prefix)
     types = dict.fromkeys((prefix + SCORE, prefix + PREDICTION), model.graph.output[-1].type.tensor_type.elem_type)
@@ -104,7 +106,11 @@ def _convert(scope, operator, container):
 
 
 def _add_inputs(nodes, operator, names, prefix, types):
-    """Add nodes that compute the inputs `names` of an estimator from those of its operator: columns, or one matrix."""
+    """
+    Add nodes that compute the inputs `names` of an estimator.
+
+    The operator of the estimator has columns of these names, or one matrix.
+    """
     given = {variable.raw_name: variable for variable in operator.inputs}
     if len(names) == 1:
         element_type = types[prefix + names[0]]
@@ -139,7 +145,7 @@ def _results(nodes, operator, prefix, types):
 
 
 def _cast(nodes, name, from_type, to_type, result=""):
-    """Write an operator that gives a result another type; return the name of what it gives."""
+    """Write a cast to another type; return the name of the result."""
     if from_type == to_type:
         return nodes.add("Identity", [name], result=result)
     if TensorProto.STRING in (from_type, to_type):
@@ -148,7 +154,7 @@ def _cast(nodes, name, from_type, to_type, result=""):
 
 
 def _parse_target(scope, model, inputs, custom_parsers=None):
-    """Let skl2onnx parse the regressor inside, whose prediction is the input of this operator."""
+    """Let skl2onnx parse the inner regressor. Its prediction is the input of this operator."""
     operator = scope.declare_local_operator(_ALIAS, model)
     operator.inputs = _parse_sklearn(scope, model.regressor_, inputs, custom_parsers)
     operator.outputs.append(scope.declare_local_variable("variable", FloatTensorType()))
@@ -156,7 +162,7 @@ def _parse_target(scope, model, inputs, custom_parsers=None):
 
 
 def _set_target_type(operator):
-    """Give the output the type of the input: the inverse has as many columns."""
+    """Give the output the type and shape of the input. The inverse keeps the number of columns."""
     (prediction,) = operator.inputs
     operator.outputs[0].set_type(type(guess_tensor_type(prediction.type))(prediction.type.shape))
 

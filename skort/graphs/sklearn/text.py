@@ -1,7 +1,8 @@
-"""Texts to numbers: scikit-learn's vectorizers as ONNX that needs no locale."""
-# A text is split into tokens, each token becomes an integer, and `TfIdfVectorizer` counts the n-grams of integers. Only
-# ASCII is made small letters by an operator, as others depend on the locale of the machine; the table of tokens holds
-# the other letters in the ways in which they are written.
+"""Vectorizers of text of scikit-learn, as ONNX that needs no locale."""
+# A text is split into tokens, each token becomes an integer, and `TfIdfVectorizer` counts the
+# n-grams of integers. An operator changes capitals to small letters for ASCII only: for other
+# letters it depends on the locale of the machine. So the table of tokens has all spellings of the
+# other letters.
 
 import functools
 import re
@@ -21,19 +22,20 @@ from skort.graphs.sklearn.converters import Nodes
 _UNKNOWN, _STOP_WORD = -1, -2
 _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
-# The regular expression of a token, from Python's syntax to that of ONNX Runtime's tokenizer, RE2.
-# \w of Python, which RE2 takes for ASCII.
+# The regular expression of a token is translated from Python's syntax to that of RE2, which ONNX
+# Runtime's tokenizer uses. This is Python's \w; the \w of RE2 is ASCII only.
 _WORD = r"\p{L}\p{N}_"
-# Python makes of İ an i and a dot above, which is no character of a word: a word ends behind it.
+# Python changes İ to an i and a dot above. The dot is no character of a word, so a word ends after
+# İ.
 _DOTTED, _DOT = "\u0130", "\u0307"
 _WORD_BUT_DOTTED = rf"(?:[^\P{{L}}{_DOTTED}]|[\p{{N}}_])"
 _CLASSES = {"w": _WORD, "d": r"\p{Nd}", "s": r"\s\v\x{1c}-\x{1f}\x{85}\p{Z}"}
 _PIECES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|\[\^?\]?|\(\?:|[*+?}][+?]|.", re.DOTALL)
-# Escapes that both take for the same.
+# Escapes with the same meaning in both syntaxes.
 _KNOWN = set("ntrfva")
-# All words of a least length.
+# The pattern of all words of a least length.
 _WORDS = re.compile(r"\\b((?:\\w)*)\\w(\+|\{(\d+),\})\\b")
-# What matches whole words only: between two \b, these kinds of one character of a word, and how often.
+# The pattern of whole words only: characters of a word, with their numbers, between two \b.
 _CHARACTER = r"\\[wd]|\w"
 _LISTED = rf"\[(?:[a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9]|{_CHARACTER})+\]"
 _BUT = rf"\[\^(?:{_CHARACTER})*\\W(?:{_CHARACTER})*\]"
@@ -56,7 +58,11 @@ def check_convertible(estimator: Any) -> None:
 
 
 def text_converters(element_type: int) -> dict[type, Callable]:
-    """Return the converters of text by type, as skl2onnx calls them; vectorizers give numbers of `element_type`."""
+    """
+    Return the converters of text by type, for skl2onnx.
+
+    Vectorizers give numbers of `element_type`.
+    """
 
     def convert(scope, operator, container):
         nodes, model, given = Nodes(scope, container), operator.raw_operator, operator.inputs[0].full_name
@@ -70,7 +76,7 @@ def text_converters(element_type: int) -> dict[type, Callable]:
 
 
 def text_shapes(element_type: int) -> dict[type, Callable]:
-    """Return what tells skl2onnx the types and shapes of the converters' outputs."""
+    """Return the functions that give the outputs of the converters types and shapes, by type."""
     tensor = DoubleTensorType if element_type == TensorProto.DOUBLE else FloatTensorType
 
     def give_type(operator):
@@ -82,16 +88,22 @@ def text_shapes(element_type: int) -> dict[type, Callable]:
 
 
 def _tokens(nodes: Nodes, texts: str, expression: str) -> str:
-    """Return the name of the parts of texts that match a regular expression; rows are filled up with ''."""
+    """
+    Write a split of texts into the parts that match an expression; return the name of the parts.
+
+    Short rows are filled up with "".
+    """
     attributes: dict[str, Any] = {"tokenexp": expression, "pad_value": "", "mark": 0, "mincharnum": 1}
     tokens = nodes.add("Tokenizer", [texts], domain="com.microsoft", version=1, **attributes)
-    # onnx does not know the type of what Tokenizer gives, and its checker crashes at a LabelEncoder of no type.
+    # onnx does not know the type of Tokenizer's result, and its checker crashes if the input of a
+    # LabelEncoder has no type.
     return nodes.add("Cast", [tokens], to=TensorProto.STRING)
 
 
 def _vectorized(nodes, texts, vectorizer, element_type):
     """Write a vectorizer; return the name of its numbers."""
-    # One text after the other: a row of numbers stays in the cache, and no text is filled up to the longest one.
+    # A Scan works on one text after the other: a row of numbers stays in the cache, and no text is
+    # filled up to the longest one.
     _check_settings(vectorizer)
     inner = Nodes(nodes.scope, type(nodes.container)(nodes.container.target_opset))
     text, width = nodes.scope.get_unique_variable_name("text"), len(vectorizer.vocabulary_)
@@ -118,7 +130,7 @@ def _counts(nodes, texts, vectorizer, element_type):
     else:
         table = tokens
         if vectorizer.lowercase:
-            # Capitals stand for small letters, and no gram has one.
+            # No gram has a capital letter. A capital gets the code of its small letter.
             table = {token: code for token, code in tokens.items() if token == token.lower()}
             table |= {c: table[c.lower()] for c in _characters()[1] if c.lower() in table}
         if vectorizer.analyzer == "char":
@@ -132,7 +144,7 @@ def _counts(nodes, texts, vectorizer, element_type):
 
 
 def _check_settings(vectorizer):
-    """Raise an error for what no operator does."""
+    """Raise a NotExportableError for a setting that no operator supports."""
     for name in ("preprocessor", "tokenizer", "analyzer"):
         if callable(getattr(vectorizer, name)):
             raise NotExportableError(f"{name} is a Python function, which ONNX cannot hold.")
@@ -153,8 +165,8 @@ def _word_grams(vectorizer, terms):
     for word in dict.fromkeys(word for gram in grams for word in gram):
         if tokenize(word) != [word]:
             raise NotExportableError(
-                f"the vocabulary has {word!r}, which token_pattern={vectorizer.token_pattern!r} does not make one "
-                "token of: the words of n-grams cannot be told apart."
+                f"the vocabulary has {word!r}, which token_pattern={vectorizer.token_pattern!r} does not match as "
+                "one token: the words of its n-grams cannot be told apart."
             )
     return grams
 
@@ -180,7 +192,7 @@ def _word_codes(nodes, texts, tokens, vectorizer):
 
 
 def _spellings(token):
-    """Return the ways in which a token of small letters is written, where ASCII is made small letters already."""
+    """Return the spellings of a token in a text whose ASCII letters are small already."""
     cases = [token] if token.isascii() else [token, token.upper(), token.capitalize(), token.title()]
     forms = [form for form in dict.fromkeys(c.translate(_SMALL) for c in cases) if form.lower() == token]
     return forms + [form[:-1] + _DOTTED for form in forms if form.endswith("i")]
@@ -204,7 +216,7 @@ def _inner_codes(nodes, texts, table, *, lowercase):
     """Return the name of the codes of the characters of words, with blanks around each word."""
     blank, around = nodes.constant(table.get(" ", _UNKNOWN)), nodes.constant([0, 1, 0, 1])
     characters = _tokens(nodes, texts, ".")
-    # What fills up a short text is space, too. 1 is a space, 2 a letter that becomes two.
+    # The padding of a short text is space, too. 1 is a space, 2 a letter that becomes two.
     kinds = dict.fromkeys([*_characters()[0], ""], 1)
     if lowercase:
         table, kinds = {**table, _DOTTED: table.get("i", _UNKNOWN)}, {**kinds, _DOTTED: 2}
@@ -224,14 +236,14 @@ def _inner_codes(nodes, texts, table, *, lowercase):
 
 @functools.cache
 def _characters():
-    """Return the characters that are space, and those that have another small letter of one character."""
-    # None beyond is a space or has a small letter.
+    """Return all characters that are space, and all whose small letter is one other character."""
+    # No later character is a space or has a small letter.
     every = list(map(chr, range(0x20000)))
     return [c for c in every if c.isspace()], [c for c in every if c.lower() != c and len(c.lower()) == 1]
 
 
 def _without(nodes, codes, dropped):
-    """Return the name of rows of codes without those that are dropped; their ends are filled up."""
+    """Write the removal of dropped codes; return the name of the rows, filled up at the end."""
     width = nodes.add("Gather", [nodes.add("Shape", [codes]), nodes.constant(1)])
     position = nodes.add("Range", [nodes.constant(0), width, nodes.constant(1)], version=11)
     rank = nodes.add("Where", [dropped, nodes.add("Add", [position, width], version=14), position], version=9)
@@ -278,15 +290,19 @@ def _tf_idf(nodes, counts, transformer, element_type):
     else:
         squares = nodes.add("Mul", [values, values], version=14)
         norm = nodes.add("Sqrt", [nodes.add("ReduceSum", [squares, axes], keepdims=1)])
-    # A row of zeros stays one.
+    # A row of zeros stays a row of zeros.
     least = np.finfo(helper.tensor_dtype_to_np_dtype(element_type)).tiny
     return nodes.add("Div", [values, nodes.add("Max", [norm, nodes.constant(least, element_type)])], version=14)
 
 
 def token_expression(pattern: str, *, is_alone: bool = True, lowercase: bool = False) -> str:
-    r"""Return a `token_pattern` as a regular expression for RE2; `\b...\b` around words becomes all words."""
-    # `is_alone`: tokens are looked up one by one, so that other words may be among them. `lowercase`: words are those
-    # of the text in small letters.
+    r"""
+    Return a `token_pattern` as a regular expression for RE2.
+
+    A pattern of words between two `\b` becomes the expression of all words.
+    """
+    # With `is_alone`, tokens are looked up one by one, so the expression may match other words as
+    # well. With `lowercase`, it matches the words of the text in small letters.
     text = pattern.removeprefix("(?u)")
     if any(not match[0] for match in re.finditer(pattern, " a ")):
         raise NotExportableError(
@@ -318,7 +334,7 @@ def _words(least, lowercase):
 
 
 def _translated(piece, in_class):
-    """Return a piece of a pattern for RE2; None where there is none."""
+    """Return a piece of a pattern for RE2; None if RE2 has no such piece."""
     if piece[0] != "\\":
         return None if not in_class and (piece == "(" or piece[1:] in ("+", "?")) else piece
     if len(piece) > 2:

@@ -24,18 +24,25 @@ from skort.graphs.sklearn.conversion import to_onnx
 from skort.graphs.sklearn.raw_inputs import RawInput, feeds, raw_inputs, text_columns
 from skort.runtime.sessions import InferenceModel, short_message
 
-# Number of rows on which ONNX is compared with scikit-learn, and of further ones for characters that those may lack.
+# The number of rows on which ONNX is compared with scikit-learn, and the largest number of further
+# rows, which have new characters.
 _SAMPLE = 100
-# The largest number of values that are dense at once, and of characters of texts, filled up to the longest.
+# The largest number of values of a dense block, or of its characters if texts are filled up to the
+# longest.
 _BLOCK = 2**18
-# A larger difference between both, in standard deviations of a column, is more than rounding.
+# A larger difference between both results, in standard deviations of a column, is more than
+# rounding.
 _TOLERANCE = 1e-3
-# Where a step goes that cannot be in the exported model.
+# The place for a step that cannot be in the exported model.
 _OUTSIDE = "the step in a Pipeline before this estimator."
 
 
 class Difference(NamedTuple):
-    """How far a conversion is from scikit-learn: the largest, in standard deviations of its column, and where it is."""
+    """
+    The largest difference of a conversion from scikit-learn, and its place.
+
+    `size` is in standard deviations of the column.
+    """
 
     size: float
     column: int
@@ -43,11 +50,15 @@ class Difference(NamedTuple):
 
 
 class UnlikeError(ValueError):
-    """What the conversion gives cannot be compared with what scikit-learn gives."""
+    """The result of the conversion cannot be compared with that of scikit-learn."""
 
 
 def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.ModelProto:
-    """Convert fitted transformers to ONNX, of the inputs `raw_inputs(X)` and one output; warn where both differ."""
+    """
+    Return fitted transformers as ONNX, with the inputs `raw_inputs(X)` and one output.
+
+    Warn if their results differ from those of scikit-learn.
+    """
     steps = [name for name, _ in transformers.steps]
     try:
         model, difference = _convert(transformers, X, dtype)
@@ -64,7 +75,7 @@ def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why a step, by its name, has no graph."""
+    """A step that has no graph, and the reason."""
 
     step: str
     reason: str
@@ -72,14 +83,22 @@ class Obstacle:
 
 @dataclass(frozen=True, eq=False)
 class StepGraphs:
-    """The last steps of a pipeline, by position, as graphs; `obstacle` says why the step before these has none."""
+    """
+    The last steps of a pipeline as graphs, by position.
+
+    `obstacle` says why the step before them has no graph.
+    """
 
     graphs: dict[int, ScoreGraph]
     obstacle: Obstacle | None
 
 
 def trainable_steps(transformers: Pipeline | None, dtype: DTypeLike) -> StepGraphs:
-    """Return the steps after the last that takes no numbers, or that skl2onnx does not convert, as graphs."""
+    """
+    Return the last steps of a pipeline that have graphs.
+
+    A step has none if it takes no matrix of numbers, or if skl2onnx does not convert it.
+    """
     graphs: dict[int, ScoreGraph] = {}
     steps = [] if transformers is None else list(enumerate(transformers.steps))
     for position, (name, step) in reversed(steps):
@@ -91,7 +110,7 @@ def trainable_steps(transformers: Pipeline | None, dtype: DTypeLike) -> StepGrap
 
 
 def _step_graph(name: str, step: Any, dtype: DTypeLike) -> ScoreGraph | Obstacle:
-    """Return a step as a graph, or why it has none."""
+    """Return the graph of a step, or the obstacle."""
     if _takes_columns(step):
         return Obstacle(name, "it takes columns by their names or positions, not a matrix of numbers")
     width = getattr(step, "n_features_in_", None)
@@ -106,14 +125,18 @@ def _step_graph(name: str, step: Any, dtype: DTypeLike) -> ScoreGraph | Obstacle
 
 
 def _described(error: Exception) -> str:
-    """Return the type and the first line of an error, as a sentence without its end; or a reason as it is."""
+    """
+    Return an error as a sentence without its period: its type and first line.
+
+    An error of skort is its own message alone.
+    """
     if isinstance(error, (NotExportableError, UnlikeError)):
         return str(error).rstrip(".")
     return f"{type(error).__name__}: {short_message(error).rstrip('.')}"
 
 
 def _named_weights(model: onnx.ModelProto, step: str) -> ScoreGraph:
-    """Return a step as a graph whose scales and offsets have names that say so."""
+    """Return a step as a graph whose weights are named "scale" and "offset"."""
     weights = find_weights(model.graph)
     names: dict[str, str] = {}
     for node in model.graph.node:
@@ -131,7 +154,7 @@ class _ConversionError(Exception):
 
 
 def _failures(transformers, X, dtype):
-    """Yield the name of each step, but the last, up to which the conversion fails, and the error."""
+    """Yield the name and the error of each step, but the last, up to which the conversion fails."""
     for i, (name, _) in enumerate(transformers.steps[:-1]):
         try:
             _convert(transformers[: i + 1], X, dtype)
@@ -140,7 +163,7 @@ def _failures(transformers, X, dtype):
 
 
 def _warn_of_difference(transformers, difference, X, dtype):
-    """Name the first step that gives other values, and the feature where they differ most."""
+    """Warn of the first step that gives other values, and of the feature that differs most."""
     name, part = transformers.steps[-1][0], transformers
     for i, (earlier, _) in enumerate(transformers.steps[:-1]):
         of_beginning = _convert(transformers[: i + 1], X, dtype)[1]
@@ -158,22 +181,27 @@ def _warn_of_difference(transformers, difference, X, dtype):
 
 
 def _letters(text):
-    """Say what a text has that ONNX may make small otherwise than Python: capitals beyond ASCII; else return ""."""
+    """
+    Return a sentence about capitals beyond ASCII in a text; "" if there are none.
+
+    ONNX may change them to other small letters than Python.
+    """
     capitals = dict.fromkeys(letter for letter in text if not letter.isascii() and letter.lower() != letter)
-    # These two become two letters, or depend on what is beside them.
+    # The first becomes two letters; the second depends on the letters beside it.
     named = [letter for letter in capitals if letter in "\u0130\u03a3"] or list(capitals)[:3]
     if not named:
         return ""
     position, letters = text.index(named[0]), ", ".join(f"{letter!r} (U+{ord(letter):04X})" for letter in named)
     return (
-        f"That is of the text {text[max(0, position - 20) : position + 20]!r}: ONNX does not make {letters} small as "
-        "Python does. The exported model predicts otherwise than this estimator for texts with such letters, and the "
-        f"same for all others. Pass texts in small letters (str.lower), or put {_OUTSIDE}"
+        f"This happens in the text {text[max(0, position - 20) : position + 20]!r}: ONNX does not "
+        f"change {letters} to small letters as Python does. For texts with such letters, the exported "
+        "model gives other predictions than this estimator; for all other texts, the same. Pass texts "
+        f"in small letters (str.lower), or put {_OUTSIDE}"
     )
 
 
 def _feature(transformers, column):
-    """Return the name of a column that transformers give, where they know it."""
+    """Return the name of a column of the result in brackets; "" if it is not known."""
     try:
         return f" ({str(transformers.get_feature_names_out()[column])!r})"
     except (AttributeError, ValueError):
@@ -192,7 +220,7 @@ def _convert(transformers: Pipeline, X: Any, dtype: DTypeLike) -> tuple[onnx.Mod
             if len(model.graph.output) > 1:
                 raise UnlikeError("its conversion gives something else than its transform.")
             if text_columns(expected):
-                # Another step makes numbers of it, which are compared.
+                # A later step turns the text into numbers, which are compared.
                 return model, Difference(0.0, 0)
             _cast_output(model, dtype)
             return model, largest_difference(expected, model, X, inputs, dtype)
@@ -201,7 +229,11 @@ def _convert(transformers: Pipeline, X: Any, dtype: DTypeLike) -> tuple[onnx.Mod
 
 
 def _joined_columns(transformers, inputs, dtype):
-    """Return the converted transformers; columns that they take as one array are concatenated first."""
+    """
+    Return the converted transformers.
+
+    Columns that they take as one array are concatenated first.
+    """
     if len(inputs) == 1 or _takes_columns(transformers) or len({i.is_text for i in inputs}) > 1:
         return to_onnx(transformers, inputs, dtype)
     width = sum(i.width for i in inputs)
@@ -217,7 +249,7 @@ def _joined_columns(transformers, inputs, dtype):
 
 
 def _takes_columns(transformer):
-    """Whether a transformer selects columns of its input."""
+    """Return whether a transformer selects columns of its input."""
     if isinstance(transformer, FrozenEstimator):
         return _takes_columns(transformer.estimator)
     if isinstance(transformer, Pipeline):
@@ -237,14 +269,22 @@ def _cast_output(model, dtype):
 
 
 def sample(X: Any) -> Any:
-    """Return up to 100 evenly spaced rows of X, and of text up to 100 in which characters beyond ASCII occur first."""
+    """
+    Return up to 100 evenly spaced rows of X, and up to 100 rows with new characters.
+
+    These are the rows of text in which characters beyond ASCII occur first.
+    """
     n_samples = _num_samples(X)
     spaced = np.arange(0, n_samples, -(-n_samples // _SAMPLE))
     return _safe_indexing(X, np.union1d(spaced, _rows_of_new_characters(X)))
 
 
 def _rows_of_new_characters(X):
-    """Return the rows in which characters occur first: tokens and small letters differ in those beyond ASCII."""
+    """
+    Return the rows in which characters beyond ASCII occur first.
+
+    Tokens and small letters of such characters may differ between ONNX and Python.
+    """
     known, rows = set(map(chr, range(128))), []
     for texts in text_columns(X):
         for position, text in enumerate(texts.flat):
@@ -259,7 +299,7 @@ def _rows_of_new_characters(X):
 def largest_difference(
     expected: Any, model: onnx.ModelProto, X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike
 ) -> Difference:
-    """Return how far what transformers make of X (`expected`) is from what their ONNX model, of one output, gives."""
+    """Return the largest difference between `expected` and the result of an ONNX model on X."""
     is_sparse = scipy.sparse.issparse(expected)
     expected = expected.tocsr().astype(np.float64) if is_sparse else np.asarray(expected, dtype=np.float64)
     scale, inference, largest = _scales(expected), InferenceModel(model), Difference(0.0, 0)
@@ -283,7 +323,11 @@ def largest_difference(
 
 
 def _scales(expected):
-    """Return the unit of each column; one that hardly varies holds nothing but rounding errors."""
+    """
+    Return the unit of each column: its standard deviation.
+
+    A column that hardly varies has rounding errors only, and gets the largest unit.
+    """
     if scipy.sparse.issparse(expected):
         deviation = np.sqrt(mean_variance_axis(expected, axis=0)[1])
         most = np.nanmax(np.abs(expected.data), initial=0.0)

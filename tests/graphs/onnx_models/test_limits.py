@@ -93,7 +93,7 @@ def with_functions(*functions):
                 *(f"f{i} (a) => (b) {{ c = own.f{i + 1} (a) b = own.f{i + 1} (c) }}" for i in range(40)),
                 "f40 (a) => (b) { b = Abs (a) }",
             ],
-            "its functions have more than 1,048,576 nodes where they are inlined",
+            "its functions have more than 1,048,576 nodes when they are inlined",
         ),
     ],
     ids=["one", "two calls", "itself", "each other", "a million nodes"],

@@ -194,7 +194,7 @@ def test_two_scores_of_two_classes_become_their_difference(rng, run_onnx):
         ("m (string[N, 2] X) => (string[N, 2] y) { y = Identity (X) }", r"string of shape \['N', 2\]"),
         (
             "m (float[N, 2] X) => (float[N, 2] y) <float[2, 2] W = {1, 0, 0, 1}> { y = MatMul (X, W) }",
-            "gives 2 numbers a row where y asks for 1",
+            "gives 2 numbers per row, but y needs 1",
         ),
         (
             "m (float[N, 2] X) => (float[N, 2, 1] y) <float[2, 1] W = {1, 1}, int64[1] axes = {2}>"
@@ -217,7 +217,7 @@ def test_two_scores_of_two_classes_become_their_difference(rng, run_onnx):
         (
             "m (float[N, 2] X) => (float[M, K] y) <float[2, 1] W = {1, 1}, int64[2] shape = {1, -1}>"
             "{ a = MatMul (X, W) y = Reshape (a, shape) }",
-            r"gives an array of shape \(1, 3\) for 3 rows, where y asks for \(3, 1\)",
+            r"gives an array of shape \(1, 3\) for 3 rows, but y needs \(3, 1\)",
         ),
     ],
     ids=["outputs", "inputs", "text", "columns", "rank", "dtype", "operator", "batch size", "shape"],

@@ -137,7 +137,7 @@ def test_counts_of_a_matrix_are_weighted(rng, run_onnx):
         (TfidfVectorizer(tokenizer=str.split, token_pattern=None), "tokenizer is a Python function"),
         (TfidfVectorizer(analyzer=str.split), "analyzer is a Python function"),
         (TfidfVectorizer(token_pattern=r"(\w)\w+"), "has '('"),
-        (TfidfVectorizer(token_pattern=r"[^,]+", ngram_range=(1, 2)), "words of n-grams cannot be told apart"),
+        (TfidfVectorizer(token_pattern=r"[^,]+", ngram_range=(1, 2)), "words of its n-grams cannot be told apart"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

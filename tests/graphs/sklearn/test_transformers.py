@@ -114,8 +114,8 @@ def test_a_step_whose_conversion_rounds_to_another_bin_is_named():
 def test_a_letter_that_is_made_small_otherwise_is_named_with_its_text(text, letters, run_onnx):
     texts = ["a good film", "a bad film"] * 10 + [text]
     transformers = fitted(CountVectorizer(analyzer="char"), X=texts)
-    message = f"the step 'countvectorizer' gives other .* of the text '{text}': ONNX does not make {letters} small"
-    with pytest.warns(UserWarning, match=message + ".* predicts otherwise .* texts with such letters.*str.lower"):
+    message = f"the step 'countvectorizer' gives other .* in the text '{text}': ONNX does not change {letters} to"
+    with pytest.warns(UserWarning, match=message + ".* texts with such letters.* other predictions .*str.lower"):
         model = transformer_graph(transformers, texts, "float32")
     # It is written all the same; other texts, and small letters, have the same values.
     rows = np.array([[t] for t in [*texts[:2], text.lower()]], dtype=object)
