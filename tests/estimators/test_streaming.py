@@ -6,10 +6,17 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, make_friedman1
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier, SGDRegressor
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    SGDClassifier,
+    SGDRegressor,
+    TweedieRegressor,
+)
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler, scale
@@ -806,3 +813,87 @@ def test_a_network_whose_first_layer_is_frozen_learns_from_a_stream():
     in_calls(model, X, y, 20, classes=[0, 1])
     assert model.score(X, y) > 0.8
     assert np.mean(model.loss_curve_[-10:]) < 20
+
+
+@pytest.mark.parametrize("model", [PoissonRegressor(), TweedieRegressor(power=1.5)])
+@pytest.mark.parametrize("first", [[0.0], [0.0, 0.0, 1.0]])
+def test_a_stream_of_counts_may_begin_with_zeros(model, first):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = rng.poisson(np.exp(0.5 * X[:, 0])).astype(float)
+    y[: len(first)] = first
+    stream = OrtSGDRegressor(model, random_state=0).partial_fit(X[: len(first)], first)
+    # The best constant is the mean; that of zeros is next to zero.
+    np.testing.assert_allclose(stream.predict(X[:2]), np.mean(first), rtol=0.05, atol=1e-6)
+    for start in range(len(first), len(X), 37):
+        stream.partial_fit(X[start : start + 37], y[start : start + 37])
+    assert stream.score(X, y) > 0.5 * clone(model).fit(X, y).score(X, y) > 0.05
+
+
+@pytest.mark.parametrize("is_fitted", [False, True])
+def test_a_number_for_eta0_is_the_rate_of_the_next_call(is_fitted):
+    X, y = load_digits(return_X_y=True)
+    network = MLPClassifier((8,), random_state=0, max_iter=300)
+    inner = FrozenEstimator(network.fit(X[:300], y[:300])) if is_fitted else network
+    model = OrtSGDClassifier(inner, batch_size=1000, random_state=0).fit(X[300:400], y[300:400])
+    for eta0 in (0.001, 0.003):
+        model.set_params(eta0=eta0, learning_rate="constant").partial_fit(X[400:500], y[400:500])
+        assert model.history_["eta"][-1] == pytest.approx(eta0)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "invscaling", "adaptive", "auto"])
+def test_another_alpha_leaves_the_rate_as_it_is(schedule):
+    X, y = data(120)
+    model = short(OrtSGDClassifier, MLPClassifier((8,)), learning_rate=schedule).fit(X, y)
+    same = copy.deepcopy(model).set_params(alpha=1e-5)
+    for _ in range(2):
+        model.partial_fit(X, y)
+        same.partial_fit(X, y)
+    assert same.history_["eta"] == model.history_["eta"]
+
+
+def test_a_batch_size_above_the_rows_of_a_fit_is_the_rule_afterwards():
+    X, y = data(400)
+    model = short(OrtSGDClassifier, MLPClassifier((8,)), batch_size=400).fit(X[:40], y[:40])
+    # A batch of 40 rows makes a tenth of a step, for which the planned rate of 0.02 makes up.
+    assert model.eta0_ == pytest.approx(0.2)
+    model.partial_fit(X, y)
+    assert model.history_["eta"][-1] == pytest.approx(0.05 * 0.02)
+
+
+def test_waiting_rows_that_float32_cannot_hold_begin_in_float64():
+    X, y = data(60)
+    y = X @ [1.0, 2.0, 3.0, 4.0, 5.0]
+    tiny, same = short(OrtSGDRegressor), short(OrtSGDRegressor, dtype="float64")
+    for i in range(60):
+        tiny.partial_fit(X[i : i + 1] * [1, 1e-46, 1, 1, 1], y[i : i + 1])
+        same.partial_fit(X[i : i + 1], y[i : i + 1])
+    np.testing.assert_allclose(tiny.coef_ * [1, 1e-46, 1, 1, 1], same.coef_, rtol=1e-9)
+    assert tiny.plan_.decisions["dtype"].value == "float64"
+
+
+@pytest.mark.parametrize("inner", [None, MLPRegressor(hidden_layer_sizes=(8,))])
+def test_what_float32_cannot_hold_draws_what_float64_draws(inner):
+    X, y = data(60)
+    tiny = short(OrtSGDRegressor, inner).fit(X * 1e-46, X[:, 0])
+    same = short(OrtSGDRegressor, inner, dtype="float64").fit(X * 1e-46, X[:, 0])
+    np.testing.assert_array_equal(tiny.predict(X * 1e-46), same.predict(X * 1e-46))
+    again = clone(tiny).set_params(warm_start=True).fit(X * 1e-46, X[:, 0]).fit(X * 1e-46, X[:, 0])
+    assert again.plan_.decisions["dtype"].value == "float64"
+
+
+def test_rows_of_weight_zero_are_not_far_away(recwarn):
+    X, y = data(400)
+    weights = np.ones(200)
+    weights[::2] = 0
+    model = short(OrtSGDRegressor).partial_fit(X[:200], y[:200])
+    model.partial_fit(np.where(weights[:, None] == 0, 1e6, X[200:]), y[200:], sample_weight=weights)
+    assert not recwarn
+    with pytest.warns(UserWarning, match="column 0 of X is .* standard deviations away"):
+        model.partial_fit(X[200:] + 1e6, y[200:])
+
+
+def test_an_estimator_whose_rows_wait_shows_itself():
+    X, y = data(6)
+    shown = OrtSGDRegressor(random_state=0).partial_fit(X, y)._repr_mimebundle_()["text/html"]
+    assert "0 (0 updates)" in shown and "objective" not in shown

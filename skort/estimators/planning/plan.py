@@ -81,6 +81,9 @@ class Plan:
     #: Whether calls of `partial_fit` go on with it.
     is_stream: bool = False
 
+    def __repr__(self) -> str:
+        return f"Plan of {len(self.decisions)} decisions: print it"
+
     def __str__(self) -> str:
         return as_text(self.decisions)
 

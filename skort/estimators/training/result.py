@@ -14,6 +14,7 @@ from skort.estimators.planning.decision import Decision
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.schedule import at_rate
 from skort.estimators.planning.stopping import Stopping
+from skort.estimators.planning.table import MATTERS
 from skort.estimators.training.row_loss import RowLoss
 from skort.optim.callbacks import EarlyStopping, LossStopping
 from skort.optim.checkpoint import Checkpoint
@@ -94,7 +95,7 @@ class FitResult:
         if n_restarts:
             because = "the training diverged, or ended no better than it began: each has a tenth of the rate"
             decisions["restarts"] = Decision(str(int(n_restarts)), because, "eta0")
-        return dataclasses.replace(plan, decisions=decisions)
+        return dataclasses.replace(plan, decisions={name: decisions[name] for name in MATTERS if name in decisions})
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> "FitResult":
         """Return the result with other weights; the optimizer's memory begins from scratch."""

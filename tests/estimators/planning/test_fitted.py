@@ -201,3 +201,24 @@ def test_a_stream_that_begins_with_one_class_waits_for_another(optimizer, size):
 def test_a_fit_of_few_unchanged_rows_loses_nothing(network, n_rows):
     model = tuned(network, DIGITS[500 : 500 + n_rows], LABELS[500 : 500 + n_rows])
     assert model.score(DIGITS[TEST], LABELS[TEST]) > network.score(DIGITS[TEST], LABELS[TEST]) - 0.03
+
+
+@pytest.mark.filterwarnings("ignore:The training ended no better than a constant prediction")
+def test_rows_of_one_class_keep_what_a_network_knows():
+    is_low = LABELS < 5
+    network = MLPClassifier((16,), max_iter=300, random_state=0).fit(DIGITS[:900], is_low[:900])
+    rows = np.flatnonzero(is_low[900:1000]) + 900
+    model = OrtSGDClassifier(FrozenEstimator(network), random_state=0).fit(DIGITS[rows], is_low[rows])
+    test = slice(1000, None)
+    assert model.score(DIGITS[test], is_low[test]) > network.score(DIGITS[test], is_low[test]) - 0.02
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_few_rows_do_not_tell_that_a_network_has_learned_nothing():
+    X, y = make_friedman1(400, noise=0.5, random_state=0)
+    network = MLPRegressor(hidden_layer_sizes=(32,), max_iter=5000, random_state=0).fit(X, y)
+    for first in range(0, 40, 2):
+        rows = slice(first, first + 2)
+        model = OrtSGDRegressor(FrozenEstimator(network), random_state=0, max_iter=1).fit(X[rows], y[rows])
+        assert model.plan_.decisions["weights"].value == "fitted ones"
+        assert model.score(X, y) > network.score(X, y) - 0.1

@@ -312,7 +312,8 @@ def test_a_search_over_the_inner_parameter_ranks_as_scikit_learn_does(inner, gri
 @pytest.mark.parametrize("call", ["fit", "partial_fit", "fit_batches"])
 def test_a_scoring_that_scores_nothing_is_said(call):
     model = OrtSGDRegressor(scoring="r2", max_iter=2, tol=None)
-    with pytest.warns(UserWarning, match="scoring='r2' has no effect: there is no validation set. Give fit X_val") as w:
+    why = "partial_fit scores nothing" if call == "partial_fit" else "there is no validation set. Give fit X_val"
+    with pytest.warns(UserWarning, match=f"scoring='r2' has no effect: {why}") as w:
         getattr(model, call)(*([[(X, Y)]] if call == "fit_batches" else [X, Y]))
     assert len(w) == 1 and w[0].filename == __file__
 

@@ -1,0 +1,154 @@
+"""Each rule as a pure function of small numbers, and the plan that shows what was decided."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import Ridge
+from sklearn.neural_network import MLPRegressor
+
+from skort import OrtSGDRegressor
+from skort.estimators.planning import epochs, optimizer, rate, schedule, stopping, stream
+from skort.estimators.planning.batches import TrainingSize, batch_rows
+from skort.estimators.planning.decision import RULES, YOURS, sentence
+from skort.estimators.planning.table import HEADINGS, MATTERS
+from skort.schedules import Cosine, InvScaling
+
+X, y = load_diabetes(return_X_y=True)
+
+
+def decisions(*calls, **parameters):
+    model = OrtSGDRegressor(**{"random_state": 0, **parameters})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y).plan_.decisions
+
+
+def test_every_rule_says_what_it_does_in_one_sentence():
+    for matter, rules in RULES.items():
+        for rule in rules:
+            text = sentence(rule)
+            assert text.endswith(".") and ". " not in text, (matter, rule.__name__)
+
+
+def test_a_batch_of_a_size_above_the_rows_is_all_rows():
+    size = TrainingSize.of(weight_sum=74.0, n_rows=37, batch_size="auto", n_outputs=2)
+    assert size == TrainingSize(74.0, 2.0, 37, 2, 1)
+    assert size.n_rows == 37
+    assert TrainingSize.of(451.0, 451, "auto", 1)[2:] == (batch_rows(), 1, 3)
+    assert batch_rows(is_stream=True) == 16
+
+
+@pytest.mark.parametrize(
+    ("memory", "n_batches", "options", "expected"),
+    [
+        (1.0, 1, {"is_linear": True}, 30),
+        (1.0, 4, {"is_linear": True}, 8),
+        (1.0, 100, {"is_linear": True}, 5),
+        # Momentum of 0.9: a gradient counts in 10 updates
+        (10.0, 2, {"is_linear": False}, 10),
+        (10.0, 3, {"is_linear": True, "is_validated": True}, 10),
+        (10.0, 3, {"is_linear": False, "is_validated": True, "planned_epochs": 71}, 36),
+    ],
+)
+def test_patience_is_that_of_updates_and_of_epochs(memory, n_batches, options, expected):
+    options = {"planned_epochs": None, "is_validated": False, **options}
+    assert stopping.patience(memory, n_batches, **options) == expected
+
+
+def test_rates_are_those_of_their_formulas():
+    assert rate.linear_rate(gain=10.0, stiffness=4.0) == 1 / 40
+    assert rate.network_rate(gain=10.0, mean_square=4.0, part=3.0) == pytest.approx(0.015)
+    assert stream.linear_rate(0.8) == 0.2
+    assert [stream.declared_rate(0.01, n) for n in (1, 4, 16, 200)] == [0.0025, 0.005, 0.01, 0.01]
+    assert stream.fitted_rate(0.01) == pytest.approx(0.001)
+
+
+def test_plans_of_networks_are_those_of_their_formulas():
+    assert epochs.network_epochs(150, 1).value == 150
+    assert repr(schedule.network_schedule(90, 0.02).value) == repr(Cosine(90, 0.02))
+    assert schedule.later_schedule(Cosine(90, 0.02)).value(7) == pytest.approx(0.001)
+    assert repr(schedule.at_rate(InvScaling(0.1, 0.5), 0.3)) == repr(InvScaling(0.3, 0.5))
+    assert optimizer.network_optimizer(90).value.weight_decay == optimizer.planned_decay(90, 0.02)
+    assert optimizer.described(optimizer.network_optimizer(90).value, 0.02).endswith("takes 0.05 of each weight")
+
+
+def test_the_plan_of_a_linear_model():
+    found = decisions()
+    assert list(found) == [each for each in MATTERS if each in found]
+    assert found["first rate"].value == OrtSGDRegressor(random_state=0).fit(X, y).eta0_
+    assert found["epochs"].value == 1000
+    assert (found["stopping"].value.tol, found["stopping"].value.n_iter_no_change) == (1e-3, 10)
+    assert (found["batches"].value, found["weights"].value, found["dtype"].value) == (200, "zeros", "float32")
+    assert not any(each.is_yours for each in found.values())
+
+
+@pytest.mark.parametrize(
+    ("parameter", "matter", "value"),
+    [
+        ({"eta0": 0.01}, "first rate", 0.01),
+        ({"batch_size": 50}, "batches", 50),
+        ({"max_iter": 7}, "epochs", 7),
+        ({"optimizer": "adam"}, "optimizer", None),
+        ({"learning_rate": "constant"}, "learning rate", None),
+        ({"standardize": False}, "scaling", None),
+        ({"solver": "graph"}, "solver", "graph"),
+        ({"loss": "huber"}, "loss", None),
+        ({"alpha": 0.3}, "penalty", None),
+    ],
+)
+def test_a_parameter_decides_its_own_matter(parameter, matter, value):
+    given, default = decisions(**parameter), decisions()
+    assert given[matter].because == YOURS and given[matter].is_yours
+    assert [name for name, each in given.items() if each.is_yours] == [matter]
+    if value is not None:
+        assert given[matter].value == value
+    # A loss may have scales and a penalty of its own.
+    of_loss = {"scaling"} if matter == "loss" else set()
+    for name in given.keys() - of_loss - {matter, "first rate", "learning rate", "stopping", "restarts"}:
+        assert repr(given[name].value) == repr(default[name].value), name
+
+
+def test_the_plan_is_a_table_of_what_print_shows():
+    model = OrtSGDRegressor(Ridge(), random_state=0, max_iter=50, tol=None).fit(X, y)
+    head, *lines = str(model.plan_).splitlines()
+    assert head.split("  ")[0] == HEADINGS[0]
+    assert max(map(len, lines)) <= 120
+    line = next(line for line in lines if line.startswith("epochs"))
+    assert line.split() == ["epochs", "at", "most", "50", "you", "set", "it", "max_iter"]
+    assert "<td" in model.plan_._repr_html_() and "max_iter" in model.plan_._repr_html_()
+
+
+def test_what_happens_later_is_part_of_the_plan():
+    # A y of two values far apart, with a rate that is too large for the columns as they are
+    network = MLPRegressor(hidden_layer_sizes=(4,), random_state=0)
+    model = OrtSGDRegressor(network, optimizer="sgd", standardize=False, random_state=0, max_iter=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(np.hstack([X * 100, X * 3000]), y)
+    n_restarts = model.history_["restarts"][-1]
+    assert n_restarts > 0
+    assert model.plan_.decisions["restarts"].value == str(int(n_restarts))
+
+
+def test_the_plan_says_why_a_fitted_network_begins_anew():
+    network = MLPRegressor(hidden_layer_sizes=(8,), random_state=0, max_iter=5000).fit(X, (y - y.mean()) / y.std())
+    with pytest.warns(UserWarning, match="worse than a constant prediction"):
+        model = OrtSGDRegressor(FrozenEstimator(network), random_state=0).fit(X, y)
+    found = model.plan_.decisions["weights"]
+    assert (found.value, "worse than a constant" in found.because) == ("new ones", True)
+
+
+def test_the_plan_of_a_stream_says_that_it_has_no_end():
+    model = OrtSGDRegressor(random_state=0).partial_fit(X, y)
+    found = model.plan_.decisions
+    assert (found["epochs"].value, found["stopping"].value, found["batches"].value) == (
+        "one for each call",
+        "never",
+        16,
+    )
+    assert found["first rate"].value == pytest.approx(model.eta0_)
+    assert "quarter" in found["first rate"].because
