@@ -64,9 +64,7 @@ class AgentBackend(HostBackend):
         return {"weights": self._flat, **self._memory}
 
     def training_graphs(self):
-        """
-        Return the graph of forward and backward, and the graph of its inputs besides the batch.
-        """
+        """Return the graph of forward and backward, and a graph of its other inputs."""
         gradient, arrays = self._graph.model(), {**views(self._flat, self._problem.weights), **self._graph.parameters}
         return {"gradient": gradient, "start": constants_graph(gradient, arrays)}
 
@@ -89,9 +87,7 @@ class GradientGraph:
 
     @functools.cached_property
     def _programs(self) -> tuple[Program, Program, Program]:
-        """
-        The parts that `model` adds to the runtime's graph: values, score gradient, and penalty.
-        """
+        """The parts that `model` adds to the runtime's graph: values, score gradient, penalty."""
         problem, objective = self.problem, self.problem.objective
         parts = "value", "score_gradient", "penalty_gradient"
         value, by_score, penalty = (Program(objective.dtype, problem.batch_size, part) for part in parts)

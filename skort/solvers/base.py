@@ -48,7 +48,9 @@ class Problem:
     @functools.cached_property
     def weights(self) -> dict[str, np.ndarray]:
         """
-        The initial values of the trained weights, not copied: first the model's, then the loss's.
+        The initial values of the trained weights, not copied.
+
+        The weights of the model come first, then the loss's own weights.
         """
         return self.score_graph.trained_arrays | self.loss_weights
 
@@ -78,7 +80,9 @@ class Problem:
 
     def rule(self) -> UpdateRule:
         """
-        Return the update of all weights. It takes them as one vector, in the order of `weights`.
+        Return the update of all weights.
+
+        It takes them as one vector, in the order of `weights`.
         """
         return self.update.rule(self.terms)
 
@@ -134,9 +138,7 @@ class Solver:
     derives_given: bool = False
 
     def check(self, dtype: np.dtype, update: Update) -> None:
-        """
-        Raise an error if the dtype, the update or the installed ONNX Runtime does not suffice.
-        """
+        """Raise an error if the dtype, the update or the ONNX Runtime does not suffice."""
         for requirement in self.requirements:
             requirement(self.name, dtype, update)
 
@@ -164,9 +166,7 @@ class Solver:
         check_custom_penalty(objective, problem.weights, gradient, derives_all=self.derives_given)
 
     def backend_of(self, problem: Problem) -> Any:
-        """
-        Return the backend for a problem: for sparse rows, for a remote device, or for the CPU.
-        """
+        """Return the backend for a problem: for sparse rows, another device, or the CPU."""
         if problem.row_factor is not None:
             make = self.sparse_backend
         else:

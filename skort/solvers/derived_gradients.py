@@ -96,9 +96,7 @@ def _inputs(objective, *others):
 
 
 def _check(part, model, names, gradient):
-    """
-    Raise an error if a value does not depend on the first of `names`, or has no gradient by them.
-    """
+    """Raise an error if a value has no gradient by `names`, or does not use the first of them."""
     start = {"loss": "score", "penalty": "weight"}[part]
     if not any(names[0] in node.input for node in model.graph.node):
         raise NotTrainableError(f"{part}: its value does not use the {start}.")

@@ -11,9 +11,7 @@ def flat(arrays: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def views(vector: np.ndarray, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """
-    Return views of the parts of a vector, by the names and shapes of `arrays`: inverse of `flat`.
-    """
+    """Return views of the parts of a vector, with the names and shapes of `arrays`."""
     parts, start = {}, 0
     for name, array in arrays.items():
         parts[name] = vector[start : start + array.size].reshape(array.shape)

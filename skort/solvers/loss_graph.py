@@ -1,6 +1,4 @@
-"""
-A model that computes the losses of rows from a score, or from X and the weights of a score graph.
-"""
+"""A model that computes the losses of rows, from scores or from X and all weights."""
 
 import copy
 

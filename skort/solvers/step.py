@@ -57,7 +57,9 @@ class Backend(Protocol):
 
     def run(self, eta: float, share: float) -> None:
         """
-        Make one update with rate `eta` on the batch, a part `share` of the epoch; add to `sums`.
+        Make one update with learning rate `eta` on the batch, and add its results to `sums`.
+
+        The batch is a part `share` of the epoch.
         """
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -69,9 +71,7 @@ class Backend(Protocol):
             array[...] = arrays[name]
 
     def gradient_norm(self) -> float:
-        """
-        Return the Euclidean norm of the last gradient before clipping, or 0 before the first step.
-        """
+        """Return the Euclidean norm of the last gradient before clipping; 0 before a step."""
         return norm(self.last_gradient())
 
     def last_gradient(self) -> np.ndarray:
@@ -79,7 +79,9 @@ class Backend(Protocol):
 
     def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """
-        Return the ONNX graphs of a step, by name, or none for a common step of several trainings.
+        Return the ONNX graphs of a step, by name.
+
+        The result is empty for the common step of several trainings.
         """
         return {}
 

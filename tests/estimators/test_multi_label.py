@@ -163,7 +163,7 @@ def test_tags(inner, multi_label):
         (OrtSGDClassifier(RidgeClassifier()), Y, "estimator=RidgeClassifier cannot be trained on a multi-label y"),
         (trained(loss="hinge"), Y, "needs loss=\"log_loss\", got 'hinge'"),
         (trained(class_weight={0: 2}), Y, "class_weight is for one label per row"),
-        (trained(), 2 * Y, "1 where a row has a label and 0 elsewhere"),
+        (trained(), 2 * Y, "must have 1 if a row has the label, and 0 otherwise"),
         (trained(), Y + np.arange(3), "y should be a 1d array"),
         (trained(fitted(Y[:, 0] + Y[:, 1])), Y, "y has several labels per row, the fitted"),
         (trained(fitted(Y)), Y.argmax(axis=1), "y has one label per row, the fitted"),

@@ -31,7 +31,9 @@ from skort.solvers.step import HostBackend
 
 class GraphBackend(HostBackend):
     """
-    Steps of one InferenceSession: one graph for forward, backward, penalty, clipping and update.
+    Steps of one InferenceSession.
+
+    One graph contains forward, backward, penalty, clipping and update.
     """
 
     def __init__(self, problem: Problem):
@@ -153,7 +155,9 @@ class DeviceRows:
 
 class _Table:
     """
-    Rows on a device, and the numbers `indices` of the rows of the batch, at first of all rows.
+    Rows on a device.
+
+    `indices` has the numbers of the rows of the batch, at first of all rows.
     """
 
     def __init__(self, device, batch, indices):
@@ -201,9 +205,7 @@ class DeviceGraphBackend(GraphBackend):
         self.sums = DeviceSums(device, self.session, self._outputs[OBJECTIVE])
 
     def run(self, eta, share):
-        """
-        Make one update with rate `eta` on the batch, a part `share` of the epoch; read nothing.
-        """
+        """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
         self._controls[:] = eta, share
         for name, array in ((SAMPLE_WEIGHT, self.batch.sample_weight), (CONTROLS, self._controls)):
             if not np.array_equal(array, self._given[name]):

@@ -42,9 +42,7 @@ class GradientSessions:
         self._trained = score_graph.trained_arrays
 
     def arrays(self, weights: np.ndarray, frozen: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """
-        Return all weights by name: views of the vector of trained weights, and frozen weights.
-        """
+        """Return all weights by name: views of the vector of trained ones, and frozen ones."""
         return {**views(weights, self._trained), **frozen}
 
     def score(self, X: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:

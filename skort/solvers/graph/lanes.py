@@ -55,9 +55,7 @@ class Lane:
 
     @property
     def n_ones(self) -> int:
-        """
-        The number of columns of ones, 0 or 1, at the end of X: for intercepts of the first layer.
-        """
+        """The number of columns of ones, 0 or 1, that X has for intercepts of its first layer."""
         return int(self.chain[0].intercept is not None)
 
 
@@ -104,7 +102,9 @@ class JointStep:
 
     def _open(self, numbers, states=None):
         """
-        Make the session for some of the trainings. `states` are their states; None: initial ones.
+        Make the session for some of the trainings.
+
+        `states` are their states; None: initial ones.
         """
         lanes, n_lanes, dtype = [self._lanes[number] for number in numbers], len(numbers), self.batch.X.dtype
         first = lanes[0].step

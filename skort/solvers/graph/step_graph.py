@@ -72,9 +72,7 @@ def rows_name(name: str) -> str:
 
 
 def indices_name(name: str) -> str:
-    """
-    Return the name of the device's input with the row numbers of the batch in the input `name`.
-    """
+    """Return the name of the device's input with the row numbers of a batch of `name`."""
     return f"skort_rows/{name}"
 
 

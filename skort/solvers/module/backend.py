@@ -108,7 +108,9 @@ class ModuleBackend(HostBackend):
 
     def load(self, arrays):
         """
-        Continue from a state with a new session, since the API reads moments only from a file.
+        Continue from a state.
+
+        The session is made again, since the API reads moments only from a file.
         """
         self._memory = {name: arrays[name].copy() for name in self._memory}
         moments, n_steps = {}, 0

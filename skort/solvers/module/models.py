@@ -79,7 +79,9 @@ class Term:
 
     def _call(self, fragment, write: Callable[[Fragment], None], results: dict[str, str]) -> None:
         """
-        Add the nodes of an objective as a function, since their names are the same for all terms.
+        Add the nodes of an objective as a function.
+
+        Their names, which are the same for every term, are inside the function.
         """
         body, weights = Fragment(self.objective.dtype), self.objective.loss.weight_names
         write(body)
@@ -89,9 +91,7 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """
-    The plan of a training: a graph up to its scores, its parameters in float32, and its losses.
-    """
+    """The plan of a training: a graph up to its scores, parameters in float32, and losses."""
 
     structure: onnx.ModelProto
     trainable: dict[str, np.ndarray]
@@ -200,7 +200,9 @@ def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> on
 
 def _check_inputs(plan, batch_size):
     """
-    Raise an error without trained parameters, or if an input of any number of rows has a fixed one.
+    Raise an error if there is nothing to train, or if an input has a fixed number of rows.
+
+    With a `batch_size`, inputs may have a fixed number of rows.
     """
     if not plan.trainable:
         raise NotTrainableError("trainable: there is no parameter to train.")
@@ -230,9 +232,7 @@ def _check_gradients(plan, batch_size, surrogate):
 
 
 def _value_model(plan, batch_size):
-    """
-    Return the model (inputs, parameters) -> outputs for `batch_size` rows, or with None for any.
-    """
+    """Return the model (inputs, parameters) -> outputs for `batch_size` rows; None: for any."""
     source, fragment = plan.structure.graph, Fragment(np.float32)
     with marked(fragment, "loss"):
         plan.before(fragment)
@@ -289,7 +289,9 @@ def _with_rows(value, batch_size):
 
 def _with_penalty(fragment, plan, gradients):
     """
-    Add the gradients of the penalty, without l1 terms; return the names of the sums by weight.
+    Return the names of the gradients, by weight, after adding those of the penalty.
+
+    The gradient of an l1 term is not added.
     """
     if plan.penalized is None:
         return gradients

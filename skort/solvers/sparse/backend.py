@@ -62,9 +62,7 @@ class SparseBackend(Backend):
         self._graph, self._run = bind(self._rest, {**batch, **self._later_weights}, gradients, loss)
 
     def training_graphs(self):
-        """
-        Return the graph from the first product to the gradients, and the graph of its weights.
-        """
+        """Return the graph from the first product to the gradients, and a graph of its weights."""
         self._update.settle()
         gradient, weights = self._graph.model(), self._later_weights
         return {"gradient": gradient, "start": constants_graph(gradient, {**weights, **self._graph.parameters})}
@@ -83,9 +81,7 @@ class SparseBackend(Backend):
         return self._update.whole_gradient
 
     def gradient_norm(self):
-        """
-        Return the Euclidean norm of the last gradient before clipping, or 0 before the first step.
-        """
+        """Return the Euclidean norm of the last gradient before clipping; 0 before a step."""
         return self._update.gradient_norm()
 
     def is_finite(self):
@@ -105,7 +101,9 @@ class SparseBackend(Backend):
 
 def sparse_graph_backend(problem: Problem) -> SparseBackend:
     """
-    Return the backend of solver "graph" for sparse rows. Its graph has standard operators only.
+    Return the backend of solver "graph" for sparse rows.
+
+    Its graph has standard operators only.
     """
 
     def bind(rest, inputs, gradients, loss):
@@ -119,7 +117,9 @@ def sparse_graph_backend(problem: Problem) -> SparseBackend:
 
 def sparse_agent_backend(problem: Problem) -> SparseBackend:
     """
-    Return the backend of solver "agent" for sparse rows. ONNX Runtime differentiates its graph.
+    Return the backend of solver "agent" for sparse rows.
+
+    ONNX Runtime differentiates its graph.
     """
 
     def bind(rest, inputs, gradients, loss):

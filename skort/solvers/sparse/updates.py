@@ -1,6 +1,4 @@
-"""
-Updates after a step on sparse rows: of all weights, or of the weights of the rows' columns only.
-"""
+"""Updates after a step on sparse rows: of all weights, or of those of the rows' columns."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,9 +28,7 @@ def make_update(problem: Problem, shape: tuple[int, int], factor: float) -> "Ful
 
 
 def _recurrence(problem):
-    """
-    Return the linear recurrence that all first weights follow in a step without gradient, or None.
-    """
+    """Return the linear recurrence of the first weights in steps without gradient, or None."""
     update, strengths = problem.update, problem.objective.strengths
     if update.max_grad_norm is not None or any(np.any(strength.l1) for strength in strengths.values()):
         return None
