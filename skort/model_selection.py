@@ -38,7 +38,7 @@ class _SearchTogether(DocumentationLink):
             together.open(_candidates(self.estimator, candidates))
             return evaluate_candidates(candidates, *args, **options)
 
-        # scikit-learn 1.9 passes this argument where a search takes it. Older versions have none.
+        # scikit-learn 1.9 passes this argument to searches that take it. Older versions do not have it.
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
         try:
             super()._run_search(evaluate, **context)  # type: ignore[misc]

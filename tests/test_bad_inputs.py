@@ -381,7 +381,7 @@ for _name, _method in ((R, "predict"), (C, "predict"), (C, "predict_proba"), (C,
         (
             _name,
             _predicting([["a", "b", "c"]]),
-            "X has text in columns 0, 1, 2, such as 'a', and the model was",
+            "X has text in columns 0, 1, 2, such as 'a', but the model was",
         ),
         (_name, _predicting(X[:0]), "Found array with 0 sample(s)"),
         (_name, _predicting(None), "Expected 2D array"),

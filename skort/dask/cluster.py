@@ -79,7 +79,7 @@ class Cluster:
 
     def _check_open(self):
         if self.client.status in ("closing", "closed"):
-            raise ClusterError("The client is closed, or its cluster: make new ones and fit again.")
+            raise ClusterError("The client or its cluster is closed. Make new ones, and fit again.")
 
     def computed(self, delayed: Sequence[Any]) -> list[Future]:
         """Return the futures of delayed values."""

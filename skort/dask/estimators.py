@@ -37,8 +37,8 @@ All other parameters and attributes are those of `skort.{name}`, without `n_tota
 The steps of a pipeline in `estimator` are fitted to the rows of all partitions, with the same
 result as in scikit-learn. These steps can be fitted: `StandardScaler`, `MinMaxScaler`,
 `MaxAbsScaler`, `OneHotEncoder`, `OrdinalEncoder`, `SimpleImputer` (except for the median), steps
-that need no fit, and `ColumnTransformer` and `Pipeline` of these. For any other step, an error names
-the step. Fit such a step on rows that are typical of all rows, and put
+that need no fit, and `ColumnTransformer` and `Pipeline` of these. Any other step raises an error
+that names it. Fit such a step on rows that are typical of all rows, and put
 `FrozenEstimator(fitted_step)` in its place.
 
 Parameters

@@ -33,7 +33,7 @@ _PARAMETERS = {
 
 
 # A remark for those who may expect more of a parameter, because it does more in other libraries.
-_ALONE = {"eta0": " It is the first learning rate alone: optimizer and learning_rate stay as they are."}
+_ALONE = {"eta0": " It sets only the first learning rate: optimizer and learning_rate stay as they are."}
 
 
 def _nearest(given, known, other_names, cutoff):
@@ -107,10 +107,10 @@ def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
         alone = _ALONE.get(nearest[0], "") if name in _PARAMETERS.get(nearest[0], ()) else ""
         return f" Did you mean {nearest[0]}={value!r}?{alone}"
     if of_optimizers:
-        return f" It is one of the optimizer: optimizer={of_optimizers[0]}({name}={value!r})."
+        return f" It is a parameter of the optimizer: optimizer={of_optimizers[0]}({name}={value!r})."
     if isinstance(inside, BaseEstimator):
         paths = [path for path in inside.get_params() if path == name or path.endswith(f"__{name}")]
-        return f" It is one of the estimator inside: estimator__{paths[0]}." if paths else ""
+        return f" It is a parameter of the estimator inside: estimator__{paths[0]}." if paths else ""
     # These imports take long.
     from sklearn.linear_model import LinearRegression, LogisticRegression
     from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -118,4 +118,6 @@ def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
     is_classifier = issubclass(cls, ClassifierMixin)
     known_models = (LogisticRegression, MLPClassifier) if is_classifier else (LinearRegression, MLPRegressor)
     models = [each for each in known_models if name in each._get_param_names()]
-    return f" It is one of the model inside: estimator={models[0].__name__}({name}={value!r})." if models else ""
+    return (
+        f" It is a parameter of the model inside: estimator={models[0].__name__}({name}={value!r})." if models else ""
+    )

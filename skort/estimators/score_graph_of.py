@@ -71,8 +71,8 @@ def _parts(model, dtype):
         raise ValueError(f"dtype={dtype!r}, but the model computes in {score_graph.dtype}.")
     if any(node.op_type == "Dropout" for node in score_graph.structure.graph.node):
         raise NotTrainableError(
-            "model: it has a Dropout in training mode, and only the estimators draw its masks. Export it for "
-            "predictions (of torch: after model.eval()), and put the dropout in front of it or behind."
+            "model: it has a Dropout in training mode, and only the estimators draw its masks. Export the model for "
+            "predictions (in torch, after model.eval()), and apply the dropout before it or after it."
         )
     return transformers, score_graph
 

@@ -380,8 +380,7 @@ class ConcomitantHuber(RegressionLoss):
     def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
         """Return the scale of a fitted HuberRegressor, or y's median distance from its median."""
         # The median distance has the unit of y, and outliers hardly change it. scikit-learn starts
-        # at 1, from where the training would need many steps to a scale of 1000. If it is zero, use
-        # 1.
+        # at 1, from where the training would need many steps to a scale of 1000.
         scale = getattr(model, "scale_", None)
         if scale is not None:
             return {_SCALE: np.full(target.shape[1], float(scale))}

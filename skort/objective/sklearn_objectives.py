@@ -121,7 +121,7 @@ def _elastic_net(model):
 def _multi_task(model):
     name = type(model).__name__
     plain = name.removeprefix("MultiTask")
-    sentence = f"{name} is trained as {plain}: the l1 term is that of each weight, not of a feature's weights together."
+    sentence = f"{name} is trained as {plain}: each weight has its own l1 term, not all weights of a feature together."
     return replace(_elastic_net(model), trained_as=sentence)
 
 
@@ -131,7 +131,7 @@ def _logistic_regression(model):
     own = _per_C(LogLoss(), model, _logistic_l1_ratio(model), False)
     if getattr(model, "multi_class", "deprecated") in ("ovr", "multinomial"):  # until scikit-learn 1.7
         sentence = f"LogisticRegression(multi_class={model.multi_class!r}) is trained as with multi_class='auto': two "
-        own = replace(own, trained_as=f"{sentence}classes by one score, and more by their softmax.")
+        own = replace(own, trained_as=f"{sentence}classes with one score, more classes with a softmax.")
     return own
 
 

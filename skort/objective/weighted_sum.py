@@ -109,7 +109,7 @@ class WeightedSum(Component, ScoreLoss):
             raise ValueError(f"loss: WeightedSum takes losses of the same kind of estimator, got {kinds}.")
         if "regressor" in self.estimator_types and not self._has_one_link(1):
             names = ", ".join(type(loss).__name__ for _, loss in self.losses)
-            raise ValueError(f"loss: WeightedSum takes losses that predict the same of a score, got {names}.")
+            raise ValueError(f"loss: WeightedSum takes losses with the same prediction for a score, got {names}.")
 
     @property
     def estimator_types(self) -> tuple[str, ...]:  # type: ignore[override]

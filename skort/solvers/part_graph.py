@@ -74,7 +74,7 @@ def part_graph(part: Any, shape: Sequence[int], *, dtype: str = "float32") -> on
     loss, penalty = as_loss(part), as_penalty(part)
     add: Any = _add_loss if loss is not None else _add_penalty if penalty is not None else _add_update
     if array.ndim != {_add_loss: 2, _add_update: 1}.get(add, array.ndim):
-        raise ValueError(f"shape must be (n_rows, n_outputs) of a loss or (n_weights,) of an optimizer, got {shape}.")
+        raise ValueError(f"shape must be (n_rows, n_outputs) for a loss, (n_weights,) for an optimizer, got {shape}.")
     # Inputs and outputs by name, as arrays with their shapes and types, and constants.
     inputs, outputs, fixed = add(fragment, loss or penalty or part, array)
     graph = helper.make_graph(fragment.nodes, "part", infos(inputs), infos(outputs))

@@ -115,7 +115,7 @@ def test_streams():
     for _ in range(19):
         stream.partial_fit(X, Y)
     np.testing.assert_array_equal(stream.predict_proba(X), trained(**steps).fit(X, Y).predict_proba(X))
-    with pytest.raises(ValueError, match="multi-label, and was not in earlier calls, or the other way round"):
+    with pytest.raises(ValueError, match="y must be multi-label in all calls, or in none of them"):
         stream.partial_fit(X, Y.argmax(axis=1))
     with pytest.raises(ValueError, match=r"classes must be \[0, 1, 2\]"):
         trained().partial_fit(X, Y, classes=[0, 1])

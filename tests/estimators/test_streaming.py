@@ -531,7 +531,7 @@ def test_warm_start_takes_few_epochs_where_the_data_hardly_changed():
 def test_a_warm_start_with_other_data_is_refused(X, y):
     model = short(OrtSGDClassifier, warm_start=True).fit(*data())
     before = model.onnx_
-    with pytest.raises(ValueError, match=r"warm_start=True goes on .* other features, outputs or classes"):
+    with pytest.raises(ValueError, match=r"warm_start=True continues .* other features, outputs or classes"):
         model.fit(X, y)
     assert model.onnx_ is before
     model.set_params(warm_start=False).fit(X, y)

@@ -32,8 +32,8 @@ def check_dates(X: Any) -> None:
     if names:
         place = "" if names == [None] else f" in {_listed(names)}"
         raise ValueError(
-            f"X has dates or times{place}, and the model takes numbers. Make numbers of them, such as the days since "
-            "the first one, the month or the hour."
+            f"X has dates or times{place}, but the model takes numbers. Convert them to numbers, such as the days "
+            "since the first one, the month or the hour."
         )
 
 
@@ -65,8 +65,8 @@ def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
     if not (inside is None or isinstance(inside, BaseEstimator)):
         model = "model = make_pipeline(encode, model)"
     return ValueError(
-        f"X has text{place}, such as {next(iter(texts.values()))!r}, and the model takes numbers. Make numbers of it, "
-        f"for instance so:\n    encode = {encode}\n    {model}\n    model.fit(X, y)"
+        f"X has text{place}, such as {next(iter(texts.values()))!r}, but the model takes numbers. Convert it to "
+        f"numbers, for instance:\n    encode = {encode}\n    {model}\n    model.fit(X, y)"
     )
 
 
@@ -76,8 +76,8 @@ def fitted_text_error(error: ValueError, X: Any) -> ValueError:
     if not texts or None in texts:
         return error
     return ValueError(
-        f"X has text in {_listed(texts)}, such as {next(iter(texts.values()))!r}, and the model was fitted on "
-        "numbers. Encode X as that of fit."
+        f"X has text in {_listed(texts)}, such as {next(iter(texts.values()))!r}, but the model was fitted on "
+        "numbers. Encode X in the same way as the X of fit."
     )
 
 

@@ -259,7 +259,7 @@ class Model:
         """The first layer, if only its product reads X, and the model after this product."""
         from skort.graphs.standardized import after_first_product, product_layer
 
-        # Here, all weights count, trained or not.
+        # `product_layer` looks for a trained layer. Here, the layer may also be frozen.
         graph = dataclasses.replace(self.score_graph, trained=self.score_graph.weight_names)
         layer = product_layer(graph)
         if layer is None:
@@ -323,7 +323,7 @@ class Model:
         if n_outputs != self.score_graph.n_outputs:
             raise ValueError(f"y has {n_outputs} outputs, earlier calls had {self.score_graph.n_outputs}.")
         if self.classes is not None and encoded.single_output != self.single_output:
-            raise ValueError("y is multi-label, and was not in earlier calls, or the other way round.")
+            raise ValueError("y must be multi-label in all calls, or in none of them.")
         outputs = loss.widths or {}
         if list(outputs.items()) != list(self.named_outputs.items()):
             raise ValueError(
@@ -332,7 +332,7 @@ class Model:
             )
         if set(loss.weight_names) != set(self.loss_weights):
             raise ValueError(
-                f"loss={type(loss).__name__} has other weights of its own than {type(self.loss).__name__}, the loss of "
+                f"loss={type(loss).__name__} has other trained weights than {type(self.loss).__name__}, the loss of "
                 "earlier calls. Call fit."
             )
         return dataclasses.replace(self, loss=loss, single_output=encoded.single_output, outputs=encoded.outputs)
@@ -345,8 +345,8 @@ class Model:
         shapes, expected = ({name: w.shape for name, w in arrays.items()} for arrays in (weights, own))
         if shapes != expected or not np.array_equal(np.asarray(other.classes), np.asarray(self.classes)):
             raise ValueError(
-                "warm_start=True goes on from the weights of the last fit, which had other features, outputs or "
-                "classes, or another model. Use warm_start=False."
+                "warm_start=True continues from the weights of the last fit, but that fit had other features, outputs "
+                "or classes, or another model. Use warm_start=False."
             )
         # A loss with other own weights begins with its initial ones.
         weights = weights | {name: w for name, w in other.loss_weights.items() if name in self.loss_weights}
@@ -361,7 +361,7 @@ class Model:
 
         linear = linear_weights(self.score_graph)
         if linear is None:
-            raise ValueError("coef_init and intercept_init are for linear models: this is none.")
+            raise ValueError("coef_init and intercept_init are for linear models only.")
         names, weights = self.score_graph.weight_names, {}
         if coef_init is not None:
             weights[names.coefficients[0]] = _like(linear[0], coef_init, "coef_init")

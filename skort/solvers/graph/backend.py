@@ -169,7 +169,8 @@ class _Table:
         """
         Copy all rows of a training to the device if they are in memory, else make room for a batch.
 
-        `chosen` are the numbers of the batch among all rows, and `every` those of a whole batch.
+        `chosen` will have the row numbers of the batch. `every` has the numbers from 0 to the size
+        of a batch.
         """
         self.is_whole = is_in_memory(rows)
         self.indices = chosen if self.is_whole else every

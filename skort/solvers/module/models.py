@@ -130,7 +130,7 @@ def training_model(plan: Plan, batch_size: int | None) -> onnx.ModelProto:
     number of rows, ONNX Runtime differentiates it, which needs a build for training.
     """
     # The differentiated scalar is the sum of the products of each score and the derivative of its
-    # loss, which counts as a constant. So the gradient of a loss is always its closed form.
+    # loss, which counts as a constant. So the gradient of a loss is its closed form, if it has one.
     _check_inputs(plan, batch_size)
     value = _value_model(plan, batch_size)
     surrogate = _surrogate_model(plan, value)
