@@ -288,7 +288,7 @@ ROWS = [
     (
         R,
         lambda m: m.fit(pandas.DataFrame({"a": ["x"] * 30}), Y),
-        "X has text in column 'a', such as 'x', and the",
+        "X has text in column 'a', such as 'x', but the",
     ),
     (R, lambda m: m.fit(scipy.sparse.csr_matrix(WITH_NAN), Y), "Input X contains NaN"),
     (R, lambda m: m.fit(DAMAGED, Y), "X has the shape (30, 3). Build X again"),
