@@ -5,7 +5,7 @@ __all__ = ["DivergedError", "NotExportableError", "NotTrainableError", "RuntimeN
 
 class DivergedError(ValueError):
     """
-    A training whose loss or weights are not finite.
+    The loss or the weights of a training are no longer finite.
 
     Examples
     --------
@@ -23,9 +23,10 @@ class DivergedError(ValueError):
 
 class NotExportableError(ValueError, AttributeError):
     """
-    A part of the fitted model cannot be written as ONNX; everything but the export works.
+    A part of the fitted model cannot be written as ONNX. Everything but the export works.
 
-    An `AttributeError`, too, so that `hasattr(model, "onnx_")` is False, as with scikit-learn's `NotFittedError`.
+    The error is an `AttributeError`, too, like scikit-learn's `NotFittedError`. So
+    `hasattr(model, "onnx_")` is False.
 
     Examples
     --------
@@ -63,11 +64,11 @@ class NotTrainableError(ValueError):
 
 class RuntimeNotAvailableError(ImportError):
     """
-    The installed ONNX Runtime lacks what was asked of it.
+    The installed ONNX Runtime lacks an API or a device that is needed.
 
     Examples
     --------
-    A program that takes a GPU where there is one:
+    A program that uses a GPU if there is one:
 
     >>> from skort import OrtSGDRegressor
     >>> from skort.exceptions import RuntimeNotAvailableError

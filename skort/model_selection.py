@@ -13,7 +13,7 @@ __all__ = ["OrtGridSearchCV", "OrtRandomizedSearchCV"]
 
 
 class _SearchTogether(DocumentationLink):
-    """What makes the fits of a fold together, before a search of scikit-learn."""
+    """A base class before a search of scikit-learn: it makes the fits of a fold together."""
 
     estimator: Any
     verbose: int
@@ -21,7 +21,7 @@ class _SearchTogether(DocumentationLink):
     def fit(self, X, y=None, **params):
         """Run the search: scikit-learn's `fit`, with the same parameters."""
         self._together = together = Together()
-        # Clones of what is marked ask for the fits that are made together.
+        # A clone of a marked estimator asks `Together` for its fit.
         marked = [together.mark(part) for part in _parts(self)]
         try:
             return super().fit(X, y, **params)  # type: ignore[misc]
@@ -38,7 +38,7 @@ class _SearchTogether(DocumentationLink):
             together.open(_candidates(self.estimator, candidates))
             return evaluate_candidates(candidates, *args, **options)
 
-        # scikit-learn 1.9 passes this argument where a search takes it. Older versions have none.
+        # scikit-learn 1.9 passes this argument to searches that take it. Older versions do not have it.
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
         try:
             super()._run_search(evaluate, **context)  # type: ignore[misc]
@@ -46,33 +46,35 @@ class _SearchTogether(DocumentationLink):
             together.close()
         self.n_fits_together_ = together.n_made
         if self.verbose > 0:
-            print(f"{together.n_made} of these fits were made together with others")
+            print(f"{together.n_made} of these fits were trained together with others")
 
 
 class OrtGridSearchCV(_SearchTogether, GridSearchCV):
     """
-    `sklearn.model_selection.GridSearchCV` that trains the candidates of a fold together.
+    A `sklearn.model_selection.GridSearchCV` that trains the candidates of a fold together.
 
-    Parameters, attributes and results are those of `GridSearchCV`, except for the times: the time of all fits that are
-    made together counts for the first one of them, and the others take nearly none.
+    The parameters, attributes and results are those of `GridSearchCV`, except for the fit times. Of
+    the fits that are trained together, the first one is recorded with the time of all, and the
+    others with nearly no time.
 
-    Candidates are trained together if they differ only in numbers: `alpha`, `l1_ratio`, `eta0`, `power_t`,
-    `learning_rate`, `max_iter`, `tol`, `n_iter_no_change`, `epsilon`, `quantile`, and momentum or weight decay of
-    an optimizer. One run of ONNX Runtime makes a step for all of them. Each candidate stops by itself, also with
-    `early_stopping`.
+    Candidates are trained together if they differ only in these parameters: `alpha`, `l1_ratio`,
+    `eta0`, `power_t`, `learning_rate`, `max_iter`, `tol`, `n_iter_no_change`, `epsilon`,
+    `quantile`, and the momentum or weight decay of an optimizer. One run of ONNX Runtime makes a
+    step for all candidates. Each candidate stops by itself, also with `early_stopping`.
 
     These fits are made one by one, as in `GridSearchCV`:
 
-    - of candidates that differ in anything else, such as a parameter of the model inside;
-    - with `average`, `callbacks`, `max_grad_norm`, `trainable`, `verbose` or `warm_start`;
-    - with a `random_state` that is a `RandomState` instance, a `device` other than "cpu", or the solver "agent",
-      "session" or "module";
-    - with a custom optimizer, learning rate or penalty; for regressors also with a custom loss, unless
-      `standardize=False`;
-    - with a loss that has weights, such as that of a `HuberRegressor`;
-    - with arguments of `fit` other than X, y and `sample_weight`;
-    - of a large model, of a model that is not a chain of layers, and on a sparse X with many columns;
-    - where a training diverges, or ends no better than it began.
+    - fits of candidates that differ in anything else, such as a parameter of the model inside;
+    - fits with `average`, `callbacks`, `max_grad_norm`, `trainable`, `verbose` or `warm_start`;
+    - fits with a `RandomState` instance as `random_state`, a `device` other than "cpu", or the
+      solver "agent", "session" or "module";
+    - fits with a custom optimizer, learning rate or penalty; for regressors also fits with a custom
+      loss, unless `standardize=False`;
+    - fits with a loss that has weights, such as the loss of a `HuberRegressor`;
+    - fits with arguments other than X, y and `sample_weight`;
+    - fits of a large model or of a model that is not a chain of layers, and fits on a sparse X with
+      many columns;
+    - fits that diverge, or that end no better than they began.
 
     Parameters
     ----------
@@ -80,18 +82,19 @@ class OrtGridSearchCV(_SearchTogether, GridSearchCV):
         An `OrtSGDRegressor` or `OrtSGDClassifier`, or a pipeline or another estimator around one.
     param_grid : dict or list of dict
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
-        As in `GridSearchCV`. With several jobs all fits are made one by one, in processes of their own. With
-        `verbose`, a line says how many fits were made together.
+        As in `GridSearchCV`. With several jobs, all fits are made one by one, in their own
+        processes. With `verbose`, a line says how many fits were trained together.
 
     Attributes
     ----------
     n_fits_together_ : int
-        Number of fits, one for each candidate and fold, that were made together with others.
+        Number of fits that were trained together with others. Each candidate has one fit per fold.
 
     Notes
     -----
-    With an integer as `random_state`, scores differ from those of `GridSearchCV` only by rounding. With None, the
-    candidates of a fold share a seed, and so have the same initial weights and the same order of the rows.
+    With an integer as `random_state`, the scores differ from those of `GridSearchCV` only by
+    rounding. With None, the candidates of a fold share a seed, so they have the same initial
+    weights and the same order of rows.
 
     Examples
     --------
@@ -108,21 +111,23 @@ class OrtGridSearchCV(_SearchTogether, GridSearchCV):
 
 class OrtRandomizedSearchCV(_SearchTogether, RandomizedSearchCV):
     """
-    `sklearn.model_selection.RandomizedSearchCV` that trains the candidates of a fold together, as `OrtGridSearchCV`.
+    A `sklearn.model_selection.RandomizedSearchCV` that trains the candidates of a fold together.
+
+    `OrtGridSearchCV` describes which candidates are trained together.
 
     Parameters
     ----------
     estimator : estimator
         An `OrtSGDRegressor` or `OrtSGDClassifier`, or a pipeline or another estimator around one.
     param_distributions : dict or list of dict
-        For each parameter a list of values, or a distribution to draw them from.
+        A list of values, or a distribution of values, for each parameter.
     n_iter, scoring, n_jobs, refit, cv, verbose, pre_dispatch, random_state, error_score, return_train_score
         As in `RandomizedSearchCV`.
 
     Attributes
     ----------
     n_fits_together_ : int
-        Number of fits, one for each candidate and fold, that were made together with others.
+        Number of fits that were trained together with others. Each candidate has one fit per fold.
 
     Examples
     --------
@@ -139,7 +144,7 @@ class OrtRandomizedSearchCV(_SearchTogether, RandomizedSearchCV):
 
 
 def _parts(value):
-    """Yield the estimators of skort in parameters."""
+    """Yield the estimators of skort in a value: an estimator, its parameters, a list or a dict."""
     if isinstance(value, BaseOrtSGD):
         yield value
     if isinstance(value, dict):
@@ -152,13 +157,13 @@ def _parts(value):
 
 
 def _candidates(estimator, candidates):
-    """Return the estimator of skort in each candidate of a search; without candidates that have none or several."""
+    """Return the estimator of skort in each candidate that has exactly one."""
     found = []
     for parameters in candidates:
         try:
             candidate = clone(estimator).set_params(**clone(parameters, safe=False))
         except (ValueError, TypeError):
-            # The search itself says what is wrong.
+            # The search itself raises the error.
             continue
         own = [part for part in (candidate, *candidate.get_params().values()) if isinstance(part, BaseOrtSGD)]
         if len(own) == 1:

@@ -1,4 +1,4 @@
-"""What a bug report needs to know of a machine: `show_versions`."""
+"""`show_versions`: the facts about a machine that a bug report needs."""
 
 import contextlib
 import importlib.metadata
@@ -11,7 +11,7 @@ from skort.version import __version__
 
 __all__ = ["show_versions"]
 
-# They are read without importing anything: what is broken is listed, too.
+# Their versions are read without an import, so that broken packages are listed, too.
 _DEPENDENCIES = (
     *("scikit-learn", "numpy", "scipy", "joblib", "onnx", "skl2onnx", "flatbuffers", "tqdm", "pip"),
     *("dask", "distributed", "matplotlib", "pandas", "torch"),
@@ -21,9 +21,10 @@ _ENVIRONMENT = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "C
 
 def show_versions() -> None:
     """
-    Print what a bug report needs: the system, the versions of packages, ONNX Runtime and the solvers that it allows.
+    Print the facts that a bug report needs: system, package versions, ONNX Runtime and solvers.
 
-    It works where ONNX Runtime is missing or broken, and says why. A package that is not installed is None.
+    If ONNX Runtime is missing or broken, the report says why. A package that is not installed has
+    the version None.
 
     Examples
     --------
@@ -71,7 +72,7 @@ def _version(name: str) -> str | None:
 
 
 def _onnx_runtime() -> dict[str, str | None]:
-    """Return each distribution that installs `onnxruntime`, and what the one that is imported can run on."""
+    """Return the distributions that install `onnxruntime`, and the imported version's providers."""
     from skort.runtime.installed import installed_distributions, load, mix_advice
 
     owners = importlib.metadata.packages_distributions().get("onnxruntime", [])
@@ -87,15 +88,15 @@ def _onnx_runtime() -> dict[str, str | None]:
             "imported": onnxruntime.__version__,
             "providers": ", ".join(onnxruntime.get_available_providers()),
         }
-    except Exception as error:  # Whatever is broken, the report says it.
+    except Exception as error:  # The report names any error.
         return rows | {"imported": f"no: {_one_line(error)}"}
 
 
 def _solvers() -> dict[str, str | None]:
-    """Return which solvers train in float32 with what is installed, and why the others do not."""
+    """Return, for each solver, whether it can train in float32 here, or why it cannot."""
     try:
         from skort.solvers import ON_REQUEST, SOLVERS, why_not
-    except Exception as error:  # Whatever is broken, the report says it.
+    except Exception as error:  # The report names any error.
         return {"none": _one_line(error)}
     reasons = {name: why_not(solver) for name, solver in {**SOLVERS, **ON_REQUEST}.items()}
     return {name: "available" if why is None else f"not available: {_joined(why)}" for name, why in reasons.items()}

@@ -326,7 +326,7 @@ def test_a_converging_search_says_how_many_fits_were_made_together(data, capsys)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         OrtGridSearchCV(regressor(penalty="l2"), GRID, cv=2, verbose=1).fit(*data)
-    assert "\n8 of these fits were made together with others" in capsys.readouterr().out
+    assert "\n8 of these fits were trained together with others" in capsys.readouterr().out
 
 
 def test_warnings_of_candidates_are_theirs(data):

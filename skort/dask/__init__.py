@@ -1,4 +1,4 @@
-"""The estimators for data in the partitions of Dask collections, trained on the workers of a Dask cluster."""
+"""Estimators for Dask collections, trained on the workers of a Dask cluster."""
 
 try:
     import distributed  # noqa: F401  # Everything here needs it.

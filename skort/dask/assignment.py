@@ -1,4 +1,4 @@
-"""Which group gets which rows in a round: the partitions are assigned anew in every one, by the seed."""
+"""The assignment of rows to groups of workers: in every round, partitions are drawn again."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -8,23 +8,27 @@ import numpy as np
 from skort.common.random_state import seeded
 from skort.optim.batches import Portion
 
-# The rows of a task: at most so many bytes, or one partition.
+# The rows of a task have at most so many bytes, or are one partition.
 _MOST_BYTES = 2**27
-# Groups exchange what they have so many times a round, if each of them makes so many updates in between.
+# The number of exchanges per round, and the least number of updates of a group between two of them.
 _EXCHANGES, _LEAST_UPDATES = 5, 50
-# The rows of a piece come from so many partitions or more: one may hold rows of one kind.
+# The rows of a piece come from at least so many partitions, since all rows of one may be alike.
 _LEAST_PARTITIONS = 2
 
 
 class Size(NamedTuple):
-    """How large a partition is."""
+    """The size of a partition."""
 
     n_rows: int
     n_bytes: int
 
 
 class Task(NamedTuple):
-    """One pass of a group over every `stride`-th row of some partitions, from row `start` on, in an order by `seed`."""
+    """
+    One pass of a group over a part of the rows of some partitions.
+
+    The part is every `stride`-th row from row `start` on. `seed` decides the order of the rows.
+    """
 
     partitions: list[int]
     start: int
@@ -33,47 +37,55 @@ class Task(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """The tasks of one round: of each exchange that of each group, and the updates of the group with the most."""
+    """
+    The tasks of one round.
+
+    `exchanges` has, for each exchange, one task per group. `n_updates` has, for each exchange, the
+    number of updates of the group with the most.
+    """
 
     exchanges: list[list[Task]]
     n_updates: list[int]
 
 
 class Assignments:
-    """Assigns the partitions to the groups: the batches of a training whose steps groups make."""
+    """Assigns partitions to groups. The training reads it in the place of its batches."""
 
-    # Neighbours are often alike, as in sorted data. So each group gets a random one of as many neighbours as there are
-    # groups. Before an exchange, a group goes through a part of its rows, which is drawn in the same way.
+    # Neighbours are often alike, as in sorted data. So each run of as many neighbours as there are
+    # groups is dealt at random, one to each group. A group divides its rows between the exchanges
+    # of a round in the same way.
 
     def __init__(self, sizes: Sequence[Size], n_groups: int, batch_size: int, random_state: np.random.RandomState):
         self._sizes = list(sizes)
         self.n_groups = min(n_groups, len(sizes))
         self.batch_size = min(batch_size, sum(size.n_rows for size in sizes))
-        #: Used once a round.
+        #: The generator, used once per round.
         self.random_state = random_state
         #: The number of rounds so far.
         self.n_drawn = 0
-        #: The rows are on the workers, which make their batches dense.
+        #: The rows are on the workers, so there are none here. The workers' batches are dense.
         self.data: list[Any] = []
         self.are_sparse = False
-        #: The number of batches of a group, about.
+        #: The approximate number of batches of a group.
         self.n_batches = -(-sum(size.n_rows for size in sizes) // (self.n_groups * self.batch_size))
 
     def draw(self, random_state: np.random.RandomState) -> Assignment:
-        """Return all that a round takes from a generator."""
+        """Draw the assignment of one round."""
         draws = seeded(int(random_state.randint(2**32, dtype=np.uint32)))
         groups: list[list[int]] = [[] for _ in range(self.n_groups)]
         n_rows = [0] * self.n_groups
         n, size = len(self._sizes), self.n_groups
-        # In strata of so many consecutive partitions as there are groups, each stratum shuffled.
+        # A stratum has as many consecutive partitions as there are groups. Each stratum is
+        # shuffled.
         for number in np.argsort(np.arange(n) // size + draws.random_sample(n)).tolist():
-            # Where sizes differ, it goes to the group that has the fewest rows so far.
+            # The next partition goes to the group with the fewest rows so far.
             least = n_rows.index(min(n_rows))
             groups[least].append(number)
             n_rows[least] += self._sizes[number].n_rows
-        # As many pieces of each group, so that all of them are at work in every exchange. Where there are enough
-        # partitions, each is in one piece, and goes to another worker once a round at most; otherwise a piece is every
-        # `stride`-th row of them.
+        # All groups have equally many pieces, so that all of them work in every exchange. With
+        # enough partitions, each partition is in one piece, and moves to another worker at most
+        # once per round. Otherwise, several exchanges share the partitions of a piece, and each
+        # takes every `stride`-th row of them.
         fewest, most = min(map(len, groups)), self._n_updates(max(n_rows)) // _LEAST_UPDATES
         n_exchanges = 1 if size == 1 else max(1, min(_EXCHANGES, most))
         n_bytes = max(sum(self._sizes[number].n_bytes for number in group) for group in groups)
@@ -101,7 +113,11 @@ class Assignments:
         return -(-n_rows // self.batch_size)
 
     def epoch(self, batch: Any) -> Iterator[Portion]:
-        """Let a `DistributedStep` make an epoch, all steps at its end; the workers know how many rows each has."""
+        """
+        Let a `DistributedStep` make an epoch, with all steps at the end of the epoch.
+
+        The portions are equal. The workers know how many rows each step has.
+        """
         self.n_drawn += 1
         assignment = self.draw(self.random_state)
         batch.open(assignment)
@@ -112,7 +128,11 @@ class Assignments:
 
 
 def _pieces(group, n_pieces, random_state):
-    """Return the partitions of a group in pieces, with a random partition of each stratum in each piece."""
+    """
+    Return the partitions of a group in pieces.
+
+    Each piece has a random partition of each stratum.
+    """
     strata = [random_state.permutation(stratum).tolist() for stratum in np.array_split(group, len(group) // n_pieces)]
     pieces = [[stratum[i] for stratum in strata] for i in range(n_pieces)]
     for i, number in enumerate(number for stratum in strata for number in stratum[n_pieces:]):

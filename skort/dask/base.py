@@ -1,4 +1,4 @@
-"""What both estimators for Dask collections share: the fit, predictions, and the way back to a local estimator."""
+"""`DaskFit`: fit, predictions and export of both estimators for Dask collections."""
 
 import copy
 import dataclasses
@@ -37,7 +37,11 @@ _N_GROUPS = 2
 
 
 class DaskFit(BaseOrtSGD):
-    """The fit of both estimators of `skort.dask`: `_local` is the class for data in memory, whose methods they have."""
+    """
+    The fit of both estimators of `skort.dask`.
+
+    `_local` is the estimator's class for data in memory.
+    """
 
     device: str = "cpu"
     n_total: int | None = None
@@ -46,11 +50,11 @@ class DaskFit(BaseOrtSGD):
     _local: type[BaseOrtSGD]
 
     def __getstate__(self):
-        # A client is a connection: a copy finds one where it is.
+        # A client is a connection, and cannot be copied. A copy finds a client of its own process.
         return {**super().__getstate__(), "client": None}
 
     def __sklearn_clone__(self):
-        # A copy has no client, which cannot be cloned.
+        # Clone without the client, which cannot be cloned, and set it afterwards.
         unconnected = copy.copy(self)
         unconnected.client = None
         cloned = super(DaskFit, unconnected).__sklearn_clone__()
@@ -61,19 +65,20 @@ class DaskFit(BaseOrtSGD):
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, sample_weight=None, X_val=None, y_val=None, *, coef_init=None, intercept_init=None):
         """
-        Train on the partitions of collections; an earlier fit is forgotten.
+        Train on the partitions of Dask collections, and forget an earlier fit.
 
         Parameters
         ----------
         X : dask Array of shape (n_samples, n_features), or DataFrame
-            Of arrays or of sparse matrices. Partitions may have different sizes, or no rows.
+            Its partitions are arrays, sparse matrices or DataFrames. They may have different sizes,
+            or no rows.
         y : dask Array of shape (n_samples,) or (n_samples, n_outputs), or Series
-            Targets, or class labels; the classes are those of all partitions. Where all sizes are known it is cut as X
-            is; otherwise it must have as many partitions.
+            Targets, or class labels. The classes are those of all partitions. If all sizes are
+            known, skort divides y like X. Otherwise y must have as many partitions as X.
         sample_weight : dask Array of shape (n_samples,), or Series, default=None
             Weights of the rows, not negative and not all zero.
         X_val, y_val : dask Array or DataFrame, default=None
-            A validation set: it is scored after every round.
+            A validation set. It is scored after every round.
         coef_init, intercept_init : array-like, default=None
             Initial weights of a linear model.
 
@@ -86,14 +91,15 @@ class DaskFit(BaseOrtSGD):
         TypeError
             For anything but Dask collections.
         ClusterError
-            Where the cluster cannot go on: no workers, workers that die, or no scheduler; a `RuntimeError`. All other
-            errors and warnings are those of the `fit` of `skort.OrtSGDRegressor`.
+            If the cluster cannot continue, because it has no workers, its workers die, or its
+            scheduler is gone; a `RuntimeError`. All other errors and warnings are those of
+            `skort.OrtSGDRegressor.fit`.
         """
         return self._fit_collections((X, y, sample_weight), (X_val, y_val), (coef_init, intercept_init))
 
     def predict(self, X):
         """
-        Predict targets or class labels, lazily where X is a collection.
+        Predict targets or class labels, lazily if X is a Dask collection.
 
         Parameters
         ----------
@@ -102,13 +108,13 @@ class DaskFit(BaseOrtSGD):
         Returns
         -------
         y : dask Array, or ndarray, of shape (n_samples,) or (n_samples, n_outputs)
-            With the partitions of X.
+            Predictions, with the partitions of X.
         """
         return self._predicted("predict", X, () if result_of(self).model.single_output else (self._n_scores(),))
 
     def score(self, X, y, sample_weight=None):
         """
-        Return the coefficient of determination, or the accuracy, of predictions; no row leaves its worker.
+        Return R², or the accuracy, of the predictions. No row leaves its worker.
 
         Parameters
         ----------
@@ -128,7 +134,9 @@ class DaskFit(BaseOrtSGD):
 
     def to_local(self) -> Any:
         """
-        Return the fitted estimator for data in memory, with the same parameters; it needs neither Dask nor a cluster.
+        Return the fitted estimator for data in memory, with the same parameters.
+
+        It needs neither Dask nor a cluster.
 
         Raises
         ------
@@ -144,7 +152,7 @@ class DaskFit(BaseOrtSGD):
     def _partial_fit(self, X, y, sample_weight, classes=None):
         if is_collection(X) or is_collection(y):
             raise TypeError(
-                "partial_fit takes rows in memory, and X or y is a Dask collection. Use fit, or give one partition "
+                "partial_fit takes rows in memory, but X or y is a Dask collection. Use fit, or give one partition "
                 "after the other: partial_fit(*dask.compute(part_X, part_y))."
             )
         return super()._partial_fit(X, y, sample_weight, classes)
@@ -193,7 +201,7 @@ class DaskFit(BaseOrtSGD):
             scores = PartLoss(cluster, rows, decides=self.early_stopping)
         elif validation is not None:
             scores = PartScoring(cluster, validation, check_scoring(self, self.scoring))
-        # Nothing holds the partitions as they were any more: the workers have the prepared ones.
+        # Release the original partitions: the workers have the prepared ones.
         del partitions
         some, fitted = statistics.some_rows, wrapped.fitted_model
         model = model.with_loss_weights(plan.loss.initial_weights(some.target, some.sample_weight, fitted))
@@ -201,12 +209,12 @@ class DaskFit(BaseOrtSGD):
         observers = Observers(self, read.columns, scores)
         start = TrainState.start(generator)
         result = run_fit(plan, model, source, start, observers)
-        # `partial_fit`, here and of the local estimator, makes steps of its own.
+        # Leave out the velocity, which the steps of a later `partial_fit` do not have.
         state = dataclasses.replace(result.state, solver=without_velocity(result.state.solver or {}))
         return self._end_fit(dataclasses.replace(result, state=state), read)
 
     def _read(self, wrapped, own, partitions, generator):
-        """Return what a fit reads of its arguments, and how much rows count."""
+        """Return the `FitData` of the arguments, and the weights of the rows."""
         X, y = partitions.survey.some_rows()
         encoder = target_encoder(self, y)
         rows, y, columns = training_rows(self, X, encoder.columns(y), has_steps=wrapped.has_steps)
@@ -221,7 +229,7 @@ class DaskFit(BaseOrtSGD):
         return read, counted
 
     def _preparation(self, partitions, counted, model, columns):
-        """Return what makes the rows of the training, for the workers."""
+        """Return the broadcast `Preparation`, with which workers prepare the rows."""
         is_weighted = partitions.is_weighted or counted.by_class is not None
         light = knowing(self, columns)
         light.callbacks = None
@@ -229,7 +237,11 @@ class DaskFit(BaseOrtSGD):
         return partitions.cluster.broadcast("preparation", preparation)
 
     def _predicted(self, method, X, columns):
-        """Return the predictions of a collection, lazily, or of rows in memory; `columns` is the shape of a row's."""
+        """
+        Return predictions: lazily for a collection, at once for rows in memory.
+
+        `columns` is the shape of the prediction of one row.
+        """
         model = self.to_local()
         if not is_collection(X):
             return getattr(model, method)(X)
@@ -244,10 +256,10 @@ class DaskFit(BaseOrtSGD):
 
 
 def _tally(part: Part, model: Broadcast, name: str):
-    """Return what the score of a partition is computed from."""
+    """Return the tally of a partition, from which the score is computed."""
     return tally(model.value(), part.X, part.y, part.sample_weight, name)
 
 
 def _of_block(model, method, X, columns, dtype):
-    """Return the prediction of a partition."""
+    """Return the predictions for a partition."""
     return getattr(model, method)(X) if X.shape[0] else np.empty((0, *columns), dtype)

@@ -1,4 +1,4 @@
-"""Tasks on the workers of a cluster: each is pure, and every wait for one has an end."""
+"""Tasks on the workers of a cluster. Tasks are pure, and every wait for a task has a time limit."""
 
 import pickle
 import time
@@ -18,35 +18,41 @@ from skort.runtime.cache import LRUCache
 
 Value = TypeVar("Value")
 
-# Seconds between two looks at whether there are workers.
+# Seconds between two checks for workers.
 _TICK = 2.0
-# Seconds without any worker, or without a scheduler, after which a wait ends: the option `skort.no-worker-timeout`.
+# A wait ends after so many seconds without any worker or without a scheduler. It is the default of
+# the option `skort.no-worker-timeout`.
 _NO_WORKER = 300.0
-# Seconds in which no task of the client finishes, after which a wait ends: the option `skort.no-result-timeout`.
+# A wait ends after so many seconds in which no task of the client finishes. It is the default of
+# the option `skort.no-result-timeout`.
 _NO_RESULT = 3600.0
-# So many results are merged by one task.
+# The largest number of results that one task merges.
 _FAN_IN = 8
 _UNPACKED: LRUCache = LRUCache(8)
 
 
 class Borrower:
-    """Has something of a worker's for as long as it lives."""
+    """Borrows an object from a pool of a worker, for as long as the borrower lives."""
 
 
 @dataclass(frozen=True, eq=False)
 class Broadcast(Generic[Value]):
-    """A value that travels with every task, pickled; the key is that of this value and no other."""
+    """A pickled value that travels with every task, under a unique key."""
 
     key: str
     packed: bytes
 
     def value(self) -> Value:
-        """Return the value; a worker unpacks it once."""
+        """Return the value. A worker unpacks it once."""
         return _UNPACKED.get(self.key, lambda: pickle.loads(self.packed))
 
 
 class Cluster:
-    """The tasks of one fit or score, none tied to a worker: where one goes, Dask computes its results on another."""
+    """
+    The tasks of one fit or score.
+
+    No task is tied to a worker. If a worker is lost, Dask computes its results on another one.
+    """
 
     def __init__(self, client: Client):
         self.client = client
@@ -54,25 +60,26 @@ class Cluster:
         self._n_tasks = 0
 
     def key(self, name: str) -> str:
-        """Return a key that nothing else has."""
+        """Return a unique key."""
         self._n_tasks += 1
         return f"skort-{name}-{self._name}-{self._n_tasks}"
 
     def broadcast(self, name: str, value: Value) -> Broadcast[Value]:
-        """Return a value as tasks get it."""
+        """Return a value in the form that tasks get."""
         return Broadcast(self.key(name), cloudpickle.dumps(value))
 
     def submit(self, function: Callable, *arguments: Any) -> Future:
-        """Return the future of a call; arguments may be futures, and lists of them."""
+        """Return the future of a call. Its arguments may be futures and lists of futures."""
         self._check_open()
-        # Of a partial its function.
+        # A partial has no name, but its function has.
         key = self.key(getattr(function, "func", function).__name__.strip("_"))
-        # Later tasks first: what uses a partition runs while it is in memory. Below 0: other work is not put off.
+        # Later tasks run first, so that a task runs while its partitions are in memory. The
+        # priority is below 0, so that other work does not wait.
         return self.client.submit(function, *arguments, key=key, pure=False, priority=-1 / self._n_tasks)
 
     def _check_open(self):
         if self.client.status in ("closing", "closed"):
-            raise ClusterError("The client is closed, or its cluster: make new ones and fit again.")
+            raise ClusterError("The client or its cluster is closed. Make new ones, and fit again.")
 
     def computed(self, delayed: Sequence[Any]) -> list[Future]:
         """Return the futures of delayed values."""
@@ -84,18 +91,26 @@ class Cluster:
         return [self.submit(function, future, *arguments) for future in futures]
 
     def merged(self, merge: Callable[[list], Any], futures: Sequence[Future]) -> Future:
-        """Return the future of what a function of a list makes of results, in a tree by their number alone."""
+        """
+        Return the future of the merged results.
+
+        `merge` is a function of a list. The tree of merges depends only on the number of results.
+        """
         level = list(futures)
         while len(level) > 1:
             level = [self.submit(merge, level[start : start + _FAN_IN]) for start in range(0, len(level), _FAN_IN)]
         return level[0]
 
     def few(self, merge: Callable[[list], Any], futures: Sequence[Future]) -> list[Future]:
-        """Return so few futures that one task can merge them; more are merged before, in a tree."""
+        """Return few enough futures for one task to merge, by merging more of them in a tree."""
         return list(futures) if len(futures) <= _FAN_IN else [self.merged(merge, futures)]
 
     def value(self, future: Future) -> Any:
-        """Return a result; a `ClusterError` where no worker can compute it, or no task finishes for a long time."""
+        """
+        Return a result.
+
+        Raise a `ClusterError` if no worker can compute it, or if no task finishes for a long time.
+        """
         watch = _Watch(self.client)
         while True:
             try:
@@ -110,19 +125,20 @@ class Cluster:
                     "The scheduler lost the tasks of this fit: it was closed, or started again. Fit again."
                 ) from error
             except (TimeoutError, UnboundLocalError):
-                # A task may have raised it. The second one is a race of `distributed.utils.sync`: where the end of the
-                # wait cancels it, there is neither a result nor an error.
+                # A task may have raised the error. Otherwise the wait has ended. The
+                # UnboundLocalError is a race in `distributed.utils.sync`: a wait that is cancelled
+                # at its end has neither a result nor an error.
                 if future.status == "error":
                     raise
             watch.look()
 
     def values(self, futures: Sequence[Future]) -> list[Any]:
-        """Return results, in their order, as `value` does."""
+        """Return the results of several futures, in their order, see `value`."""
         return [self.value(future) for future in futures]
 
 
 class _Watch:
-    """Raises an error where nobody has been there to compute anything, or nothing was computed, for some time."""
+    """Raises an error if there was no worker, or if no task has finished, for a long time."""
 
     def __init__(self, client):
         self._client = client
@@ -130,7 +146,7 @@ class _Watch:
         self._last_worker = self._last_result = time.monotonic()
 
     def look(self):
-        """Look whether somebody is there, and whether something was computed."""
+        """Check whether there are workers, and whether a task has finished."""
         now, is_running, pending = time.monotonic(), self._client.status == "running", self._still_pending()
         if is_running and self._has_workers():
             self._last_worker = now

@@ -1,11 +1,11 @@
-"""The error of a cluster that cannot go on."""
+"""The error of a cluster that cannot continue."""
 
 
 class ClusterError(RuntimeError):
     """
-    A cluster that cannot go on: no workers, workers that die, or a scheduler that has gone.
+    The cluster cannot continue: it has no workers, its workers die, or its scheduler is gone.
 
-    A `Checkpoint` among the callbacks lets the next fit go on after the last whole epoch.
+    With a `Checkpoint` among the callbacks, the next fit can continue after the last whole epoch.
 
     Examples
     --------

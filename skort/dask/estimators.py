@@ -1,4 +1,4 @@
-"""OrtSGDRegressor and OrtSGDClassifier for Dask collections: those of data in memory, with the fit of `DaskFit`."""
+"""OrtSGDRegressor and OrtSGDClassifier for Dask collections."""
 
 import inspect
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from skort.estimators import classifier, regressor
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.classifier import gives_probabilities
 
-# The number of rows is known, and the workers' devices are theirs.
+# Parameters that do not exist here: the number of rows is known, and workers train on the CPU.
 _NOT_HERE = ("n_total", "device")
 # Parameters that the local estimators do not have.
 _CONSTRAINTS: dict[str, list] = {
@@ -23,29 +23,33 @@ _CONSTRAINTS: dict[str, list] = {
     "n_groups": [Interval(Integral, 1, None, closed="left"), None],
 }
 _TYPES = {"client": "Client | None", "n_groups": "int | None"}
-# What the docstrings of both say.
+# The common part of both docstrings.
 _DESCRIPTION = """\
-In every round, which counts as an epoch, the partitions are dealt to a few groups. Each goes once through its rows, all
-at the same time. Up to five times in a round, weights and optimizer's memory are averaged over the groups, and all go
-on from the mean, with momentum. The result depends on the data, the partitions, the parameters and `n_groups`, but not
-on the workers: on processors of one type, one worker or many, and one that dies, give the same to the last bit.
+A round is a pass over all rows, and counts as an epoch. In every round, the partitions are divided
+among a few groups. All groups train at the same time, each on its own rows. Up to five times in a
+round, the weights and the optimizer's memory are averaged over the groups, and all groups continue
+from the mean, with momentum. The result depends on the data, the partitions, the parameters and
+`n_groups`. It does not depend on the number of workers, or on a worker that dies: on processors of
+one type, it is the same to the last bit.
 
 All other parameters and attributes are those of `skort.{name}`, without `n_total` and `device`.
 
-The steps of a pipeline in `estimator` are fitted to the rows of all partitions, as scikit-learn would fit them:
-`StandardScaler`, `MinMaxScaler`, `MaxAbsScaler`, `OneHotEncoder`, `OrdinalEncoder`, `SimpleImputer` (but for the
-median), steps that need no fit, and `ColumnTransformer` and `Pipeline` of these. Any other step is refused by name:
-fit it on rows that are typical of all rows, and put `FrozenEstimator(fitted_step)` in its place.
+The steps of a pipeline in `estimator` are fitted to the rows of all partitions, with the same
+result as in scikit-learn. These steps can be fitted: `StandardScaler`, `MinMaxScaler`,
+`MaxAbsScaler`, `OneHotEncoder`, `OrdinalEncoder`, `SimpleImputer` (except for the median), steps
+that need no fit, and `ColumnTransformer` and `Pipeline` of these. Any other step raises an error
+that names it. Fit such a step on rows that are typical of all rows, and put
+`FrozenEstimator(fitted_step)` in its place.
 
 Parameters
 ----------
 estimator : estimator or onnx.ModelProto, default=None
     As in `skort.{name}`. The same holds for all parameters but the last two.
 client : distributed.Client, default=None
-    The client of the cluster. None: the one that was made last. Copies by pickle have none.
+    The client of the cluster. None takes the client that was made last. A pickled copy has None.
 n_groups : int, default=None
-    The number of groups, at most one per partition. None: 2, for any number of workers. With one group, a round is
-    an epoch of `skort.{name}`, on one worker.
+    The number of groups, at most one per partition. None is 2, for any number of workers. With one
+    group, a round is an epoch of `skort.{name}` on one worker.
 
 See Also
 --------
@@ -53,10 +57,11 @@ skort.{name} : The same for data in memory.
 
 Notes
 -----
-Local steps with averaging are described in [1]_, the momentum in [2]_; the page "Beyond one machine" says more.
+Local steps with averaging are described in [1]_, and the momentum in [2]_. The page "Beyond one
+machine" says more.
 
-Callbacks are called on the client; they have no `on_batch_end`. `t_` is the number of updates of the group with the
-most rows. `scoring` and `score` are sums over rows:"""
+Callbacks run on the client, and must not have `on_batch_end`. `t_` is the number of updates of the
+group with the most rows. `scoring` must be one of the scores that are sums over rows:"""
 _REFERENCES = """\
 References
 ----------
@@ -65,7 +70,7 @@ References
 
 
 def _for_dask(local: type[BaseOrtSGD]) -> Callable[[type], Any]:
-    """Return a decorator: a class has the parameters of a local estimator that hold here, and those of Dask."""
+    """Return a decorator that gives a class the parameters of a local estimator and of Dask."""
     parameters = inspect.signature(local.__init__).parameters
     own = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=t) for n, t in _TYPES.items()]
     signature = inspect.Signature([*(each for name, each in parameters.items() if name not in _NOT_HERE), *own])
@@ -89,7 +94,7 @@ def _for_dask(local: type[BaseOrtSGD]) -> Callable[[type], Any]:
 
 
 def _predicting(name: str, what: str) -> Any:
-    """Return a method of the classifier."""
+    """Return the method `name` of the classifier. `what` describes its result."""
 
     def method(self, X):
         check_is_fitted(self)
@@ -98,7 +103,7 @@ def _predicting(name: str, what: str) -> Any:
 
     method.__name__ = name
     method.__doc__ = f"""
-        Return the {what}, lazily where X is a collection; see `skort.OrtSGDClassifier`.
+        Return the {what}, lazily if X is a Dask collection; see `skort.OrtSGDClassifier`.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The steps before a model, fitted over all partitions: what a transformer learns of each is merged."""
+"""The steps before a model, fitted to all partitions: statistics of the partitions are merged."""
 
 import collections
 import dataclasses
@@ -26,18 +26,26 @@ from skort.estimators.model.wrapped import WrappedModel
 
 
 class Statistic:
-    """What a transformer learns of rows: here nothing, as one that was told everything."""
+    """
+    A statistic of rows that a transformer learns.
+
+    This one is empty: all is given in parameters.
+    """
 
     def collected(self, step: Any, X: Any) -> Any:
-        """Return it of the rows of a partition."""
+        """Return the statistic of the rows of a partition."""
         return True
 
     def merged(self, values: list) -> Any:
-        """Merge the statistics of partitions, in their order."""
+        """Return the merged statistics of partitions, which are in order."""
         return True
 
     def fitted(self, step: Any, value: Any, head: Any) -> Any:
-        """Return a transformer fitted to rows of which it is the statistic; `head` are a few of them."""
+        """
+        Return the transformer fitted to the rows of a statistic.
+
+        `head` has a few of the rows.
+        """
         return step.fit(head)
 
 
@@ -47,7 +55,7 @@ class _Standard(Statistic):
     def collected(self, step, X):
         fitted = step.fit(X)
         if fitted.mean_ is None or fitted.var_ is None:
-            # It divides by nothing: only the mean, if that, is needed.
+            # The scaler does not divide, and maybe does not subtract: it needs the mean at most.
             fitted = StandardScaler(with_mean=step.with_mean).fit(X)
         n = fitted.n_samples_seen_
         return Moments(n, np.nan_to_num(fitted.mean_), np.nan_to_num(fitted.var_) * n)
@@ -69,13 +77,17 @@ class _Standard(Statistic):
 
 
 def _scale(mean, variance, n):
-    """Return the standard deviation; one where it is nothing but rounding, by scikit-learn's rule."""
+    """Return the standard deviation, or one if it is only rounding, by scikit-learn's rule."""
     eps = np.finfo(np.float64).eps
     return np.where(variance <= n * eps * variance + np.square(n * mean * eps), 1.0, np.sqrt(variance))
 
 
 class _Extremes(Statistic):
-    """The number of rows, and of each column the attributes of the transformer that merge as these functions do."""
+    """
+    The number of rows, and some attributes of the transformer for each column.
+
+    `merges` has, by the name of an attribute, the function that merges its values.
+    """
 
     def __init__(self, **merges: np.ufunc):
         self._merges = merges
@@ -112,7 +124,7 @@ class _Categories(Statistic):
 
 
 class _Filling(Statistic):
-    """What missing values of each column are filled with, None where there is no value; and whether any is missing."""
+    """For each column: whether any value is missing, and the counts or sums for the fill value."""
 
     def collected(self, step, X):
         columns, missing = [], step.missing_values
@@ -148,7 +160,7 @@ class _Filling(Statistic):
         if strategy == "mean":
             return found[0] / found[1] if found[1] else None
         most = max(found.values(), default=0)
-        # As scikit-learn: of several the smallest one.
+        # Of several most frequent values, take the smallest one, as scikit-learn does.
         return min((value for value, n in found.items() if strategy == "constant" or n == most), default=None)
 
 
@@ -162,7 +174,7 @@ def _columns_of(X):
 
 
 def _like_columns(head, columns):
-    """Return columns as a DataFrame where the head is one, otherwise as an array."""
+    """Return columns as a DataFrame if the head is one, otherwise as an array."""
     if hasattr(head, "iloc"):
         import pandas as pd
 
@@ -179,7 +191,7 @@ _STATISTICS: dict[type, Statistic] = {
 
 
 def statistic_of(step: Any) -> Statistic | None:
-    """Return what a transformer learns, where this merges; None where it does not."""
+    """Return the statistic of a transformer, or None if statistics of partitions do not merge."""
     kind = type(step)
     if kind in (OneHotEncoder, OrdinalEncoder):
         if step.min_frequency is not None or step.max_categories is not None:
@@ -192,7 +204,11 @@ def statistic_of(step: Any) -> Statistic | None:
 
 
 class _Table(NamedTuple):
-    """What a step gets of all partitions, and the first rows of it: `view` is what was done to a `Part` before."""
+    """
+    The input of a step: all partitions, and a few of the first rows as `head`.
+
+    `view` has the functions that turn a `Part` into the input of the step.
+    """
 
     cluster: Cluster
     parts: Sequence[Future]
@@ -200,7 +216,7 @@ class _Table(NamedTuple):
     head: Any
 
     def then(self, transform: Callable) -> "_Table":
-        """Return this table with one more transform."""
+        """Return the table after one more transform."""
         return self._replace(view=(*self.view, transform), head=transform(self.head))
 
     def collected(self, step: Any, statistic: Any) -> Any:
@@ -210,7 +226,7 @@ class _Table(NamedTuple):
 
 
 def _merge(statistic, values):
-    """Merge statistics of partitions; those without rows have none."""
+    """Return the merged statistics of the partitions that have rows."""
     some = [value for value in values if value is not None]
     return statistic.merged(some) if some else None
 
@@ -222,7 +238,7 @@ def _collected(part: Part, view: tuple, step: Any, statistic: Any) -> Any:
 
 
 def with_fitted_steps(inner: WrappedModel, partitions: Partitions) -> WrappedModel:
-    """Return a model whose steps, and whose transformer of y, are fitted over all partitions."""
+    """Return the model with its steps, and its transformer of y, fitted to all partitions."""
     X, y = partitions.survey.some_rows()
     target, transformers = inner.target, inner.transformers
     if target is not None and getattr(target, "transformer", None) is not None:
@@ -245,7 +261,7 @@ def _frozen(step):
 
 
 def _fitted(name, step, table):
-    """Return a step fitted over all partitions."""
+    """Return a step fitted to all partitions."""
     if isinstance(step, FrozenEstimator):
         return step
     if isinstance(step, Pipeline):
@@ -257,14 +273,14 @@ def _fitted(name, step, table):
         return statistic.fitted(clone(step), table.collected(clone(step), statistic), table.head)
     if get_tags(step).requires_fit:
         raise ValueError(
-            f"estimator: the step {name!r}, {step!r}, cannot be fitted over partitions: what it learns from two of "
-            f"them cannot be merged. {FIT_STEP_FIRST}"
+            f"estimator: the step {name!r}, {step!r}, cannot be fitted over partitions: its fits to two partitions "
+            f"cannot be merged. {FIT_STEP_FIRST}"
         )
     return clone(step).fit(table.head)
 
 
 def _fitted_steps(pipeline, table, prefix=""):
-    """Return a pipeline of fitted steps; those before a model are frozen."""
+    """Return a pipeline of fitted steps. In the outermost pipeline, they are frozen."""
     steps = []
     for key, step in pipeline.steps:
         if step is not None and step != "passthrough":
@@ -275,7 +291,7 @@ def _fitted_steps(pipeline, table, prefix=""):
 
 
 def _fitted_columns(name, step, table):
-    """Return a fitted `ColumnTransformer`, whose parts are fitted one by one."""
+    """Return a fitted `ColumnTransformer`. Its transformers are fitted one by one."""
     rest = step.remainder
     if not isinstance(rest, str) and not isinstance(rest, FrozenEstimator) and get_tags(rest).requires_fit:
         raise ValueError(

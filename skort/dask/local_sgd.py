@@ -20,26 +20,29 @@ from skort.optim.batches import Batches
 from skort.optim.state import TrainState
 from skort.runtime.cache import SessionPool
 
-# What a worker keeps of a training is its compiled step alone: all else comes with each task.
+# A worker keeps only the compiled step of a training. All else comes with each task.
 _RUNS: SessionPool = SessionPool(8)
 _SUM, _COUNT = "average_sum", "average_n_updates"
-# Its place in a state, in checkpoints too, beside an optimizer's own velocity.
+# The name of the velocity of the global weights in a state and in checkpoints. An optimizer may
+# have a velocity of its own.
 _VELOCITY = "global_velocity"
 
 
 class Means(NamedTuple):
-    """What the steps of a group, or of all groups, were like: means over rows, in the units of the training."""
+    """Means over the steps of one group or of several groups, in the units of the training."""
 
     n_rows: int
+    #: Means over the rows.
     objective: float
     loss: float
-    #: Of the last batch, before its update; the mean over groups.
+    #: The objective of the last batch before its update, and the norm of its gradient. Means over
+    #: the groups, weighted by their rows.
     last_objective: float
     gradient_norm: float
     n_groups: int = 1
 
     def then(self, later: "Means") -> "Means":
-        """Return the means of both, weighted by rows; the last batch is that of `later`."""
+        """Return the means over both, weighted by rows. The last batch is the one of `later`."""
         n_rows = self.n_rows + later.n_rows
         share = later.n_rows / n_rows
         objective = (1 - share) * self.objective + share * later.objective
@@ -48,22 +51,23 @@ class Means(NamedTuple):
 
 
 class GlobalState(NamedTuple):
-    """The state that all groups start from, as a `TrainStep` returns it."""
+    """The common state of all groups after an exchange."""
 
+    #: The state as a `TrainStep` returns it.
     state: dict[str, np.ndarray]
-    #: Of the global weights from one exchange to the next, in float64; None before the first.
+    #: The velocity of the global weights between exchanges, in float64. None before the first one.
     velocity: np.ndarray | None
-    #: Of the round so far; None at its beginning.
+    #: The means of the round so far. None at its beginning.
     so_far: Means | None = None
 
     def ahead(self, momentum: float) -> np.ndarray:
-        """Return the weights that groups start at: where the velocity takes the global ones."""
+        """Return the weights at which groups start: the global weights moved by the velocity."""
         weights = self.state["weights"]
         return weights if self.velocity is None else (weights + momentum * self.velocity).astype(weights.dtype)
 
 
 class LocalResult(NamedTuple):
-    """What a group, or several, have made of a global state, of which `start` has the weights alone."""
+    """The result of one or several groups. `start` has only the weights of their global state."""
 
     start: GlobalState
     state: dict[str, np.ndarray]
@@ -72,39 +76,39 @@ class LocalResult(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What the steps of a training are made from."""
+    """The description of a training, from which workers make its steps."""
 
     plan: Plan
-    #: At its initial weights.
+    #: The model at its initial weights.
     model: Model
-    #: Before the first update.
+    #: The state before the first update.
     state: TrainState
-    #: Of a group's epoch.
+    #: The number of batches in an epoch of a group.
     n_batches: int
     #: The mean sample weight of all rows.
     mean_weight: float
-    #: Of the global weights.
+    #: The momentum of the global weights.
     momentum: float
 
     def run(self, batch_size: int) -> TrainRun:
-        """Return what makes these steps."""
+        """Return the run that makes the steps."""
         run = TrainRun.of(self.plan, self.model, self.state, BatchShape(batch_size), self.n_batches)
         return run.begun(self.state)
 
     @property
     def first(self) -> int:
-        """The first update whose weights count where a solver averages its weights."""
+        """The first update whose weights count, if the solver averages weights."""
         return int(self.plan.update.average)
 
     def batches(self, rows: Rows, run: TrainRun, seed: int) -> Batches:
-        """Return the rows of a task in batches, whose sample weights are relative to the mean of all rows."""
+        """Return batches of a task's rows, with sample weights relative to the overall mean."""
         weight = 1.0
         if rows.sample_weight is not None:
             weight = float(np.mean(rows.sample_weight)) / self.mean_weight
         return InMemory(self.plan, rows).batches(run.variables, seeded(seed), weight)
 
     def trial(self, rows: Rows) -> tuple[Any, Batches]:
-        """Return a step before the first update, and the batches of some rows."""
+        """Return a step in the state before the first update, and batches of some rows."""
         run = self.run(min(self.plan.batch_size, rows.n_rows))
         return run.step, self.batches(rows, run, 0)
 
@@ -112,7 +116,11 @@ class Job:
 def local_steps(
     spec: Broadcast[Job], start: GlobalState | list[LocalResult], rates: np.ndarray, task: Task, parts: Sequence[Rows]
 ) -> LocalResult:
-    """Make one pass over rows, an update for each rate, from the global state or what groups made before this task."""
+    """
+    Make one pass over the rows of a task, with one update for each rate.
+
+    The pass starts from the global state, or from the exchange of the groups' last results.
+    """
     job = spec.value()
     common = start if isinstance(start, GlobalState) else exchanged(start, job.momentum, job.first)
     rows = Rows.concatenated([part.every(task.start, task.stride) for part in parts])
@@ -121,7 +129,7 @@ def local_steps(
     solver, batches = run.step, job.batches(rows, run, task.seed)
     solver.restore(common.state | {"weights": common.ahead(job.momentum)})
     solver.batch.begin(batches.data)
-    # A diverging training overflows: the client reports it.
+    # A diverging training overflows. No warning here: the client reports it.
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for eta, portion in zip(rates[: batches.n_batches].tolist(), batches.epoch(solver.batch), strict=True):
             solver.step(eta * portion.part, portion.share)
@@ -132,10 +140,14 @@ def local_steps(
 
 
 def exchanged(results: Sequence[LocalResult], momentum: float, first: int) -> GlobalState:
-    """Return the next global state: the mean of groups, and the momentum of SlowMo (Wang et al., ICLR 2020)."""
-    # A mean of G groups moves about as far as one of them, a G-th of what all of them together would do one after the
-    # other: with a momentum of 1 - 1 / G the moves of many exchanges add up to that. A weight that is zero in all
-    # groups, as l1 penalties make it, stays zero.
+    """
+    Return the next global state: the mean over groups, and its momentum.
+
+    The momentum is that of SlowMo (Wang et al., ICLR 2020).
+    """
+    # The mean over G groups moves about as far as one group. That is 1 / G of the way of a single
+    # group with all the updates. With a momentum of 1 - 1 / G, the moves of many exchanges add up
+    # to the whole way. Weights that an l1 penalty makes zero in all groups stay zero.
     start, (mean, means) = results[0].start, _mean(results, first)
     velocity = np.subtract(mean["weights"], start.ahead(momentum), dtype=np.float64)
     if start.velocity is not None:
@@ -146,14 +158,23 @@ def exchanged(results: Sequence[LocalResult], momentum: float, first: int) -> Gl
 
 
 def averaged(results: Sequence[LocalResult], first: int = 0) -> LocalResult:
-    """Return the mean of what groups made; where solvers average weights, those of update `first` are the first."""
+    """
+    Return the mean of the results of groups.
+
+    If solvers average weights, `first` is the first update whose weights count.
+    """
     mean, means = _mean(results, first)
     return LocalResult(results[0].start, _like(results[0].state, mean), means)
 
 
 def _mean(results, first):
-    """Return the mean of states over groups, in float64, of counts the largest, and the means of rows of all steps."""
-    # A row moves the weights of its group by a part of the rate, and counts the same in a small group.
+    """
+    Return the mean of the states over groups, and the `Means` over their rows.
+
+    Arrays are averaged in float64. The state has the largest of the groups' counts.
+    """
+    # Groups count the same, however many rows they have: each row has already moved the weights of
+    # its group by its part of the rate.
     n_groups, n_rows = (np.array([getattr(each.means, n) for each in results]) for n in ("n_groups", "n_rows"))
     shares, of_rows = n_groups / n_groups.sum(), n_rows / n_rows.sum()
     states, state = _on_one_count([each.state for each in results], first), {}
@@ -167,12 +188,12 @@ def _mean(results, first):
 
 
 def _like(state, mean):
-    """Return a mean state with the dtypes of a state."""
+    """Return the mean state with the dtypes of `state`."""
     return {name: array.astype(state[name].dtype) for name, array in mean.items()}
 
 
 def _on_one_count(states, first):
-    """Return states whose sums of weights, where they have some, are of equally many weights."""
+    """Return the states with the sums of averaged weights scaled to equal numbers of updates."""
     if _SUM not in states[0]:
         return states
     counts = [max(0, int(state[_COUNT][0]) - first + 1) for state in states]
@@ -184,23 +205,23 @@ def _on_one_count(states, first):
 
 @dataclass(frozen=True, eq=False)
 class PartitionedRows:
-    """The rows of a training in partitions on the workers, whose groups make its steps."""
+    """The source of rows in partitions on the workers. Groups of workers make the steps."""
 
     plan: Plan
     of_parts: PartStatistics
     n_groups: int
 
     def statistics(self) -> PartStatistics:
-        """Return those of all rows."""
+        """Return the statistics of all rows."""
         return self.of_parts
 
     def batches(self, view: Any, random_state: np.random.RandomState) -> Assignments:
-        """Return what assigns the partitions to the groups."""
+        """Return the `Assignments` of partitions to groups."""
         return Assignments(self.of_parts.measures.sizes, self.n_groups, self.plan.batch_size, random_state)
 
     def step(self, run: TrainRun, model: Model, state: TrainState) -> "DistributedStep":
-        """Return what lets the groups make the steps of a run."""
-        # The workers draw what they draw from generators of their own.
+        """Return the step that lets groups make the steps of a run."""
+        # The workers have their own random generators. A fixed one keeps the job the same.
         state = dataclasses.replace(state, random_state=np.random.RandomState(0).get_state(legacy=False))
         n_groups, n_batches = min(self.n_groups, len(self.of_parts.measures.sizes)), run.problem.n_batches or 1
         mean_weight, momentum = self.of_parts.mean_weight, 1 - 1 / n_groups
@@ -209,7 +230,11 @@ class PartitionedRows:
 
 
 class DistributedStep:
-    """A solver that writes down the steps of an epoch; at its end, groups make theirs at once, with a few exchanges."""
+    """
+    A step that records the learning rates of an epoch.
+
+    At the end of the epoch, all groups make their steps at the same time, with a few exchanges.
+    """
 
     def __init__(self, run: TrainRun, job: Job, of_parts: PartStatistics):
         self._cluster, self._partitions = of_parts.cluster, of_parts.partitions
@@ -224,14 +249,14 @@ class DistributedStep:
         self.batch: Any = self
 
     def begin(self, data: list[Any]) -> None:
-        """Begin a training: the rows are on the workers."""
+        """Do nothing: the rows are on the workers."""
 
     def open(self, assignment: Assignment) -> None:
-        """Begin to write down the steps of a round."""
+        """Begin to record the learning rates of a round."""
         self._assignment, self._rates = assignment, []
 
     def step(self, eta: float, share: float) -> None:
-        """Write down the learning rate of one update of every group."""
+        """Record the learning rate of one update of every group."""
         self._rates.append(eta)
 
     def close(self) -> None:
@@ -246,7 +271,7 @@ class DistributedStep:
                 cluster.submit(local_steps, self._job, start, part, task, [partitions[i] for i in task.partitions])
                 for task in tasks
             ]
-            # Groups exchange by themselves, without another task to wait for.
+            # The next tasks average these results themselves. No task in between is needed.
             start = cluster.few(self._mean, results)
             futures += start
         try:
@@ -259,7 +284,11 @@ class DistributedStep:
         self._velocity, self._last = made.velocity, made.so_far
 
     def objective(self) -> float:
-        """Return the objective on the last batches before their update; that of some rows before the first round."""
+        """
+        Return the mean objective of the groups' last batches before their updates.
+
+        Before the first round, return the objective of some rows.
+        """
         return self._objective_of_some_rows() if self._last is None else self._last.last_objective
 
     def _objective_of_some_rows(self):
@@ -270,11 +299,11 @@ class DistributedStep:
         return step.objective()
 
     def means(self) -> tuple[float, float]:
-        """Return the objective and the loss, each the mean over the rows of the last round."""
+        """Return the objective and the loss as means over the rows of the last round."""
         return (0.0, 0.0) if self._last is None else (self._last.objective, self._last.loss)
 
     def gradient_norm(self) -> float:
-        """Return the norm of the gradient of the last batch of a group, the mean over groups."""
+        """Return the norm of the gradient of a group's last batch, averaged over the groups."""
         return 0.0 if self._last is None else self._last.gradient_norm
 
     def is_finite(self) -> bool:
@@ -286,16 +315,16 @@ class DistributedStep:
         return self._solver.weights()
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return a copy of the global state, and of the velocity of its weights after the first exchange."""
+        """Return a copy of the global state, and after the first exchange of the velocity."""
         state = self._solver.state()
         return state if self._velocity is None else state | {_VELOCITY: self._velocity.copy()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from a state that `state` returned, or that of a solver of the same steps."""
+        """Continue from a state of this step, or of a solver with the same steps."""
         self._solver.restore(without_velocity(state))
         self._last, self._velocity = None, state.get(_VELOCITY)
 
 
 def without_velocity(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return a state that a solver in this process goes on from."""
+    """Return a state without the global velocity, for a solver in this process."""
     return {name: array for name, array in state.items() if name != _VELOCITY}

@@ -1,4 +1,4 @@
-"""The rows of a training in partitions on the workers, and their statistics: merged from what each partition says."""
+"""Prepared rows in partitions on the workers, and statistics merged from all partitions."""
 
 import functools
 from collections.abc import Sequence
@@ -16,24 +16,24 @@ from skort.estimators.data.rows import Columns, DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.optim.standardization import Standardization, batch_smoothness, largest_eigenvalue, largest_norm, moments
 
-# As many as stand for all where the largest eigenvalue is computed.
+# The number of rows for the largest eigenvalue.
 _SOME_ROWS = 2000
 
 
 class Rows(TrainingData):
-    """Rows of one or several partitions, none of sample weight zero."""
+    """Prepared rows of one or several partitions. No row has the sample weight zero."""
 
     __slots__ = ()
 
     @property
     def n_bytes(self) -> int:
-        """The memory of X and the target."""
+        """The number of bytes of X and the target."""
         X = self.X
         size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if self.is_sparse else X.nbytes
         return int(size + self.target.nbytes)
 
     def taken(self, numbers: np.ndarray | slice) -> "Rows":
-        """Return the rows of some numbers."""
+        """Return the rows with some numbers."""
         weights = self.sample_weight
         return Rows(self.X[numbers], self.target[numbers], None if weights is None else weights[numbers])
 
@@ -50,17 +50,18 @@ class Rows(TrainingData):
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """What makes rows of partitions: `by_class` multiplies the sample weights of each class."""
+    """The preparation of partitions for the training."""
 
-    #: Not fitted.
+    #: An unfitted estimator, for scikit-learn's checks.
     estimator: Any
     columns: Columns
     model: Model
+    #: Factors of the sample weights, by class.
     by_class: np.ndarray | None
     is_weighted: bool
 
     def rows(self, part: Part) -> Rows:
-        """Return the rows of a partition; those of sample weight zero are left out."""
+        """Return the prepared rows of a partition, without rows of sample weight zero."""
         if part.n_rows == 0:
             return Rows(np.empty((0, 0)), np.empty((0, 0)), None)
         model = self.model
@@ -79,7 +80,7 @@ class Preparation:
 
 
 def prepared_rows(part: Part, preparation: Broadcast[Preparation], of: str = "") -> Rows:
-    """Return the rows of a partition; an error names its number, and what it is a partition of."""
+    """Return the prepared rows of a partition. Errors name its number, and `of`, its data set."""
     try:
         return preparation.value().rows(part)
     except ValueError as error:
@@ -87,7 +88,12 @@ def prepared_rows(part: Part, preparation: Broadcast[Preparation], of: str = "")
 
 
 class Moments(NamedTuple):
-    """Moments of columns that can be merged: `squares` are weighted sums of squared differences from the mean."""
+    """
+    Mergeable moments of columns.
+
+    `squares` has the weighted sums of squared differences from the mean, `total` the sum of
+    weights.
+    """
 
     total: float | np.ndarray
     mean: np.ndarray
@@ -100,12 +106,12 @@ class Moments(NamedTuple):
 
     @classmethod
     def of_all(cls, moments_of_parts: "Sequence[Moments | None]") -> "Moments | None":
-        """Return the moments of all partitions that have some."""
+        """Return the merged moments of those partitions that have moments."""
         some = [each for each in moments_of_parts if each is not None]
         return functools.reduce(cls._merged, some) if some else None
 
     def _merged(self, other):
-        """Return the moments of both, by the formula of Chan, Golub and LeVeque (1979)."""
+        """Return the merged moments, by the formula of Chan, Golub and LeVeque (1979)."""
         total = self.total + other.total
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.nan_to_num(np.divide(other.total, total))
@@ -115,20 +121,20 @@ class Moments(NamedTuple):
 
 
 class Measures(NamedTuple):
-    """What partitions of prepared rows say of themselves."""
+    """Sizes and statistics of partitions of prepared rows."""
 
-    #: Of each partition.
+    #: The size of each partition.
     sizes: tuple[Size, ...]
     weight_sum: float
-    #: Of X where it is dense, and of the target; None without rows.
+    #: The moments of a dense X and of the target. None without rows.
     columns: Moments | None
     targets: Moments | None
-    #: The largest squared norm of a row of X, times its sample weight, where X is sparse.
+    #: The largest squared norm of a row times its sample weight, for a sparse X.
     norm: float
 
 
 def measured(rows: Rows, n_rows: int) -> Measures:
-    """Measure a partition of rows, of which there are so many in all."""
+    """Return the measures of a partition. `n_rows` is the number of rows of all partitions."""
     if rows.n_rows == 0:
         return Measures((Size(0, 0),), 0.0, None, None, 0.0)
     weights = rows.sample_weight
@@ -148,7 +154,7 @@ def _moments(columns, weights, total, n_rows):
 
 
 def merged_measures(measures: Sequence[Measures]) -> Measures:
-    """Return those of several partitions, in their order."""
+    """Return the measures of several partitions, in their order."""
     return Measures(
         sum((each.sizes for each in measures), ()),
         sum(each.weight_sum for each in measures),
@@ -167,7 +173,7 @@ def _some_rows(cluster, partitions, sizes):
     n_rows = [size.n_rows for size in sizes]
     ends = np.cumsum(n_rows)
     numbers = np.linspace(0, ends[-1] - 1, _SOME_ROWS).astype(int) if ends[-1] > _SOME_ROWS else np.arange(ends[-1])
-    # A partition of none of them would give none.
+    # A partition without chosen rows needs no task.
     pieces = np.split(numbers, np.searchsorted(numbers, ends[:-1]))
     futures = [
         cluster.submit(Rows.taken, future, piece - start)
@@ -179,7 +185,11 @@ def _some_rows(cluster, partitions, sizes):
 
 @dataclass(frozen=True, eq=False)
 class PartStatistics(DataStatistics):
-    """The statistics of rows on the workers: of partitions of `Rows`, none empty, and what they say of themselves."""
+    """
+    The statistics of rows on the workers.
+
+    `partitions` are the futures of the `Rows` that are not empty, and `measures` their measures.
+    """
 
     some_rows: Rows
     cluster: Cluster
@@ -188,7 +198,11 @@ class PartStatistics(DataStatistics):
 
     @classmethod
     def of(cls, cluster: Cluster, partitions: Sequence[Future], n_rows: int) -> "PartStatistics":
-        """Measure partitions of `Rows`, together so many of them; those without rows are left out."""
+        """
+        Return the statistics of partitions of `Rows`, without the empty ones.
+
+        `n_rows` is the number of rows of all partitions.
+        """
         measures = cluster.value(cluster.merged(merged_measures, cluster.each(measured, partitions, n_rows)))
         if not any(size.n_rows for size in measures.sizes):
             raise ValueError("No row has a positive sample weight: there is nothing to train on.")
@@ -214,7 +228,7 @@ class PartStatistics(DataStatistics):
 
     @functools.cached_property
     def targets(self) -> tuple[np.ndarray, np.ndarray]:
-        """Those of the target."""
+        """The means and standard deviations of the columns of the target."""
         assert self.measures.targets is not None  # There are rows.
         return self.measures.targets.mean, self.measures.targets.deviation
 
@@ -223,7 +237,7 @@ class PartStatistics(DataStatistics):
         return float(np.sqrt(self._smoothness(batch_size, None, self.measures.norm / self.mean_weight, 0.0)))
 
     def largest_norm(self, used: Standardization | None) -> float:
-        """Return the largest squared norm of a row times what it counts."""
+        """Return the largest squared norm of a row times its relative weight."""
         norms = self.cluster.each(_norm, self.partitions, self.mean_weight, used)
         return self.cluster.value(self.cluster.merged(max, norms))
 

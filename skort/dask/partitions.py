@@ -1,4 +1,4 @@
-"""Dask collections as aligned partitions on the workers, and what has to be known of all of them before a fit."""
+"""Dask collections as aligned partitions on the workers, and their survey before a fit."""
 
 import math
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from skort.dask.cluster import Cluster
 from skort.estimators.data.sample_weight import ClassWeight, balanced
 from skort.estimators.data.validation_set import is_given
 
-# A survey has at least so many rows, where there are as many.
+# A survey keeps at least so many rows, if there are as many.
 _HEAD = 200
 
 
 class Part(NamedTuple):
-    """The rows of one partition, as the collections hold them, and its place among the partitions."""
+    """The original rows of one partition, and its number."""
 
     number: int
     X: Any
@@ -37,7 +37,7 @@ class Part(NamedTuple):
 
 
 def check_rows(name: str, X: Any) -> None:
-    """Raise a ValueError where an array has no columns."""
+    """Raise a ValueError for an array with one dimension."""
     if isinstance(X, da.Array) and X.ndim == 1:
         raise ValueError(
             f"{name} has 1 dimension, expected rows and columns: use {name}.reshape(-1, 1) for one column."
@@ -50,7 +50,11 @@ def is_collection(X: Any) -> bool:
 
 
 def delayed_parts(X: Any, y: Any, sample_weight: Any = None, names: tuple[str, str] = ("X", "y")) -> list[Any]:
-    """Return the partitions of aligned collections, each a delayed `Part`; messages call X and y by `names`."""
+    """
+    Return the partitions of aligned collections, each as a delayed `Part`.
+
+    `names` are the names of X and y in error messages.
+    """
     given = {names[0]: X, names[1]: y, "sample_weight": sample_weight}
     given = {name: collection for name, collection in given.items() if collection is not None}
     for name, collection in given.items():
@@ -67,7 +71,7 @@ def delayed_parts(X: Any, y: Any, sample_weight: Any = None, names: tuple[str, s
 
 
 def _part(names, number, X, y, sample_weight):
-    """Return a partition whose rows are aligned."""
+    """Return a partition after a check that its parts have equally many rows."""
     n, lengths = X.shape[0], {names[1]: y, "sample_weight": sample_weight}
     for name, values in lengths.items():
         if values is not None and len(values) != n:
@@ -79,7 +83,7 @@ def _part(names, number, X, y, sample_weight):
 
 
 def _aligned(given, first):
-    """Return collections whose partitions have the same rows, as far as their sizes are known."""
+    """Return the collections with equal partitions, as far as their sizes are known."""
     sizes = {name: sizes_of(collection) for name, collection in given.items()}
     expected = sizes[first]
     lengths = {name: sum(size) for name, size in sizes.items()}
@@ -100,14 +104,14 @@ def _aligned(given, first):
 
 
 def sizes_of(collection: Any) -> tuple[float, ...]:
-    """Return the number of rows of each partition; NaN where it is not known."""
+    """Return the number of rows of each partition, or NaN if it is not known."""
     return (math.nan,) * collection.npartitions if _is_frame(collection) else collection.chunks[0]
 
 
 def blocks_of(name: str, collection: Any) -> list[Any]:
     """Return the partitions of a collection."""
     if _is_frame(collection):
-        # Optimized, columns of a file that are few have fewer partitions than the others.
+        # An optimized graph that reads few columns of a file may have fewer partitions than others.
         return collection.simplify().to_delayed(optimize_graph=False)
     if collection.ndim > 2:
         raise ValueError(f"{name} has {collection.ndim} dimensions, expected at most 2.")
@@ -125,13 +129,14 @@ def _listed(numbers):
 
 
 class Survey(NamedTuple):
-    """What partitions have in them."""
+    """The facts about partitions that a fit needs to know first."""
 
-    #: The first rows of X and y, in pieces; None where there are no rows.
+    #: The first rows of X and y, in pieces. None if there are no rows.
     head: tuple[list, list] | None = None
-    #: The labels, sorted; None for a regressor and for several labels a row.
+    #: The labels, sorted. None for a regressor, and for several labels per row.
     classes: np.ndarray | None = None
-    #: Of each class, or of all rows: the sum of the sample weights, how many of them are positive, and all rows.
+    #: For each class, or for all rows: the sum of the sample weights, the number of rows with a
+    #: positive sample weight, and the number of rows.
     totals: Any = 0.0
     counts: Any = 0
     all_counts: Any = 0
@@ -144,7 +149,7 @@ class Survey(NamedTuple):
 
 
 def survey(part: Part, is_classifier: bool) -> Survey:
-    """Survey a partition, and check its sample weights."""
+    """Return the survey of a partition, and check its sample weights."""
     n = part.n_rows
     if n == 0:
         return Survey()
@@ -161,7 +166,11 @@ def survey(part: Part, is_classifier: bool) -> Survey:
 
 
 def _classes_of(part, is_classifier):
-    """Return the classes of a partition, and the number of each row's; without one label a row, None and zeros."""
+    """
+    Return the classes of a partition, and the number of each row's class.
+
+    For a regressor or several labels per row, return None and zeros.
+    """
     shape = np.shape(part.y)
     if not is_classifier or not (len(shape) == 1 or shape[1] == 1):
         return None, np.zeros(part.n_rows, dtype=int)
@@ -184,14 +193,14 @@ def merged_surveys(surveys: Sequence[Survey]) -> Survey:
 
 
 def _merged_heads(heads):
-    """Return the first rows of the first pieces."""
+    """Return the first pieces of rows: as many as have enough rows."""
     Xs, ys = ([piece for head in heads for piece in head[place]] for place in (0, 1))
     n_needed = 1 + np.searchsorted(np.cumsum([X.shape[0] for X in Xs]), _HEAD)
     return Xs[:n_needed], ys[:n_needed]
 
 
 def joined_pieces(pieces: Sequence[Any]) -> Any:
-    """Return pieces of arrays, sparse matrices or DataFrames as one; an array is C-contiguous."""
+    """Return the pieces of an array, sparse matrix or DataFrame as one. Arrays are C-contiguous."""
     if hasattr(pieces[0], "iloc"):
         import pandas as pd
 
@@ -202,7 +211,7 @@ def joined_pieces(pieces: Sequence[Any]) -> Any:
 
 
 class Split(NamedTuple):
-    """How rows are held out for validation: which part of them, or of those of each class, and the seed."""
+    """The parameters for holding out rows: which part of them, or of each class, and the seed."""
 
     fraction: float
     seed: int
@@ -210,7 +219,7 @@ class Split(NamedTuple):
 
 
 def held_out(part: Part, split: Split, is_validation: bool) -> Part:
-    """Return the rows of a partition that are held out, the same part of each class, or all others."""
+    """Return the held-out rows of a partition, the same part of each class, or all other rows."""
     if part.n_rows == 0:
         return part
     random_state = np.random.RandomState([split.seed % 2**32, part.number])
@@ -224,19 +233,24 @@ def held_out(part: Part, split: Split, is_validation: bool) -> Part:
 
 
 class RowCounts(NamedTuple):
-    """How much rows count."""
+    """The weights of rows and classes."""
 
-    #: What the sample weights of each class are multiplied by, and its rows in the column of their class; or None.
+    #: Factors of the sample weights, by class, or None.
     by_class: np.ndarray | None
+    #: Class weights that belong to the loss, see `ClassWeight.of_positives`, or None.
     of_positives: np.ndarray | None
-    #: Of all rows, and the number of those of a positive weight.
+    #: The sum of all weights, and the number of rows with a positive weight.
     weight_sum: float
     n_rows: int
 
 
 @dataclass(frozen=True, eq=False)
 class Partitions:
-    """The partitions of a fit, futures of `Part`, and of its validation set; the survey is of the former."""
+    """
+    The partitions of a fit and of its validation set, as futures of `Part`.
+
+    The survey is that of the partitions of the fit.
+    """
 
     cluster: Cluster
     parts: Sequence[Future]
@@ -246,7 +260,11 @@ class Partitions:
 
     @classmethod
     def of(cls, estimator: Any, cluster: Cluster, data: tuple, validation: tuple, random_state: Any) -> "Partitions":
-        """Let the workers compute (X, y, sample_weight) and (X_val, y_val); the generator draws what is held out."""
+        """
+        Let the workers compute the partitions of (X, y, sample_weight) and (X_val, y_val).
+
+        The generator draws the seed for holding out rows.
+        """
         X_val, y_val = validation
         has_validation_set = is_given(X_val, y_val)
         surveyed = parts = cluster.computed(delayed_parts(*data))
@@ -272,12 +290,12 @@ class Partitions:
         return cls(cluster, parts, validation_parts, train, data[2] is not None)
 
     def counts(self, class_weight: ClassWeight | None, classes: np.ndarray | None) -> RowCounts:
-        """Return how much rows count; `classes` are all of them, seen or not."""
+        """Return the weights of rows and classes. `classes` has all classes, seen or not."""
         totals, counts, all_counts = self.survey.totals, self.survey.counts, self.survey.all_counts
         by_class = None
         if class_weight is not None:
             if classes is None or self.survey.classes is None:
-                raise ValueError("class_weight is for one label a row, and y has several. Use sample_weight.")
+                raise ValueError("class_weight is for one label per row, and y has several. Use sample_weight.")
             places = np.searchsorted(classes, self.survey.classes)
             totals, counts, all_counts = (
                 np.bincount(places, each, minlength=len(classes)) for each in (totals, counts, all_counts)

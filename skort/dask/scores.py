@@ -1,4 +1,4 @@
-"""Scores that are put together from partitions, without gathering a row; those of a validation set, too."""
+"""Scores that are computed from partitions without gathering rows, also for a validation set."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ def _square(model, X, y):
     return -np.square(y - model.predict(X))
 
 
-#: What of each row a score is the mean of.
+#: The function of each row whose mean is the score, by name. Two scores transform the mean.
 SCORES: dict[str, Callable] = {
     "accuracy": _accuracy,
     "neg_log_loss": _log_probability,
@@ -48,32 +48,34 @@ _OF_CLASSIFIERS = ("accuracy", "neg_log_loss")
 
 
 def check_scoring(estimator: Any, scoring: Any) -> str:
-    """Return the name of a score; that of `score` for None."""
+    """Return the name of a score. With None, return the name of the default score."""
     names = [name for name in SCORES if (name in _OF_CLASSIFIERS) == is_classifier(estimator)]
     name = ("accuracy" if is_classifier(estimator) else "r2") if scoring is None else scoring
     if name not in names:
         raise ValueError(
-            f"scoring={scoring!r} cannot be put together from partitions. Use one of {', '.join(map(repr, names))}, or "
+            f"scoring={scoring!r} cannot be computed from partitions. Use one of {', '.join(map(repr, names))}, or "
             "the callback EpochScoring with rows in memory."
         )
     return name
 
 
 class Tally(NamedTuple):
-    """What a score is computed from: the weighted sums of what each row has of it, by output, and of the weights."""
+    """The sums from which a score is computed."""
 
+    #: The weighted sums of the values of the rows, one for each output.
     values: np.ndarray
+    #: The sum of the weights.
     total: float
-    #: Those of y, where the score is relative to them.
+    #: The moments of y, for a score that is relative to them.
     targets: Moments | None
 
     @property
     def mean(self) -> np.ndarray:
-        """The mean over rows."""
+        """The weighted means over the rows."""
         return self.values / self.total
 
     def score(self, name: str) -> float:
-        """Return the score of a name."""
+        """Return the score with a name."""
         if name == "r2":
             assert self.targets is not None
             squares = self.targets.squares
@@ -83,7 +85,7 @@ class Tally(NamedTuple):
 
 
 def tally(model: Any, X: Any, y: Any, sample_weight: np.ndarray | None, name: str) -> Tally | None:
-    """Return what a score is computed from, of the rows of a partition; None where it has none."""
+    """Return the tally of the rows of a partition, or None if no row counts."""
     if X.shape[0] == 0:
         return None
     y = np.asarray(y)
@@ -108,14 +110,14 @@ def merged_tallies(tallies: Sequence[Tally | None]) -> Tally | None:
 
 
 class PartLoss:
-    """A callback as `ValidationLoss` for a validation set on the workers: futures of `Rows`."""
+    """A callback like `ValidationLoss`, for a validation set on the workers: futures of `Rows`."""
 
     def __init__(self, cluster: Cluster, parts: Sequence[Future], *, decides: bool):
         self._cluster, self._parts, self._decides = cluster, parts, decides
         self.prior: float | None = None
 
     def on_train_begin(self, training: Training) -> None:
-        """Find the loss of the best constant prediction."""
+        """Compute the loss of the best constant prediction."""
         estimator = training.trained_model()
         estimator.callbacks = None
         self._parts = self._cluster.each(_row_loss, self._parts, self._cluster.broadcast("view", estimator))
@@ -125,25 +127,29 @@ class PartLoss:
         self.prior = float(np.fmin.reduce(self._mean("of_constants", self._mean("summary"), weights)))
 
     def on_epoch_end(self, training: Training) -> None:
-        """Add minus the loss to the history."""
+        """Record minus the loss in the history."""
         training.history.record(VALIDATION_SCORE, -float(self._mean("at", training.solver.weights())))
 
     def _mean(self, name, *arguments):
         return self._tally(name, *arguments).mean
 
     def _tally(self, name, *arguments):
-        """Return the tally of what a method of `RowLoss` gives for each partition."""
+        """Return the merged tally of the results of a method of `RowLoss` for all partitions."""
         return _merged(self._cluster, self._cluster.each(_tallied, self._parts, name, *arguments))
 
 
 class PartScoring:
-    """A callback that scores a validation set, of `Part`s on the workers, after every epoch, by a name in `SCORES`."""
+    """
+    A callback that scores a validation set on the workers after every epoch.
+
+    The validation set has futures of `Part`. `scoring` is a name in `SCORES`.
+    """
 
     def __init__(self, cluster: Cluster, parts: Sequence[Future], scoring: str):
         self._cluster, self._parts, self._scoring = cluster, parts, scoring
 
     def on_train_begin(self, training: Training) -> None:
-        """Score once, so that what cannot work fails before the training."""
+        """Score once, so that errors are raised before the training."""
         estimator = training.trained_model()
         estimator.callbacks = None
         self._estimator = self._cluster.broadcast("view", estimator)
@@ -151,7 +157,7 @@ class PartScoring:
         self._score(training)
 
     def on_epoch_end(self, training: Training) -> None:
-        """Add the score to the history."""
+        """Record the score in the history."""
         training.history.record(VALIDATION_SCORE, self._score(training))
 
     def _score(self, training):
@@ -160,7 +166,7 @@ class PartScoring:
 
 
 def _merged(cluster, tallies):
-    """Return the tally of a validation set."""
+    """Return the merged tally of a validation set."""
     merged = cluster.value(cluster.merged(merged_tallies, tallies))
     if merged is None:
         raise ValueError("The validation set has no rows: increase validation_fraction, or give X_val and y_val.")
@@ -168,23 +174,23 @@ def _merged(cluster, tallies):
 
 
 def _row_loss(rows: Rows, estimator: Broadcast) -> Any:
-    """Return what gives the loss of the prepared rows of a partition; None where it has none."""
+    """Return the `RowLoss` of a partition, or None if it has no rows."""
     return None if rows.n_rows == 0 else _preview(estimator).loss_of(rows)
 
 
 def _preview(estimator: Broadcast) -> ModelPreview:
-    """Return what shows a fitted estimator with other weights."""
+    """Return a preview of the fitted estimator, which can take other weights."""
     fitted = estimator.value()
     return ModelPreview(fitted, Columns.of(fitted), result_of(fitted))
 
 
 def _tallied(loss: Any, name: str, *arguments: Any) -> Tally | None:
-    """Return what a method of a `RowLoss` gives, as a sum."""
+    """Return the result of a method of a `RowLoss` as a tally."""
     return None if loss is None else Tally(loss.total * getattr(loss, name)(*arguments), loss.total, None)
 
 
 def _prepared(part: Part, estimator: Broadcast) -> Part:
-    """Return a partition with X after the steps before the model."""
+    """Return a partition with X transformed by the steps before the model."""
     if part.n_rows == 0:
         return part
     try:
@@ -196,7 +202,7 @@ def _prepared(part: Part, estimator: Broadcast) -> Part:
 
 
 def _tally(part: Part, weights: dict[str, np.ndarray], estimator: Broadcast, name: str) -> Any:
-    """Return what the score of a prepared partition is computed from."""
+    """Return the tally of a prepared partition."""
     if part.n_rows == 0:
         return None
     borrower = Borrower()

@@ -1,1 +1,1 @@
-"""What a scikit-learn user touches: the estimators."""
+"""The estimators, with the interface of scikit-learn."""

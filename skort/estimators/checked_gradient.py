@@ -1,4 +1,4 @@
-"""A gradient beside finite differences, both in float64."""
+"""Comparison of a gradient with finite differences, both in float64."""
 
 import copy
 from dataclasses import replace
@@ -29,34 +29,38 @@ def check_gradient(
     random_state: Any = None,
 ) -> float:
     r"""
-    Return how far a gradient is from central finite differences, both computed in float64.
+    Return the error of a gradient, compared with central finite differences in float64.
 
     Parameters
     ----------
     part : onnx.ModelProto, estimator, loss, penalty or str
-        A model as for `gradient_graphs`: a random sum of its score is differentiated by the trained weights. A loss, by
-        the score, or a penalty, by the weight: as for `part_graph`.
+        A model as for `gradient_graphs`, or a loss or penalty as for `part_graph`. The gradient of
+        a model is the derivative of a random sum of its scores by the trained weights. A loss is
+        differentiated by the score, and a penalty by the weight.
     x0 : array-like
-        Where: X of a model, the score of a loss, of shape (n_rows, n_outputs), or a weight of a penalty.
+        The point of the comparison: X for a model, the score of shape (n_rows, n_outputs) for a
+        loss, or a weight for a penalty.
     target : array-like of the shape of the score, default=None
-        Of a loss.
+        The targets of a loss.
     trainable : str or list of str, default=None
-        Of a model, as for `gradient_graphs`.
+        The trained weights of a model, as for `gradient_graphs`.
     epsilon : float, default=1e-6
         The step of the differences.
     random_state : int, RandomState or None, default=None
-        Draws the sum of the score.
+        The seed of the random sum of the scores.
 
     Returns
     -------
     error : float
-        The largest difference, divided by the largest derivative: about 1e-9 for a right gradient, more where a kink is
-        nearer than `epsilon`. As `scipy.optimize.check_grad` does, it returns a large error and does not raise.
+        The largest difference, divided by the largest derivative. For a correct gradient, it is
+        about 1e-9, or more if `x0` is nearer than `epsilon` to a kink. Like
+        `scipy.optimize.check_grad`, the function does not raise an error for a wrong gradient.
 
     Raises
     ------
     NotTrainableError, ValueError
-        Where an operator has no gradient: it names it. For an optimizer, and for arrays that do not fit.
+        If an operator has no gradient; the message names the operator. If `part` is an optimizer,
+        or an array has the wrong shape.
 
     Examples
     --------
@@ -74,7 +78,7 @@ def check_gradient(
 
 
 def _of_model(model, X, trainable, random_state):
-    """Return a random sum of the score as a function of the trained weights, these, and the gradient."""
+    """Return a random sum of the scores as a function of the weights, the weights, its gradient."""
     given = score_graph_of(model, trainable)
     structure = copy.deepcopy(given.structure)
     recast(structure, TensorProto.FLOAT, TensorProto.DOUBLE)
@@ -91,7 +95,7 @@ def _of_model(model, X, trainable, random_state):
 
 
 def _of_part(part, point, target):
-    """Return a loss of a score or a penalty of a weight as a function, where it is checked, and the gradient."""
+    """Return a loss or a penalty as a function, the point of the comparison, and the gradient."""
     model = part_graph(part, point.shape, dtype="float64")
     session = inference_session(model.SerializeToString(), float64=True)
     name, *others = (i.name for i in model.graph.input)

@@ -26,12 +26,13 @@ from skort.objective.penalties import WeightPenalty
 from skort.optim.callbacks import Callback
 from skort.optim.optimizers import Optimizer
 
-# ONNX Runtime adds up the values of a row one after the other: of more classes, the sum may be off by 1e-15.
+# ONNX Runtime adds up the probabilities of a row one after the other. With more classes than
+# this, their sum may differ from one by more than 1e-15.
 _MANY_CLASSES = 20
 
 
 def gives_probabilities(classifier):
-    """Raise an AttributeError unless the loss (after a fit, that of the fit) gives probabilities."""
+    """Raise an AttributeError if the loss, or after a fit the fitted loss, has no probabilities."""
     result = vars(classifier).get("_result")
     loss = loss_before_fit(classifier) if result is None else result.model.loss
     if loss is None or "classifier" not in loss.estimator_types or loss.inverse_link_function(1) is None:
@@ -42,7 +43,7 @@ def gives_probabilities(classifier):
 
 
 def _documented(cls):
-    """Put the entries of `OrtSGDRegressor` in the place of lines with their names, such as {solver}, in a docstring."""
+    """Replace lines such as {solver} in a docstring by entries of `OrtSGDRegressor`'s docstring."""
     entry = re.compile(r"^(\w+) : .*\n(?: {4}.*\n)*", re.MULTILINE)
     entries = {found[1]: found[0] for found in entry.finditer(inspect.cleandoc(OrtSGDRegressor.__doc__ or ""))}
     names = re.compile(r"^\{([\w,\s]+)\}\n", re.MULTILINE)
@@ -60,31 +61,37 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
     .. math:: J(w) = \frac{\sum_i s_i \, loss(y_i, score_i)}{\sum_i s_i} + \alpha \, penalty(w)
 
-    over the weights w of a scikit-learn model. :math:`s_i` are the sample weights times the class weights. The
-    default loss is the log-loss: for two classes of the sigmoid of one raw score, for more of their softmax.
-    `save_onnx` writes the fitted model as an ONNX file.
+    over the weights w of a scikit-learn model. :math:`s_i` are the sample weights times the class
+    weights. The default loss is the log-loss. With two classes, the model has one raw score, and
+    its sigmoid is a probability. With more classes, the model has one raw score for each class, and
+    their softmax gives the probabilities. `save_onnx` writes the fitted model as an ONNX file.
 
     Parameters
     ----------
     estimator : estimator or onnx.ModelProto, default=None
-        The model to train: a linear classifier or neural network of scikit-learn, a `Pipeline` that ends in one, or
-        `FrozenEstimator(fitted)`; None: `LogisticRegression()`. A clone is trained. See :doc:`/pipelines`.
+        The model to train: a linear classifier or neural network of scikit-learn, a `Pipeline` that
+        ends in one, `FrozenEstimator(fitted)`, or an ONNX model. None is `LogisticRegression()`.
+        `fit` trains a clone. See :doc:`/pipelines`.
     {solver}
     loss : str, loss instance or None, default="auto"
-        A name, or an instance such as `skort.objective.OneVsRestLogLoss()`. "auto": that of the model inside, or
-        "log_loss". None: a training graph's own. "log_loss" and "modified_huber" give probabilities; multi-label y
+        A name, or an instance such as `skort.objective.OneVsRestLogLoss()`. "auto" takes the loss
+        of the model inside, or "log_loss" if that model has none. None takes the loss that an ONNX
+        training graph computes. "log_loss" and "modified_huber" give probabilities. A multi-label y
         needs "log_loss". See :doc:`/losses`.
     epsilon : float or "auto", default="auto"
-        The distance from the label at which "huber" becomes linear, or which costs nothing with "epsilon_insensitive".
-        "auto": that of the model inside, or 0.1.
+        A distance of the score from the label. Beyond it, the loss "huber" is linear. Within it,
+        the loss "epsilon_insensitive" is zero. "auto" takes the value of the model inside, or 0.1.
     {penalty, alpha, l1_ratio, n_total, optimizer, max_grad_norm, learning_rate, eta0, power_t, batch_size,
     max_iter, tol, n_iter_no_change}
     early_stopping : bool, default=False
-        Whether a validation set, given to `fit` or held out from each class, ends the training, and earlier weights, if
-        clearly better, are restored. See :doc:`/stopping`.
+        Whether the training ends when the score of a validation set no longer improves. The
+        validation set is given to `fit`, or `fit` holds out rows of each class. After the training,
+        `fit` restores the weights of an earlier epoch if they are clearly better. See
+        :doc:`/stopping`.
     {validation_fraction, scoring}
     class_weight : dict, "balanced", "auto" or None, default="auto"
-        Factors of the sample weights, by label. "auto": those of the model inside. See :doc:`/objective`.
+        A factor for the sample weights of each class, by label. "auto" takes the class weights of
+        the model inside. See :doc:`/objective`.
     {shuffle, standardize, trainable, dtype, device, n_jobs, average, random_state, warm_start, callbacks, verbose}
 
     Attributes
@@ -94,8 +101,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         The class labels, sorted; after a multi-label y, 0 to n_labels - 1.
     {weights_}
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Coefficients of a linear model, for the transformed columns if there are such. Read-only, as `intercept_` is:
-        `set_weights` changes the model.
+        Coefficients of a linear model. After the transformers of a pipeline, they belong to the
+        transformed columns. `coef_` and `intercept_` are read-only; `set_weights` changes them.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts of a linear model.
     {onnx_, loss_curve_, loss_, best_loss_, validation_scores_, best_validation_score_, history_, stopping_reason_,
@@ -109,8 +116,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
     Notes
     -----
-    The default loss is that of `sklearn.linear_model.LogisticRegression`. The penalty has the formula of
-    `SGDClassifier`, for any size of the batch. See :doc:`/objective` and :doc:`/how_it_works`.
+    The default loss is the loss of `sklearn.linear_model.LogisticRegression`. The penalty has the
+    formula of `SGDClassifier`, whatever the batch size. See :doc:`/objective` and
+    :doc:`/how_it_works`.
 
     Examples
     --------
@@ -174,9 +182,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> OrtSGDClassifier:
         """
-        Make one pass over X and y, from where the last call of `partial_fit` or `fit` ended.
+        Make one pass over X and y, and continue where the last `partial_fit` or `fit` ended.
 
-        All that `OrtSGDRegressor.partial_fit` says holds here, too.
+        The description of `OrtSGDRegressor.partial_fit` holds here, too.
 
         Parameters
         ----------
@@ -184,11 +192,12 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Class labels, as in `fit`.
         classes : array-like of shape (n_classes,), default=None
-            All class labels; for a multi-label y, the numbers from 0 to n_labels - 1. The first call needs them, unless
-            a fitted model in `estimator` has them. Later calls take None or the same labels.
+            All class labels. For a multi-label y, they are the numbers from 0 to n_labels - 1. The
+            first call needs them, unless a fitted model in `estimator` has them. Later calls take
+            None or the same labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, which multiply their gradients as they are. A call in which all are zero changes
-            nothing.
+            Weights of the rows. They multiply the gradients as they are, not divided by their mean.
+            If all of them are zero, the call changes nothing.
 
         Returns
         -------
@@ -209,7 +218,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_labels)
-            Labels. After a multi-label y: 1 in int64 where a row has the label, 0 elsewhere.
+            Labels. After a multi-label y, they are int64: 1 if the row has the label, else 0.
         """
         from skort.graphs.export import LABEL
 
@@ -227,8 +236,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Returns
         -------
         score : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In float64. With two classes there is one score: `classes_[1]` is predicted if it is positive. Each label of
-            a multi-label y has a score of its own.
+            Scores in float64. With two classes there is one score, and `predict` returns
+            `classes_[1]` if it is positive. Each label of a multi-label y has its own score.
         """
         score = self._score(self._model(), X)
         return score.ravel() if score.shape[1] == 1 else score
@@ -241,7 +250,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     @available_if(gives_probabilities)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """
-        Return the probabilities of the classes, with the losses "log_loss" and "modified_huber" only.
+        Return the probabilities of the classes.
+
+        The method exists with the losses "log_loss" and "modified_huber".
 
         Parameters
         ----------
@@ -250,8 +261,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In float64, computed from the raw scores: each row sums to one within 1e-15. After a multi-label y, each
-            label has its own probability.
+            Probabilities in float64, computed from the raw scores. Each row sums to one within
+            1e-15. After a multi-label y, each label has its own probability.
         """
         from skort.graphs.export import PROBABILITIES
 
@@ -264,7 +275,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     @available_if(gives_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
         """
-        Return the logarithms of the probabilities of the classes, with the losses that have `predict_proba`.
+        Return the logarithms of the probabilities of the classes.
+
+        The method exists with the losses that have `predict_proba`.
 
         Parameters
         ----------
@@ -273,8 +286,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Returns
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
-            In float64. With "log_loss" they are computed from the raw scores and stay finite even if a probability is
-            rounded to zero. With "modified_huber" they are minus infinity for a probability of zero.
+            Logarithms in float64. With "log_loss", they are computed from the raw scores, and stay
+            finite even if a probability is rounded to zero. With "modified_huber", they are minus
+            infinity for a probability of zero.
         """
         from skort.graphs.export import PROBABILITIES
 
@@ -296,5 +310,5 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         return tags
 
 
-# Where doctest is to find the examples of a class that says that it is elsewhere.
+# doctest skips a class whose `__module__` names another module; it finds the examples here.
 __test__ = {"OrtSGDClassifier": OrtSGDClassifier}

@@ -1,4 +1,4 @@
-"""What somebody may have meant by a parameter that is refused: a value, or a name."""
+"""Suggestions in the errors for unknown names and values of parameters."""
 
 import difflib
 import functools
@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import InvalidParameterError, StrOptions
 from skort.common.component import Component
 from skort.optim.optimizers import OPTIMIZERS
 
-# What other libraries call values and parameters that are here.
+# The names of values and parameters in other libraries.
 _VALUES = {
     "squared_error": ("mse", "mean_squared_error", "l2_loss"),
     "absolute_error": ("mae", "mean_absolute_error", "l1_loss"),
@@ -32,18 +32,18 @@ _PARAMETERS = {
 }
 
 
-# What somebody who asks for a parameter by another name may expect of it, too.
-_ALONE = {"eta0": " It is the first learning rate alone: optimizer and learning_rate stay as they are."}
+# A remark for those who may expect more of a parameter, because it does more in other libraries.
+_ALONE = {"eta0": " It sets only the first learning rate: optimizer and learning_rate stay as they are."}
 
 
 def _nearest(given, known, other_names, cutoff):
-    """Return what somebody may have meant of what is known, by its other names or as it looks alike; or nothing."""
+    """Return the known names that have `given` as a synonym, else the most similar name, if any."""
     same = [name for name in known if given.lower() in other_names.get(name, ())]
     return same or difflib.get_close_matches(given, known, 1, cutoff)
 
 
 def hint(parameters: Mapping[str, Any], constraints: Mapping[str, Any]) -> str:
-    """Return what somebody may have meant, as sentences with a space before each; empty where all is right."""
+    """Return sentences, each after a space, that suggest other values for unknown ones."""
     hints = []
     for name, value in parameters.items():
         if name == "learning_rate" and isinstance(value, Real):
@@ -55,7 +55,7 @@ def hint(parameters: Mapping[str, Any], constraints: Mapping[str, Any]) -> str:
 
 
 class NamedParameters(Component):
-    """Parameters whose errors say what somebody may have meant."""
+    """Parameters whose errors suggest a name or a value."""
 
     estimator: Any
 
@@ -81,7 +81,7 @@ class NamedParameters(Component):
 
 
 def _with_hints(init):
-    """Return a constructor whose error for a name that it does not know says what may be meant."""
+    """Return a constructor whose error for an unknown parameter suggests another one."""
 
     @functools.wraps(init)
     def __init__(self, *args, **given):
@@ -92,7 +92,7 @@ def _with_hints(init):
             if not unknown:
                 raise
             inside = args[0] if args else given.get("estimator")
-            # From Python 3.13 on, it says a name that looks alike.
+            # Since Python 3.13, the error itself suggests a similar name.
             refused = str(error).partition(". Did you mean")[0]
             raise TypeError(f"{refused}.{name_hint(type(self), inside, unknown[0], given[unknown[0]])}") from None
 
@@ -100,22 +100,24 @@ def _with_hints(init):
 
 
 def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
-    """Return what somebody may have meant by a parameter that a class does not have, as `hint` does."""
+    """Return a sentence, after a space, that suggests a parameter for an unknown one, if any."""
     of_optimizers = [each.__name__ for each in OPTIMIZERS.values() if name in each._get_param_names()]
     nearest = _nearest(name, cls._get_param_names(), _PARAMETERS, 0.75)
     if nearest:
         alone = _ALONE.get(nearest[0], "") if name in _PARAMETERS.get(nearest[0], ()) else ""
         return f" Did you mean {nearest[0]}={value!r}?{alone}"
     if of_optimizers:
-        return f" It is one of the optimizer: optimizer={of_optimizers[0]}({name}={value!r})."
+        return f" It is a parameter of the optimizer: optimizer={of_optimizers[0]}({name}={value!r})."
     if isinstance(inside, BaseEstimator):
         paths = [path for path in inside.get_params() if path == name or path.endswith(f"__{name}")]
-        return f" It is one of the estimator inside: estimator__{paths[0]}." if paths else ""
-    # Their import takes long.
+        return f" It is a parameter of the estimator inside: estimator__{paths[0]}." if paths else ""
+    # These imports take long.
     from sklearn.linear_model import LinearRegression, LogisticRegression
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
     is_classifier = issubclass(cls, ClassifierMixin)
     known_models = (LogisticRegression, MLPClassifier) if is_classifier else (LinearRegression, MLPRegressor)
     models = [each for each in known_models if name in each._get_param_names()]
-    return f" It is one of the model inside: estimator={models[0].__name__}({name}={value!r})." if models else ""
+    return (
+        f" It is a parameter of the model inside: estimator={models[0].__name__}({name}={value!r})." if models else ""
+    )

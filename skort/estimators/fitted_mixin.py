@@ -1,4 +1,4 @@
-"""What a fitted estimator shows and gives away."""
+"""The attributes and exports of a fitted estimator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ from skort.optim.standardization import Standardization
 
 
 def _may_be_linear(estimator):
-    """Raise an AttributeError where the fitted model, or a network inside that is not fitted yet, is not linear."""
+    """
+    Raise an AttributeError if the fitted model is not linear.
+
+    Before a fit, raise it if the model inside is a network.
+    """
     result = vars(estimator).get("_result")
     is_network = hasattr(model_inside(estimator.estimator), "hidden_layer_sizes")
     if is_network if result is None else not result.model.score_graph.is_linear:
@@ -34,7 +38,7 @@ def _may_be_linear(estimator):
 
 
 def _linear(estimator, name):
-    """Return the weights of a fitted linear model, (coef, intercept), or say that there is no attribute of a name."""
+    """Return (coef, intercept) of a fitted linear model, or raise an AttributeError for `name`."""
     result = vars(estimator).get("_result")
     weights = None if result is None else result.model.linear_weights
     if weights is None:
@@ -47,7 +51,7 @@ def _not_set(name):
 
 
 class FittedAttributes:
-    """The attributes and exports of a fitted estimator, which it reads from its model, progress and settings."""
+    """The attributes and exports of a fitted estimator: they read its model, state and settings."""
 
     _result: FitResult
     _adopt: Callable[..., None]
@@ -56,7 +60,7 @@ class FittedAttributes:
 
     @property
     def coef_(self) -> np.ndarray | scipy.sparse.csr_matrix:
-        """The coefficients of a linear model, which cannot be written into: `set_weights` changes the model."""
+        """The coefficients of a linear model, read-only. `set_weights` changes the model."""
         coef = _linear(self, "coef_")[0]
         return coef if self._sparse_coef is None else self._sparse_coef
 
@@ -66,7 +70,7 @@ class FittedAttributes:
 
     @property
     def intercept_(self) -> np.ndarray:
-        """The intercepts of a linear model, which cannot be written into: `set_weights` changes the model."""
+        """The intercepts of a linear model, read-only. `set_weights` changes the model."""
         return _linear(self, "intercept_")[1]
 
     @intercept_.setter
@@ -75,12 +79,12 @@ class FittedAttributes:
 
     @property
     def weights_(self) -> dict[str, np.ndarray]:
-        """All weights, trained or frozen, by their names in `onnx_`, as copies."""
+        """Copies of all weights, trained or frozen, by their names in `onnx_`."""
         return result_of(self).model.weights()
 
     @property
     def trainable_(self) -> tuple[str, ...]:
-        """The names of the weights that the training changed; `weights_` has their values, and those of all others."""
+        """The names of the trained weights. `weights_` has the values of all weights."""
         return result_of(self).model.score_graph.trainable
 
     @property
@@ -95,7 +99,7 @@ class FittedAttributes:
 
     @property
     def standardization_(self) -> Standardization | None:
-        """What the training subtracted from X and y and divided them by; None where they were as they are."""
+        """The means and scales by which the training standardised X and y, or None."""
         return result_of(self).state.standardization
 
     @property
@@ -108,34 +112,40 @@ class FittedAttributes:
 
     @property
     def history_(self) -> dict[str, list]:
-        """What was written down of every epoch, as a copy: name -> one value an epoch."""
+        """A copy of the records of all epochs: name -> one value per epoch."""
         return result_of(self).state.rows()
 
     @property
     def stopping_reason_(self) -> str | None:
-        """Why the training ended, a sentence; None after a `partial_fit`, which makes one epoch."""
+        """A sentence that says why the training ended, or None after a `partial_fit`."""
         return result_of(self).state.stopping_reason
 
     @property
     def loss_curve_(self) -> list[float]:
-        """The objective of every epoch, the penalty included."""
+        """The objective of every epoch, including the penalty."""
         return result_of(self).state.column("objective") or []
 
     @property
     def validation_scores_(self) -> list[float] | None:
-        """After every epoch, minus the loss of the validation set, or its `scoring`: larger is better; or None."""
+        """
+        The score of the validation set after every epoch, or None without a validation set.
+
+        The score is minus the loss, or the score of `scoring`. Larger is better.
+        """
         return result_of(self).state.column(VALIDATION_SCORE)
 
     @property
     def best_validation_score_(self) -> float | None:
-        """The largest of `validation_scores_`, minus a loss without `scoring`; None without a validation set."""
+        """The largest of `validation_scores_`, or None without a validation set."""
         scores = self.validation_scores_
         return None if scores is None else float(np.fmax.reduce(scores))
 
     @available_if(_may_be_linear)
     def sparsify(self) -> FittedAttributes:
         """
-        Make `coef_` a CSR matrix, which takes less memory where most coefficients are zero. Predictions are the same.
+        Make `coef_` a CSR matrix, which takes less memory if most coefficients are zero.
+
+        Predictions stay the same. The method exists if the model is linear.
 
         Returns
         -------
@@ -145,7 +155,7 @@ class FittedAttributes:
         Raises
         ------
         NotFittedError
-            Before a fit. The method exists where the model is linear.
+            Before a fit.
         """
         result_of(self)
         self._sparse_coef = scipy.sparse.csr_matrix(self.coef_)
@@ -154,7 +164,7 @@ class FittedAttributes:
 
     @available_if(_may_be_linear)
     def densify(self) -> FittedAttributes:
-        """Return the estimator itself, `coef_` being an array again after `sparsify`."""
+        """Return the estimator itself, with `coef_` as an array again after `sparsify`."""
         result_of(self)
         self._sparse_coef = None
         return self
@@ -163,14 +173,15 @@ class FittedAttributes:
         """
         Give the fitted model other weights.
 
-        Predictions, `coef_`, `onnx_` and a later `partial_fit` use the new weights. The optimizer's memory and the mean
-        of `average` begin from scratch. The attributes that describe the training, such as `history_`, stay.
+        Predictions, `coef_`, `onnx_` and a later `partial_fit` use the new weights. The memory of
+        the optimizer and the mean of `average` are reset. The attributes that describe the
+        training, such as `history_`, stay.
 
         Parameters
         ----------
         weights : dict of str to array-like
-            By their names in `weights_`, of the same shapes. Weights that are not in it stay. An empty dict changes
-            none of them: only the optimizer begins anew.
+            New values of weights, by their names in `weights_`, with the same shapes. The other
+            weights stay. An empty dict changes no weight and resets only the optimizer.
 
         Returns
         -------
@@ -179,8 +190,9 @@ class FittedAttributes:
         Raises
         ------
         ValueError
-            For a name that the model does not have, such as that of a weight in a step before it, for another shape,
-            and for numbers that are not finite. Nothing is changed then.
+            If a name is not one of the model's weights, for instance the name of a weight in a step
+            before the model; if a shape differs; or if a number is not finite. Then nothing is
+            changed.
         NotFittedError
             Before a fit.
         """
@@ -190,24 +202,27 @@ class FittedAttributes:
 
     def to_onnx(self, target_opset: int | None = None, *, original: bool = False) -> ModelProto:
         """
-        Return the fitted model as ONNX: a copy of `onnx_`, which any onnxruntime serves.
+        Return the fitted model as ONNX: a copy of `onnx_`, which any ONNX Runtime can run.
 
         Parameters
         ----------
         target_opset : int, default=None
-            Opset of the model, from 13. None: 17, with IR version 8, which every supported runtime reads.
+            Opset of the model, at least 13. None is opset 17 with IR version 8, which every
+            supported runtime reads.
         original : bool, default=False
-            True: return the ONNX model that was given as `estimator`, with the trained weights. Nothing else in it
-            changes: names, opset, producer, nodes and outputs stay, byte for byte. It has neither the steps of a
-            pipeline before the model nor the inverse link of a loss.
+            With True, return the ONNX model that was given as `estimator`, with the trained
+            weights. Nothing else in the model changes: names, opset, producer, nodes and outputs
+            stay, byte for byte. The model contains neither the steps of a pipeline before it nor
+            the inverse link of a loss.
 
         Raises
         ------
         NotExportableError
-            Where a step of the pipeline cannot be part of an ONNX model; a `ValueError`.
+            If a step of the pipeline cannot be part of an ONNX model; a `ValueError`.
         ValueError
-            Where the model cannot be written in `target_opset`. With `original`: where no ONNX model was given, where a
-            trained weight is none of its tensors, and where `target_opset` is given, too.
+            If the model cannot be written in `target_opset`. With `original`: if `estimator` is not
+            an ONNX model, if a trained weight is not a tensor of that model, or if `target_opset`
+            is given, too.
         """
         from skort.graphs.export import at_opset
 
@@ -221,7 +236,7 @@ class FittedAttributes:
 
     def save_onnx(self, path: str | os.PathLike) -> None:
         """
-        Write the fitted model to an ONNX file; an existing file is replaced when the new one is whole.
+        Write the fitted model to an ONNX file. The complete new file replaces an existing one.
 
         Parameters
         ----------
@@ -230,9 +245,9 @@ class FittedAttributes:
         Raises
         ------
         NotExportableError
-            Where a step of the pipeline cannot be part of an ONNX model; a `ValueError`.
+            If a step of the pipeline cannot be part of an ONNX model; a `ValueError`.
         OSError
-            Where the file cannot be written; an old one is as it was.
+            If the file cannot be written. An existing file stays as it was.
         """
         write_file(path, self.onnx_.SerializeToString())
 
@@ -243,30 +258,34 @@ class FittedAttributes:
         Returns
         -------
         model : estimator
-            Fitted; a `Pipeline` if `estimator` is one. Its `predict` and `decision_function` return the same as those
-            of this estimator; its `predict_proba` may differ with another `loss` than that of the model inside.
+            A fitted model; a `Pipeline` if `estimator` is one. Its `predict` and
+            `decision_function` return the same values as those of this estimator. Its
+            `predict_proba` may differ if `loss` is not the loss of the model inside.
 
         Raises
         ------
         ValueError
-            Where `estimator` is neither a linear model nor a neural network of scikit-learn, where weights of steps
-            before the model were trained, and where the loss has another link function than the model.
+            If `estimator` is neither a linear model nor a neural network of scikit-learn, if
+            weights of steps before the model were trained, or if the loss and the model have
+            different link functions.
         """
         return result_of(self).model.to_sklearn(getattr(self, "feature_names_in_", None))
 
     def with_weights(self, weights: Mapping[str, ArrayLike]) -> FittedAttributes:
         """
-        Return a copy that predicts with other weights, and starts from them in `partial_fit` and `warm_start`.
+        Return a copy with other weights. `partial_fit` and `warm_start` continue from them.
+
+        The errors are those of `set_weights`.
 
         Parameters
         ----------
         weights : dict of str to array-like
-            As for `set_weights`, which has the errors, too.
+            New values of weights, as for `set_weights`.
 
         Returns
         -------
         model : estimator
-            Fitted. Its attributes that describe the training are those of this estimator.
+            The fitted copy. Its attributes that describe the training are those of this estimator.
 
         Examples
         --------
@@ -286,14 +305,16 @@ class FittedAttributes:
         Returns
         -------
         graphs : dict of str to onnx.ModelProto
-            By names that depend on the solver: see :doc:`/how_it_works`. What ran on another device is shown as it runs
-            on the CPU. The weights, targets and objectives are those of the training, on standardised data: see
-            :doc:`/learning_rates`. The doc_string of a node of a step is its phase, such as "forward".
+            The graphs, by names that depend on the solver, see :doc:`/how_it_works`. They are
+            graphs for the CPU, even if the training ran on another device. Their weights, targets
+            and objectives are those of the training, on standardised data, see
+            :doc:`/learning_rates`. The doc_string of each node of a step is the phase of the step,
+            such as "forward".
 
         Raises
         ------
         RuntimeNotAvailableError
-            Where the installed ONNX Runtime lacks the API that the solver needs.
+            If the installed ONNX Runtime lacks the API that the solver needs.
         """
         from skort.runtime.device import CPU
         from skort.solvers import make_step
@@ -304,22 +325,22 @@ class FittedAttributes:
 
     def save_training_graphs(self, folder: str | os.PathLike) -> list[pathlib.Path]:
         """
-        Write every ONNX graph that training used to a file: those of `training_graphs`, as ``<name>.onnx``.
+        Write each graph of `training_graphs` to a file ``<name>.onnx``.
 
         Parameters
         ----------
         folder : str or path-like
-            It is made where it does not exist.
+            The folder of the files. It is made if it does not exist.
 
         Returns
         -------
         paths : list of pathlib.Path
-            In the order of `training_graphs`.
+            The paths of the files, in the order of `training_graphs`.
 
         Raises
         ------
         OSError
-            Where the files cannot be written.
+            If the files cannot be written.
         """
         graphs, folder = self.training_graphs(), pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)

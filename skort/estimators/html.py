@@ -1,4 +1,4 @@
-"""The HTML that a notebook shows of an estimator: scikit-learn's diagram, and below it what a fit has done."""
+"""The HTML of an estimator in a notebook: scikit-learn's diagram, and a table about the fit."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -11,17 +11,17 @@ from sklearn.utils import estimator_html_repr
 from skort.common.component import DocumentationLink
 from skort.optim.state import best_epoch
 
-# More rows of weights would say no more.
+# The largest number of weight arrays that the table lists.
 _MOST_WEIGHTS = 6
 
 
 class HTMLRepr(DocumentationLink):
-    """Adds what a fit has done to the diagram of an estimator, and links it to the pages of this package."""
+    """Adds a table about the fit to the diagram of an estimator, and links to the documentation."""
 
     def _html_repr(self) -> str:
         return estimator_html_repr(self) + (training_html(self) if "_result" in vars(self) else "")
 
-    # scikit-learn calls `_html_repr` since version 1.7. In 1.6 these two do not know it.
+    # scikit-learn calls `_html_repr` since version 1.7. The same two methods of 1.6 do not call it.
 
     def _repr_html_inner(self) -> str:
         return self._html_repr()
@@ -32,7 +32,7 @@ class HTMLRepr(DocumentationLink):
 
 
 def training_html(estimator: Any) -> str:
-    """Return HTML that says how an estimator was trained, in the colours of the text around it, light or dark."""
+    """Return an HTML table about the training. It has no colours: it fits light and dark pages."""
     cells = "".join(
         f'<tr><th style="text-align:left;vertical-align:top;padding:1px 12px 1px 0;font-weight:600">{name}</th>'
         f'<td style="text-align:left;padding:1px 0;max-width:40em">{html.escape(value)}</td></tr>'
@@ -63,7 +63,7 @@ def _weights(weights: Mapping[str, np.ndarray], trainable: Sequence[str]) -> str
     n_all = sum(array.size for array in weights.values())
     n_trained = sum(weights[name].size for name in trainable)
     trained = "" if n_trained == n_all else f", of which {n_trained:,} were trained"
-    # A line does not break within a shape.
+    # Lines must not break within a shape.
     shapes = [f"{name} {array.shape}".replace(" ", "\N{NO-BREAK SPACE}") for name, array in weights.items()]
     more = f" and {len(shapes) - _MOST_WEIGHTS} more" if len(shapes) > _MOST_WEIGHTS else ""
     arrays = "1 array" if len(shapes) == 1 else f"{len(shapes)} arrays"

@@ -1,11 +1,11 @@
-"""The names that parameters take, as types."""
+"""The values of parameters that take a name, as types."""
 
 from typing import TYPE_CHECKING, Literal, NewType
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 else:
-    # What `inspect.signature(..., eval_str=True)` finds: estimators are imported without onnx.
+    # A type for `inspect.signature(..., eval_str=True)`: the estimators do not import onnx.
     ModelProto = NewType("ModelProto", object)
 
 Auto = Literal["auto"]

@@ -30,88 +30,113 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
     .. math:: J(w) = \frac{\sum_i s_i \, loss(y_i, score_i)}{\sum_i s_i} + \alpha \, penalty(w)
 
-    over the weights w of a scikit-learn model. :math:`s_i` are the sample weights. With several outputs, the loss of a
-    row is the mean over them. `save_onnx` writes the fitted model as an ONNX file.
+    over the weights w of a scikit-learn model. :math:`s_i` are the sample weights. With several
+    outputs, the loss of a row is the mean of the losses of its outputs. `save_onnx` writes the
+    fitted model as an ONNX file.
 
     Parameters
     ----------
     estimator : estimator or onnx.ModelProto, default=None
-        The model to train: a linear regressor or neural network of scikit-learn, a `Pipeline` that ends in one, or
-        `FrozenEstimator(fitted)`; None: `LinearRegression()`. A clone is trained. See :doc:`/pipelines`.
+        The model to train: a linear regressor or neural network of scikit-learn, a `Pipeline` that
+        ends in one, `FrozenEstimator(fitted)`, or an ONNX model. None is `LinearRegression()`.
+        `fit` trains a clone. See :doc:`/pipelines`.
     solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
-        The backend. All give the same result, or refuse. "auto": the fastest for the model. See :doc:`/how_it_works`.
+        The backend that makes the steps. All solvers give the same result, or raise an error for a
+        model that they cannot train. "auto" takes the fastest one for the model. See
+        :doc:`/how_it_works`.
     loss : str, loss instance, dict of str to either, or None, default="auto"
-        A name, an instance such as `skort.objective.Huber(epsilon=2)`, or a dict of them by the outputs of an ONNX
-        model. "auto": that of the model inside, or "squared_error". None: that which an ONNX training graph computes.
-        See :doc:`/losses`.
+        A name, or an instance such as `skort.objective.Huber(epsilon=2)`. For an ONNX model with
+        several outputs, a dict gives the loss of each output by its name. "auto" takes the loss of
+        the model inside, or "squared_error" if that model has none. None takes the loss that an
+        ONNX training graph computes. See :doc:`/losses`.
     epsilon : float or "auto", default="auto"
-        The distance from y at which "huber" becomes linear, or which costs nothing with "epsilon_insensitive". "auto":
-        that of the model inside, or 0.1.
+        A distance of the prediction from y. Beyond it, the loss "huber" is linear. Within it, the
+        loss "epsilon_insensitive" is zero. "auto" takes the value of the model inside, or 0.1.
     quantile : float or "auto", default="auto"
-        The quantile that the loss "quantile" predicts. "auto": that of the model inside, or 0.5.
+        The quantile that the loss "quantile" predicts. "auto" takes the value of the model inside,
+        or 0.5.
     penalty : {"auto", "l1", "l2", "elasticnet"}, penalty instance or None, default="auto"
-        A name or an instance, such as `skort.objective.ElasticPenalty`. "auto": that of the model inside. Intercepts
-        mostly have none. See :doc:`/objective`.
+        A name, or an instance such as `skort.objective.ElasticPenalty()`. "auto" takes the penalty
+        of the model inside. In most models, intercepts have no penalty. See :doc:`/objective`.
     alpha : float or "auto", default="auto"
-        Strength of the penalty; in a network, on the weights of standardised columns. "auto": that of the model inside,
-        or 1e-4.
+        Strength of the penalty. In a network, the penalty is on the weights of standardised
+        columns. "auto" takes the value of the model inside, or 1e-4.
     l1_ratio : float, "auto" or None, default="auto"
-        The share of l1 in "elasticnet", from 0 to 1. "auto": that of the model inside, or 0.15.
+        The share of l1 in "elasticnet", from 0 to 1. "auto" takes the value of the model inside,
+        or 0.15.
     n_total : int or None, default=None
-        Number of rows of a whole stream, where a call gets a part of them. See :doc:`/objective`.
+        Number of rows of the whole data set, for a stream that gives `partial_fit` a part of them
+        in each call. See :doc:`/objective`.
     optimizer : str or Optimizer, default="auto"
-        How a gradient changes the weights: "sgd", "momentum", "nesterov", "adam", "lbfgs", or an instance. "auto":
-        "sgd"; for a network `skort.optimizers.Adam` with weight decay. See :doc:`/learning_rates`.
+        How a gradient changes the weights: "sgd", "momentum", "nesterov", "adam", "lbfgs", or an
+        instance. "auto" is "sgd" for a linear model, and `skort.optimizers.Adam` with weight decay
+        for a network. See :doc:`/learning_rates`.
     max_grad_norm : float or None, default=None
-        The largest Euclidean norm of a gradient; a longer one is shortened to it. Not for solver "session".
+        The largest Euclidean norm of a gradient. A longer gradient is shortened to this norm. The
+        solvers "session" and "module" refuse it.
     learning_rate : {"auto", "adaptive", "constant", "invscaling", "optimal"} or callable, default="auto"
-        "adaptive": `eta0`, divided by five at each plateau, four times at most. Or a function of the number of the
-        update, such as `skort.schedules.Cosine()`. "auto": "adaptive"; for a network a cosine that comes to zero
-        with the last epoch. See :doc:`/learning_rates`.
+        How the learning rate changes. "adaptive" begins with `eta0` and divides the rate by five at
+        each plateau, at most four times. A callable, such as `skort.schedules.Cosine()`, returns
+        the rate for the number of the update. "auto" is "adaptive" for a linear model, and a cosine
+        that falls to zero at the last epoch for a network. See :doc:`/learning_rates`.
     eta0 : float or "auto", default="auto"
-        The first learning rate, of whatever optimizer and schedule. "auto": from the data or the optimizer, and a
-        tenth of it if the training diverges. See :doc:`/learning_rates`.
+        The first learning rate of every optimizer and schedule. "auto" computes the rate from the
+        data, or takes the default rate of the optimizer. If the training then diverges, it restarts
+        at a tenth of the rate. See :doc:`/learning_rates`.
     power_t : float, default=0.25
-        Exponent of "invscaling".
+        Exponent of the schedule "invscaling".
     batch_size : int or "auto", default="auto"
-        Number of rows of a batch. A batch of m rows makes a step of m / `batch_size` of the learning rate: every row
-        counts the same. "auto": min(200, n_samples); in `partial_fit`, the rows of the first call, at most 16.
+        Number of rows of a batch. A shorter batch of m rows makes a step with m / `batch_size` of
+        the learning rate, so that every row counts the same. "auto" is min(200, n_samples). In
+        `partial_fit`, "auto" is the number of rows of the first call, at most 16.
     max_iter : int or "auto", default="auto"
-        Largest number of epochs. "auto": 1,000; of a network 20 to 300, by the number of rows.
+        Largest number of epochs. "auto" is 1,000 for a linear model. For a network, "auto" is a
+        number from 20 to 300 that depends on the number of rows.
     tol : float, "auto" or None, default="auto"
-        The training ends after `n_iter_no_change` epochs in which no fall of the objective, or of the validation loss,
-        was more than `tol` times itself, or no rise of the score of `scoring` more than `tol`. For "lbfgs": the largest
-        entry of the gradient. None: after `max_iter` epochs. "auto": 1e-3; 0 for a validation loss; None for a network
-        without `early_stopping`, `n_iter_no_change` and "adaptive". See :doc:`/stopping`.
+        The smallest improvement of an epoch. The training ends after `n_iter_no_change` epochs
+        without it. The objective and the loss of a validation set have to fall by more than `tol`
+        times their best value. The score of `scoring` has to rise by more than `tol`. For "lbfgs",
+        `tol` is the largest entry of the gradient at the end. With None, the training makes all
+        `max_iter` epochs. "auto" is 1e-3, and 0 for the loss of a validation set. For a network,
+        "auto" is None, unless `early_stopping`, `n_iter_no_change` or "adaptive" is given. See
+        :doc:`/stopping`.
     n_iter_no_change : int, inf or "auto", default="auto"
-        "auto": 10 with `early_stopping`, and half of the epochs of a cosine; else 5, and more with momentum, for
-        few batches and after many epochs. `numpy.inf`: `tol` does not end the training.
+        Number of epochs without improvement after which the training ends, see `tol`. "auto" is
+        5 epochs, or more with momentum, with few batches per epoch and after many epochs. With
+        `early_stopping`, "auto" is at least 10 epochs, and at least half of the epochs of a
+        network's cosine. With `numpy.inf`, `tol` does not end the training.
     early_stopping : bool, default=False
-        Whether a validation set, given to `fit` or held out, ends the training, and earlier weights, if clearly better,
-        are restored. See :doc:`/stopping`.
+        Whether the training ends when the score of a validation set no longer improves. The
+        validation set is given to `fit`, or `fit` holds out some rows. After the training, `fit`
+        restores the weights of an earlier epoch if they are clearly better. See :doc:`/stopping`.
     validation_fraction : float, default=0.1
-        The part of the rows that is held out.
+        The part of the rows that `early_stopping` holds out.
     scoring : str, callable or None, default=None
-        How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. None: by minus its loss.
+        How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. With
+        None, the score is minus the loss.
     shuffle : bool, default=True
-        Whether every epoch takes the rows in another order, many rows :ref:`window by window <shuffling>`.
+        Whether every epoch takes the rows in another order. Many rows are shuffled
+        :ref:`window by window <shuffling>`.
     standardize : "auto" or bool, default="auto"
-        Whether columns of X, and the y of a regressor, have mean zero and standard deviation one in the training. The
-        fitted weights stay in the units of the data. "auto": where possible. See :doc:`/learning_rates`.
+        Whether the training gives the columns of X, and the y of a regressor, mean zero and
+        standard deviation one. The fitted weights are in the units of the data. "auto" standardises
+        whenever the model and the loss allow it. See :doc:`/learning_rates`.
     trainable : str, list of str or None, default=None
-        Names or patterns of the weights to train; all others stay, bit for bit. None: the weights of the model. See
-        :doc:`/fine_tuning`.
+        Names or patterns of the weights to train. All other weights stay, bit for bit. None trains
+        the weights of the model. See :doc:`/fine_tuning`.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the weights, of the arithmetic, and of the exported model's input. A model whose weights float32 cannot
-        hold, as those of a column of 1e-46, is one of float64.
+        Type of the weights, the arithmetic and the input of the exported model. If float32 cannot
+        hold the weights, as for a column of values near 1e-46, the model is in float64.
     device : str, default="cpu"
-        "cpu", or with solver "graph" an NVIDIA GPU: "cuda", "cuda:1". See :doc:`/speed`.
+        "cpu", or an NVIDIA GPU such as "cuda" or "cuda:1", which needs the solver "graph". See
+        :doc:`/speed`.
     n_jobs : "auto", int or None, default="auto"
-        Threads of an operator on the CPU. "auto": in a fit as many free cores as a step has work for; None: mostly 1;
-        -1: all. See :doc:`/speed`.
+        Number of threads on the CPU for one operator of ONNX Runtime. "auto" gives a fit as many
+        free cores as the work of one step can use, and a prediction one thread. None is 1, unless a
+        `joblib.parallel_config` says otherwise. -1 is all cores. See :doc:`/speed`.
     average : bool or int, default=False
-        Whether the fitted weights are the mean over all updates, or from the n-th on. See
-        :doc:`/learning_rates`.
+        Whether the fitted weights are the mean of the weights after each update. A number n is the
+        first update that counts. See :doc:`/learning_rates`.
     random_state : int, RandomState instance or None, default=None
         Seed of the initial weights of hidden layers and of the order of rows.
     warm_start : bool, default=False
@@ -119,44 +144,49 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     callbacks : list or None, default=None
         Objects with some of the methods of `skort.callbacks.Callback`. See :doc:`/stopping`.
     verbose : int, default=0
-        1: a progress bar over epochs, or one line where there is no terminal. 2: a table.
+        1 shows a progress bar of the epochs, or one line if there is no terminal. 2 prints a table.
 
     Attributes
     ----------
     solver_ : str
         The solver that made the steps.
     optimizer_ : Optimizer
-        The optimizer that made them.
+        The optimizer that made the updates.
     weights_ : dict of str to ndarray
-        Copies of all weights, by their names in `onnx_`. `trainable_` names the trained ones.
+        Copies of all weights, by their names in `onnx_`. `trainable_` has the names of the trained
+        weights.
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Coefficients of a linear model, for the transformed columns and y if there are such. Read-only, as `intercept_`
-        is: `set_weights` changes the model.
+        Coefficients of a linear model. After transformers of X or y, they belong to the transformed
+        columns. `coef_` and `intercept_` are read-only; `set_weights` changes them.
     intercept_ : ndarray of shape (1,) or (n_outputs,)
         Intercepts of a linear model.
     scale_ : float or ndarray of shape (n_outputs,)
-        Scale of the residuals, with a `HuberRegressor` inside or the loss `skort.objective.ConcomitantHuber`.
+        Scale of the residuals. It exists with a `HuberRegressor` inside, or with the loss
+        `skort.objective.ConcomitantHuber`.
     onnx_ : onnx.ModelProto
         The model that predicts, as `save_onnx` writes it. See :doc:`/serving`.
     loss_curve_ : list of float
-        The objective of each epoch: the mean over its batches, each before its update.
+        The objective of each epoch: the mean of the objectives of its batches, each computed before
+        the update of that batch.
     loss_ : float
         The objective of the last epoch.
     best_loss_ : float or None
         The smallest objective of an epoch; None with `early_stopping`.
     validation_scores_ : list of float or None
-        After each epoch: minus the loss, without the penalty, or `scoring`. Larger is better.
+        The score of the validation set after each epoch: minus the loss without the penalty, or the
+        score of `scoring`. Larger is better. None without a validation set.
     best_validation_score_ : float or None
         The largest validation score.
     history_ : dict of str to list
         One value per epoch for each of "loss" (without the penalty), "objective", "eta", "gradient_norm", "seconds",
         "validation_score", "restarts", and what callbacks record.
     stopping_reason_ : str or None
-        Why the training ended, as a sentence; None after a `partial_fit`.
+        A sentence that says why the training ended. None after a `partial_fit`.
     eta0_ : float
-        Learning rate of the first update, after any restart.
+        Learning rate of the first update. After a restart, it is the rate of the restart.
     standardization_ : Standardization or None
-        What X and y were centred and divided by: `mean`, `scale`, `target_mean`, `target_scale`.
+        The means that the training subtracted from X and y, and the scales that it divided them by:
+        `mean`, `scale`, `target_mean`, `target_scale`. None if it left X and y as they were.
     n_iter_ : int
         Number of epochs, including those of `partial_fit`.
     t_ : int
@@ -164,7 +194,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where X had string names.
+        Names of the features, if the columns of X had strings as names.
 
     See Also
     --------
@@ -174,8 +204,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
     Notes
     -----
-    Loss and penalty have the formulas of `sklearn.linear_model.SGDRegressor`, for any size of the batch. See
-    :doc:`/objective`, and :doc:`/how_it_works` for the differences to scikit-learn.
+    The loss and the penalty have the formulas of `sklearn.linear_model.SGDRegressor`, whatever the
+    batch size. See :doc:`/objective`. :doc:`/how_it_works` lists the differences from scikit-learn.
 
     Examples
     --------
@@ -236,14 +266,17 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> OrtSGDRegressor:
         """
-        Make one pass over X and y, from where the last call of `partial_fit` or `fit` ended.
+        Make one pass over X and y, and continue where the last `partial_fit` or `fit` ended.
 
-        The first rows of a stream decide its scales and its learning rate: they wait until there are 20 of them, and
-        the model predicts the best constant until then. Later calls may have any number of rows.
+        The scales and the learning rate of a stream come from its first rows. `partial_fit` keeps
+        the first rows until there are 20 of them; until then, the model predicts the best constant.
+        Later calls may have any number of rows.
 
-        A call continues with the same optimizer's memory, count of updates, averages and random generator, also in a
-        copy that was pickled. The method exists only if the steps of a pipeline in `estimator` need no fit: they are
-        stateless or a `FrozenEstimator`. It raises what `fit` raises, and a `ValueError` if `early_stopping` is True.
+        Each call continues with the optimizer's memory, the count of updates, the averages and the
+        random generator of the call before it. A pickled copy continues in the same way. The method
+        exists only if the steps of a pipeline in `estimator` need no fit, because they are
+        stateless or a `FrozenEstimator`. It raises the errors of `fit`, and a `ValueError` if
+        `early_stopping` is True.
 
         Parameters
         ----------
@@ -251,8 +284,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, which multiply their gradients as they are. A call in which all are zero changes
-            nothing.
+            Weights of the rows. They multiply the gradients as they are, not divided by their mean.
+            If all of them are zero, the call changes nothing.
 
         Returns
         -------
@@ -271,7 +304,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs), or dict of str to such arrays
-            In float64, in the shape of the y of `fit`. If that was a dict: a dict with the same names.
+            Predictions in float64, in the shape of the y of `fit`. If that y was a dict, they are a
+            dict with the same names.
         """
         from skort.graphs.export import PREDICTION
 
@@ -283,13 +317,14 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
     def score(self, X, y, sample_weight=None):
         """
-        Return the coefficient of determination of the predictions, R², the mean over all columns.
+        Return R², the coefficient of determination of the predictions: the mean over all columns.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or dict of str to array-like
-            In the form of the y of `fit`; a dict by the names of the outputs of an ONNX model.
+            Targets, in the form of the y of `fit`. A dict has the names of the outputs of an ONNX
+            model.
         sample_weight : array-like of shape (n_samples,), default=None
         """
         from sklearn.metrics import r2_score
@@ -306,5 +341,5 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         return tags
 
 
-# Where doctest is to find the examples of a class that says that it is elsewhere.
+# doctest skips a class whose `__module__` names another module; it finds the examples here.
 __test__ = {"OrtSGDRegressor": OrtSGDRegressor}

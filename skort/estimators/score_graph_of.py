@@ -1,4 +1,4 @@
-"""The score graph of anything that has one, and back."""
+"""The score graph of a model, and the model with the weights of a score graph."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ from skort.solvers.graph.gradient_sessions import GradientSessions
 
 
 class DifferentiableModel:
-    """A model with the sessions of its score and gradient: what `ForwardBackward` and `OnnxModule` compute with."""
+    """A model and sessions for its score and gradient, for `ForwardBackward` and `OnnxModule`."""
 
     def __init__(self, model: Any, trainable: Any, dtype: str | None, n_jobs: int | None, *, input_gradient=False):
         self._model, self.graph = model, score_graph_of(model, trainable, dtype)
@@ -40,7 +40,7 @@ class DifferentiableModel:
         return flat(self.graph.trained_arrays)
 
     def views(self, vector: Any) -> dict[str, Any]:
-        """Return the parts of a vector of all trained weights, by name, without a copy."""
+        """Return the parts of a vector of all trained weights, by name: views, not copies."""
         return views(vector, self.graph.trained_arrays)
 
     def to_estimator(self, score_graph: ScoreGraph) -> Any:
@@ -49,7 +49,7 @@ class DifferentiableModel:
 
 
 def score_graph_of(model: Any, trainable: Any = None, dtype: str | None = None) -> ScoreGraph:
-    """Return the function X -> raw score of a model at its own weights, the steps before the model included."""
+    """Return the score graph of a model, X -> raw score, with its steps before the model."""
     if dtype not in (None, "float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
     transformers, score_graph = _parts(model, dtype)
@@ -71,8 +71,8 @@ def _parts(model, dtype):
         raise ValueError(f"dtype={dtype!r}, but the model computes in {score_graph.dtype}.")
     if any(node.op_type == "Dropout" for node in score_graph.structure.graph.node):
         raise NotTrainableError(
-            "model: it has a Dropout in training mode, and only the estimators draw its masks. Export it for "
-            "predictions (of torch: after model.eval()), and put the dropout in front of it or behind."
+            "model: it has a Dropout in training mode, and only the estimators draw its masks. Export the model for "
+            "predictions (in torch, after model.eval()), and apply the dropout before it or after it."
         )
     return transformers, score_graph
 
@@ -96,7 +96,7 @@ def _of_scikit_learn(model, dtype):
 
 
 def _with_steps(transformers, score_graph):
-    """Return the score graph with the steps before it, whose weights are not trained."""
+    """Return the score graph with the steps before the model, whose weights are not trained."""
     steps = trainable_steps(transformers, score_graph.dtype)
     if steps.obstacle is not None:
         raise NotExportableError(
@@ -135,7 +135,7 @@ def estimator_with(model: Any, score_graph: ScoreGraph) -> Any:
 
 
 def _has_single_output(model):
-    """Return whether a model of the family was fitted on a y of one dimension, and is not multi-label."""
+    """Return whether a model was fitted on a y of one dimension that is not multi-label."""
     model = score_model(model)
     if is_classifier(model):
         return getattr(model, "out_activation_", None) != "logistic" or model.n_outputs_ == 1

@@ -1,4 +1,4 @@
-"""scikit-learn's own callbacks (`set_callbacks`, since scikit-learn 1.9) in the trainings of this package."""
+"""scikit-learn's own callbacks (`set_callbacks`, since scikit-learn 1.9) in a training of skort."""
 
 from typing import Any
 
@@ -9,12 +9,16 @@ try:
 except ImportError:  # scikit-learn < 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for the class of scikit-learn 1.9: there are no callbacks to support."""
+        """Replaces the class of scikit-learn 1.9. Older versions have no callbacks to support."""
 
 
 def sklearn_callbacks(estimator: Any, given: Any, max_iter: int) -> list["SklearnCallbacks"]:
-    """Return a callback that runs those of `set_callbacks`, called on the estimator or a meta-estimator."""
-    # A search, without callbacks too, gives its fits a context to tell them.
+    """
+    Return a callback that runs the callbacks given to `set_callbacks`, or an empty list.
+
+    `set_callbacks` may have been called on the estimator or on a meta-estimator.
+    """
+    # A search gives its fits a callback context even if it has no callbacks.
     if not vars(estimator).get("_skl_callbacks"):
         return []
     metadata = None if given.sample_weight is None else {"sample_weight": given.sample_weight}
@@ -22,7 +26,7 @@ def sklearn_callbacks(estimator: Any, given: Any, max_iter: int) -> list["Sklear
 
 
 class SklearnCallbacks:
-    """Runs scikit-learn's callbacks in a fit, whose epochs are its tasks."""
+    """Runs scikit-learn's callbacks in a fit. The epochs are the tasks of the fit."""
 
     def __init__(self, estimator: Any, data: dict[str, Any], max_iter: int):
         self._estimator = estimator
@@ -35,7 +39,11 @@ class SklearnCallbacks:
         self._context.call_on_fit_task_begin(**self._data)
 
     def on_epoch_end(self, training: Training) -> None:
-        """Begin and end an epoch; a training that began again has more of them than were announced."""
+        """
+        Begin and end the task of an epoch.
+
+        A training that restarted may have more epochs than were announced: they have no task.
+        """
         if self._n_left == 0:
             return
         self._n_left -= 1

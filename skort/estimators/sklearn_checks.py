@@ -1,4 +1,4 @@
-"""What scikit-learn's checks of estimators find, and why."""
+"""The checks of scikit-learn that the estimators may fail, and the reasons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skort.estimators.planning.objective import loss_before_fit
 __all__ = ["expected_failed_checks"]
 
 _SAMPLE_WEIGHT = tuple(f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
-# The checks repeat 15 rows up to 4 times.
+# The largest number of rows in the checks: they repeat each of 15 rows up to 4 times.
 _ROWS = 60
 
 _OF_PIPELINES = "a Pipeline gives no sample_weight to its transformers, in scikit-learn as here"
@@ -37,13 +37,13 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     Parameters
     ----------
     estimator : estimator
-        An `OrtSGDRegressor` or `OrtSGDClassifier` with `early_stopping=False`: most checks have too few rows to hold
-        some out. Any other estimator is expected to pass all checks.
+        An `OrtSGDRegressor` or `OrtSGDClassifier` with `early_stopping=False`, since most checks
+        have too few rows to hold some out. The result for any other estimator is empty.
 
     Returns
     -------
     reasons : dict of str to str
-        Reasons by the names of the checks; empty if all checks are expected to pass.
+        The reasons by the names of the checks. The dict is empty if all checks should pass.
 
     Examples
     --------
@@ -60,7 +60,8 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     if not isinstance(estimator, BaseOrtSGD):
         return {}
     if isinstance(estimator.estimator, Pipeline):
-        # A dense X is standardised once more, with its sample weights: least squares end at the same weights.
+        # The training standardises a dense X again, with the sample weights. So both fits of least
+        # squares end at the same weights.
         is_least_squares = estimator.dtype == "float64" and is_regressor(estimator)
         return dict.fromkeys(_SAMPLE_WEIGHT[is_least_squares:], _OF_PIPELINES)
     reason = _reason(estimator)
@@ -68,7 +69,7 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
 
 
 def _reason(estimator):
-    """Return why a fit on weighted rows is not one on repeated rows, up to 1e-7; None where it is."""
+    """Return why a fit on weighted rows differs by over 1e-7 from one on repeated rows, or None."""
     if estimator.batch_size != "auto" and estimator.batch_size < _ROWS:
         return _OF_BATCHES
     loss = loss_before_fit(estimator)

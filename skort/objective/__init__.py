@@ -1,4 +1,4 @@
-"""What is minimised: losses and penalties, each one formula."""
+"""Losses and penalties, each with its formula."""
 
 # ruff: noqa: F403
 

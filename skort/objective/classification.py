@@ -1,4 +1,9 @@
-"""Losses of classification: of one score and a target of 0 or 1 for two classes, else of one-hot targets."""
+"""
+Losses of classification.
+
+Two classes have one score and a target of 0 or 1. More classes have one score each and one-hot
+targets.
+"""
 
 from skort.objective.loss import FormulaLoss
 from skort.objective.regression import EpsilonInsensitive, Huber, SquaredEpsilonInsensitive, SquaredError
@@ -18,19 +23,19 @@ __all__ = [
 
 
 class ClassificationLoss(FormulaLoss):
-    """A loss of the score of each class, of which the objective is the sum."""
+    """A loss of the score of each class. The objective sums the losses over the classes."""
 
     estimator_types = ("classifier",)
     one_against_rest = True
 
     def weight_scale(self, n_outputs: int) -> float:
-        """Return 1: the losses of several scores are summed, as if each were trained alone on the same rows."""
+        """Return 1: the losses of several scores are summed, as in separate trainings."""
         return 1.0
 
 
 class LogLoss(ClassificationLoss, name="log_loss"):
     r"""
-    The log-loss, of the sigmoid of one score or the softmax of several.
+    The log-loss of the sigmoid of one score, or of the softmax of several scores.
 
     With one score :math:`s` and a target :math:`y \in \{0, 1\}`
 
@@ -73,7 +78,8 @@ class LogLoss(ClassificationLoss, name="log_loss"):
     gradient = Softmax(score, axis=1) - target
     """
 
-    # ONNX Runtime's sigmoid of a large score is one rounding above one. The names are those in the file of a model.
+    # ONNX Runtime's sigmoid of a large score exceeds one by a rounding error. Exported models have
+    # the names below.
     _link = """
     minus_score = -score
     scores = Concat(minus_score, score, axis=1)
@@ -84,11 +90,11 @@ class LogLoss(ClassificationLoss, name="log_loss"):
     _link_of_several = "prediction = Softmax(score, axis=1)"
 
     def for_labels(self) -> "MultiLabelLogLoss":
-        """Return the log-loss of each label."""
+        """Return the log-loss for a multi-label y."""
         return MultiLabelLogLoss()
 
     def curvature(self, n_outputs: int) -> float:
-        """Return the largest second derivative by the score: 1/4 of the sigmoid, at most 1/2 of the softmax."""
+        """Return a bound of the second derivative: 1/4 for the sigmoid, 1/2 for the softmax."""
         # Böhning, Multinomial logistic regression algorithm, Ann. Inst. Stat. Math. 44, 1992.
         return 0.25 if n_outputs == 1 else 0.5
 
@@ -119,7 +125,7 @@ class OneVsRestLogLoss(LogLoss):
     one_against_rest = True
 
     _formula_of_several = None
-    # The softmax of logarithms: no division of zero by zero where all sigmoids underflow.
+    # The softmax of logarithms does not divide zero by zero, even if all sigmoids underflow.
     _link_of_several = """
     zero = 0
     one = 1
@@ -139,7 +145,11 @@ class OneVsRestLogLoss(LogLoss):
 
 
 class MultiLabelLogLoss(OneVsRestLogLoss):
-    """`OneVsRestLogLoss` of labels of which a row may have several; p is the sigmoid of each score."""
+    """
+    The `OneVsRestLogLoss` for a multi-label y.
+
+    The probability of a label is the sigmoid of its score.
+    """
 
     _link = _link_of_several = """
     rounded = Sigmoid(score)
@@ -204,7 +214,7 @@ class SquaredHinge(ClassificationLoss, name="squared_hinge"):
 
 class ModifiedHuber(ClassificationLoss, name="modified_huber"):
     r"""
-    The squared hinge loss, linear for scores far on the wrong side: outliers pull less, and there are probabilities.
+    The squared hinge loss, but linear far on the wrong side: robust, and with probabilities.
 
     .. math:: loss = \begin{cases} \max(0, 1 - z)^2 & z \ge -1 \\ -4 z & z < -1 \end{cases}, \qquad
         \frac{\partial loss}{\partial s} = -2 y \min(2, \max(0, 1 - z))
@@ -267,8 +277,9 @@ class PerceptronLoss(ClassificationLoss, name="perceptron"):
     .. math:: loss = \max(0, -z), \qquad
         \frac{\partial loss}{\partial s} = \begin{cases} -y & z \le 0 \\ 0 & z > 0 \end{cases}
 
-    as in `sklearn.linear_model.SGDClassifier(loss="perceptron")`; y, z and several classes are as in `Hinge`. The loss
-    is smallest, zero, if all weights are zero. So a training is not compared with its initial weights.
+    as in `sklearn.linear_model.SGDClassifier(loss="perceptron")`; y, z and several classes are as
+    in `Hinge`. If all weights are zero, the loss is zero, its smallest value. So `fit` does not
+    warn if the training ends no better than it began.
 
     Examples
     --------
@@ -289,7 +300,7 @@ class PerceptronLoss(ClassificationLoss, name="perceptron"):
 
 
 class _OfLabels(ClassificationLoss):
-    """A loss of regression, the base class beside this one, whose target is the label y."""
+    """A mixin for a regression loss: the target of the loss is the label y."""
 
     has_units = False
     is_robust = False
@@ -303,7 +314,7 @@ class LabelSquaredError(_OfLabels, SquaredError, name="squared_error"):
     Half the squared distance of the score from the label: `SquaredError` of :math:`y = 2 \, target - 1 \in \{-1, 1\}`.
 
     It is least squares classification, as in `sklearn.linear_model.SGDClassifier(loss="squared_error")` and
-    `sklearn.linear_model.RidgeClassifier`; several classes as in `Hinge`.
+    `sklearn.linear_model.RidgeClassifier`. Several classes are trained as in `Hinge`.
 
     Examples
     --------
@@ -318,12 +329,13 @@ class LabelHuber(_OfLabels, Huber, name="huber"):
     r"""
     The `Huber` loss of the distance of the score from the label :math:`y = 2 \, target - 1 \in \{-1, 1\}`.
 
-    As in `sklearn.linear_model.SGDClassifier(loss="huber")`; several classes as in `Hinge`.
+    It is the loss of `sklearn.linear_model.SGDClassifier(loss="huber")`. Several classes are
+    trained as in `Hinge`.
 
     Parameters
     ----------
     epsilon : float, default=0.1
-        Distance from which on the loss is linear, positive.
+        The distance from the label beyond which the loss is linear; positive.
 
     Examples
     --------
@@ -337,12 +349,13 @@ class LabelEpsilonInsensitive(_OfLabels, EpsilonInsensitive, name="epsilon_insen
     r"""
     `EpsilonInsensitive` of the label: the distance from :math:`y = 2 \, target - 1 \in \{-1, 1\}` beyond `epsilon`.
 
-    As in `sklearn.linear_model.SGDClassifier(loss="epsilon_insensitive")`; several classes as in `Hinge`.
+    It is the loss of `sklearn.linear_model.SGDClassifier(loss="epsilon_insensitive")`. Several
+    classes are trained as in `Hinge`.
 
     Parameters
     ----------
     epsilon : float, default=0.1
-        Distance that costs nothing, not negative.
+        The distance from the label within which the loss is zero; not negative.
 
     Examples
     --------
@@ -356,12 +369,13 @@ class LabelSquaredEpsilonInsensitive(_OfLabels, SquaredEpsilonInsensitive, name=
     r"""
     `SquaredEpsilonInsensitive` of the label :math:`y = 2 \, target - 1 \in \{-1, 1\}`.
 
-    As in `sklearn.linear_model.SGDClassifier(loss="squared_epsilon_insensitive")`; several classes as in `Hinge`.
+    It is the loss of `sklearn.linear_model.SGDClassifier(loss="squared_epsilon_insensitive")`.
+    Several classes are trained as in `Hinge`.
 
     Parameters
     ----------
     epsilon : float, default=0.1
-        Distance that costs nothing, not negative.
+        The distance from the label within which the loss is zero; not negative.
 
     Examples
     --------

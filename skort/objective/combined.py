@@ -1,4 +1,4 @@
-"""Losses that are made of other losses: those of several outputs, and one with class weights."""
+"""Losses made of other losses: a sum over several outputs, and a loss with class weights."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,9 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class OutputLosses(Component, ScoreLoss):
-    """The sum of the losses of several outputs, by name, whose columns are side by side in the score."""
+    """
+    The sum of the losses of several named outputs.
 
-    # The loss of an output is the mean over its columns. `widths` are None as long as they are not known.
+    The score has the columns of all outputs side by side.
+    """
+
+    # The loss of an output is the mean over its columns. `widths` is None until the numbers of
+    # columns are known.
 
     estimator_types = ("regressor",)
     _parameter_constraints = {"losses": [dict], "widths": [dict, None]}
@@ -31,11 +36,11 @@ class OutputLosses(Component, ScoreLoss):
 
     @property
     def smooth_instead(self) -> str | None:  # type: ignore[override]
-        """That of the first loss with a kink."""
+        """The name of a smooth loss to use instead of the first loss with a kink, or None."""
         return next((loss.smooth_instead for loss in self.losses.values() if loss.smooth_instead), None)
 
     def with_widths(self, widths: dict[str, int] | None) -> "OutputLosses":
-        """Return the losses of outputs whose numbers of columns are known."""
+        """Return the same losses with known numbers of columns."""
         return self if self.widths == widths else OutputLosses(self.losses, widths)
 
     def _validate_params(self):
@@ -46,7 +51,7 @@ class OutputLosses(Component, ScoreLoss):
                 raise ValueError(f"loss[{name!r}]: {type(loss).__name__} is not a loss of a regressor.")
 
     def _parts(self):
-        """Return name, loss and number of columns of each output."""
+        """Return the name, the loss and the number of columns of each output."""
         return [(name, loss, (self.widths or {})[name]) for name, loss in self.losses.items()]
 
     def value_function(self, n_outputs: int) -> FunctionSource:
@@ -54,12 +59,16 @@ class OutputLosses(Component, ScoreLoss):
         return self._of_parts([loss.value_function(width) for _, loss, width in self._parts()], "loss")
 
     def gradient_function(self, n_outputs: int) -> "FunctionSource | None":
-        """Return the ONNX function `(score, target) => (gradient)`, or None where a loss has none."""
+        """Return the ONNX function `(score, target) => (gradient)`, or None if a loss has none."""
         sources = [loss.gradient_function(width) for _, loss, width in self._parts()]
         return None if None in sources else self._of_parts(sources, "gradient")
 
     def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
-        """Return `(score) => (prediction)`, in which each output has that of its loss; None where none has one."""
+        """
+        Return `(score) => (prediction)`, with the inverse link of each output's loss.
+
+        Return None if no loss has an inverse link.
+        """
         sources = [loss.inverse_link_function(width) for _, loss, width in self._parts()]
         if not any(sources):
             return None
@@ -73,7 +82,7 @@ class OutputLosses(Component, ScoreLoss):
         return fragment.as_function("predictions", ["score"], ["prediction"])
 
     def _of_parts(self, sources, result):
-        """Return the function of score and target that makes "loss" or "gradient" of all losses, times their scales."""
+        """Return the function `(score, target) => (result)` from the functions of all losses."""
         fragment, columns = self._fragment(["score", "target"])
         scaled = []
         for i, (source, (_, loss, width)) in enumerate(zip(sources, self._parts(), strict=True)):
@@ -88,7 +97,11 @@ class OutputLosses(Component, ScoreLoss):
         return fragment.as_function("of_outputs", ["score", "target"], [result])
 
     def _fragment(self, names):
-        """Return a fragment that takes the columns of each output out of some inputs, and the names of the columns."""
+        """
+        Return a fragment that splits some inputs into the columns of each output.
+
+        Return also the names of these parts, by input.
+        """
         from skort.common.onnx_text import Fragment
 
         fragment = Fragment(np.float64)
@@ -99,7 +112,7 @@ class OutputLosses(Component, ScoreLoss):
         return fragment, columns
 
     def check_target(self, target: np.ndarray) -> None:
-        """Raise a ValueError, which names the output, for targets that one of the losses cannot take."""
+        """Raise a ValueError that names the output if its loss cannot take its targets."""
         parts = self._parts()
         ends = np.cumsum([width for *_, width in parts])[:-1]
         for (name, loss, _), columns in zip(parts, np.split(target, ends, axis=1), strict=True):
@@ -118,13 +131,18 @@ _TIMES_CLASS_WEIGHT = function_text(
 
 
 class ClassWeighted(ScoreLoss):
-    """A loss whose rows count by a weight of their class in its own binary problem, as those of `SGDClassifier`."""
+    """
+    A loss with class weights, one against the rest, as in `SGDClassifier`.
+
+    In the binary problem of a class, the rows of this class have its weight, and all other rows
+    have the weight one.
+    """
 
     one_against_rest = True
 
     def __init__(self, loss: ScoreLoss, class_weight: np.ndarray):
         self.loss, self.class_weight = loss, class_weight
-        # As the loss itself says.
+        # These attributes are those of the loss.
         of_loss = "estimator_types typical_curvature smooth_instead is_logistic inverse_link_function weight_scale "
         of_loss += "check_target"
         for name in of_loss.split():
@@ -135,17 +153,17 @@ class ClassWeighted(ScoreLoss):
         return self._weighted(self.loss.value_function(n_outputs))
 
     def gradient_function(self, n_outputs: int) -> "onnx.FunctionProto | None":
-        """Return the ONNX function `(score, target) => (gradient)`, or None where the loss has none."""
+        """Return the ONNX function `(score, target) => (gradient)`, or None."""
         gradient = self.loss.gradient_function(n_outputs)
         return None if gradient is None else self._weighted(gradient)
 
     def curvature(self, n_outputs: int) -> float | None:
-        """Return the largest second derivative of a row's loss by its score; None where it has no bound."""
+        """Return a bound of the second derivative of a row's loss by its score, or None."""
         curvature = self.loss.curvature(n_outputs)
         return None if curvature is None else curvature * max(1.0, float(np.max(self.class_weight)))
 
     def _weighted(self, source):
-        """Return a function of score and target whose result is multiplied by the weights."""
+        """Return a function of score and target with its result multiplied by the class weights."""
         from skort.common.onnx_text import Fragment
 
         # Constants get the dtype of the training later.
@@ -157,7 +175,7 @@ class ClassWeighted(ScoreLoss):
 
 
 def check_part(what: str, loss) -> None:
-    """Raise a ValueError where a loss cannot be a part of another one; `what` names that one."""
+    """Raise a ValueError if a loss cannot be a part of another loss, which is called `what`."""
     if not isinstance(loss, ScoreLoss):
         raise ValueError(f"{what} takes instances of losses, such as Huber(), got {loss!r}.")
     check_parameters(loss)

@@ -1,4 +1,4 @@
-"""A loss and a penalty that the user writes as ONNX functions: read, and their shapes checked, before a training."""
+"""A loss and a penalty that the user writes as ONNX functions, and checks of these functions."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 _FUNCTION = [str, HasMethods(["SerializeToString"])]
 _NAMES = [str, list, tuple, None]
 _SIGNATURES = ["weight"], ["weight", "start"]
-#: The number of rows with which shapes are checked: no other dimension has this size.
+#: The number of rows in checks of shapes. It stands for n_samples, so it is an unusual number.
 ROWS = 97
 
 
 def parsed(what: str, source: FunctionSource) -> "onnx.FunctionProto":
-    """Return a function of the user's; a ValueError names the parameter, `what`, where it is no function."""
+    """Return the user's function as a proto; a ValueError names the parameter `what`."""
     from skort.common.onnx_text import function
 
     try:
         return function(source, "float32")
-    except Exception as error:  # of onnx.parser, which is no ValueError
+    except Exception as error:  # an error of onnx.parser is not a ValueError
         raise _no_function(what, error) from error
 
 
 def check_signature(what: str, source: FunctionSource, signatures: Sequence[Sequence[str]]) -> None:
-    """Raise a ValueError where a function has other inputs than one of the signatures, or not one output."""
+    """Raise a ValueError if a function has none of the signatures, or not exactly one output."""
     proto = parsed(what, source)
     if list(proto.input) not in [list(inputs) for inputs in signatures] or len(proto.output) != 1:
         wanted = " or ".join(f"({', '.join(inputs)})" for inputs in signatures)
@@ -45,16 +45,16 @@ def check_signature(what: str, source: FunctionSource, signatures: Sequence[Sequ
 
 
 def result_shape(what: str, source: FunctionSource, inputs: Mapping[str, tuple[int, ...]]) -> list[int]:
-    """Return the shape of the result of a function of inputs of these shapes, with 0 for what is not known."""
+    """Return the shape of a function's result for inputs of these shapes; 0: an unknown size."""
     try:
         return list(_inferred_shape(source_key(source), tuple(inputs.items())))
-    except Exception as error:  # of onnx.checker and onnx.shape_inference, which are no ValueErrors
+    except Exception as error:  # errors of onnx.checker and shape_inference are not ValueErrors
         raise _no_function(what, error) from error
 
 
 @functools.lru_cache(64)
 def _inferred_shape(key, inputs):
-    """Return the shape of the result of a function: a fit asks several times, and a search in every fit."""
+    """Return the shape of a function's result, cached: each fit of a search asks several times."""
     import onnx.checker
     import onnx.shape_inference
 
@@ -88,33 +88,39 @@ class Loss(Component, ScoreLoss):
     Parameters
     ----------
     value : str or onnx.FunctionProto
-        The function ``(score, target) => (loss)``, or ``(score, target, weight) => (loss)``, of opset 17, with arrays
-        of shape (n_samples, n_outputs). The result has that shape, and skort takes the mean of its columns, or
-        (n_samples, 1). Write constants as ``Constant <value = float {0.5}> ()``, whatever the dtype of the training.
+        The function ``(score, target) => (loss)`` or ``(score, target, weight) => (loss)`` of opset
+        17. The score and the target have the shape (n_samples, n_outputs). The result has the same
+        shape, and skort takes the mean of its columns; or it has the shape (n_samples, 1). Write
+        constants as ``Constant <value = float {0.5}> ()``, whatever the dtype of the training.
     gradient : str or onnx.FunctionProto, default=None
-        The derivative of `value` with respect to the score: a function of the same inputs, with a result of the shape
-        of `score`. None: the solver derives it, and every operator between the score and the loss needs a gradient.
-        Solver "session" always derives it.
+        The derivative of `value` with respect to the score: a function of the same inputs, with a
+        result of the shape of `score`. With None, the solver derives it; then every operator
+        between the score and the loss needs a gradient. Solver "session" always derives it.
     inverse_link : str or onnx.FunctionProto, default=None
-        What a regressor predicts: ``(score) => (prediction)``, of the same shape. None: the score. A classifier with a
-        custom loss predicts labels, and no probabilities.
+        The prediction of a regressor: a function ``(score) => (prediction)`` with a result of the
+        shape of `score`. With None, the prediction is the score. A classifier with a custom loss
+        predicts labels, but no probabilities.
 
     Notes
     -----
-    A classifier with two classes has one column, and the target is 0 or 1; with more classes the target is one-hot.
+    A classifier with two classes has one score, and the target is 0 or 1. With more classes, the
+    target is one-hot.
 
-    Training multiplies the loss by the sample weights and sums it. A function of `weight`, of shape (n_samples, 1), has
-    to multiply by it itself: these are the sample weights divided by their mean, by the number of columns, and by the
-    unit below; zero for rows that only fill up a short batch.
+    The training multiplies the loss by the sample weights and sums it. If the function has the
+    input `weight`, of shape (n_samples, 1), the function has to multiply by it itself. `weight` has
+    the sample weights divided by their mean, by the number of columns, and by the unit below. It is
+    zero for rows that only fill up a short batch.
 
-    `value` gets score and target in units of y, also if a regressor standardises y for the training, with mean m and
-    standard deviation s. Without an inverse link, the training then works with the score :math:`score' = (score - m) /
-    s`, and divides the loss by a unit, so that steps are as long as for other losses:
+    `value` gets the score and the target in units of y, even if a regressor standardises y with
+    mean m and standard deviation s. Without an inverse link, the training then uses the score
+    :math:`score' = (score - m) / s`. It divides the loss by a unit, so that steps are as long as
+    for other losses:
 
     .. math:: unit = loss(m + s, m) + loss(m - s, m)
 
-    with the target first, or 1 where this is not positive and finite: :math:`s^2` for half the squared error. With an
-    inverse link, y and score stay as they are.
+    with the target as the first argument. For half the squared error, the unit is :math:`s^2`. If
+    the sum is not positive and finite, the unit is 1. With an inverse link, y and the score stay as
+    they are.
 
     Examples
     --------
@@ -151,7 +157,7 @@ class Loss(Component, ScoreLoss):
 
     @property
     def estimator_types(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Both, or only regressors if there is an inverse link."""
+        """Regressors and classifiers, or only regressors if there is an inverse link."""
         return ("regressor", "classifier") if self.inverse_link is None else ("regressor",)
 
     @property
@@ -185,7 +191,7 @@ class Loss(Component, ScoreLoss):
 
 
 def _check_columns(name, source, n_outputs, allowed):
-    """Return the number of columns of the result for `n_outputs` scores, one of `allowed`."""
+    """Return the number of columns of a function's result, which must be one of `allowed`."""
     shapes = {"score": (ROWS, n_outputs), "target": (ROWS, n_outputs), "weight": (ROWS, 1)}
     shape = result_shape(name, source, {key: shapes[key] for key in parsed(name, source).input})
     if len(shape) != 2 or shape[0] != ROWS or shape[1] not in allowed:
@@ -196,7 +202,7 @@ def _check_columns(name, source, n_outputs, allowed):
 
 
 class CustomTerm(NamedTuple):
-    r"""What a custom penalty is of one weight v of a training: :math:`strength \cdot value(factor \odot v)`."""
+    r"""The custom penalty of a trained weight v: :math:`strength \cdot value(factor \odot v)`."""
 
     value: FunctionSource
     gradient: "FunctionSource | None"
@@ -205,7 +211,7 @@ class CustomTerm(NamedTuple):
 
     @property
     def inputs(self) -> list[str]:
-        """The inputs of the functions: "weight" and, where the penalty asks for it, "start"."""
+        """The inputs of the functions: "weight", and maybe "start"."""
         return list(parsed("penalty: value", self.value).input)
 
 
@@ -216,41 +222,45 @@ class Penalty(Component, WeightPenalty):
 
     .. math:: penalty(w) = \alpha \sum_{w} value(w)
 
-    The sum is over the weights that have this penalty. Each of them is a matrix or vector of the model, in units of the
-    data, also if the training standardises X and y.
+    The sum is over the weights that have this penalty. Each weight is a matrix or vector of the
+    model, in units of the data, even if the training standardises X and y.
 
     Parameters
     ----------
     value : str or onnx.FunctionProto
-        The function ``(weight) => (penalty)`` or ``(weight, start) => (penalty)``, of opset 17, whose result is one
-        number without dimensions. `weight` has the shape that `weights_` shows, as `start`, the values with which the
-        training began. Write constants as ``Constant <value = float {0.5}> ()``, whatever the dtype of the training.
+        The function ``(weight) => (penalty)`` or ``(weight, start) => (penalty)`` of opset 17. Its
+        result is a scalar. `weight` has the shape of the weight in `weights_`. `start` has the same
+        shape, and the values of the weight before the training. Write constants as
+        ``Constant <value = float {0.5}> ()``, whatever the dtype of the training.
     gradient : str or onnx.FunctionProto, default=None
-        The derivative of `value` by `weight`, a function of the same inputs with a result of the shape of `weight`.
-        None: it is derived, and every operator between the weight and the value needs a gradient. Solver "session"
-        always derives it.
+        The derivative of `value` by `weight`: a function of the same inputs, with a result of the
+        shape of `weight`. With None, skort derives it; then every operator between the weight and
+        the value needs a gradient. Solver "session" always derives it.
     weights : str or list of str, default=None
-        Names of weights that multiply inputs, or patterns with `*`, `?` and `[...]`. None: all that are trained. An
-        empty list: none.
+        Names of the weights with this penalty, or patterns with `*`, `?` and `[...]`. They must be
+        weights that multiply inputs. None is all trained ones, and an empty list is none of them.
     intercepts : str or list of str, default=None
-        Names or patterns of intercepts. None: none of them has the penalty. If one has it, a training does not subtract
-        the means of X and y, see `standardize`.
+        Names or patterns of the intercepts with this penalty. None is no intercept. If an intercept
+        has the penalty, the training does not subtract the means of X and y, see `standardize`.
     alpha : float, default=1.0
-        Strength, not negative.
+        Strength of the penalty, not negative.
 
     Notes
     -----
-    The derivative of the penalty is part of the gradient, so it must be a number everywhere. A group lasso has a kink
-    where a whole group is zero: write :math:`\sqrt{\lVert w_g \rVert^2 + \epsilon}`. Weights become small, but not
-    exactly zero. The learning rate of `eta0="auto"` does not depend on the penalty.
+    The derivative of the penalty is part of the gradient, so it must be a number everywhere. The
+    norm of a group lasso has a kink if a whole group is zero. Write
+    :math:`\sqrt{\lVert w_g \rVert^2 + \epsilon}` instead. Weights become small, but not exactly
+    zero. The learning rate of `eta0="auto"` does not depend on the penalty.
 
-    `start` is from a fitted or an ONNX model, or `coef_init`; in a stream, from before the first `partial_fit`. To
-    resume from a checkpoint, begin with the same values: give `random_state` if they are random.
+    `start` has the weights of a fitted or ONNX model, or of `coef_init`. In a stream, it has the
+    weights before the first `partial_fit`. A training that resumes from a checkpoint must begin
+    with the same weights: give `random_state` if they are random.
 
     Examples
     --------
-    A pull towards the weights of a fitted model, :math:`\frac{\alpha}{2} \lVert w - w_0 \rVert^2`, keeps what few new
-    rows say nothing about. The new rows vary in the first column only, and say that its coefficient is 3:
+    The penalty :math:`\frac{\alpha}{2} \lVert w - w_0 \rVert^2` pulls weights towards those of a
+    fitted model. It keeps coefficients that a few new rows do not determine. Here, the new rows
+    vary only in the first column, whose coefficient is 3 in them:
 
     >>> import numpy as np
     >>> from sklearn.frozen import FrozenEstimator
@@ -290,11 +300,11 @@ class Penalty(Component, WeightPenalty):
 
     @property
     def takes_start(self) -> bool:  # type: ignore[override]
-        """Whether the penalty is of the weights at the start, too."""
+        """Whether the penalty depends on the weights at the start of the training."""
         return "start" in parsed("penalty: value", self.value).input
 
     def custom_terms(self, coefficients: tuple[str, ...], intercepts: tuple[str, ...]) -> dict[str, CustomTerm]:
-        """Return the terms of the weights that have the penalty, by name; check functions, names and patterns."""
+        """Return the terms by the names of the weights, after checks of functions and names."""
         check_signature("penalty: value", self.value, _SIGNATURES)
         if self.gradient is not None:
             check_signature("penalty: gradient", self.gradient, [list(parsed("penalty: value", self.value).input)])
@@ -306,7 +316,7 @@ class Penalty(Component, WeightPenalty):
 
 
 def check_term(term: CustomTerm, name: str, shape: tuple[int, ...]) -> None:
-    """Raise a ValueError where the functions of a penalty do not run on a weight, or do not fit its shape."""
+    """Raise a ValueError if the functions of a penalty do not run on a weight of this shape."""
     inputs = dict.fromkeys(term.inputs, shape)
     of_value = result_shape("penalty: value", term.value, inputs)
     if of_value:

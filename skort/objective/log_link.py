@@ -1,4 +1,8 @@
-"""Losses of regression whose score is the logarithm of the prediction, by scikit-learn's names and formulas."""
+"""
+Losses of regression whose score is the logarithm of the prediction.
+
+The names and formulas are those of scikit-learn.
+"""
 
 import math
 from dataclasses import dataclass
@@ -20,7 +24,7 @@ class _LogLink(RegressionLoss):
     power: float
 
     def check_target(self, target: np.ndarray) -> None:
-        """Raise a ValueError for a target that the distribution does not have."""
+        """Raise a ValueError for targets outside the range of the distribution."""
         wanted = "y > 0" if self.power >= 2 else "y >= 0"
         if self.power >= 1 and ((target <= 0) if self.power >= 2 else (target < 0)).any():
             loss = f'"{self.name}"' if self.name else f"{type(self).__name__}(power={self.power})"
@@ -104,8 +108,10 @@ class TweedieLoss(_LogLink):
     Parameters
     ----------
     power : float, default=1.5
-        The variance of y grows with :math:`mean^p`: 0 normal, 1 Poisson, between them none, up to 2 compound Poisson
-        gamma, 2 gamma, 3 inverse Gaussian. y is positive from 2 on, not negative from 1 on.
+        The power :math:`p`. The variance of y is proportional to :math:`mean^p`. The distribution
+        is normal for 0, Poisson for 1, compound Poisson-gamma between 1 and 2, gamma for 2 and
+        inverse Gaussian for 3. There is none between 0 and 1. y must not be negative if `power` is
+        at least 1, and must be positive if `power` is at least 2.
 
     Examples
     --------

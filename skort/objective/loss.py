@@ -1,4 +1,4 @@
-"""What a loss is: ONNX functions of the raw score, with their formula."""
+"""The interface of losses: ONNX functions of the raw score, and losses written as formulas."""
 
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
@@ -15,10 +15,11 @@ FunctionSource: TypeAlias = "str | onnx.FunctionProto"
 
 
 class InUnits(NamedTuple):
-    """A loss of y and scores s in another unit: loss(y, s) = unit weight loss'(y', s') + offset."""
+    """A loss of y and score s in another unit: loss(y, s) = unit weight loss'(y', s') + offset."""
 
-    # y', s' are as `RegressionLoss.in_units` says, and the sample weights of the training are multiplied by the weight.
-    # `offset_by_mean` times the mean of y', which is one of the rows of the training, is added.
+    # `RegressionLoss.in_units` describes y' and s'. The training multiplies the sample weights by
+    # `weight`. The offset also includes `offset_by_mean` times the mean of y', the mean over the
+    # rows of the training.
 
     loss: "ScoreLoss"
     unit: float
@@ -28,110 +29,136 @@ class InUnits(NamedTuple):
 
 
 class ScoreLoss:
-    """What estimators and solvers need of a loss of the raw score, and what is so of most losses."""
+    """The interface of losses of the raw score, with defaults that hold for most losses."""
 
-    #: The estimators that can minimise it: "regressor", "classifier" or both.
+    #: The estimators that can minimise the loss: "regressor", "classifier" or both.
     estimator_types: tuple[str, ...] = ()
-    #: Parameters that the estimators have, too: a loss given by its name takes their values.
+    #: Parameters that the estimators have, too. A loss given by its name takes their values.
     shared_parameters: tuple[str, ...] = ()
-    #: Whether value and gradient take the normalised sample weights, of shape (n_samples, 1), as a third input, and
-    #: multiply by them.
+    #: Whether value and gradient have a third input, the normalised sample weights of shape
+    #: (n_samples, 1), and multiply by them.
     takes_weight: bool = False
-    #: Names of the weights of its own, such as a scale, which are trained and no part of the model. They begin with
-    #: "skort_". Value and gradient take each as an input of the shape of `score`; the gradient has a result for each.
+    #: Names of the loss's own weights, such as a scale. They are trained, but are not part of the
+    #: model. The names begin with "skort_". Value and gradient take each weight as an input of the
+    #: shape of `score`, and the gradient has a result for each weight.
     weight_names: tuple[str, ...] = ()
-    #: Whether each column of a score of several classes is a binary problem of its own: that class against the rest.
+    #: Whether each of several classes is a binary problem of its own: the class against the rest.
     one_against_rest: bool = False
-    #: Whether a column of the gradient depends on the same column of score and target only.
+    #: Whether a column of the gradient depends only on the same column of score and target.
     is_elementwise: bool = False
     #: Whether the gradient is bounded, so that outliers of y count little.
     is_robust: bool = False
-    #: Whether a score of zero has the least value, whatever the target: to end above it is no sign of a bad training.
+    #: Whether the score zero has the least value for every target. Then a training that ends above
+    #: its initial value may still be a good one.
     is_least_at_zero: bool = False
     #: Whether all targets have to be positive, or not negative.
     needs_positive_target: bool = False
-    #: Whether the probabilities of classes are those of a sigmoid or softmax of the scores; else clipped scores.
+    #: Whether probabilities are a sigmoid or softmax of the scores. False: they are clipped scores.
     is_logistic: bool = False
-    #: Whether `in_units` gives the loss of targets and scores in other units.
+    #: Whether `in_units` returns the loss of targets and scores in other units.
     has_units: bool = False
-    #: What the first learning rate takes for a second derivative that has no bound, such as that of a kink, where
-    #: scores are standardized. None: it is estimated.
+    #: A value for the first learning rate if the second derivative has no bound, for instance at a
+    #: kink. It holds for standardised scores. None: the second derivative is estimated.
     typical_curvature: float | None = None
-    #: Where the value has a kink, at which its gradient jumps: the name of the loss to take where that is no good.
+    #: For a loss with a kink, where the gradient jumps: the name of a smooth loss to use instead.
     smooth_instead: str | None = None
-    #: Of a loss for each output of a model: their names, and their numbers of columns where they are known.
+    #: For a loss of several outputs: the names of the outputs, and their numbers of columns if
+    #: known.
     output_names: tuple[str, ...] = ()
     widths: dict[str, int] | None = None
     _curvature: float | None = None
 
     def value_function(self, n_outputs: int) -> FunctionSource:
-        """Return `(score, target) => (loss)`, of shape (n_samples, n_outputs) or (n_samples, 1): differentiable."""
+        """
+        Return the differentiable ONNX function `(score, target) => (loss)`.
+
+        Its result has the shape (n_samples, n_outputs) or (n_samples, 1).
+        """
         raise NotImplementedError
 
     def gradient_function(self, n_outputs: int) -> "FunctionSource | None":
-        """Return `(score, target) => (gradient)`: the derivative of the value by `score`; None to have it derived."""
+        """
+        Return the ONNX function `(score, target) => (gradient)`, the derivative by `score`.
+
+        With None, the derivative is derived from the value.
+        """
         return None
 
     def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
-        """Return `(score) => (prediction)`, of classifiers the probabilities; None: the score itself, or none."""
+        """
+        Return the ONNX function from the score to the prediction of a regressor, or None.
+
+        For a classifier, the function returns the probabilities. With None, a regressor predicts
+        the score, and a classifier has no probabilities.
+        """
         return None
 
     def weight_scale(self, n_outputs: int) -> float:
-        """Return the sum of the sample weights of a batch: 1, or less if the columns of the value are averaged."""
+        """Return the sum of a batch's sample weights: 1, or less for a mean over columns."""
         return 1.0
 
     def check_target(self, target: np.ndarray) -> None:
         """Raise a ValueError for targets that the loss cannot take."""
 
     def curvature(self, n_outputs: int) -> float | None:
-        """Return the largest second derivative of a row's loss by its score; None where it has no bound."""
+        """Return a bound of the second derivative of a row's loss by its score, or None."""
         return self._curvature
 
     def in_units(self, scale: float) -> InUnits:
-        """Return the loss of targets and scores that are divided by a number, where it `has_units`."""
+        """Return the loss of targets and scores divided by a number, if the loss `has_units`."""
         raise NotImplementedError
 
     def for_labels(self) -> "ScoreLoss | None":
-        """Return the loss of several labels that a row may have; None where there is none."""
+        """Return the loss for a multi-label y, or None."""
         return None
 
     def with_widths(self, widths: dict[str, int] | None) -> "ScoreLoss":
-        """Return the loss of outputs whose numbers of columns are known: itself, where it is not one for each."""
+        """Return the loss with known numbers of columns of the outputs of a model."""
         return self
 
     def initial_weights(
         self, target: np.ndarray, sample_weight: "np.ndarray | None" = None, model: Any = None
     ) -> dict[str, np.ndarray]:
-        """Return its own weights, (n_outputs,), at the start, or in `model`, which the training goes on from."""
+        """
+        Return the initial values of the loss's own weights, each of shape (n_outputs,).
+
+        If the training continues a fitted `model`, they come from it.
+        """
         return {}
 
     def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return what a fitted estimator shows of such weights: name -> ndarray of shape (n_outputs,)."""
+        """Return the fitted attributes for the loss's own weights: name -> (n_outputs,)."""
         return {}
 
 
 def as_loss(value: Any) -> ScoreLoss | None:
-    """Return what a user gives as a loss, with all that a loss declares; None where it is none."""
+    """Return the user's loss with the defaults of `ScoreLoss`, or None if it is not a loss."""
     return with_defaults(value, ScoreLoss, "value_function")
 
 
-#: The losses by name: the values of the estimators' parameter `loss`. Each class gives its own.
+#: The losses by name, the values of the estimators' parameter `loss`. Each class adds itself.
 REGRESSION_LOSSES: dict[str, type["FormulaLoss"]] = {}
 CLASSIFICATION_LOSSES: dict[str, type["FormulaLoss"]] = {}
 
 
 class FormulaLoss(Component, ScoreLoss):
-    """An elementwise loss written as formulas for `function_text`, in which the names of parameters are constants."""
+    """
+    An elementwise loss written as formulas for `function_text`.
 
-    # They say how `loss` and `gradient` follow from score and target and, in `_link`, `prediction` from score.
+    In the formulas, the names of the loss's parameters are constants.
+    """
+
+    # `_formula` computes `loss` and `gradient` from score and target. `_link` computes `prediction`
+    # from score.
 
     is_elementwise = True
-    #: The value of the estimators' parameter `loss` that means it: ``class Huber(RegressionLoss, name="huber")``.
+    #: The name of the loss in the estimators' parameter `loss`. A class gives it as in
+    #: ``class Huber(RegressionLoss, name="huber")``.
     name: ClassVar[str | None] = None
     _formula = ""
     _signatures = "value (score, target) => (loss)", "gradient (score, target) => (gradient)"
     _link: str | None = None
-    #: The same of two scores and more, where it is another.
+    #: The formulas for two scores and more, if they differ.
     _formula_of_several: str | None = None
     _link_of_several: str | None = None
 

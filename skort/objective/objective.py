@@ -1,4 +1,4 @@
-"""The objective as ONNX nodes that a solver adds to the graph of a raw score."""
+"""The objective, as ONNX nodes that a solver adds to the graph of a raw score."""
 
 import functools
 from dataclasses import dataclass, field
@@ -23,25 +23,27 @@ SMOOTH = "skort_smooth"
 OBJECTIVE = "skort_objective"
 SCORE_GRADIENT = "skort_score_gradient"
 
-# No weight is left by a penalty that is stronger, and float32 cannot hold the square of its gradient.
+# A stronger penalty leaves no weight, and float32 cannot hold the square of its gradient.
 _STRONGEST = 1e15
 _SUM = "sum_of_all (loss) => (sum) { sum = ReduceSum <keepdims = 0> (loss) }"
-# The weights of a loss get the shape of the score: an operator on two equal shapes is the fastest.
+# The weights of a loss are expanded to the shape of the score: operators on equal shapes are
+# faster.
 _REPEATED = function_text("repeated (weight, score) => (repeated)", "repeated = Expand(weight, Shape(score))")
 _COLUMN_SUMS = function_text("column_sums (gradient) => (sums)", "sums = ReduceSum(gradient, [0], keepdims=0)")
 
 
 def _bounded(strength):
-    """Return a strength that is not larger than the strongest; it is itself where it is not."""
+    """Return a strength, reduced to the strongest one if it is larger."""
     is_larger = any(np.max(each, initial=0.0) > _STRONGEST for each in strength)
     return Strength(*(np.minimum(each, _STRONGEST) for each in strength)) if is_larger else strength
 
 
 @dataclass(frozen=True)
 class Objective:
-    """J(w) = sum_i v_i loss(y_i, score_i) + penalty(w) over m rows of a batch, v_i = s_i / (mean(s) m)."""
+    """J(w) = sum_i v_i loss(y_i, score_i) + penalty(w) over m rows, v_i = s_i / (mean(s) m)."""
 
-    # The mean is that of all rows. The batch brings v_i times `sample_weight_scale`.
+    # The sum is over the m rows of a batch, and mean(s) is the mean over all rows. The sample
+    # weights of a batch are v_i times `sample_weight_scale`.
 
     loss: ScoreLoss
     penalty: WeightPenalty | None
@@ -56,7 +58,7 @@ class Objective:
 
     @functools.cached_property
     def strengths(self) -> dict[str, Strength]:
-        """The strengths of the weights that have a penalty, by name; a ValueError where it names no such weight."""
+        """The strengths by the names of the weights; a ValueError if the penalty names another."""
         if self.penalty is None:
             return {}
         strengths = checked_strengths(self.penalty, self.coefficients)
@@ -65,28 +67,28 @@ class Objective:
 
     @functools.cached_property
     def custom_terms(self) -> dict[str, CustomTerm]:
-        """What a custom penalty is of the weights that have it, by name; a ValueError where it cannot be."""
+        """The terms of a custom penalty, by name of the weight; a ValueError if it is not valid."""
         return {} if self.penalty is None else self.penalty.custom_terms(self.coefficients, self.intercepts)
 
     @property
     def sample_weight_scale(self):
-        """What the sample weights of a batch sum to where all rows count the same."""
+        """The sum of the sample weights of a batch if all rows count the same."""
         return self.loss.weight_scale(self.n_outputs)
 
     @property
     def loss_key(self) -> tuple[Any, ...]:
-        """What the value of the loss depends on, as a hashable value."""
+        """A hashable value of everything that the value of the loss depends on."""
         loss, n_outputs = self.loss, self.n_outputs
         value = source_key(loss.value_function(n_outputs))
         return value, loss.takes_weight, loss.weight_names, n_outputs, np.dtype(self.dtype).str
 
     @property
     def weight_gradients(self) -> dict[str, str]:
-        """The weights of the loss, and what the derivatives of the weighted sum of the loss by them are called."""
+        """The names of the loss's own weights -> the names of the gradients by them."""
         return {name: f"{name}_grad" for name in self.loss.weight_names}
 
     def weight_infos(self, names):
-        """Return inputs or outputs of a graph that have the shape of a weight of the loss."""
+        """Return inputs or outputs of a graph with the shape of the loss's own weights."""
         return [make_tensor_value_info(name, onnx_dtype(self.dtype), [self.n_outputs]) for name in names]
 
     def inputs(self, batch_size):
@@ -145,7 +147,11 @@ class Objective:
         return value
 
     def custom_inputs(self, fragment, name, use):
-        """Add the nodes that compute what a custom penalty takes of a weight, and return it; `use` names them."""
+        """
+        Add the nodes for the inputs of a custom penalty of a weight, and return their names.
+
+        `use` is a part of these names.
+        """
         term, data = self.custom_terms[name], f"skort_{name}_{use}"
         fragment.constant(f"{data}_factor", np.asarray(term.factor, self.dtype))
         fragment.node("Mul", [name, f"{data}_factor"], [data])
@@ -155,12 +161,12 @@ class Objective:
         return [data, f"{data}_start"]
 
     def with_term(self, norm):
-        """Return the strengths of one term of the weights that have it, by name."""
+        """Return the strengths of the "l1" or "l2" term, by the names of its weights."""
         strengths = {name: getattr(strength, norm) for name, strength in self.strengths.items()}
         return {name: strength for name, strength in strengths.items() if is_any(strength)}
 
     def add_score_gradient(self, fragment, score, sample_weight=SAMPLE_WEIGHT):
-        """Add the nodes for `SCORE_GRADIENT` and `weight_gradients`, derivatives of the weighted sum of the loss."""
+        """Add the nodes for `SCORE_GRADIENT` and `weight_gradients`, the gradients of `LOSS`."""
         gradient = self.loss.gradient_function(self.n_outputs)
         by_row = [f"{name}_by_row" for name in self.weight_gradients.values()]
         weighted = [SCORE_GRADIENT, *by_row]
@@ -175,7 +181,7 @@ class Objective:
             fragment.call(_COLUMN_SUMS, [name], [result])
 
     def _call(self, fragment, source, inputs, results):
-        """Add a call to a function of the loss; `inputs` are those before the weights of its own."""
+        """Add a call of a function of the loss. The loss's own weights follow after `inputs`."""
         repeated = [f"{name}/{results[0]}" for name in self.loss.weight_names]
         for name, result in zip(self.loss.weight_names, repeated, strict=True):
             fragment.call(_REPEATED, [name, inputs[0]], [result])
@@ -193,14 +199,22 @@ class Objective:
 
 
 def l1_text(*, by_element):
-    """Return `(weight, strength) => (penalty)`: the sum of strengths, one or `by_element`, times absolute weights."""
-    # Times one number after the sum, which is faster.
+    """
+    Return the l1 function `(weight, strength) => (penalty)`.
+
+    The strength is one number, or with `by_element` an array of the shape of the weight.
+    """
+    # One number is multiplied after the sum, which is faster.
     total = "ReduceSum(strength * terms, keepdims=0)" if by_element else "strength * ReduceSum(terms, keepdims=0)"
     return function_text("l1 (weight, strength) => (penalty)", f"terms = Abs(weight)\npenalty = {total}")
 
 
 def l2_text(*, by_element):
-    """Return `(weight, strength) => (penalty)`: the sum of strengths, one or `by_element`, times half the squares."""
+    """
+    Return the l2 function `(weight, strength) => (penalty)`.
+
+    The strength is one number, or with `by_element` an array of the shape of the weight.
+    """
     total = "ReduceSum(factor * terms, keepdims=0)" if by_element else "factor * ReduceSum(terms, keepdims=0)"
     formula = f"factor = 0.5 * strength\nterms = weight * weight\npenalty = {total}"
     return function_text("l2 (weight, strength) => (penalty)", formula)

@@ -1,4 +1,4 @@
-"""Penalties of the weights that multiply inputs: a |w|_1 + b / 2 |w|^2, with strengths a and b for each weight."""
+"""Penalties a |w|_1 + b / 2 |w|^2 of weights, with the strengths a and b for each weight."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,49 +19,58 @@ _ALPHA = [_STRENGTHS, dict, "array-like"]
 
 
 class Strength(NamedTuple):
-    """How strong the two terms of one weight's penalty are; an array broadcasts to the shape of the weight."""
+    """
+    The strengths of the two terms for one weight.
+
+    Arrays broadcast to the shape of the weight.
+    """
 
     l1: float | np.ndarray
     l2: float | np.ndarray
 
 
 class WeightPenalty:
-    """What estimators and solvers need of a penalty of weights, and what is so of most penalties."""
+    """The interface of penalties of weights, with defaults that hold for most penalties."""
 
-    #: Parameters that the estimators have, too: a penalty that is given by its name gets theirs.
+    #: Parameters that the estimators have, too. A penalty given by its name takes their values.
     shared_parameters: tuple[str, ...] = ()
-    #: Its strength, where that is one number or one for each weight.
+    #: The strength, if it is one number for all weights or one for each.
     alpha: Any = 0.0
-    #: Strength of the penalty on intercepts, or which of them have it; None: none.
+    #: The strength of the penalty on intercepts, or the intercepts that have it. None: no penalty.
     intercepts: Any = None
-    #: Whether it is of the weights of a training, whatever the units of the data.
+    #: Whether the penalty is on the weights of the training, on standardised columns, and not on
+    #: the weights in units of the data.
     is_unit_free: bool = False
-    #: Whether it has `custom_terms`.
+    #: Whether the penalty has `custom_terms`.
     is_custom: bool = False
-    #: Whether it is of the weights at the start, too.
+    #: Whether the penalty depends on the weights at the start of the training.
     takes_start: bool = False
 
     def strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
-        """Return the strengths of those of the weights `names`, which has no intercepts, that have a penalty."""
+        """Return the strengths by name, for those weights among `names` that have a penalty."""
         return {}
 
     def intercept_strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
-        """Return the same for intercepts."""
+        """Return the strengths by name, for those intercepts among `names` that have a penalty."""
         return {}
 
     def custom_terms(self, coefficients: tuple[str, ...], intercepts: tuple[str, ...]) -> dict[str, "CustomTerm"]:
-        """Return the terms of the weights that have a penalty of another kind, by name."""
+        """Return the terms of a custom penalty, by the names of the weights that have it."""
         return {}
 
 
 def as_penalty(value: Any) -> WeightPenalty | None:
-    """Return what a user gives as a penalty, with all that a penalty declares; None where it is none."""
+    """Return the user's penalty with the defaults of `WeightPenalty`, or None if it is none."""
     return with_defaults(value, WeightPenalty, "strengths")
 
 
 @dataclass(eq=False, repr=False)
 class _Norms(Component, WeightPenalty):
-    """A penalty with one strength for all weights or one for each, of which `l1_ratio` is that of the l1 term."""
+    """
+    A penalty with one strength for all weights or one for each.
+
+    `l1_ratio` is the share of l1.
+    """
 
     shared_parameters = ("alpha",)
     _parameter_constraints = {"alpha": _ALPHA}
@@ -73,7 +82,7 @@ class _Norms(Component, WeightPenalty):
         return _strengths(self.alpha, self.l1_ratio, names)
 
     def intercept_strengths(self, names):
-        """Return the same for intercepts."""
+        """Return the strengths of the intercepts `names` that have a penalty, by name."""
         return {} if self.intercepts is None else _strengths(self.intercepts, self.l1_ratio, names, "intercepts")
 
 
@@ -83,15 +92,16 @@ class L1(_Norms):
 
     .. math:: penalty(w) = \alpha \sum_j |w_j|
 
-    as in `sklearn.linear_model.SGDRegressor(penalty="l1")`. Weights become exactly zero, in mini-batches too: a weight
-    at zero keeps the part of its penalty that had no effect, for later updates (Tsuruoka, Tsujii and Ananiadou, ACL
-    2009), up to the penalty of an epoch (in `partial_fit`, of 131,072 rows). With `average`, the result is zero only if
-    the weight was zero after each update.
+    as in `sklearn.linear_model.SGDRegressor(penalty="l1")`. Weights become exactly zero, even in
+    mini-batches: a weight that reaches zero keeps the rest of its penalty for later updates
+    (Tsuruoka, Tsujii and Ananiadou, ACL 2009). It keeps at most the penalty of an epoch, or in
+    `partial_fit` that of 131,072 rows. With `average`, the mean of a weight is zero only if the
+    weight was zero after each update.
 
     Parameters
     ----------
     alpha : float, array-like or dict, default=1e-4
-        Strength, as for `ElasticPenalty`.
+        Strength of the penalty, as for `ElasticPenalty`.
 
     Examples
     --------
@@ -110,14 +120,15 @@ class L2(_Norms):
 
     .. math:: penalty(w) = \frac{\alpha}{2} \sum_j w_j^2, \qquad \frac{\partial penalty}{\partial w} = \alpha w
 
-    as in `sklearn.linear_model.SGDRegressor(penalty="l2")`. It is part of the gradient if the largest learning rate
-    times :math:`\alpha` is at most 1. A longer step would jump over zero. Then the step is implicit, which is stable:
+    as in `sklearn.linear_model.SGDRegressor(penalty="l2")`. If the largest learning rate times
+    :math:`\alpha` is at most 1, the penalty is part of the gradient. Otherwise, such a step would
+    jump over zero. So skort makes an implicit step, which is stable:
     :math:`w \leftarrow (w - \eta g) / (1 + \eta \alpha)`.
 
     Parameters
     ----------
     alpha : float, array-like or dict, default=1e-4
-        Strength, as for `ElasticPenalty`.
+        Strength of the penalty, as for `ElasticPenalty`.
 
     Examples
     --------
@@ -143,15 +154,16 @@ class ElasticPenalty(_Norms):
     Parameters
     ----------
     alpha : float, array-like or dict, default=1e-4
-        Strength, not negative. An array is broadcast to the shape of each weight, as `weights_` shows it. A dict maps
-        names of weights, or patterns such as ``"coefficient*"``, to strengths: the last entry that matches a weight
-        counts, and a weight without one has no penalty.
+        Strength of the penalty, not negative. An array is broadcast to the shape of each weight in
+        `weights_`. A dict maps names of weights, or patterns such as ``"coefficient*"``, to
+        strengths. The last entry that matches a weight counts. A weight without an entry has no
+        penalty.
     l1_ratio : float, array-like or dict, default=0.15
-        The share of l1, from 0 (l2 only) to 1 (l1 only). An array or a dict works as for `alpha`: every weight with a
-        strength needs an entry of the dict.
+        The share of l1, from 0 (l2 only) to 1 (l1 only). An array or a dict works as for `alpha`,
+        but every weight with a strength needs an entry of the dict.
     intercepts : float, array-like or dict, default=None
-        Strength of the penalty on intercepts; None: none. With one, a training does not subtract the means of X and y,
-        see `standardize`.
+        Strength of the penalty on intercepts. With None, they have no penalty. With a penalty on
+        intercepts, the training does not subtract the means of X and y, see `standardize`.
 
     Examples
     --------
@@ -175,7 +187,7 @@ class ElasticPenalty(_Norms):
 
 
 class ModelPenalty(WeightPenalty):
-    """The penalty of a model inside an estimator, where numbers for all coefficients do not say it."""
+    """The penalty of a model inside an estimator, if one number is not enough to describe it."""
 
     def __init__(self, coefficients: Strength, intercepts: Strength | None = None):
         self.coefficients, self.intercepts = coefficients, intercepts
@@ -185,18 +197,18 @@ class ModelPenalty(WeightPenalty):
         return dict.fromkeys(names, self.coefficients)
 
     def intercept_strengths(self, names):
-        """Return the same for intercepts."""
+        """Return the strengths of the intercepts `names` that have a penalty, by name."""
         return {} if self.intercepts is None else dict.fromkeys(names, self.intercepts)
 
 
 class UnitFreeL2(L2):
-    """`L2` of the weights of standardized columns of X and y."""
+    """`L2` on the weights of standardised columns of X and y."""
 
     is_unit_free = True
 
 
 class RescaledPenalty(WeightPenalty):
-    """A penalty as one of other multiples of the weights: what `rescaled` returns."""
+    """A penalty of multiples of the weights, see `rescaled`."""
 
     def __init__(self, penalty: WeightPenalty, factors: dict[str, float | np.ndarray], unit: float):
         self._penalty, self._factors, self._unit = penalty, factors, unit
@@ -209,7 +221,7 @@ class RescaledPenalty(WeightPenalty):
         return self._rescaled(checked_strengths(self._penalty, names))
 
     def intercept_strengths(self, names):
-        """Return the same for intercepts."""
+        """Return the strengths of the intercepts `names` that have a penalty, by name."""
         return self._rescaled(self._penalty.intercept_strengths(names))
 
     def custom_terms(self, coefficients, intercepts):
@@ -229,14 +241,14 @@ class RescaledPenalty(WeightPenalty):
 def rescaled(
     penalty: WeightPenalty | None, factors: dict[str, float | np.ndarray], unit: float
 ) -> WeightPenalty | None:
-    """Return a penalty of weights w = factor v as one of v, in an objective that is divided by a unit."""
+    """Return a penalty of weights w = factor v as a penalty of v, divided by a unit."""
     if penalty is None or penalty.is_unit_free:
         return penalty
     return RescaledPenalty(penalty, factors, unit)
 
 
 def checked_strengths(penalty: WeightPenalty, names: tuple[str, ...]) -> dict[str, Strength]:
-    """Return the strengths of the weights `names` that have a penalty; a ValueError where it names another."""
+    """Return the strengths of the weights `names`; raise a ValueError for any other weight."""
     strengths = penalty.strengths(names)
     for name in strengths:
         if name not in names:
@@ -245,19 +257,23 @@ def checked_strengths(penalty: WeightPenalty, names: tuple[str, ...]) -> dict[st
 
 
 def _strengths(alpha, l1_ratio, names, parameter="alpha"):
-    """Return the strengths of the weights `names` that have a penalty; `parameter` is what errors call `alpha`."""
+    """
+    Return the strengths of the weights `names` that have a penalty.
+
+    `parameter` is the name of `alpha` in errors.
+    """
     alphas = {name: a for name, a in _by_name(alpha, names, parameter).items() if is_any(a)}
     ratios = {name: _ratio(l1_ratio, name) for name in alphas}
     return {name: Strength(a * ratios[name], a * (1 - ratios[name])) for name, a in alphas.items()}
 
 
 def is_any(values: Any) -> bool:
-    """Return whether a number, or any of an array, is not zero; `np.any` of one number is slow."""
+    """Return whether a number, or any number of an array, is not zero. Faster than `np.any`."""
     return bool(values) if isinstance(values, (bool, float)) else bool(np.any(values))
 
 
 def _by_name(values, names, parameter):
-    """Return the strengths of the weights `names`: all the same, or those that a pattern matches."""
+    """Return the strengths by the names of the weights: one for all, or one for each pattern."""
     if not isinstance(values, dict):
         return dict.fromkeys(names, _checked(values, parameter))
     by_name = {}
@@ -268,7 +284,7 @@ def _by_name(values, names, parameter):
 
 
 def matching(parameter: str, patterns: Any, names: Sequence[str]) -> list[str]:
-    """Return those of the weights `names` that one of some patterns matches; a ValueError where one matches none."""
+    """Return the names that match one of the patterns; a ValueError if a pattern matches none."""
     found: set[str] = set()
     for pattern in patterns if isinstance(patterns, (list, tuple)) else [patterns]:
         matched = [name for name in names if fnmatchcase(name, str(pattern))]
@@ -279,7 +295,7 @@ def matching(parameter: str, patterns: Any, names: Sequence[str]) -> list[str]:
 
 
 def _ratio(l1_ratio, name):
-    """Return the part of the l1 term in the penalty of a weight."""
+    """Return the share of l1 in the penalty of a weight."""
     if isinstance(l1_ratio, dict):
         matching = [ratio for pattern, ratio in l1_ratio.items() if fnmatchcase(name, str(pattern))]
         if not matching:
@@ -292,13 +308,13 @@ def _ratio(l1_ratio, name):
 
 
 def _no_such_weight(what, name, names):
-    """Return the error of a penalty that names no weight among `names`."""
+    """Return the error for a penalty of a weight that is not among `names`."""
     listed = f"it can name the weights {', '.join(names)}" if names else "no trained weight can have a penalty"
     return ValueError(f"penalty: {what} names {name!r}, but {listed}.")
 
 
 def _checked(value, name):
-    """Return a number, such as a strength, as a float, or an array as an array of floats."""
+    """Return a strength or ratio as a float or an array of floats; raise an error for a bad one."""
     if type(value) is float and 0 <= value <= _STRENGTHS.right:
         return value
     array = np.asarray(value)
@@ -309,23 +325,25 @@ def _checked(value, name):
 
 def soft_threshold(weight, positive, negative, scratch):
     r"""
-    Move weights towards zero, those that are nearer to exactly zero, in place.
+    Move weights towards zero in place, and not beyond it.
 
     .. math:: w \leftarrow \max(0, w - \tau_+) + \min(0, w + \tau_-)
 
-    After a gradient step :math:`w - \eta g` along the smooth part of an objective, :math:`\tau_+ = \tau_- = \eta a`
-    make it a proximal gradient step of the objective plus :math:`a \lVert w \rVert_1` (Duchi and Singer, JMLR 10,
-    2009). After the step of another optimizer, :math:`\eta` is how far a constant gradient of one moves the weight
-    (Yun, Lozano and Yang, NeurIPS 2021): with momentum :math:`\eta / (1 - \mu)`.
+    A gradient step :math:`w - \eta g` along the smooth part of an objective, followed by this move
+    with :math:`\tau_+ = \tau_- = \eta a`, is a proximal gradient step of the objective plus
+    :math:`a \lVert w \rVert_1` (Duchi and Singer, JMLR 10, 2009). For another optimizer,
+    :math:`\eta` is the distance by which a constant gradient of one moves the weight (Yun, Lozano
+    and Yang, NeurIPS 2021). With momentum, it is :math:`\eta / (1 - \mu)`.
 
     Parameters
     ----------
     weight : ndarray
-        The result overwrites it.
+        The weights. The result overwrites them.
     positive, negative : float or ndarray
-        :math:`\tau_+` of positive weights, :math:`\tau_-` of negative ones, at least 0; of the shape of `weight`.
+        The distance :math:`\tau_+` for positive weights and :math:`\tau_-` for negative ones, at
+        least 0. Arrays have the shape of `weight`.
     scratch : ndarray
-        Of the same shape and dtype; overwritten.
+        An array of the shape and dtype of `weight`. It is overwritten.
 
     Examples
     --------

@@ -1,4 +1,8 @@
-"""Losses of regression: of each output, of which that of a row is the mean. At a kink the gradient is zero."""
+"""
+Losses of regression.
+
+The loss of a row is the mean over its outputs. The gradient at a kink is zero.
+"""
 
 import math
 from dataclasses import dataclass
@@ -31,7 +35,7 @@ class RegressionLoss(FormulaLoss):
 
     estimator_types = ("regressor",)
     has_units = True
-    #: The power of a common factor of y and score by which the loss grows.
+    #: The power d: a common factor c of y and score multiplies the loss by c^d.
     _degree = 1
 
     def weight_scale(self, n_outputs: int) -> float:
@@ -39,7 +43,11 @@ class RegressionLoss(FormulaLoss):
         return 1.0 / n_outputs
 
     def in_units(self, scale: float) -> InUnits:
-        """Return the loss of y / scale and score / scale; where the score is a logarithm, of score - log(scale)."""
+        """
+        Return the loss of y / scale and score / scale.
+
+        If the score is a logarithm, return the loss of y / scale and score - log(scale).
+        """
         loss = clone(self)
         if "epsilon" in self.get_params():
             loss.set_params(epsilon=min(self.epsilon / scale, _LARGEST))
@@ -144,7 +152,8 @@ class Huber(RegressionLoss, name="huber"):
 
     def in_units(self, scale: float) -> InUnits:
         """Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`."""
-        # Where epsilon is small, its weight makes it a loss of absolute residuals, whose gradient does not vanish.
+        # For a small epsilon, the weight makes the loss one of absolute residuals. Without it, the
+        # gradient would vanish.
         epsilon = min(self.epsilon / scale, _LARGEST)
         slope = max(min(1.0, epsilon), 1e-30)
         return InUnits(Huber(epsilon), scale**2 * slope, weight=1 / slope)
@@ -257,7 +266,7 @@ class Quantile(RegressionLoss, name="quantile"):
 
     @property
     def typical_curvature(self) -> float:  # type: ignore[override]
-        """One at the median; less where few rows have the larger gradient: twice its standard deviation."""
+        """Twice the standard deviation of the gradient: one at the median, less elsewhere."""
         return 2 * math.sqrt(self.quantile * (1 - self.quantile))
 
 
@@ -274,7 +283,7 @@ class ElasticLoss(RegressionLoss):
     Parameters
     ----------
     l1_weight, l2_weight : float, default=0.5
-        What `AbsoluteError` and `SquaredError` are multiplied by; not negative.
+        The factors of `AbsoluteError` and `SquaredError`; not negative.
 
     Examples
     --------
@@ -297,25 +306,25 @@ class ElasticLoss(RegressionLoss):
 
     @property
     def smooth_instead(self) -> str | None:  # type: ignore[override]
-        """The name of a loss without the kink of the absolute error."""
+        """The name of a loss without the kink of the absolute error, or None without kink."""
         return "huber" if self.l1_weight else None
 
     def in_units(self, scale: float) -> InUnits:
         """Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`."""
         l1_weight = min(self.l1_weight / scale, _LARGEST)
-        # The larger term has the weight one.
+        # The larger weight becomes one.
         largest = max(l1_weight, self.l2_weight) or 1.0
         return InUnits(ElasticLoss(l1_weight / largest, self.l2_weight / largest), scale**2 * largest)
 
     def curvature(self, n_outputs: int) -> float | None:
-        """Return the largest second derivative by the score, but at the kink."""
+        """Return the second derivative by the score away from the kink, or None if it is zero."""
         return self.l2_weight or None
 
 
 @dataclass(eq=False, repr=False)
 class ConcomitantHuber(RegressionLoss):
     r"""
-    Huber's loss of residuals over their scale, and the scale, which is trained with the model.
+    Huber's loss of residuals divided by a scale, which is trained with the model.
 
     With :math:`z = (s - y) / \sigma`
 
@@ -331,7 +340,7 @@ class ConcomitantHuber(RegressionLoss):
     Parameters
     ----------
     epsilon : float, default=1.35
-        Distance from y, in units of :math:`\sigma`, from which on the loss is linear; positive.
+        The distance from y, in units of :math:`\sigma`, beyond which the loss is linear; positive.
 
     Examples
     --------
@@ -356,8 +365,9 @@ class ConcomitantHuber(RegressionLoss):
         "concomitant_huber (score, target, scale) => (loss)",
         "concomitant_huber_gradient (score, target, scale) => (gradient, scale_gradient)",
     )
-    # The clipped residual c of the value is z within epsilon: differentiated operator by operator it gives 2 c for
-    # every z, and 1 - c^2 by the scale. As in HuberRegressor, a residual of zero is divided by the smallest scale.
+    # Differentiated operator by operator, the value gives 2 c by the score and 1 - c^2 by the
+    # scale, for every z. The summand of sigma is the smallest scale, as in HuberRegressor: a
+    # residual of zero is never divided by zero.
     _formula = """
     sigma = Abs(scale) + 2.220446049250313e-15
     residual = score - target
@@ -368,8 +378,9 @@ class ConcomitantHuber(RegressionLoss):
     """
 
     def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
-        """Return the scales of a fitted HuberRegressor, or the median distance of y from its median, or 1."""
-        # It has the unit of y, and outliers hardly change it. From 1, scikit-learn's start, 1000 is many steps away.
+        """Return the scale of a fitted HuberRegressor, or y's median distance from its median."""
+        # The median distance has the unit of y, and outliers hardly change it. scikit-learn starts
+        # at 1, from where the training would need many steps to a scale of 1000.
         scale = getattr(model, "scale_", None)
         if scale is not None:
             return {_SCALE: np.full(target.shape[1], float(scale))}
@@ -378,7 +389,7 @@ class ConcomitantHuber(RegressionLoss):
         return {_SCALE: np.where(distances > 0, distances, 1.0)}
 
     def in_units(self, scale: float) -> InUnits:
-        """Return the loss of targets and scores that are divided by a number: itself, times the number."""
+        """Return the loss of targets and scores divided by a number: this loss, with it as unit."""
         return InUnits(self, scale)
 
     def fitted_attributes(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -1,7 +1,12 @@
-"""What scikit-learn's models minimise: multiples of skort's J(w) = sum_i s_i loss(y_i, score_i) / S + a penalty(w)."""
+"""
+The objectives of scikit-learn's models.
 
-# S is the sum of the sample weights s_i. A LogisticRegression's C sum_i s_i loss + penalty, for example, is C S times
-# as much, so that a = 1 / (C S). `OBJECTIVES` has one function a family of models.
+They are multiples of skort's J(w) = sum_i s_i loss(y_i, score_i) / S + a penalty(w).
+"""
+
+# S is the sum of the sample weights s_i. For example, C sum_i s_i loss + penalty, the objective of
+# a LogisticRegression, is C S times J with a = 1 / (C S). `OBJECTIVES` has one function for each
+# family of models.
 
 import functools
 import inspect
@@ -22,52 +27,66 @@ from skort.objective.regression import ConcomitantHuber, Quantile, SquaredError
 
 @dataclass(frozen=True)
 class SklearnObjective:
-    """What a scikit-learn model minimises."""
+    """The objective of a scikit-learn model."""
 
-    #: None: skort's default, "squared_error" or "log_loss".
+    #: The loss. None: skort's default, "squared_error" or "log_loss".
     loss: ScoreLoss | None = None
     #: "l1", "l2", "elasticnet" or None.
     penalty: str | None = None
-    #: Strength of the penalty in the model's own units, which `alpha_per` names; a number, or one for each output.
+    #: The strength of the penalty in the model's own units, see `alpha_per`. It is a number, or has
+    #: one for each output.
     alpha: Any = 0.0
-    #: Part of the l1 term in the penalty: 1 for "l1", 0 for "l2".
+    #: The share of l1 in the penalty: 1 for "l1", 0 for "l2".
     l1_ratio: Any = 0.0
-    #: What `alpha` is divided by in J: nothing ("mean"), the "sum" of the sample weights, their mean ("sample_weight"),
-    #: or their mean times the number of rows of a "batch".
+    #: The divisor of `alpha` in J. "mean": 1; "sum": the sum of the sample weights;
+    #: "sample_weight": their mean; "batch": their mean times the number of rows of a batch.
     alpha_per: str = "mean"
-    #: Whether intercepts, divided by `intercept_scaling`, have the penalty, too, as in liblinear's models.
+    #: Whether intercepts have the penalty, too, divided by `intercept_scaling`, as in liblinear.
     penalizes_intercept: bool = False
     intercept_scaling: float = 1.0
-    #: Whether the model sums the losses of several outputs, of which J has the mean.
+    #: Whether the model sums the losses of several outputs. J has their mean.
     sums_outputs: bool = False
     class_weight: dict | str | None = None
-    #: Whether class weights of three classes and more, trained one against the rest, count in the binary problem of
-    #: each class for its own rows only. False: a row has the weight of its class in all scores.
+    #: The use of class weights with three classes and more, trained one against the rest. True: in
+    #: the binary problem of a class, only its own rows have its weight. False: a row has the weight
+    #: of its class in all problems.
     weighs_positives: bool = True
-    #: Whether "balanced" class weights count rows; False: they sum sample weights.
+    #: Whether "balanced" class weights count rows. False: they sum sample weights.
     balances_rows: bool = False
-    #: Whether the penalty is that of the weights of standardized columns, as where there is no model.
+    #: Whether the penalty is on the weights of standardised columns, as without a model inside.
     is_unit_free: bool = False
-    #: Whether the model is a network that finds its optimum by L-BFGS, over all rows.
+    #: Whether the model is a network that minimises the objective of all rows by L-BFGS.
     is_full: bool = False
-    #: For a model that minimises nothing of this form: one sentence that says what is trained in its place.
+    #: A sentence that names the model that is trained instead, if the objective has another form.
     trained_as: str | None = None
-    #: Training parameters of the model that are not at their defaults -> the parameter of skort that says the same.
+    #: The model's training parameters that are not at their defaults -> the same parameter of
+    #: skort.
     unused: dict[str, str] = field(default_factory=dict)
 
     def of_intercepts(self, coefficients):
-        """Return the `Strength` of intercepts that have a penalty, from that of the coefficients."""
+        """Return the `Strength` of the intercepts from the one of the coefficients."""
         return Strength(coefficients.l1 / self.intercept_scaling, coefficients.l2 / self.intercept_scaling**2)
 
     def skort_alpha(self, weight_sum, mean_weight, batch_size, n_outputs):
-        """Return `alpha` as J has it, for sum and mean of the sample weights of all rows, with class weights."""
+        """
+        Return the strength a in J.
+
+        `weight_sum` and `mean_weight` are those of the sample weights of all rows, times the class
+        weights.
+        """
         divisors = {"mean": 1.0, "sum": weight_sum, "sample_weight": mean_weight, "batch": batch_size * mean_weight}
         return self.alpha / (divisors[self.alpha_per] * (n_outputs if self.sums_outputs else 1))
 
 
 def sklearn_objective(model, *, is_classifier=False):
-    """Return what a scikit-learn model minimises; `is_classifier`: classes are predicted where it does not say so."""
-    # None stands for `SGDRegressor()`, or `SGDClassifier(loss="log_loss")`.
+    """
+    Return the objective of a scikit-learn model.
+
+    `is_classifier` tells it for a model that is neither a classifier nor a regressor, such as an
+    ONNX model.
+    """
+    # Without a model, the objective is that of `SGDRegressor()` or
+    # `SGDClassifier(loss="log_loss")`.
     if model is None:
         return SklearnObjective(penalty="l2", alpha=1e-4, is_unit_free=True)
     if isinstance(model, linear_model.RANSACRegressor):
@@ -102,7 +121,7 @@ def _elastic_net(model):
 def _multi_task(model):
     name = type(model).__name__
     plain = name.removeprefix("MultiTask")
-    sentence = f"{name} is trained as {plain}: the l1 term is that of each weight, not of a feature's weights together."
+    sentence = f"{name} is trained as {plain}: each weight has its own l1 term, not all weights of a feature together."
     return replace(_elastic_net(model), trained_as=sentence)
 
 
@@ -112,15 +131,15 @@ def _logistic_regression(model):
     own = _per_C(LogLoss(), model, _logistic_l1_ratio(model), False)
     if getattr(model, "multi_class", "deprecated") in ("ovr", "multinomial"):  # until scikit-learn 1.7
         sentence = f"LogisticRegression(multi_class={model.multi_class!r}) is trained as with multi_class='auto': two "
-        own = replace(own, trained_as=f"{sentence}classes by one score, and more by their softmax.")
+        own = replace(own, trained_as=f"{sentence}classes with one score, more classes with a softmax.")
     return own
 
 
 def _logistic_l1_ratio(model):
-    """Return the part of the l1 term, or None where there is no penalty."""
+    """Return the share of l1 in the penalty, or None if there is no penalty."""
     if model.penalty in ("l1", "l2", None):  # the default until scikit-learn 1.7, deprecated since
         return {"l1": 1.0, "l2": 0.0, None: None}[model.penalty]
-    # None is "l2", also where a LogisticRegressionCV has an array of it, one a class.
+    # None is "l2". A LogisticRegressionCV may have an array with one value per class.
     return np.nan_to_num(np.asarray(model.l1_ratio, dtype=float))
 
 
@@ -132,8 +151,8 @@ def _linear_svc(model):
 
 
 def _per_C(loss, model, l1_ratio, is_liblinear):
-    """Return C times the sum of the losses, plus the penalty."""
-    values = np.unique(model.C)  # of each class, where a LogisticRegressionCV chose it
+    """Return the objective C times the sum of the losses, plus the penalty."""
+    values = np.unique(model.C)  # a LogisticRegressionCV may have chosen one for each class
     C = float(values[0]) if len(values) == 1 else np.asarray(model.C)
     if l1_ratio is None or np.all(np.isinf(C)):
         return SklearnObjective(loss)
@@ -146,7 +165,7 @@ def _per_C(loss, model, l1_ratio, is_liblinear):
 def _sgd(model):
     is_classifier = is_sklearn_classifier(model)
     losses = CLASSIFICATION_LOSSES if is_classifier else REGRESSION_LOSSES
-    # Several classes are trained one against the rest.
+    # SGDClassifier trains several classes one against the rest.
     loss = OneVsRestLogLoss() if model.loss == "log_loss" else _loss(losses, model.loss, epsilon=model.epsilon)
     own = SklearnObjective(loss)
     if model.penalty is not None:
@@ -168,9 +187,10 @@ def _tweedie(model):
 
 def _network(model):
     is_classifier = is_sklearn_classifier(model)
-    # Until scikit-learn 1.6 regressors have one loss.
+    # Until scikit-learn 1.6, regressors have no parameter `loss`.
     loss = LogLoss() if is_classifier else _loss(REGRESSION_LOSSES, getattr(model, "loss", "squared_error"))
-    # Steps follow the sum over the outputs, although `loss_` is their mean. L-BFGS takes all rows at once.
+    # The steps follow the sum over the outputs, although `loss_` is their mean. L-BFGS takes all
+    # rows at once.
     is_full = model.solver == "lbfgs"
     per = "sum" if is_full else "batch"
     return _elastic(loss, model.alpha, alpha_per=per, sums_outputs=not is_classifier, is_full=is_full)
@@ -185,15 +205,16 @@ def _elastic(loss, alpha, l1_ratio=0.0, **others):
 
 
 def _loss(losses, name, **parameters):
-    """Return the loss of this name, with those of the parameters that it has."""
+    """Return the loss of this name, with those parameters that it has."""
     loss = losses[name]()
     return loss.set_params(**{key: value for key, value in parameters.items() if key in loss.get_params()})
 
 
-# scikit-learn 1.10 has none any more.
+# scikit-learn 1.10 no longer has these models.
 _PASSIVE_AGGRESSIVE = [model for name, model in vars(linear_model).items() if name.startswith("PassiveAggressive")]
 
-#: Type of a model -> the function of a model that returns its objective. All others are trained with the defaults.
+#: Type of a model -> a function that returns the objective of a model. Other models are trained
+#: with the defaults.
 OBJECTIVES = {
     linear_model.LinearRegression: lambda model: SklearnObjective(SquaredError(), sums_outputs=True),
     linear_model.Ridge: lambda model: _elastic(
@@ -226,7 +247,8 @@ OBJECTIVES = {
 
 _ALPHA = {"alpha": "alpha_"}
 _ALPHA_AND_RATIO = {"alpha": "alpha_", "l1_ratio": "l1_ratio_"}
-#: Type of a model that chooses its own penalty -> the plain model, and its parameters -> where the choice is.
+#: Type of a model that chooses its own penalty -> the plain model, and its parameters -> the fitted
+#: attributes with the chosen values.
 SEARCHES = {
     linear_model.RidgeCV: (linear_model.Ridge, _ALPHA),
     linear_model.RidgeClassifierCV: (linear_model.RidgeClassifier, _ALPHA),
@@ -241,7 +263,7 @@ SEARCHES = {
 
 
 def _as_chosen(model):
-    """Return the plain model with the penalty that a fitted model chose."""
+    """Return the plain model with the penalty that a fitted model has chosen."""
     plain, attributes = SEARCHES[type(model)]
     name, (parameter, *_) = type(model).__name__, attributes
     if not hasattr(model, attributes[parameter]):
@@ -258,7 +280,7 @@ _SAME_NAME = """
 average batch_size early_stopping eta0 learning_rate max_iter n_iter_no_change n_jobs power_t shuffle tol
 validation_fraction verbose warm_start
 """
-#: Parameters that say how a model is trained -> the parameter of skort's estimators that says the same.
+#: Training parameters of scikit-learn's models -> the same parameters of skort's estimators.
 _TRAINING = {
     **dict.fromkeys(("beta_1", "beta_2", "momentum", "nesterovs_momentum", "solver", "solver_options"), "optimizer"),
     **{"learning_rate_init": "eta0", "max_fun": "max_iter", "selection": "shuffle"},
@@ -267,9 +289,10 @@ _TRAINING = {
 
 
 def unused_parameters(model):
-    """Return the training parameters of a model that are not at their defaults -> those of skort that say the same."""
+    """Return the model's training parameters that differ from their defaults -> those of skort."""
     training = dict(_TRAINING)
-    # Names that are of the objective in other models: Adam's, and the longest step of PassiveAggressive*.
+    # In other models, these names belong to the objective. Here they are Adam's epsilon, and the
+    # longest step of PassiveAggressive*.
     if isinstance(model, (neural_network.MLPRegressor, neural_network.MLPClassifier)):
         training["epsilon"] = "optimizer"
     elif type(model).__name__.startswith("PassiveAggressive"):
@@ -278,7 +301,7 @@ def unused_parameters(model):
     defaults = {name: default for name, default in of_type.items() if name in training}
     changed = {name: getattr(model, name) for name, default in defaults.items() if getattr(model, name) != default}
     if changed.get("solver") == "liblinear":
-        del changed["solver"]  # it has an effect: intercepts have the penalty
+        del changed["solver"]  # it is not without effect: intercepts have the penalty
     return {name: training[name] for name in changed}
 
 

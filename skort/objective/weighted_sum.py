@@ -1,4 +1,4 @@
-"""A sum of losses."""
+"""A weighted sum of losses."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from skort.objective.loss import FunctionSource, InUnits, ScoreLoss
 
 
 def _of_all(name: str) -> Any:
-    """Return the property that says whether all losses declare it."""
+    """Return a property that is True if the attribute `name` of all losses is True."""
     return property(lambda weighted: all(getattr(loss, name) for _, loss in weighted.losses))
 
 
@@ -28,16 +28,19 @@ class WeightedSum(Component, ScoreLoss):
     Parameters
     ----------
     losses : list of (float or array-like of shape (n_outputs,), loss instance)
-        The weights :math:`c_k`, not negative, one number or one for each column of y, and the losses, in units of y,
-        without trained weights of their own. In regression, all must make the same prediction from a score.
+        Pairs of a weight :math:`c_k` and a loss. A weight is not negative. It is one number, or an
+        array with a number for each column of y. The losses are in units of y, and must not have
+        trained weights of their own. In regression, all losses must make the same prediction from a
+        score.
 
     Notes
     -----
-    The parts have names as in `sklearn.pipeline.make_union`: the class in lower case, with "-1", "-2" and so on behind
-    it if several have the same class. A search can set a part "huber", its weight and its parameters:
+    The losses have names as in `sklearn.pipeline.make_union`: the class in lower case, followed by
+    "-1", "-2" and so on if several losses have the same class. A search can set the loss "huber",
+    its weight and its parameters:
     ``GridSearchCV(model, {"loss__huber_weight": [0.2, 0.6], "loss__huber__epsilon": [0.1, 1.0]})``.
 
-    A classifier has `predict_proba` only if all parts give the same probabilities.
+    A classifier has `predict_proba` only if all losses give the same probabilities.
 
     Examples
     --------
@@ -54,7 +57,7 @@ class WeightedSum(Component, ScoreLoss):
     losses: list[tuple[Any, ScoreLoss]]
 
     def get_params(self, deep=True):
-        """Return the parameters: `losses` and, where `deep`, those of the parts by their names."""
+        """Return the parameters: `losses` and, with `deep`, the parameters of the named losses."""
         params: dict[str, Any] = {"losses": self.losses}
         if not (deep and _are_pairs(self.losses)):
             return params
@@ -65,7 +68,7 @@ class WeightedSum(Component, ScoreLoss):
         return params
 
     def set_params(self, **params):
-        """Set parameters by the names that `get_params` gives; a ValueError for another name lists those."""
+        """Set parameters by the names of `get_params`. The error for another name lists these."""
         self.losses = params.pop("losses", self.losses)
         pairs = self.losses if _are_pairs(self.losses) else []
         parts = {name: list(pair) for name, pair in zip(_names(pairs), pairs, strict=True)}
@@ -106,7 +109,7 @@ class WeightedSum(Component, ScoreLoss):
             raise ValueError(f"loss: WeightedSum takes losses of the same kind of estimator, got {kinds}.")
         if "regressor" in self.estimator_types and not self._has_one_link(1):
             names = ", ".join(type(loss).__name__ for _, loss in self.losses)
-            raise ValueError(f"loss: WeightedSum takes losses that predict the same of a score, got {names}.")
+            raise ValueError(f"loss: WeightedSum takes losses with the same prediction for a score, got {names}.")
 
     @property
     def estimator_types(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -121,19 +124,23 @@ class WeightedSum(Component, ScoreLoss):
 
     @property
     def has_units(self) -> bool:  # type: ignore[override]
-        """Whether all losses are known in other units; of a link, the columns have to count the same."""
+        """
+        Whether all losses have `in_units`.
+
+        With an inverse link, all columns of y must also have the same weights.
+        """
         has_link = self.losses[0][1].inverse_link_function(1) is not None
         counts_the_same = not any(np.ndim(weight) for weight, _ in self.losses)
         return all(loss.has_units for _, loss in self.losses) and (counts_the_same or not has_link)
 
     @property
     def smooth_instead(self) -> str | None:  # type: ignore[override]
-        """That of the first loss with a kink."""
+        """The name of a smooth loss to use instead of the first loss with a kink, or None."""
         return next((loss.smooth_instead for _, loss in self.losses if loss.smooth_instead), None)
 
     @property
     def typical_curvature(self) -> float | None:  # type: ignore[override]
-        """One, where each loss has a curvature or a typical one."""
+        """One if each loss has a curvature or a typical curvature, else None."""
         return None if None in (loss.curvature(1) or loss.typical_curvature for _, loss in self.losses) else 1.0
 
     def value_function(self, n_outputs: int) -> FunctionSource:
@@ -153,34 +160,38 @@ class WeightedSum(Component, ScoreLoss):
         return _sum_of(sources, factors, "loss")
 
     def gradient_function(self, n_outputs: int) -> "FunctionSource | None":
-        """Return the ONNX function `(score, target) => (gradient)`, or None where a loss has none."""
+        """Return the ONNX function `(score, target) => (gradient)`, or None if it is derived."""
         sources = []
         for weight, loss in self.losses:
             source = loss.gradient_function(n_outputs)
-            # The columns of a loss of the user's may depend on several scores.
+            # A column of the user's loss may depend on several scores.
             if source is None or (np.ndim(weight) and not loss.is_elementwise):
                 return None
             sources.append(source)
         return _sum_of(sources, self._factors(n_outputs), "gradient")
 
     def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
-        """Return that of all losses, or None where they differ."""
+        """Return the common inverse link of all losses, or None if they differ."""
         return self.losses[0][1].inverse_link_function(n_outputs) if self._has_one_link(n_outputs) else None
 
     def _has_one_link(self, n_outputs):
         return len({source_key(loss.inverse_link_function(n_outputs)) for _, loss in self.losses}) == 1
 
     def weight_scale(self, n_outputs: int) -> float:
-        """Return that of the first loss; the others are multiplied by how theirs differs."""
+        """Return the scale of the first loss. `_factors` adapts the others to it."""
         return self.losses[0][1].weight_scale(n_outputs)
 
     def _factors(self, n_outputs):
-        """Return what the losses are multiplied by, for the sample weights of the first one."""
+        """Return the factors of the losses, for sample weights with the scale of the first one."""
         scale = self.weight_scale(n_outputs)
         return [np.asarray(w, float) * (loss.weight_scale(n_outputs) / scale) for w, loss in self.losses]
 
     def in_units(self, scale: float) -> InUnits:
-        """Return that of targets and scores divided by a number: the largest weights of the losses add up to one."""
+        """
+        Return the loss of targets and scores divided by a number.
+
+        The largest weights of its losses add up to one.
+        """
         parts = [loss.in_units(scale) for _, loss in self.losses]
         weights = [np.asarray(weight, float) for weight, _ in self.losses]
         unit = float(sum(np.max(w) * part.unit for w, part in zip(weights, parts, strict=True)))
@@ -194,7 +205,7 @@ class WeightedSum(Component, ScoreLoss):
         return InUnits(WeightedSum(pairs), unit, offset, largest, by_mean)
 
     def curvature(self, n_outputs: int) -> float | None:
-        """Return a bound of the second derivative of a row's loss by its score; None where a loss has none."""
+        """Return a bound of the second derivative of a row's loss by its score, or None."""
         total = 0.0
         for factor, (_, loss) in zip(self._factors(n_outputs), self.losses, strict=True):
             curvature = loss.curvature(n_outputs)
@@ -210,7 +221,7 @@ class WeightedSum(Component, ScoreLoss):
 
 
 def _names(pairs):
-    """Return the names of the parts."""
+    """Return the names of the losses."""
     return [name for name, _ in make_union(*(loss for _, loss in pairs)).transformer_list]
 
 
@@ -219,7 +230,7 @@ def _are_pairs(losses):
 
 
 def _sum_of(sources, factors, result):
-    """Return the function of score and target that gives the sum of some functions of them, times numbers."""
+    """Return the weighted sum of some functions of score and target, as a function."""
     from skort.common.onnx_text import Fragment
 
     fragment, total = Fragment(np.float64), ""

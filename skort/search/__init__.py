@@ -1,1 +1,1 @@
-"""Many fits trained together."""
+"""Fits of a search that are trained together."""

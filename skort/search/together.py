@@ -1,4 +1,4 @@
-"""Which fits of a search are made side by side, which fit asks for one of them, and how they are made."""
+"""The fits of a search that are trained together: their groups, their training, their results."""
 
 import contextlib
 import copy
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from skort.graphs.score_graph import Link
     from skort.solvers.graph.lanes import Lane
 
-# The attribute of an estimator that its next fit asks.
+# The attribute of an estimator with the `Together` that its next fit asks.
 MARK = "_search"
-# The values with which a fit does nothing but steps.
+# The values of parameters that a fit in a group must have.
 _PLAIN = {"average": False, "max_grad_norm": None, "trainable": None, "verbose": 0, "warm_start": False}
-# The parameters in which the fits may differ: they change numbers of a step, but neither its data nor its operators.
+# The parameters in which the fits of a group may differ. They change numbers of a step, but neither
+# its data nor its operators.
 OWN_PARAMETERS = frozenset(
     {"alpha", "epsilon", "l1_ratio", "n_total", "penalty", "quantile"}
     | {"eta0", "learning_rate", "optimizer", "power_t"}
@@ -43,46 +44,50 @@ OWN_PARAMETERS = frozenset(
 
 
 class Together:
-    """Groups of estimators that are fitted together, while it is open, in the thread that made it."""
+    """
+    Groups of estimators whose fits are trained together.
 
-    # The first fit of a group to some data makes those of the whole group, and the others take theirs. A fit asks the
-    # object that `mark` gave its estimator; clones have it, too.
+    This happens between `open` and `close`, and only in the thread that made the object.
+    """
+
+    # For each data set, the first fit of a group trains the whole group. The other fits take their
+    # results. `mark` gives an estimator and its clones this object, and their fits ask it.
 
     def __init__(self, estimators: Iterable[Any] = ()):
-        #: The number of fits that were made together.
+        #: The number of fits that were trained together.
         self.n_made = 0
         self._thread = threading.get_ident()
         self._groups: list[tuple[Any, list[tuple[Any, Any]]]] = []
-        # For the number of a group and the data of a fit: the fits that were made and not yet asked for.
+        # Results that no fit has taken yet: group number -> data -> place in the group -> result.
         self._made: dict[int, dict[Any, dict[int, Any]]] = {}
         self.open(estimators)
 
     def __reduce__(self):
-        # A fit in another process is made alone.
+        # A fit in another process is trained alone.
         return Together, ()
 
     def open(self, estimators: Iterable[Any]) -> None:
-        """Let estimators, not fitted, be fitted together; they are not changed."""
+        """Add unfitted estimators to the groups. The estimators themselves do not change."""
         for estimator in estimators:
             if _is_plain(estimator):
                 self._add(estimator)
 
     def close(self) -> None:
-        """Let all fits from now on be made alone."""
+        """Remove all groups: later fits are trained alone."""
         self._groups, self._made = [], {}
 
     def mark(self, estimator: Any) -> Any:
-        """Let the next fit of an estimator, or of its clones, ask here; return it."""
+        """Let the next fits of an estimator and its clones ask here; return the estimator."""
         vars(estimator)[MARK] = self
         return estimator
 
     def unmark(self, estimator: Any) -> None:
-        """Take back what `mark` did."""
+        """Undo `mark`."""
         if vars(estimator).get(MARK) is self:
             del vars(estimator)[MARK]
 
     def _add(self, estimator):
-        """Add an estimator to the group of those that differ from it in numbers only."""
+        """Add an estimator to the group that differs from it only in numbers."""
         shared, own = _split(estimator)
         for key, members in self._groups:
             if _are_equal(key, shared):
@@ -92,7 +97,11 @@ class Together:
         self._groups.append((shared, [(own, estimator)]))
 
     def take(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
-        """Return the result of a fit to some data, and what it has read of them; None where it is to be made alone."""
+        """
+        Return the result of a fit and the data that it read.
+
+        Return None if the fit has to be trained alone.
+        """
         if not self._groups or threading.get_ident() != self._thread:
             return None
         shared, own = _split(estimator)
@@ -107,18 +116,18 @@ class Together:
         made, data = self._made.setdefault(group, {}), (_digest(X), _digest(y), _digest(sample_weight))
         if data not in made:
             if any(place in waiting for waiting in made.values()):
-                # Steps before the model that draw numbers give each candidate other rows.
+                # Data differ between the candidates if steps before the model draw random numbers.
                 return None
             made[data] = joint_fits([member for _, member in self._groups[group][1]], X, y, sample_weight)
             self.n_made += len(made[data])
             if not made[data]:
-                # Reading the next data would be in vain, too.
+                # For the next data, the group would fail again.
                 self._groups[group][1].clear()
         return made[data].pop(place, None)
 
 
 def _is_plain(estimator):
-    """Return whether nothing in the parameters of an estimator needs a fit of its own."""
+    """Return whether the parameters of an estimator allow a common training."""
     return (
         all(getattr(estimator, name) == value for name, value in _PLAIN.items())
         and not estimator.callbacks
@@ -128,14 +137,14 @@ def _is_plain(estimator):
 
 
 def _split(estimator):
-    """Return the parameters that fits made together share, and those that are their own, as values."""
+    """Return the parameters that the fits of a group share, and the other parameters, as values."""
     kind, parameters = snapshot(estimator)
     own = {name: value for name, value in parameters.items() if name in OWN_PARAMETERS}
     return (kind, {name: value for name, value in parameters.items() if name not in OWN_PARAMETERS}), own
 
 
 def _are_equal(parameters, others):
-    """Return whether parameters are equal; those that cannot be compared, such as a DataFrame, are not."""
+    """Return whether parameters are equal. Values without a plain comparison count as different."""
     try:
         return parameters == others
     except ValueError:
@@ -143,7 +152,7 @@ def _are_equal(parameters, others):
 
 
 def _digest(data):
-    """Return what is equal for equal data."""
+    """Return a value that is equal for equal data."""
     if data is None:
         return None
     if type(data) is np.ndarray and not data.dtype.hasobject:
@@ -153,24 +162,32 @@ def _digest(data):
 
 
 class _LaneFit(NamedTuple):
-    """One of several fits before its first step, and what of it goes into a step of all; its run has no step."""
+    """
+    A fit before its first step, and its lane in the common step of several fits.
+
+    The run of the fit has no step of its own.
+    """
 
     fit: Fit
     lane: "Lane"
 
     @property
     def weight_scale(self) -> float:
-        """What the sample weights of a batch of this training sum to."""
+        """The sum of the sample weights of a batch of this training."""
         return self.fit.run.variables.sample_weight_scale(self.fit.model.score_graph.n_outputs)
 
     def goes_with(self, other: "_LaneFit") -> bool:
-        """Return whether one run of ONNX Runtime can make a step of both, on the same rows."""
+        """Return whether the two fits can have a common step on the same rows."""
         return self.lane.key == other.lane.key and self.fit.state.standardization == other.fit.state.standardization
 
 
 def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) -> dict[int, tuple[FitResult, FitInput]]:
-    """Train copies of estimators that differ in `OWN_PARAMETERS` only; return results by place, and what was read."""
-    # One run of ONNX Runtime makes a step of all. Those that are missing have to be fitted alone.
+    """
+    Train estimators that differ only in `OWN_PARAMETERS` together.
+
+    Return, by place, the results and the data that were read. Estimators that are missing have to
+    be fitted alone.
+    """
     groups: list[dict[int, _LaneFit]] = []
     try:
         common, configs = _read(estimators, X, y, sample_weight)
@@ -182,19 +199,23 @@ def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) ->
                     groups.append(group := {})
                 group[place] = lane
     except (ValueError, TypeError, ImportError):
-        # Each fit alone says what is wrong with its own parameters, or with the data.
+        # The fits are then made alone, and raise the errors of their parameters or data.
         return {}
     fits: dict[int, tuple[FitResult, FitInput]] = {}
     for group in groups:
         if len(group) > 1:
-            # The fits alone raise the error of a scorer.
+            # If a scorer fails, the fits are made alone and raise its error.
             with contextlib.suppress(CallbackError):
                 fits |= common.trained(group)
     return fits
 
 
 def _read(estimators, X, y, sample_weight):
-    """Return what fits share, and the parameters of each; None and none where they cannot be made together."""
+    """
+    Return the common part of the fits, and the settings of each by place.
+
+    If the fits cannot be trained together, return None and no settings.
+    """
     from skort.graphs.score_graph import chain_of
 
     first = estimators[0]
@@ -209,7 +230,8 @@ def _read(estimators, X, y, sample_weight):
         return None, {}
     model, data = model_and_data(read, next(iter(configs.values())), weights, first.trainable)
     chain = chain_of(model.score_graph)
-    # A fitted network begins at a part of the rate, or anew.
+    # A fitted network begins at a part of the rate, or at new weights. A common training has
+    # neither.
     is_fitted = not (model.is_drawn or model.score_graph.is_linear)
     if model.loss_weights or chain is None or is_fitted:
         return None, {}
@@ -217,25 +239,25 @@ def _read(estimators, X, y, sample_weight):
 
 
 class _Common(NamedTuple):
-    """What the fits of a group share: data, the model at its initial weights, and its layers."""
+    """The common part of the fits of a group: data, the model at its initial weights, layers."""
 
     read: FitInput
     model: Model
     data: TrainingData
     statistics: DataStatistics
     chain: tuple["Link", ...]
-    #: Of the rows that are held out, with `early_stopping`.
+    #: The score of the held-out rows, with `early_stopping`.
     scoring: ValidationLoss | EpochScoring | None
 
     def lane(self, estimator: Any, plan: Plan) -> _LaneFit | None:
-        """Return a fit before its first step; None where it has to be made alone."""
+        """Return a fit before its first step, or None if it has to be trained alone."""
         from skort.graphs.score_graph import TARGET_OFFSET
         from skort.graphs.standardized import OFFSET
         from skort.solvers.graph.lanes import lane_of
 
         plan, state = plan.for_model(self.model, in_memory=True), TrainState.start(self.read.generator)
         if plan.is_full or plan.update.largest_rate is None:
-            # A function of the user's may raise an error, which would be that of another fit.
+            # The user's function may raise an error, which another fit would then raise.
             return None
         plan, model, state, variables, _ = start_at_weights(plan, self.model, self.statistics, state)
         is_offset = any(name in model.score_graph.arrays for name in (OFFSET, TARGET_OFFSET))
@@ -243,7 +265,7 @@ class _Common(NamedTuple):
         if is_offset or is_of_y:
             return None
         model = dataclasses.replace(model, loss=plan.loss)
-        # The rows are in the variables of the training before they are read, see `_rows`.
+        # The model reads rows that are already in the variables of the training, see `_rows`.
         graph = model.score_graph
         initial = variables.training_weights(graph.trained_arrays)
         training = dataclasses.replace(model, score_graph=graph.with_weights(initial))
@@ -259,7 +281,7 @@ class _Common(NamedTuple):
         return _LaneFit(Fit(run, model, state, observers, plan.max_iter), lane)
 
     def trained(self, group: dict[int, _LaneFit]) -> dict[int, tuple[FitResult, FitInput]]:
-        """Train the fits of a group, by their places; return those that are done."""
+        """Train the fits of a group; return the results of those that succeeded, by place."""
         from skort.solvers import make_step
 
         fits = list(group.values())
@@ -268,9 +290,9 @@ class _Common(NamedTuple):
         view = dataclasses.replace(run.variables, inputs=None)
         batches = InMemory(run.plan, data).batches(view, copy.deepcopy(self.read.generator))
         if batches.are_sparse:
-            # A fit alone multiplies such rows as they are.
+            # Separate fits do not make such rows dense.
             return {}
-        # The batches have the sample weights of the first.
+        # The batches have the sample weights of the first fit.
         lanes = [dataclasses.replace(fit.lane, factor=fit.weight_scale / scale) for fit in fits]
         step = make_step(run.problem, solver=run.solver_name, lanes=lanes)
         results = fit_models([fit.fit for fit in fits], step, batches)
@@ -278,7 +300,7 @@ class _Common(NamedTuple):
 
 
 def _rows(X, variables, n_ones):
-    """Return X as the first layer gets it in the training, with a column of ones where it has intercepts."""
+    """Return X as the input of the first layer, with a column of ones for its intercepts."""
     ones = np.ones((X.shape[0], n_ones), variables.dtype)
     if not scipy.sparse.issparse(X):
         return np.hstack([variables.row_change(X), ones])

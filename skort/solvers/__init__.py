@@ -1,4 +1,4 @@
-"""Solvers: one gradient step of a score graph, one file a runtime API."""
+"""Solvers: each makes gradient steps of a score graph through one API of ONNX Runtime."""
 
 import numpy as np
 
@@ -13,12 +13,12 @@ __all__ = ["ON_REQUEST", "SOLVERS", "available_solvers", "choose", "has_sparse_s
 
 
 def available_solvers() -> list[str]:
-    """Return the names of the solvers that train, in float32, with what is installed."""
+    """Return the names of the solvers that can train in float32 with the installed ONNX Runtime."""
     return [name for name, solver in SOLVERS.items() if why_not(solver) is None]
 
 
 def why_not(solver: Solver) -> str | None:
-    """Return why a solver does not train, in float32, with what is installed; None where it does."""
+    """Return why a solver cannot train in float32 with the installed ONNX Runtime, or None."""
     try:
         load()
         solver.check(np.dtype("float32"), Update(SGD()))

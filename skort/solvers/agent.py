@@ -1,4 +1,4 @@
-"""TrainingAgent: forward with the raw-score gradient, backward, update."""
+"""Solver "agent": TrainingAgent runs forward and backward, and numpy makes the update."""
 
 import functools
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ from skort.solvers.flat_weights import flat, views
 from skort.solvers.graph.step_graph import constants_graph
 from skort.solvers.step import HostBackend
 
-#: The output that is the loss.
+#: The name of the output with the loss.
 RETURNED_LOSS, _RETURNED_WEIGHT = f"{LOSS}_returned", f"{SAMPLE_WEIGHT}_returned"
 
 
 class AgentBackend(HostBackend):
-    """Steps through TrainingAgent: forward, backward from the gradient by the score, the rule on numpy's vectors."""
+    """Steps of TrainingAgent: it runs forward and backward, and the rule updates numpy vectors."""
 
     def __init__(self, problem: Problem):
         super().__init__(problem)
@@ -41,22 +41,22 @@ class AgentBackend(HostBackend):
         self.session = BoundTrainingAgent(self._graph.session(), inputs, outputs, [self.batch.sample_weight])
 
     def run(self, eta, share):
-        """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
+        """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
         objective = self.session.run()
         self.update(eta)
         self.sums.add(share, objective, self._loss())
 
     def forward(self) -> float:
-        """Return the objective of the batch, and keep what `backward` needs."""
+        """Return the objective of the batch, and keep the intermediate results for `backward`."""
         return self.session.forward()
 
     def backward(self) -> dict[str, np.ndarray]:
-        """Return the gradient by each weight, without that of an l1 term: what `update` reads."""
+        """Return the gradient by each weight, without the l1 term. `update` reads these arrays."""
         self.session.backward()
         return views(self.gradient, self._problem.weights)
 
     def update(self, eta: float) -> None:
-        """Change the weights by the last gradient with learning rate `eta`."""
+        """Update the weights by the last gradient with learning rate `eta`."""
         self.rule.update(self._flat, self.gradient, eta, self._memory, self._scratch)
 
     def arrays(self):
@@ -64,26 +64,30 @@ class AgentBackend(HostBackend):
         return {"weights": self._flat, **self._memory}
 
     def training_graphs(self):
-        """Return the graph of forward and backward, and what it reads beside a batch; the update follows in numpy."""
+        """Return the graph of forward and backward, and a graph of its other inputs."""
         gradient, arrays = self._graph.model(), {**views(self._flat, self._problem.weights), **self._graph.parameters}
         return {"gradient": gradient, "start": constants_graph(gradient, arrays)}
 
 
 def gradient_of(name: str) -> str:
-    """Return the name of the output that is the gradient by a weight, or by X."""
+    """Return the name of the output with the gradient by a weight or by X."""
     return f"{name}_grad"
 
 
 @dataclass(frozen=True, eq=False)
 class GradientGraph:
-    """Forward and backward of a problem, whose numbers are inputs; `by_rows`: with the gradient by X, too."""
+    """
+    The graph of forward and backward of a problem. The numbers of the problem are inputs.
+
+    With `by_rows`, the graph also returns the gradient by X.
+    """
 
     problem: Problem
     by_rows: bool = False
 
     @functools.cached_property
     def _programs(self) -> tuple[Program, Program, Program]:
-        """Values, gradient by the score, and penalty: what is written into the gradient graph of the score."""
+        """The parts that `model` adds to the runtime's graph: values, score gradient, penalty."""
         problem, objective = self.problem, self.problem.objective
         parts = "value", "score_gradient", "penalty_gradient"
         value, by_score, penalty = (Program(objective.dtype, problem.batch_size, part) for part in parts)
@@ -103,12 +107,12 @@ class GradientGraph:
 
     @functools.cached_property
     def parameters(self) -> dict[str, np.ndarray]:
-        """The numbers, by the names of the inputs."""
+        """The numbers of the problem, by the names of their inputs."""
         of_parts = {name: array for program in self._programs for name, array in program.parameters.items()}
         return {**of_parts, **self.problem.score_graph.frozen_arrays}
 
     def model(self) -> onnx.ModelProto:
-        """Return the graph as it runs, each node marked with its phase."""
+        """Return the graph that runs. Each node is marked with its phase."""
         problem = self.problem
         graph = problem.score_graph
         source = graph.with_frozen_inputs(problem.batch_size).SerializeToString()
@@ -118,13 +122,14 @@ class GradientGraph:
         return mark_rest(_with_objective(model, problem, *self._programs, parameters))
 
     def session(self) -> Any:
-        """Return the session of all problems of a structure."""
+        """Return the session, which small problems of the same structure share."""
         problem = self.problem
 
         def compile_graph():
             is_float64 = problem.objective.dtype == np.float64
             options = session_options(problem.device)
-            # Where layers are put side by side, the pattern lets the backward run write over what it still reads.
+            # With layers side by side, the memory pattern lets the backward run overwrite memory
+            # that it still reads.
             options.enable_mem_pattern = False
             graph = self.model().SerializeToString()
             return inference_session(graph, float64=is_float64, device=problem.device, options=options)
@@ -134,11 +139,12 @@ class GradientGraph:
 
 
 def _with_objective(model, problem, value, by_score, penalty, parameters):
-    """Return the runtime's gradient graph of the score, with the objective written into it."""
-    # The runtime yields the score to its caller, who is to bring back the gradient by the score. Here the backward part
-    # computes that gradient, and what is yielded is the objective: one call less a step, no copy, and memory that the
-    # runtime plans itself. The sample weights are yielded, too, and come back as they are: all that is computed from
-    # them then belongs to the backward part, without a product with one that says so.
+    """Return the runtime's gradient graph of the score, with the objective added to it."""
+    # In the runtime's graph, the YieldOp gives the score to the caller, and takes the gradient by
+    # the score from the caller. Here, the backward part computes this gradient, and the YieldOp
+    # gives the objective to the caller. This saves one call per step and a copy, and the runtime
+    # plans the memory. The YieldOp also gives the sample weights, and takes them back unchanged. So
+    # all nodes that read them from there belong to the backward part.
     objective = problem.objective
     data_gradients = {gradient_of(name): f"{name}_data_grad" for name in _smooth(objective)}
     fragment = Fragment(objective.dtype)
@@ -152,7 +158,8 @@ def _with_objective(model, problem, value, by_score, penalty, parameters):
             node.attribute[0].ints[:] = [0, 1]
             with marked(fragment, "loss"):
                 fragment.nodes.append(node)
-                # ONNX Runtime returns a forward value only if backward uses it; hence the product with one.
+                # ONNX Runtime returns a forward value only if backward uses it. Hence the product
+                # of the loss and one, the gradient of the objective by itself.
                 fragment.node("Mul", [LOSS, gradient_of(OBJECTIVE)], [RETURNED_LOSS])
             by_score.write(fragment)
             with marked(fragment, "backward"):
@@ -165,10 +172,10 @@ def _with_objective(model, problem, value, by_score, penalty, parameters):
     model.graph.input.extend([*objective.inputs(problem.batch_size), *objective.weight_infos(by_weights)])
     model.graph.input.extend(infos(parameters))
     model.graph.output.extend([objective.output(RETURNED_LOSS), *objective.weight_infos(by_weights.values())])
-    # ReluGrad does not exist in float64, and takes longer than the products of matrices in float32.
+    # ReluGrad does not exist in float64. In float32, it takes longer than the products of matrices.
     return rewritten(inlined(model, fragment), {"ReluGrad": relu_gradient(objective.dtype)}, objective.dtype)
 
 
 def _smooth(objective):
-    """Return the names of the weights whose penalty is part of their gradient."""
+    """Return the names of the weights with a penalty that is part of the gradient."""
     return [*objective.with_term("l2"), *objective.custom_terms]

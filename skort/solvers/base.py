@@ -1,4 +1,4 @@
-"""What a step is made from, and what a solver is: a backend, and what it needs."""
+"""`Problem`, from which a step is made, and `Solver`: a backend and its requirements."""
 
 import functools
 from collections.abc import Callable
@@ -23,87 +23,110 @@ from skort.runtime.sessions import compiled
 from skort.solvers.derived_gradients import check_custom_penalty, check_loss
 from skort.solvers.flat_weights import strengths_vector
 
-# Bytes of a graph and the arrays of a training together. A session keeps a few times as much memory at most.
+# The limit for the bytes of a graph and the arrays of a training. A session keeps a few times as
+# much memory at most.
 _SMALL = 2**20
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What a step is made from: a score graph with the initial weights, the objective, the update."""
+    """The parts of a step: a score graph with the initial weights, the objective, the update."""
 
     score_graph: ScoreGraph
     objective: Objective
     update: Update
     batch_size: int
     device: Device = CPU
-    #: Of an epoch; None: it is not known, as in a stream.
+    #: The number of batches of an epoch. None: not known, as in a stream.
     n_batches: int | None = None
-    #: The initial values of the weights, of shape (n_outputs,), that the loss has of its own.
+    #: The initial values of the loss's own weights, each of shape (n_outputs,).
     loss_weights: dict[str, np.ndarray] = field(default_factory=dict)
-    #: What sparse rows are multiplied by before the first product, whose weights are the first ones; None: dense rows.
+    #: The factor of sparse rows before the first product. The weights of this product are the first
+    #: weights. None: the rows are dense.
     row_factor: float | None = None
 
     @functools.cached_property
     def weights(self) -> dict[str, np.ndarray]:
-        """The initial values of the trained weights, those of the model and then those of the loss, not copied."""
+        """
+        The initial values of the trained weights, not copied.
+
+        The weights of the model come first, then the loss's own weights.
+        """
         return self.score_graph.trained_arrays | self.loss_weights
 
     def n_weights(self) -> tuple[int, int]:
-        """Return the numbers of coefficients and of other trained weights, element by element."""
+        """Return the number of coefficients and of other trained weights, counted by element."""
         n_coefficients, n_others = self.score_graph.n_weights()
         return n_coefficients, n_others + sum(array.size for array in self.loss_weights.values())
 
     @functools.cached_property
     def terms(self) -> PenaltyStrengths:
-        """What the update is to know of the penalty."""
+        """The strengths of the penalty that the update needs."""
         return self.terms_of(self.weights)
 
     def terms_of(self, weights: dict[str, np.ndarray]) -> PenaltyStrengths:
-        """Return what an update of some of the weights is to know of the penalty."""
+        """Return the strengths of the penalty for an update of some of the weights."""
         l1, l2 = (strengths_vector(self.objective, weights, norm) for norm in ("l1", "l2"))
         return PenaltyStrengths(l1, l2, self.n_batches or -(-MANY_ROWS // self.batch_size))
 
     @functools.cached_property
     def structure(self) -> tuple[Any, ...]:
-        """What graphs of the score depend on, as a hashable value: problems that differ in numbers only share them."""
+        """
+        A hashable value for the structure of the score's graphs.
+
+        Problems that differ only in numbers share these graphs.
+        """
         return *self.score_graph.key, self.batch_size, self.device
 
     def rule(self) -> UpdateRule:
-        """Return the update of all weights, as one vector in the order of `weights`."""
+        """
+        Return the update of all weights.
+
+        It takes them as one vector, in the order of `weights`.
+        """
         return self.update.rule(self.terms)
 
 
 def is_small(problem: Problem) -> bool:
-    """Return whether a session for a problem keeps little memory, and no threads, which a forked process has not."""
+    """
+    Return whether a session for a problem keeps little memory and no threads.
+
+    Threads would be missing in a forked process.
+    """
     return _is_small(problem, problem.score_graph.n_features + problem.score_graph.n_outputs)
 
 
 def step_session(problem: Problem, key: tuple[Any, ...], model: Callable[[], onnx.ModelProto]) -> Any:
-    """Return the session of a step: that of a small problem is shared by all that have the key."""
+    """Return the session of a step. Small problems with the same key share their session."""
 
     def make():
         return compiled(model().SerializeToString(), problem.device)
 
     graph = problem.score_graph
-    # The step of a linear model makes nothing of the size of X, unless it subtracts an offset.
+    # The step of a linear model has no result of the size of X, unless it subtracts an offset.
     n_made = graph.n_outputs if graph.is_linear and OFFSET not in graph.arrays else graph.n_features + graph.n_outputs
     return COMPILED.get(key, make) if _is_small(problem, n_made) else make()
 
 
 def _is_small(problem, n_made):
-    """Return whether a session keeps little memory that makes `n_made` numbers of each row."""
+    """Return whether a session keeps little memory if it computes `n_made` numbers for each row."""
     n_numbers = sum(array.size for array in problem.score_graph.arrays.values()) + problem.batch_size * n_made
     n_bytes = len(problem.structure[0]) + n_numbers * problem.objective.dtype.itemsize
     return problem.device == CPU and n_bytes < _SMALL
 
 
-#: What a solver needs: its name, a dtype and an update -> an error that names what is missing, or nothing.
+#: A requirement of a solver: for its name, a dtype and an update, it raises an error if not met.
 Requirement: TypeAlias = Callable[[str, np.dtype, Update], None]
 
 
 @dataclass(frozen=True)
 class Solver:
-    """A way to make steps, and what it needs; what is None it has not. `derives_given`: also of given gradients."""
+    """
+    A way to make steps, and its requirements.
+
+    With `derives_given`, the solver derives the gradient even if a loss or penalty gives one. A
+    field that is None is not supported by the solver.
+    """
 
     name: str
     backend: Callable[[Problem], Any]
@@ -115,12 +138,12 @@ class Solver:
     derives_given: bool = False
 
     def check(self, dtype: np.dtype, update: Update) -> None:
-        """Raise an error where something is missing that the solver needs: of an update, or of what is installed."""
+        """Raise an error if the dtype, the update or the ONNX Runtime does not suffice."""
         for requirement in self.requirements:
             requirement(self.name, dtype, update)
 
     def check_device(self, device: Device) -> None:
-        """Raise an error where the solver cannot train on a device, or the device is not there."""
+        """Raise an error if the solver cannot train on a device, or the device is not there."""
         if device.is_remote and self.device_backend is None:
             raise ValueError(
                 f'solver="{self.name}" trains with device="cpu" only, got device="{device.name}". Use solver="graph" '
@@ -129,17 +152,21 @@ class Solver:
         device.check()
 
     def check_model(self, problem: Problem) -> None:
-        """Raise an error where the model, or a loss or penalty whose gradient is derived, is not differentiated."""
+        """
+        Raise an error if the solver cannot differentiate the model.
+
+        The loss and the penalty are checked, too, if their gradients are derived.
+        """
         objective = problem.objective
         check_differentiable(problem.score_graph, self.name, self.gradient)
         if self.derives_given or objective.loss.gradient_function(objective.n_outputs) is None:
             check_loss(objective, problem.batch_size, self.gradient)
-        # skort derives the gradient of a custom penalty where the user gives none.
+        # skort derives the gradient of a custom penalty if the user gives none.
         gradient = self.gradient if self.derives_given else rule_gradient
         check_custom_penalty(objective, problem.weights, gradient, derives_all=self.derives_given)
 
     def backend_of(self, problem: Problem) -> Any:
-        """Return the backend for a problem: for its device, or for sparse rows."""
+        """Return the backend for a problem: for sparse rows, another device, or the CPU."""
         if problem.row_factor is not None:
             make = self.sparse_backend
         else:
@@ -157,7 +184,7 @@ def needs_float32(solver: str, dtype: np.dtype, update: Update) -> None:
 
 
 def needs_own_update(api: str) -> Requirement:
-    """Return what raises an error for an optimizer that an API, which makes the update itself, does not have."""
+    """Return the requirement of an optimizer that an API has, since it makes the update itself."""
 
     def check(solver, dtype, update):
         if update.tags.runtime is None:
@@ -170,7 +197,7 @@ def needs_own_update(api: str) -> Requirement:
 
 
 def needs_api(name: Any, api: str = "") -> Requirement:
-    """Return what raises an error where the installed ONNX Runtime lacks a class of its training API."""
+    """Return the requirement of a class of ONNX Runtime's training API."""
 
     def check(solver, dtype, update):
         if name not in training_api():

@@ -1,4 +1,4 @@
-"""Which solver trains: the one that was asked for, or the fastest that can; and the step that it makes."""
+"""The choice of a solver, and the step that it makes."""
 
 import contextlib
 import dataclasses
@@ -28,7 +28,7 @@ _SESSION, _ON_DEVICE = "TrainingSession", "the on-device API"
 _OF_SESSION = (needs_float32, needs_own_update(_SESSION), needs_corrections, needs_no_clipping, needs_api(_SESSION))
 _OF_MODULE = (needs_float32, needs_own_update(_ON_DEVICE), needs_plain_update, needs_api("Module", _ON_DEVICE))
 
-#: The solvers that "auto" chooses from: the fastest first, by `benchmarks/solvers.py`.
+#: The solvers that "auto" chooses from, the fastest first, as measured by `benchmarks/solvers.py`.
 SOLVERS: dict[str, Solver] = {
     solver.name: solver
     for solver in (
@@ -45,15 +45,20 @@ SOLVERS: dict[str, Solver] = {
         Solver("session", SessionBackend, runtime_gradient, _OF_SESSION, derives_given=True),
     )
 }
-#: Those that "auto" does not choose: others do the same, and more, in less time.
+#: The solvers that "auto" does not choose: others do the same and more in less time.
 ON_REQUEST: dict[str, Solver] = {"module": Solver("module", ModuleBackend, rule_gradient, _OF_MODULE)}
 
-# "graph" copies all weights and gradients once a step, which "agent" does not.
+# With more weights than this, "agent" comes first: "graph" copies all weights and gradients in each
+# step, and "agent" does not.
 _MANY_WEIGHTS = 500_000
 
 
 def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -> list[str]:
-    """Return the names of the solvers that come into question, the fastest first; an error says what `solver` lacks."""
+    """
+    Return the names of the solvers that can train, the fastest first.
+
+    If `solver` is not "auto" and cannot train, raise its error.
+    """
     if solver != "auto":
         declared = _declared(solver)
         declared.check_device(device)
@@ -63,12 +68,12 @@ def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -
     for name in SOLVERS:
         with contextlib.suppress(ValueError, ImportError):
             names += usable(name, dtype, update, device)
-    # Where none can, the first one says why.
+    # If no solver can train, the first one raises its error.
     return names or usable(next(iter(SOLVERS)), dtype, update, device)
 
 
 def has_sparse_steps(solver: str) -> bool:
-    """Return whether a solver multiplies sparse rows as they are."""
+    """Return whether a solver multiplies sparse rows without making them dense."""
     return _declared(solver).sparse_backend is not None
 
 
@@ -80,7 +85,11 @@ def make_step(
     lanes: Sequence[Lane] = (),
     random_state: Callable[[], np.random.RandomState] = np.random.RandomState,
 ) -> Any:
-    """Return the `BackendStep` of a problem, or the `JointStep` of `lanes`; `random_state` gives the seed of masks."""
+    """
+    Return the `BackendStep` of a problem, or the `JointStep` of `lanes`.
+
+    `random_state` returns the generator that draws the seed of Dropout masks.
+    """
     declared = _declared(solver)
     if lanes:
         assert declared.joint_step is not None, solver
@@ -98,7 +107,11 @@ def _declared(name):
 
 
 def choose(names: list[str], problem: Problem) -> str:
-    """Return the first solver, of those from `usable`, that differentiates a model and its loss, or raise its error."""
+    """
+    Return the first of the solvers from `usable` that can differentiate a model and its loss.
+
+    If no solver can, raise the error of the first one.
+    """
     errors = []
     if problem.row_factor is None and sum(problem.n_weights()) > _MANY_WEIGHTS:
         names = sorted(names, key=lambda name: name != "agent")
@@ -113,7 +126,7 @@ def choose(names: list[str], problem: Problem) -> str:
 
 
 def _check_model(name, problem):
-    """Let a solver check a problem: once for all problems of the same structure and the same loss but for numbers."""
+    """Let a solver check a problem, once for all problems that differ only in numbers."""
     objective = problem.objective
     source, *others = objective.loss_key
     text = with_parameters(source)[0] if isinstance(source, str) else source

@@ -1,4 +1,4 @@
-"""Gradients of losses by the raw score, and of custom penalties by weights, where these bring none: derived."""
+"""Derived gradients, for losses and custom penalties that come without a gradient."""
 
 import functools
 from collections.abc import Callable
@@ -20,24 +20,24 @@ from skort.runtime.training_api import gradient_graph
 
 _WEIGHT, _PENALTY = "weight", "skort_penalty"
 _SCORE, _LOSS = "skort_score", "skort_loss_sum"
-#: (objective, batch size) -> the gradient of its loss by the score.
+#: A function (objective, batch size) -> the gradient of the loss by the score.
 Derive: TypeAlias = Callable[[Objective, int], onnx.FunctionProto]
 
 
 def check_loss(objective: Objective, batch_size: int, gradient: Gradient) -> None:
-    """Raise a NotTrainableError that names the operator without gradient between the score and the value of a loss."""
+    """Raise a NotTrainableError if an operator between the score and the loss has no gradient."""
     _check("loss", _loss_model(objective, batch_size), _inputs(objective), gradient)
 
 
 def derived_score_gradient(objective: Objective, batch_size: int) -> onnx.FunctionProto:
-    """Return `ruled_score_gradient` as ONNX Runtime differentiates it."""
+    """Return the function of `ruled_score_gradient`, but differentiated by ONNX Runtime."""
     loss, names = _loss_model(objective, batch_size), _inputs(objective)
     _check("loss", loss, names, runtime_gradient)
     model = onnx.load_from_string(gradient_graph(loss.SerializeToString(), names))
     nodes = [helper.make_node("Constant", [], [weight.name], value=weight) for weight in model.graph.initializer]
     for node in model.graph.node:
         if node.op_type == "YieldOp":
-            # The derivative of the sum by itself.
+            # The derivative of the sum by itself is one.
             one = numpy_helper.from_array(np.ones((), objective.dtype))
             node = helper.make_node("Constant", [], node.output, value=one)
         nodes.append(node)
@@ -47,7 +47,12 @@ def derived_score_gradient(objective: Objective, batch_size: int) -> onnx.Functi
 
 
 def ruled_score_gradient(objective: Objective, batch_size: int) -> onnx.FunctionProto:
-    """Return (score, target, sample weight, weights of the loss) -> gradients of the sum, by skort's rules."""
+    """
+    Return the gradient of the weighted sum of the losses, differentiated by skort's rules.
+
+    It is a function of score, target, sample weight and the weights of the loss. Its results are
+    the gradients by the score and by the weights of the loss.
+    """
     inputs = _inputs(objective, TARGET, SAMPLE_WEIGHT)
     return _ruled("loss", _loss_model(objective, batch_size), inputs, _inputs(objective))
 
@@ -60,7 +65,11 @@ def add_score_gradient(
     derive: Derive = ruled_score_gradient,
     sample_weight: str = SAMPLE_WEIGHT,
 ) -> None:
-    """Add the gradient of the loss by the score; `derive` makes that of a loss without its own, once for every loss."""
+    """
+    Add the nodes for the gradient of the loss by the score.
+
+    If the loss has no gradient of its own, `derive` makes one, once for each loss.
+    """
     if objective.loss.gradient_function(objective.n_outputs) is None:
         key = "loss gradient", derive, objective.loss_key, batch_size
         derived, by_weights = COMPILED.get(key, lambda: derive(objective, batch_size)), objective.weight_gradients
@@ -71,7 +80,7 @@ def add_score_gradient(
 
 
 def _ruled(part, model, inputs, wanted):
-    """Return the function of some inputs that gives the derivatives of the output of a model, by skort's rules."""
+    """Return the derivatives of a model's output by `wanted`, as a function, by skort's rules."""
     _check(part, model, wanted, rule_gradient)
     dtype = helper.tensor_dtype_to_np_dtype(model.graph.output[0].type.tensor_type.elem_type)
     fragment = Fragment(dtype)
@@ -82,12 +91,12 @@ def _ruled(part, model, inputs, wanted):
 
 
 def _inputs(objective, *others):
-    """Return the names of what a loss is differentiated by, and of others behind the score."""
+    """Return the score's name, the given names, and the names of the loss's own weights."""
     return [_SCORE, *others, *objective.loss.weight_names]
 
 
 def _check(part, model, names, gradient):
-    """Raise an error where a value does not use the first of its inputs, or an operator on the way has no gradient."""
+    """Raise an error if a value has no gradient by `names`, or does not use the first of them."""
     start = {"loss": "score", "penalty": "weight"}[part]
     if not any(names[0] in node.input for node in model.graph.node):
         raise NotTrainableError(f"{part}: its value does not use the {start}.")
@@ -100,7 +109,11 @@ def _check(part, model, names, gradient):
 
 
 def _loss_model(objective, batch_size):
-    """Return (target, sample weight) -> weighted sum of the losses; score and weights of the loss are initializers."""
+    """
+    Return the model (target, sample weight) -> weighted sum of the losses.
+
+    The score and the weights of the loss are initializers.
+    """
     element_type = onnx_dtype(objective.dtype)
     n_outputs = objective.n_outputs
     shapes = {_SCORE: (batch_size, n_outputs), **dict.fromkeys(objective.loss.weight_names, (n_outputs,))}
@@ -115,7 +128,11 @@ def _loss_model(objective, batch_size):
 def check_custom_penalty(
     objective: Objective, weights: dict[str, np.ndarray], gradient: Gradient, *, derives_all: bool = False
 ) -> None:
-    """Raise an error where a custom penalty does not fit or has no gradient; `derives_all`: given ones do not count."""
+    """
+    Raise an error if a custom penalty does not fit the weights or has no gradient.
+
+    With `derives_all`, a given gradient does not count.
+    """
     for name, term in objective.custom_terms.items():
         check_term(term, name, weights[name].shape)
         if term.gradient is None or derives_all:
@@ -123,12 +140,12 @@ def check_custom_penalty(
 
 
 def custom_gradient_name(name: str) -> str:
-    """Return what the derivative of a custom penalty by a weight is called."""
+    """Return the name of the derivative of a custom penalty by a weight."""
     return f"skort_{name}_custom_gradient"
 
 
 def add_custom_gradients(writer, objective: Objective, weights: dict[str, np.ndarray]) -> dict[str, str]:
-    """Add the derivatives of a custom penalty by the weights that have it; return the results by weight."""
+    """Add nodes for the derivatives of a custom penalty; return the results' names by weight."""
     results = {}
     for name, term in objective.custom_terms.items():
         results[name] = custom_gradient_name(name)
@@ -147,12 +164,12 @@ def add_custom_gradients(writer, objective: Objective, weights: dict[str, np.nda
 
 
 def ruled_penalty_gradient(term: CustomTerm, dtype: np.dtype, shape: tuple[int, ...]) -> onnx.FunctionProto:
-    """Return the derivative of the value of a custom penalty by a weight of some shape, by skort's rules."""
+    """Return the derivative of a custom penalty by a weight of this shape, by skort's rules."""
     return _ruled("penalty", _penalty_model(term, dtype, shape), term.inputs, [_WEIGHT])
 
 
 def _penalty_model(term, dtype, shape):
-    """Return the model of the inputs of a value that gives the value."""
+    """Return the model that computes the value of a custom penalty of one weight."""
     fragment = Fragment(dtype)
     fragment.call(term.value, term.inputs, [_PENALTY])
     inputs = [helper.make_tensor_value_info(name, onnx_dtype(dtype), shape) for name in term.inputs]

@@ -1,4 +1,4 @@
-"""All weights as one vector, and the parts of it."""
+"""All weights as one vector, and the parts of this vector."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ def flat(arrays: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def views(vector: np.ndarray, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the parts of a vector, by the names and shapes of `arrays`: the inverse of `flat`, without a copy."""
+    """Return views of the parts of a vector, with the names and shapes of `arrays`."""
     parts, start = {}, 0
     for name, array in arrays.items():
         parts[name] = vector[start : start + array.size].reshape(array.shape)
@@ -20,7 +20,7 @@ def views(vector: np.ndarray, arrays: dict[str, np.ndarray]) -> dict[str, np.nda
 
 
 def strengths_vector(objective: Objective, weights: dict[str, np.ndarray], norm: str) -> np.ndarray | None:
-    """Return the strength of the "l1" or "l2" term for every weight, in the order of `flat`, or None: there is none."""
+    """Return the "l1" or "l2" strengths of all weights as a vector, or None if there is no term."""
     strengths = objective.with_term(norm)
     if not (weights and strengths):
         return None

@@ -1,4 +1,4 @@
-"""The objective of all rows and its gradient, block by block: what an optimizer needs that makes its updates itself."""
+"""The objective of all rows and its gradient, for an optimizer that makes its updates itself."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,20 +12,25 @@ from skort.solvers.step import BackendStep
 
 
 class _Point(NamedTuple):
-    """What is known at a vector of all weights."""
+    """A vector of all weights, and the values there."""
 
     weights: np.ndarray
+    #: The objective and the loss.
     means: tuple[float, float]
     gradient: np.ndarray
 
 
 class FullStep:
-    """A `TrainStep` that its optimizer drives, by the objective of all rows and its gradient, summed in float64."""
+    """
+    A `TrainStep` whose optimizer asks for the objective of all rows and its gradient.
+
+    The rows are read block by block, and the gradients of the blocks are added in float64.
+    """
 
     def __init__(self, problem: Problem, step: BackendStep, batches: Batches, tol: float | None, is_exact: bool = True):
         _check(problem)
         self.batch, self._step, self._batches, self._dtype = step.batch, step, batches, problem.objective.dtype
-        # Rows that are as the step reads them stay where they are: all of them, and those that it reads now.
+        # The blocks of rows that the step can read in place, and the block that it reads now.
         self._blocks = batches.blocks() if isinstance(step.batch, HostBatch) else None
         self._rows: slice | None = None
         optimizer: Any = problem.update.optimizer
@@ -48,7 +53,7 @@ class FullStep:
         return norm(self._now.gradient)
 
     def evaluate(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        """Go to a vector of all weights; return the objective there, and its gradient."""
+        """Return the objective and its gradient at a vector of all weights, and stay there."""
         if np.array_equal(vector, self._now.weights):
             return self.objective(), self._now.gradient
         step, gradient = self._step, np.zeros_like(self._now.gradient)
@@ -61,7 +66,7 @@ class FullStep:
         return self.objective(), gradient
 
     def _pass(self):
-        """Put each block of rows where a step reads it; yield its share of all."""
+        """Let the step read each block of rows in turn; yield the block's share of all rows."""
         if self._blocks is None:
             yield from (portion.share for portion in self._batches.epoch(self.batch))
             return
@@ -73,7 +78,11 @@ class FullStep:
             yield (rows.stop - rows.start) / self._batches.n_rows
 
     def minimise(self, max_iter: int, after: Callable[[], bool]) -> str | None:
-        """Let the optimizer make iterations, with `after` behind each; return why it ended, None: it was ended."""
+        """
+        Let the optimizer make up to `max_iter` iterations, and call `after` after each.
+
+        Return why the optimizer ended, or None if `after` ended it.
+        """
         start = self._step.state()["weights"].astype(np.float64)
         self.evaluate(start)
         reached = self._now
@@ -85,13 +94,13 @@ class FullStep:
             return after()
 
         reason = self._optimizer.minimise(self.evaluate, start, self._tolerances, max_iter, call)
-        self._now = reached  # What it tried last may be no better.
+        self._now = reached  # The last trial point may be worse than the last iteration.
         self._step.backend.load({"weights": reached.weights.astype(self._dtype)})
         return reason
 
 
 def _check(problem):
-    """Raise an error for a problem that is not smooth, or not a function of the weights alone."""
+    """Raise an error for an objective that is not a smooth function of the weights alone."""
     smooth = problem.objective.loss.smooth_instead
     if smooth is not None:
         raise ValueError(

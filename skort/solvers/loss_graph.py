@@ -1,4 +1,4 @@
-"""The loss of rows as a model that runs: of a score, or of X and all weights of a score graph."""
+"""A model that computes the losses of rows, from scores or from X and all weights."""
 
 import copy
 
@@ -16,7 +16,7 @@ ROW_LOSSES = "skort_weighted_losses"
 
 
 def loss_model(objective: Objective, score_graph: ScoreGraph | None = None) -> InferenceModel:
-    """Return what computes `LOSS`, the weighted sum, and `ROW_LOSSES` of any number of rows, in one run."""
+    """Return the model that computes `LOSS`, the weighted sum, and `ROW_LOSSES` of the rows."""
     structure = "loss", objective.loss_key, None if score_graph is None else score_graph.key
     return InferenceModel(lambda: _model(objective, score_graph), structure=structure)
 

@@ -1,4 +1,4 @@
-"""The objective of an ONNX model as an ONNX model."""
+"""The objective of a model as an ONNX model."""
 
 from dataclasses import replace
 from typing import Any
@@ -33,20 +33,25 @@ def objective_graph(
     Parameters
     ----------
     model : onnx.ModelProto, or fitted estimator of skort or scikit-learn
-        An ONNX model as for `OrtSGDRegressor(estimator=model)`, which says its numbers of columns.
+        An ONNX model, as for `OrtSGDRegressor(estimator=model)`, must have fixed numbers of
+        columns.
     loss : str, loss instance or dict of str to either, default="squared_error"
-        By its name, a loss of regression comes first. The score of a loss of classification is the raw score; its
-        target is 0 or 1 for two classes, which have one score, and one-hot for more. A dict: of each output of an ONNX
-        model, whose columns the target has side by side.
+        A name, an instance, or a dict with the losses of the outputs of an ONNX model by name. If a
+        regression loss and a classification loss have the same name, the name is the regression
+        loss. The score of a classification loss is the raw score. Two classes have one score and a
+        target of 0 or 1. More classes have one score each and a one-hot target. With a dict, the
+        target has the columns of all outputs side by side.
     penalty : str, penalty instance or None, default=None
-        By its name it has its default strength. What a custom penalty gets as `start` are the weights of the model.
+        A name stands for the penalty with its default strength. A custom penalty gets the weights
+        of the model as `start`.
 
     Returns
     -------
     objective : onnx.ModelProto
-        Its inputs are X, "skort_target" of shape (any, n_outputs), "skort_sample_weight" of shape (any, 1) with
-        :math:`v_i = s_i / \sum_j s_j`, divided by the number of outputs where the loss is their mean, and the weights
-        of the loss. Its outputs are the scalars "skort_loss" and "skort_objective".
+        A model with the inputs X, "skort_target" of shape (n_rows, n_outputs),
+        "skort_sample_weight" of shape (n_rows, 1), and the weights of the loss. The sample weights
+        are :math:`v_i = s_i / \sum_j s_j`. If the loss is a mean over the outputs, divide them by
+        the number of outputs. The outputs are the scalars "skort_loss" and "skort_objective".
 
     Examples
     --------
@@ -92,10 +97,10 @@ def objective_graph(
 
 
 def _loss(loss, model):
-    """Return a loss, validated; those of several outputs with their numbers of columns."""
+    """Return a validated loss. A dict becomes an `OutputLosses` with numbers of columns."""
     if isinstance(loss, dict):
         shaped = onnx.shape_inference.infer_shapes(model) if isinstance(model, onnx.ModelProto) else model
-        # Where a model does not say one of them, it has no score graph.
+        # A model with an unknown number of columns has no score graph. That raises an error later.
         widths = {name: width for name, width in output_widths(shaped, tuple(loss)).items() if width is not None}
         parts = OutputLosses({name: _loss(part, model) for name, part in loss.items()}, widths)
         check_parameters(parts)
@@ -104,12 +109,12 @@ def _loss(loss, model):
 
 
 def given_loss(loss: Any) -> ScoreLoss:
-    """Return a loss that is given by its name or as an instance, validated."""
+    """Return the validated loss for a name or an instance."""
     return _resolved("loss", loss, CLASSIFICATION_LOSSES | REGRESSION_LOSSES, as_loss)
 
 
 def _resolved(what, given, known, completed):
-    """Return a loss or a penalty, validated."""
+    """Return the validated loss or penalty for a name or an instance."""
     if isinstance(given, str):
         if given not in known:
             raise ValueError(f"{what} must be one of {', '.join(known)}, or an instance, got {given!r}.")
@@ -122,7 +127,7 @@ def _resolved(what, given, known, completed):
 
 
 def _score_graph(model, loss):
-    """Return the score graph that a loss asks for."""
+    """Return the score graph of a model for a loss."""
     if isinstance(model, onnx.ModelProto):
         spec = spec_of(model, loss.output_names)
         is_classifier = "regressor" not in loss.estimator_types

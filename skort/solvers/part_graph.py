@@ -31,24 +31,30 @@ def part_graph(part: Any, shape: Sequence[int], *, dtype: str = "float32") -> on
     part : str or instance
         A loss, a penalty or an optimizer, as the estimators take it.
     shape : tuple of int
-        Of a loss, the shape of the score, (n_rows, n_outputs); of a penalty, that of a weight; of an optimizer, that of
-        the vector of all weights.
+        For a loss, the shape (n_rows, n_outputs) of the score. For a penalty, the shape of a
+        weight. For an optimizer, the shape (n_weights,) of the vector of all weights.
     dtype : {"float32", "float64"}, default="float32"
 
     Returns
     -------
     model : onnx.ModelProto
-        - Of a loss: from "skort_score", "skort_target", "skort_sample_weight" :math:`v_i`, of shape (n_rows, 1), and
-          its weights to "skort_loss", :math:`\sum_i v_i \, loss_i`, "skort_score_gradient", and that by its weights.
-        - Of a penalty: from "weight" to "skort_penalty" and "weight_gradient". The gradient of an l1 term is zero at
-          zero. What a custom penalty gets as `start` is zero.
-        - Of an optimizer: from "weights", "gradient", "eta" and what it remembers, at first the arrays of its method
-          `start`, to "next_weights" and what it remembers next, each with "next\_". Its weight decay is of all weights.
+        - For a loss, the inputs are "skort_score", "skort_target", "skort_sample_weight"
+          :math:`v_i` of shape (n_rows, 1), and the weights of the loss. The outputs are
+          "skort_loss", :math:`\sum_i v_i \, loss_i`, "skort_score_gradient", and the gradients by
+          the weights of the loss.
+        - For a penalty, the input is "weight", and the outputs are "skort_penalty" and
+          "weight_gradient". The gradient of an l1 term is zero at zero. A custom penalty gets zeros
+          as `start`.
+        - For an optimizer, the inputs are "weights", "gradient", "eta" and the arrays of the
+          optimizer's state, which its method `start` returns at first. The outputs are
+          "next_weights" and the next state, with "next\_" before each name. The weight decay
+          applies to all weights.
 
     Raises
     ------
     NotTrainableError, ValueError
-        Where an operator of a loss or penalty has no gradient: it names it. For an optimizer without an ONNX update.
+        If an operator of a loss or penalty has no gradient; the message names the operator. If an
+        optimizer has no ONNX update.
 
     Examples
     --------
@@ -68,8 +74,8 @@ def part_graph(part: Any, shape: Sequence[int], *, dtype: str = "float32") -> on
     loss, penalty = as_loss(part), as_penalty(part)
     add: Any = _add_loss if loss is not None else _add_penalty if penalty is not None else _add_update
     if array.ndim != {_add_loss: 2, _add_update: 1}.get(add, array.ndim):
-        raise ValueError(f"shape must be (n_rows, n_outputs) of a loss or (n_weights,) of an optimizer, got {shape}.")
-    # Inputs and outputs by name, as arrays of their shapes and types, and what does not change.
+        raise ValueError(f"shape must be (n_rows, n_outputs) for a loss, (n_weights,) for an optimizer, got {shape}.")
+    # Inputs and outputs by name, as arrays with their shapes and types, and constants.
     inputs, outputs, fixed = add(fragment, loss or penalty or part, array)
     graph = helper.make_graph(fragment.nodes, "part", infos(inputs), infos(outputs))
     graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in fixed.items())
@@ -77,7 +83,7 @@ def part_graph(part: Any, shape: Sequence[int], *, dtype: str = "float32") -> on
 
 
 def _resolved(part):
-    """Return a part that is given by its name or as an instance, validated."""
+    """Return the validated loss, penalty or optimizer for a name or an instance."""
     known = {**CLASSIFICATION_LOSSES, **REGRESSION_LOSSES, **PENALTIES, **OPTIMIZERS}
     part = known[part]() if isinstance(part, str) and part in known else part
     if as_loss(part) is None and as_penalty(part) is None and not hasattr(part, "onnx_update"):
@@ -88,7 +94,7 @@ def _resolved(part):
 
 
 def _add_loss(fragment, loss, score):
-    """Add a loss and its gradients."""
+    """Add the nodes of a loss and its gradients."""
     objective = Objective(loss, None, (), score.shape[1], fragment.dtype)
     objective.add_loss(fragment, _SCORE, LOSS)
     add_score_gradient(fragment, objective, _SCORE, len(score))
@@ -99,7 +105,7 @@ def _add_loss(fragment, loss, score):
 
 
 def _add_penalty(fragment, penalty, weight):
-    """Add a penalty of one weight and its gradient."""
+    """Add the nodes of a penalty of one weight and its gradient."""
     start, loss = {_WEIGHT: weight}, SquaredError()
     objective = Objective(loss, penalty, (_WEIGHT,), 1, fragment.dtype, start=start)
     fragment.constant(LOSS, np.sum(weight))
@@ -117,7 +123,7 @@ def _add_penalty(fragment, penalty, weight):
 
 
 def _add_update(fragment, optimizer, weights):
-    """Add an update."""
+    """Add the nodes of an update."""
     Update(optimizer).check_steps("part_graph")
     rule = Update(optimizer).rule()
     memory = rule.start(weights.size, 0, fragment.dtype)

@@ -1,4 +1,4 @@
-"""TrainingSession: objective, gradient and update in one graph."""
+"""Solver "session": TrainingSession runs objective, gradient and update in one graph."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,30 +22,33 @@ from skort.solvers.step import HostBackend
 
 
 def _adam(optimizer):
-    # The session computes 1 - beta in float32, of a beta in float32; the correction has to be that of the same beta.
+    # The session rounds beta to float32. The bias correction has to use the same beta.
     beta_1, beta_2 = (float(np.float32(beta)) for beta in (optimizer.beta_1, optimizer.beta_2))
     attributes = {"alpha": beta_1, "beta": beta_2, "epsilon": float(optimizer.epsilon), "lambda": 0.0}
-    # Its own correction comes before epsilon is added, scikit-learn's after: the learning rate includes it.
+    # The session would correct before it adds epsilon, scikit-learn corrects after. So the
+    # correction of the session is off, and the learning rate includes it.
     uncorrected = {"do_bias_correction": 0, "weight_decay_mode": 0}
     memory = {"first_moment": "Moment_1_", "second_moment": "Moment_2_"}
     return SessionOptimizer("AdamOptimizer", attributes, uncorrected, memory), Adam(beta_1, beta_2).corrected
 
 
-# By the runtime's name of the update: TrainingSession's own, and the learning rate that it needs for the same steps.
+# For the runtime's name of an update: the optimizer of TrainingSession, and the function that
+# returns the learning rate with which it makes the same steps.
 _OPTIMIZERS: dict[str | None, Callable] = {
     "SGD": lambda optimizer: (SessionOptimizer(), lambda eta, memory: eta),
     "AdamW": _adam,
 }
 
-# The gradient of Relu takes longer in ONNX Runtime than the products of matrices, that of Mul does not.
+# In ONNX Runtime, the gradient of Relu takes longer than the products of matrices. The gradient of
+# Mul does not.
 _OPERATORS = {"Relu": function_text("relu (x) => (y)", "y = x * Cast(Greater(x, 0), to=1)")}
 
-# The first one is minimised; the l1 term is not followed by its gradient.
+# The session minimises the first output. Only this one lacks the l1 term.
 _OUTPUTS = (SMOOTH, OBJECTIVE, LOSS)
 
 
 def needs_corrections(solver: str, dtype: np.dtype, update: Update) -> None:
-    """Raise an error where the correction of Adam's moments divides by zero in float32."""
+    """Raise an error if the correction of Adam's moments would divide by zero in float32."""
     optimizer: Any = update.optimizer
     if update.tags.runtime == "AdamW" and 1 in np.asarray([optimizer.beta_1, optimizer.beta_2], np.float32):
         raise ValueError(
@@ -55,7 +58,7 @@ def needs_corrections(solver: str, dtype: np.dtype, update: Update) -> None:
 
 
 def needs_no_clipping(solver: str, dtype: np.dtype, update: Update) -> None:
-    """Raise an error where gradients are to be clipped."""
+    """Raise an error for clipping."""
     if update.max_grad_norm is not None:
         raise ValueError(
             f'solver="{solver}" cannot clip gradients (max_grad_norm={update.max_grad_norm}): TrainingSession makes '
@@ -64,7 +67,11 @@ def needs_no_clipping(solver: str, dtype: np.dtype, update: Update) -> None:
 
 
 class SessionBackend(HostBackend):
-    """Steps through TrainingSession; for decay and some penalties, the weights are changed outside and written back."""
+    """
+    Steps of TrainingSession.
+
+    For weight decay and some penalties, numpy changes the weights and writes them back.
+    """
 
     def __init__(self, problem: Problem):
         super().__init__(problem)
@@ -73,7 +80,8 @@ class SessionBackend(HostBackend):
         self.session = self._bound_session()
         self._is_on_host = terms.l1 is not None or update.is_stiff(terms) or update.tags.weight_decay > 0
         self._made = made = _SessionUpdate(update.optimizer, self.session, correction)
-        # TrainingSession makes the update; without such terms there is no other transform around it than the mean.
+        # TrainingSession makes the update. Without decay and such penalties, the only
+        # transformation around it is the mean of the weights.
         self.rule = update.rule(terms if self._is_on_host else PenaltyStrengths(), made)
         self._average = self.rule.averaging
         self._run_session = made.run
@@ -84,7 +92,7 @@ class SessionBackend(HostBackend):
         self._values = self.session.value(OBJECTIVE), self.session.value(LOSS)
 
     def _bound_session(self):
-        """Return a session of the structure of the problem, bound to its numbers."""
+        """Return a session for the structure of the problem, bound to the problem's numbers."""
         problem, trainable = self._problem, tuple(self._problem.weights)
         self._program = Program(problem.objective.dtype, problem.batch_size, "value")
         problem.objective.add_value(self._program, problem.score_graph.score_name)
@@ -100,7 +108,7 @@ class SessionBackend(HostBackend):
         return {**self._program.parameters, **self._problem.score_graph.frozen_arrays}
 
     def _model(self):
-        """Return the graph of the objective as the session gets it, with numbers as inputs."""
+        """Return the graph of the objective for the session, with numbers as inputs."""
         problem = self._problem
         model = problem.score_graph.with_frozen_inputs(problem.batch_size)
         objective, fragment = problem.objective, Fragment(problem.objective.dtype)
@@ -116,7 +124,7 @@ class SessionBackend(HostBackend):
         return mark_rest(model)
 
     def run(self, eta, share):
-        """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
+        """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
         if self._is_on_host:
             self._made.held[...] = self._flat
             self.rule.update(self._flat, self._no_gradient, eta, self._memory, self._scratch)
@@ -124,7 +132,7 @@ class SessionBackend(HostBackend):
         else:
             self._run_session(eta, self._memory)
             if self._average is not None and self._average.count(self._memory):
-                # To read the weights takes longer than many steps.
+                # Read the weights only if they count: reading takes longer than many steps.
                 self._average.add(_vectors(self.session)["weights"], self._memory)
         objective, loss = self._values
         self.sums.add(share, objective(), loss())
@@ -138,7 +146,7 @@ class SessionBackend(HostBackend):
         return self._memory | _vectors(self.session)
 
     def load(self, arrays):
-        """Put values in their place."""
+        """Overwrite the weights and the rule's state."""
         for name, array in self._memory.items():
             array[...] = arrays[name]
         self._flat[...] = arrays["weights"]
@@ -146,14 +154,14 @@ class SessionBackend(HostBackend):
         self.session.load({what: views(vector, self._problem.weights) for what, vector in held.items()})
 
     def training_graphs(self):
-        """Return the objective's graph, what TrainingSession makes of it, and the numbers that both read."""
+        """Return the graph of the objective, TrainingSession's graph from it, and their numbers."""
         model = self._model()
         training = training_graph(model, tuple(self._problem.weights), self._optimizer)
         return {"objective": model, "training": mark_rest(training), "start": constants_graph(model, self._numbers())}
 
 
 class _SessionUpdate:
-    """The update that a TrainingSession makes of its own gradient, as an optimizer for transformations around it."""
+    """TrainingSession's own update in the form of an optimizer, for transformations around it."""
 
     def __init__(self, optimizer, session, correction):
         self._session, self._correction = session, correction
@@ -166,8 +174,8 @@ class _SessionUpdate:
         self._session.run(self._correction(eta, state))
 
     def update(self, weights, gradient, eta, state, scratch):
-        """Make one update; `gradient` is what is added to the session's own, zero but for `SGD`."""
-        # The session does not know of what has changed them before the update: decay.
+        """Make one update. `gradient` adds to the session's own; it is zero except for `SGD`."""
+        # The session does not know the change of the weights before its update, by weight decay.
         np.subtract(weights, self.held, out=scratch)
         self.run(eta, state)
         held = _vectors(self._session)
@@ -179,5 +187,5 @@ class _SessionUpdate:
 
 
 def _vectors(session):
-    """Return what a session holds, as copies: the weights, and what its optimizer remembers of each."""
+    """Return copies of a session's weights and of its optimizer's state, as vectors by name."""
     return {what: flat(arrays) for what, arrays in session.state().items()}

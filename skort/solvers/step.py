@@ -1,4 +1,4 @@
-"""The step of a training: a backend runs it, and one class knows weights and state by name, means and masks."""
+"""The step of a training: a backend runs it, and `BackendStep` adds names, means and masks."""
 
 import math
 from collections.abc import Callable
@@ -19,13 +19,13 @@ _MASKS = "dropout"
 
 
 class Sums:
-    """What the steps of an epoch add up to."""
+    """The sums of objective and loss over the steps of an epoch."""
 
     def __init__(self):
         self._last = self._objective = self._loss = 0.0
 
     def add(self, share: float, objective: float, loss: float) -> None:
-        """Add what a step on this part of the epoch gave."""
+        """Add the objective and the loss of a step on a part `share` of the epoch."""
         self._last = objective
         self._objective += share * objective
         self._loss += share * loss
@@ -35,58 +35,79 @@ class Sums:
         return self._last
 
     def take(self) -> tuple[float, float]:
-        """Return objective and loss, each added up since the last call."""
+        """Return the sums of objective and loss since the last call."""
         sums = self._objective, self._loss
         self._objective = self._loss = 0.0
         return sums
 
 
 class Backend(Protocol):
-    """What runs the steps of a problem through an API of ONNX Runtime. All weights are one vector, see `flat`."""
+    """
+    Runs the steps of a problem through an API of ONNX Runtime.
 
-    #: The place from which the next step reads its rows.
+    All weights are one vector, see `flat`.
+    """
+
+    #: The buffer from which the next step reads its rows.
     batch: Any
-    #: What the steps add up to: a `Sums`, or what has its methods.
+    #: The sums of the steps: a `Sums`, or an object with its methods.
     sums: Any
-    #: How the gradient changes the vector of weights.
+    #: The update of the vector of weights by a gradient.
     rule: UpdateRule
 
     def run(self, eta: float, share: float) -> None:
-        """Make one update with learning rate `eta` on the batch, which is this part of the epoch; add to `sums`."""
+        """
+        Make one update with learning rate `eta` on the batch, and add its results to `sums`.
+
+        The batch is a part `share` of the epoch.
+        """
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return "weights", the vector, and the arrays of the rule's state; not to be changed."""
+        """Return the vector "weights" and the arrays of the rule's state. Do not change them."""
 
     def load(self, arrays: dict[str, np.ndarray]) -> None:
-        """Put the values of such arrays in the place of what is there."""
+        """Overwrite the weights and the rule's state by such arrays."""
         for name, array in self.arrays().items():
             array[...] = arrays[name]
 
     def gradient_norm(self) -> float:
-        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
+        """Return the Euclidean norm of the last gradient before clipping; 0 before a step."""
         return norm(self.last_gradient())
 
     def last_gradient(self) -> np.ndarray:
-        """Return the last step's gradient by the vector of weights, before it was clipped; not to be changed."""
+        """Return the last gradient by the vector of weights, before clipping. Do not change it."""
 
     def training_graphs(self) -> dict[str, onnx.ModelProto]:
-        """Return every ONNX graph that a step runs, by name; none where the step is one of several trainings."""
+        """
+        Return the ONNX graphs of a step, by name.
+
+        The result is empty for the common step of several trainings.
+        """
         return {}
 
     def read(self, X: np.ndarray | None) -> None:
-        """Let the next steps read the rows of X, C-contiguous, where they are if possible; None: those of `batch`."""
+        """
+        Let the next steps read the rows of a C-contiguous X in place, if the backend can.
+
+        With None, the next steps read the rows of `batch`.
+        """
         return
 
     def is_finite(self) -> bool:
         """Return whether all weights are finite."""
         arrays = self.arrays()
         weights = self.rule.result(arrays["weights"], arrays)
-        # The norm is finite only if all are, and takes less time; that of very large weights is infinite.
+        # A finite norm, which takes less time, means finite weights. But the norm of very large
+        # weights is infinite, too.
         return math.isfinite(norm(weights)) or bool(np.isfinite(weights).all())
 
 
 class HostBackend(Backend):
-    """A backend whose `session` reads arrays of numpy where they are: `inputs` are those of the batch, by name."""
+    """
+    A backend whose `session` reads numpy arrays in place.
+
+    `inputs` are the arrays of the batch, by the names of their inputs.
+    """
 
     batch: Any
     sums: Any
@@ -100,16 +121,20 @@ class HostBackend(Backend):
         self.inputs = {graph.input_name: batch.X, TARGET: batch.target, SAMPLE_WEIGHT: batch.sample_weight}
 
     def read(self, X):
-        """Let the next steps read the rows of X where they are; None: those of `batch`."""
+        """Let the next steps read the rows of X in place, or with None the rows of `batch`."""
         self.session.replace(self._problem.score_graph.input_name, self.batch.X if X is None else X)
 
     def last_gradient(self):
-        """Return the last step's gradient, before it was clipped."""
+        """Return the gradient of the last step before clipping."""
         return self.gradient
 
 
 class Masks:
-    """The masks of Dropout, which the graph reads where they are: of the seed and the number of the step alone."""
+    """
+    The masks of Dropout. The graph reads them in place.
+
+    They depend only on the seed and the number of the step.
+    """
 
     def __init__(self, problem: Problem, seed: int):
         if problem.device.is_remote:
@@ -119,7 +144,7 @@ class Masks:
             )
         graph = problem.score_graph
         self._masks = [(graph.arrays[name], ratio) for name, ratio in graph.dropout.items()]
-        #: The seed, below 2^32, and the number of steps.
+        #: The seed, below 2^32, and the number of steps so far.
         self.state = np.array([seed, 0], np.int64)
 
     def draw(self) -> None:
@@ -132,12 +157,16 @@ class Masks:
 
 
 class BackendStep:
-    """The `TrainStep` of a backend: the same weights, batches and learning rates give the same weights with all."""
+    """
+    The `TrainStep` of a backend.
+
+    With the same initial weights, batches and learning rates, all backends give the same weights.
+    """
 
     def __init__(self, problem: Problem, backend: Any, masks: Masks | None = None):
         self.backend, self.batch = backend, backend.batch
         self._initial, self._masks = problem.weights, masks
-        # What the backend says of its steps.
+        # The backend reports on its steps.
         self.objective, self.means = backend.sums.last, backend.sums.take
         self.gradient_norm, self.is_finite = backend.gradient_norm, backend.is_finite
         self.read, self.training_graphs = backend.read, backend.training_graphs
@@ -149,23 +178,23 @@ class BackendStep:
         self.backend.run(eta, share)
 
     def forward(self) -> float:
-        """Return the objective of the batch, and keep what the backend's `backward` needs, where it has one."""
+        """Return the objective of the batch, for a backend with `forward` and `backward`."""
         if self._masks is not None:
             self._masks.draw()
         return self.backend.forward()
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return a copy of the trained weights, by name: of their mean where there is one."""
+        """Return a copy of the trained weights, by name. With averaging, return their mean."""
         arrays = self.backend.arrays()
         return views(self.backend.rule.result(arrays["weights"], arrays), self._initial)
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return a copy of everything that training goes on from, by name."""
+        """Return a copy of the arrays from which the training can continue, by name."""
         arrays = {name: array.copy() for name, array in self.backend.arrays().items()}
         return arrays if self._masks is None else {**arrays, _MASKS: self._masks.state.copy()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from a state; a ValueError says that it is one of another model or of other parameters."""
+        """Continue from a state; raise a ValueError if it has other arrays than this training."""
         masks: Any = None
         if self._masks is not None:
             masks = state.get(_MASKS)
@@ -173,7 +202,7 @@ class BackendStep:
                 raise ValueError("state does not fit: it comes from a training without Dropout.")
             state = {name: array for name, array in state.items() if name != _MASKS}
         current = self.backend.arrays()
-        # A stream may get another penalty.
+        # The penalty of a stream may have changed, and with it the arrays of owed l1 penalties.
         state = with_owed(state, current)
         described, given = (
             sorted((name, array.shape, array.dtype.str) for name, array in arrays.items())
@@ -182,7 +211,7 @@ class BackendStep:
         if described != given:
             raise ValueError(
                 "state does not fit: it comes from a training with another model, dtype, optimizer or average. It has "
-                f"{given}, expected {described}. Set these parameters back, or begin anew."
+                f"{given}, expected {described}. Set these parameters back, or start a new training."
             )
         self.backend.load(state)
         self.backend.sums.take()

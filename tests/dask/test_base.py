@@ -367,7 +367,7 @@ class TestValidation:
 
     def test_a_score_that_is_no_sum(self, client, data):
         parts = chunked(*data)
-        with pytest.raises(ValueError, match=r"scoring='roc_auc' cannot be put together.*'accuracy'"):
+        with pytest.raises(ValueError, match=r"scoring='roc_auc' cannot be computed.*'accuracy'"):
             OrtSGDClassifier(**SAME, scoring="roc_auc").fit(*parts, X_val=parts[0], y_val=parts[1])
 
     def test_score(self, client, data, target):

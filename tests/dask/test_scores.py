@@ -1,4 +1,4 @@
-"""Scores that are put together from partitions, against scikit-learn's of all rows."""
+"""Scores that are computed from partitions, against those of scikit-learn on all rows."""
 
 import numpy as np
 import pytest

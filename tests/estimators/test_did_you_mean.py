@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.model_selection import OrtGridSearchCV
 
-ETA0 = "Did you mean eta0=0.1? It is the first learning rate alone: optimizer and learning_rate stay as they are."
+ETA0 = "Did you mean eta0=0.1? It sets only the first learning rate: optimizer and learning_rate stay as they are."
 NAMES = [
     (OrtSGDRegressor, None, {"lr": 0.1}, ETA0),
     (OrtSGDClassifier, None, {"learning_rate_init": 0.1}, ETA0),
@@ -20,26 +20,26 @@ NAMES = [
     (OrtSGDRegressor, None, {"eta_0": 0.1}, "Did you mean eta0=0.1?"),
     (OrtSGDRegressor, None, {"epochs": 5}, "Did you mean max_iter=5?"),
     (OrtSGDRegressor, None, {"batchsize": 5}, "Did you mean batch_size=5?"),
-    (OrtSGDRegressor, None, {"momentum": 0.9}, "It is one of the optimizer: optimizer=Momentum(momentum=0.9)."),
+    (OrtSGDRegressor, None, {"momentum": 0.9}, "It is a parameter of the optimizer: optimizer=Momentum(momentum=0.9)."),
     (
         OrtSGDClassifier,
         None,
         {"hidden_layer_sizes": (5,)},
-        "It is one of the model inside: estimator=MLPClassifier(hidden_layer_sizes=(5,)).",
+        "It is a parameter of the model inside: estimator=MLPClassifier(hidden_layer_sizes=(5,)).",
     ),
     (
         OrtSGDRegressor,
         MLPRegressor(),
         {"hidden_layer_sizes": (5,)},
-        "It is one of the estimator inside: estimator__hidden_layer_sizes.",
+        "It is a parameter of the estimator inside: estimator__hidden_layer_sizes.",
     ),
     (
         OrtSGDClassifier,
         make_pipeline(StandardScaler(), MLPClassifier()),
         {"activation": "tanh"},
-        "It is one of the estimator inside: estimator__mlpclassifier__activation.",
+        "It is a parameter of the estimator inside: estimator__mlpclassifier__activation.",
     ),
-    (OrtSGDClassifier, LogisticRegression(), {"C": 2.0}, "It is one of the estimator inside: estimator__C."),
+    (OrtSGDClassifier, LogisticRegression(), {"C": 2.0}, "It is a parameter of the estimator inside: estimator__C."),
 ]
 
 

@@ -266,7 +266,7 @@ class Batches:
 X, y = rows(40)
 GOOD = divided(X, y)
 BAD = [
-    (iter(GOOD), "batches is an iterator, which gives its batches once"),
+    (iter(GOOD), "batches is an iterator, which gives its batches only once"),
     (lambda: None, "batches: the function returned None, which cannot be iterated over"),
     (3, "batches must be something to iterate over, got int"),
     ([], "batches is empty"),

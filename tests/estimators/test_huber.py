@@ -198,7 +198,7 @@ def test_a_stream_goes_on_with_it_after_pickling_too(solver, options):
 def test_a_stream_keeps_the_weights_of_its_loss(before, after):
     model = OrtSGDRegressor(HuberRegressor(), loss=before, **SHORT).partial_fit(X, Y)
     model.set_params(loss=after)
-    with pytest.raises(ValueError, match=r"loss=\w+ has other weights of its own than \w+, the loss of earlier calls"):
+    with pytest.raises(ValueError, match=r"loss=\w+ has other trained weights than \w+, the loss of earlier calls"):
         model.partial_fit(X, Y)
 
 

@@ -115,7 +115,7 @@ def test_streams():
     for _ in range(19):
         stream.partial_fit(X, Y)
     np.testing.assert_array_equal(stream.predict_proba(X), trained(**steps).fit(X, Y).predict_proba(X))
-    with pytest.raises(ValueError, match="multi-label, and was not in earlier calls, or the other way round"):
+    with pytest.raises(ValueError, match="y must be multi-label in all calls, or in none of them"):
         stream.partial_fit(X, Y.argmax(axis=1))
     with pytest.raises(ValueError, match=r"classes must be \[0, 1, 2\]"):
         trained().partial_fit(X, Y, classes=[0, 1])
@@ -162,11 +162,11 @@ def test_tags(inner, multi_label):
         (OrtSGDClassifier(), Y, "estimator=LogisticRegression cannot be trained on a multi-label y: use MLPClassifier"),
         (OrtSGDClassifier(RidgeClassifier()), Y, "estimator=RidgeClassifier cannot be trained on a multi-label y"),
         (trained(loss="hinge"), Y, "needs loss=\"log_loss\", got 'hinge'"),
-        (trained(class_weight={0: 2}), Y, "class_weight is for one label a row"),
-        (trained(), 2 * Y, "1 where a row has a label and 0 elsewhere"),
+        (trained(class_weight={0: 2}), Y, "class_weight is for one label per row"),
+        (trained(), 2 * Y, "must have 1 if a row has the label, and 0 otherwise"),
         (trained(), Y + np.arange(3), "y should be a 1d array"),
-        (trained(fitted(Y[:, 0] + Y[:, 1])), Y, "y has several labels a row, the fitted"),
-        (trained(fitted(Y)), Y.argmax(axis=1), "y has one label a row, the fitted"),
+        (trained(fitted(Y[:, 0] + Y[:, 1])), Y, "y has several labels per row, the fitted"),
+        (trained(fitted(Y)), Y.argmax(axis=1), "y has one label per row, the fitted"),
     ],
     ids=["default", "ridge", "loss", "class weights", "twos", "classes", "fitted to one", "fitted to several"],
 )

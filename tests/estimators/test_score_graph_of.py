@@ -153,7 +153,7 @@ def test_a_classifier_of_another_family_has_the_score_of_its_probabilities():
     )
     graph = score_graph_of(fitted, dtype="float64")
     assert graph.n_outputs == 3
-    with pytest.raises(ValueError, match="cannot be given back"):
+    with pytest.raises(ValueError, match="cannot be returned as a scikit-learn model"):
         estimator_with(fitted, graph)
 
 

@@ -538,7 +538,7 @@ def test_warm_start_takes_few_epochs_where_the_data_hardly_changed():
 def test_a_warm_start_with_other_data_is_refused(X, y):
     model = short(OrtSGDClassifier, warm_start=True).fit(*data())
     before = model.onnx_
-    with pytest.raises(ValueError, match=r"warm_start=True goes on .* other features, outputs or classes"):
+    with pytest.raises(ValueError, match=r"warm_start=True continues .* other features, outputs or classes"):
         model.fit(X, y)
     assert model.onnx_ is before
     model.set_params(warm_start=False).fit(X, y)
@@ -874,7 +874,7 @@ def test_waiting_rows_that_float32_cannot_hold_begin_in_float64():
 
 @pytest.mark.parametrize("inner", [None, MLPRegressor(hidden_layer_sizes=(8,))])
 def test_what_float32_cannot_hold_draws_what_float64_draws(inner):
-    X, y = data(60)
+    X, _ = data(60)
     tiny = short(OrtSGDRegressor, inner).fit(X * 1e-46, X[:, 0])
     same = short(OrtSGDRegressor, inner, dtype="float64").fit(X * 1e-46, X[:, 0])
     np.testing.assert_array_equal(tiny.predict(X * 1e-46), same.predict(X * 1e-46))

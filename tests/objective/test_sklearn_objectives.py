@@ -113,7 +113,7 @@ def test_none_has_the_penalty_of_stochastic_gradient_descent(is_classifier):
         (
             MultiTaskLasso(),
             False,
-            "MultiTaskLasso is trained as Lasso: the l1 term is that of each weight, not of a feature's weights "
+            "MultiTaskLasso is trained as Lasso: each weight has its own l1 term, not all weights of a feature "
             "together.",
         ),
         (

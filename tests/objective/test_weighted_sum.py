@@ -141,7 +141,7 @@ def test_parameters_have_the_names_of_their_parts():
         ([(1, Huber(-1))], "'epsilon' parameter of Huber"),
         ([(1, ConcomitantHuber())], "cannot hold a loss with weights of its own, got ConcomitantHuber"),
         ([(1, SquaredError()), (1, Hinge())], "got SquaredError of a regressor, Hinge of a classifier"),
-        ([(1, SquaredError()), (1, GammaLoss())], "that predict the same of a score, got SquaredError, GammaLoss"),
+        ([(1, SquaredError()), (1, GammaLoss())], "with the same prediction for a score, got SquaredError, GammaLoss"),
     ],
 )
 def test_bad_parts_are_named(losses, message, rng):

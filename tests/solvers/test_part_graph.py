@@ -103,8 +103,8 @@ def test_names_are_those_of_the_estimators(run):
         ("adamw", (1,), r"part must be a loss, a penalty or an optimizer with onnx_update, .* got 'adamw'"),
         (SquaredError, (1, 1), "part must be a loss, a penalty or an optimizer"),
         ("lbfgs", (1,), 'optimizer="lbfgs" reads all rows for every update: fit can do it, but not part_graph'),
-        ("log_loss", (3,), r"shape must be \(n_rows, n_outputs\) of a loss .*, got \(3,\)"),
-        ("sgd", (3, 1), r"shape must be .* \(n_weights,\) of an optimizer, got \(3, 1\)"),
+        ("log_loss", (3,), r"shape must be \(n_rows, n_outputs\) for a loss, .*, got \(3,\)"),
+        ("sgd", (3, 1), r"shape must be .* \(n_weights,\) for an optimizer, got \(3, 1\)"),
         (Momentum(2.0), (3,), "momentum"),
     ],
 )

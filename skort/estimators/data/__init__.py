@@ -1,1 +1,1 @@
-"""The rows of a training: validated, encoded, counted, and where they are."""
+"""The rows of a training: their validation, encoding, weights and source."""

@@ -1,4 +1,4 @@
-"""Where the rows of a training are: in memory, or in batches of the user."""
+"""The source of the rows of a training: arrays in memory, or the user's batches."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,23 +18,23 @@ from skort.optim.batches import Batches, StreamedBatches
 
 
 class BatchShape(NamedTuple):
-    """What the steps have to know of the batches: their number of rows, and whether to multiply them as sparse rows."""
+    """The number of rows of a batch, and whether the steps multiply them as sparse rows."""
 
     batch_size: int
     are_sparse: bool = False
 
 
 class DataSource(Protocol):
-    """The rows of a training as the model takes them, wherever they are."""
+    """A source of the rows of a training, as the model takes them."""
 
     def statistics(self) -> DataStatistics:
-        """Return what the change of variables and the learning rate come from."""
+        """Return the statistics for the change of variables and the learning rate."""
 
     def batches(self, view: Reparametrization, random_state: np.random.RandomState) -> Any:
-        """Return the batches of the training, as `Batches` gives them, in its variables."""
+        """Return the batches of the training, like `Batches`, in the variables of the training."""
 
     def step(self, run: Any, model: Model, state: Any) -> Any:
-        """Return what makes the steps: the solver of a run, or what lets others make them."""
+        """Return the step of the training: the solver of the run, or a step on other machines."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +45,11 @@ class InMemory:
     data: TrainingData
 
     def statistics(self) -> DataStatistics:
-        """Return those of all rows."""
+        """Return the statistics of all rows."""
         return DataStatistics(self.data)
 
     def batches(self, view: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0) -> Batches:
-        """Return batches of rows in random order; the weight is that of them all among others."""
+        """Return batches of rows in random order. `weight` multiplies all sample weights."""
         X, target, sample_weight = self.data
         return Batches(
             view.rows(X),
@@ -68,19 +68,19 @@ class InMemory:
 
 @dataclass(frozen=True, eq=False)
 class Streamed(InMemory):
-    """Batches of the user, read anew in every epoch; `data` are rows that stand for all."""
+    """The user's batches, read again in every epoch. `data` are evenly spaced rows of them."""
 
     rows: "StreamedRows"
     encoder: "RowEncoder"
 
     def batches(self, view: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0) -> Any:
-        """Return the batches as they are given, larger ones divided."""
+        """Return the user's batches. Batches of more than `batch_size` rows are divided."""
         encoder, plan = self.encoder, self.plan
         class_weight = None if plan.class_weight is not None else encoder.class_weight
         weights = self.rows.weights(class_weight, encoder.model.classes)
 
         def encode(X, y, sample_weight=None):
-            # The rows of a batch may all be some that do not count, those of a training not.
+            # The encoder refuses rows that all have weight zero, but one batch may have such rows.
             if sample_weight is None or np.any(as_array(sample_weight, "sample_weight")):
                 return encoder(X, y, sample_weight)
             X, target, _ = encoder(X, y)
@@ -104,7 +104,7 @@ class Streamed(InMemory):
 
 @dataclass(frozen=True, eq=False)
 class GivenRows:
-    """All rows of a fit, as the user gives them."""
+    """All rows of a fit, as the user gave them."""
 
     X: Any
     y: Any
@@ -112,7 +112,7 @@ class GivenRows:
 
     @property
     def batch_size(self) -> int | None:
-        """The number of rows of a batch, where it is not a matter of the parameters."""
+        """The number of rows of a batch, or None if the parameter `batch_size` decides."""
         return None
 
     def class_weight(self, class_weight: ClassWeight | None, encoded: EncodedTarget) -> ClassWeight | None:
@@ -124,12 +124,12 @@ class GivenRows:
         return _size(len(encoded.target), weights, batch_size, encoded)
 
     def source(self, plan, data, encoder):
-        """Return the rows in memory."""
+        """Return the source of the rows in memory."""
         return InMemory(plan, data)
 
 
 def _size(n_rows, weights, batch_size, encoded):
-    """Return the size of a training on so many rows, less those of sample weight zero."""
+    """Return the size of a training on `n_rows` rows. Rows of sample weight zero do not count."""
     weight_sum = float(n_rows if weights is None else np.sum(weights))
     n_rows = n_rows if weights is None else int(np.count_nonzero(weights))
     return TrainingSize.of(weight_sum, n_rows, batch_size, encoded.target.shape[1])
@@ -137,21 +137,21 @@ def _size(n_rows, weights, batch_size, encoded):
 
 @dataclass(frozen=True, eq=False)
 class StreamedRows(GivenRows):
-    """Rows that stand for all, and what begins a new pass over the batches."""
+    """Evenly spaced rows of the user's batches, and a function that begins a pass over them."""
 
     passes: Callable[[], Iterator[Any]]
     first: FirstPass
-    #: Larger batches are divided into parts of so many rows; "auto": none.
+    #: Larger batches are divided into parts of so many rows. "auto": no batch is divided.
     largest: int | str
 
     def class_weight(self, class_weight, encoded):
-        """Return class weights with the numbers that "balanced" means for the labels of all rows."""
+        """Return the class weights, with "balanced" as numbers computed from all labels."""
         if class_weight is None or encoded.classes is None or self.first.all_labels is None:
             return class_weight
         return class_weight.of_rows(encoded.classes, self.first.all_labels, self.first.all_weights)
 
     def weights(self, class_weight, classes):
-        """Return what each of all rows counts, None where all count the same."""
+        """Return the weights of all rows, or None if all rows count the same."""
         weights, labels = self.first.all_weights, self.first.all_labels
         if class_weight is None or labels is None:
             return weights
@@ -171,17 +171,21 @@ class StreamedRows(GivenRows):
 
     @property
     def batch_size(self):
-        """That of the largest batch, or of the parts that it is divided into."""
+        """The number of rows of the largest batch, or of the parts that it is divided into."""
         largest = max(self.first.sizes)
         return largest if isinstance(self.largest, str) else min(int(self.largest), largest)
 
     def source(self, plan, data, encoder):
-        """Return the batches."""
+        """Return the source of the batches."""
         return Streamed(plan, data, self, encoder)
 
 
 def encoded_rows(estimator: Any, model: Model, X: Any, y: Any, columns: Columns) -> tuple[Any, EncodedTarget]:
-    """Return rows of given columns, before the steps of a model that exists, and what it is trained on of y."""
+    """
+    Return the validated rows of X for a model that exists, and y as the target of its training.
+
+    X must have the given columns. The steps before the model do not transform it.
+    """
     encoder = target_encoder(estimator, y)
     rows, y, _ = training_rows(estimator, X, encoder.columns(y), has_steps=model.has_steps, columns=columns)
     return rows, model.target_transform.applied(encoder.encode(y, model.classes))
@@ -189,7 +193,7 @@ def encoded_rows(estimator: Any, model: Model, X: Any, y: Any, columns: Columns)
 
 @dataclass(frozen=True, eq=False)
 class RowEncoder:
-    """Makes rows of the user's, of given columns, what a model that exists is trained on."""
+    """Turns the user's rows, which must have the given columns, into training data of a model."""
 
     estimator: Any
     columns: Columns
@@ -197,7 +201,7 @@ class RowEncoder:
     class_weight: ClassWeight | None
 
     def __call__(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
-        """Return rows, of numpy or of any library with DLPack; y may be a dict of them."""
+        """Return training data from arrays of numpy or a library with DLPack. y may be a dict."""
         model = self.model
         if y is None:
             raise ValueError("y is needed: the loss depends on it.")

@@ -1,4 +1,4 @@
-"""The first pass over the user's batches: their numbers, labels and weights, and rows that stand for all."""
+"""The first pass over the user's batches: it collects sizes, labels, weights and some rows."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,14 +15,14 @@ from skort.estimators.data.rows import as_array, check_indices
 from skort.estimators.data.targets import class_labels
 from skort.estimators.model.nesting import layers
 
-# Rows that stand for all have so many values of X at most: 32 MB in float64.
+# The first pass keeps rows with at most so many values of X: 32 MB in float64.
 _MANY_VALUES = 2**22
-# What the names of targets begin with where y is a dict.
+# The beginning of the names of targets if y is a dict.
 _OUTPUT = "y of "
 
 
 def repeatable(batches: Any) -> Callable[[], Iterator[Any]]:
-    """Return a function that begins a new pass over batches."""
+    """Return a function that begins a new pass over the batches."""
     if callable(batches):
         return lambda: _iterator(batches())
     if not isinstance(batches, Iterable):
@@ -32,8 +32,8 @@ def repeatable(batches: Any) -> Callable[[], Iterator[Any]]:
         )
     if isinstance(batches, Iterator):
         raise ValueError(
-            "batches is an iterator, which gives its batches once, and every epoch reads them. Give what makes it: a "
-            "list, a DataLoader, or a function that returns a new iterator."
+            "batches is an iterator, which gives its batches only once, but every epoch reads "
+            "them. Give a list, a DataLoader, or a function that returns a new iterator."
         )
     return lambda: iter(batches)
 
@@ -48,7 +48,11 @@ def _iterator(made):
 
 
 def numbered(batches: Iterable[Any], encode: Callable[..., Any]) -> Iterator[Any]:
-    """Yield what `encode` makes of (X, y) or (X, y, sample_weight) of each batch; its errors get the batch's number."""
+    """
+    Yield the result of `encode(X, y)` or `encode(X, y, sample_weight)` for each batch.
+
+    Its errors are raised with the number of the batch.
+    """
     for number, batch in enumerate(batches):
         if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
             size = f" of {len(batch)}" if isinstance(batch, (tuple, list)) else ""
@@ -63,16 +67,17 @@ def numbered(batches: Iterable[Any], encode: Callable[..., Any]) -> Iterator[Any
 
 @dataclass(frozen=True, eq=False)
 class FirstPass:
-    """What one pass over all batches tells."""
+    """The result of one pass over all batches."""
 
+    #: Evenly spaced rows of all batches.
     X: Any
     #: The targets of these rows.
     y: Any
     #: The sample weights of these rows.
     sample_weight: np.ndarray | None
-    #: ndarray of shape (n_samples,) or None. The labels of all rows, where they are to be kept.
+    #: ndarray of shape (n_samples,) or None. The labels of all rows, if each row has one label.
     all_labels: np.ndarray | None
-    #: ndarray of shape (n_samples,) or None. The sample weights of all rows; None where all count the same.
+    #: ndarray of shape (n_samples,) or None. The sample weights of all rows, if there are any.
     all_weights: np.ndarray | None
     #: The number of rows of each batch.
     sizes: list[int]
@@ -103,7 +108,7 @@ class FirstPass:
 
 
 def _as_arrays(X, y, sample_weight=None, *, has_labels, has_steps):
-    """Return X, the arrays of y by their names, and the sample weights, checked."""
+    """Return X, the arrays of y by name, and the sample weights, after checks of their values."""
     X = as_array(X, "X")
     check_indices(X)
     named = {f"{_OUTPUT}{name}": each for name, each in y.items()} if isinstance(y, Mapping) else {"y": y}
@@ -121,7 +126,7 @@ def _as_arrays(X, y, sample_weight=None, *, has_labels, has_steps):
             )
     if not has_steps:
         checked["X"] = X
-    # All rows are validated later, together, where nothing says which batch they are of.
+    # Later, all kept rows are validated together. Only here is the number of the batch known.
     for name, array in checked.items():
         if getattr(array, "dtype", np.dtype(object)).kind == "f":
             assert_all_finite(array, input_name=name)
@@ -130,18 +135,18 @@ def _as_arrays(X, y, sample_weight=None, *, has_labels, has_steps):
 
 def _target(y, name):
     array = as_array(y, name)
-    # The columns of a frame may have the names of outputs.
+    # Keep a DataFrame: the names of its columns may be the names of outputs.
     return array if hasattr(array, "columns") else np.asarray(array)
 
 
 class _Sample:
-    """Every k-th row of all that were added."""
+    """Every k-th of the rows that were added."""
 
     def __init__(self):
         self._parts, self._every, self._n_rows, self._n_values = [], 1, 0, 0
 
     def add(self, number, rows):
-        """Add the rows of a batch, arrays by name; raise an error where it does not fit to the first one."""
+        """Add the rows of a batch, arrays by name, after a comparison with the first batch."""
         if self._parts:
             _check_alike(number, self._parts[0][1], rows)
         X = rows["X"]
@@ -155,23 +160,23 @@ class _Sample:
 
     def _keep(self, numbers, rows):
         chosen = np.flatnonzero(numbers % self._every == 0)
-        # Many small batches: most of them have none of the rows. The first batch always has one.
+        # Most of many small batches have no chosen row. The first batch always has one.
         if not len(chosen) and self._parts:
             return
         is_all = len(chosen) == len(numbers)
         kept = {name: each.copy() if is_all else getattr(each, "iloc", each)[chosen] for name, each in rows.items()}
         self._parts.append((numbers[chosen], kept))
         X = kept["X"]
-        # Of sparse rows, those that are stored.
+        # Sparse rows count the values that they store.
         self._n_values += max(X.nnz if scipy.sparse.issparse(X) else int(np.prod(X.shape)), len(chosen))
 
     def joined(self):
-        """Return all rows that were kept, by name."""
+        """Return the kept rows, as arrays by name."""
         return {name: _joined([kept[name] for _, kept in self._parts]) for name in self._parts[0][1]}
 
 
 def _check_alike(number, first, rows):
-    """Raise an error where a batch has other arrays than the first one, or other columns."""
+    """Raise an error if a batch has other arrays or other columns than the first batch."""
     if rows.keys() != first.keys():
         if rows.keys() ^ first.keys() == {"sample_weight"}:
             raise ValueError(f"batches: batch {number}: either all batches have a sample_weight, or none.")
@@ -195,7 +200,7 @@ def _joined(parts):
 
 
 def known_classes(estimator: Any, classes: ArrayLike | None, labels: np.ndarray | None) -> np.ndarray | None:
-    """Return the classes that are given, or those of a fitted model inside, or those in the batches."""
+    """Return the given classes, else those of a fitted model inside, else those in the batches."""
     *_, (model, is_fitted) = layers(estimator)
     if classes is None and is_fitted:
         classes = getattr(model, "classes_", None)

@@ -1,4 +1,4 @@
-"""Errors for what is no number where one is needed: they name the column or the row, and show the value."""
+"""Errors for values that should be numbers: they name the column or row, and show the value."""
 
 import contextlib
 import re
@@ -10,14 +10,18 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, is_classifier
 
-# How many values of a column without a type are looked at.
+# The number of values that are searched for dates in a column of objects.
 _LOOKED_AT = 20
-# How numpy's errors for text begin; the text follows.
+# The beginning of numpy's errors for text. The text follows.
 _REFUSED = "could not convert string to float: "
 
 
 def check_dates(X: Any) -> None:
-    """Raise an error that names the columns of dates and times in X, which scikit-learn takes for nanoseconds."""
+    """
+    Raise an error for dates and times in X that names their columns.
+
+    scikit-learn would convert them to numbers of nanoseconds.
+    """
     if hasattr(X, "columns") and hasattr(X, "head"):
         parts = {
             name: X[name].head(_LOOKED_AT) for name, dtype in zip(X.columns, X.dtypes, strict=True) if _may_date(dtype)
@@ -28,8 +32,8 @@ def check_dates(X: Any) -> None:
     if names:
         place = "" if names == [None] else f" in {_listed(names)}"
         raise ValueError(
-            f"X has dates or times{place}, and the model takes numbers. Make numbers of them, such as the days since "
-            "the first one, the month or the hour."
+            f"X has dates or times{place}, but the model takes numbers. Convert them to numbers, such as the days "
+            "since the first one, the month or the hour."
         )
 
 
@@ -43,7 +47,12 @@ def _has_dates(values):
 
 
 def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
-    """Return an error that names the columns of text in X, and shows how to encode them; another error as it is."""
+    """
+    Return the error to raise for an X that a fit refused.
+
+    For an error about text, name the columns of text and show how to encode them. Return any other
+    error as it is.
+    """
     texts = _texts(X, error)
     if not texts:
         return error
@@ -57,24 +66,24 @@ def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
     if not (inside is None or isinstance(inside, BaseEstimator)):
         model = "model = make_pipeline(encode, model)"
     return ValueError(
-        f"X has text{place}, such as {next(iter(texts.values()))!r}, and the model takes numbers. Make numbers of it, "
-        f"for instance so:\n    encode = {encode}\n    {model}\n    model.fit(X, y)"
+        f"X has text{place}, such as {next(iter(texts.values()))!r}, but the model takes numbers. Convert it to "
+        f"numbers, for instance:\n    encode = {encode}\n    {model}\n    model.fit(X, y)"
     )
 
 
 def fitted_text_error(error: ValueError, X: Any) -> ValueError:
-    """Return an error that names the columns of text in an X to predict; another error as it is."""
+    """Return an error that names the columns of text in an X to predict, or the given error."""
     texts = _texts(X, error)
     if not texts or None in texts:
         return error
     return ValueError(
-        f"X has text in {_listed(texts)}, such as {next(iter(texts.values()))!r}, and the model was fitted on "
-        "numbers. Encode X as that of fit."
+        f"X has text in {_listed(texts)}, such as {next(iter(texts.values()))!r}, but the model was fitted on "
+        "numbers. Encode X in the same way as the X of fit."
     )
 
 
 def step_text_error(error: ValueError, X: Any) -> ValueError:
-    """Return an error that names the column whose text a step before the model refused; another error as it is."""
+    """Return an error that names the column whose text a step refused, or the given error."""
     refused = str(error).removeprefix(_REFUSED)
     names = [name for name, text in _texts(X, error).items() if name is not None and repr(text) == refused]
     if not names:
@@ -87,21 +96,21 @@ def step_text_error(error: ValueError, X: Any) -> ValueError:
 
 @contextlib.contextmanager
 def ids_in_range() -> Iterator[None]:
-    """Raise a ValueError for an id in X that a table of an ONNX model has no row for, in place of the runtime's."""
+    """Replace ONNX Runtime's error for an id in X without a row in a table of an ONNX model."""
     try:
         yield
     except Exception as error:  # the runtime raises errors of many kinds
-        # A gradient scatters by the same ids, after the rows were gathered.
+        # A backward pass scatters by the same ids, but the Gather of the forward pass fails first.
         found = re.search(r"running Gather node.*idx=(-?\d+) must be within .* \[-\d+,(\d+)\]", str(error), re.DOTALL)
         if found is None:
             raise
         raise ValueError(
-            f"X has the id {found[1]}, but those of a table of the ONNX model go from 0 to {found[2]}."
+            f"X has the id {found[1]}, but the ids of a table in the ONNX model go from 0 to {found[2]}."
         ) from error
 
 
 def check_target(y: Any, *, is_labels: bool, name: str = "y") -> None:
-    """Raise an error for a value of y that is no target: of a regressor no number, of a classifier no label."""
+    """Raise an error for a value of y that is not a label, or not a number if y has no labels."""
     objects = _objects(y)
     if objects is None:
         return
@@ -114,7 +123,7 @@ def check_target(y: Any, *, is_labels: bool, name: str = "y") -> None:
 
 
 def _wrong_number(values):
-    """Return the position of the first value that is no number, and what to do about it; None where all are."""
+    """Return the position of the first value that is not a number, and advice; or None."""
     wrong = next((i for i, value in enumerate(values) if not _is_number(value)), None)
     if wrong is None:
         return None
@@ -133,7 +142,7 @@ def _is_number(value):
 
 
 def _wrong_label(values):
-    """Return the position of the first value that is no label, and what to do about it; None where all are."""
+    """Return the position of the first value that is not a label, and advice; or None."""
     missing = next((i for i, value in enumerate(values) if _is_missing(value)), None)
     if missing is not None:
         return missing, 'each row needs a label. Leave out rows without one, or give them one, such as "unknown".'
@@ -151,13 +160,13 @@ def _is_missing(value):
 
 
 def _objects(y):
-    """Return y as an array of objects where its type does not say that all of it is a target; otherwise None."""
+    """Return y as an array of objects, or None if its dtype makes every value a valid target."""
     if y is None or scipy.sparse.issparse(y):
         return None
     try:
         array = np.asarray(y)
         if array.dtype.kind == "U":
-            # Of numbers and text in a list, numpy makes text.
+            # numpy turns a list of numbers and text into text.
             array = np.asarray(y, dtype=object)
     except (TypeError, ValueError, RuntimeError):  # scikit-learn says what is wrong
         return None
@@ -165,7 +174,7 @@ def _objects(y):
 
 
 def _texts(X, error):
-    """Return the first text, no number, of each column of X that has one, by name, where an error is of text."""
+    """Return the first text of each column of X with text, by name, for an error about text."""
     if not str(error).startswith(_REFUSED) or scipy.sparse.issparse(X):
         return {}
     names = list(getattr(X, "columns", ()))

@@ -1,4 +1,4 @@
-"""X and y as a fit and a prediction take them, validated; their statistics; and the rows of X in blocks."""
+"""Validation of X and y for fits and predictions, statistics of rows, and rows in blocks."""
 
 import functools
 import itertools
@@ -27,21 +27,22 @@ from skort.optim.standardization import (
     smoothness,
 )
 
-# The largest number of values that a model gets at once: a few MB.
+# The largest number of values in a block of rows: a few MB.
 _BLOCK = 2**20
 _ROWS = 4
-# What libraries raise where memory cannot be shared: other devices, tensors with a gradient, types without a DLPack.
+# The errors of libraries that cannot share memory: for arrays on other devices, for tensors with a
+# gradient, and for types that DLPack does not have.
 _REFUSALS = (BufferError, RuntimeError, TypeError, ValueError, AttributeError)
-# How scikit-learn validates X where no steps before the model take it.
+# The options with which scikit-learn validates X if there are no steps before the model.
 _CHECKS: dict[str, Any] = {"order": "C", "accept_sparse": "csr"}
 
 
 class TrainingData(NamedTuple):
-    """What a model is trained on, row by row: X (n_samples, n_features), target (n_samples, n_outputs), weights."""
+    """The rows of a training: X (n_samples, n_features), target (n_samples, n_outputs), weights."""
 
     X: Any
     target: np.ndarray
-    #: None: all rows count the same.
+    #: ndarray of shape (n_samples,). None: all rows count the same.
     sample_weight: np.ndarray | None
 
     @property
@@ -50,7 +51,7 @@ class TrainingData(NamedTuple):
         return self.X.shape[0] if self.sample_weight is None else int(np.count_nonzero(self.sample_weight))
 
     def after(self, first: "TrainingData | None") -> "TrainingData":
-        """Return these rows after others of the same columns, if there are any."""
+        """Return the rows of `first`, if there are any, and then these rows."""
         if first is None:
             return self
         parts = first.X, self.X
@@ -70,9 +71,9 @@ class TrainingData(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DataStatistics:
-    """What the variables and the learning rate of a training come from; here of rows in memory."""
+    """The statistics of rows in memory, for the variables and the learning rate of a training."""
 
-    #: All rows, or some that stand for all.
+    #: All rows, or evenly spaced ones.
     some_rows: TrainingData
 
     @property
@@ -83,52 +84,56 @@ class DataStatistics:
 
     @functools.cached_property
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """The weighted means and standard deviations of the columns of X, as `moments` returns them."""
+        """The weighted means and standard deviations of the columns of X, see `moments`."""
         return moments(self.some_rows.X, self.some_rows.sample_weight)
 
     @functools.cached_property
     def targets(self) -> tuple[np.ndarray, np.ndarray]:
-        """Those of the target."""
+        """The weighted means and standard deviations of the target's columns, see `moments`."""
         return moments(self.some_rows.target, self.some_rows.sample_weight)
 
     def robust_targets(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the medians and scales of the target, as `robust_moments` does; of rows elsewhere, of some rows."""
+        """Return the medians and scales of the target in `some_rows`, see `robust_moments`."""
         return robust_moments(self.some_rows.target, self.some_rows.sample_weight)
 
     def common_scale(self, batch_size: int) -> float:
-        """Return the number by which a sparse X is divided, as the function `common_scale` does."""
+        """Return the number by which a sparse X is divided, see the function `common_scale`."""
         return common_scale(self.some_rows.X, self.some_rows.sample_weight, batch_size)
 
     def largest_norm(self, used: Standardization | None) -> float:
-        """Return the largest squared norm of a row times what it counts, as the function `largest_norm` does."""
+        """Return the largest squared norm of a row times its relative weight."""
         return largest_norm(self.some_rows.X, relative_weights(self.some_rows.sample_weight), used)
 
     def smoothness(self, batch_size: int, used: Standardization | None, norm: float) -> float:
-        """Return how fast the gradient changes along a step, as the function `smoothness` does."""
+        """Return how fast the gradient changes along a step, see the function `smoothness`."""
         return smoothness(self.some_rows.X, self.some_rows.sample_weight, batch_size, used, norm)
 
 
 class Columns(NamedTuple):
-    """The columns of X that an estimator knows, None where it does not."""
+    """The number and the names of the columns that an estimator was fitted on; None: not known."""
 
     n_features: int | None = None
     names: np.ndarray | None = None
 
     @classmethod
     def of(cls, estimator: Any) -> "Columns":
-        """Return those that an estimator was fitted on."""
+        """Return the columns that an estimator was fitted on."""
         known = vars(estimator)
         return cls(known.get("n_features_in_"), known.get("feature_names_in_"))
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """The fitted attributes of scikit-learn that show them."""
+        """The fitted attributes of scikit-learn that show the columns."""
         named = {"n_features_in_": self.n_features, "feature_names_in_": self.names}
         return {name: value for name, value in named.items() if value is not None}
 
 
 def knowing(estimator: Any, columns: Columns) -> Any:
-    """Return an unfitted estimator like this one for scikit-learn's checks, which write the columns that they find."""
+    """
+    Return an unfitted copy of an estimator that knows some columns.
+
+    scikit-learn's checks write the columns of X into the copy, and leave the estimator as it is.
+    """
     probe = object.__new__(type(estimator))
     probe.__dict__ = {name: value for name, value in vars(estimator).items() if name[-1] != "_"}
     probe.__dict__.update(columns.attributes)
@@ -138,8 +143,12 @@ def knowing(estimator: Any, columns: Columns) -> Any:
 def training_rows(
     estimator: Any, X: Any, y: Any, *, has_steps: bool, columns: Columns | None = None
 ) -> tuple[Any, np.ndarray, Columns]:
-    """Return X and y as a fit takes them, and the columns of X, which have to be the given ones; None: any."""
-    # Steps before the model validate X themselves: an array, a CSR matrix or a DataFrame of any type.
+    """
+    Return the validated X and y of a fit, and the columns of X.
+
+    The columns must be the given ones, if there are any. `has_steps` says that steps before the
+    model validate X themselves: an array, a CSR matrix or a DataFrame of any type.
+    """
     if isinstance(y, Number) or getattr(y, "shape", None) == ():
         # The error of scikit-learn does not name y.
         raise ValueError("y should be an array of one or two dimensions, got a single value.")
@@ -156,7 +165,7 @@ def training_rows(
         if rows is None:
             check_dates(X)
             checks = ({"dtype": kept_dtypes(X, estimator.dtype), **_CHECKS}, {"dtype": None, "ensure_2d": False})
-            # The error that follows an overflow says enough.
+            # No warning: after an overflow, an error follows.
             with np.errstate(over="ignore", invalid="ignore"):
                 try:
                     X, y = validate_data(estimator, X, y, reset=reset, validate_separately=checks)
@@ -171,7 +180,7 @@ def training_rows(
 
 
 def prepared(estimator: Any, model: Any, X: Any) -> Any:
-    """Return X as a model takes it, see `Model.run`: validated, and after the steps before the model."""
+    """Return X for `Model.run`: validated, and transformed by the steps before the model."""
     dtype = model.preprocessing.dtype
     check_indices(X)
     X = aligned_rows(X)
@@ -189,7 +198,7 @@ def prepared(estimator: Any, model: Any, X: Any) -> Any:
 
 
 def _check_no_column_is_lost(given, rows):
-    """Raise a ValueError where all values of a column of a sparse X became zero when they were cast."""
+    """Raise a ValueError if a cast made all values of a column of a sparse X zero."""
     if not scipy.sparse.issparse(given) or given.dtype == rows.dtype or rows.count_nonzero() == given.count_nonzero():
         return
     lost = np.setdiff1d(given.tocsr().nonzero()[1], rows.nonzero()[1])
@@ -201,12 +210,17 @@ def _check_no_column_is_lost(given, rows):
 
 
 def _in_range(rows, dtype, estimator):
-    """Return rows; raise scikit-learn's error where a number is infinite in a dtype."""
+    """Return the rows; raise scikit-learn's error if a number is infinite in a dtype."""
     return rows if is_in_range(rows, dtype) else check_array(rows, dtype=dtype, input_name="X", estimator=estimator)
 
 
 def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
-    """Return X as `validate_data` would, in less time, if it is an array of the right columns; else None."""
+    """
+    Return X as `validate_data` would, but in less time.
+
+    Return None if X is not an array of numbers with the known columns, and `validate_data` has to
+    decide.
+    """
     known = vars(estimator)
     if (
         type(X) is not np.ndarray
@@ -217,25 +231,29 @@ def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
         return None
     kept = kept_dtypes(X, dtype)
     rows = np.ascontiguousarray(X, X.dtype if X.dtype in kept else kept[0])
-    # One look at most rows says both: where the sum of squares is in range, so are the rows.
+    # Most rows need one pass: if their sum of squares is in range, they are finite and in range.
     is_taken = is_plain(rows, largest(dtype)) or (is_plain(rows) and is_in_range(rows, dtype))
     return rows if is_taken else None
 
 
 def check_indices(X: Any) -> None:
-    """Raise an error where indices of a sparse X point to no value, row or column, which would end the process."""
+    """
+    Raise an error if the indices of a sparse X point outside its values, rows or columns.
+
+    Such indices could end the process.
+    """
     if not scipy.sparse.issparse(X) or X.ndim != 2:
         return
     for indices, n in _indices(X):
         if len(indices) and (indices.min() < 0 or indices.max() >= n):
             raise ValueError(
-                f"X: its indices are from {indices.min()} to {indices.max()}, but X has the shape {X.shape}. Build X "
-                "anew, with the right shape."
+                f"X: its indices are from {indices.min()} to {indices.max()}, but X has the shape "
+                f"{X.shape}. Build X again, with the right shape."
             )
 
 
 def _indices(X):
-    """Return arrays of indices of a sparse matrix, each with the number that they have to be below."""
+    """Return the arrays of indices of a sparse matrix, each with the upper limit of its values."""
     n_rows, n_columns = X.shape
     if X.format == "coo":
         return [(X.row, n_rows), (X.col, n_columns)]
@@ -250,24 +268,34 @@ def _indices(X):
     is_wrong = len(indptr) != n_along + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any()
     if is_wrong or indptr[-1] > min(len(X.indices), len(X.data)):
         raise ValueError(
-            "X: its indptr has another length than the shape says, does not begin at 0, falls, or points behind the "
-            "last value. Build X anew."
+            "X: its indptr does not have the length that fits the shape, does not begin at 0, "
+            "falls, or points beyond the last value. Build X again."
         )
     return [(X.indices, n_others)]
 
 
 def is_plain(array: Any, most: float = sys.float_info.max) -> bool:
-    """Return whether `check_array` would return a matrix or vector unchanged, and its square is at most a number."""
+    """
+    Return whether `check_array` would return a matrix or vector unchanged.
+
+    The sum of its squares must also be at most `most`.
+    """
     if type(array) is not np.ndarray or array.ndim not in (1, 2) or not array.size or not array.flags.aligned:
         return False
-    # The sum of squares is not finite if a number is not: squares cannot cancel. It raises no warning.
+    # A number that is not finite makes the sum of squares not finite, since squares cannot cancel.
+    # `vdot` raises no warning.
     return array.dtype.kind in "biuU" or (array.dtype.kind == "f" and float(np.vdot(array, array)) <= most)
 
 
 def blocks(X: Any, matrix: np.ndarray | None = None) -> Iterator[np.ndarray]:
-    """Yield the rows of an array or CSR matrix as C-contiguous arrays of a few MB, each of a multiple of four rows."""
-    # ONNX Runtime computes four rows at a time, and rows that are left over with another rounding: whether a row is
-    # predicted alone or among others must not matter. The last row is repeated to fill the last block.
+    """
+    Yield the rows of an array or CSR matrix as C-contiguous arrays of a few MB.
+
+    The number of rows of each block is a multiple of four. Copies of the last row fill the last
+    block. With a matrix, yield the products of the rows and the matrix.
+    """
+    # ONNX Runtime computes four rows at a time, and rounds the remaining rows differently. But the
+    # prediction of a row must not depend on the other rows.
     width = X.shape[1] if matrix is None else matrix.shape[1]
     n_rows = max(_ROWS, _BLOCK // width // _ROWS * _ROWS)
     whole = X.shape[0] // _ROWS * _ROWS
@@ -281,21 +309,25 @@ def blocks(X: Any, matrix: np.ndarray | None = None) -> Iterator[np.ndarray]:
 
 
 def _dense(rows, matrix):
-    """Return the product of rows and a matrix, or the rows themselves, as an array."""
+    """Return the rows, or their product with a matrix, as an array."""
     if matrix is not None:
         return rows @ matrix
     return rows.toarray() if scipy.sparse.issparse(rows) else rows
 
 
 def as_array(value: Any, name: str) -> Any:
-    """Return a value as an aligned numpy array, without a copy if another library shares its memory by DLPack."""
+    """
+    Return a value as an aligned numpy array.
+
+    Nothing is copied if another library shares the memory by DLPack.
+    """
     if isinstance(value, np.ndarray) or scipy.sparse.issparse(value) or hasattr(value, "iloc"):
         return aligned(value)
     if hasattr(value, "__dlpack__"):
         try:
             return aligned(np.from_dlpack(value))
         except _REFUSALS:
-            pass  # numpy's own way below may do, and its error says more.
+            pass  # numpy's own conversion below may succeed, and its error says more.
     try:
         return aligned(np.asarray(value))
     except _REFUSALS as error:

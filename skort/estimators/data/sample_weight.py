@@ -1,4 +1,4 @@
-"""How much each row counts: sample weights and class weights."""
+"""Sample weights and class weights: how much each row counts."""
 
 from numbers import Real
 from typing import Any, NamedTuple
@@ -13,11 +13,15 @@ from skort.estimators.data.targets import EncodedTarget
 
 
 def validated_sample_weight(sample_weight: ArrayLike | None, X: Any, *, is_stream: bool = False) -> np.ndarray | None:
-    """Return finite sample weights in float64, none negative and, but in a stream, not all zero; None for None."""
+    """
+    Return finite sample weights in float64, or None for None.
+
+    No weight is negative. Only in a stream may all weights be zero.
+    """
     if sample_weight is None:
         return None
     if is_stream and np.asarray(sample_weight).dtype.kind in "biuf" and not np.any(sample_weight):
-        # scikit-learn refuses what a stream may have in one of its calls.
+        # In a call of a stream, all weights may be zero. scikit-learn would refuse that.
         return np.zeros_like(_check_sample_weight(np.add(sample_weight, 1.0), X, dtype=np.float64))
     weights = aligned(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
     if not weights.any():
@@ -39,12 +43,14 @@ def _has_sum(weights):
 
 
 class ClassWeight(NamedTuple):
-    """How much classes count."""
+    """The class weights of an estimator."""
 
     #: The parameter `class_weight`.
     given: dict[Any, float] | str
+    #: Whether the loss has the weights of three classes and more that are trained one against the
+    #: rest: in the binary problem of a class, only the rows of that class get its weight.
     of_positives: bool
-    #: Whether "balanced" counts rows; False: it sums sample weights.
+    #: Whether "balanced" counts rows. False: it sums sample weights.
     balances_rows: bool
 
     def by_class(self, classes: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
@@ -60,14 +66,14 @@ class ClassWeight(NamedTuple):
         return weights
 
     def of_rows(self, classes: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None) -> "ClassWeight":
-        """Return the same with the numbers that "balanced" means for some rows."""
+        """Return the class weights, with "balanced" as the numbers for some rows."""
         by_class = self.by_class(classes, y, sample_weight)
         return self._replace(given=dict(zip(classes.tolist(), by_class.tolist(), strict=True)))
 
 
 def balanced(totals: np.ndarray) -> np.ndarray:
     """Return weights that give all classes the same total weight."""
-    # No row of a class whose total is zero counts; 1.0 only avoids a division by zero.
+    # A class with a total of zero has no row that counts. The 1.0 only avoids a division by zero.
     return totals.sum() / (len(totals) * np.where(totals > 0, totals, 1.0))
 
 
@@ -79,13 +85,17 @@ def weighted(
     *,
     is_stream: bool = False,
 ) -> tuple[np.ndarray | None, EncodedTarget]:
-    """Return what each row counts, None where all count the same, and the target with its class weights."""
+    """
+    Return the weights of the rows, or None if all count the same, and the encoded target.
+
+    If class weights belong to the loss, the target has them, and the rows do not.
+    """
     of_rows = validated_sample_weight(sample_weight, X, is_stream=is_stream)
     if class_weight is None:
         return of_rows, encoded
     classes, y = encoded.classes, encoded.y
     if encoded.multi_label or classes is None:
-        raise ValueError("class_weight is for one label a row, and y has several. Use sample_weight.")
+        raise ValueError("class_weight is for one label per row, and y has several. Use sample_weight.")
     by_class = class_weight.by_class(classes, y, of_rows)
     if class_weight.of_positives and len(classes) > 2:
         return of_rows, encoded._replace(class_weight=by_class)

@@ -1,4 +1,4 @@
-"""y and the targets that it is trained as: labels, numbers, and several outputs of an ONNX model by their names."""
+"""Encoding of y as the target of a training: labels, numbers, or named outputs of an ONNX model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ from skort.estimators.model.preprocessing import is_in_range
 class NamedOutputs:
     """The outputs of an ONNX model that a regressor trains, in the order of its parameter `loss`."""
 
-    #: The number of columns of each.
+    #: The number of columns of each output.
     widths: dict[str, int]
-    #: Those of whose targets y had one dimension.
+    #: The names of the outputs whose targets had one dimension.
     vectors: frozenset[str] = frozenset()
-    #: Whether y was a dict, and predictions are one.
+    #: Whether y was a dict. Then predictions are a dict, too.
     by_name: bool = False
 
     @classmethod
     def of(cls, model: Any, names: tuple[str, ...], y: Any) -> "NamedOutputs":
-        """Return the outputs that a y is the target of."""
+        """Return the outputs of a model that y has targets for."""
         from skort.graphs.onnx_models.onnx_score_graph import output_widths
 
         declared = output_widths(model, names)
@@ -44,7 +44,7 @@ class NamedOutputs:
                         f"y[{name!r}] has {widths[name]} columns, but that output of the ONNX model has {width}."
                     )
             return cls(widths, frozenset(name for name in names if dims[name] < 2), by_name=True)
-        # Where the model does not say how many columns an output has, it is one.
+        # An output has one column if the model does not say how many it has.
         widths = {name: width or 1 for name, width in declared.items()}
         n_columns = 1 if np.ndim(y) < 2 else np.shape(y)[1]
         if n_columns != sum(widths.values()):
@@ -53,14 +53,14 @@ class NamedOutputs:
         return cls(widths)
 
     def split(self, columns: np.ndarray) -> dict[str, np.ndarray]:
-        """Return columns by the names of their outputs, in the shapes of the y of `fit`."""
+        """Return the columns of each output, by name, in the shapes of the y of `fit`."""
         ends = np.cumsum(list(self.widths.values()))[:-1]
         parts = dict(zip(self.widths, np.split(columns, ends, axis=1), strict=True))
         return {name: part.ravel() if name in self.vectors else part for name, part in parts.items()}
 
 
 def columns_of(loss: Any, y: Any) -> Any:
-    """Return a y by names as columns, in the order of the loss; another y as it is."""
+    """Return a y with names as columns, in the order of the loss. Return any other y as it is."""
     if not isinstance(y, Mapping):
         if isinstance(loss, dict) and hasattr(y, "columns") and {*y.columns} == {*loss}:
             return y[[*loss]]
@@ -78,7 +78,7 @@ def _check_names(names, y):
 
 
 class EncodedTarget(NamedTuple):
-    """y, and the target that it is trained as."""
+    """The validated y, and the target of the training that it is encoded as."""
 
     #: ndarray of shape (n_samples,) or (n_samples, n_outputs). Validated.
     y: np.ndarray
@@ -88,8 +88,9 @@ class EncodedTarget(NamedTuple):
     classes: np.ndarray | None
     #: Whether y has one dimension.
     single_output: bool = True
+    #: ndarray of shape (n_classes,) or None. Class weights that belong to the loss.
     class_weight: np.ndarray | None = None
-    #: The outputs of an ONNX model that the columns are of. None: they are of one.
+    #: The outputs of an ONNX model, in the order of their columns. None: the model has one output.
     outputs: NamedOutputs | None = None
 
     @property
@@ -100,17 +101,21 @@ class EncodedTarget(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LabelEncoder:
-    """Of a classifier: 0 and 1, in one column for two classes, and in one column a class for more."""
+    """
+    Encodes the labels of a classifier as 0 and 1.
+
+    Two classes have one column. More classes have one column each.
+    """
 
     dtype: str
 
     def columns(self, y: Any, name: str = "y") -> Any:
-        """Return y as it is; raise an error where it has what is no label."""
+        """Return y as it is; raise an error if a value is not a label."""
         check_target(y, is_labels=True, name=name)
         return y
 
     def encode(self, y: Any, classes: np.ndarray | None) -> EncodedTarget:
-        """Return labels as 0 and 1 in the dtype of the training; `classes` are those that are known."""
+        """Return labels as 0 and 1 in the dtype of the training; `classes` are the known ones."""
         if np.ndim(y) == 2 and type_of_target(y) == "multilabel-indicator":
             return _encoded_labels(y, classes, self.dtype)
         # A vector of integers, booleans or text needs no check: it can only be labels.
@@ -134,23 +139,30 @@ class LabelEncoder:
 
 @dataclass(frozen=True, eq=False)
 class NumberEncoder:
-    """Of a regressor, whose class has a name; its loss may be a dict by the names of the outputs of an ONNX model."""
+    """Encodes the targets of a regressor as columns of numbers."""
 
     dtype: str
+    #: The name of the regressor's class, for error messages.
     name: str
+    #: The parameter `loss`. It may be a dict with the names of the outputs of an ONNX model.
     loss: Any
     outputs: NamedOutputs | None
 
     def columns(self, y: Any, name: str = "y") -> Any:
-        """Return a y by names as columns, in the order of the loss; raise an error where it has what is no number."""
+        """
+        Return a y with names as columns, in the order of the loss. Return any other y as it is.
+
+        Raise an error if a value is not a number.
+        """
         by_name = {f"{name}[{key!r}]": part for key, part in y.items()} if isinstance(y, Mapping) else {name: y}
         for each, part in by_name.items():
             check_target(part, is_labels=False, name=each)
         return columns_of(self.loss, y)
 
     def encode(self, y: Any, classes: np.ndarray | None) -> EncodedTarget:
-        """Return y as numbers, and as columns of the dtype of the training."""
-        # The training subtracts their mean before it casts them: float64 lacks digits of large integers.
+        """Return y as numbers in float64, and as the target: columns of numbers."""
+        # float64 lacks digits of large integers. So they stay integers, and the training subtracts
+        # their mean before it casts them.
         is_whole = getattr(y, "dtype", None) in (np.int64, np.uint64)
         given = y
         if is_plain(y) and y.dtype.kind != "U":
@@ -164,7 +176,7 @@ class NumberEncoder:
 
 
 def target_encoder(estimator: Any, y: Any) -> LabelEncoder | NumberEncoder:
-    """Return what encodes a y for an estimator."""
+    """Return the encoder of y for an estimator."""
     if isinstance(estimator, ClassifierMixin):
         return LabelEncoder(estimator.dtype)
     loss = estimator.loss
@@ -173,9 +185,9 @@ def target_encoder(estimator: Any, y: Any) -> LabelEncoder | NumberEncoder:
 
 
 def _encoded_labels(y, classes, dtype):
-    """Encode a multi-label y."""
+    """Return a multi-label y as a target."""
     if not np.isin(y, [0, 1]).all():
-        raise ValueError("A multi-label y has 1 where a row has a label and 0 elsewhere.")
+        raise ValueError("A multi-label y must have 1 if a row has the label, and 0 otherwise.")
     labels = np.arange(y.shape[1])
     if classes is not None and not np.array_equal(classes, labels):
         raise ValueError(f"y has {len(labels)} columns of labels: classes must be {labels.tolist()}.")
@@ -183,7 +195,7 @@ def _encoded_labels(y, classes, dtype):
 
 
 def class_labels(classes: ArrayLike) -> np.ndarray:
-    """Return the labels that a user gives, sorted, each once."""
+    """Return the labels that the user gave, sorted and without duplicates."""
     classes = np.asarray(classes)
     if classes.ndim != 1:
         raise ValueError(f"classes must be an array-like of shape (n_classes,), got one of shape {classes.shape}.")

@@ -1,4 +1,4 @@
-"""The validation set of a training: the user's own, or rows that are held out."""
+"""The validation set of a training: the user's own rows, or held-out rows."""
 
 from typing import Any
 
@@ -13,33 +13,34 @@ VALIDATION_SCORE = "validation_score"
 
 
 class ValidationLoss:
-    """A callback that writes minus the loss of a validation set, X as `fit` takes it, into the history."""
+    """A callback that records minus the loss of a validation set in the history."""
 
     def __init__(self, X: Any, target: np.ndarray, sample_weight: np.ndarray | None, *, decides: bool = False):
         self._rows, self._decides = TrainingData(X, target, sample_weight), decides
-        #: The loss of the best constant prediction, once the training has begun; None: there is one target.
+        #: The loss of the best constant prediction, computed when the training begins. None: all
+        #: targets are equal.
         self.prior: float | None = None
 
     def on_train_begin(self, training: Training) -> None:
-        """Prepare the rows, and find the loss of the best constant prediction."""
+        """Prepare the rows, and compute the loss of the best constant prediction."""
         self._loss = loss = training.loss_of(self._rows._replace(X=training.prepare(self._rows.X)))
         if self._decides:
             training.rise = lambda *weights: loss.total * loss.rise(*weights)
-        # Nothing is better than the constant of rows that have one target.
+        # If all targets are equal, no model is better than the constant.
         if np.any(self._rows.target != self._rows.target[:1]):
             self.prior = loss.best_constant(training.solver.weights())
 
     def on_epoch_end(self, training: Training) -> None:
-        """Add the value to the history."""
+        """Record minus the loss in the history."""
         training.history.record(VALIDATION_SCORE, -self._loss.at(training.solver.weights()))
 
     def on_train_end(self, training: Training) -> None:
-        """Release the data."""
+        """Release the rows."""
         self.__dict__.pop("_loss", None)
 
 
 def is_given(X_val: Any, y_val: Any) -> bool:
-    """Return whether there is a validation set; raise an error for a half of one."""
+    """Return whether there is a validation set; raise an error if X_val or y_val is missing."""
     if (X_val is None) != (y_val is None):
         given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
         raise ValueError(f"{given} was given without {missing}: a validation set needs both.")
@@ -49,7 +50,7 @@ def is_given(X_val: Any, y_val: Any) -> bool:
 def hold_out(
     estimator: Any, y: np.ndarray, sample_weight: np.ndarray | None, random_state: np.random.RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Choose the rows of the validation set."""
+    """Return the numbers of the held-out rows, and sample weights that are zero for them."""
     sample_weight = np.ones(len(y)) if sample_weight is None else sample_weight.copy()
     rows = _random_part(estimator, y, np.flatnonzero(sample_weight), random_state)
     sample_weight[rows] = 0.0
@@ -59,7 +60,7 @@ def hold_out(
 
 
 def _random_part(estimator, y, rows, random_state):
-    """Return a random part of the rows, for a classifier with the same share of each class."""
+    """Return a random part of the rows. For a classifier, it has the same share of each class."""
     from sklearn.model_selection import train_test_split
 
     fraction = estimator.validation_fraction

@@ -1,1 +1,1 @@
-"""What is trained: what the user put inside an estimator, and the fitted model that comes of it."""
+"""The model inside an estimator, as the user gives it, and the fitted model."""

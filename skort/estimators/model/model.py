@@ -1,4 +1,4 @@
-"""A fitted model: it predicts, is exported, and is given back as plain scikit-learn."""
+"""The fitted model of an estimator: its predictions, and its export to ONNX and scikit-learn."""
 
 import dataclasses
 import functools
@@ -32,39 +32,43 @@ if TYPE_CHECKING:
     from skort.runtime.device import Device
     from skort.runtime.sessions import InferenceModel
 
+# More weights than this are constants of the model that predicts.
 _MANY_WEIGHTS = 2**17
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What a fit makes: weights, the steps before them, and what the raw score means; the rest is made on demand."""
+    """The result of a fit: weights, the steps before the model, and the meaning of the score."""
 
-    #: Unfitted: what the user changes in `estimator` after the fit does not change the fitted model.
+    #: The user's model, unfitted. If the user changes `estimator` after the fit, the fitted model
+    #: stays as it is.
     inner: WrappedModel
-    #: The fitted steps before what is trained.
+    #: The fitted steps before the trained graph.
     preprocessing: Preprocessing
-    #: What is trained, with its weights.
+    #: The trained graph with its weights.
     score_graph: "ScoreGraph"
-    #: Its inverse link turns the raw score into a prediction.
+    #: The loss. Its inverse link turns the raw score into a prediction.
     loss: ScoreLoss
-    #: ndarray of shape (n_classes,) or None. The labels of a classifier, sorted. None: it is a regressor.
+    #: ndarray of shape (n_classes,) or None. The labels of a classifier, sorted. None: a regressor.
     classes: np.ndarray | None
+    #: Whether y has one dimension.
     single_output: bool
-    #: What y went through before the training of a regressor.
+    #: The transformation of y before the training of a regressor.
     target_transform: TargetTransform
+    #: The loss's own weights, by name.
     loss_weights: dict[str, np.ndarray] = field(default_factory=dict)
-    #: Those that the columns of y are of, where they have names.
+    #: The outputs of an ONNX model, if the columns of y belong to outputs with names.
     outputs: NamedOutputs | None = None
-    #: Whether its weights were drawn for columns of scale one, and are not in the units of X yet.
+    #: Whether the weights were drawn for columns of scale one, and are not yet in the units of X.
     is_drawn: bool = False
 
     @property
     def multi_label(self) -> bool:
-        """Whether it is a classifier whose rows may have several labels."""
+        """Whether the model is a classifier whose rows may have several labels."""
         return self.classes is not None and not self.single_output
 
     def labels(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the labels of numbers of classes; what says which labels each row has is the label itself."""
+        """Return the labels for numbers of classes. Indicators of a multi-label y stay."""
         return numbers if self.multi_label or self.classes is None else self.classes[numbers]
 
     @property
@@ -79,13 +83,17 @@ class Model:
 
     @property
     def served(self) -> ModelProto:
-        """The deployable model, of whole numbers where the given ONNX model takes them."""
+        """The deployable model. Its input has whole numbers if the given ONNX model takes them."""
         from skort.graphs.onnx_models.inputs import with_given_input
 
         return with_given_input(self.onnx, None if self.has_steps else self.inner.model)
 
     def _deployable(self, steps, *, in_float64=False):
-        """Return the model behind steps, which are ONNX or None; probabilities may be in float64."""
+        """
+        Return the deployable model after `steps`, which are ONNX or None.
+
+        `in_float64` gives probabilities in float64.
+        """
         from skort.graphs.export import classifier_model, regressor_model
 
         graph, link = self.score_graph, self.inverse_link
@@ -96,7 +104,7 @@ class Model:
 
     @property
     def named_outputs(self) -> dict[str, int]:
-        """The names of the outputs of an ONNX model that were trained, and their numbers of columns; or empty."""
+        """The trained outputs of an ONNX model: name -> number of columns. Empty without names."""
         return self.loss.widths or {}
 
     def _inverse_target(self):
@@ -107,7 +115,7 @@ class Model:
         return None if transformer is None else target_inverse(transformer)
 
     def warn_without_onnx(self) -> None:
-        """Say why there will be no deployable model, where that is so."""
+        """Warn if the fitted model will have no ONNX, and say why."""
         from skort.graphs.export import label_tensor
 
         try:
@@ -121,16 +129,20 @@ class Model:
 
     @functools.cached_property
     def inference(self) -> "InferenceModel":
-        """What predicts from transformed rows, as numbers of classes and in the units of the training."""
+        """
+        The model that predicts from transformed rows.
+
+        It returns numbers of classes instead of labels, and targets before their inverse transform.
+        """
         from skort.graphs.export import PREDICTION, SCORE
         from skort.runtime.sessions import InferenceModel
 
         bare = self._bare()
-        # Rows come without their offset, and that of the score is added in float64, see `run`.
+        # `run` subtracts the offset of the rows, and adds the offset of the score in float64.
         graph = bare.for_inference
         bare = bare if graph is bare.score_graph else dataclasses.replace(bare, score_graph=graph)
         weights = bare.score_graph.arrays
-        # As constants, many weights are multiplied faster.
+        # The products with many weights are faster if the weights are constants.
         if sum(array.size for array in weights.values()) > _MANY_WEIGHTS:
             weights, structure = {}, None
         else:
@@ -142,7 +154,11 @@ class Model:
 
     @property
     def for_inference(self) -> "ScoreGraph":
-        """The score graph of rows less their offset, and without that of a score that is the prediction."""
+        """
+        The score graph of rows minus their offset.
+
+        Without an inverse link, the score graph also lacks the offset of the target.
+        """
         from skort.graphs.score_graph import TARGET_OFFSET
         from skort.graphs.standardized import OFFSET, without_offsets
 
@@ -150,7 +166,7 @@ class Model:
         return without_offsets(self.score_graph, names)
 
     def _bare(self):
-        """Return the model without what scikit-learn does before and after it; itself where that is nothing."""
+        """Return the model without the steps, labels and target transform of scikit-learn."""
         if self.classes is None:
             numbers, is_bare = None, self.target_transform.transformer is None
         else:
@@ -162,7 +178,7 @@ class Model:
 
     @functools.cached_property
     def step_graphs(self) -> "StepGraphs":
-        """The last steps before what is trained as graphs with weights of their own."""
+        """The graphs of the last steps before the trained graph, with their own weights."""
         from skort.graphs.sklearn.transformers import trainable_steps
 
         return trainable_steps(self.preprocessing.transformers, self.preprocessing.dtype)
@@ -174,7 +190,11 @@ class Model:
 
     @functools.cached_property
     def linear_weights(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Those of a linear model, (n_features,) or (n_outputs, n_features), and (n_outputs,), read-only; or None."""
+        """
+        The read-only coefficients and intercepts of a linear model, or None.
+
+        Their shapes are (n_features,) or (n_outputs, n_features), and (n_outputs,).
+        """
         from skort.graphs.standardized import linear_weights
 
         linear = linear_weights(self.score_graph)
@@ -191,15 +211,20 @@ class Model:
         return {name: array.copy() for graph in graphs for name, array in graph.arrays.items()}
 
     def transform(self, X: Any) -> Any:
-        """Return what the steps make of X: rows that the model takes."""
+        """Return X after the steps before the model."""
         return self.inner.checked(self.preprocessing.transform(X))
 
     @ids_in_range()
     def run(self, output: str, X, device: "Device") -> np.ndarray:
-        """Return an output, or inner result, of the deployable model for transformed rows, in blocks of a few MB."""
+        """
+        Return an output or an inner result of the deployable model for transformed rows.
+
+        The rows run in blocks of a few MB.
+        """
         from skort.graphs.score_graph import TARGET_OFFSET
 
-        # How many values a row has does not matter: it may be predicted alone or among others.
+        # `is_wide` looks at the number of columns only. So the prediction of a row is the same,
+        # whatever the other rows.
         model, matrix = self._after_product() if is_wide(X) else (self, None)
         (name, change), run = model.read_input, model.inference.run
         parts = [run(output, {name: change(rows)}, device) for rows in blocks(X, matrix)]
@@ -209,28 +234,32 @@ class Model:
 
     @functools.cached_property
     def read_input(self) -> tuple[str, RowChange]:
-        """The name of the input of `inference`, and what is made of rows for it."""
+        """The name of the input of `inference`, and the change of rows before it."""
         from skort.graphs.standardized import OFFSET
 
         graph = self.score_graph
         return graph.input_name, RowChange(graph.arrays.get(OFFSET), None, graph.dtype)
 
     def _after_product(self):
-        """Return what predicts from products of rows and a matrix, and that matrix; itself and None for no product."""
+        """
+        Return the model that predicts from products of rows and a matrix, and the matrix.
+
+        Return this model and None if its graph does not begin with such a product.
+        """
         layer, rest = self.product
         if layer is None:
             return self, None
-        # Those that predictions have now.
+        # The weights with which predictions run now.
         arrays = {**self.for_inference.arrays, **self.inference.weights}
         rest.inference.weights = {name: arrays[name] for name in rest.score_graph.arrays}
         return rest, arrays[layer.coefficient].reshape(self.score_graph.n_features, -1)
 
     @functools.cached_property
     def product(self) -> "tuple[Layer | None, Model]":
-        """The layer whose product X goes into alone, if there is one, and the model after this product."""
+        """The first layer, if only its product reads X, and the model after this product."""
         from skort.graphs.standardized import after_first_product, product_layer
 
-        # It does not matter here which weights were trained.
+        # `product_layer` looks for a trained layer. Here, the layer may also be frozen.
         graph = dataclasses.replace(self.score_graph, trained=self.score_graph.weight_names)
         layer = product_layer(graph)
         if layer is None:
@@ -238,26 +267,26 @@ class Model:
         return layer, dataclasses.replace(self.without_steps(), score_graph=after_first_product(graph, layer))
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> "Model":
-        """Return the model with other trained weights, by name: of the score graph, of the loss, or of both."""
+        """Return the model with other weights of the score graph and of the loss, by name."""
         score_graph = self.score_graph.with_weights(self.without_loss_weights(weights))
         of_loss = {name: weights.get(name, array) for name, array in self.loss_weights.items()}
         return dataclasses.replace(self, score_graph=score_graph, loss_weights=of_loss, is_drawn=False)
 
     def at(self, weights: dict[str, np.ndarray]) -> "Model":
-        """Return the model with other trained weights; it takes over the session of this one."""
+        """Return the model with other trained weights. It shares the session of this model."""
         model = self.with_weights(weights)
         vars(model).update({name: vars(self)[name] for name in ("inference", "product") if name in vars(self)})
-        # Models of the same structure share a session, of which all weights are inputs.
+        # Models of the same structure share a session: all their weights are inputs.
         model.inference.weights = model.for_inference.arrays
         return model
 
     @property
     def trained_weights(self) -> dict[str, np.ndarray]:
-        """The values of what is trained, those of the loss last; not copied."""
+        """The trained weights, not copied: those of the score graph, then those of the loss."""
         return {**self.score_graph.trained_arrays, **self.loss_weights}
 
     def with_loss_weights(self, weights: dict[str, np.ndarray]) -> "Model":
-        """Return the model with weights that the loss has of its own."""
+        """Return the model with values of the loss's own weights."""
         if not weights:
             return self
         return dataclasses.replace(
@@ -265,36 +294,36 @@ class Model:
         )
 
     def without_loss_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return those of some trained weights that are the score graph's."""
+        """Return the weights of the score graph among some trained weights."""
         return {name: array for name, array in weights.items() if name not in self.loss_weights}
 
     def shown_attributes(self) -> dict[str, Any]:
-        """Return the fitted attributes that show the labels, and the weights of the loss."""
+        """Return the fitted attributes for the labels and for the weights of the loss."""
         return self.loss_attributes() | ({} if self.classes is None else {"classes_": self.classes})
 
     def loss_attributes(self) -> dict[str, np.ndarray | float]:
-        """Return what scikit-learn's models show of the weights of their loss, such as the scale of a Huber loss."""
+        """Return the fitted attributes for the weights of the loss, such as `scale_`."""
         attributes = self.loss.fitted_attributes(self.loss_weights)
         return {name: array.item() if self.single_output else array for name, array in attributes.items()}
 
     def by_columns(self) -> "Model":
-        """Return the model whose predictions are columns, also after a y by names."""
+        """Return the model with predictions as columns, even if y was a dict."""
         if self.outputs is None or not self.outputs.by_name:
             return self
         return dataclasses.replace(self, outputs=dataclasses.replace(self.outputs, by_name=False))
 
     def without_steps(self) -> "Model":
-        """Return the model for rows that the steps before it have transformed already."""
+        """Return the model for rows that the steps have already transformed."""
         preprocessing = dataclasses.replace(self.preprocessing, transformers=None, graph=None, obstacle=None)
         return dataclasses.replace(self, preprocessing=preprocessing)
 
     def for_stream(self, loss: ScoreLoss, encoded: EncodedTarget) -> "Model":
-        """Return the model for more rows of a stream, whose loss may have changed."""
+        """Return the model for more rows of a stream. The loss may have changed."""
         n_outputs = encoded.target.shape[1]
         if n_outputs != self.score_graph.n_outputs:
             raise ValueError(f"y has {n_outputs} outputs, earlier calls had {self.score_graph.n_outputs}.")
         if self.classes is not None and encoded.single_output != self.single_output:
-            raise ValueError("y is multi-label, and was not in earlier calls, or the other way round.")
+            raise ValueError("y must be multi-label in all calls, or in none of them.")
         outputs = loss.widths or {}
         if list(outputs.items()) != list(self.named_outputs.items()):
             raise ValueError(
@@ -303,42 +332,42 @@ class Model:
             )
         if set(loss.weight_names) != set(self.loss_weights):
             raise ValueError(
-                f"loss={type(loss).__name__} has other weights of its own than {type(self.loss).__name__}, the loss of "
+                f"loss={type(loss).__name__} has other trained weights than {type(self.loss).__name__}, the loss of "
                 "earlier calls. Call fit."
             )
         return dataclasses.replace(self, loss=loss, single_output=encoded.single_output, outputs=encoded.outputs)
 
     def going_on_from(self, other: "Model") -> "Model":
-        """Return the model with the trained weights of another one, as `warm_start` does."""
+        """Return the model with the trained weights of another model, for `warm_start`."""
         from skort.graphs.standardized import with_moved_offsets
 
         weights, own = other.score_graph.trained_arrays, self.score_graph.trained_arrays
         shapes, expected = ({name: w.shape for name, w in arrays.items()} for arrays in (weights, own))
         if shapes != expected or not np.array_equal(np.asarray(other.classes), np.asarray(self.classes)):
             raise ValueError(
-                "warm_start=True goes on from the weights of the last fit, which had other features, outputs or "
-                "classes, or another model. Use warm_start=False."
+                "warm_start=True continues from the weights of the last fit, but that fit had other features, outputs "
+                "or classes, or another model. Use warm_start=False."
             )
-        # Another loss begins with its own.
+        # A loss with other own weights begins with its initial ones.
         weights = weights | {name: w for name, w in other.loss_weights.items() if name in self.loss_weights}
-        # With their offsets, they keep their digits.
+        # The offsets of the other model keep the digits of its weights.
         graph = with_moved_offsets(self.score_graph, other.score_graph.arrays)
         weights = {name: w.astype(self.score_graph.dtype) for name, w in weights.items()}
         return dataclasses.replace(self, score_graph=graph).with_weights(weights)
 
     def starting_at(self, coef_init, intercept_init) -> "Model":
-        """Return the model with other weights of a linear model."""
+        """Return the linear model with the user's initial coefficients and intercepts."""
         from skort.graphs.standardized import linear_weights, with_moved_offsets
 
         linear = linear_weights(self.score_graph)
         if linear is None:
-            raise ValueError("coef_init and intercept_init are for linear models, which this one is not.")
+            raise ValueError("coef_init and intercept_init are for linear models only.")
         names, weights = self.score_graph.weight_names, {}
         if coef_init is not None:
             weights[names.coefficients[0]] = _like(linear[0], coef_init, "coef_init")
         if intercept_init is not None:
             if not names.intercepts:
-                raise ValueError("intercept_init is for a model with an intercept, which this one does not have.")
+                raise ValueError("intercept_init is for a model with an intercept, and this model has none.")
             weights[names.intercepts[0]] = _like(linear[1], intercept_init, "intercept_init")
         model = dataclasses.replace(self, score_graph=with_moved_offsets(self.score_graph, {}))
         arrays = self.score_graph.arrays
@@ -346,7 +375,7 @@ class Model:
         return model.with_weights({name: values.astype(arrays[name].dtype) for name, values in weights.items()})
 
     def checked_weights(self, weights: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
-        """Return other values of some weights in the dtype of the model."""
+        """Return the user's values of weights, checked, in the dtype of the model."""
         from skort.graphs.onnx_models.weights import check_by_name, weight_array
 
         check_by_name(weights)
@@ -357,7 +386,7 @@ class Model:
         return {name: weight_array(name, values, known[name].shape, dtype) for name, values in weights.items()}
 
     def original(self) -> ModelProto:
-        """Return the ONNX model that an estimator was given, with its trained weights."""
+        """Return the user's ONNX model with the trained weights."""
         from onnx import numpy_helper
 
         from skort.graphs.onnx_models.weights import with_weights
@@ -367,8 +396,8 @@ class Model:
         model = self.inner.model
         if isinstance(model, BaseEstimator):
             raise ValueError(
-                "original=True gives back the ONNX model that was given, but "
-                f"estimator={type(model).__name__} is none. Use to_onnx(), or to_sklearn()."
+                "original=True returns the given ONNX model with its trained weights, but "
+                f"estimator={type(model).__name__} is not one. Use to_onnx(), or to_sklearn()."
             )
         given = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer if i.name in (OFFSET, TARGET_OFFSET)}
         arrays = with_moved_offsets(self.score_graph, given).arrays
@@ -395,7 +424,11 @@ class Model:
 
 
 def _like(weights, values, name):
-    """Return the values of a parameter in the shape and dtype of weights; those of one output may have any shape."""
+    """
+    Return the values of a parameter in the shape and dtype of weights.
+
+    The values for a single output may have any shape of the right size.
+    """
     from skort.graphs.onnx_models.weights import finite_array
 
     values = finite_array(values, name, weights.dtype)

@@ -1,4 +1,4 @@
-"""What is inside what: pipelines, frozen estimators and transformed targets, down to the model."""
+"""The layers of an estimator: pipelines, frozen estimators, transformed targets and the model."""
 
 import dataclasses
 
@@ -7,12 +7,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-#: What to do about a step before the model that a training cannot fit.
-FIT_STEP_FIRST = "Fit it on rows that stand for all, and put FrozenEstimator(fitted_step) in its place."
+#: The advice for a step before the model that a training cannot fit.
+FIT_STEP_FIRST = "Fit it on rows that are typical of all rows, and put FrozenEstimator(fitted_step) in its place."
 
 
 def layers(estimator, *, is_fitted: bool = False):
-    """Yield an estimator, what it holds, and so on down to the model."""
+    """Yield (layer, whether it is fitted), from the estimator down to the model."""
     yield estimator, is_fitted
     if isinstance(estimator, FrozenEstimator):
         yield from layers(estimator.estimator, is_fitted=True)
@@ -23,7 +23,11 @@ def layers(estimator, *, is_fitted: bool = False):
 
 
 def target_of(estimator):
-    """Return what transforms y, frozen where it is fitted, or None; and whether all steps are inside it."""
+    """
+    Return the estimator that transforms y, or None, and whether all steps are inside it.
+
+    If it is fitted, it is returned in a `FrozenEstimator`.
+    """
     whole = list(layers(estimator))
     places = [i for i, (layer, _) in enumerate(whole) if _transforms_target(layer)]
     if not places:
@@ -48,7 +52,7 @@ def split(estimator, *, is_fitted: bool = False):
     if isinstance(estimator, FrozenEstimator):
         steps, model, _, name = split(estimator.estimator, is_fitted=True)
         for _, fitted in [*steps, (name, model)]:
-            # An ONNX model has nothing to fit; what is no estimator at all is refused with the model.
+            # An ONNX model needs no fit. Other objects without `fit` are refused later.
             if hasattr(fitted, "fit"):
                 check_is_fitted(fitted)
         return [(key, FrozenEstimator(step)) for key, step in steps], model, True, name
@@ -65,12 +69,12 @@ def split(estimator, *, is_fitted: bool = False):
 
 
 def model_inside(estimator):
-    """Return the model of an estimator, not cloned."""
+    """Return the innermost model of an estimator, not cloned."""
     return list(layers(estimator))[-1][0]
 
 
 def steps_to_fit(estimator) -> list[str]:
-    """Return the names of the steps before the model that need a fit, that of y included."""
+    """Return the names of the steps that need a fit: those before the model, and the one of y."""
     steps, *_ = split(estimator)
     target, _ = target_of(estimator)
     if target is not None and getattr(target, "transformer", None) is not None:
@@ -79,13 +83,13 @@ def steps_to_fit(estimator) -> list[str]:
 
 
 def can_partial_fit(estimator):
-    """Raise an AttributeError where steps before the model of an estimator of skort need a fit."""
+    """Raise an AttributeError if a step before the model of an estimator of skort needs a fit."""
     for name in steps_to_fit(estimator.estimator):
         raise AttributeError(f"partial_fit does not fit the step {name!r} before the model. {FIT_STEP_FIRST}")
 
 
 def input_tags(estimator):
-    """Return what the first step of a pipeline, fitted or not, says that it takes; None for anything else."""
+    """Return the input tags of the first step of a pipeline, fitted or not; None without steps."""
     estimator = getattr(estimator, "regressor", estimator)
     (_, first), *_ = getattr(estimator, "steps", None) or [(None, None)]
     if not hasattr(first, "__sklearn_tags__") or isinstance(first, type):
@@ -95,20 +99,20 @@ def input_tags(estimator):
 
 
 def thawed(step):
-    """Return a step, out of its `FrozenEstimator`."""
+    """Return a step without its `FrozenEstimator`."""
     return step.estimator if isinstance(step, FrozenEstimator) else step
 
 
 def _transforms_target(estimator):
     """Return whether an estimator is a `TransformedTargetRegressor`."""
-    # Imported when it is needed: it takes most of the time of `import skort`.
+    # Imported only when needed: the import would take most of the time of `import skort`.
     from sklearn.compose import TransformedTargetRegressor
 
     return isinstance(estimator, TransformedTargetRegressor)
 
 
 def _regressor(estimator, is_fitted):
-    """Return what is inside a `TransformedTargetRegressor`."""
+    """Return the regressor inside a `TransformedTargetRegressor`."""
     from sklearn.linear_model import LinearRegression
 
     if is_fitted:

@@ -1,4 +1,4 @@
-"""The fitted steps before a model: they transform X, and have a graph or a reason why they have none."""
+"""The fitted steps before a model: they transform X, and usually have an ONNX graph."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """The fitted steps before what is trained: scikit-learn transforms X, and deployed models hold the same as ONNX."""
+    """The fitted steps before the trained graph: in scikit-learn, and as ONNX for deployment."""
 
     transformers: Pipeline | None
-    #: The same as ONNX.
+    #: The steps as ONNX.
     graph: "onnx.ModelProto | None"
-    #: float32 or float64, of what comes out.
+    #: float32 or float64: the dtype of the transformed X.
     dtype: DTypeLike
-    #: Why there is no ONNX of the steps: the message of the error that an export raises.
+    #: Why the steps have no ONNX: the message of the error that an export raises.
     obstacle: str | None = None
 
     @classmethod
     def of(cls, transformers: Pipeline | None, some_rows, dtype: DTypeLike) -> "Preprocessing":
-        """Return fitted steps with their ONNX, or why they have none, compared with scikit-learn on some rows."""
+        """Return fitted steps with their ONNX, compared with scikit-learn on `some_rows`."""
         from skort.graphs.sklearn.transformers import transformer_graph
 
         if transformers is None:
@@ -41,21 +41,21 @@ class Preprocessing:
             return cls(transformers, None, dtype, str(error))
 
     def exported(self) -> "onnx.ModelProto | None":
-        """Return the steps as ONNX; None where there are no steps."""
+        """Return the steps as ONNX, or None if there are no steps."""
         if self.obstacle is not None:
             raise NotExportableError(self.obstacle)
         return self.graph
 
     def transform(self, X):
-        """Return what the steps make of X: an array, or a CSR matrix of `dtype`."""
+        """Return X after the steps: an array or a CSR matrix of `dtype`."""
         if self.transformers is None:
             return X
         return numbers(self.transformers.transform(X), self.dtype)
 
 
 def as_rows(X):
-    """Return X as steps before a model take it, unvalidated: a DataFrame as it is, others as an array or CSR matrix."""
-    # What is wrong with a single text is said by the steps.
+    """Return X for the steps before a model, unvalidated: a DataFrame, an array or a CSR matrix."""
+    # For a single text, the steps raise the error.
     if hasattr(X, "columns") or isinstance(X, str):
         return X
     if scipy.sparse.issparse(X):
@@ -64,7 +64,7 @@ def as_rows(X):
         X = list(X)
     rows = np.asarray(X, dtype=object if _begins_with_text(X) else None)
     if rows.dtype.kind == "U" and not hasattr(X, "dtype"):
-        # A list of numbers and text, which numpy made text of.
+        # numpy turned a list of numbers and text into text.
         rows = np.asarray(X, dtype=object)
     if rows.ndim == 1 and rows.size and rows.dtype.kind in "biuf":
         check_array(rows)
@@ -72,22 +72,27 @@ def as_rows(X):
 
 
 def _begins_with_text(X):
-    """Return whether X is a list with text in its first row: numpy would make all texts as long as the longest."""
+    """
+    Return whether X is a list with text in its first row.
+
+    As an array of text, all its texts would be as long as the longest.
+    """
     first = X[0] if isinstance(X, (list, tuple)) and X else None
     return isinstance(first, str) or (isinstance(first, (list, tuple)) and any(isinstance(v, str) for v in first))
 
 
 def numbers(X, dtype):
-    """Return what steps made of X as a C-contiguous array of numbers or CSR matrix; raise an error for other things."""
+    """Return a transformed X as a C-contiguous array of numbers or a CSR matrix, or raise."""
     checks = {"order": "C", "accept_sparse": "csr", "input_name": "transformed X"}
     rows = check_array(X, dtype=kept_dtypes(X, dtype), **checks)
     return rows if is_in_range(rows, dtype) else check_array(rows, dtype=dtype, **checks)
 
 
 def kept_dtypes(X, dtype):
-    """Return the dtypes in which rows stay as they are; others get the first."""
-    # It is that of the training where it holds all digits of X, or nothing is subtracted from X, which is sparse, or a
-    # DataFrame of sparse columns. A training casts other rows after it has subtracted the means.
+    """Return the dtypes that rows may keep. Rows of another dtype are cast to the first one."""
+    # If the dtype of the training holds all digits of X, rows are cast to it. So are sparse rows,
+    # from which no mean is subtracted. All other rows keep their digits until the training has
+    # subtracted the means.
     given, whole = getattr(X, "dtype", None), (np.int64, np.uint64)
     is_sparse = scipy.sparse.issparse(X) or hasattr(getattr(X, "sparse", None), "to_coo")
     if is_sparse or (isinstance(given, np.dtype) and np.can_cast(given, dtype) and given not in whole):
@@ -97,7 +102,7 @@ def kept_dtypes(X, dtype):
 
 
 def is_in_range(rows, dtype):
-    """Return whether no finite number of rows is infinite in a dtype."""
+    """Return whether all finite numbers of rows stay finite in a dtype."""
     if scipy.sparse.issparse(rows) or rows.dtype.kind != "f" or rows.dtype.itemsize <= np.dtype(dtype).itemsize:
         return True
     most = largest(dtype)
@@ -105,5 +110,5 @@ def is_in_range(rows, dtype):
 
 
 def largest(dtype):
-    """Return the largest finite number of a dtype of floats."""
+    """Return the largest finite number of a floating-point dtype."""
     return float(np.finfo(dtype).max)

@@ -1,4 +1,4 @@
-"""The y of a `TransformedTargetRegressor`: transformed before the training, and back after a prediction."""
+"""The y of a `TransformedTargetRegressor`: its transform, and the inverse for predictions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +13,9 @@ from skort.estimators.data.targets import EncodedTarget
 class TargetTransform:
     """A fitted transformer of y."""
 
-    #: None: y is trained as it is.
+    #: None: the training takes y as it is.
     transformer: Any = None
+    #: Whether the steps before the model are inside the `TransformedTargetRegressor`.
     encloses_steps: bool = False
 
     def transformed(self, y: np.ndarray) -> np.ndarray:
@@ -25,7 +26,7 @@ class TargetTransform:
         return check_array(self.transformer.transform(columns), dtype=np.float64, input_name="transformed y")
 
     def applied(self, encoded: EncodedTarget) -> EncodedTarget:
-        """Return what a y is trained as."""
+        """Return an encoded y with the transformed target."""
         if self.transformer is None:
             return encoded
         return encoded._replace(target=self.transformed(encoded.y))

@@ -1,4 +1,4 @@
-"""What the user put inside an estimator: steps before a model, and the model."""
+"""The steps and the model that the user put inside an estimator."""
 
 import dataclasses
 from collections.abc import Callable
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WrappedModel:
-    """What the user put inside an estimator, cloned and split."""
+    """The steps, cloned, and the model that the user put inside an estimator."""
 
-    #: Clones of the steps before the model. Steps that were fitted before, and stay so, are frozen.
+    #: Clones of the steps before the model. Steps that the user fitted are frozen.
     transformers: Pipeline | None
-    #: The model to be trained.
+    #: The model to train.
     model: Any
-    #: Whether training starts at the model's own weights.
+    #: Whether the training starts from the weights of the fitted model.
     is_fitted: bool
     #: The name of the model's step.
     name: str
-    #: What transforms y. None: nothing.
+    #: The estimator that transforms y. None: y is not transformed.
     target: Any = None
     #: Whether the steps before the model are inside `target`.
     target_encloses_steps: bool = False
-    #: Whether the model is that of skort's own, which nobody else has.
+    #: Whether skort made the model, because the user gave none.
     is_own: bool = False
 
     @classmethod
     def of(cls, estimator) -> "WrappedModel":
-        """Split an estimator."""
+        """Return the steps and the model of an estimator."""
         steps, model, is_fitted, name = split(estimator)
         for key, step in steps:
             if not hasattr(step, "transform") or isinstance(step, type):
@@ -56,10 +56,10 @@ class WrappedModel:
 
     @classmethod
     def inside(cls, estimator) -> "WrappedModel":
-        """Return what is inside an estimator of skort, checked; the model of skort's own needs no check."""
+        """Return the steps and the model inside an estimator of skort; check the model."""
         is_classifier = isinstance(estimator, ClassifierMixin)
         if estimator.estimator is None:
-            # scikit-learn's models take most of the time of `import skort`.
+            # At the top, these imports would take most of the time of `import skort`.
             from sklearn.linear_model import LinearRegression, LogisticRegression
 
             model = LogisticRegression() if is_classifier else LinearRegression()
@@ -68,7 +68,7 @@ class WrappedModel:
 
         wrapped, kind = cls.of(estimator.estimator), "classifier" if is_classifier else "regressor"
         check_trainable(wrapped.model, is_fitted=wrapped.is_fitted)
-        # An ONNX model is neither.
+        # An ONNX model is neither a classifier nor a regressor.
         if isinstance(wrapped.model, BaseEstimator) and get_tags(wrapped.model).estimator_type != kind:
             other = {"regressor": "OrtSGDClassifier for classifiers", "classifier": "OrtSGDRegressor for regressors"}
             raise NotTrainableError(f"estimator={type(wrapped.model).__name__} is not a {kind}: use {other[kind]}.")
@@ -76,7 +76,11 @@ class WrappedModel:
 
     @property
     def draws_weights(self) -> bool:
-        """Whether training starts at weights that are drawn: an ONNX model brings its own, as a fitted one does."""
+        """
+        Whether the training starts at random weights.
+
+        A fitted model and an ONNX model bring their own weights.
+        """
         return not self.is_fitted and isinstance(self.model, BaseEstimator)
 
     @property
@@ -86,13 +90,17 @@ class WrappedModel:
 
     @property
     def fitted_model(self) -> Any:
-        """The fitted model whose weights the training goes on from, or None."""
+        """The fitted model that the training continues, or None."""
         from skort.graphs.sklearn.families import score_model
 
         return score_model(self.model) if self.is_fitted else None
 
     def check_columns(self, X) -> None:
-        """Raise scikit-learn's error for other columns than those of a fitted model; steps before it check theirs."""
+        """
+        Raise an error if X does not have the columns of the fitted model or the ONNX model.
+
+        Steps before the model check their columns themselves.
+        """
         if not self.has_steps and self.is_fitted and isinstance(self.model, BaseEstimator):
             validate_data(self.model, X, reset=False, skip_check_array=True)
         if not self.has_steps and not isinstance(self.model, BaseEstimator) and hasattr(X, "columns"):
@@ -105,7 +113,7 @@ class WrappedModel:
                 )
 
     def checked(self, X: Any) -> Any:
-        """Return X; raise an error where an ONNX model takes whole numbers, and a column of it has others."""
+        """Return X; raise an error if an ONNX model takes whole numbers and a column has others."""
         if not isinstance(self.model, BaseEstimator) and not scipy.sparse.issparse(X):
             from skort.graphs.onnx_models.inputs import check_whole
 
@@ -113,7 +121,7 @@ class WrappedModel:
         return X
 
     def known_classes(self, classes):
-        """Return the classes that are known before there are labels, or None."""
+        """Return the classes that are given or known from a fitted model, or None."""
         fitted = getattr(self.model, "classes_", None) if self.is_fitted else None
         if fitted is None or classes is None:
             return classes if fitted is None else fitted
@@ -122,19 +130,19 @@ class WrappedModel:
         return fitted
 
     def check_labels(self, *, multi_label: bool) -> None:
-        """Raise an error where the model cannot be trained on the labels of a y."""
+        """Raise an error if the model cannot be trained on such labels."""
         from skort.graphs.sklearn.families import FAMILY
 
         is_network = FAMILY.get(type(self.model)) == "neural network"
         if multi_label and not is_network:
             raise ValueError(
                 f"estimator={type(self.model).__name__} cannot be trained on a multi-label y: use MLPClassifier, or "
-                "MultiOutputClassifier around one estimator a label."
+                "MultiOutputClassifier around one estimator per label."
             )
         if is_network and self.is_fitted and hasattr(self.model, "classes_"):
             fitted = self.model.out_activation_ == "logistic" and self.model.n_outputs_ > 1
             if fitted != multi_label:
-                kinds = "one label a row", "several labels a row"
+                kinds = "one label per row", "several labels per row"
                 raise ValueError(f"y has {kinds[multi_label]}, the fitted estimator had {kinds[fitted]}.")
 
     def fit_target(self, y) -> TargetTransform:
@@ -149,12 +157,17 @@ class WrappedModel:
             return TargetTransform(target.transformer, encloses_steps)
         from sklearn.dummy import DummyRegressor
 
-        # scikit-learn checks and fits the transformer; what it predicts with does not matter.
+        # scikit-learn checks and fits the transformer. The regressor of this fit does not matter.
         alone = clone(target).set_params(regressor=DummyRegressor())
         return TargetTransform(alone.fit(np.zeros((len(y), 1)), y).transformer_, encloses_steps)
 
     def fit(self, X, y, spec: "Callable[..., ScoreSpec]", random_state, trainable):
-        """Return the fitted steps before the first trained one, what they make of X, and the graph of the trained."""
+        """
+        Fit the steps, and return (steps, X, score graph).
+
+        The returned steps end before the first trained step, X is transformed by them, and the
+        score graph begins with the first trained step.
+        """
         from skort.graphs.export import check_names
         from skort.graphs.initialization import initial_score_graph
         from skort.graphs.sklearn.transformers import sample, trainable_steps
@@ -179,19 +192,19 @@ class WrappedModel:
         return preprocessing, self.checked(X), score_graph
 
     def without_data(self) -> "WrappedModel":
-        """Return what a fitted model remembers of it: the model is an unfitted clone, where it is an estimator."""
+        """Return the same with an unfitted clone of the model, for the fitted model to keep."""
         if self.is_own or not isinstance(self.model, BaseEstimator):
             return self
         return dataclasses.replace(self, model=own_copy(self.model, clone))
 
     def to_sklearn(self, preprocessing, score_graph, target_transform, *, classes, single_output, has_link):
-        """Return fitted steps and the model, with trained weights, as plain scikit-learn."""
+        """Return the fitted steps and the model, with trained weights, as plain scikit-learn."""
         from skort.graphs.sklearn.families import FAMILY, has_log_link, score_model, trained_model
         from skort.graphs.standardized import uncentred_arrays
 
         name = type(self.model).__name__
         if type(score_model(self.model)) not in FAMILY:
-            raise ValueError(f"estimator={name} cannot be given back as a scikit-learn model: use to_onnx().")
+            raise ValueError(f"estimator={name} cannot be returned as a scikit-learn model: use to_onnx().")
         if has_link and not has_log_link(self.model):
             raise ValueError(
                 f"estimator={name} predicts its score, but the loss took the score for the logarithm of the "

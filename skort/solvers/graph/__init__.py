@@ -1,1 +1,1 @@
-"""Solver "graph": the whole step as one plain ONNX graph, on the CPU or on a device with memory of its own."""
+"""Solver "graph": the whole step as one plain ONNX graph, on the CPU or on another device."""

@@ -1,4 +1,4 @@
-"""Solver "graph": the whole step as one graph on any ONNX Runtime."""
+"""The backends of solver "graph": one ONNX graph for the whole step, on any ONNX Runtime."""
 
 from typing import Any
 
@@ -30,12 +30,16 @@ from skort.solvers.step import HostBackend
 
 
 class GraphBackend(HostBackend):
-    """Steps through one plain InferenceSession: forward, backward, penalty, clipping and update are one graph."""
+    """
+    Steps of one InferenceSession.
+
+    One graph contains forward, backward, penalty, clipping and update.
+    """
 
     def __init__(self, problem: Problem):
         super().__init__(problem)
         self.rule = problem.rule()
-        # What an update does not change of it is an input that stays.
+        # Arrays of this state that an update does not change are constant inputs.
         self._memory = self.rule.start(*problem.n_weights(), problem.objective.dtype)
         self._step = StepGraph.of(problem, self.rule, self._memory)
         self._open()
@@ -48,26 +52,26 @@ class GraphBackend(HostBackend):
         self.gradient = np.zeros_like(step.states[WEIGHTS])
         inputs = {**self.inputs, ETA: self._eta, **step.parameters}
         outputs = {LOSS: loss, OBJECTIVE: self._objective, GRADIENT: self.gradient}
-        # The session reads every weight where it is in the vector.
+        # The session reads each weight in place, as a view of the vector.
         self.session = StepSession(
             session, inputs, outputs, step.states, lambda states: views(states[WEIGHTS], problem.weights)
         )
 
     def run(self, eta, share):
-        """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
+        """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
         self._eta[...] = eta
         self.session.run()
         self.sums.add(share, self._objective.item(), self._loss())
 
     def arrays(self):
-        """Return the weights and the rule's state: those of a device are copied."""
+        """Return the weights and the rule's state, copied from a device if they are there."""
         current, device = self.session.state, self._problem.device
         memory = {name: current.get(state_name(name), array) for name, array in self._memory.items()}
         arrays = {"weights": current[WEIGHTS], **memory}
         return {name: array if isinstance(array, np.ndarray) else device.get(array) for name, array in arrays.items()}
 
     def load(self, arrays):
-        """Put values in the place of what a step changes; the others are numbers of the update."""
+        """Overwrite the weights and the arrays of the state that a step changes."""
         current, device = self.session.state, self._problem.device
         for name, array in arrays.items():
             input_name = WEIGHTS if name == "weights" else state_name(name)
@@ -75,7 +79,11 @@ class GraphBackend(HostBackend):
                 device.fill(current[input_name], array)
 
     def training_graphs(self):
-        """Return the graph of the whole step, what the next step reads beside a batch, and how weights are split."""
+        """
+        Return the graphs of the whole step, of its inputs, and of the parts of the weights.
+
+        "start" has the inputs of the next step besides the batch and the learning rate.
+        """
         step, arrays = self._step.model(), self.arrays()
         states = {WEIGHTS if name == "weights" else state_name(name): array for name, array in arrays.items()}
         weights = views(arrays["weights"], self._problem.weights)
@@ -84,7 +92,7 @@ class GraphBackend(HostBackend):
 
 
 class DeviceSums:
-    """What the steps of an epoch add up to, on a device: copied when it is asked for."""
+    """The sums of objective and loss over the steps of an epoch, on a device."""
 
     def __init__(self, device: Device, session: Any, objective: DeviceArray):
         self._device, self._session, self._objective = device, session, objective
@@ -94,7 +102,7 @@ class DeviceSums:
         return self._device.get(self._objective).item()
 
     def take(self) -> tuple[float, float]:
-        """Return objective and loss, each added up since the last call."""
+        """Return the sums of objective and loss since the last call."""
         sums = self._session.state[SUMS]
         objective, loss = self._device.get(sums).tolist()
         self._device.fill(sums, np.zeros(2))
@@ -102,9 +110,14 @@ class DeviceSums:
 
 
 class DeviceRows:
-    """The batch of a device, which gets all rows in memory at the beginning, and those of a file batch by batch."""
+    """
+    The batch of a device.
 
-    #: Windows of rows are not copied: the device has all rows.
+    Rows in memory are copied to the device once, before the training. Rows of a file are copied
+    batch by batch.
+    """
+
+    #: Windows of rows need no copy: the device has all rows.
     in_place = True
 
     def __init__(self, device: Device, host: HostBatch):
@@ -113,7 +126,7 @@ class DeviceRows:
         self.tables = [_Table(device, rows, self._all) for rows in (host.X, host.target)]
 
     def arrays(self, input_name: str) -> dict[str, DeviceArray]:
-        """Return the arrays that hold the data, by their names as inputs; `input_name` is that of X."""
+        """Return the device arrays by the names of their inputs. `input_name` is the name of X."""
         tables = dict(zip((input_name, TARGET), self.tables, strict=True))
         arrays = {rows_name(name): table.array for name, table in tables.items()}
         return arrays | {indices_name(name): table.indices for name, table in tables.items()}
@@ -122,18 +135,18 @@ class DeviceRows:
         return len(self._host)
 
     def begin(self, data):
-        """Take the rows of a training that are in memory to the device."""
+        """Copy the rows of a training that are in memory to the device."""
         for table, rows in zip(self.tables, data, strict=False):
             table.take(rows, self._chosen, self._all)
 
     def fillers(self, data):
-        """Return the functions that let the rows of some numbers be the batch."""
+        """Return the functions that, for some row numbers, make these rows the batch."""
         host_fillers = self._host.fillers(data)
         fillers = [self._choose] if any(table.is_whole for table in self.tables) else []
         for table, fill in zip(self.tables, host_fillers, strict=False):
             if not table.is_whole:
                 fillers += [fill, table.upload]
-        # The sample weights of the rows, where these differ.
+        # The other functions fill the sample weights, if they differ.
         return fillers + host_fillers[len(self.tables) :]
 
     def _choose(self, indices):
@@ -141,7 +154,11 @@ class DeviceRows:
 
 
 class _Table:
-    """Rows on a device, and which of them are the batch: those of the numbers `indices`, at first all."""
+    """
+    Rows on a device.
+
+    `indices` has the numbers of the rows of the batch, at first of all rows.
+    """
 
     def __init__(self, device, batch, indices):
         self._device, self._batch = device, batch
@@ -149,7 +166,12 @@ class _Table:
         self.is_whole = False
 
     def take(self, rows, chosen, every):
-        """Take all rows of a training, of which `chosen` will be the batch, or make room for one batch."""
+        """
+        Copy all rows of a training to the device if they are in memory, else make room for a batch.
+
+        `chosen` will have the row numbers of the batch. `every` has the numbers from 0 to the size
+        of a batch.
+        """
         self.is_whole = is_in_memory(rows)
         self.indices = chosen if self.is_whole else every
         self.array = self._device.put(np.asarray(rows, self._batch.dtype) if self.is_whole else self._batch)
@@ -160,14 +182,19 @@ class _Table:
 
 
 class DeviceGraphBackend(GraphBackend):
-    """The same step on a device with the rows, which it chooses by number; results stay there until they are read."""
+    """
+    The steps of `GraphBackend` on a device with its own memory.
+
+    The device has the rows, and takes a batch of them by number. Results stay on the device until
+    they are read.
+    """
 
     def _open(self):
         problem, device = self._problem, self._problem.device
         graph, dtype = problem.score_graph, problem.objective.dtype
         self.batch = DeviceRows(device, self.batch)
         self._controls = np.zeros(2)
-        # What the device has a copy of.
+        # The values that the device has a copy of.
         self._given = {SAMPLE_WEIGHT: self.batch.sample_weight.copy(), CONTROLS: self._controls.copy()}
         self._copies = {name: device.put(array) for name, array in self._given.items()}
         states = self._step.states | {SUMS: np.zeros(2)}
@@ -179,7 +206,7 @@ class DeviceGraphBackend(GraphBackend):
         self.sums = DeviceSums(device, self.session, self._outputs[OBJECTIVE])
 
     def run(self, eta, share):
-        """Make one update with learning rate `eta` on the batch, which is this part of the epoch; read nothing."""
+        """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
         self._controls[:] = eta, share
         for name, array in ((SAMPLE_WEIGHT, self.batch.sample_weight), (CONTROLS, self._controls)):
             if not np.array_equal(array, self._given[name]):
@@ -190,15 +217,15 @@ class DeviceGraphBackend(GraphBackend):
         self.session.run()
 
     def read(self, X):
-        """Do nothing: a step reads the rows that its device has a copy of."""
+        """Do nothing: a step reads the rows on its device."""
 
     def last_gradient(self):
-        """Return the last step's gradient, before it was clipped."""
+        """Return the gradient of the last step before clipping."""
         return self._problem.device.get(self._outputs[GRADIENT])
 
 
 def needs_onnx_update(solver: str, dtype: np.dtype, update: Update) -> None:
-    """Raise an error for an optimizer without ONNX text, and where no ONNX Runtime is installed."""
+    """Raise an error for an optimizer without ONNX text, or if no ONNX Runtime is installed."""
     load()
     if not _is_onnx(update.optimizer):
         raise ValueError(
@@ -208,7 +235,11 @@ def needs_onnx_update(solver: str, dtype: np.dtype, update: Update) -> None:
 
 
 def _is_onnx(optimizer):
-    """Return whether the ONNX text of an optimizer is that of its update: no subclass has replaced the update alone."""
+    """
+    Return whether the ONNX text of an optimizer describes its `update`.
+
+    It does not if a subclass has replaced `update` or `step_length`, but not the ONNX text.
+    """
     for cls in type(optimizer).__mro__:
         if "onnx_update" in vars(cls):
             return True

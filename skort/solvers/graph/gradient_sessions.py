@@ -1,4 +1,4 @@
-"""Forward and backward of a score graph on arrays, in sessions that models of one structure share."""
+"""Forward and backward of a score graph on arrays. Models of one structure share the sessions."""
 
 from dataclasses import dataclass
 
@@ -15,22 +15,26 @@ from skort.solvers.flat_weights import views
 
 @dataclass(frozen=True, eq=False)
 class GradientPair:
-    """The sessions of the two halves of a gradient, for one number of rows."""
+    """The sessions of forward and backward for one number of rows."""
 
     forward: ArraySession
     backward: ArraySession
-    #: The outputs of `forward`: the first one is the score.
+    #: The names of the outputs of `forward`. The first one is the score.
     results: list[str]
-    #: Those of them that `backward` reads: all, or all but the score.
+    #: The outputs of `forward` that `backward` reads: all of them, or all but the score.
     kept: list[str]
-    #: What else it reads, but for the derivative by the score: weights, and X where it does.
+    #: The other inputs of `backward`, without the derivative by the score: weights, and maybe X.
     inputs: tuple[str, ...]
-    #: Its outputs: the gradient by all weights as a vector, and that by X where it was asked for.
+    #: The outputs of `backward`: the gradient by the vector of weights and, on request, by X.
     gradients: list[str]
 
 
 class GradientSessions:
-    """The score of a score graph and its gradient, for any number of rows. It keeps no array: threads may share it."""
+    """
+    The score of a score graph and its gradient, for any number of rows.
+
+    The object keeps no arrays, so threads may share it.
+    """
 
     def __init__(self, score_graph: ScoreGraph, device: Device = CPU):
         self._graph, self._device, self._key = score_graph, device, score_graph.key
@@ -38,11 +42,11 @@ class GradientSessions:
         self._trained = score_graph.trained_arrays
 
     def arrays(self, weights: np.ndarray, frozen: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return all weights by name: views of a vector of the trained ones, and the frozen."""
+        """Return all weights by name: views of the vector of trained ones, and frozen ones."""
         return {**views(weights, self._trained), **frozen}
 
     def score(self, X: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:
-        """Return the raw score, of shape (n_samples, n_outputs), of C-contiguous arrays; keep nothing."""
+        """Return the raw score, of shape (n_samples, n_outputs), for C-contiguous arrays."""
         session = COMPILED.get(
             ("score", self._key, self._device),
             lambda: ArraySession(self._graph.structure.SerializeToString(), self._device),
@@ -51,7 +55,7 @@ class GradientSessions:
         return score
 
     def pair(self, n_samples: int, *, input_gradient: bool) -> GradientPair:
-        """Return the sessions for a number of rows, made where it is the first time."""
+        """Return the sessions for a number of rows. Make them if they are not in the cache."""
         key = "forward and backward", self._key, n_samples, input_gradient, self._device
         return COMPILED.get(key, lambda: self._made(n_samples, input_gradient))
 
@@ -59,7 +63,7 @@ class GradientSessions:
         forward, backward = forward_backward(self._graph, n_samples, input_gradient=input_gradient)
         read = {i.name for i in backward.graph.input}
         results = [output.name for output in forward.graph.output]
-        # One output is bound faster than several, and copying the gradients costs less.
+        # Binding several outputs takes longer than copying the gradients into one output.
         backward = packed_gradients(backward, self._trained)
         return GradientPair(
             ArraySession(forward.SerializeToString(), self._device),
@@ -73,7 +77,7 @@ class GradientSessions:
     def forward(
         self, pair: GradientPair, X: np.ndarray, arrays: dict[str, np.ndarray]
     ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Return the raw score, and what `backward` needs of the run: new arrays."""
+        """Return the raw score, and the intermediate results for `backward`, as new arrays."""
         results = pair.forward.run(pair.results, {self._input: X, **arrays})
         return results[0], results[len(results) - len(pair.kept) :]
 
@@ -85,7 +89,11 @@ class GradientSessions:
         arrays: dict[str, np.ndarray],
         kept: list[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the gradients by the vector of weights, and by X or None; `forward` returned `kept`."""
+        """
+        Return the gradient by the vector of weights, and the gradient by X or None.
+
+        `kept` are the intermediate results that `forward` returned.
+        """
         given = dict(zip(pair.kept, kept, strict=True))
         given[SCORE_GRADIENT] = score_gradient
         for name in pair.inputs:

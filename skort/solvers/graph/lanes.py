@@ -1,4 +1,8 @@
-"""The steps of several trainings that differ in numbers only, as one graph: their scores are one product a layer."""
+"""
+The steps of several trainings as one graph, with one product per layer for all scores.
+
+The trainings differ only in numbers. Each training is a lane.
+"""
 
 import dataclasses
 import math
@@ -37,26 +41,31 @@ from skort.solvers.step import Backend, BackendStep
 
 @dataclass(frozen=True, eq=False)
 class Lane:
-    """What of one training goes into a step of several."""
+    """The part of one training in a step of several trainings."""
 
-    #: All that trainings of one step have in common.
+    #: A hashable value that is equal for trainings with a common step.
     key: tuple[Any, ...]
     step: StepGraph
     chain: tuple[Link, ...]
     rule: UpdateRule
     #: The state of the rule.
     memory: dict[str, np.ndarray]
-    #: What the sample weights of a batch are multiplied by.
+    #: The factor of the sample weights of a batch.
     factor: float = 1.0
 
     @property
     def n_ones(self) -> int:
-        """The number of columns of ones, 0 or 1, that X ends with: for the intercepts of the first layer."""
+        """The number of columns of ones, 0 or 1, that X has for intercepts of its first layer."""
         return int(self.chain[0].intercept is not None)
 
 
 def lane_of(problem: Problem, chain: tuple[Link, ...]) -> Lane | None:
-    """Return what of a training goes into a step of several; None where it is large, or not one of numbers alone."""
+    """
+    Return the lane of a training, or None if it needs a step of its own.
+
+    A large training has no lane, and neither has one whose numbers cannot be inputs of a common
+    graph.
+    """
     update = problem.update
     if problem.loss_weights or problem.objective.custom_terms or not is_small(problem):
         return None
@@ -65,20 +74,25 @@ def lane_of(problem: Problem, chain: tuple[Link, ...]) -> Lane | None:
     rule = problem.rule()
     memory = rule.start(*problem.n_weights(), problem.objective.dtype)
     step = StepGraph.of(problem, rule, memory, is_lane=True)
-    # Only numbers that are repeated for every row, or are one for all weights, can be a training's own.
+    # Among the numbers of the loss, only matrices, which have a row for each row of the batch, may
+    # differ between the trainings of a step. The others are part of the key.
     fixed = tuple((name, a.tobytes()) for name, a in step.loss.parameters.items() if a.ndim < 2)
     return Lane((step.key, fixed), step, chain, rule, memory)
 
 
 class JointStep:
-    """The steps of trainings of one key, each with its learning rate: a row of an array has the numbers of one."""
+    """
+    The common step of trainings with equal keys, each with its own learning rate.
+
+    Each training has one row in the arrays of the step.
+    """
 
     def __init__(self, lanes: Sequence[Lane]):
         self._problem, self._lanes = lanes[0].step.problem, lanes
         graph, dtype = self._problem.score_graph, self._problem.objective.dtype
         n_columns = graph.n_features + lanes[0].n_ones
         self.batch: Any = HostBatch.empty(self._problem.batch_size, n_columns, graph.n_outputs, dtype)
-        # Where each weight of a row of this step is in the weights of one training.
+        # For each weight in a row of this step: its place among the weights of one training.
         places = views(np.arange(sum(self._problem.n_weights())), self._problem.weights)
         self._order = np.concatenate([part.ravel() for part in parts_of(lanes[0].chain, places)])
         self._place = np.argsort(self._order)
@@ -87,7 +101,11 @@ class JointStep:
         self.lanes = [BackendStep(lane.step.problem, member) for lane, member in zip(lanes, members, strict=True)]
 
     def _open(self, numbers, states=None):
-        """Make the session for some of the trainings; `states` are theirs, or those before the first update."""
+        """
+        Make the session for some of the trainings.
+
+        `states` are their states; None: initial ones.
+        """
         lanes, n_lanes, dtype = [self._lanes[number] for number in numbers], len(numbers), self.batch.X.dtype
         first = lanes[0].step
         stacked = {name: self._stacked([lane.step.states[name] for lane in lanes]) for name in first.states}
@@ -103,7 +121,7 @@ class JointStep:
         key = "joint step", lanes[0].key, n_lanes
         session = step_session(self._problem, key, lambda: _joint_model(lanes[0], loss, stacked, parameters))
         self._eta, self.gradient = np.zeros((n_lanes, 1), dtype), np.zeros_like(stacked[WEIGHTS])
-        # Objective and loss of each training.
+        # The objective and the loss of each training.
         self.values = np.zeros((2, n_lanes, 1), dtype)
         self._shares, self.added = np.zeros((2, n_lanes, 1)), np.zeros((2, n_lanes, 1))
         columns = (np.zeros((n_lanes, *array.shape), dtype) for array in (self.batch.target, self.batch.sample_weight))
@@ -121,41 +139,49 @@ class JointStep:
         self._numbers, self.places = numbers, {number: place for place, number in enumerate(numbers)}
 
     def _stacked(self, arrays):
-        """Return an array with a row for each training."""
+        """Return an array with one row per training, with weights in the order of this step."""
         rows = [np.atleast_1d(array).ravel() for array in arrays]
         return np.ascontiguousarray([row[self._order] if row.size == self._order.size else row for row in rows])
 
     def rates(self, etas: dict[int, float]) -> None:
-        """Set the learning rates of the next steps, by number; the results of the other trainings matter no more."""
+        """
+        Set the learning rates of the next steps, by number of the training.
+
+        Trainings without a rate are over: their results are not used any more.
+        """
         self._eta[:, 0] = [etas.get(number, 0.0) for number in self._numbers]
 
     def step(self, share: float) -> None:
-        """Make one update of each training on the batch, which is this part of the epoch's rows."""
+        """Make one update of each training on the batch, a part `share` of the epoch."""
         np.copyto(self._target, self.batch.target)
         np.multiply(self.batch.sample_weight, self._factor, out=self._sample_weight)
         self._session.run()
-        # In float64, as they are added up.
+        # The sums of an epoch are in float64.
         np.multiply(self.values, share, out=self._shares, dtype=np.float64)
         self.added += self._shares
 
     def keep(self, numbers: list[int]) -> None:
-        """Let the next steps be those of some of the trainings alone, where this makes them faster."""
+        """Let the next steps update only some of the trainings, if this is faster."""
         if 0 < len(numbers) <= len(self._numbers) // 2:
             places = [self.places[number] for number in numbers]
             self._open(numbers, {name: array[places] for name, array in self._session.state.items()})
 
     def alone(self, number: int) -> BackendStep:
-        """Return the step of one training alone, as before its first update."""
+        """Return a separate step for one training, in its initial state."""
         return JointStep([self._lanes[number]]).lanes[0]
 
     def row(self, name: str, number: int) -> np.ndarray | None:
-        """Return a copy of what one training has of a state, as a step of its own has it; None: no step changes it."""
+        """
+        Return a copy of one training's array of the state, in the order of a separate step.
+
+        Return None if no step changes the array.
+        """
         if name not in self._session.state:
             return None
         return self._in_order(self._session.state[name], number)
 
     def last_gradient(self, number: int) -> np.ndarray:
-        """Return a copy of one training's last gradient, as a step of its own has it."""
+        """Return a copy of one training's last gradient, in the order of a separate step."""
         return self._in_order(self.gradient, number)
 
     def _in_order(self, rows, number):
@@ -163,14 +189,17 @@ class JointStep:
         return row[self._place] if row.size == self._place.size else row.copy()
 
     def put(self, name: str, number: int, values: np.ndarray) -> None:
-        """Let one training go on from values that `row` returned."""
+        """Set one training's array of the state to values that `row` returned."""
         if name in self._session.state:
             row = self._session.state[name][self.places[number]]
             row[self._place if row.size == self._place.size else ...] = values
 
 
 class _Member(Backend):
-    """What one of several trainings sees of their step: its own is made with those of the others; see `Backend`."""
+    """
+    The `Backend` of one training in a common step. A call of `run` updates the other trainings,
+    too.
+    """
 
     batch: Any
     sums: Any
@@ -209,7 +238,7 @@ class _Member(Backend):
 
 
 def _joint_model(lane, loss, states, parameters):
-    """Return the model of a step."""
+    """Return the model of the common step."""
     problem, graph, n_lanes = lane.step.problem, lane.step.problem.score_graph, len(states[WEIGHTS])
     dtype, n_rows = problem.objective.dtype, problem.batch_size
     fragment = Fragment(dtype)
@@ -237,7 +266,11 @@ def _joint_model(lane, loss, states, parameters):
 
 
 def parts_of(chain: tuple[Link, ...], arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Return the weights of a model as `chain_graph` takes them: a row for each output, the first layer one matrix."""
+    """
+    Return the weights of a model as the matrices that `chain_graph` takes, with a row per output.
+
+    The coefficients and intercepts of the first layer are one matrix.
+    """
     parts: list[np.ndarray] = []
     for k, link in enumerate(chain):
         coefficient = arrays[link.coefficient].T
@@ -254,9 +287,14 @@ def chain_graph(
     n_lanes: int,
     dtype: DTypeLike,
 ) -> onnx.GraphProto:
-    """Return the graph from X and weights to scores, (n_lanes * n_rows, n_outputs); `parts`: shapes of `parts_of`."""
-    # H = f(V^T X^T), H_c' = f(V_c'^T H_c + b_c'): the first product is one for all models, whose transposed
-    # coefficients V_c are one below the other. X ends with a column of ones for intercepts.
+    """
+    Return the graph from X and the weights of all lanes to scores, (n_lanes * n_rows, n_outputs).
+
+    `parts` has the shapes of the matrices of `parts_of`, by the names of the inputs.
+    """
+    # The first layer is one product for all models: H = f(V^T X^T), where V^T has the transposed
+    # coefficients of all models, one below the other. X ends with a column of ones for intercepts.
+    # A later layer of the model c is f(V_c'^T H_c + b_c').
     (X, n_rows), given, result = rows, iter(enumerate(parts.values())), "X"
     for k, link in enumerate(chain):
         i, (n_out, n_in) = next(given)

@@ -1,4 +1,8 @@
-"""The whole step as one ONNX graph of standard operators: forward, loss, backward, penalty, clipping, update."""
+"""
+The whole step as one ONNX graph of standard operators.
+
+It contains forward, loss, backward, penalty, clipping and update.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,12 +29,12 @@ from skort.solvers.flat_weights import flat
 
 ETA = "skort_learning_rate"
 WEIGHTS = "skort_weights"
-#: Of a device: the learning rate, and the batch's share of the epoch.
+#: An input on a device: the learning rate, and the batch's share of the epoch.
 CONTROLS = "skort_controls"
-#: Of a device: the objective and the loss, added up.
+#: A state on a device: the sums of the objective and the loss.
 SUMS = "skort_sums"
 
-#: The weighted losses of the rows, in a step of several trainings.
+#: The weighted losses of the rows in a step of several trainings.
 LOSSES = "skort_losses_of_rows"
 
 _LOSS_GRADIENT = "skort_loss_gradient"
@@ -53,40 +57,46 @@ _ADDED = function_text(
 )
 
 _L1, _L2 = "skort_l1", "skort_l2"
-# Of all weights of a training, or of the rows that several trainings have.
+# The sum over all weights: False, for one training; True, for each of several trainings.
 _SUM = {False: "ReduceSum(terms, keepdims=0)", True: "ReduceSum(terms, [1], keepdims=1)"}
 
 
 def state_name(name: str) -> str:
-    """Return the name of the input that is an array of the optimizer's state."""
+    """Return the input name of an array of the optimizer's state."""
     return f"skort_{name}"
 
 
 def rows_name(name: str) -> str:
-    """Return the name of the input that holds all rows of the step's input `name`, on a device."""
+    """Return the name of the device's input with all rows of the step's input `name`."""
     return f"skort_all/{name}"
 
 
 def indices_name(name: str) -> str:
-    """Return the name of the input that says which of them are the batch."""
+    """Return the name of the device's input with the row numbers of a batch of `name`."""
     return f"skort_rows/{name}"
 
 
 @dataclass(frozen=True, eq=False)
 class StepGraph:
-    """A step, whose numbers are inputs: `states` for the next step, `parameters` that stay; one graph for one `key`."""
+    """A step whose numbers are inputs. Steps with equal keys have the same graph."""
 
     problem: Problem
     loss: Program
     update: Program
+    #: The initial values of the inputs that each step changes.
     states: dict[str, np.ndarray]
+    #: The values of the inputs that stay.
     parameters: dict[str, np.ndarray]
 
     @classmethod
     def of(
         cls, problem: Problem, rule: UpdateRule, memory: Mapping[str, np.ndarray], *, is_lane: bool = False
     ) -> "StepGraph":
-        """Return the step of a problem whose rule has some state; `is_lane`: it is one of several trainings."""
+        """
+        Return the step of a problem. `memory` is the initial state of its rule.
+
+        With `is_lane`, the problem is one of several trainings with a common step.
+        """
         loss = loss_program(problem, is_lane=is_lane)
         update, changed = _update_program(problem, rule, tuple(memory), is_lane)
         states = {WEIGHTS: flat(problem.weights)} | {state_name(name): memory[name] for name in changed}
@@ -98,13 +108,17 @@ class StepGraph:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """All that the graph depends on, as a hashable value."""
+        """A hashable value of everything that the graph depends on."""
         shapes = {**self.states, **self.parameters}
         described = tuple((name, a.dtype.str, a.shape) for name, a in shapes.items())
         return self.problem.structure, self.loss.structure, self.update.structure, described
 
     def model(self) -> onnx.ModelProto:
-        """Return the step with the inputs that it needs, among them all weights and, by name, the parts of them."""
+        """
+        Return the graph of the step.
+
+        It reads the weights twice: as the vector of all weights, and as named parts of the vector.
+        """
         problem, scalar = self.problem, np.zeros((), self.problem.objective.dtype)
         fragment = Fragment(scalar.dtype)
         model = add_model(fragment, problem.score_graph, problem.batch_size)
@@ -124,7 +138,12 @@ class StepGraph:
         return mark_rest(step)
 
     def device_model(self) -> onnx.ModelProto:
-        """Return the step of a device: it takes its rows out of all, splits the weights, and adds up the objectives."""
+        """
+        Return the graph of the step on a device.
+
+        It takes the batch out of all rows by number, splits the vector of weights into its parts,
+        and adds up the objectives.
+        """
         step, dtype, double = self.model(), self.problem.objective.dtype, onnx.TensorProto.DOUBLE
         fragment, tables = Fragment(dtype), []
         inputs = {i.name: i for i in step.graph.input}
@@ -150,13 +169,13 @@ class StepGraph:
 
 
 def step_outputs(states: Mapping[str, np.ndarray], value: np.ndarray) -> list[onnx.ValueInfoProto]:
-    """Return the outputs of a step; `value` has the shape of an objective."""
+    """Return the outputs of a step. `value` has the shape of the objective."""
     next_states = {next_name(name): array for name, array in states.items()}
     return infos({LOSS: value, OBJECTIVE: value, GRADIENT: states[WEIGHTS], **next_states})
 
 
 def constants_graph(model: onnx.ModelProto, arrays: Mapping[str, np.ndarray]) -> onnx.ModelProto:
-    """Return the model without inputs that gives those of some arrays that another model reads, by their names."""
+    """Return a model without inputs. Its outputs are the arrays that are inputs of `model`."""
     given = {i.name: arrays[i.name] for i in model.graph.input if i.name in arrays}
     values = [numpy_helper.from_array(array, f"{name}_value") for name, array in given.items()]
     nodes = [helper.make_node("Identity", [f"{name}_value"], [name]) for name in given]
@@ -164,7 +183,7 @@ def constants_graph(model: onnx.ModelProto, arrays: Mapping[str, np.ndarray]) ->
 
 
 def split_graph(weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
-    """Return the model that gives the weights by their names, from the vector of them: a step reads both."""
+    """Return the model from the vector of weights to the weights by name: a step reads both."""
     fragment = Fragment(next(iter(weights.values())).dtype)
     fragment.call(unpacked_text(weights), [WEIGHTS], list(weights))
     return build_model(
@@ -173,7 +192,11 @@ def split_graph(weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
 
 
 def loss_program(problem: Problem, *, is_lane: bool = False) -> Program:
-    """Return the loss, or those of the rows of several trainings, its gradient, and those of a custom penalty."""
+    """
+    Return the part of a step with the loss, its gradient, and the gradient of a custom penalty.
+
+    With `is_lane`, it computes the losses of the rows instead of their sum.
+    """
     objective, score = problem.objective, problem.score_graph.score_name
 
     def make():
@@ -193,7 +216,7 @@ def loss_program(problem: Problem, *, is_lane: bool = False) -> Program:
 
 
 def _update_program(problem, rule, memory, is_lane):
-    """Return penalty and update, and the names of what the update changes of the memory."""
+    """Return the part with penalty and update, and the names of the state arrays that change."""
     objective, terms = problem.objective, problem.terms
 
     def make():
@@ -215,12 +238,16 @@ def _update_program(problem, rule, memory, is_lane):
 
 
 def gradient_of_loss(problem: Problem) -> str:
-    """Return the name of the gradient of the loss by all weights, to which that of an l2 term is added."""
+    """Return the name of the gradient of the loss by all weights, before an l2 term is added."""
     return GRADIENT if problem.terms.l2 is None else _LOSS_GRADIENT
 
 
 def _add_gradient(fragment, problem, graph):
-    """Add the gradient of the loss, and of a custom penalty, by all weights, as one vector, from that by the score."""
+    """
+    Add the backward pass, from the gradient by the score to the vector of gradients by all weights.
+
+    The gradients of a custom penalty are added to those of the loss.
+    """
     gradients = add_gradients(fragment, graph, SCORE_GRADIENT, problem.score_graph.trainable)
     gradients |= problem.objective.weight_gradients
     for name in problem.objective.custom_terms:
@@ -232,7 +259,7 @@ def _add_gradient(fragment, problem, graph):
 
 
 def _add_penalty(writer, value, terms, is_lane):
-    """Add the objective to that without the penalty, and its gradient, but for that of the l1 term."""
+    """Add the l1 and l2 terms to the objective `value`, and the gradient of the l2 term."""
     if terms.l1 is not None:
         formula = f"terms = Abs(weights) * strengths\npenalty = {_SUM[is_lane]}"
         source = function_text("l1_by_weight (weights, strengths) => (penalty)", formula)

@@ -1,1 +1,1 @@
-"""ONNX Runtime's on-device training API: its models, and a solver that trains through it."""
+"""Solver "module": ONNX Runtime's on-device training API, and the models that it needs."""

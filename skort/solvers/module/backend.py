@@ -1,4 +1,4 @@
-"""Module and Optimizer: the on-device training API."""
+"""Solver "module": Module and Optimizer of the on-device training API."""
 
 import pathlib
 import tempfile
@@ -24,7 +24,7 @@ _MOMENTS = ("first_moment", "second_moment")
 
 
 def needs_plain_update(solver: str, dtype: np.dtype, update: Update) -> None:
-    """Raise an error where gradients are to be clipped, or weights to be averaged."""
+    """Raise an error for clipping or averaging."""
     for name, value in (("max_grad_norm", update.max_grad_norm), ("average", update.average or None)):
         if value is not None:
             raise ValueError(
@@ -34,7 +34,7 @@ def needs_plain_update(solver: str, dtype: np.dtype, update: Update) -> None:
 
 
 class ModuleBackend(HostBackend):
-    """Steps through the on-device training API, whose files live in a temporary folder for as long as it takes."""
+    """Steps of the on-device training API. It reads its files from a temporary folder."""
 
     def __init__(self, problem: Problem):
         super().__init__(problem)
@@ -43,13 +43,13 @@ class ModuleBackend(HostBackend):
         _check_terms(problem)
         self._graphs = self.training_graphs()
         self._memory = self.rule.start(*problem.n_weights(), problem.objective.dtype)
-        # The optimizer's own decay would cover intercepts, too.
+        # The decay of the API's optimizer would include intercepts.
         self._decayed = problem.score_graph.trained.coefficients if problem.update.tags.weight_decay > 0 else ()
         self._has_step = False
         self.load({"weights": flat(self._problem.weights), **self._memory})
 
     def run(self, eta, share):
-        """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
+        """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
         self._session.learning_rate = eta
         objective, loss = self._session.add_gradients_bound(self._values)
         for name in self._decayed:
@@ -59,9 +59,9 @@ class ModuleBackend(HostBackend):
         self.sums.add(share, objective.item(), loss.item())
 
     def read(self, X):
-        """Let the next steps read the rows of X where they are; None: those of `batch`."""
+        """Let the next steps read the rows of X in place, or with None the rows of `batch`."""
         _, *others = self.inputs.values()
-        # The values borrow its memory.
+        # The values borrow the memory of X, so X has to live.
         self._X = self.batch.X if X is None else X
         self._values = value_vector([self._X, *others])
 
@@ -92,7 +92,7 @@ class ModuleBackend(HostBackend):
         }
 
     def arrays(self):
-        """Return the weights and the rule's state: moments from a file."""
+        """Return the weights and the rule's state. The moments come from a checkpoint file."""
         weights = flat({name: self._session.parameter(name) for name in self._problem.weights})
         if not self._memory or not self._has_step:
             return {"weights": weights, **self._memory}
@@ -107,7 +107,11 @@ class ModuleBackend(HostBackend):
         return {"weights": weights, **self._memory, **moments, "n_updates": np.array([saved.n_steps])}
 
     def load(self, arrays):
-        """Begin anew from a state: the API takes moments from a file only."""
+        """
+        Continue from a state.
+
+        The session is made again, since the API reads moments only from a file.
+        """
         self._memory = {name: arrays[name].copy() for name in self._memory}
         moments, n_steps = {}, 0
         if self._memory:
@@ -130,7 +134,7 @@ class ModuleBackend(HostBackend):
 
 
 def check_dropout(score_graph: ScoreGraph) -> None:
-    """Raise an error where masks are to be drawn for every step."""
+    """Raise an error for a model with Dropout, which needs new masks for each step."""
     if score_graph.dropout:
         raise NotTrainableError(
             "estimator: the ONNX model has a Dropout in training mode, whose masks on-device training does not draw. "
@@ -139,7 +143,7 @@ def check_dropout(score_graph: ScoreGraph) -> None:
 
 
 def _check_terms(problem):
-    """Raise an error where the penalty is more than a part of the gradient."""
+    """Raise an error for a penalty that is not just a part of the gradient."""
     terms = problem.terms
     if terms.l1 is not None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What is to be trained through the on-device API, and its files: training, eval and optimizer model."""
+"""The models of the on-device API, training, eval and optimizer model, and the plan for them."""
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from skort.solvers.derived_gradients import add_custom_gradients
 _SCORE = "skort_score"
 _MICROSOFT = "com.microsoft"
 _RESET = "lazy_reset_grad"
-# A number whose gradients are those of the objective without its penalty.
+# The name of a scalar with the same gradients as the objective without its penalty.
 _SURROGATE = "skort_surrogate"
 _ONE = "skort_surrogate/one"
 _SUM = function_text("sum_of_all (values) => (sum)", "sum = ReduceSum(values, keepdims=0)")
@@ -31,14 +31,16 @@ _INNER_PRODUCT = function_text("inner (score, gradient) => (sum)", "sum = Reduce
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """A loss of one output of a graph, by the names of score and target, (n_rows, n_outputs), and of weights."""
+    """A loss of one output of a graph."""
 
+    #: The names of the score and the target, each of shape (n_rows, n_outputs).
     score: str
     target: str
+    #: The name of the sample weights.
     sample_weight: str
-    #: Its loss counts, its penalty does not.
+    #: The objective whose loss this is. Its penalty does not count.
     objective: Objective
-    #: What the loss is multiplied by.
+    #: The factor of the loss.
     weight: float = 1.0
 
     @property
@@ -48,12 +50,12 @@ class Term:
 
     @property
     def score_gradient(self) -> str:
-        """The name of the derivative of `loss`, times `weight`, by the score."""
+        """The name of `weight` times the derivative of `loss` by the score."""
         return f"skort_score_gradient_of/{self.score}"
 
     @property
     def is_derived(self) -> bool:
-        """Whether the loss brings no gradient of its own."""
+        """Whether the loss has no gradient of its own, so that it has to be derived."""
         return self.objective.loss.gradient_function(self.objective.n_outputs) is None
 
     def add_loss(self, fragment: Fragment) -> None:
@@ -61,7 +63,11 @@ class Term:
         self._call(fragment, lambda body: self.objective.add_loss(body, _SCORE, LOSS), {LOSS: self.loss})
 
     def add_score_gradient(self, fragment: Fragment) -> dict[str, str]:
-        """Add the nodes that compute `score_gradient`; return the names of the gradients by the loss's own weights."""
+        """
+        Add the nodes that compute `score_gradient`.
+
+        Return the names of the gradients by the loss's own weights.
+        """
         by_weights = self.objective.weight_gradients
         plain = f"{self.score_gradient}/unweighted"
         results = {SCORE_GRADIENT: plain, **{name: name for name in by_weights.values()}}
@@ -72,7 +78,11 @@ class Term:
         return by_weights
 
     def _call(self, fragment, write: Callable[[Fragment], None], results: dict[str, str]) -> None:
-        """Call a function of one's own for the nodes of an objective, whose names are the same for every term."""
+        """
+        Add the nodes of an objective as a function.
+
+        Their names, which are the same for every term, are inside the function.
+        """
         body, weights = Fragment(self.objective.dtype), self.objective.loss.weight_names
         write(body)
         called = body.as_function("term", [_SCORE, TARGET, SAMPLE_WEIGHT, *weights], list(results))
@@ -81,26 +91,28 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is to be trained: a graph up to its scores, its parameters in float32, and its losses."""
+    """The plan of a training: a graph up to its scores, parameters in float32, and losses."""
 
     structure: onnx.ModelProto
     trainable: dict[str, np.ndarray]
     frozen: dict[str, np.ndarray]
-    #: Empty: the first output of the structure is the loss.
+    #: The losses. Without any, the first output of the structure is the loss.
     terms: tuple[Term, ...]
-    #: What the models are to return, the loss first.
+    #: The outputs of the models, the loss first.
     outputs: tuple[str, ...]
-    #: What the user gives beside the inputs of the structure, such as targets. The first dimension is that of the rows.
+    #: The inputs besides those of the structure, such as targets. Their first dimension is the
+    #: rows.
     inputs: tuple[onnx.ValueInfoProto, ...] = ()
-    #: Its penalty counts, its loss does not.
+    #: The objective with the penalty. Its loss does not count.
     penalized: Objective | None = None
-    #: Add targets and sample weights, made of the inputs, and further outputs of the objective.
+    #: These functions add nodes: for targets and sample weights before the losses, and for further
+    #: outputs after the objective.
     before: Callable[[Fragment], None] = lambda fragment: None
     after: Callable[[Fragment], None] = lambda fragment: None
 
     @property
     def user_inputs(self) -> list[onnx.ValueInfoProto]:
-        """What the user gives: rows, targets and sample weights."""
+        """The inputs without the parameters: rows, targets and sample weights."""
         parameters = {*self.trainable, *self.frozen}
         return [*(i for i in self.structure.graph.input if i.name not in parameters), *self.inputs]
 
@@ -111,14 +123,18 @@ def eval_model(plan: Plan) -> onnx.ModelProto:
 
 
 def training_model(plan: Plan, batch_size: int | None) -> onnx.ModelProto:
-    """Return the model that computes the outputs of a plan, and adds the gradients of its parameters to buffers."""
-    # What is differentiated is the sum of the products of scores and their losses' derivatives, taken for constants: so
-    # the closed form of a loss's gradient is used, whoever differentiates the rest. These are skort's rules for batches
-    # of `batch_size` rows; for None, any number of rows, ONNX Runtime, which takes a build for training.
+    """
+    Return the model that computes the outputs of a plan, and adds gradients to buffers.
+
+    skort's own rules differentiate the model for batches of `batch_size` rows. With None, for any
+    number of rows, ONNX Runtime differentiates it, which needs a build for training.
+    """
+    # The differentiated scalar is the sum of the products of each score and the derivative of its
+    # loss, which counts as a constant. So the gradient of a loss is its closed form, if it has one.
     _check_inputs(plan, batch_size)
     value = _value_model(plan, batch_size)
     surrogate = _surrogate_model(plan, value)
-    # Gradients need numbers for shapes, whose number of rows does not matter.
+    # The check of the gradients needs known shapes. Any number of rows will do.
     _check_gradients(plan, batch_size, surrogate if batch_size else _surrogate_model(plan, _value_model(plan, 2)))
     fragment = Fragment(np.float32)
     gradients: dict[str, str] = {}
@@ -142,12 +158,18 @@ def training_model(plan: Plan, batch_size: int | None) -> onnx.ModelProto:
 
 
 def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> onnx.ModelProto:
-    """Return the model (rate, step, parameters, gradients, moments) -> whether it has updated: "SGD" or "AdamW"."""
-    # ONNX Runtime gives moments to every optimizer.
+    """
+    Return the optimizer model "SGD" or "AdamW".
+
+    Its inputs are the learning rate, the step, parameters, gradients and moments. Its output says
+    whether it has updated the parameters.
+    """
+    # ONNX Runtime passes first moments to every optimizer model.
     sequences = ["params", "gradients", "first_order_moments"]
     nodes, shape = [], [1]
     if name == "SGD":
-        # ONNX Runtime expects a number as the output, whose shape the kernel takes from the learning rate, (1,).
+        # ONNX Runtime expects a scalar output. The kernel gives it the shape of the learning rate,
+        # which is (1,).
         nodes = [helper.make_node("Squeeze", ["learning_rate"], ["rate"], doc_string="update")]
         node, shape = helper.make_node("SGDOptimizerV2", ["rate", "params", "gradients"], ["updated"]), []
     else:
@@ -162,7 +184,8 @@ def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> on
             epsilon=float(options["epsilon"]),
             weight_decay=float(options["weight_decay"]),
             correct_bias=1,
-            # epsilon is added to the root of the uncorrected moment, as in scikit-learn's and skort's Adam.
+            # Add epsilon to the root of the uncorrected moment, as Adam of scikit-learn and skort
+            # do.
             adam_mode=1,
         )
     node.domain = _MICROSOFT
@@ -176,7 +199,11 @@ def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> on
 
 
 def _check_inputs(plan, batch_size):
-    """Raise an error where there is nothing to train, and where an input is for one number of rows."""
+    """
+    Raise an error if there is nothing to train, or if an input has a fixed number of rows.
+
+    With a `batch_size`, inputs may have a fixed number of rows.
+    """
     if not plan.trainable:
         raise NotTrainableError("trainable: there is no parameter to train.")
     if batch_size is None:
@@ -190,7 +217,7 @@ def _check_inputs(plan, batch_size):
 
 
 def _check_gradients(plan, batch_size, surrogate):
-    """Raise an error where an operator between a parameter and the loss has no gradient."""
+    """Raise an error if an operator between a parameter and the loss has no gradient."""
     gradient = runtime_gradient if batch_size is None else rule_gradient
     loss_weights = {name for term in plan.terms for name in term.objective.loss.weight_names}
     of_model = [name for name in plan.trainable if name not in loss_weights]
@@ -205,7 +232,7 @@ def _check_gradients(plan, batch_size, surrogate):
 
 
 def _value_model(plan, batch_size):
-    """Return the model (inputs, parameters) -> outputs: of `batch_size` rows, or of any."""
+    """Return the model (inputs, parameters) -> outputs for `batch_size` rows; None: for any."""
     source, fragment = plan.structure.graph, Fragment(np.float32)
     with marked(fragment, "loss"):
         plan.before(fragment)
@@ -237,7 +264,7 @@ def _value_model(plan, batch_size):
 
 
 def _add_sum(fragment, names, result):
-    """Add the sum of some numbers; ONNX Runtime differentiates Add, and does not differentiate Sum."""
+    """Add the sum of scalars as Add nodes: ONNX Runtime cannot differentiate Sum."""
     total = names[0]
     for i, name in enumerate(names[1:], start=1):
         fragment.node("Add", [total, name], [f"{result}/{i}"])
@@ -246,7 +273,7 @@ def _add_sum(fragment, names, result):
 
 
 def _with_rows(value, batch_size):
-    """Return an input for a number of rows."""
+    """Return a copy of an input for `batch_size` rows, or with None for any number."""
     value, dims = copy.deepcopy(value), value.type.tensor_type.shape.dim
     if dims and batch_size is not None and dims[0].dim_value not in (0, batch_size):
         raise ValueError(f"batch_size={batch_size}: the input {value.name!r} has {dims[0].dim_value} rows.")
@@ -261,7 +288,11 @@ def _with_rows(value, batch_size):
 
 
 def _with_penalty(fragment, plan, gradients):
-    """Return the names of the gradients to which those of the penalty are added, but for those of an l1 term."""
+    """
+    Return the names of the gradients, by weight, after adding those of the penalty.
+
+    The gradient of an l1 term is not added.
+    """
     if plan.penalized is None:
         return gradients
     parts = [
@@ -277,7 +308,7 @@ def _with_penalty(fragment, plan, gradients):
 
 
 def _surrogate_model(plan, value):
-    """Return a model with one output, a number, whose gradients by the parameters are those of the losses."""
+    """Return a model whose scalar output has the same gradients by the parameters as the losses."""
     fragment, parts = Fragment(np.float32), []
     fragment.nodes.extend(value.graph.node)
     given = []
@@ -301,7 +332,11 @@ def _surrogate_model(plan, value):
 
 
 def _with_score_gradients(model, plan, fragment):
-    """Return the nodes of a gradient graph, among which those of the score gradients are, and its initializers."""
+    """
+    Return the nodes and the initializers of a gradient graph.
+
+    The nodes of the score gradients stand before the nodes that read them.
+    """
     after = {term.score_gradient for term in plan.terms if not term.is_derived}
     early, late = [], []
     for node in model.graph.node:
@@ -316,7 +351,11 @@ def _with_score_gradients(model, plan, fragment):
 
 
 def _accumulating(plan, value, fragment, initializers: Sequence[TensorProto], gradients):
-    """Return the training model: every gradient is added to its buffer, an input that the node changes in place."""
+    """
+    Return the training model, which adds each gradient to its buffer.
+
+    The buffers are inputs that InPlaceAccumulatorV2 changes in place.
+    """
     buffers, outputs = {}, list(value.graph.output)
     for name, array in plan.trainable.items():
         accumulation = f"{name}_grad.accumulation"
@@ -331,7 +370,7 @@ def _accumulating(plan, value, fragment, initializers: Sequence[TensorProto], gr
 
 
 def _model(graph, fragment=None, source=None):
-    """Return a graph as a model with the operators of a source, and with those of ONNX Runtime."""
+    """Return a graph as a model with the operator sets of a source and of ONNX Runtime."""
     domains = {o.domain: o.version for o in (() if source is None else source.opset_import)}
     domains |= {"": OPSET, _MICROSOFT: 1}
     return build_model(graph, fragment, domains=domains, producer_name="skort")

@@ -1,1 +1,1 @@
-"""Steps of sparse rows: their product with the first layer is computed outside the graph."""
+"""Steps on sparse rows: scipy computes their product with the first layer outside the graph."""

@@ -1,4 +1,8 @@
-"""The steps of solvers "graph" and "agent" where X is sparse: the product with the first layer is outside the graph."""
+"""
+The backends of solvers "graph" and "agent" for sparse X.
+
+The product of X and the first layer is computed outside the graph.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -25,12 +29,17 @@ from skort.solvers.graph.step_graph import constants_graph, loss_program
 from skort.solvers.sparse.updates import FullUpdate, make_update
 from skort.solvers.step import Backend, Sums
 
-# The output that is the gradient of the loss by a weight, or by the product.
+# The name of the output with the gradient of the loss by a weight or by the product.
 _GRADIENT_OF = "skort_gradient_of/%s"
 
 
 class SparseBackend(Backend):
-    """Steps on sparse rows: scipy multiplies by the first layer, `bind` runs the rest, numpy updates the weights."""
+    """
+    Steps on sparse rows.
+
+    scipy multiplies them by the first layer, a session of `bind` computes the loss and the
+    gradients, and numpy updates the weights.
+    """
 
     def __init__(self, problem: Problem, bind: Callable[..., tuple[Any, Callable[[], Any]]]):
         layer, graph, dtype = product_layer(problem.score_graph), problem.score_graph, problem.objective.dtype
@@ -53,13 +62,13 @@ class SparseBackend(Backend):
         self._graph, self._run = bind(self._rest, {**batch, **self._later_weights}, gradients, loss)
 
     def training_graphs(self):
-        """Return the graph from the first product to the gradients, and what it reads; scipy and numpy do the rest."""
+        """Return the graph from the first product to the gradients, and a graph of its weights."""
         self._update.settle()
         gradient, weights = self._graph.model(), self._later_weights
         return {"gradient": gradient, "start": constants_graph(gradient, {**weights, **self._graph.parameters})}
 
     def run(self, eta, share):
-        """Make one update with learning rate `eta` on the batch, which is this part of the epoch."""
+        """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
         rows = self.batch.rows
         self._product[...] = self._update.product(rows)
         self._run()
@@ -67,12 +76,12 @@ class SparseBackend(Backend):
         self.sums.add(share, loss + self._update.update(rows, self._by_product, eta), loss)
 
     def last_gradient(self):
-        """Return the last step's gradient, where all weights have one."""
+        """Return the gradient of the last step. A lazy update has none by all weights."""
         assert isinstance(self._update, FullUpdate)
         return self._update.whole_gradient
 
     def gradient_norm(self):
-        """Return the Euclidean norm of the last step's gradient, before it was clipped; 0 before the first step."""
+        """Return the Euclidean norm of the last gradient before clipping; 0 before a step."""
         return self._update.gradient_norm()
 
     def is_finite(self):
@@ -85,13 +94,17 @@ class SparseBackend(Backend):
         return {"weights": self._update.weights, **self._update.memory}
 
     def load(self, arrays):
-        """Put values in their place."""
+        """Overwrite the weights and the rule's state."""
         super().load(arrays)
         self._update.forget()
 
 
 def sparse_graph_backend(problem: Problem) -> SparseBackend:
-    """Return the backend of solver "graph" for sparse rows: the graph is one of standard operators."""
+    """
+    Return the backend of solver "graph" for sparse rows.
+
+    Its graph has standard operators only.
+    """
 
     def bind(rest, inputs, gradients, loss):
         graph = ProductGradientGraph(rest)
@@ -103,7 +116,11 @@ def sparse_graph_backend(problem: Problem) -> SparseBackend:
 
 
 def sparse_agent_backend(problem: Problem) -> SparseBackend:
-    """Return the backend of solver "agent" for sparse rows: ONNX Runtime differentiates the graph."""
+    """
+    Return the backend of solver "agent" for sparse rows.
+
+    ONNX Runtime differentiates its graph.
+    """
 
     def bind(rest, inputs, gradients, loss):
         graph = GradientGraph(rest, by_rows=True)
@@ -116,17 +133,20 @@ def sparse_agent_backend(problem: Problem) -> SparseBackend:
 
 @dataclass(frozen=True, eq=False)
 class ProductGradientGraph:
-    """The graph (product, target, sample weight, weights) -> (loss, its gradients) behind a first product."""
+    """
+    The graph (product, target, sample weight, weights) -> (loss, gradients) after the first
+    product.
+    """
 
     problem: Problem
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
-        """The numbers, by the names of the inputs."""
+        """The numbers of the problem, by the names of their inputs."""
         return {**loss_program(self.problem).parameters, **self.problem.score_graph.frozen_arrays}
 
     def model(self) -> onnx.ModelProto:
-        """Return the graph as it runs, each node marked with its phase."""
+        """Return the graph that runs. Each node is marked with its phase."""
         problem, objective, score_graph = self.problem, self.problem.objective, self.problem.score_graph
         fragment = Fragment(objective.dtype)
         model = add_model(fragment, score_graph, problem.batch_size)

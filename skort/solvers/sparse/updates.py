@@ -1,4 +1,4 @@
-"""How the weights change after a step of sparse rows: all of them, or only those that the rows touch."""
+"""Updates after a step on sparse rows: of all weights, or of those of the rows' columns."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,17 +13,22 @@ from skort.solvers.flat_weights import flat
 
 
 def make_update(problem: Problem, shape: tuple[int, int], factor: float) -> "FullUpdate | LazyUpdate":
-    """Return an update that touches few weights, if there is one that is exact or asked for, or that of all weights."""
+    """
+    Return the update for a problem.
+
+    It changes only the weights of the rows' columns if that is exact, or if the user asked for it
+    with `Adam(lazy=True)`. Otherwise it changes all weights.
+    """
     recurrence = _recurrence(problem)
     if recurrence is not None:
         return LazyUpdate(problem, shape, factor, recurrence)
-    # An `Adam(lazy=True)` that nothing else is around.
+    # A lazy Adam must have no clipping, averaging, decay or l1 term around it.
     is_lazy_adam = problem.update.tags.is_lazy and problem.update.is_plain and problem.terms.l1 is None
     return (TouchedUpdate if is_lazy_adam else FullUpdate)(problem, shape, factor)
 
 
 def _recurrence(problem):
-    """Return the recurrence of the first weights; None where it is not the same for all, or not linear."""
+    """Return the linear recurrence of the first weights in steps without gradient, or None."""
     update, strengths = problem.update, problem.objective.strengths
     if update.max_grad_norm is not None or any(np.any(strength.l1) for strength in strengths.values()):
         return None
@@ -32,13 +37,17 @@ def _recurrence(problem):
     if np.any(l2 != l2[0]):
         return None
     recurrence = Recurrence.of(update.tags.linear, float(l2[0]), is_averaged=bool(update.average))
-    # Steps that may be implicit are not lazy.
+    # An implicit step cannot be lazy.
     steep = PenaltyStrengths(l2=2 * l2[:1])
     return None if recurrence is None or (l2[0] > 0 and update.is_stiff(steep)) else recurrence
 
 
 class FullUpdate:
-    """The rule of the other solvers, on all weights, the first ones of `shape`; `gradient` is that of the others."""
+    """
+    The update of all weights by the usual rule.
+
+    The first weights have the given `shape`. `gradient` is the gradient by the other weights.
+    """
 
     def __init__(self, problem: Problem, shape: tuple[int, int], factor: float):
         self.rule, self._factor, self._terms = problem.rule(), factor, problem.terms
@@ -50,7 +59,7 @@ class FullUpdate:
         self.memory = self.rule.start(*problem.n_weights(), self.weights.dtype)
 
     def product(self, rows):
-        """Return the product of the rows and the weights."""
+        """Return the product of the rows and the first weights."""
         product = rows.product(self._first)
         return np.multiply(product, self._factor, out=product)
 
@@ -63,12 +72,12 @@ class FullUpdate:
         return penalty
 
     def settle(self):
-        """Nothing is to be done."""
+        """Do nothing: all weights are up to date."""
 
     forget = settle
 
     def gradient_norm(self):
-        """Return the Euclidean norm of the last gradient, before it was clipped."""
+        """Return the Euclidean norm of the last gradient before clipping."""
         return norm(self.whole_gradient)
 
     def is_finite(self):
@@ -77,7 +86,10 @@ class FullUpdate:
 
 
 class TouchedUpdate(FullUpdate):
-    """The rule of the other solvers, on the weights of columns that the rows have values in, and of later layers."""
+    """
+    The usual rule, but only for later layers and for the weights of columns with values in the
+    batch.
+    """
 
     def __init__(self, problem: Problem, shape: tuple[int, int], factor: float):
         super().__init__(problem, shape, factor)
@@ -106,22 +118,29 @@ class TouchedUpdate(FullUpdate):
         return penalty
 
     def forget(self):
-        """Go on from the arrays, which somebody has overwritten."""
+        """Continue from overwritten arrays: compute the penalty again."""
         l2 = self._terms.l2
         self._penalty = 0.0 if l2 is None else _l2_value(l2, self.weights)
 
     def gradient_norm(self):
-        """Return the Euclidean norm of the last gradient, by the weights that it changed."""
+        """Return the Euclidean norm of the last gradient by the weights that the update changed."""
         return self._norm
 
 
 class LazyUpdate:
-    """An update that touches only the weights of columns that the rows have values in, and is that of all weights."""
+    """
+    An exact update of all weights that only touches the weights of columns with values in the
+    batch.
+
+    The other weights follow a linear recurrence. They catch up when their columns have values
+    again.
+    """
 
     def __init__(self, problem: Problem, shape: tuple[int, int], factor: float, recurrence: Recurrence):
         self._recurrence, self._update = recurrence, problem.update
         self._terms = problem.terms_of(dict(list(problem.weights.items())[1:]))
-        # The result of a rule does not depend on the penalty.
+        # This rule updates the later layers only, but its `result`, which does not depend on the
+        # penalty, is right for all weights.
         self.rule = problem.update.rule(self._terms)
         self.weights, n_first = flat(problem.weights), shape[0] * shape[1]
         self.memory = self.rule.start(*problem.n_weights(), self.weights.dtype)
@@ -133,12 +152,12 @@ class LazyUpdate:
         self._other_weights = self.weights[n_first:]
         self._other_memory = {n: a[n_first:] if n in by_weight else a for n, a in self.memory.items()}
         self.gradient, self._scratch = (np.zeros_like(self._other_weights) for _ in range(2))
-        # Rules make their own arrays for so many weights.
+        # Start the rule again, so that its own arrays have the size of the other weights.
         self.rule.start(0, len(self._other_weights), self.weights.dtype)
         self._last: Callable[[], float] = float
 
     def product(self, rows):
-        """Return the product of the rows and the weights."""
+        """Return the product of the rows and the first weights."""
         product, self._parts = self._lazy.products(rows)
         return product
 
@@ -153,7 +172,7 @@ class LazyUpdate:
         return penalty + 0.5 * l2 * lazy.square
 
     def gradient_norm(self):
-        """Return the Euclidean norm of the last gradient, before it was clipped."""
+        """Return the Euclidean norm of the last gradient."""
         l2 = self._recurrence.l2
         first = self._last() + l2 * (2 * self._lazy.along + l2 * self._lazy.square)
         return float(np.sqrt(max(first, 0.0) + norm(self.gradient) ** 2))
@@ -168,7 +187,7 @@ def _l2_value(strengths, weights):
 
 
 def _add_penalty(terms: PenaltyStrengths, weights: Any, gradient: Any, scratch: Any) -> float:
-    """Add the derivative of the l2 term to a gradient; return the value of the penalty."""
+    """Add the gradient of the l2 term to `gradient`; return the value of the whole penalty."""
     penalty = 0.0
     if terms.l2 is not None:
         np.multiply(terms.l2, weights, out=scratch)

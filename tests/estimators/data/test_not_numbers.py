@@ -37,7 +37,7 @@ def product(n_features):
         (
             OrtSGDRegressor(),
             FRAME,
-            "X has text in columns 'city', 'kind', such as 'Rome', and the model takes numbers.",
+            "X has text in columns 'city', 'kind', such as 'Rome', but the model takes numbers.",
         ),
         (
             OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(3,))),
@@ -48,7 +48,7 @@ def product(n_features):
         (OrtSGDClassifier(), FRAME.astype({"city": "category", "kind": "category"}), "X has text in columns 'city', "),
         (OrtSGDRegressor(), FRAME[["size", "city"]].to_numpy().tolist(), "X has text in column 1, such as 'Rome',"),
         (OrtSGDRegressor(product(3)), FRAME[["size", "city"]], "X has text in column 'city', such as 'Rome',"),
-        (OrtSGDClassifier(), TEXTS, "X has text, such as 'a warm city', and the model takes"),
+        (OrtSGDClassifier(), TEXTS, "X has text, such as 'a warm city', but the model takes"),
     ],
     ids=["frame", "network", "objects", "categories", "list", "onnx", "texts"],
 )
@@ -75,9 +75,9 @@ def test_a_step_that_refuses_text_is_told_from_one_that_takes_it():
 
 def test_text_is_named_in_predictions_and_batches_too():
     model = OrtSGDRegressor(random_state=0).partial_fit(FRAME[["size"]], SIZES)
-    with pytest.raises(ValueError, match="X has text in column 'size', such as 'Rome', and the model was fitted on"):
+    with pytest.raises(ValueError, match="X has text in column 'size', such as 'Rome', but the model was fitted on"):
         model.predict(FRAME[["city"]].rename(columns={"city": "size"}))
-    with pytest.raises(ValueError, match="X has text in column 'size', such as 'Rome', and the model takes numbers"):
+    with pytest.raises(ValueError, match="X has text in column 'size', such as 'Rome', but the model takes numbers"):
         model.partial_fit(FRAME[["city"]].rename(columns={"city": "size"}), SIZES)
     with pytest.raises(ValueError, match="X has text in column 'city', such as 'Rome'"):
         OrtSGDRegressor().fit_batches([(FRAME[["size", "city"]], SIZES)])
@@ -141,7 +141,7 @@ def test_the_parts_of_y_and_validation_targets_have_their_names():
 
 DAYS = pd.date_range("2024-01-01", periods=20)
 DATES = pd.DataFrame({"size": SIZES, "day": DAYS, "took": DAYS - DAYS[0], "zone": DAYS.tz_localize("UTC")})
-OF_DATES = "and the model takes numbers. Make numbers of them, such as the days since the first one"
+OF_DATES = "but the model takes numbers. Convert them to numbers, such as the days since the first one"
 
 
 @pytest.mark.parametrize(

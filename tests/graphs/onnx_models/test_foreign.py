@@ -651,7 +651,7 @@ def of_ids():
 def test_ids_without_a_row_are_named(wrong):
     model, table = of_ids()
     table.loc[7, "color"] = wrong
-    message = f"X has the id {wrong}, but those of a table of the ONNX model go from 0 to 2"
+    message = f"X has the id {wrong}, but the ids of a table in the ONNX model go from 0 to 2"
     for solver in available_solvers():
         with pytest.raises(ValueError, match=message):
             trained(model, Y, solver, rows=table)
