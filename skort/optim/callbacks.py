@@ -26,7 +26,8 @@ class Callback(Protocol):
     """
     An item of the parameter `callbacks`: at least one of these methods, which get a `skort.callbacks.Training`.
 
-    A callback without `on_batch_end` costs no time per batch.
+    A callback without `on_batch_end` costs no time per batch. One with a true attribute `comes_last` is called
+    after all others, as `Checkpoint` is.
 
     Examples
     --------

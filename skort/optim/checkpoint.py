@@ -89,6 +89,8 @@ class Checkpoint(BaseEstimator):
     path: str | os.PathLike | None = None
     every: int = 1
     resume_from: str | os.PathLike | None = None
+    #: It saves the decisions of the others, and what they add to the history.
+    comes_last = True
 
     def on_train_begin(self, training: Training) -> None:
         """Resume from `resume_from`, unless the training continues an earlier `partial_fit`."""
