@@ -208,6 +208,7 @@ def minimise_together(trainings: list[Training], solver: Any, batches: Batches) 
     for hook in hooks:
         hook.begin()
     on_epoch_end = [hook.each("on_epoch_end") for hook in hooks]
+
     active = list(range(len(trainings)))
     while active:
         begin = time.perf_counter()
@@ -219,6 +220,7 @@ def minimise_together(trainings: list[Training], solver: Any, batches: Batches) 
                 try:
                     _write_epoch(training, begin, 1 / len(active))
                 except DivergedError:
+                    # It has no outcome, and is left out.
                     continue
                 hooks[number].call(on_epoch_end[number])
                 if training.n_epochs < (training.max_iter or 1) and not training.stopped:
@@ -227,6 +229,7 @@ def minimise_together(trainings: list[Training], solver: Any, batches: Batches) 
                     outcomes[number] = _joint_outcome(training, solver.alone, number)
         solver.keep(left)
         active = left
+
     for hook in hooks:
         hook.end()
     return outcomes
