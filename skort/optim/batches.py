@@ -130,7 +130,8 @@ class WindowShape:
         whole = rows[: n_whole * self.length].reshape(n_whole, -1)
 
         def copy(more, blocks):
-            begin, end = len(more), len(more) + len(blocks) * self.length
+            begin = len(more)
+            end = begin + len(blocks) * self.length
             rows.take(more, axis=0, out=out[:begin], mode="clip")
             whole.take(blocks, axis=0, out=out[begin:end].reshape(len(blocks), -1), mode="clip")
             return copies[:end]
@@ -217,7 +218,9 @@ class Batches:
     def _parts(self, seed, in_place):
         """Yield the parts window by window. Rows that do not fill a batch go to the next part."""
         random_state = seeded(seed)
-        windows, size, rest = self._windows, self.batch_size, self._rest
+        windows = self._windows
+        size = self.batch_size
+        rest = self._rest
         copiers = [] if in_place else [_copier(windows, rows, max(size, windows.length)) for rows in self.data]
         for blocks in windows.draw(self._blocks, random_state):
             rows = np.concatenate([rest, windows.rows(blocks)])
@@ -264,7 +267,7 @@ class Batches:
 
 
 def _copier(windows, rows, n_more):
-    """Return what copies rows of windows, in the variables of the training."""
+    """Return the function that copies rows of windows, in the variables of the training."""
     copy = windows.copier(source_rows(rows), n_more)
     if not isinstance(rows, UnchangedRows):
         return copy
@@ -299,7 +302,8 @@ def is_wide(X: Any) -> bool:
 def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:
     """Return the function that copies the rows of given numbers into `out`."""
     if isinstance(rows, UnchangedRows):
-        copy, change = filler(rows.rows, out), rows.change.in_place
+        copy = filler(rows.rows, out)
+        change = rows.change.in_place
 
         def fill(indices):
             copy(indices)

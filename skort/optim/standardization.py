@@ -45,7 +45,8 @@ class Standardization:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Standardization):
             return NotImplemented
-        mine, theirs = self.arrays(), other.arrays()
+        mine = self.arrays()
+        theirs = other.arrays()
         return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     __hash__ = None  # type: ignore[assignment]  # Arrays can change.
@@ -190,7 +191,9 @@ def largest_eigenvalue(
     with one_blas_thread(n * n_columns * min(n, n_columns)):
         if not scipy.sparse.issparse(rows) and min(n, n_columns) <= 128:
             return float(np.linalg.eigvalsh((rows.T @ rows if n_columns <= n else rows @ rows.T) / n)[-1])
-        direction, transposed = np.random.RandomState(0).standard_normal(n_columns), rows.T
+        # The power method
+        direction = np.random.RandomState(0).standard_normal(n_columns)
+        transposed = rows.T
         length = 0.0
         for _ in range(20):
             direction = transposed @ (rows @ direction) / n
@@ -228,7 +231,7 @@ def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization
 
 
 def mean_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization | None) -> float:
-    """Return the mean squared norm of at most 2,000 rows of X' with a column of ones, times what each counts."""
+    """Return the mean squared norm of at most 2,000 weighted rows of X' with a column of ones."""
     rows = _some_rows(X, relative_weights(sample_weight), used, 1.0)
     with np.errstate(over="ignore"):
         squares = rows.multiply(rows).sum() if scipy.sparse.issparse(rows) else np.einsum("ij,ij->", rows, rows)
@@ -236,7 +239,7 @@ def mean_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization | 
 
 
 def _some_rows(X, shares, used, ones):
-    """Return at most 2,000 standardized rows, each times the root of what it counts."""
+    """Return at most 2,000 standardized rows, each times the root of its share."""
     rows = np.arange(X.shape[0]) if shares is None else np.flatnonzero(shares)
     if len(rows) > 2000:
         rows = rows[np.linspace(0, len(rows) - 1, 2000).astype(int)]

@@ -1,4 +1,4 @@
-"""A training while it runs: what the loop changes, and what callbacks see."""
+"""A training while it runs: the loop changes it, and callbacks see it."""
 
 import copy
 import dataclasses
@@ -204,7 +204,7 @@ class Training:
         return self._view.prepare(X)
 
     def loss_of(self, rows: Any) -> Any:
-        """Return what gives the loss of rows, with X of `prepare`, at weights of the solver: a `RowLoss`."""
+        """Return the loss of rows, with X of `prepare`, as a function of the weights of the solver: a `RowLoss`."""
         return self._view.loss_of(rows)
 
     def weights(self) -> dict[str, np.ndarray]:

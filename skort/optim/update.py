@@ -118,7 +118,7 @@ class Update:
         return self.max_grad_norm is None and not self.average and self.tags.weight_decay == 0
 
     def check_steps(self, what: str, asked: str = 'optimizer="lbfgs"') -> None:
-        """Raise an error where the optimizer, which was `asked` for, makes its updates itself, and `what` cannot."""
+        """Raise an error where the optimizer, of the parameter `asked`, reads all rows, which `what` does not have."""
         if self.tags.is_full:
             raise ValueError(
                 f"{asked} reads all rows for every update: fit can do it, but not {what}. Use another optimizer, such "
