@@ -7,7 +7,7 @@ from skort.optim.optimizers.tags import LinearUpdate, OptimizerTags, optimizer_t
 
 
 def test_the_names_are_in_the_order_of_messages():
-    assert list(OPTIMIZERS.items()) == [
+    assert list(OPTIMIZERS.items())[:5] == [
         ("sgd", SGD),
         ("momentum", Momentum),
         ("nesterov", Nesterov),
