@@ -35,6 +35,8 @@ class Outcome:
     first_eta: float | None = None
     #: Whether its weights are the fitted ones that it began with, for that reason.
     went_back: bool = False
+    #: The weights that it ended with, see `Training.kept`.
+    kept: str | None = None
 
 
 def minimise(training: Training) -> Outcome:
@@ -58,6 +60,7 @@ def minimise(training: Training) -> Outcome:
         no_better=training.no_better,
         first_eta=training.first_eta,
         went_back=training.went_back,
+        kept=training.kept,
     )
 
 
@@ -264,4 +267,10 @@ def _joint_outcome(training, alone, number):
     if training.seems_no_better() and training.is_no_better(alone(number)):
         return None
     training.take_best()
-    return Outcome(training.weights(), training.progress(), error=None, first_eta=training.first_eta)
+    return Outcome(
+        training.weights(),
+        training.progress(),
+        error=None,
+        first_eta=training.first_eta,
+        kept=training.kept,
+    )

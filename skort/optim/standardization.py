@@ -186,22 +186,31 @@ def largest_eigenvalue(
     X: Any, sample_weight: np.ndarray | None, used: Standardization | None, ones: float = 1.0
 ) -> float:
     """Return that of X'^T S X' / n of at most 2,000 rows, within a few percent, with relative sample weights in S."""
-    rows = _some_rows(X, sample_weight, used, ones)
+    return _eigenvalue(_some_rows(X, sample_weight, used, ones))
+
+
+def _eigenvalue(rows):
+    """Return the largest eigenvalue of rows^T rows / n, within a few percent."""
     n, n_columns = rows.shape
+    if scipy.sparse.issparse(rows) or min(n, n_columns) > 128:
+        return _powers(rows, 20)
     with one_blas_thread(n * n_columns * min(n, n_columns)):
-        if not scipy.sparse.issparse(rows) and min(n, n_columns) <= 128:
-            return float(np.linalg.eigvalsh((rows.T @ rows if n_columns <= n else rows @ rows.T) / n)[-1])
-        # The power method
-        direction = np.random.RandomState(0).standard_normal(n_columns)
-        transposed = rows.T
-        length = 0.0
-        for _ in range(20):
+        return float(np.linalg.eigvalsh((rows.T @ rows if n_columns <= n else rows @ rows.T) / n)[-1])
+
+
+def _powers(rows, n_steps):
+    """Return the largest eigenvalue of rows^T rows / n, or less, by steps of the power method."""
+    n, n_columns = rows.shape
+    direction, transposed = np.random.RandomState(0).standard_normal(n_columns), rows.T
+    length = 0.0
+    with one_blas_thread(n * n_columns * min(n, n_columns)):
+        for _ in range(n_steps):
             direction = transposed @ (rows @ direction) / n
             length = float(np.linalg.norm(direction))
             if length == 0.0:
                 return 0.0
             direction /= length
-        return length
+    return length
 
 
 def common_scale(X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None, batch_size: int) -> float:
@@ -230,19 +239,25 @@ def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization
     return norm
 
 
-def mean_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization | None) -> float:
-    """Return the mean squared norm of at most 2,000 weighted rows of X' with a column of ones."""
-    rows = _some_rows(X, relative_weights(sample_weight), used, 1.0)
+def norm_and_eigenvalue(
+    X: Any, sample_weight: np.ndarray | None, used: Standardization | None, *, is_rough: bool = False
+) -> tuple[float, float]:
+    """
+    Return the mean squared norm of weighted rows of X' with a column of ones, and their largest eigenvalue.
+
+    They are those of at most 2,000 rows. Rough ones are those of 256 rows, with an eigenvalue that may be too small.
+    """
+    rows = _some_rows(X, relative_weights(sample_weight), used, 1.0, 256 if is_rough else 2000)
     with np.errstate(over="ignore"):
         squares = rows.multiply(rows).sum() if scipy.sparse.issparse(rows) else np.einsum("ij,ij->", rows, rows)
-    return float(squares) / rows.shape[0]
+        return float(squares) / rows.shape[0], _powers(rows, 5) if is_rough else _eigenvalue(rows)
 
 
-def _some_rows(X, shares, used, ones):
-    """Return at most 2,000 standardized rows, each times the root of its share."""
+def _some_rows(X, shares, used, ones, most=2000):
+    """Return at most so many standardized rows, each times the root of its share."""
     rows = np.arange(X.shape[0]) if shares is None else np.flatnonzero(shares)
-    if len(rows) > 2000:
-        rows = rows[np.linspace(0, len(rows) - 1, 2000).astype(int)]
+    if len(rows) > most:
+        rows = rows[np.linspace(0, len(rows) - 1, most).astype(int)]
     some = _standardized(X if len(rows) == X.shape[0] else X[rows], used, ones)
     if shares is None:
         return some

@@ -78,6 +78,8 @@ class Course:
     optimizer: Any = None
     #: Total number of epochs to end with. None: one more epoch.
     max_iter: int | None = None
+    #: The part of all rates that the batches of this course allow. It is no part of the state.
+    rate_part: float = 1.0
     #: Whether a training that fails begins again at a tenth of the learning rate.
     can_restart: bool = False
     #: Whether a training fails that ends above the objective of its initial weights.
@@ -127,6 +129,8 @@ class Training:
         Total number of epochs after which the training ends at the latest; None in `partial_fit`.
     stopped : bool
         Whether the training ends after this epoch.
+    kept : {"last", "best", "fitted"} or None
+        The weights that it ended with, if it had kept others than the last ones.
     stopping_reason : str or None
         Why it ends, a sentence; None while it goes on, and where a `partial_fit` has made its epoch.
     """
@@ -166,6 +170,7 @@ class Training:
         self._knows(progress.random_state)
 
         # The places that it can go back to. A `partial_fit` is never compared with its beginning.
+        self.kept: str | None = None
         self._start = None if course.max_iter is None else solver.state()
         self._last_epoch: TrainState | None = None
         self._best: dict[str, np.ndarray] | None = None
@@ -213,7 +218,7 @@ class Training:
 
     def rate(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
-        return self._rate_scale * rate(self.schedule, t)
+        return self._rate_scale * self._course.rate_part * rate(self.schedule, t)
 
     def means(self) -> tuple[float, float]:
         """Return objective and loss, each the mean over all steps since the last call, in the units of the model."""
@@ -419,8 +424,10 @@ class Training:
             last_state = self.solver.state()
             last_weights = self.solver.weights()
             self.solver.restore(self._best)
+            self.kept = "fitted" if self.went_back else "best"
             if not self._is_worse(last_weights, self.solver.weights()):
                 self.solver.restore(last_state)
+                self.kept = "last"
         # Nothing goes back any further, and a training that goes on from here has a best epoch of its own.
         self._start = None
         self._last_epoch = None

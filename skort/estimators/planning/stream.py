@@ -8,7 +8,7 @@ from skort.estimators.planning.batches import STREAM_ROWS
 from skort.estimators.planning.decision import YOURS, Decision, rule
 from skort.estimators.planning.rate import network_rate, stiffness
 from skort.estimators.training.reparametrization import Reparametrization
-from skort.optim.standardization import mean_norm
+from skort.optim.standardization import norm_and_eigenvalue
 
 if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
@@ -20,6 +20,8 @@ FIRST_ROWS = 20
 _PART = 0.25
 # The part of a new network's rate that a fitted one has in a stream.
 _FITTED = 0.1
+# A few steps of the power method on some rows find an eigenvalue of at least this part.
+_SURE = 0.5
 #: The part of a plan's first rate that rows after the plan have, in calls of `partial_fit`.
 LATER = 0.05
 
@@ -82,7 +84,7 @@ def fitted_rate(rate: float) -> float:
 
 
 @rule("stream")
-def call_rate(
+def call_part(
     plan: "Plan",
     variables: Reparametrization,
     score_graph: "ScoreGraph",
@@ -91,13 +93,14 @@ def call_rate(
 ) -> float:
     """A call of a stream whose rows are not stable at the rate of the stream has the largest rate at which they are."""
     if not plan.is_rate_auto or plan.update.tags.gain is None or not score_graph.is_linear:
-        return rate_scale
+        return 1.0
 
+    # About the eigenvalue of some rows takes less time.
     n_rows = min(plan.batch_size, statistics.some_rows.n_rows)
-    # No eigenvalue is larger than the mean norm, which takes less time.
-    if rate_scale <= stable_rate(plan, variables, score_graph, statistics, n_rows, is_rough=True):
-        return rate_scale
-    return min(rate_scale, stable_rate(plan, variables, score_graph, statistics, n_rows))
+    rough = stable_rate(plan, variables, score_graph, statistics, n_rows, is_rough=True)
+    if rate_scale <= _SURE * rough:
+        return 1.0
+    return min(1.0, stable_rate(plan, variables, score_graph, statistics, n_rows) / rate_scale)
 
 
 def stable_rate(
@@ -109,11 +112,10 @@ def stable_rate(
     *,
     is_rough: bool = False,
 ) -> float:
-    """Return the largest rate at which a linear model is stable in the mean square; a rough one is not larger."""
+    """Return the largest rate at which a linear model is stable in the mean square."""
     # Of batches of an endless stream: the expected smoothness for n -> infinity, see `smoothness`.
     used, rows = variables.standardization, statistics.some_rows
-    norm = mean_norm(rows.X, rows.sample_weight, used)
-    largest = norm if is_rough else statistics.smoothness(rows.n_rows, used, norm)
+    norm, largest = norm_and_eigenvalue(rows.X, rows.sample_weight, used, is_rough=is_rough)
     smoothness = statistics.mean_weight * ((n_rows - 1) * largest + norm) / n_rows
     of_objective = stiffness(plan, variables, score_graph, statistics, smoothness)
     gain = plan.update.tags.gain

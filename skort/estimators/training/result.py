@@ -42,6 +42,14 @@ class Ending(NamedTuple):
 NO_ENDING = Ending(None, False, None)
 
 
+# By the values of `Training.kept`.
+_KEPT = {
+    "best": Decision("weights of the best epoch", "the validation set says so", "early_stopping"),
+    "last": Decision("weights of the last epoch", "the best ones are better by chance alone", "early_stopping"),
+    "fitted": Decision("the fitted weights", "the training ended no better than it began", "eta0"),
+}
+
+
 @dataclass(frozen=True, eq=False)
 class FitResult:
     """What a training leaves: the model, and all that the next one goes on from. Files keep equal weights once."""
@@ -57,6 +65,8 @@ class FitResult:
     n_before: int = 0
     #: Learning rate of the first update; None where there was none.
     first_eta: float | None = None
+    #: The weights that the training ended with, see `Training.kept`.
+    kept: str | None = None
     ending: Ending = NO_ENDING
     #: Those of the trained weights, in a copy that has the weights of the state alone.
     shapes: dict[str, tuple[int, ...]] | None = None
@@ -95,6 +105,8 @@ class FitResult:
         if n_restarts:
             because = "the training diverged, or ended no better than it began: each has a tenth of the rate"
             decisions["restarts"] = Decision(str(int(n_restarts)), because, "eta0")
+        if self.kept is not None:
+            decisions["kept"] = _KEPT[self.kept]
         return dataclasses.replace(plan, decisions={name: decisions[name] for name in MATTERS if name in decisions})
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> "FitResult":

@@ -114,6 +114,8 @@ class Fit:
     epochs: int | None
     #: Loss of the best constant prediction, where it begins at the weights of a fitted network.
     constant_loss: float | None = None
+    #: The part of all rates that its batches allow.
+    rate_part: float = 1.0
 
     def training(self, step: TrainStep, batches: Batches) -> Training:
         """Return the training on batches by a step."""
@@ -125,6 +127,7 @@ class Fit:
             schedule=plan.schedule,
             optimizer=plan.update.optimizer,
             max_iter=self.epochs,
+            rate_part=self.rate_part,
             can_restart=plan.can_restart,
             is_compared=not plan.loss.is_least_at_zero,
             constant_loss=self.constant_loss,
@@ -149,6 +152,7 @@ class Fit:
             n_batches=problem.n_batches,
             is_sparse=problem.row_factor is not None,
             n_before=self.state.n_epochs,
+            kept=outcome.kept,
             first_eta=outcome.first_eta,
             ending=ending,
         )

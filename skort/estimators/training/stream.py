@@ -13,7 +13,7 @@ from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.plan import Plan
-from skort.estimators.planning.stream import FIRST_ROWS, call_rate, is_waiting, stream_rate
+from skort.estimators.planning.stream import FIRST_ROWS, call_part, is_waiting, stream_rate
 from skort.estimators.training.loss_scale import has_units
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.result import FitResult, Observers
@@ -109,18 +109,15 @@ def _trained(plan, model, rows, state, run, observers):
     shape = BatchShape(batches.batch_size, batches.are_sparse)
     if run is None or run.shape != shape:
         run = TrainRun.of(plan, model, state, shape, None, variables).begun(state)
-    rate_scale = call_rate(plan, variables, model.score_graph, DataStatistics(rows), state.rate_scale)
-    fit = Fit(run, model, dataclasses.replace(state, rate_scale=rate_scale), observers, None)
+    part = call_part(plan, variables, model.score_graph, DataStatistics(rows), state.rate_scale)
+    fit = Fit(run, model, state, observers, None, rate_part=part)
     try:
         outcome = minimise(fit.training(run.step, batches))
     except DivergedError as error:
         raise diverged_error(plan, error, state, rows) from None
-    if outcome.progress.rate_scale != rate_scale:
-        # It was resumed from a checkpoint, whose rate it goes on with.
-        state = dataclasses.replace(state, rate_scale=outcome.progress.rate_scale)
     live = NoPickle()
     live.put(dataclasses.replace(run, random_state=batches.random_state))
-    progress = dataclasses.replace(outcome.progress, live=live, rate_scale=state.rate_scale, is_told=state.is_told)
+    progress = dataclasses.replace(outcome.progress, live=live, is_told=state.is_told)
     return fit.result(dataclasses.replace(outcome, progress=progress), rows)
 
 
