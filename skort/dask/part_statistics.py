@@ -234,18 +234,19 @@ class PartStatistics(DataStatistics):
 
     def common_scale(self, batch_size: int) -> float:
         """Return the number by which a sparse X is divided."""
-        return float(np.sqrt(self._smoothness(batch_size, None, self.measures.norm / self.mean_weight, 0.0)))
+        n, norm = self.n_rows, self.measures.norm / self.mean_weight
+        return float(np.sqrt(batch_smoothness(self._eigenvalue(None, 0.0), norm, n, min(batch_size, n))))
 
     def largest_norm(self, used: Standardization | None) -> float:
         """Return the largest squared norm of a row times its relative weight."""
         norms = self.cluster.each(_norm, self.partitions, self.mean_weight, used)
         return self.cluster.value(self.cluster.merged(max, norms))
 
-    def smoothness(self, batch_size: int, used: Standardization | None, norm: float) -> float:
-        """Return how fast the gradient changes along a step."""
-        return self._smoothness(batch_size, used, norm, 1.0)
+    def largest_eigenvalue(self, used: Standardization | None) -> float:
+        """Return the largest eigenvalue of some weighted rows."""
+        return self._eigenvalue(used, 1.0)
 
-    def _smoothness(self, batch_size, used, norm, ones):
-        rows, n = self.some_rows, self.n_rows
+    def _eigenvalue(self, used, ones):
+        rows = self.some_rows
         shares = None if rows.sample_weight is None else rows.sample_weight / self.mean_weight
-        return batch_smoothness(largest_eigenvalue(rows.X, shares, used, ones), norm, n, min(batch_size, n))
+        return largest_eigenvalue(rows.X, shares, used, ones)

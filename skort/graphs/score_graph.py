@@ -53,7 +53,7 @@ class Weights:
     intercepts: tuple[str, ...]
     scales: tuple[str, ...] = ()
 
-    @property
+    @functools.cached_property
     def names(self) -> tuple[str, ...]:
         """All names: coefficients, intercepts, scales."""
         return self.coefficients + self.intercepts + self.scales
@@ -100,7 +100,7 @@ class ScoreGraph:
         model.graph.initializer.extend(self.structure.graph.initializer)
         return model
 
-    @property
+    @functools.cached_property
     def key(self) -> tuple[bytes, Weights]:
         """A hashable value of the structure and the names of trained weights, without values."""
         return self.structure.SerializeToString(deterministic=True), self.trained
@@ -125,32 +125,32 @@ class ScoreGraph:
         """Names of the trained weights that multiply inputs."""
         return self.trained.coefficients
 
-    @property
+    @functools.cached_property
     def trained_arrays(self) -> dict[str, np.ndarray]:
         """The values of the trained weights, not copied."""
         return {name: self.arrays[name] for name in self.trainable}
 
-    @property
+    @functools.cached_property
     def input_name(self) -> str:
         """Name of the input X."""
         return self.structure.graph.input[0].name
 
-    @property
+    @functools.cached_property
     def score_name(self) -> str:
         """Name of the output."""
         return self.structure.graph.output[0].name
 
-    @property
+    @functools.cached_property
     def n_features(self) -> int:
         """Number of columns of X."""
         return _dims(self.structure.graph.input[0])[1].dim_value
 
-    @property
+    @functools.cached_property
     def dtype(self) -> np.dtype:
         """float32 or float64."""
         return helper.tensor_dtype_to_np_dtype(self.structure.graph.input[0].type.tensor_type.elem_type)
 
-    @property
+    @functools.cached_property
     def n_outputs(self) -> int:
         """Number of columns of the raw score."""
         return _dims(self.structure.graph.output[0])[1].dim_value
@@ -164,7 +164,7 @@ class ScoreGraph:
         n_coefficients = sum(self.arrays[name].size for name in self.coefficients)
         return n_coefficients, sum(self.arrays[name].size for name in self.trainable) - n_coefficients
 
-    @property
+    @functools.cached_property
     def is_linear(self) -> bool:
         """Whether the model is one layer, perhaps with an exponential after it."""
         nodes = [node.op_type for node in self.structure.graph.node if node.op_type != "Exp"]

@@ -239,18 +239,18 @@ def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization
     return norm
 
 
-def norm_and_eigenvalue(
+def spread_of_some(
     X: Any, sample_weight: np.ndarray | None, used: Standardization | None, *, is_rough: bool = False
 ) -> tuple[float, float]:
     """
-    Return the mean squared norm of weighted rows of X' with a column of ones, and their largest eigenvalue.
+    Return the largest eigenvalue, and the mean squared norm, of weighted rows of X' with a column of ones.
 
     They are those of at most 2,000 rows. Rough ones are those of 256 rows, with an eigenvalue that may be too small.
     """
     rows = _some_rows(X, relative_weights(sample_weight), used, 1.0, 256 if is_rough else 2000)
     with np.errstate(over="ignore"):
         squares = rows.multiply(rows).sum() if scipy.sparse.issparse(rows) else np.einsum("ij,ij->", rows, rows)
-        return float(squares) / rows.shape[0], _powers(rows, 5) if is_rough else _eigenvalue(rows)
+        return _powers(rows, 5) if is_rough else _eigenvalue(rows), float(squares) / rows.shape[0]
 
 
 def _some_rows(X, shares, used, ones, most=2000):

@@ -87,7 +87,7 @@ def test_a_classifier_of_two_columns_comes_back(rng, run_onnx):
 
 def test_what_is_no_onnx_model_has_no_original(rng):
     X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
-    with pytest.raises(ValueError, match="estimator=LinearRegression is none"):
+    with pytest.raises(ValueError, match="estimator=LinearRegression is not one"):
         OrtSGDRegressor(LinearRegression(), **OPTIONS).fit(X, y).to_onnx(original=True)
     given = OrtSGDRegressor(onnx.parser.parse_model(NETWORK), **OPTIONS)
     with pytest.raises(NotFittedError):

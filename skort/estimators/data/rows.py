@@ -20,11 +20,11 @@ from skort.estimators.model.preprocessing import as_rows, is_in_range, kept_dtyp
 from skort.optim.standardization import (
     Standardization,
     common_scale,
+    largest_eigenvalue,
     largest_norm,
     moments,
     relative_weights,
     robust_moments,
-    smoothness,
 )
 
 # The largest number of values in a block of rows: a few MB.
@@ -77,6 +77,12 @@ class DataStatistics:
     some_rows: TrainingData
 
     @property
+    def n_rows(self) -> int:
+        """The number of rows of positive sample weight."""
+        weights = self.some_rows.sample_weight
+        return self.some_rows.n_rows if weights is None else int(np.count_nonzero(weights))
+
+    @property
     def mean_weight(self) -> float:
         """The mean of the positive sample weights."""
         weights = self.some_rows.sample_weight
@@ -104,9 +110,9 @@ class DataStatistics:
         """Return the largest squared norm of a row times its relative weight."""
         return largest_norm(self.some_rows.X, relative_weights(self.some_rows.sample_weight), used)
 
-    def smoothness(self, batch_size: int, used: Standardization | None, norm: float) -> float:
-        """Return how fast the gradient changes along a step, see the function `smoothness`."""
-        return smoothness(self.some_rows.X, self.some_rows.sample_weight, batch_size, used, norm)
+    def largest_eigenvalue(self, used: Standardization | None) -> float:
+        """Return the largest eigenvalue of the weighted rows, see the function `largest_eigenvalue`."""
+        return largest_eigenvalue(self.some_rows.X, relative_weights(self.some_rows.sample_weight), used)
 
 
 class Columns(NamedTuple):

@@ -17,6 +17,12 @@ def batch_rows(*, is_stream: bool = False) -> int:
     return STREAM_ROWS if is_stream else _BATCH_ROWS
 
 
+@rule("batches")
+def rows_of_given_rate() -> int:
+    """A linear model in a stream has batches of one row if `eta0` is a number: then it means what it means in SGDRegressor."""
+    return 1
+
+
 def batch_decision(batch_size: int, *, is_stream: bool) -> Decision:
     """Return the decision of the rule."""
     if is_stream:

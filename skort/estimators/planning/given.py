@@ -20,7 +20,10 @@ def is_auto(value: Any) -> bool:
 def given_parameters(estimator: Any, device: Any) -> dict[str, Any]:
     """Return the parameters that a plan is made from, as values, with the device that they mean here."""
     names = [name for name in estimator._parameter_constraints if name not in _NO_SETTINGS]
-    return {**{name: snapshot(getattr(estimator, name)) for name in names}, "device": device}
+    values = {name: getattr(estimator, name) for name in names}
+    # Most are plain, and each is asked for in every call of a stream.
+    given = {name: value if type(value) in PLAIN else snapshot(value) for name, value in values.items()}
+    return {**given, "device": device}
 
 
 def parameters_inside(estimator: Any) -> dict[str, Any]:

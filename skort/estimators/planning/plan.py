@@ -80,6 +80,9 @@ class Plan:
     is_planned: bool = False
     #: Whether calls of `partial_fit` go on with it.
     is_stream: bool = False
+    #: The largest eigenvalue and the largest squared norm of the rows of a linear fit, in its
+    #: variables: a stream that goes on from it has its rate from them.
+    spread: tuple[float, float] | None = None
 
     def __repr__(self) -> str:
         return f"Plan of {len(self.decisions)} decisions: print it"
@@ -171,7 +174,10 @@ class Plan:
         if is_same:
             rates, is_auto = self.decisions["learning rate"], self.is_rate_auto
         renewed = renewed._with_steps(of_optimizer, rates, is_rate_auto=is_auto)
-        return renewed._as_stream() if self.is_stream else renewed
+        if not self.is_stream:
+            return renewed
+        kept = {name: self.decisions[name] for name in ("epochs", "stopping")}
+        return dataclasses.replace(renewed, is_stream=True, decisions={**renewed.decisions, **kept})
 
     def decided(self, matter: str, decision: Decision, **values: Any) -> "Plan":
         """Return the plan with one more decision, and the values that it stands for."""
@@ -253,24 +259,30 @@ class Plan:
 
     def of_stream(self, model: "Model") -> "Plan":
         """Return the plan of a stream from its first call on."""
-        plan = self._as_stream()
-        if model.score_graph.is_linear or not self.is_open("optimizer"):
+        plan = self.decided("epochs", Decision("one for each call", "partial_fit makes one epoch"), is_stream=True)
+        plan = plan.decided("stopping", Decision("never", "a stream has no end"))
+
+        is_linear, is_open = model.score_graph.is_linear, is_auto(self.given["batch_size"])
+        if is_linear and is_open and not is_auto(self.given["eta0"]):
+            of_batches = Decision(batches.rows_of_given_rate(), "eta0 is the rate of a row, as in SGDRegressor")
+            plan = plan.decided("batches", of_batches, batch_size=of_batches.value)
+        if is_linear or not self.is_open("optimizer"):
             return plan
         rates = self.decisions["learning rate"]
         return plan._with_steps(optimizer.stream_optimizer(), rates, is_rate_auto=self.is_rate_auto)
 
-    def _as_stream(self):
-        one = Decision("one for each call", "partial_fit makes one epoch", "")
-        plan = self.decided("epochs", one, is_stream=True)
-        return plan.decided("stopping", Decision("never", "a stream has no end", ""))
-
-    def for_stream(self) -> "Plan":
-        """Return the plan of epochs after a plan, or instead: their rate is a constant part of its first."""
-        if not self.is_planned:
-            return self if self.is_stream else self._as_stream()
-        rates = schedule.later_schedule(self.schedule)
-        plan = self._with_steps(self.decisions["optimizer"], rates, is_rate_auto=self.is_rate_auto)
-        return dataclasses.replace(plan._as_stream(), is_planned=False)
+    def going_on(self, estimator: Any, model: "Model", n_rows: int) -> "Plan":
+        """Return the plan of a stream that goes on from a fit, whose first call has so many rows."""
+        plan = Plan.of(estimator, self.own, self.size, dtype=self.dtype, is_stream=True)
+        if is_auto(estimator.batch_size):
+            n_rows = min(batches.batch_rows(is_stream=True), n_rows)
+            plan = plan.decided("batches", batches.batch_decision(n_rows, is_stream=True), batch_size=n_rows)
+        plan = dataclasses.replace(plan.of_stream(model), spread=self.spread)
+        if not (self.is_open("optimizer") and plan.is_open("optimizer")):
+            return plan
+        # It goes on with the memory of the optimizer of the fit.
+        rates = plan.decisions["learning rate"]
+        return plan._with_steps(self.decisions["optimizer"], rates, is_rate_auto=plan.is_rate_auto)
 
     @property
     def is_full(self) -> bool:

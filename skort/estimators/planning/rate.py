@@ -8,7 +8,7 @@ from skort.estimators.data.rows import DataStatistics
 from skort.estimators.planning.decision import YOURS, Decision, rule
 from skort.estimators.training.loss_scale import estimated_curvature
 from skort.estimators.training.reparametrization import Reparametrization
-from skort.optim.standardization import moments
+from skort.optim.standardization import batch_smoothness, moments
 
 if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
@@ -42,11 +42,23 @@ def first_rate(
         rate = network_rate(tags.gain, mean_square, whole)
         return Decision(rate, "0.2 over the gain of the optimizer and the mean square of X", "eta0")
 
-    norm = statistics.largest_norm(variables.standardization)
-    smoothness = statistics.smoothness(plan.batch_size, variables.standardization, norm)
+    assert plan.spread is not None  # A fit has found it.
+    largest, norm = plan.spread
+    n_rows = statistics.n_rows
+    smoothness = batch_smoothness(largest, norm, n_rows, min(plan.batch_size, n_rows))
     of_objective = stiffness(plan, variables, score_graph, statistics, smoothness)
     rate = linear_rate(tags.gain, of_objective, whole)
     return Decision(rate, "the largest rate at which batches of these rows are stable", "eta0")
+
+
+def spread(
+    plan: "Plan", variables: Reparametrization, score_graph: "ScoreGraph", statistics: DataStatistics
+) -> tuple[float, float] | None:
+    """Return the largest eigenvalue and squared norm of the rows of a fit, or None if its rate does not need them."""
+    if not plan.is_rate_auto or plan.update.tags.gain is None or not score_graph.is_linear:
+        return None
+    used = variables.standardization
+    return statistics.largest_eigenvalue(used), statistics.largest_norm(used)
 
 
 @rule("first rate")

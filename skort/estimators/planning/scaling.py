@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skort.estimators.data.rows import DataStatistics
+from skort.estimators.planning.batches import STREAM_ROWS
 from skort.estimators.planning.decision import Decision, rule
 from skort.estimators.training.loss_scale import has_units
 from skort.optim.standardization import Standardization, deviation_of_all, usable_scale
@@ -53,7 +54,9 @@ def _standardization(plan, score_graph, statistics):
 
     # A penalty of the intercepts is one of the intercepts of X itself.
     is_free = plan.penalty is None or plan.penalty.intercepts is None
-    mean, scale, is_offset = _of_columns(first_layer(score_graph), statistics, plan.batch_size, is_free=is_free)
+    # However small the calls of a stream are.
+    n_rows = max(plan.batch_size, STREAM_ROWS) if plan.is_stream else plan.batch_size
+    mean, scale, is_offset = _of_columns(first_layer(score_graph), statistics, n_rows, is_free=is_free)
 
     last = last_layer(score_graph)
     target_mean, target_scale = None, 1.0

@@ -8,7 +8,7 @@ from skort.estimators.planning.batches import STREAM_ROWS
 from skort.estimators.planning.decision import YOURS, Decision, rule
 from skort.estimators.planning.rate import network_rate, stiffness
 from skort.estimators.training.reparametrization import Reparametrization
-from skort.optim.standardization import norm_and_eigenvalue
+from skort.optim.standardization import spread_of_some
 
 if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
@@ -22,8 +22,6 @@ _PART = 0.25
 _FITTED = 0.1
 # A few steps of the power method on some rows find an eigenvalue of at least this part.
 _SURE = 0.5
-#: The part of a plan's first rate that rows after the plan have, in calls of `partial_fit`.
-LATER = 0.05
 
 
 @rule("stream")
@@ -52,7 +50,8 @@ def stream_rate(
     elif is_linear:
         # A row has the rate that it has in a batch of so many rows, however small the calls are.
         n_rows = max(plan.batch_size, STREAM_ROWS)
-        rate = linear_rate(stable_rate(plan, variables, score_graph, statistics, n_rows))
+        stable = stable_rate(plan, variables, score_graph, statistics, n_rows, known=plan.spread)
+        rate = linear_rate(stable)
         because = "a quarter of the largest rate at which batches of the first rows are stable"
     else:
         n_rows = max(plan.batch_size, STREAM_ROWS)
@@ -111,11 +110,12 @@ def stable_rate(
     n_rows: int,
     *,
     is_rough: bool = False,
+    known: tuple[float, float] | None = None,
 ) -> float:
-    """Return the largest rate at which a linear model is stable in the mean square."""
+    """Return the largest rate at which a linear model is stable in the mean square; `known` is the spread of a fit."""
     # Of batches of an endless stream: the expected smoothness for n -> infinity, see `smoothness`.
     used, rows = variables.standardization, statistics.some_rows
-    norm, largest = norm_and_eigenvalue(rows.X, rows.sample_weight, used, is_rough=is_rough)
+    largest, norm = known or spread_of_some(rows.X, rows.sample_weight, used, is_rough=is_rough)
     smoothness = statistics.mean_weight * ((n_rows - 1) * largest + norm) / n_rows
     of_objective = stiffness(plan, variables, score_graph, statistics, smoothness)
     gain = plan.update.tags.gain

@@ -39,11 +39,6 @@ def next_call(estimator: Any, last: FitResult, given: GivenRows) -> tuple[FitRes
         # scikit-learn validates them before the first call only.
         estimator._validate_params()
         plan = plan.renewed(estimator)
-    state = last.state
-    if not (plan.is_stream or state.is_new):
-        # The rate of a fit makes up for a batch_size above its rows, which are over.
-        state = dataclasses.replace(state, rate_scale=state.rate_scale / last.plan.whole_rate)
-    plan = plan.for_stream()
     last.plan.check_same_model(estimator)
 
     columns = Columns.of(estimator)
@@ -53,6 +48,9 @@ def next_call(estimator: Any, last: FitResult, given: GivenRows) -> tuple[FitRes
     if not is_counted(weights):
         return None
 
+    is_after_fit = not plan.is_stream
+    if is_after_fit:
+        plan = plan.going_on(estimator, last.model, len(encoded.target))
     plan = plan.for_target(encoded)
     plan.loss.check_target(encoded.target)
     model = last.model.for_stream(plan.loss, encoded)
@@ -61,4 +59,5 @@ def next_call(estimator: Any, last: FitResult, given: GivenRows) -> tuple[FitRes
         # The penalty of a model inside is divided by the number of rows.
         size = plan.size.of_stream(data.after(last.state.first_rows).n_rows)
         plan = dataclasses.replace(plan, size=size).renewed(estimator).for_target(encoded)
-    return stream_model(plan, model, data, state, Observers(estimator, columns)), columns
+    observers = Observers(estimator, columns)
+    return stream_model(plan, model, data, last.state, observers, is_after_fit=is_after_fit), columns

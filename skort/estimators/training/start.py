@@ -11,7 +11,7 @@ from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import Decision
 from skort.estimators.planning.fitted import drawn_anew, fitted_part, fitted_share, tells_of_fitted
 from skort.estimators.planning.plan import Plan
-from skort.estimators.planning.rate import first_rate
+from skort.estimators.planning.rate import first_rate, spread
 from skort.estimators.planning.scaling import scaling
 from skort.estimators.planning.stream import stream_rate
 from skort.estimators.training.messages import warn_of_fitted
@@ -92,6 +92,7 @@ def start_at_weights(
         is_fitted = not (model.is_drawn or model.score_graph.is_linear)
         of_rate = stream_rate(plan, variables, score_graph, statistics, is_fitted=is_fitted)
     else:
+        plan = dataclasses.replace(plan, spread=spread(plan, variables, score_graph, statistics))
         of_rate = first_rate(plan, variables, score_graph, statistics)
     plan = plan.decided("first rate", of_rate)
 

@@ -33,11 +33,19 @@ _SOME_ROWS = 1000
 
 
 @ids_in_range()
-def stream_model(plan: Plan, model: Model, rows: TrainingData, state: TrainState, observers: Observers) -> FitResult:
-    """Return a model after one pass over the rows of a call; the first wait until 20 say what scales and rate are."""
+def stream_model(
+    plan: Plan,
+    model: Model,
+    rows: TrainingData,
+    state: TrainState,
+    observers: Observers,
+    *,
+    is_after_fit: bool = False,
+) -> FitResult:
+    """Return a model after one pass over the rows of a call; the first wait until 20 tell scales and rate."""
     plan.check_steps("partial_fit")
     if not state.is_new:
-        state, run = _resumed(plan, model, rows, state)
+        plan, state, run = _resumed(plan, model, rows, state, is_after_fit=is_after_fit)
         return _trained(plan, model, rows, state, run, observers)
 
     rows = rows.after(state.first_rows)
@@ -84,21 +92,24 @@ def _constant(plan, model, rows):
     return model.with_weights(weights)
 
 
-def _resumed(plan, model, rows, state):
-    """Return the state that a stream goes on from, and what made its steps so far; None: that is to be made anew."""
+def _resumed(plan, model, rows, state, *, is_after_fit):
+    """Return the plan and the state that a stream goes on from, and the run so far, or None for a new one."""
     _check_terms(plan, model, state.standardization)
     run = None if state.live is None else state.live.take()
     if run is not None and run.plan is not plan:
         run = None
-    if plan.chooses_rate != state.is_rate_auto:
-        variables = plan.variables(model.score_graph, state.standardization)
-        rate_scale = stream_rate(plan, variables, model.score_graph, DataStatistics(rows)).value
-        state = dataclasses.replace(state, rate_scale=rate_scale, is_rate_auto=plan.chooses_rate)
+    if is_after_fit or plan.chooses_rate != state.is_rate_auto:
+        variables, graph = plan.variables(model.score_graph, state.standardization), model.score_graph
+        is_fitted = is_after_fit and not graph.is_linear
+        of_rate = stream_rate(plan, variables, graph, DataStatistics(rows), is_fitted=is_fitted)
+        plan = plan.decided("first rate", of_rate)
+        n_falls = 0 if is_after_fit else state.n_falls
+        state = dataclasses.replace(state, rate_scale=of_rate.value, is_rate_auto=plan.chooses_rate, n_falls=n_falls)
     if plan.takes_start and state.penalty_start is None:
         state = dataclasses.replace(state, penalty_start=model.score_graph.trained_arrays)
     if not state.is_told and _warned_of_far_columns(rows, state.standardization):
         state = dataclasses.replace(state, is_told=True)
-    return state, run
+    return plan, state, run
 
 
 def _trained(plan, model, rows, state, run, observers):
