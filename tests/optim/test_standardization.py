@@ -36,7 +36,9 @@ def test_the_moments_of_zeros_and_of_the_least_values(dtype, rng):
     least = float(np.finfo(dtype).smallest_subnormal)
     column = rng.integers(-3, 4, size=37)
     mean, deviation = moments(np.column_stack([np.zeros(37), least * column]).astype(dtype), None)
-    np.testing.assert_allclose(mean, [0, least * column.mean()], rtol=1e-12, atol=least / 2 if dtype == "float64" else 0)
+    np.testing.assert_allclose(
+        mean, [0, least * column.mean()], rtol=1e-12, atol=least / 2 if dtype == "float64" else 0
+    )
     np.testing.assert_allclose(deviation, [0, least * column.std()], rtol=1e-12, atol=least / 2)
 
 

@@ -22,7 +22,7 @@ from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L2, ElasticLoss, Huber, Loss, Penalty, Quantile, SquaredError, WeightedSum
 from skort.objective.objective import Objective
 from skort.optim.batches import Batches, block_size
-from skort.optim.optimizers import LBFGS
+from skort.optim.optimizers.lbfgs import LBFGS, Tolerances
 from skort.optim.update import Update
 from skort.runtime.device import Device
 from skort.schedules import Cosine
@@ -441,7 +441,7 @@ def test_a_minimisation_ends_at_the_minimum_of_a_function():
 
     path = []
     reason = LBFGS(history_size=3).minimise(
-        rosenbrock, np.zeros(4), (1e-8, 0.0, 1e-14), 200, lambda vector: path.append(vector.copy())
+        rosenbrock, np.zeros(4), Tolerances(1e-8, 0.0, 1e-14), 200, lambda vector: path.append(vector.copy())
     )
     assert reason.endswith("is not above tol=1e-08.")
     np.testing.assert_allclose(path[-1], 1, atol=1e-7)
@@ -455,7 +455,7 @@ def test_rounded_values_do_not_end_a_minimisation_before_the_gradients():
         return float(np.float32(100 + 0.5 * scales @ (vector - 1) ** 2)), scales * (vector - 1)
 
     path = []
-    LBFGS().minimise(rounded, np.zeros(3), (1e-9, 0.0, 1e-6), 100, lambda vector: path.append(vector.copy()))
+    LBFGS().minimise(rounded, np.zeros(3), Tolerances(1e-9, 0.0, 1e-6), 100, lambda vector: path.append(vector.copy()))
     np.testing.assert_allclose(path[-1], 1, atol=1e-8)
 
 
@@ -481,3 +481,12 @@ def test_a_device_has_the_same_objective_and_gradient(dtype):
 @pytest.mark.parametrize("n_rows, n_features, expected", [(10, 3, 10), (2**14 + 1, 1, 8193), (100_000, 100, 10_000)])
 def test_blocks_have_about_the_same_number_of_rows(n_rows, n_features, expected):
     assert block_size(n_rows, n_features) == expected
+
+
+def test_tolerances_are_those_of_what_a_dtype_holds():
+    optimizer = LBFGS()
+    assert optimizer.tolerances(1e-3, np.float32, is_exact=True) == Tolerances(1e-3, 1e-9, 1e-6)
+    assert optimizer.tolerances(1e-3, np.float64, is_exact=True) == Tolerances(1e-3, 1e-15, 1e-14)
+    # A network has kinks.
+    assert optimizer.tolerances(1e-3, np.float64, is_exact=False) == Tolerances(1e-3, 2.2e-9, 1e-14)
+    assert optimizer.tolerances(None, np.float64, is_exact=True) == Tolerances(0.0, 0.0, 1e-14)

@@ -1,4 +1,4 @@
-"""Optimizers against scikit-learn's and torch's."""
+"""All optimizers: the updates are those of scikit-learn, and the lengths of steps are those of the updates."""
 
 import numpy as np
 import pytest
@@ -6,25 +6,6 @@ from sklearn.base import clone
 from sklearn.neural_network._stochastic_optimizers import AdamOptimizer, SGDOptimizer
 
 from skort.optim.optimizers import OPTIMIZERS, SGD, Adam, Momentum, Nesterov
-from skort.optim.update import Update
-
-N_COEFFICIENTS, N_INTERCEPTS = 5, 2
-
-
-def gradients(rng, n_steps=30, dtype=np.float64):
-    return (rng.normal(size=(n_steps, N_COEFFICIENTS + N_INTERCEPTS)) * np.logspace(-3, 3, 7)).astype(dtype)
-
-
-def descend(optimizer, weights, steps, eta):
-    """Return the weights after some updates, and the optimizer's state."""
-    weights, rule = weights.copy(), Update(optimizer).rule()
-    state = rule.start(N_COEFFICIENTS, N_INTERCEPTS, weights.dtype)
-    for gradient in steps:
-        given = gradient.copy()
-        rule.update(weights, gradient, eta, state, scratch=np.full_like(weights, np.nan))
-        np.testing.assert_array_equal(gradient, given)
-    return weights, state
-
 
 REFERENCES = [
     (SGD(), SGDOptimizer, {"momentum": 0.0, "nesterov": False}),
@@ -41,7 +22,7 @@ REFERENCES = [
 
 @pytest.mark.parametrize("dtype, rtol", [("float64", 1e-12), ("float32", 2e-5)])
 @pytest.mark.parametrize("optimizer, reference, parameters", REFERENCES, ids=[repr(r[0]) for r in REFERENCES])
-def test_the_updates_are_scikit_learns(optimizer, reference, parameters, dtype, rtol, rng):
+def test_the_updates_are_scikit_learns(optimizer, reference, parameters, dtype, rtol, rng, descend, gradients):
     start, steps = rng.normal(size=7), gradients(rng)
     expected = [start.copy()]
     theirs = reference(expected, learning_rate_init=0.01, **parameters)
@@ -52,39 +33,8 @@ def test_the_updates_are_scikit_learns(optimizer, reference, parameters, dtype, 
     np.testing.assert_allclose(weights, expected[0], rtol=rtol)
 
 
-def test_sgd_remembers_nothing_and_momentum_its_velocities(rng):
-    steps = gradients(rng, n_steps=2)
-    assert SGD().start(3, 1, np.float32) == {}
-    _, state = descend(Momentum(0.5), np.zeros(7), steps, 0.1)
-    np.testing.assert_allclose(state["velocity"], -0.05 * steps[0] - 0.1 * steps[1])
-    np.testing.assert_allclose(state["unit_velocity"], [0.05 + 0.1])
-
-
-def test_weight_decay_shrinks_coefficients_only():
-    # Without a gradient nothing else moves.
-    weights, _ = descend(Adam(weight_decay=0.5), np.arange(1.0, 8.0), np.zeros((3, 7)), 0.1)
-    np.testing.assert_allclose(weights[:N_COEFFICIENTS], np.arange(1.0, 6.0) * 0.95**3)
-    np.testing.assert_array_equal(weights[N_COEFFICIENTS:], [6.0, 7.0])
-
-
-@pytest.mark.parametrize("weight_decay", [0, 0.3])
-def test_adam_is_torchs_adamw(weight_decay, rng):
-    torch = pytest.importorskip("torch")
-    start, steps = rng.normal(size=7), gradients(rng)
-    coefficients, intercepts = (torch.tensor(w, requires_grad=True) for w in np.split(start, [N_COEFFICIENTS]))
-    # torch adds epsilon after the correction of the second moment; with so small a one that makes no difference.
-    groups = [{"params": [coefficients], "weight_decay": weight_decay}, {"params": [intercepts], "weight_decay": 0}]
-    theirs = torch.optim.AdamW(groups, lr=0.05, eps=1e-30)
-    for gradient in steps:
-        coefficients.grad, intercepts.grad = (torch.tensor(g) for g in np.split(gradient, [N_COEFFICIENTS]))
-        theirs.step()
-    weights, _ = descend(Adam(epsilon=1e-30, weight_decay=weight_decay), start, steps, 0.05)
-    expected = np.concatenate([coefficients.detach().numpy(), intercepts.detach().numpy()])
-    np.testing.assert_allclose(weights, expected, rtol=1e-10)
-
-
 @pytest.mark.parametrize("optimizer", [cls() for cls in OPTIMIZERS.values()], ids=OPTIMIZERS)
-def test_an_instance_serves_any_number_of_trainings(optimizer, rng):
+def test_an_instance_serves_any_number_of_trainings(optimizer, rng, descend, gradients):
     start, steps = rng.normal(size=7), gradients(rng)
     before = repr(vars(optimizer))
     first, _ = descend(optimizer, start, steps, 0.01)
@@ -94,7 +44,7 @@ def test_an_instance_serves_any_number_of_trainings(optimizer, rng):
     assert clone(optimizer).get_params() == optimizer.get_params()
 
 
-def test_numpy_floats_leave_float32_as_it_is(rng):
+def test_numpy_floats_leave_float32_as_it_is(rng, descend, gradients):
     # As GridSearchCV over np.linspace brings them: numpy 2 would compute in their type.
     start, steps = rng.normal(size=7).astype("float32"), gradients(rng, dtype="float32")
     for made in (Momentum, Nesterov, lambda beta: Adam(beta, epsilon=np.float64(1e-8), weight_decay=np.float64(0.1))):

@@ -1,0 +1,160 @@
+"""L-BFGS over all rows."""
+
+import contextlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
+
+from skort.common.user_warning import warn_user
+from skort.optim.optimizers.sgd import SGD
+from skort.optim.optimizers.tags import OptimizerTags
+
+# The gradient of no minimum, in standardized columns, is larger: at kinks of relu it ends at up to 4e-3.
+_NOT_FLAT = 2e-2
+
+
+class Tolerances(NamedTuple):
+    """The numbers that end a minimisation, by the gradient and by the fall of the objective."""
+
+    #: Of a minimum no entry of the gradient is larger.
+    gradient: float
+    #: A relative fall of the objective that is smaller ends it.
+    fall: float
+    #: A relative change of the objective that is smaller may be rounding.
+    rounding: float
+
+
+class _Point(NamedTuple):
+    """A vector of weights with the objective and its gradient there."""
+
+    weights: np.ndarray
+    objective: float
+    gradient: np.ndarray
+
+
+@dataclass(eq=False, repr=False)
+class LBFGS(SGD, name="lbfgs"):
+    r"""
+    Limited-memory BFGS over all rows: the exact minimum of a smooth objective, in few iterations.
+
+    .. math:: w \leftarrow w - t \, H \nabla J(w)
+
+    with an approximation H of the inverse second derivatives, from the last changes of weights and gradients, and a
+    step t from a line search: `scipy.optimize.minimize(method="L-BFGS-B")`, as in `LogisticRegression` and
+    `MLPClassifier(solver="lbfgs")`. It is for `fit` alone, where an iteration is an epoch of one update. Steps of a
+    solver, as of `SGD` at a learning rate of zero, compute the gradient for it.
+
+    Parameters
+    ----------
+    history_size : int, default=10
+        The number of changes that it remembers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.optimizers import LBFGS
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = OrtSGDRegressor(Ridge(), optimizer=LBFGS(), dtype="float64").fit(X, y)
+    >>> bool(abs(model.coef_ - Ridge().fit(X, y).coef_).max() < 1e-3)
+    True
+    """
+
+    _parameter_constraints = {"history_size": [Interval(Integral, 1, None, closed="left")]}
+    history_size: int = 10
+
+    @property
+    def tags(self) -> OptimizerTags:
+        """The traits of the optimizer."""
+        return OptimizerTags(is_full=True)
+
+    def tolerances(self, tol: float | None, dtype: DTypeLike, *, is_exact: bool) -> Tolerances:
+        """Return the numbers that end `minimise`; a minimum that is not exact may be a kink of a network."""
+        if dtype == np.float32:
+            fall, rounding = 1e-9, 1e-6
+        else:
+            # At kinks the objective falls by next to nothing for ever: the bound there is scipy's default.
+            fall, rounding = (1e-15 if is_exact else 2.2e-9), 1e-14
+
+        if tol is None:
+            return Tolerances(gradient=0.0, fall=0.0, rounding=rounding)
+        return Tolerances(float(tol), fall, rounding)
+
+    def minimise(
+        self,
+        evaluate: Callable[[np.ndarray], tuple[float, np.ndarray]],
+        weights: np.ndarray,
+        tolerances: Tolerances,
+        max_iter: int,
+        after: Callable[[np.ndarray], bool],
+    ) -> str | None:
+        """Minimise a function with its gradient; return why it ended, None for `max_iter` or a true `after`."""
+        is_ended = False
+        # The points of the last trial, and of the last iteration.
+        last: _Point | None = None
+        reached: _Point | None = None
+
+        def trial(vector):
+            nonlocal last, reached
+            objective, gradient = evaluate(vector)
+
+            if reached is not None and not math.isfinite(objective):
+                # The line search goes back as far as such a value asks for.
+                return reached.objective + 10 * (abs(reached.objective) + 1), np.zeros_like(gradient)
+
+            if reached is not None and _is_rounding(objective, reached.objective, tolerances.rounding):
+                # The gradients at both ends of so small a step know the difference better.
+                mean_slope = 0.5 * float((gradient + reached.gradient) @ (vector - reached.weights))
+                objective = reached.objective + mean_slope
+
+            last = _Point(vector.copy(), objective, gradient)
+            reached = reached or last
+            return objective, gradient
+
+        def callback(vector):
+            nonlocal reached, is_ended
+            reached = last
+            is_ended = after(vector)
+            if is_ended:
+                raise StopIteration
+
+        options = {
+            "maxcor": self.history_size,
+            "maxiter": max_iter,
+            "maxfun": math.inf,
+            "gtol": tolerances.gradient,
+            "ftol": tolerances.fall,
+        }
+        with contextlib.suppress(StopIteration):  # It passes through scipy 1.10.
+            end = minimize(trial, weights, jac=True, method="L-BFGS-B", callback=callback, options=options)
+        if is_ended or end.status == 1:
+            return None
+        return _ending(float(np.max(np.abs(end.jac))), tolerances.gradient)
+
+
+def _is_rounding(objective, last, rounding):
+    """Return whether the difference of two objectives may be rounding."""
+    return abs(objective - last) <= rounding * abs(last)
+
+
+def _ending(largest, tol):
+    """Return why a minimisation ended at a gradient of this largest entry; warn where that is no minimum."""
+    if largest <= tol:
+        return f"The largest entry of the gradient, {largest:.2g}, is not above tol={tol:.2g}."
+    if largest > _NOT_FLAT:
+        warn_user(
+            f"L-BFGS found no smaller objective, but the largest entry of the gradient is {largest:.2g}: the "
+            'objective is too large for what float32 can tell (use dtype="float64"), it has a kink, or the gradient of '
+            'a custom part is wrong. Mend it, or use another optimizer, such as "adam".',
+            ConvergenceWarning,
+        )
+    return f"The objective no longer fell: the largest entry of the gradient is {largest:.2g}."

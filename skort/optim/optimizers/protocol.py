@@ -1,0 +1,110 @@
+"""The methods that every optimizer has, and those for solvers that run it as ONNX."""
+
+from collections.abc import Iterable
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+#: The arrays that an optimizer remembers from one update to the next, by name.
+State: TypeAlias = dict[str, np.ndarray]
+
+
+class Optimizer(Protocol):
+    """
+    The methods of an optimizer. All weights are one vector: the coefficients, then the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skort.optimizers import SGD
+    >>> class Signs(SGD):
+    ...     def update(self, weights, gradient, eta, state, scratch):
+    ...         weights -= eta * np.sign(gradient)
+    >>> weights = np.array([1.0, -2.0])
+    >>> Signs().update(weights, np.array([5.0, -0.1]), eta=0.5, state={}, scratch=np.empty(2))
+    >>> weights
+    array([ 0.5, -1.5])
+    """
+
+    __module__: str = "skort.optimizers"
+
+    def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
+        """
+        Return the state before the first update: all arrays that an update reads, by name.
+
+        Parameters
+        ----------
+        n_coefficients, n_others : int
+            Number of weights that multiply inputs, and of others, such as intercepts.
+        dtype : dtype
+            The dtype of the weights.
+        """
+
+    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
+        """
+        Make one update in place.
+
+        Parameters
+        ----------
+        weights, gradient : ndarray of shape (n_weights,)
+            The new weights overwrite the old ones; the gradient is not changed.
+        eta : float
+            Learning rate.
+        state : dict of str to ndarray
+            From `start`; its arrays are changed in place.
+        scratch : ndarray of shape (n_weights,)
+            Memory for intermediate results.
+        """
+
+    def step_length(self, eta: float, state: State) -> float | np.ndarray:
+        """
+        Return how far the last update moves a weight whose gradient is one in all updates: one number, or one a weight.
+
+        Such steps are made for the parts of a penalty that are not in the gradient. A weight stays at its balance where
+        the learning rate changes if this length sums the learning rates as the update sums gradients.
+
+        Parameters
+        ----------
+        eta : float
+            Learning rate of the last update.
+        state : dict of str to ndarray
+            As `update` left it.
+        """
+
+
+class OnnxOptimizer(Optimizer, Protocol):
+    """An optimizer that solver "graph" can use: it has the same update as an ONNX function."""
+
+    __module__: str = "skort.optimizers"
+
+    def onnx_update(self) -> str:
+        """
+        Return the ONNX function `(weights, gradient, eta, ...) => (next_weights, length, ...)`.
+
+        The other inputs are arrays of the state, by name. The other outputs are the arrays that an update changes, by
+        name with the prefix `next_`. `eta` is a scalar, and `length` is the result of `step_length` after the update. A
+        subclass that overrides `update` or `step_length` has to override this method, too.
+        """
+
+
+def update_signature(name: str, memory: Iterable[str] = ()) -> str:
+    """
+    Return the signature of an optimizer's ONNX function: an update changes each array of its memory.
+
+    Parameters
+    ----------
+    name : str
+        The name of the function.
+    memory : iterable of str, default=()
+        The names of the arrays in the state.
+
+    Examples
+    --------
+    >>> from skort.optim.optimizers.protocol import update_signature
+    >>> update_signature("momentum", ["velocity"])
+    'momentum (weights, gradient, eta, velocity) => (next_weights, length, next_velocity)'
+    """
+    inputs = ["weights", "gradient", "eta", *memory]
+    results = ["next_weights", "length", *(f"next_{array}" for array in memory)]
+    return f"{name} ({', '.join(inputs)}) => ({', '.join(results)})"
