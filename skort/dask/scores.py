@@ -111,7 +111,10 @@ class PartLoss:
     """A callback as `ValidationLoss` for a validation set on the workers: futures of `Rows`."""
 
     def __init__(self, cluster: Cluster, parts: Sequence[Future], *, decides: bool):
-        self._cluster, self._parts, self._decides = cluster, parts, decides
+        self._cluster = cluster
+        self._parts = parts
+        #: Whether the training asks it whether the last weights are worse than the best ones.
+        self.judges = decides
         self.prior: float | None = None
 
     def on_train_begin(self, training: Training) -> None:
@@ -120,13 +123,15 @@ class PartLoss:
         estimator.callbacks = None
         self._parts = self._cluster.each(_row_loss, self._parts, self._cluster.broadcast("view", estimator))
         weights = training.solver.weights()
-        if self._decides:
-            training.rise = lambda *weights: self._tally("rise", *weights).values
         self.prior = float(np.fmin.reduce(self._mean("of_constants", self._mean("summary"), weights)))
 
     def on_epoch_end(self, training: Training) -> None:
         """Add minus the loss to the history."""
         training.history.record(VALIDATION_SCORE, -float(self._mean("at", training.solver.weights())))
+
+    def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.ndarray:
+        """Return how far the sum of losses at weights is above that at others, and its squared standard error."""
+        return self._tally("rise", weights, others).values
 
     def _mean(self, name, *arguments):
         return self._tally(name, *arguments).mean

@@ -26,27 +26,27 @@ class Strength(NamedTuple):
 
 
 class WeightPenalty:
-    """What estimators and solvers need of a penalty of weights, and what is so of most penalties."""
+    """A penalty of weights as estimators and solvers see it; each attribute is that of most penalties."""
 
     #: Parameters that the estimators have, too: a penalty that is given by its name gets theirs.
     shared_parameters: tuple[str, ...] = ()
     #: Its strength, where that is one number or one for each weight.
     alpha: Any = 0.0
-    #: Strength of the penalty on intercepts, or which of them have it; None: none.
+    #: The strength of the penalty on intercepts, as `alpha`; None: they have no penalty.
     intercepts: Any = None
-    #: Whether it is of the weights of a training, whatever the units of the data.
+    #: Whether the strengths hold for standardized columns of X and y, whatever the units of the data.
     is_unit_free: bool = False
     #: Whether it has `custom_terms`.
     is_custom: bool = False
-    #: Whether it is of the weights at the start, too.
+    #: Whether it compares the weights with those before the training.
     takes_start: bool = False
 
     def strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
-        """Return the strengths of those of the weights `names`, which has no intercepts, that have a penalty."""
+        """Return the strengths of the weights `names`, none of which is an intercept, by name; none: no penalty."""
         return {}
 
     def intercept_strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
-        """Return the same for intercepts."""
+        """Return the strengths of the intercepts `names`, by name; none: no penalty."""
         return {}
 
     def custom_terms(self, coefficients: tuple[str, ...], intercepts: tuple[str, ...]) -> dict[str, "CustomTerm"]:
@@ -55,13 +55,13 @@ class WeightPenalty:
 
 
 def as_penalty(value: Any) -> WeightPenalty | None:
-    """Return what a user gives as a penalty, with all that a penalty declares; None where it is none."""
+    """Return a user's penalty with every attribute of a `WeightPenalty`; None for an object that is no penalty."""
     return with_defaults(value, WeightPenalty, "strengths")
 
 
 @dataclass(eq=False, repr=False)
 class _Norms(Component, WeightPenalty):
-    """A penalty with one strength for all weights or one for each, of which `l1_ratio` is that of the l1 term."""
+    """A penalty with one strength for all weights or one for each; `l1_ratio` is the share of the l1 term."""
 
     shared_parameters = ("alpha",)
     _parameter_constraints = {"alpha": _ALPHA}
@@ -73,8 +73,10 @@ class _Norms(Component, WeightPenalty):
         return _strengths(self.alpha, self.l1_ratio, names)
 
     def intercept_strengths(self, names):
-        """Return the same for intercepts."""
-        return {} if self.intercepts is None else _strengths(self.intercepts, self.l1_ratio, names, "intercepts")
+        """Return the strengths of the intercepts `names` that have a penalty, by name."""
+        if self.intercepts is None:
+            return {}
+        return _strengths(self.intercepts, self.l1_ratio, names, "intercepts")
 
 
 class L1(_Norms):
@@ -178,14 +180,15 @@ class ModelPenalty(WeightPenalty):
     """The penalty of a model inside an estimator, where numbers for all coefficients do not say it."""
 
     def __init__(self, coefficients: Strength, intercepts: Strength | None = None):
-        self.coefficients, self.intercepts = coefficients, intercepts
+        self.coefficients = coefficients
+        self.intercepts = intercepts
 
     def strengths(self, names):
-        """Return the strengths of the weights `names` that have a penalty, by name."""
+        """Return the strengths of the weights `names`, by name: all have the same."""
         return dict.fromkeys(names, self.coefficients)
 
     def intercept_strengths(self, names):
-        """Return the same for intercepts."""
+        """Return the strengths of the intercepts `names`, by name: all have the same, or none has a penalty."""
         return {} if self.intercepts is None else dict.fromkeys(names, self.intercepts)
 
 
@@ -199,7 +202,9 @@ class RescaledPenalty(WeightPenalty):
     """A penalty as one of other multiples of the weights: what `rescaled` returns."""
 
     def __init__(self, penalty: WeightPenalty, factors: dict[str, float | np.ndarray], unit: float):
-        self._penalty, self._factors, self._unit = penalty, factors, unit
+        self._penalty = penalty
+        self._factors = factors
+        self._unit = unit
 
     def __repr__(self):
         return repr(self._penalty)
@@ -209,21 +214,27 @@ class RescaledPenalty(WeightPenalty):
         return self._rescaled(checked_strengths(self._penalty, names))
 
     def intercept_strengths(self, names):
-        """Return the same for intercepts."""
+        """Return the strengths of the intercepts `names` that have a penalty, by name."""
         return self._rescaled(self._penalty.intercept_strengths(names))
 
     def custom_terms(self, coefficients, intercepts):
         """Return the terms of a custom penalty, by name."""
-        of_model = self._penalty.custom_terms(coefficients, intercepts)
-        factors = {name: self._factors.get(name, 1.0) for name in of_model}
-        return {n: t._replace(strength=t.strength / self._unit, factor=factors[n]) for n, t in of_model.items()}
+        terms = self._penalty.custom_terms(coefficients, intercepts)
+        return {
+            name: term._replace(strength=term.strength / self._unit, factor=self._factor(name))
+            for name, term in terms.items()
+        }
 
     def _rescaled(self, strengths):
-        factors, unit = self._factors, self._unit
-        return {
-            name: Strength(l1 * (factors.get(name, 1.0) / unit), l2 * (factors.get(name, 1.0) ** 2 / unit))
-            for name, (l1, l2) in strengths.items()
-        }
+        """Return strengths for v of a penalty of w = factor v: l1 |w| + l2 / 2 w^2, divided by the unit."""
+        rescaled = {}
+        for name, (l1, l2) in strengths.items():
+            factor = self._factor(name)
+            rescaled[name] = Strength(l1 * (factor / self._unit), l2 * (factor**2 / self._unit))
+        return rescaled
+
+    def _factor(self, name):
+        return self._factors.get(name, 1.0)
 
 
 def rescaled(
@@ -246,9 +257,12 @@ def checked_strengths(penalty: WeightPenalty, names: tuple[str, ...]) -> dict[st
 
 def _strengths(alpha, l1_ratio, names, parameter="alpha"):
     """Return the strengths of the weights `names` that have a penalty; `parameter` is what errors call `alpha`."""
-    alphas = {name: a for name, a in _by_name(alpha, names, parameter).items() if is_any(a)}
-    ratios = {name: _ratio(l1_ratio, name) for name in alphas}
-    return {name: Strength(a * ratios[name], a * (1 - ratios[name])) for name, a in alphas.items()}
+    strengths = {}
+    for name, strength in _by_name(alpha, names, parameter).items():
+        if is_any(strength):
+            ratio = _ratio(l1_ratio, name)
+            strengths[name] = Strength(l1=strength * ratio, l2=strength * (1 - ratio))
+    return strengths
 
 
 def is_any(values: Any) -> bool:
@@ -279,7 +293,7 @@ def matching(parameter: str, patterns: Any, names: Sequence[str]) -> list[str]:
 
 
 def _ratio(l1_ratio, name):
-    """Return the part of the l1 term in the penalty of a weight."""
+    """Return the share of the l1 term in the penalty of a weight."""
     if isinstance(l1_ratio, dict):
         matching = [ratio for pattern, ratio in l1_ratio.items() if fnmatchcase(name, str(pattern))]
         if not matching:

@@ -125,12 +125,13 @@ class WindowShape:
     def copier(self, rows: np.ndarray, n_more: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """Return the function (at most `n_more` numbers of rows, numbers of blocks) -> their copy, which it reuses."""
         copies = np.empty((n_more + self.n_blocks * self.length, rows.shape[1]), rows.dtype)
-        rows, out = aligned(rows, copies)
+        rows, out = as_taken(rows, copies)
         n_whole = len(rows) // self.length
         whole = rows[: n_whole * self.length].reshape(n_whole, -1)
 
         def copy(more, blocks):
-            begin, end = len(more), len(more) + len(blocks) * self.length
+            begin = len(more)
+            end = begin + len(blocks) * self.length
             rows.take(more, axis=0, out=out[:begin], mode="clip")
             whole.take(blocks, axis=0, out=out[begin:end].reshape(len(blocks), -1), mode="clip")
             return copies[:end]
@@ -138,8 +139,9 @@ class WindowShape:
         return copy
 
 
-def aligned(rows: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both arrays as bytes where `take` would copy all of `rows` first: it does so where they begin oddly."""
+def as_taken(rows: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return arrays of the same bytes for `rows.take(..., out=out)`, which copies nothing but the rows it takes."""
+    # Of rows that do not begin where numbers of their type should, `take` would copy all first: but not of bytes.
     if rows.flags.aligned or not rows.flags.c_contiguous or rows.dtype != out.dtype:
         return rows, out
     return rows.view(np.uint8), out.view(np.uint8)
@@ -151,6 +153,7 @@ class Batches:
     # So the gradient of a random batch is on average that of the weighted mean over all rows. Rows of weight zero fill
     # up the last batch of an epoch: a solver's graph has one shape.
 
+    # Seven parameters: three are the rows, the others how they are dealt out.
     def __init__(
         self,
         X: Any,
@@ -163,18 +166,21 @@ class Batches:
         sample_weight_scale: float = 1.0,
     ):
         self.random_state = random_state
+        self.shuffle = shuffle
         self._rows_of_a_step = int(batch_size)
         #: How often an order was drawn.
         self.n_drawn = 0
-        self.shuffle = shuffle
+
         self._weighted = sample_weight is not None
         if sample_weight is None:
-            self.sample_weight, self.n_rows = np.broadcast_to(float(sample_weight_scale), X.shape[0]), X.shape[0]
+            self.sample_weight = np.broadcast_to(float(sample_weight_scale), X.shape[0])
+            self.n_rows = X.shape[0]
         else:
             largest, mean = relative_mean(sample_weight)
-            # The numerators of v, with their factor.
+            # s_i / mean(s), with the factor of the user's
             self.sample_weight = np.asarray(sample_weight, np.float64) / largest * (sample_weight_scale / mean)
             self.n_rows = int(np.count_nonzero(self.sample_weight))
+
         #: That of the largest batch there is.
         self.batch_size = min(self._rows_of_a_step, self.n_rows)
         #: Of an epoch, the short one included.
@@ -183,6 +189,7 @@ class Batches:
         self.data: list[Any] = [X, target]
         if self._weighted:
             self.data.append((self.sample_weight / self.batch_size).astype(target.dtype)[:, None])
+
         self._windows = WindowShape.of(X.shape[1], self.batch_size)
         self._in_windows = shuffle and self.n_rows > MANY_ROWS and self._windows.length > 1
         if self._in_windows:
@@ -211,7 +218,9 @@ class Batches:
     def _parts(self, seed, in_place):
         """Yield the parts window by window. Rows that do not fill a batch go to the next part."""
         random_state = seeded(seed)
-        windows, size, rest = self._windows, self.batch_size, self._rest
+        windows = self._windows
+        size = self.batch_size
+        rest = self._rest
         copiers = [] if in_place else [_copier(windows, rows, max(size, windows.length)) for rows in self.data]
         for blocks in windows.draw(self._blocks, random_state):
             rows = np.concatenate([rest, windows.rows(blocks)])
@@ -258,7 +267,7 @@ class Batches:
 
 
 def _copier(windows, rows, n_more):
-    """Return what copies rows of windows, in the variables of the training."""
+    """Return the function that copies rows of windows, in the variables of the training."""
     copy = windows.copier(source_rows(rows), n_more)
     if not isinstance(rows, UnchangedRows):
         return copy
@@ -293,7 +302,8 @@ def is_wide(X: Any) -> bool:
 def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:
     """Return the function that copies the rows of given numbers into `out`."""
     if isinstance(rows, UnchangedRows):
-        copy, change = filler(rows.rows, out), rows.change.in_place
+        copy = filler(rows.rows, out)
+        change = rows.change.in_place
 
         def fill(indices):
             copy(indices)
@@ -308,7 +318,7 @@ def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:
             taken.write(out)
 
         return fill_dense
-    rows, out = aligned(rows, out)
+    rows, out = as_taken(rows, out)
     # mode="clip" writes straight into `out`; the default mode uses a buffer. functools.partial would be slower.
     take = rows.take
     return lambda indices: take(indices, 0, out, "clip")
@@ -344,25 +354,39 @@ def fill(
     return count
 
 
+class StreamSize(NamedTuple):
+    """The numbers of rows and batches in an epoch of a user's batches."""
+
+    #: The rows whose sample weight is not zero.
+    n_rows: int
+    #: The batches as the user gives them.
+    n_batches: int
+    #: The rows of the largest part that a step takes.
+    batch_size: int
+    #: The rows that make a step at the whole rate.
+    rows_of_a_step: int
+
+
 class StreamedBatches:
     """The batches of a user, in parts of `batch_size` rows; `sample_weight`: of all rows in any order, or None."""
 
     def __init__(
         self,
         epoch: Callable[[], Iterable[tuple[Any, np.ndarray, np.ndarray | None]]],
+        size: StreamSize,
         *,
-        n_rows: int,
-        n_batches: int,
-        batch_size: int,
-        rows_of_a_step: int,
         sample_weight: np.ndarray | None,
         sample_weight_scale: float,
         random_state: np.random.RandomState,
     ):
-        self._rows_of_a_step = rows_of_a_step
+        self._epoch = epoch
+        self.n_rows = size.n_rows
+        self.n_batches = size.n_batches
+        self.batch_size = size.batch_size
+        self._rows_of_a_step = size.rows_of_a_step
+
         self._largest, mean = (1.0, 1.0) if sample_weight is None else relative_mean(sample_weight)
-        self._epoch, self._scale = epoch, sample_weight_scale / mean
-        self.n_rows, self.n_batches, self.batch_size = n_rows, n_batches, batch_size
+        self._scale = sample_weight_scale / mean
         self.random_state = random_state
         #: How often an order was drawn: never.
         self.n_drawn = 0

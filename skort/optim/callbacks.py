@@ -16,8 +16,11 @@ from skort.optim.training import Training
 
 # A loss that is a smaller part of its first value counts as this part of it.
 _SMALL = 0.03
-# A patience that grows is one epoch of so many, and at most so long.
-_PART, _MOST = 5, 20
+# A patience that grows is one of so many epochs, and at most so long.
+_PART = 5
+_MOST = 20
+# The columns of the history of which smaller values are better.
+_LOSSES = ("loss", "objective", "gradient_norm")
 HOOKS = ("on_train_begin", "on_train_restart", "on_batch_end", "on_epoch_end", "on_train_end")
 Hook: TypeAlias = Callable[[Training], None]
 
@@ -26,7 +29,8 @@ class Callback(Protocol):
     """
     An item of the parameter `callbacks`: at least one of these methods, which get a `skort.callbacks.Training`.
 
-    A callback without `on_batch_end` costs no time per batch.
+    A callback without `on_batch_end` costs no time per batch. One with a true attribute `comes_last` is called
+    after all others, as `Checkpoint` is.
 
     Examples
     --------
@@ -162,43 +166,80 @@ class EarlyStopping(BaseEstimator):
 
     def on_train_begin(self, training: Training) -> None:
         """Forget the last training, or the epochs so far."""
-        self._best, self._n_bad, self._n_seen = math.inf, 0, 0
+        self._best = math.inf
+        self._n_bad = 0
+        self._n_seen = 0
 
-    on_train_restart = on_train_begin
+    def on_train_restart(self, training: Training) -> None:
+        """Forget the epochs so far."""
+        self.on_train_begin(training)
 
     def on_epoch_end(self, training: Training) -> None:
         """Count the epochs without improvement."""
         if self.monitor not in training.history:
             raise ValueError(f"monitor={self.monitor!r} is not in the history, which has {sorted(training.history)}.")
-        column, n_epochs = training.history[self.monitor], training.n_epochs
+        column = training.history[self.monitor]
+
         # After a training was resumed from a checkpoint, several values are new.
-        new_values, self._n_seen = column[self._n_seen :], n_epochs
-        is_loss = self.monitor in ("loss", "objective", "gradient_norm")
-        if self.greater_is_better or (self.greater_is_better is None and not is_loss):
-            new_values = [-value for value in new_values]
+        new_values = column[self._n_seen :]
+        self._n_seen = training.n_epochs
+
         improved, n_bad = False, 0
         for value in new_values:
-            improved, n_bad = self._count(value)
-        if len(column) < n_epochs:
+            improved, n_bad = self._count(-value if self._is_greater_better() else value)
+
+        # The epoch has no value.
+        if len(column) < training.n_epochs:
             return
         if improved and self.restore_best:
             training.keep_best()
         if n_bad:
-            by = f" by {self.tol:.3g}{self._of_what}" if self.tol else ""
-            epochs = "1 epoch" if n_bad == 1 else f"{n_bad} epochs in a row"
-            training.no_improvement(f"The {self.monitor.replace('_', ' ')} did not improve{by} for {epochs}.")
+            training.no_improvement(self._reason(n_bad))
+
+    def _is_greater_better(self):
+        """Return whether larger values of the column are better."""
+        return self.monitor not in _LOSSES if self.greater_is_better is None else self.greater_is_better
 
     def _count(self, value):
-        """Return whether a value is the best so far, which the same again is not, and the bad epochs at the end."""
+        """
+        Count one more epoch, with a value of which smaller ones are better.
+
+        Returns
+        -------
+        is_best : bool
+            Whether the value is the best so far, which the same again is not.
+        n_bad : int
+            The number of epochs without improvement after which patience runs out; 0 where it does not.
+        """
         is_best = value < self._best
-        is_enough = self.tol is None or (is_best and value <= self._best - self._least_change())
-        self._n_bad = 0 if is_enough else self._n_bad + 1
-        self._best = value if is_best else self._best
-        n_bad = self._n_bad if self._n_bad >= self._patience() else 0
-        self._n_bad = 0 if n_bad else self._n_bad
+        if self._is_improvement(value):
+            self._n_bad = 0
+        else:
+            self._n_bad += 1
+        if is_best:
+            self._best = value
+
+        n_bad = self._n_bad
+        if n_bad < self._patience():
+            return is_best, 0
+        # The training may go on at a smaller rate, with new patience.
+        self._n_bad = 0
         return is_best, n_bad
 
-    _of_what = ""
+    def _is_improvement(self, value):
+        """Return whether a value is better than the best one by enough; without a `tol`, each is."""
+        if self.tol is None:
+            return True
+        return value < self._best and value <= self._best - self._least_change()
+
+    def _reason(self, n_bad):
+        """Return why the training ends, a sentence."""
+        name = self.monitor.replace("_", " ")
+        by = f" by {self.tol:.3g}{self._unit_of_tol}" if self.tol else ""
+        epochs = "1 epoch" if n_bad == 1 else f"{n_bad} epochs in a row"
+        return f"The {name} did not improve{by} for {epochs}."
+
+    _unit_of_tol = ""
 
     def _least_change(self):
         """Return by how much a value has to be better than the best one."""
@@ -215,27 +256,33 @@ class LossStopping(EarlyStopping):
 
     grows: bool = False
 
-    _of_what = " of itself"
+    _unit_of_tol = " of itself"
 
     def on_train_begin(self, training: Training) -> None:
         """Forget the last training, or the epochs so far."""
         super().on_train_begin(training)
-        self._first, self._n_values = math.nan, 0
-
-    on_train_restart = on_train_begin
+        self._first = math.nan
+        self._n_values = 0
 
     def _count(self, value):
-        self._first = value if self._n_values == 0 else self._first
+        if self._n_values == 0:
+            self._first = value
         self._n_values += 1
         return super()._count(value)
 
     def _least_change(self):
+        if not math.isfinite(self._best):
+            return 0.0
         # A loss that goes to zero would fall by a part of itself until its digits end.
-        return (self.tol or 0.0) * max(abs(self._best), _SMALL * abs(self._first)) if math.isfinite(self._best) else 0.0
+        size = max(abs(self._best), _SMALL * abs(self._first))
+        return (self.tol or 0.0) * size
 
     def _patience(self):
-        # A slow descent is hidden by the noise of few epochs.
-        return max(self.patience, min(-(-self._n_values // _PART), _MOST)) if self.grows else self.patience
+        if not self.grows:
+            return self.patience
+        # The noise of few epochs hides a slow descent.
+        part_of_epochs = math.ceil(self._n_values / _PART)
+        return max(self.patience, min(part_of_epochs, _MOST))
 
 
 @dataclass(eq=False, repr=False)

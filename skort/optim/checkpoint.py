@@ -89,6 +89,8 @@ class Checkpoint(BaseEstimator):
     path: str | os.PathLike | None = None
     every: int = 1
     resume_from: str | os.PathLike | None = None
+    #: It saves the decisions of the others, and what they add to the history.
+    comes_last = True
 
     def on_train_begin(self, training: Training) -> None:
         """Resume from `resume_from`, unless the training continues an earlier `partial_fit`."""
@@ -174,14 +176,27 @@ def _damage(others: dict[str, Any], arrays: dict[str, np.ndarray]) -> str | None
     for name, (is_valid, expected) in _VALUES.items():
         if not is_valid(others[name]):
             return f"{name}={others[name]!r}, expected {expected}"
-    if others["random_state"]["bit_generator"] not in _GENERATORS:
-        return f"random_state is that of {others['random_state']['bit_generator']!r}, expected one of {_GENERATORS}"
-    state = others["random_state"]
+    return (
+        _damage_of_generator(others["random_state"])
+        or _damage_of_history(others["history"])
+        or _damage_of_arrays(arrays)
+    )
+
+
+def _damage_of_generator(state: dict[str, Any]) -> str | None:
+    """Return why the state of a random generator is invalid; None where it is not."""
+    if state["bit_generator"] not in _GENERATORS:
+        return f"random_state is that of {state['bit_generator']!r}, expected one of {_GENERATORS}"
     # At a wrong position numpy reads beyond its numbers.
     if not (0 <= state["state"].get("pos", 0) <= 624 and 0 <= state.get("buffer_pos", 0) <= 4):
         return "random_state is no state of a random generator"
+    # It raises an error for another state.
     generator_of(state)
-    columns = others["history"]
+    return None
+
+
+def _damage_of_history(columns: dict[str, Any]) -> str | None:
+    """Return why the columns of a history are invalid; None where they are not."""
     if not all(isinstance(column, list) for column in columns.values()):
         return "the columns of its history are no lists"
     if len({len(column) for column in columns.values()}) != 1:
@@ -189,6 +204,11 @@ def _damage(others: dict[str, Any], arrays: dict[str, np.ndarray]) -> str | None
     for name in ("objective", "loss", "eta"):
         if not all(map(_is_number, columns.get(name, ()))):
             return f"the column {name!r} of its history has values that are no numbers"
+    return None
+
+
+def _damage_of_arrays(arrays: dict[str, np.ndarray]) -> str | None:
+    """Return why the arrays of a checkpoint are invalid; None where they are not."""
     for name, array in arrays.items():
         if name != "json" and (array.dtype.kind not in "bif" or not np.isfinite(array).all()):
             return f"{name} has values that are not finite numbers"

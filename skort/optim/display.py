@@ -49,7 +49,8 @@ class EpochLines(BaseEstimator):
 
     def on_epoch_end(self, training: Training) -> None:
         """Print the last row of the history, under the names of its columns where they are new."""
-        epoch, history = training.n_epochs, training.history
+        epoch = training.n_epochs
+        history = training.history
         columns = [*(name for name in _FIRST if name in history), *(name for name in history if name not in _FIRST)]
         header = _line("epoch", {name: name for name in columns})
         # The calls of a `partial_fit` make one table together.
@@ -117,8 +118,10 @@ class ProgressBar(BaseEstimator):
 
     def on_train_end(self, training: Training) -> None:
         """Fill the bar and close it, and print why the training stopped; an error says it itself."""
-        bar, self._bar = self._bar, None
-        reason, history = training.stopping_reason, training.history
+        bar = self._bar
+        self._bar = None
+        reason = training.stopping_reason
+        history = training.history
         if bar is not None:
             # TQDM_DISABLE asks for silence; to close a bar disables it.
             is_shown = not bar.disable
@@ -129,7 +132,8 @@ class ProgressBar(BaseEstimator):
             if reason is not None and is_shown:
                 print(reason, file=bar.fp, flush=True)
         elif reason is not None and _is_open(sys.stderr):
-            n_epochs, seconds = training.n_epochs, time.perf_counter() - self._begin
+            n_epochs = training.n_epochs
+            seconds = time.perf_counter() - self._begin
             epochs = "1 epoch" if n_epochs == 1 else f"{n_epochs} epochs"
             best = best_epoch(history.get(_VALIDATION_SCORE, ()))
             shown = [] if best is None else [f"the best is {best[1]:.4g} in epoch {best[0]}"]
@@ -183,7 +187,8 @@ class MLflowLogger(BaseEstimator):
     def on_train_begin(self, training: Training) -> None:
         """Begin a run where none is active, and log the parameters."""
         mlflow = _mlflow()
-        self._n_epochs, self._owns_run = training.n_epochs, mlflow.active_run() is None
+        self._n_epochs = training.n_epochs
+        self._owns_run = mlflow.active_run() is None
         if self._owns_run:
             mlflow.start_run()
         parameters = training.trained_model().get_params()
@@ -200,8 +205,10 @@ class MLflowLogger(BaseEstimator):
 
     def on_train_end(self, training: Training) -> None:
         """Log why the training ended, and the model; end the run that it began."""
-        mlflow, owns_run = _mlflow(), self._owns_run
-        self._owns_run, reason = False, training.stopping_reason
+        mlflow = _mlflow()
+        owns_run = self._owns_run
+        self._owns_run = False
+        reason = training.stopping_reason
         # A `partial_fit` has no reason to end after its epoch; otherwise an error has none.
         succeeded = training.n_epochs > self._n_epochs if training.max_iter is None else reason is not None
         try:

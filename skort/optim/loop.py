@@ -89,15 +89,20 @@ def _run(training, hooks):
 
 def _make_epochs(training, hooks):
     """Make all epochs; return whether that is the end, or the training goes back to its start."""
-    on_epoch_end, on_batch_end = hooks.each("on_epoch_end"), hooks.each("on_batch_end")
+    on_epoch_end = hooks.each("on_epoch_end")
+    on_batch_end = hooks.each("on_batch_end")
     if optimizer_tags(training.optimizer).is_full:
         _make_iterations(training, hooks, on_batch_end, on_epoch_end)
         return True
-    one_more, max_iter = training.n_epochs + 1, training.max_iter
+
     # Even if a callback stops it at the beginning, a fit has at least one epoch and a `partial_fit` makes its own.
-    least, most = (one_more, one_more) if max_iter is None else (1, max_iter)
+    if training.max_iter is None:
+        least = most = training.n_epochs + 1
+    else:
+        least, most = 1, training.max_iter
+
     try:
-        while (n_epochs := training.n_epochs) < least or (n_epochs < most and not training.stopped):
+        while training.n_epochs < least or (training.n_epochs < most and not training.stopped):
             begin = time.perf_counter()
             # A diverging training overflows: the error of `_write_epoch` reports it, numpy's warnings need not.
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -109,6 +114,7 @@ def _make_epochs(training, hooks):
         if not training.restart():
             raise
         return False
+
     training.no_better = training.is_no_better()
     if training.no_better and training.restart():
         return False
@@ -122,8 +128,8 @@ def _make_iterations(training, hooks, on_batch_end, on_epoch_end):
 
     def after():
         nonlocal begin
-        training.n_updates += 1
-        training.eta, training.objective = training.rate(training.n_updates), training.batch_objective()
+        n_updates = training.n_updates + 1
+        training.has_updated(n_updates, training.rate(n_updates))
         training.first_eta = training.first_eta or training.eta
         hooks.call(on_batch_end)
         _write_epoch(training, begin)
@@ -167,22 +173,25 @@ def _write_epoch(training: Training, begin: float, part: float = 1.0) -> None:
 
 def _make_steps(training, hooks, on_batch_end):
     """Make the updates of one epoch."""
-    step, rate, t = training.solver.step, training.rate, training.n_updates
-    # A callback may lower it.
-    is_same, eta = is_steady(training.schedule) and not on_batch_end, None
+    step = training.solver.step
+    rate = training.rate
+    t = training.n_updates
+    # Where nothing changes the rate within the epoch, it is asked for once: a callback may lower it.
+    is_same = is_steady(training.schedule) and not on_batch_end
+    eta = None
     for share, part in training.batches.epoch(training.solver.batch):
         t += 1
         if eta is None or not is_same:
             eta = rate(t)
         step(eta * part, share)
         if t == 1:
-            training.first_eta, training.first_objective = eta, training.batch_objective()
+            training.has_begun(eta)
         if on_batch_end:
-            training.n_updates, training.eta, training.objective = t, eta, training.batch_objective()
+            training.has_updated(t, eta)
             if not math.isfinite(training.objective):
                 raise _diverged("loss became infinite or NaN", training)
             hooks.call(on_batch_end)
-    training.n_updates, training.eta, training.objective = t, eta, training.batch_objective()
+    training.has_updated(t, eta)
 
 
 def _diverged(what, training):
@@ -199,9 +208,11 @@ def minimise_together(trainings: list[Training], solver: Any, batches: Batches) 
     for hook in hooks:
         hook.begin()
     on_epoch_end = [hook.each("on_epoch_end") for hook in hooks]
+
     active = list(range(len(trainings)))
     while active:
-        begin, left = time.perf_counter(), []
+        begin = time.perf_counter()
+        left = []
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             _make_joint_steps({number: trainings[number] for number in active}, solver, batches)
             for number in active:
@@ -209,6 +220,7 @@ def minimise_together(trainings: list[Training], solver: Any, batches: Batches) 
                 try:
                     _write_epoch(training, begin, 1 / len(active))
                 except DivergedError:
+                    # It has no outcome, and is left out.
                     continue
                 hooks[number].call(on_epoch_end[number])
                 if training.n_epochs < (training.max_iter or 1) and not training.stopped:
@@ -217,6 +229,7 @@ def minimise_together(trainings: list[Training], solver: Any, batches: Batches) 
                     outcomes[number] = _joint_outcome(training, solver.alone, number)
         solver.keep(left)
         active = left
+
     for hook in hooks:
         hook.end()
     return outcomes
@@ -238,19 +251,17 @@ def _make_joint_steps(trainings, solver, batches):
         solver.step(share)
         if t == 1:
             for number, training in trainings.items():
-                training.first_eta, training.first_objective = etas[number], training.batch_objective()
+                training.has_begun(etas[number])
     for number, training in trainings.items():
-        training.n_updates, training.eta, training.objective = t, etas[number], training.batch_objective()
+        training.has_updated(t, etas[number])
 
 
 def _joint_outcome(training, alone, number):
     """Return the outcome of a training that is over; None where it ended no better than it began."""
     training.end_epoch()
     _give_reason(training)
-    if training.seems_no_better():
-        lane, training.solver = training.solver, alone(number)
-        if training.is_no_better():
-            return None
-        training.solver = lane
+    # A lane alone makes no steps: a solver with its weights does.
+    if training.seems_no_better() and training.is_no_better(alone(number)):
+        return None
     training.take_best()
-    return Outcome(training.weights(), training.progress(), None, False, training.first_eta)
+    return Outcome(training.weights(), training.progress(), error=None, first_eta=training.first_eta)

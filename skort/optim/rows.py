@@ -25,7 +25,7 @@ _BLOCK = 2**18
 
 @dataclass(frozen=True, eq=False)
 class RowChange:
-    """What a training makes of the rows of X: (X - mean) times the inverse scale in the type of X, in its own dtype."""
+    """The change of the rows of X for a training: (X - mean) times the inverse scale in the type of X, then a cast."""
 
     #: In float64, as the inverse scale; None: nothing is subtracted.
     mean: np.ndarray | None
@@ -111,13 +111,16 @@ class SparseRows:
         self.shape = n_rows, n_columns
         self._dtype = np.dtype(dtype)
         self._indptr = np.zeros(n_rows + 1, np.int32)
-        self._indices, self._values = np.empty(0, np.int32), np.empty(0, self._dtype)
+        self._indices = np.empty(0, np.int32)
+        self._values = np.empty(0, self._dtype)
 
     def take(self, X: Any, numbers: np.ndarray) -> None:
         """Hold some rows of X, a CSR matrix of this dtype; its indices may be unsorted, and repeated."""
         if csr_row_index is None:
             rows = X[numbers]
-            self._indptr, self._indices, self._values = rows.indptr, rows.indices, rows.data
+            self._indptr = rows.indptr
+            self._indices = rows.indices
+            self._values = rows.data
             return
         if self._indptr.dtype != X.indptr.dtype:
             self._indptr = np.zeros(self.shape[0] + 1, X.indptr.dtype)
@@ -125,7 +128,8 @@ class SparseRows:
         (X.indptr[1:][numbers] - X.indptr[numbers]).cumsum(out=self._indptr[1:])
         n_values = int(self._indptr[-1])
         if len(self._indices) < n_values or self._indices.dtype != X.indices.dtype:
-            self._indices, self._values = np.empty(n_values, X.indices.dtype), np.empty(n_values, self._dtype)
+            self._indices = np.empty(n_values, X.indices.dtype)
+            self._values = np.empty(n_values, self._dtype)
         csr_row_index(len(numbers), numbers, X.indptr, X.indices, X.data, self._indices, self._values)
 
     def write(self, out: np.ndarray) -> None:

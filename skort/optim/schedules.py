@@ -42,6 +42,11 @@ def lower_rate(schedule: Any) -> bool:
     return getattr(schedule, "on_bad_epochs", bool)()
 
 
+def advice_to_lower(schedule: Any) -> str:
+    """Return the advice to whoever has too large a rate, such as "lower eta0"."""
+    return schedule.advice_to_lower if isinstance(schedule, Schedule) else Schedule.advice_to_lower
+
+
 def has_ended(schedule: Any, n_updates: int) -> bool:
     """Return whether the rate of a schedule has come to zero, as planned, after a number of updates."""
     last = schedule.last_update if _declares(schedule, "last_update") else None
@@ -79,6 +84,8 @@ class Schedule(Component):
     #: Parameters of which the largest is that of all rates: each class says them for itself, or `largest_rate`.
     peak_parameters: ClassVar[tuple[str, ...]] = ()
 
+    #: The advice to whoever finds its rates too large.
+    advice_to_lower: ClassVar[str] = "lower eta0"
     #: The last update whose rate is not zero; None: there is none, or it is not known. Each class says it for itself.
     last_update: int | None = None
 
@@ -200,6 +207,8 @@ class Optimal(Schedule):
 
     __module__ = "skort.schedules"
     shared_parameters = ("alpha",)
+    # Its first rate follows from alpha.
+    advice_to_lower = 'use learning_rate="constant"'
     _parameter_constraints = {"alpha": _POSITIVE}
     alpha: float = 1e-4
 

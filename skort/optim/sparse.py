@@ -18,18 +18,21 @@ from skort.optim.rows import SparseRows, source_rows
 
 # Above this momentum a velocity and the weights are too far from each other for float32.
 _LARGEST_MOMENTUM = 0.99
-# Arrays are scaled by so much between two passes over all weights, three digits of float32, and for so many steps.
-_FAR, _MANY_STEPS = 1e3, 1000
+# Between two passes over all weights, arrays are scaled by at most so much, three digits of float32,
+_FAR = 1e3
+# and for at most so many steps.
+_MANY_STEPS = 1000
 
 
 class SparseBatch(Batch):
-    """What a solver's next step reads, of which X, of the given shape, is sparse."""
+    """The place from which a solver's next step reads its rows, where X, of the given shape, is sparse."""
 
     in_place = True
 
     def __init__(self, shape: tuple[int, int], n_outputs: int, dtype: DTypeLike):
         self.rows = SparseRows(*shape, dtype)
-        self.target, self.sample_weight = (np.zeros((shape[0], n), dtype) for n in (n_outputs, 1))
+        self.target = np.zeros((shape[0], n_outputs), dtype)
+        self.sample_weight = np.zeros((shape[0], 1), dtype)
 
     def __len__(self) -> int:
         return len(self.target)
@@ -42,7 +45,8 @@ class SparseBatch(Batch):
         if X.indices.dtype != X.indptr.dtype:
             # The constructor makes them the same; somebody has replaced one of them.
             X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), X.shape)
-        take, outs = self.rows.take, (self.target, self.sample_weight)
+        take = self.rows.take
+        outs = self.target, self.sample_weight
         return [lambda numbers: take(X, numbers), *(filler(a, out) for a, out in zip(others, outs, strict=False))]
 
 
@@ -96,18 +100,21 @@ class Recurrence:
 
     @functools.cached_property
     def _ends(self):
-        """What `step` returns for learning rates of zero and one; it is linear between them."""
+        """The matrices of `step` for learning rates of zero and one; they are linear between them."""
         return {counts: [self._at(eta, counts) for eta in (0.0, 1.0)] for counts in (False, True)}
 
     def _at(self, eta, counts):
-        mu, fall = self.momentum, eta * self.l2
+        mu = self.momentum
+        fall = eta * self.l2
         # Columns: w, v, S, g.
         velocity = np.array([-fall, mu, 0, -eta])
         step = mu * velocity + np.array([-fall, 0, 0, -eta]) if self.is_ahead else velocity
         weight = np.array([1.0, 0, 0, 0]) + step
         total = np.array([0.0, 0, 1, 0]) + counts * weight
-        rows, used = np.array([weight, velocity, total]), self._used
-        A, B = rows[np.ix_(used, used)], rows[used, 3]
+        rows = np.array([weight, velocity, total])
+        used = self._used
+        A = rows[np.ix_(used, used)]
+        B = rows[used, 3]
         return self.basis @ A @ self.inverse_basis, self.basis @ B
 
 
@@ -117,29 +124,34 @@ class _Scales:
     # A pass starts the same steps anew, at the same learning rate more often than not: each remembers the one after it.
 
     def __init__(self, recurrence: Recurrence, P: np.ndarray, inverse: np.ndarray, n_steps: int = 0):
-        self._recurrence, self._inverse, self._n_steps = recurrence, inverse, n_steps
+        self._recurrence = recurrence
+        self._inverse = inverse
+        self._n_steps = n_steps
         #: What the arrays have to be multiplied by, and added up, for the state of the rule.
         self.to_natural = recurrence.inverse_basis @ P
         #: What they are multiplied by in the weights.
         self.shares: list[float] = self.to_natural[0].tolist()
         #: Whether a pass over all weights is due.
         self.is_far = n_steps >= _MANY_STEPS or bool(np.abs(inverse).max() > _FAR)
-        self._P, self._key = P, (math.nan, False)
+        self._P = P
+        self._key = (math.nan, False)
 
     def after(self, eta: float, *, counts: bool) -> tuple[list[float], "_Scales"]:
-        """Return what the gradient is multiplied by in each array, in the next step, and the scales after it."""
+        """Return the factor of the gradient in each array, in the next step, and the scales after it."""
         if self._key != (eta, counts):
             A, B = self._recurrence.step(eta, counts=counts)
-            P, inverse = A @ self._P, self._inverse @ np.linalg.inv(A)
+            P = A @ self._P
+            inverse = self._inverse @ np.linalg.inv(A)
             # Without a decay the steps of SGD change nothing.
             is_same = np.array_equal(P, self._P)
             following = self if is_same else _Scales(self._recurrence, P, inverse, self._n_steps + 1)
-            self._key, self._next = (eta, counts), ((inverse @ B).tolist(), following)
+            self._key = (eta, counts)
+            self._next = ((inverse @ B).tolist(), following)
         return self._next
 
 
 class LazyWeights:
-    """The weights of a layer with sparse rows, and what else a recurrence names of each: (n_columns, n_outputs)."""
+    """The weights of a layer with sparse rows, and the other arrays of a recurrence: each (n_columns, n_outputs)."""
 
     # A step without a gradient multiplies the coordinates x of every weight by the same small matrix. So the arrays
     # hold u of x = P u, with one matrix P for all weights: such a step changes P alone, and a gradient g changes the
@@ -148,7 +160,8 @@ class LazyWeights:
 
     def __init__(self, recurrence: Recurrence, arrays: dict[str, np.ndarray], factor: float):
         # `factor` multiplies the rows. The arrays are changed in place, and hold these values only after `settle`.
-        self._factor, self._basis = factor, recurrence.basis
+        self._factor = factor
+        self._basis = recurrence.basis
         arrays = {name: arrays[name] for name in recurrence.names}
         # A sum is in float64: what was added since the last pass is in an array of its own.
         self._total = arrays.pop("average_sum", None)
@@ -188,7 +201,8 @@ class LazyWeights:
                 pairs = itertools.product(enumerate(self._moving), repeat=2)
                 self._products = {(i, j): float(np.vdot(a, b)) for (i, a), (j, b) in pairs}
             self._scales = self._first_scales
-        parts, shares = [rows.product(held) for held in self._moving], self._scales.shares
+        parts = [rows.product(held) for held in self._moving]
+        shares = self._scales.shares
         product = parts[0] * (shares[0] * self._factor)
         for part, share in zip(parts[1:], shares[1:], strict=False):
             product += part * (share * self._factor)
@@ -198,7 +212,8 @@ class LazyWeights:
         self, rows: SparseRows, parts: list[np.ndarray], gradient: np.ndarray, eta: float, *, counts: bool
     ) -> None:
         """Make one update by the gradient by the products, (n_rows, n_outputs); `parts` are from `products`."""
-        factor, scales = self._factor, self._scales
+        factor = self._factor
+        scales = self._scales
         assert scales is not None  # Since `products`.
         lengths, self._scales = scales.after(eta, counts=counts)
         for held, length in zip(self._held, lengths, strict=True):

@@ -9,15 +9,16 @@ import scipy.sparse
 from skort.common.blas import one_blas_thread
 from skort.optim.rows import difference
 
-# Statistics of more values than this are those of evenly spaced blocks of rows.
-_MANY_VALUES, _N_BLOCKS = 2**22, 256
+# Statistics of more values than this are those of evenly spaced blocks of rows, so many of them.
+_MANY_VALUES = 2**22
+_N_BLOCKS = 256
 # The number of values that are converted to float64 at once.
 _BLOCK = 2**18
 
 
 @dataclass(frozen=True, eq=False)
 class Standardization:
-    """What is subtracted from the columns of X and y, and what they are divided by, while a model is trained."""
+    """The means that a training subtracts from the columns of X and y, and the scales by which it divides them."""
 
     # It changes how fast a training gets to the minimum, not where this is: the fitted weights are those of X and y.
 
@@ -44,7 +45,8 @@ class Standardization:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Standardization):
             return NotImplemented
-        mine, theirs = self.arrays(), other.arrays()
+        mine = self.arrays()
+        theirs = other.arrays()
         return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     __hash__ = None  # type: ignore[assignment]  # Arrays can change.
@@ -57,23 +59,31 @@ def moments(X: Any, sample_weight: np.ndarray | None, n_rows: int | None = None)
     many_values = _MANY_VALUES if n_rows is None else _MANY_VALUES * X.shape[0] // n_rows
     blocks = _row_blocks(X.shape[0], X.shape[1], many_values)
     mean, deviation = _moments(X, sample_weight, blocks)
-    # Squares overflow, or are zero.
+
+    # Where squares overflow, or are zero, those of multiples are neither. A power of two keeps the bits.
+    is_huge = ~np.isfinite(deviation)
     is_tiny = (deviation < 2.0**-500) & (np.abs(mean) < 2.0**-400)
-    for columns, factor in ((~np.isfinite(deviation), 2.0**-600), (is_tiny, 2.0**600)):
-        columns = np.flatnonzero(columns)
+    for are_extreme, factor in ((is_huge, 2.0**-600), (is_tiny, 2.0**600)):
+        columns = np.flatnonzero(are_extreme)
         if len(columns):
-            of_parts = _moments(X, sample_weight, blocks, columns, factor)
-            mean[columns], deviation[columns] = (each / factor for each in of_parts)
-    columns = np.flatnonzero(~(deviation > 0))
-    if len(columns) and sum(len(range(X.shape[0])[rows]) for rows in blocks) < X.shape[0]:
-        every = _row_blocks(X.shape[0], X.shape[1], np.inf)
-        mean[columns], deviation[columns] = _moments(X, sample_weight, every, columns)
+            means, deviations = _moments(X, sample_weight, blocks, columns, factor)
+            mean[columns] = means / factor
+            deviation[columns] = deviations / factor
+
+    constant = np.flatnonzero(~(deviation > 0))
+    n_seen = sum(len(range(X.shape[0])[rows]) for rows in blocks)
+    if len(constant) and n_seen < X.shape[0]:
+        every_row = _row_blocks(X.shape[0], X.shape[1], np.inf)
+        mean[constant], deviation[constant] = _moments(X, sample_weight, every_row, constant)
     return mean, deviation
 
 
 def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
     """Return the moments of columns over blocks of rows, times a factor; not finite where squares overflow."""
-    total, sums, squares = 0.0, 0.0, 0.0
+    total = 0.0
+    sums: Any = 0.0
+    squares: Any = 0.0
+
     # Sums of differences from a row keep their digits where the mean is large.
     at = 0 if sample_weight is None else int(np.argmax(sample_weight > 0))
     first = _dense(X[at : at + 1])[0, columns].astype(np.float64) * factor
@@ -90,6 +100,7 @@ def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
                 total += weights.sum()
                 sums += weights @ block
                 squares += weights @ np.square(block)
+
         shift = sums / total
         variance = np.maximum(squares / total - np.square(shift), 0.0)
         # What rounding leaves of a column whose values are all the same.
@@ -180,7 +191,9 @@ def largest_eigenvalue(
     with one_blas_thread(n * n_columns * min(n, n_columns)):
         if not scipy.sparse.issparse(rows) and min(n, n_columns) <= 128:
             return float(np.linalg.eigvalsh((rows.T @ rows if n_columns <= n else rows @ rows.T) / n)[-1])
-        direction, transposed = np.random.RandomState(0).standard_normal(n_columns), rows.T
+        # The power method
+        direction = np.random.RandomState(0).standard_normal(n_columns)
+        transposed = rows.T
         length = 0.0
         for _ in range(20):
             direction = transposed @ (rows @ direction) / n
@@ -218,7 +231,7 @@ def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization
 
 
 def mean_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization | None) -> float:
-    """Return the mean squared norm of at most 2,000 rows of X' with a column of ones, times what each counts."""
+    """Return the mean squared norm of at most 2,000 weighted rows of X' with a column of ones."""
     rows = _some_rows(X, relative_weights(sample_weight), used, 1.0)
     with np.errstate(over="ignore"):
         squares = rows.multiply(rows).sum() if scipy.sparse.issparse(rows) else np.einsum("ij,ij->", rows, rows)
@@ -226,7 +239,7 @@ def mean_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization | 
 
 
 def _some_rows(X, shares, used, ones):
-    """Return at most 2,000 standardized rows, each times the root of what it counts."""
+    """Return at most 2,000 standardized rows, each times the root of its share."""
     rows = np.arange(X.shape[0]) if shares is None else np.flatnonzero(shares)
     if len(rows) > 2000:
         rows = rows[np.linspace(0, len(rows) - 1, 2000).astype(int)]

@@ -1,8 +1,9 @@
-"""A training while it runs: what the loop changes, and what callbacks see."""
+"""A training while it runs: the loop changes it, and callbacks see it."""
 
 import copy
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,14 +14,16 @@ from skort.common.random_state import generator_of
 from skort.optim.batches import Batch, Batches
 from skort.optim.schedules import lower_rate, rate
 from skort.optim.state import TrainState
+from skort.optim.watchers import Watchers
 
 _MOST_RESTARTS = 3
 # Objectives of the same weights in another order of the rows differ by less, relatively, in float32.
 _ROUNDING = 1e-5
-# A network that says no more than a constant prediction is so near it, relatively.
+# The loss of a network that says no more than a constant prediction is so near that of the constant, relatively.
 _CONSTANT = 1e-3
 # To ask a generator for its state takes as long as two steps. It is known anew after so many epochs.
 _MANY_DRAWS = 32
+NOBODY = Watchers()
 
 
 class TrainStep(Protocol):
@@ -54,6 +57,36 @@ class TrainStep(Protocol):
         """Go on from a state that `state` returned."""
 
 
+class Variables(Protocol):
+    """The change of variables of a training: from the units of its solver to those of the model."""
+
+    def model_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return weights of the solver in the units of the model."""
+
+    def objective(self, value: float) -> float:
+        """Return an objective of the solver in the units of the model."""
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """The course of a training: its rates, its length, and when it is a failure."""
+
+    #: Number of the update, from 1 -> learning rate. A method `on_bad_epochs`, if any, lowers the rate and returns
+    #: True, or returns False where the training is to end.
+    schedule: Callable[[int], float]
+    #: None where nobody asks for it.
+    optimizer: Any = None
+    #: Total number of epochs to end with. None: one more epoch.
+    max_iter: int | None = None
+    #: Whether a training that fails begins again at a tenth of the learning rate.
+    can_restart: bool = False
+    #: Whether a training fails that ends above the objective of its initial weights.
+    is_compared: bool = True
+    #: Where the initial weights are fitted ones, the loss of the best constant prediction, or infinity: a training that
+    #: ends no better fails, too, and one that ends above its beginning goes back to it.
+    constant_loss: float | None = None
+
+
 class Training:
     """
     A training while it runs.
@@ -64,29 +97,14 @@ class Training:
         At the state of `progress`.
     batches : Batches
         Its random generator is the training's own.
-    schedule : callable
-        Number of the update, from 1 -> learning rate. It may have a method `on_bad_epochs`, which lowers the rate and
-        returns True, or returns False if the training is to end. It is copied.
     progress : TrainState
         Everything that the training goes on from.
-    variables : Reparametrization
+    variables : Variables
         Gives weights and objectives of the solver in the units of the model.
-    max_iter : int or None
-        Total number of epochs to end with. None: one more epoch.
-    can_restart : bool, default=False
-        Whether a training that fails begins again at a tenth of the learning rate.
-    is_compared : bool, default=True
-        Whether a training that ends above the objective of its initial weights has ended badly.
-    constant_loss : float, default=None
-        Where the initial weights are fitted ones, the loss of the best constant prediction, or infinity: a training
-        that ends no better has ended badly, too, and one that ends above its beginning goes back to it.
-    callbacks : sequence of Callback, default=()
-        What watches it.
-    view : object, default=None
-        Gives the fitted estimator at some weights: `at(weights)` for data from its `prepare(X)`, until its next call;
-        `fitted(weights)` for data as `fit` takes it, as a copy.
-    optimizer : Optimizer, default=None
-        What makes the updates.
+    course : Course
+        Rates, length, and when the training is a failure. The schedule is copied.
+    watchers : Watchers, default=Watchers()
+        Callbacks, and the model that they see.
 
     Attributes
     ----------
@@ -117,49 +135,49 @@ class Training:
         self,
         solver: TrainStep,
         batches: Batches,
-        schedule: Any,
         progress: TrainState,
-        variables: Any,
-        *,
-        max_iter: int | None,
-        can_restart: bool = False,
-        is_compared: bool = True,
-        constant_loss: float | None = None,
-        callbacks: Sequence[Any] = (),
-        view: Any = None,
-        optimizer: Any = None,
+        variables: Variables,
+        course: Course,
+        watchers: Watchers = NOBODY,
     ):
         self.solver = solver
         self.batches = batches
-        self._first_schedule = schedule
-        self.schedule = _copied(schedule)
         self._variables = variables
-        self.max_iter = max_iter
-        self.callbacks = callbacks
-        self._view = view
-        self.optimizer = optimizer
+
+        self._course = course
+        self.schedule: Any = _copied(course.schedule)
+        self.optimizer = course.optimizer
+        self.max_iter = course.max_iter
+
+        self.callbacks = watchers.callbacks
+        self._view: Any = watchers.view
+        self._judge = watchers.judge
+
+        # The place that it goes on from
         self.history = progress.open_history()
         self.n_updates = progress.n_updates
+        self.n_restarts = _last(self.history.get("restarts"))
         self._n_falls = 0
         self._fall_to(progress.n_falls)
-        self._best: dict[str, np.ndarray] | None = None
-        self._penalty_start = progress.penalty_start or {}
         self._rate_scale = progress.rate_scale
-        self._standardization, self._is_rate_auto = progress.standardization, progress.is_rate_auto
-        self.eta = self.objective = float("nan")
+        self._is_rate_auto = progress.is_rate_auto
+        self._standardization = progress.standardization
+        self._penalty_start = progress.penalty_start or {}
+        self._knows(progress.random_state)
+
+        # The places that it can go back to. A `partial_fit` is never compared with its beginning.
+        self._start = None if course.max_iter is None else solver.state()
+        self._last_epoch: TrainState | None = None
+        self._best: dict[str, np.ndarray] | None = None
+
+        self.eta = float("nan")
+        self.objective = float("nan")
         self.first_eta: float | None = None
         self.first_objective: float | None = None
-        self.stopped = self.no_better = self.went_back = False
+        self.stopped = False
         self.stopping_reason: str | None = None
-        self.constant_loss = constant_loss
-        # Of a callback: by how much weights of the solver are worse than others, and the square of what is chance.
-        self.rise: Any = None
-        self._can_restart, self._is_compared = can_restart, is_compared
-        self.n_restarts = _last(self.history.get("restarts"))
-        # A `partial_fit` is never compared with its beginning.
-        self._start = None if max_iter is None else solver.state()
-        self._last_epoch: TrainState | None = None
-        self._knows(progress.random_state)
+        self.no_better = False
+        self.went_back = False
 
     @property
     def n_epochs(self) -> int:
@@ -186,7 +204,7 @@ class Training:
         return self._view.prepare(X)
 
     def loss_of(self, rows: Any) -> Any:
-        """Return what gives the loss of rows, with X of `prepare`, at weights of the solver: a `RowLoss`."""
+        """Return the loss of rows, with X of `prepare`, as a function of the weights of the solver: a `RowLoss`."""
         return self._view.loss_of(rows)
 
     def weights(self) -> dict[str, np.ndarray]:
@@ -206,60 +224,104 @@ class Training:
         """Return the objective on the last batch before its update, in the units of the model."""
         return self._variables.objective(self.solver.objective())
 
+    def has_updated(self, n_updates: int, eta: float) -> None:
+        """Take note of all updates up to a number, and of the rate of the last one."""
+        self.n_updates = n_updates
+        self.eta = eta
+        self.objective = self.batch_objective()
+
+    def has_begun(self, eta: float) -> None:
+        """Take note of the first update, and of its rate."""
+        self.first_eta = eta
+        self.first_objective = self.batch_objective()
+
     def seems_no_better(self) -> bool:
         """Return whether the last epoch's objective is above that of the first batch: only then is it compared."""
-        if not self._is_compared or self._start is None or self.first_objective is None:
+        if not self._course.is_compared or self._start is None or self.first_objective is None:
             return False
-        return self.constant_loss is not None or self.history["objective"][-1] > self.first_objective
+        return self._is_fine_tuning or self.history["objective"][-1] > self.first_objective
 
-    def is_no_better(self) -> bool:
+    def is_no_better(self, solver: TrainStep | None = None) -> bool:
+        """
+        Return whether the last epoch's objective is above that of the initial weights, or that of a constant.
+
+        Parameters
+        ----------
+        solver : TrainStep, default=None
+            Makes the epoch that finds the first objective. None: that of the training.
+        """
+        if not self.seems_no_better():
+            return False
+        return self._is_as_a_constant() or self._is_above_start(solver or self.solver)
+
+    @property
+    def _is_fine_tuning(self):
+        """Whether the initial weights are fitted ones."""
+        return self._course.constant_loss is not None
+
+    def _is_as_a_constant(self):
+        """Return whether fitted weights end with a loss that a constant prediction has, too."""
+        constant = self._course.constant_loss
+        return constant is not None and self.history["loss"][-1] > (1 - _CONSTANT) * constant
+
+    def _is_above_start(self, solver):
         """Return whether the last epoch's objective is above that of the initial weights, which takes an epoch."""
-        constant = self.constant_loss
-        is_constant = constant is not None and self.history["loss"][-1] > (1 - _CONSTANT) * constant
-        return self.seems_no_better() and (is_constant or self._is_above_start())
-
-    def _is_above_start(self):
-        objective = self._objective_at(self._start)
+        objective = self._objective_at(self._start, solver)
         return self.history["objective"][-1] > objective + _ROUNDING * abs(objective)
 
     def go_back_to_fitted(self) -> None:
         """End with the initial weights where these were fitted ones, and the training has ended above them."""
-        self.went_back = self.no_better and self.constant_loss is not None and self._is_above_start()
+        self.went_back = self.no_better and self._is_fine_tuning and self._is_above_start(self.solver)
         if self.went_back:
             self._best = self._start
 
-    def _objective_at(self, solver_state):
-        """Return an epoch's mean objective at a state of the solver; nothing changes."""
-        step, batches = self.solver, self.batches
-        state, generator, n_drawn = step.state(), copy.deepcopy(batches.random_state), batches.n_drawn
-        step.restore(solver_state)
-        for portion in batches.epoch(step.batch):
-            step.step(0.0, portion.share)
-        objective, _ = step.means()
-        step.restore(state)
-        batches.random_state, batches.n_drawn = generator, n_drawn
+    def _objective_at(self, state, solver):
+        """Return an epoch's mean objective at a state of a solver; nothing changes."""
+        batches = self.batches
+        state_before = solver.state()
+        generator_before = copy.deepcopy(batches.random_state)
+        n_drawn_before = batches.n_drawn
+
+        # Steps at a rate of zero
+        solver.restore(state)
+        for portion in batches.epoch(solver.batch):
+            solver.step(0.0, portion.share)
+        objective, _ = solver.means()
+
+        solver.restore(state_before)
+        batches.random_state = generator_before
+        batches.n_drawn = n_drawn_before
         return self._variables.objective(objective)
 
     def restart(self) -> bool:
         """Go back to the initial weights and a tenth of the learning rate, if the rate may be changed; return that."""
-        if not self._can_restart or self._start is None or self.n_restarts == _MOST_RESTARTS:
+        if not self._course.can_restart or self._start is None or self.n_restarts == _MOST_RESTARTS:
             return False
+
         self.n_restarts += 1
         self._rate_scale /= 10
+        self.schedule = _copied(self._course.schedule)
+        self._n_falls = 0
+
         self.solver.restore(self._start)
+        # The means of the steps so far are forgotten, too.
         self.solver.means()
-        self.schedule = _copied(self._first_schedule)
-        self.n_updates = self._n_falls = 0
+        self.n_updates = 0
         self.history.truncate(0)
-        self.stopped, self.no_better, self.stopping_reason = False, False, None
-        self._best = self._last_epoch = None
+        self._best = None
+        self._last_epoch = None
+
+        self.stopped = False
+        self.stopping_reason = None
+        self.no_better = False
         return True
 
     def stop(self, reason: str = "A callback stopped the training.") -> None:
         """End the training after this epoch, for a reason: a sentence; raise a ValueError for another type."""
         if not isinstance(reason, str):
             raise ValueError(f"stop: the reason must be a string, got {reason!r}.")
-        self.stopped, self.stopping_reason = True, reason
+        self.stopped = True
+        self.stopping_reason = reason
 
     def no_improvement(self, reason: str = "The training did not improve.") -> None:
         """End the training after this epoch, for a reason, unless the learning rate can fall instead."""
@@ -313,7 +375,8 @@ class Training:
         self.solver.restore(progress.solver)
         self.n_updates = progress.n_updates
         self._fall_to(progress.n_falls)
-        self.stopped, self.stopping_reason = progress.stopped, progress.stopping_reason
+        self.stopped = progress.stopped
+        self.stopping_reason = progress.stopping_reason
         self.first_objective = progress.first_objective
         self.batches.random_state = progress.generator()
         self._knows(progress.random_state)
@@ -337,22 +400,38 @@ class Training:
         if self._last_epoch is None:
             return False
         # The decisions and columns that callbacks added after that epoch stay.
-        decided: dict[str, Any] = {"n_falls": self._n_falls, "stopped": self.stopped, "best": self._best}
-        kept = {"history": self.history, "columns": tuple(self.history), "random_state": self._random_state()}
-        self.restore(dataclasses.replace(self._last_epoch, **kept, **decided, stopping_reason=self.stopping_reason))
+        progress = dataclasses.replace(
+            self._last_epoch,
+            n_falls=self._n_falls,
+            stopped=self.stopped,
+            stopping_reason=self.stopping_reason,
+            best=self._best,
+            history=self.history,
+            columns=tuple(self.history),
+            random_state=self._random_state(),
+        )
+        self.restore(progress)
         return True
 
     def take_best(self) -> None:
         """Go back to the weights that `keep_best` kept, if any, unless the last are as good but for chance."""
         if self._best is not None:
-            state, last = self.solver.state(), self.solver.weights()
+            last_state = self.solver.state()
+            last_weights = self.solver.weights()
             self.solver.restore(self._best)
-            is_known = self.rise is not None and not self.went_back
-            rise, chance = self.rise(last, self.solver.weights()) if is_known else (1.0, 0.0)
-            if rise <= np.sqrt(chance):
-                self.solver.restore(state)
+            if not self._is_worse(last_weights, self.solver.weights()):
+                self.solver.restore(last_state)
         # Nothing goes back any further, and a training that goes on from here has a best epoch of its own.
-        self._start = self._last_epoch = self._best = None
+        self._start = None
+        self._last_epoch = None
+        self._best = None
+
+    def _is_worse(self, last, best):
+        """Return whether the last weights are worse than the best, by more than chance where that is known."""
+        if self._judge is None or self.went_back:
+            return True
+        rise, squared_error = self._judge.rise(last, best)
+        return not rise <= np.sqrt(squared_error)
 
     def _knows(self, random_state):
         """Remember the present state of the generator."""

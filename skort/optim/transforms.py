@@ -1,4 +1,4 @@
-"""What is put around an optimizer: clipping, weight decay, the terms of the penalty, averaging."""
+"""The transformations around an optimizer: clipping, weight decay, the terms of the penalty, averaging."""
 
 import math
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class Transformation:
     constants: dict[str, np.ndarray] = {}
 
     def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
-        """Return what it remembers, before the first update."""
+        """Return its memory before the first update."""
         return {}
 
     def before(self, weights, gradient, eta: float, state: State, scratch):
@@ -136,7 +136,8 @@ class AccumulatedL1(Transformation):
     # here it is at most the penalty of n steps: for one batch an epoch, this is the proximal gradient step.
 
     def __init__(self, strengths: np.ndarray, n_steps: int):
-        self._strengths, self._n_steps = strengths, float(n_steps)
+        self._strengths = strengths
+        self._n_steps = float(n_steps)
         signature = (
             "paid (weights, length, l1_owed_if_positive, l1_owed_if_negative, skort_l1_strengths) => "
             "(next_weights, next_l1_owed_if_positive, next_l1_owed_if_negative)"
@@ -147,12 +148,14 @@ class AccumulatedL1(Transformation):
     def start(self, n_coefficients, n_others, dtype):
         """Owe nothing."""
         n_weights = n_coefficients + n_others
-        self._more, self._most = np.empty(n_weights, dtype), np.empty(n_weights, dtype)
+        self._more = np.empty(n_weights, dtype)
+        self._most = np.empty(n_weights, dtype)
         return {name: np.zeros(n_weights, dtype) for name in (_POSITIVE, _NEGATIVE)}
 
     def after(self, weights, eta, state, scratch, step_length):
         """Pay what is owed."""
-        positive, negative = state[_POSITIVE], state[_NEGATIVE]
+        positive = state[_POSITIVE]
+        negative = state[_NEGATIVE]
         np.multiply(self._strengths, step_length(eta, state), out=self._more)
         np.multiply(self._more, self._n_steps, out=self._most)
         for owed in (positive, negative):
@@ -189,14 +192,17 @@ class ImplicitL2(Transformation):
     )
 
     def __init__(self, strengths: np.ndarray, gain: float, largest_rate: float = 0.0):
-        self._strengths, self._reach, self._largest_rate = strengths, strengths * float(gain), float(largest_rate)
+        self._strengths = strengths
+        self._reach = strengths * float(gain)
+        self._largest_rate = float(largest_rate)
         rate = np.asarray(self._largest_rate, strengths.dtype)
         self.constants = {"skort_l2_strengths": strengths, "skort_l2_reach": self._reach, "skort_l2_rate": rate}
 
     def start(self, n_coefficients, n_others, dtype):
         """Make room for what is left of the gradient."""
         self._is_any_stiff = False
-        self._stiff, self._remaining = (np.empty(n_coefficients + n_others, dtype) for _ in range(2))
+        self._stiff = np.empty(n_coefficients + n_others, dtype)
+        self._remaining = np.empty(n_coefficients + n_others, dtype)
         return {}
 
     def before(self, weights, gradient, eta, state, scratch):

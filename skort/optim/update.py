@@ -1,4 +1,4 @@
-"""What an update of the weights is made of: an optimizer, and the transformations around it."""
+"""The update of the weights: an optimizer, and the transformations around it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,15 +17,17 @@ MANY_ROWS = 131_072
 
 
 class UpdateRule:
-    """An optimizer and its transformations as one update; the first transformation is the outermost one."""
+    """An optimizer and the transformations around it as one update; the average, if any, is the outermost one."""
 
-    def __init__(self, optimizer: Any, transformations: list[Transformation]):
+    def __init__(self, optimizer: Any, transformations: list[Transformation], averaging: Averaging | None = None):
         self._optimizer = optimizer
-        self.transformations, self._inner_first = transformations, transformations[::-1]
+        #: The outermost first.
+        self.transformations = transformations if averaging is None else [averaging, *transformations]
+        self._inner_first = self.transformations[::-1]
         #: As `Optimizer.step_length`.
         self.step_length = optimizer.step_length
-        #: Makes the result; None: it is the weights.
-        self.averaging = next((part for part in transformations if isinstance(part, Averaging)), None)
+        #: Its mean is the result; None: the weights are.
+        self.averaging = averaging
 
     def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
         """Return the state before the first update, as `Optimizer.start`."""
@@ -84,7 +86,7 @@ def _call(source: str, fragment, names, optimizer: OnnxOptimizer | None = None):
 
 @dataclass(frozen=True, eq=False)
 class PenaltyStrengths:
-    """What an update is to know of the penalty: the strength of each term for each weight, None where there is none."""
+    """The penalty of an update: the strength of each term for each weight, None where there is none."""
 
     # The l2 term is part of the gradients, the l1 term is not. A weight owes at most the l1 penalty of `n_steps` steps.
 
@@ -95,7 +97,7 @@ class PenaltyStrengths:
 
 @dataclass(frozen=True)
 class Update:
-    """How a gradient changes the weights: the optimizer, and the parameters of what is put around it."""
+    """How a gradient changes the weights: the optimizer, and the parameters of the transformations around it."""
 
     optimizer: Optimizer | OnnxOptimizer
     #: A gradient whose Euclidean norm is larger is shortened to this norm.
@@ -107,7 +109,7 @@ class Update:
 
     @property
     def tags(self) -> OptimizerTags:
-        """What is known of the optimizer."""
+        """The traits of the optimizer."""
         return optimizer_tags(self.optimizer)
 
     @property
@@ -116,7 +118,7 @@ class Update:
         return self.max_grad_norm is None and not self.average and self.tags.weight_decay == 0
 
     def check_steps(self, what: str, asked: str = 'optimizer="lbfgs"') -> None:
-        """Raise an error where the optimizer, which was `asked` for, makes its updates itself, and `what` cannot."""
+        """Raise an error where the optimizer, of the parameter `asked`, reads all rows, which `what` does not have."""
         if self.tags.is_full:
             raise ValueError(
                 f"{asked} reads all rows for every update: fit can do it, but not {what}. Use another optimizer, such "
@@ -125,8 +127,9 @@ class Update:
 
     def rule(self, strengths: PenaltyStrengths | None = None, optimizer: Any = None) -> UpdateRule:
         """Return the update: decay, clip, optimize, the penalty's terms, average. `optimizer` takes the place of it."""
-        parts: list[Transformation] = [Averaging(self.average)] if self.average else []
-        tags, strengths = self.tags, strengths or PenaltyStrengths()
+        tags = self.tags
+        strengths = strengths or PenaltyStrengths()
+        parts: list[Transformation] = []
         # Outside the l1 term: the proximal step of both is the threshold, divided.
         if strengths.l2 is not None and tags.gain is not None and self.is_stiff(strengths):
             parts.append(ImplicitL2(strengths.l2, tags.gain, self.largest_rate or 0.0))
@@ -136,7 +139,8 @@ class Update:
             parts.append(WeightDecay(tags.weight_decay))
         if self.max_grad_norm is not None:
             parts.append(Clipping(self.max_grad_norm))
-        return UpdateRule(self.optimizer if optimizer is None else optimizer, parts)
+        averaging = Averaging(self.average) if self.average else None
+        return UpdateRule(self.optimizer if optimizer is None else optimizer, parts, averaging)
 
     def is_stiff(self, strengths: PenaltyStrengths) -> bool:
         """Return whether the l2 term of any weight may need an implicit step, see `ImplicitL2`."""
@@ -146,7 +150,7 @@ class Update:
         return self.largest_rate is None or bool(strengths.l2.max() * gain * self.largest_rate > 1)
 
 
-# What parameters have to be where an optimizer makes its updates itself, and why.
+# The value that a parameter has to have where an optimizer makes its updates itself, and why.
 _NEEDED = {
     "learning_rate": ("auto", "a line search finds the length of each step"),
     "eta0": ("auto", "a line search finds the length of each step"),
@@ -157,7 +161,7 @@ _NEEDED = {
 
 
 def full_obstacle(given: Mapping[str, Any]) -> str | None:
-    """Return what a parameter asks for that an optimizer over all rows cannot do, as a message; None: there is none."""
+    """Return a message about the first parameter that an optimizer over all rows cannot follow; None: there is none."""
     for name, (value, why) in _NEEDED.items():
         found = given.get(name, value)
         if found is not value and found != value:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skort.optim import rows as rows_module
-from skort.optim.batches import MANY_ROWS, Batches, HostBatch, StreamedBatches, WindowShape, fill
+from skort.optim.batches import MANY_ROWS, Batches, HostBatch, StreamedBatches, StreamSize, WindowShape, fill
 
 
 def epoch(n, batch_size, sample_weight=None, shuffle=True, seed=0, scale=1.0):
@@ -323,10 +323,7 @@ def test_a_batch_is_divided_by_its_rows_of_positive_weight():
 def streamed(parts, batch_size, n_rows, sample_weight=None):
     return StreamedBatches(
         lambda: iter(parts),
-        n_rows=n_rows,
-        n_batches=1,
-        batch_size=batch_size,
-        rows_of_a_step=2 * batch_size,
+        StreamSize(n_rows, n_batches=1, batch_size=batch_size, rows_of_a_step=2 * batch_size),
         sample_weight=sample_weight,
         sample_weight_scale=1.0,
         random_state=np.random.RandomState(0),

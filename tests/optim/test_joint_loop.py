@@ -8,7 +8,8 @@ from skort.optim.callbacks import EarlyStopping
 from skort.optim.loop import minimise, minimise_together
 from skort.optim.schedules import Adaptive, Constant, InvScaling
 from skort.optim.state import TrainState
-from skort.optim.training import Training
+from skort.optim.training import Course, Training
+from skort.optim.watchers import Watchers
 
 X = np.random.default_rng(0).normal(size=(25, 1))
 Y = 2 * X + 0.1 * np.random.default_rng(1).normal(size=(25, 1))
@@ -89,7 +90,7 @@ def batches():
 def training(solver, rows, schedule, max_iter=40, tol=1e-3):
     stopping = EarlyStopping("objective", patience=2, tol=tol, restore_best=False)
     progress = TrainState.start(np.random.RandomState(0))
-    return Training(solver, rows, schedule, progress, Unit(), max_iter=max_iter, callbacks=[stopping])
+    return Training(solver, rows, progress, Unit(), Course(schedule, max_iter=max_iter), Watchers([stopping]))
 
 
 SCHEDULES = [Constant(0.3), Adaptive(0.5), InvScaling(0.4), Constant(0.01), lambda t: 0.2 / t]

@@ -12,7 +12,8 @@ from skort.optim.callbacks import HOOKS, EarlyStopping
 from skort.optim.loop import minimise
 from skort.optim.schedules import Adaptive, Constant, InvScaling
 from skort.optim.state import TrainState
-from skort.optim.training import Training
+from skort.optim.training import Course, Training
+from skort.optim.watchers import Watchers
 
 
 class MeanSolver:
@@ -101,9 +102,9 @@ class Units:
         return 2 * value + 3
 
 
-def training(solver, data, schedule=None, *, progress=None, variables=None, **options):
-    variables, options = variables or SameUnits(), {"max_iter": 100, **options}
-    return Training(solver, data, schedule or Constant(0.5), progress or fresh(), variables, **options)
+def training(solver, data, schedule=None, *, progress=None, variables=None, callbacks=(), **options):
+    course = Course(schedule or Constant(0.5), **{"max_iter": 100, **options})
+    return Training(solver, data, progress or fresh(), variables or SameUnits(), course, Watchers(callbacks))
 
 
 def run(*args, **options):
@@ -577,3 +578,23 @@ def test_a_training_that_goes_on_from_a_checkpoint_restarts_from_its_initial_wei
     assert resumed.weights == whole.weights
     assert resumed.progress.rows()["objective"] == whole.progress.rows()["objective"]
     assert resumed.progress.rows()["restarts"] == [3] * 99
+
+
+@pytest.mark.parametrize("rise, kept", [(0.9, 3), (1.0, 3), (1.1, 1)])
+def test_the_last_weights_are_kept_where_a_judge_finds_them_worse_by_chance_alone(rise, kept):
+    class Judge:
+        judges = True
+
+        def on_epoch_end(self, training):
+            if training.n_epochs == 1:
+                training.keep_best()
+
+        def rise(self, weights, others):
+            self.compared = weights["w"].item(), others["w"].item()
+            # The standard error is one.
+            return rise, 1.0
+
+    judge = Judge()
+    descent = run(ScriptedSolver([1.0] * 3), batches([0.0]), max_iter=3, callbacks=[judge], is_compared=False)
+    assert judge.compared == (3, 1)
+    assert descent.weights == {"w": kept}

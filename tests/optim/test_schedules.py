@@ -19,6 +19,7 @@ from skort.optim.schedules import (
     InvScaling,
     Optimal,
     Warmup,
+    advice_to_lower,
     is_steady,
     largest_rate,
 )
@@ -173,3 +174,10 @@ def test_defaults_are_those_of_the_docstring(schedule_type):
     parameters = inspect.signature(schedule_type).parameters
     given = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
     assert given == {name: ast.literal_eval(default) for name, default in documented.items()}
+
+
+def test_a_schedule_says_what_lowers_its_rates():
+    assert advice_to_lower(Constant()) == "lower eta0"
+    assert advice_to_lower(lambda t: 1 / t) == "lower eta0"
+    # Its first rate follows from alpha.
+    assert advice_to_lower(Optimal()) == 'use learning_rate="constant"'

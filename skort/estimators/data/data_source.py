@@ -14,7 +14,7 @@ from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.terms import TrainingSize
-from skort.optim.batches import Batches, StreamedBatches
+from skort.optim.batches import Batches, StreamedBatches, StreamSize
 
 
 class BatchShape(NamedTuple):
@@ -90,12 +90,15 @@ class Streamed(InMemory):
             for X, target, sample_weight in numbered(self.rows.passes(), encode):
                 yield view.rows(X), view.target(target), sample_weight
 
-        return StreamedBatches(
-            epoch,
+        size = StreamSize(
             n_rows=sum(self.rows.first.sizes) if weights is None else int(np.count_nonzero(weights)),
             n_batches=self.rows.n_batches,
             batch_size=config.size.batch_size,
             rows_of_a_step=config.batch_size,
+        )
+        return StreamedBatches(
+            epoch,
+            size,
             sample_weight=weights,
             sample_weight_scale=view.sample_weight_scale(self.data.target.shape[1]),
             random_state=random_state,

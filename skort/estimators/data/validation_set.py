@@ -16,18 +16,22 @@ class ValidationLoss:
     """A callback that writes minus the loss of a validation set, X as `fit` takes it, into the history."""
 
     def __init__(self, X: Any, target: np.ndarray, sample_weight: np.ndarray | None, *, decides: bool = False):
-        self._rows, self._decides = TrainingData(X, target, sample_weight), decides
+        self._rows = TrainingData(X, target, sample_weight)
+        #: Whether the training asks it whether the last weights are worse than the best ones.
+        self.judges = decides
         #: The loss of the best constant prediction, once the training has begun; None: there is one target.
         self.prior: float | None = None
 
     def on_train_begin(self, training: Training) -> None:
         """Prepare the rows, and find the loss of the best constant prediction."""
         self._loss = loss = training.loss_of(self._rows._replace(X=training.prepare(self._rows.X)))
-        if self._decides:
-            training.rise = lambda *weights: loss.total * loss.rise(*weights)
         # Nothing is better than the constant of rows that have one target.
         if np.any(self._rows.target != self._rows.target[:1]):
             self.prior = loss.best_constant(training.solver.weights())
+
+    def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.ndarray:
+        """Return how far the sum of losses at weights is above that at others, and its squared standard error."""
+        return self._loss.total * self._loss.rise(weights, others)
 
     def on_epoch_end(self, training: Training) -> None:
         """Add the value to the history."""

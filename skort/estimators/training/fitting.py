@@ -23,7 +23,8 @@ from skort.exceptions import DivergedError
 from skort.optim.batches import Batches
 from skort.optim.loop import Outcome, minimise, minimise_together
 from skort.optim.state import TrainState
-from skort.optim.training import Training, TrainStep
+from skort.optim.training import Course, Training, TrainStep
+from skort.optim.watchers import Watchers
 
 if TYPE_CHECKING:
     from skort.solvers.base import Problem
@@ -118,21 +119,19 @@ class Fit:
         patience = config.patience(batches.n_batches, is_linear=self.model.score_graph.is_linear)
         # What makes its updates itself knows where it ends.
         tol = None if config.is_full else config.tol
-        return Training(
-            step,
-            batches,
-            config.schedule,
-            self.state,
-            variables,
+        course = Course(
+            schedule=config.schedule,
+            optimizer=config.update.optimizer,
             max_iter=self.epochs,
             can_restart=config.can_restart,
-            # One that ends above the objective of its initial weights has ended badly.
             is_compared=not config.loss.is_least_at_zero,
             constant_loss=self.constant_loss,
+        )
+        watchers = Watchers(
             callbacks=observers.callbacks(tol, patience, one_epoch=self.epochs is None),
             view=observers.view(config, self.model, self.state),
-            optimizer=config.update.optimizer,
         )
+        return Training(step, batches, self.state, variables, course, watchers)
 
     def result(self, outcome: Outcome, rows: TrainingData | None = None) -> FitResult:
         """Return what the training leaves; rows that stand for all, where something may be said of them."""

@@ -17,7 +17,7 @@ from skort.estimators.training.result import FitResult
 from skort.estimators.training.row_loss import RowLoss, some_of
 from skort.estimators.training.terms import in_own_units
 from skort.exceptions import DivergedError
-from skort.optim.schedules import Optimal, has_ended
+from skort.optim.schedules import advice_to_lower, has_ended
 from skort.optim.standardization import moments, robust_moments
 from skort.optim.state import TrainState
 
@@ -267,7 +267,5 @@ def _cure(config, progress, data):
             causes.append(f"y has values of up to {largest:.3g}.")
     # Where "auto" left X and y as they are, the model does not allow it to change them.
     ours = 'standardize="auto", or ' if config.standardize is False else ""
-    lower = 'use optimizer="adam".' if config.is_full else "lower eta0."
-    if isinstance(config.schedule, Optimal):
-        lower = 'use learning_rate="constant".'
+    lower = 'use optimizer="adam".' if config.is_full else f"{advice_to_lower(config.schedule)}."
     return " " + " ".join([*causes, f"Use {ours}StandardScaler, or {lower}" if causes else lower.capitalize()])

@@ -13,10 +13,10 @@ from skort.estimators.model.model import Model
 from skort.estimators.training.config import TrainConfig
 from skort.estimators.training.row_loss import RowLoss
 from skort.optim.callbacks import EarlyStopping, LossStopping
-from skort.optim.checkpoint import Checkpoint
 from skort.optim.display import EpochLines, ProgressBar
 from skort.optim.schedules import rate
 from skort.optim.state import TrainState
+from skort.optim.watchers import in_order
 
 
 class Ending(NamedTuple):
@@ -176,8 +176,7 @@ class Observers:
     def callbacks(self, tol: float | None, patience: int | float, *, one_epoch: bool) -> list[Any]:
         """Return the callbacks in their order. One epoch is never stopped."""
         estimator = self.estimator
-        # A checkpoint saves what the others have decided and added to the history.
-        users = sorted(estimator.callbacks or (), key=lambda callback: isinstance(callback, Checkpoint))
+        users = in_order(estimator.callbacks or ())
         lines = [EpochLines()] if estimator.verbose > 1 else []
         if one_epoch:
             return [*users, *lines]

@@ -1,0 +1,54 @@
+"""Those who watch a training: callbacks with the traits that they declare, and the model that they see."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class ModelView(Protocol):
+    """The fitted estimator as callbacks see it, at any weights of a training."""
+
+    def prepare(self, X: Any) -> Any:
+        """Return X, as `fit` takes it, in the form that the estimator of `at` takes."""
+
+    def at(self, weights: dict[str, np.ndarray]) -> Any:
+        """Return the estimator at some weights, for prepared data, until the next call."""
+
+    def fitted(self, weights: dict[str, np.ndarray]) -> Any:
+        """Return the estimator at some weights, for data as `fit` takes it, as a copy that stays."""
+
+    def loss_of(self, rows: Any) -> Any:
+        """Return the loss of prepared rows as a function of the weights of the solver."""
+
+
+class Judge(Protocol):
+    """A callback that compares the last weights of a training with its best ones: it declares `judges = True`."""
+
+    def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> Any:
+        """Return how far the loss at weights of the solver is above that at others, and the square of its error."""
+
+
+@dataclass(frozen=True, eq=False)
+class Watchers:
+    """The callbacks of a training, in their order, and the model that they see."""
+
+    callbacks: Sequence[Any] = ()
+    #: None where nobody looks at the model.
+    view: ModelView | None = None
+
+    @property
+    def judge(self) -> Judge | None:
+        """The callback that compares weights; None where no callback does."""
+        return next((callback for callback in self.callbacks if declares(callback, "judges")), None)
+
+
+def declares(callback: Any, trait: str) -> bool:
+    """Return whether a callback, an object of any class, declares a trait by a true attribute of that name."""
+    return bool(getattr(callback, trait, False))
+
+
+def in_order(callbacks: Iterable[Any]) -> list[Any]:
+    """Return callbacks in the order of their calls: as they are given, but that some declare `comes_last = True`."""
+    return sorted(callbacks, key=lambda callback: declares(callback, "comes_last"))
