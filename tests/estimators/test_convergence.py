@@ -34,8 +34,8 @@ def logistic():
     return OrtSGDClassifier(penalty="l2", batch_size=200), X, y, np.append(best.coef_, best.intercept_)
 
 
-#: Learning rates that suit. An optimizer is not here if its steps do not shrink with the gradient, as those of a sign: it
-#: comes no nearer than its last rate.
+#: Learning rates that suit. An optimizer is not here if its steps do not shrink with the gradient, as those of a sign:
+#: it comes no nearer than its last rate.
 RATES = {"sgd": 0.2, "momentum": 0.05, "nesterov": 0.05, "adam": 0.05}
 LEARNING_RATES = {
     **{name: lambda eta0, name=name: name for name in SCHEDULES},
