@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from sklearn.base import BaseEstimator
 
+from skort.estimators import literals
+
 ROOT = Path(__file__).parent.parent
 API = (ROOT / "docs" / "api.rst").read_text()
 TEMPLATE = (ROOT / "docs" / "templates" / "autosummary" / "class.rst").read_text()
@@ -148,6 +150,23 @@ def test_help_of_an_estimator_describes_its_parameters_in_their_order(name):
     assert described == list(inspect.signature(cls).parameters)
     for page in re.findall(r":doc:`/(\w+)`", documentation):
         assert (ROOT / "docs" / f"{page}.rst").is_file()
+
+
+NAMES = {
+    "solver": literals.SolverName,
+    "learning_rate": literals.ScheduleName,
+    "penalty": literals.PenaltyName,
+    "optimizer": literals.OptimizerName,
+    "dtype": literals.DtypeName,
+}
+
+
+@pytest.mark.parametrize("parameter", NAMES)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_help_of_an_estimator_has_all_names_that_a_parameter_takes(name, parameter):
+    documentation = inspect.getdoc(estimator_class(name))
+    described = re.search(rf"^{parameter} : .*\n(?:    .*\n)+", documentation, re.MULTILINE)[0]
+    assert {*typing.get_args(NAMES[parameter])} <= {*re.findall(r'"(\w+)"', described)}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -27,14 +27,18 @@ def function_text(signature: str, formula: str, **constants: float) -> str:
             needed |= {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
     numbers = {name: _CONSTANT % number for name, number in constants.items() if name in needed}
     nodes: dict[str, str] = {}
+    taken = {*re.findall(r"\w+", signature), *(name for name, _ in lines)}
     for name, expression in lines:
         if name in needed:
-            _add_nodes(nodes, numbers, expression, name)
+            _add_nodes(nodes, numbers, taken, expression, name)
     return "\n".join([f"{signature} {{", *(f"    {name} = {node}" for name, node in (numbers | nodes).items()), "}"])
 
 
-def _add_nodes(nodes: dict[str, str], numbers: dict[str, str], expression: Any, result: str = "") -> str:
-    """Add the nodes of an expression to `nodes`, by results; return the name of its result."""
+def _add_nodes(
+    nodes: dict[str, str], numbers: dict[str, str], taken: set[str], expression: Any, result: str = ""
+) -> str:
+    """Add the nodes of an expression to those by the names of their results; return the name of its result."""
+    # `taken` are the names that the formula itself gives.
     operands: list[Any]
     match expression:
         case ast.Name(id=name) if not result:
@@ -42,7 +46,7 @@ def _add_nodes(nodes: dict[str, str], numbers: dict[str, str], expression: Any, 
         case ast.Name():
             operator, operands, keywords = "Identity", [expression], {}
         case ast.Constant(value=int() | float() as value):
-            name = result or _NAMES.get(value) or "c" + re.sub(r"\W", "_", str(value))
+            name = result or _free(_NAMES.get(value) or "c" + re.sub(r"\W", "_", str(value)), taken)
             (nodes if result else numbers)[name] = _CONSTANT % float(value)
             return name
         case ast.List(elts=values):
@@ -58,8 +62,13 @@ def _add_nodes(nodes: dict[str, str], numbers: dict[str, str], expression: Any, 
             operator, operands, keywords = _SIGNS[type(sign).__name__], [operand], {}
         case _:
             raise ValueError(f"A formula has operators, signs, names and numbers, got {ast.unparse(expression)!r}.")
-    inputs = ", ".join([_add_nodes(nodes, numbers, operand) for operand in operands])
+    inputs = ", ".join([_add_nodes(nodes, numbers, taken, operand) for operand in operands])
     attributes = ", ".join(f"{name} = {value}" for name, value in keywords.items())
-    result = result or f"{operator.lower()}_{len(nodes)}"
+    result = result or _free(f"{operator.lower()}_{len(nodes)}", taken)
     nodes[result] = f"{operator} {f'<{attributes}> ' if attributes else ''}({inputs})"
     return result
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Return a name, with a sign more if the formula has it."""
+    return f"{name}_" if name in taken else name

@@ -22,6 +22,6 @@ def why_not(solver: Solver) -> str | None:
     try:
         load()
         solver.check(np.dtype("float32"), Update(SGD()))
-    except RuntimeNotAvailableError as error:
+    except (RuntimeNotAvailableError, ValueError) as error:
         return str(error)
     return None

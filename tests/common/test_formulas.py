@@ -26,3 +26,13 @@ def test_a_formula_becomes_an_onnx_function(run_function):
     assert "x = ConstantOfShape <value = double[1] {2}> (n)" in wide
     with pytest.raises(ValueError, match="A formula has operators, signs, names and numbers, got 'a if b else c'"):
         function_text("f (a, b, c) => (d)", "d = a if b else c")
+
+
+def test_a_result_may_have_the_name_of_a_number_or_of_a_node(run_function):
+    formula = """
+    one = 1 + x * x
+    mul_2 = 2 * one
+    result = mul_2 / (one * one)
+    """
+    text = function_text("name (x) => (result)", formula)
+    np.testing.assert_allclose(run_function(text, "float64", np.array([3.0])), [0.2], rtol=1e-12)

@@ -103,7 +103,6 @@ SOFTMAX = "p = Softmax (score) loss = Sub (p, target)"
 @pytest.mark.parametrize(
     "body, dtype, message",
     [
-        ("r = Sub (score, target) loss = Softsign (r)", "float32", "no gradient goes through the operator Softsign"),
         ("r = Sub (score, target) loss = Floor (r)", "float32", "no gradient goes through the operator Floor"),
         ("b = Greater (score, target) loss = Cast <to = 1> (b)", "float32", "the operator Greater"),
         (SOFTPLUS, "float64", "the operator Softplus"),
