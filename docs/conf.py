@@ -176,7 +176,7 @@ def written_in(app, module, name):
 
 
 def setup(app):
-    pages = ("models_table.py", "messages_page.py", "parameters_page.py")
+    pages = ("models_table.py", "messages_page.py", "parameters_page.py", "rules_page.py")
     for name in (*pages, "optimizers_table.py", "browser_files.py", "licenses.py"):
         runpy.run_path(str(Path(app.srcdir, name)), run_name="__main__")
     write_inventories()

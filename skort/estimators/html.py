@@ -40,7 +40,8 @@ def training_html(estimator: Any) -> str:
     )
     return (
         '<div class="skort-training" style="margin:8px 0 12px;font-family:monospace;font-size:0.85em;line-height:1.4">'
-        f'<table style="border-collapse:collapse;margin:0;width:auto"><tbody>{cells}</tbody></table></div>'
+        f'<table style="border-collapse:collapse;margin:0;width:auto"><tbody>{cells}</tbody></table>'
+        f"<details><summary>plan</summary>{estimator.plan_._repr_html_()}</details></div>"
     )
 
 

@@ -24,11 +24,14 @@ class EpochLines(BaseEstimator):
     """
     Print the history as a table with a row for each epoch, and why the training stopped, as `verbose=2` does.
 
+    `verbose=2` also prints the plan, before the first epoch.
+
     Examples
     --------
     >>> import numpy as np
     >>> from skort import OrtSGDRegressor
-    >>> model = OrtSGDRegressor(verbose=2, eta0=0.1, max_iter=2, tol=None)
+    >>> from skort.callbacks import EpochLines
+    >>> model = OrtSGDRegressor(callbacks=[EpochLines()], eta0=0.1, max_iter=2, tol=None)
     >>> model = model.fit(np.eye(2), [1.0, 3.0])  # doctest: +ELLIPSIS
     epoch        loss   objective         eta  gradient_norm     seconds
         1         0.5         0.5         0.1          1.414       ...
@@ -45,7 +48,7 @@ class EpochLines(BaseEstimator):
 
     def on_train_restart(self, training: Training) -> None:
         """Say that the rows so far are forgotten."""
-        _print("The training begins again at a tenth of the learning rate.")
+        print_line("The training begins again at a tenth of the learning rate.")
 
     def on_epoch_end(self, training: Training) -> None:
         """Print the last row of the history, under the names of its columns where they are new."""
@@ -56,14 +59,14 @@ class EpochLines(BaseEstimator):
         # The calls of a `partial_fit` make one table together.
         goes_on = self._is_one_epoch and epoch > 1
         if header != self._header and not goes_on:
-            _print(header)
+            print_line(header)
         self._header = header
-        _print(_line(str(epoch), {name: _cell(history, name) for name in columns}))
+        print_line(_line(str(epoch), {name: _cell(history, name) for name in columns}))
 
     def on_train_end(self, training: Training) -> None:
         """Print why the training stopped; an error says it itself."""
         if training.stopping_reason is not None:
-            _print(training.stopping_reason)
+            print_line(training.stopping_reason)
 
 
 def _line(epoch: str, cells: dict[str, str]) -> str:
@@ -147,7 +150,8 @@ def _is_open(stream: Any) -> bool:
     return stream is not None and not getattr(stream, "closed", False)
 
 
-def _print(line: str) -> None:
+def print_line(line: str) -> None:
+    """Print a line, unless the output is closed."""
     if _is_open(sys.stdout):
         print(line, flush=True)
 

@@ -502,7 +502,8 @@ class TestEstimator:
 
     def test_table(self, client, data, capsys):
         model = OrtSGDClassifier(**SAME, verbose=2).fit(*chunked(*data))
-        header, *rows, last = capsys.readouterr().out.splitlines()
+        _, table = capsys.readouterr().out.split("\n\n")
+        header, *rows, last = table.splitlines()
         assert header.split()[0] == "epoch"
         assert [row.split()[0] for row in rows] == ["1", "2", "3", "4"]
         assert last == model.stopping_reason_

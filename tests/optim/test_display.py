@@ -218,7 +218,10 @@ Y = np.array([0.0, 1.0, 0.0, 1.0])
 
 def test_verbose_2_of_a_fit_is_a_table_with_the_reason(capsys):
     model = OrtSGDClassifier(verbose=2, max_iter=2, tol=None, random_state=0).fit(X, Y, X_val=X, y_val=Y)
-    header, *rows, last = capsys.readouterr().out.splitlines()
+    plan, table = capsys.readouterr().out.split("\n\n")
+    assert plan.splitlines()[0].split()[:2] == ["decision", "value"]
+    assert [line.split()[-1] for line in plan.splitlines() if line.startswith("epochs")] == ["max_iter"]
+    header, *rows, last = table.splitlines()
     assert header.split() == ["epoch", "loss", "objective", "validation_score", "eta", "gradient_norm", "seconds"]
     assert {len(row) for row in rows} == {len(header)}
     scores = [f"{score:.4g}" for score in model.validation_scores_]

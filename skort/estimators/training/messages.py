@@ -63,12 +63,12 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
             f"tol={plan.tol}): {_last_epochs(state, plan)}",
             ConvergenceWarning,
         )
-    elif is_stream:
+    elif is_stream and not result.n_before:
         # Later calls are compared with the scales of the first rows.
-        warning = None if result.n_before else _warning_of_outlier(result)
-        if warning is not None:
-            warn_user(warning, ConvergenceWarning)
-    elif plan.given["tol"] is not None:
+        outlier = _warning_of_outlier(result)
+        if outlier is not None:
+            warn_user(outlier, ConvergenceWarning)
+    elif not (is_stream or plan.given["tol"] is None):
         warning = _warning_of_outlier(result) or _warning_of_useless(result)
         if warning is not None:
             warn_user(warning, ConvergenceWarning)

@@ -20,6 +20,7 @@ from skort.estimators.training.result import Ending, FitResult, Observers, resul
 from skort.estimators.training.start import start
 from skort.exceptions import DivergedError
 from skort.optim.batches import Batches
+from skort.optim.display import print_line
 from skort.optim.loop import Outcome, minimise, minimise_together
 from skort.optim.state import TrainState
 from skort.optim.training import Course, Training, TrainStep
@@ -136,6 +137,9 @@ class Fit:
             callbacks=observers.callbacks(tol, patience, is_stream=self.epochs is None),
             view=observers.view(plan, self.model, self.state),
         )
+        if observers.estimator.verbose > 1 and self.state.is_new:
+            begun = FitResult(plan, self.model, self.state, batch_size=batches.batch_size, n_batches=batches.n_batches)
+            print_line(f"{begun.told()}\n")
         return Training(step, batches, self.state, variables, course, watchers)
 
     def result(self, outcome: Outcome, rows: TrainingData | None = None) -> FitResult:
@@ -192,11 +196,13 @@ def run_fit(
 
 
 @ids_in_range()
-def fit_models(fits: Sequence[Fit], step: "JointStep", batches: Batches) -> list[FitResult | None]:
-    """Train models whose steps are lanes of one, as `fit_model` does each; None where one has to be trained alone."""
+def fit_models(
+    fits: Sequence[Fit], step: "JointStep", batches: Batches, rows: TrainingData
+) -> list[FitResult | None]:
+    """Train models whose steps are lanes of one, as `run_fit` does each. A result is None if its training has to be made alone."""
     trainings = [fit.training(lane, batches) for fit, lane in zip(fits, step.lanes, strict=True)]
     outcomes = minimise_together(trainings, step, batches)
-    return [None if end is None else fit.result(end) for fit, end in zip(fits, outcomes, strict=True)]
+    return [None if end is None else fit.result(end, rows) for fit, end in zip(fits, outcomes, strict=True)]
 
 
 class FittedProblem(NamedTuple):
