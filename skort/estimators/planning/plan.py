@@ -263,7 +263,8 @@ class Plan:
         plan = plan.decided("stopping", Decision("never", "a stream has no end"))
 
         is_linear, is_open = model.score_graph.is_linear, is_auto(self.given["batch_size"])
-        if is_linear and is_open and not is_auto(self.given["eta0"]):
+        has_gain = self.update.tags.gain is not None
+        if is_linear and is_open and has_gain and not is_auto(self.given["eta0"]):
             of_batches = Decision(batches.rows_of_given_rate(), "eta0 is the rate of a row, as in SGDRegressor")
             plan = plan.decided("batches", of_batches, batch_size=of_batches.value)
         if is_linear or not self.is_open("optimizer"):

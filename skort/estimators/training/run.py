@@ -196,9 +196,7 @@ def run_fit(
 
 
 @ids_in_range()
-def fit_models(
-    fits: Sequence[Fit], step: "JointStep", batches: Batches, rows: TrainingData
-) -> list[FitResult | None]:
+def fit_models(fits: Sequence[Fit], step: "JointStep", batches: Batches, rows: TrainingData) -> list[FitResult | None]:
     """Train models whose steps are lanes of one, as `run_fit` does each. A result is None if its training has to be made alone."""
     trainings = [fit.training(lane, batches) for fit, lane in zip(fits, step.lanes, strict=True)]
     outcomes = minimise_together(trainings, step, batches)

@@ -103,7 +103,8 @@ def _resumed(plan, model, rows, state, *, is_after_fit):
         is_fitted = is_after_fit and not graph.is_linear
         of_rate = stream_rate(plan, variables, graph, DataStatistics(rows), is_fitted=is_fitted)
         plan = plan.decided("first rate", of_rate)
-        n_falls = 0 if is_after_fit else state.n_falls
+        # The falls of a schedule that the user chose are a matter of that schedule.
+        n_falls = 0 if is_after_fit and plan.is_open("learning_rate") else state.n_falls
         state = dataclasses.replace(state, rate_scale=of_rate.value, is_rate_auto=plan.chooses_rate, n_falls=n_falls)
     if plan.takes_start and state.penalty_start is None:
         state = dataclasses.replace(state, penalty_start=model.score_graph.trained_arrays)
