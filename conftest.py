@@ -1,4 +1,7 @@
-"""What pytest does not collect where an extra is not installed, and what it leaves out by default."""
+"""
+What pytest does not collect where an extra is not installed,
+and what it leaves out by default.
+"""
 
 from importlib.metadata import distributions
 from importlib.util import find_spec
@@ -14,7 +17,9 @@ _NEEDS = {
     "matplotlib": [f"skort/plotting/{n}.py" for n in ("loss_curve", "schedule", "weights")],
 }
 
-collect_ignore_glob = [path for package, paths in _NEEDS.items() if not find_spec(package) for path in paths]
+collect_ignore_glob = [
+    path for package, paths in _NEEDS.items() if not find_spec(package) for path in paths
+]
 if not any(found.name.startswith("onnxruntime-training") for found in distributions()):
     collect_ignore_glob.append("skort/artifacts/on_device.py")
 

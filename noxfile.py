@@ -9,7 +9,8 @@ from pathlib import Path
 
 import nox
 
-# uv installs in seconds, with a cache for all lanes. README.md says `pip`, which its environments lack.
+# uv installs in seconds, with a cache for all lanes. README.md says `pip`, which its
+# environments lack.
 nox.options.default_venv_backend = "uv|virtualenv"
 # A lane whose interpreter is not on this machine is skipped, in CI too.
 nox.options.error_on_missing_interpreters = False
@@ -18,7 +19,9 @@ nox.options.download_python = "never"
 
 def readme_command(beginning):
     """Return the command of README.md that stands alone in a block and begins so."""
-    (command,) = re.findall(rf"^```\n({re.escape(beginning)}.*)\n```$", Path("README.md").read_text(), re.MULTILINE)
+    (command,) = re.findall(
+        rf"^```\n({re.escape(beginning)}.*)\n```$", Path("README.md").read_text(), re.MULTILINE
+    )
     return command
 
 
@@ -68,7 +71,8 @@ def upstream(session):
 def docs(session):
     """Build the pages; any warning fails. Read them in Chromium, where it is installed."""
     session.install(".[docs,pages,test]")
-    # The build needs no network: what the page of the browser loads is fetched before, where npm is installed.
+    # The build needs no network: what the page of the browser loads is fetched before, where
+    # npm is installed.
     if shutil.which("npm"):
         session.run("python", "docs/browser_files.py", "npm")
     session.run("sphinx-build", "-W", "-q", "docs", "docs/_build")
@@ -96,7 +100,8 @@ def tests_dask_plain_runtime(session):
 def tests_agent_only(session):
     """onnxruntime-training-cpu 1.19, numpy 2, the newest scikit-learn: no TrainingSession."""
     session.install(".[test]")
-    # What depends on the runtime; the rest runs on Python 3.13 with the same numpy and scikit-learn.
+    # What depends on the runtime; the rest runs on Python 3.13 with the same numpy
+    # and scikit-learn.
     folders = ("artifacts", "estimators", "graphs", "optim", "runtime", "solvers")
     session.run("pytest", "-n", "auto", *(f"tests/{folder}" for folder in folders))
     session.run("python", "examples/quickstart.py")
@@ -112,7 +117,12 @@ def tests_plain_runtime(session):
 
 def run_torch_tests(session):
     session.install(".[test,torch,plot]", "onnxscript", "jax>=0.4.30")
-    files = ("tests/test_torch.py", "tests/test_gradients.py", "tests/artifacts/test_generator.py", "skort/torch.py")
+    files = (
+        "tests/test_torch.py",
+        "tests/test_gradients.py",
+        "tests/artifacts/test_generator.py",
+        "skort/torch.py",
+    )
     session.run("pytest", "-n", "auto", *files)
     session.run("pytest", "tests/test_examples.py", "-k", "torch or jax")
 
@@ -120,7 +130,10 @@ def run_torch_tests(session):
 # It installs 5 GB: by name only.
 @nox.session(python="3.11", default=False)
 def tests_torch(session):
-    """Models as layers of torch and JAX, and the artifacts next to those of ONNX Runtime's generator."""
+    """
+    Models as layers of torch and JAX, and the artifacts next to those
+    of ONNX Runtime's generator.
+    """
     run_torch_tests(session)
 
 
@@ -143,7 +156,12 @@ def tests_numpy_2(session):
 # What the extras choose among
 RUNTIMES = {"onnxruntime", "onnxruntime-gpu", "onnxruntime-training", "onnxruntime-training-cpu"}
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
-SYSTEMS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "aarch64-apple-darwin", "x86_64-pc-windows-msvc")
+SYSTEMS = (
+    "x86_64-unknown-linux-gnu",
+    "aarch64-unknown-linux-gnu",
+    "aarch64-apple-darwin",
+    "x86_64-pc-windows-msvc",
+)
 
 
 def runtime_of(extra, python, system):
@@ -160,25 +178,45 @@ def interpreter(python):
     """Return the path of a Python of this machine; None if there is none."""
     if shutil.which(f"python{python}") is None:
         return None
-    run = subprocess.run([f"python{python}", "-c", "import sys; print(sys.executable)"], capture_output=True, text=True)
+    run = subprocess.run(
+        [f"python{python}", "-c", "import sys; print(sys.executable)"],
+        capture_output=True,
+        text=True,
+    )
     return run.stdout.strip() or None
 
 
 def check_resolved(session, wheel):
-    """Resolve skort without and with each extra, for each Python and system, by the metadata of the index."""
+    """
+    Resolve skort without and with each extra, for each Python and system,
+    by the metadata of the index.
+    """
     for python in PYTHONS:
         for system in SYSTEMS:
             # Without an extra all systems are alike.
-            for extra in (None, "cpu", "gpu", "training") if system == SYSTEMS[0] else ("cpu", "gpu", "training"):
+            for extra in (
+                (None, "cpu", "gpu", "training")
+                if system == SYSTEMS[0]
+                else ("cpu", "gpu", "training")
+            ):
                 runtime = extra and runtime_of(extra, python, system)
                 if extra and not runtime:
                     continue
                 wanted = session.create_tmp() + "/wanted.in"
                 Path(wanted).write_text(f"skort[{extra or ''}] @ {wheel.as_uri()}\n")
-                options = ("--no-annotate", "--no-header", "--python-version", python, "--python-platform", system)
+                options = (
+                    "--no-annotate",
+                    "--no-header",
+                    "--python-version",
+                    python,
+                    "--python-platform",
+                    system,
+                )
                 # Named, as uv else looks for a Python of this version.
                 here = ("--python", Path(session.bin, "python"))
-                found = session.run("uv", "pip", "compile", "-q", *here, *options, wanted, silent=True)
+                found = session.run(
+                    "uv", "pip", "compile", "-q", *here, *options, wanted, silent=True
+                )
                 pinned = dict(re.findall(r"^([\w-]+)==(.*)$", found, re.MULTILINE))
                 runtimes = sorted(RUNTIMES & pinned.keys())
                 assert runtimes == [runtime] * bool(extra), (python, system, extra, found)
@@ -204,25 +242,42 @@ def check_installed(session, wheel, python, extra, before=()):
 
     def install(*packages):
         session.run("uv", "pip", "install", "-q", "--python", folder, *packages)
-        listed = session.run("uv", "pip", "list", "-q", "--python", folder, "--format", "json", silent=True)
+        listed = session.run(
+            "uv", "pip", "list", "-q", "--python", folder, "--format", "json", silent=True
+        )
         return {row["name"]: row["version"] for row in json.loads(listed)}
 
     kept = install(*before) if before else {}
     found = install(f"skort[{extra or ''}] @ {wheel.as_uri()}")
     assert kept.items() <= found.items(), (kept, found)
     session.run("pip", "--python", folder, "check")
-    printed = session.run(folder / "bin" / "python", "-I", "-W", "ignore", "-c", FIT, silent=True, external=True)
+    printed = session.run(
+        folder / "bin" / "python", "-I", "-W", "ignore", "-c", FIT, silent=True, external=True
+    )
     assert ("no runtime" in printed) == (not RUNTIMES & found.keys()), printed
     shutil.rmtree(folder)
 
 
 @nox.session(python="3.11", venv_backend="virtualenv")
 def runtimes(session):
-    """Resolve what pip would install, on each system, with no extra and with each; install it here; `pip check`."""
+    """
+    Resolve what pip would install, on each system, with no extra and with each;
+    install it here; `pip check`.
+    """
     # The index is asked once; Macs have macOS 14, for which the newest wheels are made.
-    session.env.update({"UV_CACHE_DIR": f"{session.create_tmp()}/cache", "MACOSX_DEPLOYMENT_TARGET": "14.0"})
+    session.env.update(
+        {"UV_CACHE_DIR": f"{session.create_tmp()}/cache", "MACOSX_DEPLOYMENT_TARGET": "14.0"}
+    )
     session.install("uv>=0.5", "hatchling")
-    session.run("uv", "build", "-q", "--wheel", "--no-build-isolation", "--out-dir", f"{session.create_tmp()}/wheel")
+    session.run(
+        "uv",
+        "build",
+        "-q",
+        "--wheel",
+        "--no-build-isolation",
+        "--out-dir",
+        f"{session.create_tmp()}/wheel",
+    )
     (wheel,) = Path(session.create_tmp(), "wheel").resolve().glob("*.whl")
     check_resolved(session, wheel)
     for python in filter(None, map(interpreter, PYTHONS)):
@@ -237,7 +292,15 @@ def runtimes(session):
 def coverage(session):
     """Print the lines and branches that the tests reach; below 95 % it fails."""
     session.install("-e", ".[test,dask]", "dask[dataframe]", "pytest-cov>=7")
-    session.run("pytest", "-n", "auto", "-m", "not upstream and not dask and not pages", "--cov=skort", "--cov-report=")
+    session.run(
+        "pytest",
+        "-n",
+        "auto",
+        "-m",
+        "not upstream and not dask and not pages",
+        "--cov=skort",
+        "--cov-report=",
+    )
     session.run(
         *("pytest", "-m", "dask", "tests/dask", "skort/dask"),
         *("--cov=skort", "--cov-append", "--cov-report=term", "--cov-fail-under=95"),
@@ -308,7 +371,10 @@ def carrying_read(session):
 # CI: on Linux, macOS and Windows.
 @nox.session(python=["3.10", "3.11", "3.12", "3.13", "3.14"], default=False)
 def tests_system(session):
-    """The default loop and the quickstart, with the ONNX Runtime that the install table gives this system."""
+    """
+    The default loop and the quickstart, with the ONNX Runtime
+    that the install table gives this system.
+    """
     session.install(".[test]")
     session.run("pytest", "-n", "auto")
     session.run("python", "examples/quickstart.py")
@@ -350,14 +416,19 @@ def addresses(session):
     """Before publishing: the addresses of pyproject.toml are no placeholders, and answer."""
     for name, address in nox.project.load_toml("pyproject.toml")["project"]["urls"].items():
         if "OWNER" in address:
-            session.error(f"{name} = {address} is a placeholder: write the real address into pyproject.toml.")
+            session.error(
+                f"{name} = {address} is a placeholder: write the real address into pyproject.toml."
+            )
         with urllib.request.urlopen(address, timeout=60) as answer:
             session.log(f"{address}: {answer.status}")
 
 
 @nox.session(python="3.11", default=False)
 def package(session):
-    """Build sdist and wheel into dist/, check them, and run the quickstart from the wheel, far from this folder."""
+    """
+    Build sdist and wheel into dist/, check them, and run the quickstart from the wheel,
+    far from this folder.
+    """
     root = Path.cwd()
     shutil.rmtree("dist", ignore_errors=True)
     session.install("build>=1.2", "twine>=6", "check-wheel-contents>=0.6", "check-jsonschema>=0.31")
@@ -366,8 +437,12 @@ def package(session):
     session.run("twine", "check", "--strict", wheel, sdist)
     session.run("check-wheel-contents", wheel)
     for schema, files in SCHEMAS.items():
-        session.run("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *sorted(root.glob(files)))
+        session.run(
+            "check-jsonschema", "--builtin-schema", f"vendor.{schema}", *sorted(root.glob(files))
+        )
     session.install(f"{wheel}[training]")
     session.chdir(session.create_tmp())
-    session.run("python", "-c", "import skort; assert 'site-packages' in skort.__file__, skort.__file__")
+    session.run(
+        "python", "-c", "import skort; assert 'site-packages' in skort.__file__, skort.__file__"
+    )
     session.run("python", root / "examples" / "quickstart.py")

@@ -1,7 +1,8 @@
 """
 Run all benchmarks: `python -m benchmarks`, or a quick look at them: `python -m benchmarks --quick`.
 
-JAX is run by the Python that the environment variable JAX_PYTHON names, if it is not installed next to skort.
+JAX is run by the Python that the environment variable JAX_PYTHON names, if it is not installed
+next to skort.
 """
 
 import argparse
@@ -17,7 +18,14 @@ from benchmarks.figures import all_figures, growth
 from benchmarks.goals import goals
 from benchmarks.machine import machine
 from benchmarks.races import ALL_CORES, ONE_THREAD, run
-from benchmarks.report import compilation_table, figures_table, growth_table, page, profile_table, race_table
+from benchmarks.report import (
+    compilation_table,
+    figures_table,
+    growth_table,
+    page,
+    profile_table,
+    race_table,
+)
 from benchmarks.results import Results, load, save
 from benchmarks.step_profile import step_profiles
 from benchmarks.timing import threads
@@ -52,7 +60,10 @@ def measure(*, quick=False, only="", repeats=5):
         profiles = step_profiles(quick=quick, only=only, repeats=repeats)
         figures, growing = [], None
         if not only:
-            figures, growing = all_figures(quick=quick, n_processes=1 if quick else repeats), growth(quick=quick)
+            figures, growing = (
+                all_figures(quick=quick, n_processes=1 if quick else repeats),
+                growth(quick=quick),
+            )
     _say(compilation_table(races))
     _say(profile_table(profiles))
     if growing:
@@ -83,14 +94,33 @@ def missed(results):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.strip().splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer rows, three minutes; writes nothing by default")
-    parser.add_argument("--only", default="", metavar="TEXT", help="races whose names contain it; writes nothing")
-    parser.add_argument("--growth", action="store_true", help="print the growth with the number of rows only")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__.strip().splitlines()[0]
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer rows, three minutes; writes nothing by default"
+    )
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="races whose names contain it; writes nothing"
+    )
+    parser.add_argument(
+        "--growth", action="store_true", help="print the growth with the number of rows only"
+    )
     parser.add_argument("--goals", action="store_true", help="end with 1 where a goal is missed")
-    parser.add_argument("--repeats", type=int, help="measured runs of each contender; default: 5, quick: 2")
-    parser.add_argument("--output", type=Path, help="folder of results.json, the page and plots; default: benchmarks/")
-    parser.add_argument("--measured", type=Path, metavar="FILE", help="take the results from a file; measure nothing")
+    parser.add_argument(
+        "--repeats", type=int, help="measured runs of each contender; default: 5, quick: 2"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        help="folder of results.json, the page and plots; default: benchmarks/",
+    )
+    parser.add_argument(
+        "--measured",
+        type=Path,
+        metavar="FILE",
+        help="take the results from a file; measure nothing",
+    )
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore", ConvergenceWarning)
     if options.growth:

@@ -1,9 +1,9 @@
 """
 The first fit of a newcomer: a neural network with all defaults, of skort and of scikit-learn, on all cores.
 
-Run it with `python -m benchmarks.all_defaults` (two minutes), or with `--draw` to draw `all_defaults.png`. It prints
-the wall time of `fit` and the score on a quarter of the rows, which is held out. scikit-learn's network has a
-`StandardScaler` before it; skort standardizes by itself.
+Run it with `python -m benchmarks.all_defaults` (two minutes), or with `--draw` to draw
+`all_defaults.png`. It prints the wall time of `fit` and the score on a quarter of the rows, which
+is held out. scikit-learn's network has a `StandardScaler` before it; skort standardizes by itself.
 """
 
 import argparse
@@ -13,7 +13,13 @@ import warnings
 from pathlib import Path
 
 from sklearn.base import is_classifier
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, make_classification, make_friedman1
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    make_classification,
+    make_friedman1,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -47,7 +53,9 @@ def measured(load, network, repeats):
         "scikit-learn": lambda: make_pipeline(StandardScaler(), model).fit(X, y),
     }
     times, fitted = in_turn(contenders, repeats)
-    return [(statistics.median(times[name]), fitted[name].score(X_test, y_test)) for name in contenders]
+    return [
+        (statistics.median(times[name]), fitted[name].score(X_test, y_test)) for name in contenders
+    ]
 
 
 def draw(rows, path):
@@ -61,8 +69,12 @@ def draw(rows, path):
             axes.barh(i, 1, color="tab:gray", alpha=0.25, height=0.5)
             axes.barh(i, seconds / theirs, color=SKORT, height=0.5)
             axes.text(0, i - 0.28, name, va="bottom", weight="bold")
-            axes.text(seconds / theirs + 0.01, i, f"skort {seconds:.1f} s, {score:.2f}", va="center")
-            axes.text(0.99, i, f"scikit-learn {theirs:.1f} s, {their_score:.2f}", va="center", ha="right")
+            axes.text(
+                seconds / theirs + 0.01, i, f"skort {seconds:.1f} s, {score:.2f}", va="center"
+            )
+            axes.text(
+                0.99, i, f"scikit-learn {theirs:.1f} s, {their_score:.2f}", va="center", ha="right"
+            )
         axes.set_ylim(len(DRAWN) - 0.7, -0.7)
         axes.set_xlim(0, 1)
         axes.set_axis_off()
@@ -73,8 +85,12 @@ def draw(rows, path):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.all_defaults", description=__doc__.split("\n")[1])
-    parser.add_argument("--draw", action="store_true", help="draw all_defaults.png and all_defaults_dark.png")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.all_defaults", description=__doc__.split("\n")[1]
+    )
+    parser.add_argument(
+        "--draw", action="store_true", help="draw all_defaults.png and all_defaults_dark.png"
+    )
     parser.add_argument("--repeats", type=int, default=3, help="measured fits of each; default: 3")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore", ConvergenceWarning)
@@ -84,7 +100,8 @@ def main(arguments=None):
         rows[name] = (seconds, score), (theirs, their_score) = measured(*case, options.repeats)
         print(
             f"{name:24} skort {seconds:6.2f} s, score {score:6.3f}; "
-            f"scikit-learn {theirs:6.2f} s, score {their_score:6.3f}; {theirs / seconds:4.1f} times faster",
+            f"scikit-learn {theirs:6.2f} s, score {their_score:6.3f}; "
+            f"{theirs / seconds:4.1f} times faster",
             flush=True,
         )
     if options.draw:

@@ -39,7 +39,14 @@ class Case:
         problem = self.make(self.n_quick if quick else self.n_rows)
         run = contenders(problem, n_jobs)
         n_steps = problem.n_steps // problem.n_epochs
-        return Race(self.name, "epoch", problem.n_epochs, run, lambda score: problem.loss(score(problem.X)), n_steps)
+        return Race(
+            self.name,
+            "epoch",
+            problem.n_epochs,
+            run,
+            lambda score: problem.loss(score(problem.X)),
+            n_steps,
+        )
 
 
 @dataclass(frozen=True)
@@ -83,8 +90,18 @@ _GALLERY = {"n_features": 100, "hidden": (50, 10), "batch_size": 15, "n_epochs":
 _LINEAR = {"n_features": 100, "batch_size": 500, "n_epochs": 2}
 
 CASES = [
-    Case("MLP 10-20-1, batches of 10", partial(regression, batch_size=10, **_SMALL), n_rows=5000, n_quick=2500),
-    Case("MLP 10-20-1, batches of 100", partial(regression, batch_size=100, **_SMALL), n_rows=20_000, n_quick=5000),
+    Case(
+        "MLP 10-20-1, batches of 10",
+        partial(regression, batch_size=10, **_SMALL),
+        n_rows=5000,
+        n_quick=2500,
+    ),
+    Case(
+        "MLP 10-20-1, batches of 100",
+        partial(regression, batch_size=100, **_SMALL),
+        n_rows=20_000,
+        n_quick=5000,
+    ),
     Case(
         "MLP 100-100-1, batches of 100",
         partial(regression, batch_size=100, eta=0.05, **_MIDDLE),
@@ -129,7 +146,9 @@ CASES = [
     ),
     Case(
         "MLP 784-100-10, 70,000 rows, batches of 200, 1 epoch",
-        partial(blobs, n_features=784, n_classes=10, hidden=(100,), batch_size=200, n_epochs=1, eta=0.1),
+        partial(
+            blobs, n_features=784, n_classes=10, hidden=(100,), batch_size=200, n_epochs=1, eta=0.1
+        ),
         n_rows=70_000,
         n_quick=5000,
         all_cores=True,
@@ -147,8 +166,16 @@ OTHERS = [
     Search("GridSearchCV, MLP (20,), 46 fits of 5 epochs on 1,000 x 20", (20,), 5),
     SmallFit("fit of 100 x 5, linear, one epoch", ()),
     SmallFit("fit of 100 x 5, MLP 5-10-1, one epoch", (10,)),
-    Defaults("All defaults, linear regression, 20,000 x 20", regression, 20, n_rows=20_000, n_quick=5000),
-    Defaults("All defaults, logistic regression, 100,000 x 100", classification, 100, n_rows=100_000, n_quick=5000),
+    Defaults(
+        "All defaults, linear regression, 20,000 x 20", regression, 20, n_rows=20_000, n_quick=5000
+    ),
+    Defaults(
+        "All defaults, logistic regression, 100,000 x 100",
+        classification,
+        100,
+        n_rows=100_000,
+        n_quick=5000,
+    ),
 ]
 
 

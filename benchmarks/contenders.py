@@ -1,4 +1,7 @@
-"""Who trains: skort, one contender a solver, and its peers. Each is a function: problem -> (X -> raw score)."""
+"""
+Who trains: skort, one contender a solver, and its peers. Each is a function:
+problem -> (X -> raw score).
+"""
 
 import importlib.util
 from functools import partial
@@ -11,7 +14,15 @@ from benchmarks.numpy_loop import raw_score, train
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.solvers import available_solvers
 
-__all__ = ["FLOOR", "SCIKIT_LEARN", "SOLVERS", "contenders", "estimator", "missing_peers", "scikit_learn_model"]
+__all__ = [
+    "FLOOR",
+    "SCIKIT_LEARN",
+    "SOLVERS",
+    "contenders",
+    "estimator",
+    "missing_peers",
+    "scikit_learn_model",
+]
 
 #: skort's contenders, in the order of the columns of a report.
 SOLVERS = [solver for solver in ("session", "agent", "graph") if solver in available_solvers()]
@@ -25,7 +36,9 @@ _NEEDS = {"torch": "torch", "skorch": "skorch"}
 
 def missing_peers():
     """Return the names of the peers that are not installed."""
-    missing = [name for name, package in _NEEDS.items() if importlib.util.find_spec(package) is None]
+    missing = [
+        name for name, package in _NEEDS.items() if importlib.util.find_spec(package) is None
+    ]
     return missing if jax_version() else [*missing, "JAX"]
 
 
@@ -36,12 +49,19 @@ def contenders(problem, n_jobs=None):
     ours = {solver: partial(_train_skort, solver, n_jobs) for solver in solvers}
     left_out = [*missing_peers(), *([] if problem.has_scikit_learn else [SCIKIT_LEARN])]
     peers = {name: run for name, run in _PEERS.items() if name not in left_out}
-    return {name: partial(run, problem) for name, run in {**ours, **peers}.items()} | jax_contenders(problem, n_jobs)
+    return {
+        name: partial(run, problem) for name, run in {**ours, **peers}.items()
+    } | jax_contenders(problem, n_jobs)
 
 
 def estimator(problem, solver, n_jobs=None):
     """Return the unfitted estimator of skort."""
-    options = {"eta0": problem.eta, "batch_size": problem.batch_size, "max_iter": problem.n_epochs, "n_jobs": n_jobs}
+    options = {
+        "eta0": problem.eta,
+        "batch_size": problem.batch_size,
+        "max_iter": problem.n_epochs,
+        "n_jobs": n_jobs,
+    }
     # The steps of the peers.
     options |= {"optimizer": "sgd", "learning_rate": "constant", "standardize": False}
     if problem.momentum:
@@ -49,7 +69,9 @@ def estimator(problem, solver, n_jobs=None):
 
         options["optimizer"] = Nesterov(problem.momentum)
     cls = OrtSGDClassifier if problem.is_classifier else OrtSGDRegressor
-    return cls(problem.model, solver=solver, penalty=None, tol=None, random_state=problem.seed, **options)
+    return cls(
+        problem.model, solver=solver, penalty=None, tol=None, random_state=problem.seed, **options
+    )
 
 
 def scikit_learn_model(problem):
@@ -72,9 +94,18 @@ def scikit_learn_model(problem):
 
 
 def _scikit_learn_linear_model(problem):
-    options = {"learning_rate": "constant", "eta0": problem.eta, "max_iter": problem.n_epochs, "tol": None}
+    options = {
+        "learning_rate": "constant",
+        "eta0": problem.eta,
+        "max_iter": problem.n_epochs,
+        "tol": None,
+    }
     options |= {"penalty": None, "random_state": problem.seed}
-    return SGDClassifier(loss="log_loss", **options) if problem.is_classifier else SGDRegressor(**options)
+    return (
+        SGDClassifier(loss="log_loss", **options)
+        if problem.is_classifier
+        else SGDRegressor(**options)
+    )
 
 
 def _train_skort(solver, n_jobs, problem):

@@ -1,11 +1,12 @@
 """
 Groups on a Dask cluster, next to one machine.
 
-Run it with `python -m benchmarks.dask_rounds`, or with the names of some parts: `groups`, `overhead`, `workers`,
-`memory`. The problem has 1,000,000 rows of 50 columns in 20 partitions and a network of 100 hidden units, or two layers
-of 200, trained by Adam in batches of 200 rows for 5 epochs or rounds; the loss is the log-loss of 100,000 other rows.
-CPU seconds are those of the process, or of the busiest worker beyond what it uses at rest, for the fit alone: the least
-of two fits, so that other work on the machine matters little.
+Run it with `python -m benchmarks.dask_rounds`, or with the names of some parts: `groups`,
+`overhead`, `workers`, `memory`. The problem has 1,000,000 rows of 50 columns in 20 partitions and a
+network of 100 hidden units, or two layers of 200, trained by Adam in batches of 200 rows for 5
+epochs or rounds; the loss is the log-loss of 100,000 other rows. CPU seconds are those of the
+process, or of the busiest worker beyond what it uses at rest, for the fit alone: the least of two
+fits, so that other work on the machine matters little.
 """
 
 import functools
@@ -29,12 +30,20 @@ from skort.dask.cluster import Cluster
 from skort.dask.local_sgd import GlobalState, LocalResult, Means, averaged, exchanged
 
 N_ROWS, N_COLUMNS, N_TEST, N_PARTITIONS = 1_000_000, 50, 100_000, 20
-COMMON = {"optimizer": "adam", "learning_rate": "constant", "max_iter": 5, "tol": None, "random_state": 0}
+COMMON = {
+    "optimizer": "adam",
+    "learning_rate": "constant",
+    "max_iter": 5,
+    "tol": None,
+    "random_state": 0,
+}
 NETWORK, LARGER_NETWORK = MLPClassifier((100,)), MLPClassifier((200, 200))
 
 
 def cluster(n_workers, **options):
-    return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", **options)
+    return LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", **options
+    )
 
 
 @functools.cache
@@ -97,7 +106,10 @@ def on_workers(client, name, X, y, n_groups, eta0, alone, network=NETWORK):
     )
     # Workers import what they need before the clock starts.
     few = np.arange(1000) % 2
-    few = da.from_array(few[:, None].astype(np.float32), chunks=(500, 1)), da.from_array(few, chunks=500)
+    few = (
+        da.from_array(few[:, None].astype(np.float32), chunks=(500, 1)),
+        da.from_array(few, chunks=500),
+    )
     OrtSGDClassifier(NETWORK, eta0=eta0, n_groups=2, **COMMON | {"max_iter": 1}).fit(*few)
     at_rest, begin = client.run(time.process_time), time.perf_counter()
     time.sleep(4)
@@ -112,8 +124,9 @@ def on_workers(client, name, X, y, n_groups, eta0, alone, network=NETWORK):
         used.append(max(after[each] - before[each] - took * polling[each] for each in before))
         rounds.append(statistics.median(model.history_["seconds"]))
     print(
-        f"{name:32} eta0 {eta0}  loss {loss_of(model.to_local()):.4f}  CPU s a worker {min(used):5.2f} "
-        f"({100 * min(used) / alone:.0f} % of one machine), {min(rounds):.2f} s a round",
+        f"{name:32} eta0 {eta0}  loss {loss_of(model.to_local()):.4f}  CPU s a worker "
+        f"{min(used):5.2f} ({100 * min(used) / alone:.0f} % of one machine), "
+        f"{min(rounds):.2f} s a round",
         flush=True,
     )
 
@@ -122,7 +135,10 @@ def groups():
     """Losses, and the CPU seconds of a worker."""
     X, y = problem()[0]
     order = np.argsort(y, kind="stable")
-    alone, larger = one_machine("one machine", NETWORK), one_machine("one machine, larger network", LARGER_NETWORK)
+    alone, larger = (
+        one_machine("one machine", NETWORK),
+        one_machine("one machine, larger network", LARGER_NETWORK),
+    )
     with cluster(2) as workers, Client(workers) as client:
         on_workers(client, "2 groups", X, y, 2, 0.002, alone)
         on_workers(client, "2 groups, one class a partition", X[order], y[order], 2, 0.002, alone)
@@ -143,15 +159,22 @@ def overhead():
 
 
 def sleeping(common, seconds):
-    """Stand for the steps of a group: a state of a network of 5,201 weights and both moments of Adam."""
+    """
+    Stand for the steps of a group:
+    a state of a network of 5,201 weights and both moments of Adam.
+    """
     time.sleep(seconds)
     return LocalResult(common, common.state, Means(1, 0.0, 0.0, 0.0, 0.0))
 
 
 def workers():
-    """Rounds of 100 groups on 100 workers whose groups sleep; the workers are threads of one process."""
+    """
+    Rounds of 100 groups on 100 workers whose groups sleep;
+    the workers are threads of one process.
+    """
     common = GlobalState(
-        {name: np.zeros(5201, np.float32) for name in ("weights", "first_moment", "second_moment")}, None
+        {name: np.zeros(5201, np.float32) for name in ("weights", "first_moment", "second_moment")},
+        None,
     )
     with cluster(100, processes=False, memory_limit=0) as many, Client(many) as client:
         tasks, seconds = Cluster(client), []
@@ -160,7 +183,10 @@ def workers():
             results = [tasks.submit(sleeping, common, 1.0) for _ in range(100)]
             common = tasks.value(tasks.submit(exchanged, tasks.few(averaged, results), 0.99, 0))
             seconds.append(time.perf_counter() - begin - 1.0)
-    print(f"100 workers, groups that sleep for 1 s: {statistics.median(seconds[1:]):.2f} s more a round")
+    print(
+        "100 workers, groups that sleep for 1 s: "
+        f"{statistics.median(seconds[1:]):.2f} s more a round"
+    )
 
 
 def made(i, rows):
@@ -172,11 +198,18 @@ def memory():
     """Data of ten times the memory of a worker, made where they are, kept in memory and on disk."""
     limit, rows = 2**30, 100_000
     n = 10 * limit // (rows * N_COLUMNS * 4)
-    dX = da.concatenate([da.from_delayed(dask.delayed(made)(i, rows), (rows, N_COLUMNS), np.float32) for i in range(n)])
+    dX = da.concatenate(
+        [
+            da.from_delayed(dask.delayed(made)(i, rows), (rows, N_COLUMNS), np.float32)
+            for i in range(n)
+        ]
+    )
     dy = (dX[:, :3].sum(axis=1) > 0).astype(int)
     with cluster(1, memory_limit=limit) as small, Client(small):
         begin = time.perf_counter()
-        model = OrtSGDClassifier(eta0=0.1, **COMMON | {"optimizer": "sgd", "max_iter": 1}).fit(dX, dy)
+        model = OrtSGDClassifier(eta0=0.1, **COMMON | {"optimizer": "sgd", "max_iter": 1}).fit(
+            dX, dy
+        )
         seconds = time.perf_counter() - begin
     print(
         f"{dX.nbytes / 2**30:.1f} GiB of rows on one worker of {limit / 2**30:.2f} GiB: objective "

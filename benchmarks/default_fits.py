@@ -1,4 +1,7 @@
-"""The fits that `benchmarks.defaults` compares: skort with all defaults, and scikit-learn's of the same objective."""
+"""
+The fits that `benchmarks.defaults` compares: skort with all defaults,
+and scikit-learn's of the same objective.
+"""
 
 import time
 import warnings
@@ -10,7 +13,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier, SGDRegressor
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    SGDClassifier,
+    SGDRegressor,
+)
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -38,11 +47,14 @@ RAW, OURS, OLD = "skort, raw", "skort, standardised", "skort 0.1, standardised"
 # The second is fitted on the rows that the first trains on, to the last epoch.
 EARLY, NINE_TENTHS = "skort, raw, early_stopping", "skort, raw, nine tenths of the rows"
 HIDDEN = (50,)
-# What the networks of skort are compared with by groups of rows: on standardised X, and y in regression.
+# What the networks of skort are compared with by groups of rows: on standardised X, and y
+# in regression.
 REFERENCES = {"regression": "MLPRegressor, y too", "classification": "MLPClassifier, standardised"}
-# A regression is useless below this R2, a classification above this multiple of the log-loss of the classes' shares.
+# A regression is useless below this R2, a classification above this multiple of the log-loss of the
+# classes' shares.
 USELESS_R2, USELESS_LOG_LOSS = -0.05, 1.05
-# What the messages of fits that ended in infinite or NaN weights have in them: skort's and scikit-learn's.
+# What the messages of fits that ended in infinite or NaN weights have in them: skort's and
+# scikit-learn's.
 DIVERGED = ("diverged", "overflow", "non-finite", "infinity")
 
 
@@ -56,8 +68,8 @@ class Fit(NamedTuple):
     """
     What came out of one fit.
 
-    `score` is R2 or accuracy on the held-out rows, as `log_loss` is of them, and `seconds` the time of the processor: a
-    fit has one thread, and other processes on the machine do not count.
+    `score` is R2 or accuracy on the held-out rows, as `log_loss` is of them, and `seconds` the time
+    of the processor: a fit has one thread, and other processes on the machine do not count.
     """
 
     score: float
@@ -76,7 +88,10 @@ def _standardised(make):
 
 
 def _both(name, make):
-    return [Contender(f"{name}, raw", make), Contender(f"{name}, standardised", _standardised(make))]
+    return [
+        Contender(f"{name}, raw", make),
+        Contender(f"{name}, standardised", _standardised(make)),
+    ]
 
 
 def _ours(make, old_defaults):
@@ -121,16 +136,28 @@ CONTENDERS = {
         *_both("SGDClassifier", lambda seed: SGDClassifier(loss="log_loss", random_state=seed)),
     ],
     ("regression", "MLP"): [
-        *_ours(lambda seed: OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=HIDDEN), random_state=seed), REGRESSOR_0_1),
+        *_ours(
+            lambda seed: OrtSGDRegressor(
+                MLPRegressor(hidden_layer_sizes=HIDDEN), random_state=seed
+            ),
+            REGRESSOR_0_1,
+        ),
         *_both("MLPRegressor", _mlp_regressor),
         Contender(
             "MLPRegressor, y too",
-            _standardised(lambda seed: TransformedTargetRegressor(_mlp_regressor(seed), transformer=StandardScaler())),
+            _standardised(
+                lambda seed: TransformedTargetRegressor(
+                    _mlp_regressor(seed), transformer=StandardScaler()
+                )
+            ),
         ),
     ],
     ("classification", "MLP"): [
         *_ours(
-            lambda seed: OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=HIDDEN), random_state=seed), CLASSIFIER_0_1
+            lambda seed: OrtSGDClassifier(
+                MLPClassifier(hidden_layer_sizes=HIDDEN), random_state=seed
+            ),
+            CLASSIFIER_0_1,
         ),
         *_both("MLPClassifier", _mlp_classifier),
     ],
@@ -169,7 +196,9 @@ def fit(model, X_train, X_test, y_train, y_test):
         except ValueError as error:
             if not any(word in str(error) for word in DIVERGED):
                 raise
-            return Fit(-np.inf, True, False, False, False, None, time.process_time() - start, len(X_train))
+            return Fit(
+                -np.inf, True, False, False, False, None, time.process_time() - start, len(X_train)
+            )
         seconds = time.process_time() - start
         warned = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
         shares = np.bincount(y_train) / len(y_train) if is_classifier(model) else None
@@ -177,12 +206,23 @@ def fit(model, X_train, X_test, y_train, y_test):
         useless_on_training = _is_useless(model, X_train, y_train, shares)
         score = model.score(X_test, y_test) if np.isfinite(model.predict(X_test)).all() else -np.inf
         loss = None if shares is None else _log_loss(model, X_test, y_test, shares)
-    known = bool(useless), bool(useless_on_training), warned, _n_epochs(model), seconds, len(X_train), loss
+    known = (
+        bool(useless),
+        bool(useless_on_training),
+        warned,
+        _n_epochs(model),
+        seconds,
+        len(X_train),
+        loss,
+    )
     return Fit(float(score), False, *known)
 
 
 def _warm_up(contenders, split):
-    """Make one epoch, so that no contender alone pays for imports and for what is kept between fits."""
+    """
+    Make one epoch, so that no contender alone pays for imports and
+    for what is kept between fits.
+    """
     (model,) = [contender.make(0) for contender in contenders if contender.name == OLD]
     fit(model.set_params(**{f"{model.steps[-1][0]}__max_iter": 1}), *split)
 
@@ -190,11 +230,16 @@ def _warm_up(contenders, split):
 def _with_network(model, network):
     """Set parameters of the networks inside, such as `activation`."""
     names = {name: name.split("__")[-1] for name in model.get_params()}
-    return model.set_params(**{name: network[last] for name, last in names.items() if last in network})
+    return model.set_params(
+        **{name: network[last] for name, last in names.items() if last in network}
+    )
 
 
 def fit_all(table, family, seed, names, network=MappingProxyType({})):
-    """Return the fits of the contenders of these names on a table's split, a dict of name to `Fit`."""
+    """
+    Return the fits of the contenders of these names on a table's split,
+    a dict of name to `Fit`.
+    """
     y = table.y
     is_classes = table.task == "classification"
     X_train, X_test, y_train, y_test = split = train_test_split(
@@ -202,13 +247,17 @@ def fit_all(table, family, seed, names, network=MappingProxyType({})):
     )
     # Those that `early_stopping` does not hold out.
     stratify = y_train if is_classes else None
-    X, _, y, _ = train_test_split(X_train, y_train, test_size=0.1, stratify=stratify, random_state=seed)
+    X, _, y, _ = train_test_split(
+        X_train, y_train, test_size=0.1, stratify=stratify, random_state=seed
+    )
     splits = {NINE_TENTHS: (X, X_test, y, y_test)}
     with threadpool_limits(1):
         if OLD in names:
             _warm_up(CONTENDERS[table.task, family], split)
         return {
-            contender.name: fit(_with_network(contender.make(seed), network), *splits.get(contender.name, split))
+            contender.name: fit(
+                _with_network(contender.make(seed), network), *splits.get(contender.name, split)
+            )
             for contender in CONTENDERS[table.task, family]
             if contender.name in names
         }

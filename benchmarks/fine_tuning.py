@@ -1,10 +1,10 @@
 """
 What a fitted network gains on rows that have changed, and what a new one makes of the same rows.
 
-Run it with `python -m benchmarks.fine_tuning [n_seeds] [n_rows]`. An `MLPClassifier` is fitted on 500 digits, and
-trained further on 500 others that have changed, with all defaults. The figures are accuracies on the other 797,
-changed in the same way: of the fitted network, of a new one, of the one trained further, and the mean and the least
-difference of the last two.
+Run it with `python -m benchmarks.fine_tuning [n_seeds] [n_rows]`. An `MLPClassifier` is fitted on
+500 digits, and trained further on 500 others that have changed, with all defaults. The figures are
+accuracies on the other 797, changed in the same way: of the fitted network, of a new one, of the
+one trained further, and the mean and the least difference of the last two.
 """
 
 import sys
@@ -24,7 +24,9 @@ def turned(angle):
     """Return what turns images."""
 
     def turn(X, rng):
-        return rotate(X.reshape(-1, 8, 8), angle, axes=(2, 1), reshape=False, order=1).reshape(X.shape)
+        return rotate(X.reshape(-1, 8, 8), angle, axes=(2, 1), reshape=False, order=1).reshape(
+            X.shape
+        )
 
     return turn
 
@@ -53,7 +55,10 @@ def scores(hidden, change, seed, n_rows):
     X, numbers = CHANGES[change](X, rng), np.arange(len(y))
     new = left & (numbers >= 500) & (numbers < 500 + n_rows)
     test = left & (numbers >= 1000)
-    models = [OrtSGDClassifier(m, random_state=seed).fit(X[new], y[new]) for m in (clone(old), FrozenEstimator(old))]
+    models = [
+        OrtSGDClassifier(m, random_state=seed).fit(X[new], y[new])
+        for m in (clone(old), FrozenEstimator(old))
+    ]
     return [model.score(X[test], y[test]) for model in (old, *models)]
 
 
@@ -61,10 +66,15 @@ def main(n_seeds=10, n_rows=500):
     print("hidden layers  rows                   old   new  tuned  mean difference  least")
     for hidden in ((32, 16), (100, 50)):
         for change in CHANGES:
-            old, new, tuned = np.transpose([scores(hidden, change, seed, n_rows) for seed in range(n_seeds)])
+            old, new, tuned = np.transpose(
+                [scores(hidden, change, seed, n_rows) for seed in range(n_seeds)]
+            )
             means = f"{old.mean():.3f}  {new.mean():.3f}  {tuned.mean():.3f}"
             print(
-                f"{hidden!s:9}  {change:20}  {means}  {np.mean(tuned - new):+.3f}  {np.min(tuned - new):+.3f}",
+                (
+                    f"{hidden!s:9}  {change:20}  {means}  {np.mean(tuned - new):+.3f}  "
+                    f"{np.min(tuned - new):+.3f}"
+                ),
                 flush=True,
             )
 

@@ -24,7 +24,8 @@ _WIDE = {
     | _FLOORS
 }
 
-#: Threads -> race -> peer -> contender of skort -> the smallest ratio: the peer's time over skort's.
+#: Threads -> race -> peer -> contender of skort -> the smallest ratio: the peer's
+#: time over skort's.
 RATIOS = {
     ONE_THREAD: {
         "MLP 10-20-1, batches of 10": {
@@ -52,9 +53,13 @@ RATIOS = {
         "Logistic regression, 100,000 x 100, batches of 500": _FLOORS,
         "All defaults, logistic regression, 100,000 x 100": {"scikit-learn": {"skort": 3}},
         "predict of MLP 100-100-1, 1 row": {"scikit-learn": {"skort": 1.5}},
-        "GridSearchCV, linear, 46 fits of 5 epochs on 1,000 x 20": {"scikit-learn": {"skort": 1 / 1.5}},
+        "GridSearchCV, linear, 46 fits of 5 epochs on 1,000 x 20": {
+            "scikit-learn": {"skort": 1 / 1.5}
+        },
         "GridSearchCV, linear, 46 fits of 50 epochs on 1,000 x 20": {"scikit-learn": {"skort": 1}},
-        "GridSearchCV, MLP (20,), 46 fits of 5 epochs on 1,000 x 20": {"scikit-learn": {"skort": 3}},
+        "GridSearchCV, MLP (20,), 46 fits of 5 epochs on 1,000 x 20": {
+            "scikit-learn": {"skort": 3}
+        },
     }
     | _WIDE
     | _PREDICT,
@@ -93,17 +98,26 @@ def goals(results):
     if results.growth is not None:
         for solver, values in results.growth.nanoseconds.items():
             ratio, limit = max(values) / min(values), results.growth.limit
-            yield f"growth, {solver}: longest over shortest {ratio:.2f}, at most {limit:g}", ratio <= limit
+            yield (
+                f"growth, {solver}: longest over shortest {ratio:.2f}, at most {limit:g}",
+                ratio <= limit,
+            )
 
 
 def race_goals(outcome):
-    """Yield the goals of a race, and whether they are reached: a time at a worse loss reaches none."""
+    """
+    Yield the goals of a race, and whether they are reached:
+    a time at a worse loss reaches none.
+    """
     for peer, ratios in RATIOS[outcome.threads].get(outcome.name, {}).items():
         for ours, least in ratios.items():
             if {peer, ours} <= outcome.milliseconds.keys():
                 ratio, counts = outcome.ratio(peer, ours), outcome.counts(peer, ours)
                 worse = "" if counts else ", at a worse loss"
-                text = f"{outcome.name}, {ours}: {ratio:.2f} times as fast as {peer}{worse}, at least {least:.2f}"
+                text = (
+                    f"{outcome.name}, {ours}: {ratio:.2f} times as fast as {peer}{worse}, at "
+                    f"least {least:.2f}"
+                )
                 yield text, ratio >= least and counts
     if outcome.threads == ONE_THREAD:
         yield from _times(outcome)
@@ -121,5 +135,8 @@ def _times(outcome):
     if outcome.n_steps is not None and {"graph", COMPILED, COUNTED} <= outcome.milliseconds.keys():
         ours = 1e-3 * N_STEPS * outcome.microseconds("graph")
         theirs = outcome.compilation + 1e-3 * N_STEPS * outcome.microseconds(COMPILED)
-        text = f"{outcome.name}, graph: {N_STEPS} steps in {ours:.0f} ms, at most JAX's {theirs:.0f}, compiling"
+        text = (
+            f"{outcome.name}, graph: {N_STEPS} steps in {ours:.0f} ms, at most JAX's "
+            f"{theirs:.0f}, compiling"
+        )
         yield text, ours <= theirs

@@ -1,11 +1,12 @@
 """
 Steps on a GPU: skort beside torch, eagerly, compiled and as CUDA graphs.
 
-Run it with `python -m benchmarks.gpu` where there is a GPU, `onnxruntime-gpu` and torch. All make the same steps on
-data that are on the device; the figures are microseconds a step, the best of several epochs. In front of them: the
-largest difference between the weights of the GPU and those of the CPU after 100 steps, relative to the largest weight,
-and whether two runs give the same bytes. Products are in float32, not in TF32, unless `--tf32` is given. `--device cpu`
-tries the command where there is no GPU.
+Run it with `python -m benchmarks.gpu` where there is a GPU, `onnxruntime-gpu` and torch. All make
+the same steps on data that are on the device; the figures are microseconds a step, the best of
+several epochs. In front of them: the largest difference between the weights of the GPU and those of
+the CPU after 100 steps, relative to the largest weight, and whether two runs give the same bytes.
+Products are in float32, not in TF32, unless `--tf32` is given. `--device cpu` tries the command
+where there is no GPU.
 """
 
 import argparse
@@ -31,7 +32,9 @@ def cases(*, quick: bool) -> dict[str, Callable[[int], Problem]]:
     options = {"n_epochs": 3, "eta": 0.01}
     made = {
         "784-100-10": lambda size: blobs(n, 784, 10, (100,), batch_size=size, **options),
-        "784-2048-2048-10": lambda size: blobs(n, 784, 10, (2048, 2048), batch_size=size, **options),
+        "784-2048-2048-10": lambda size: blobs(
+            n, 784, 10, (2048, 2048), batch_size=size, **options
+        ),
         "linear 100": lambda size: regression(5 * n, 100, batch_size=size, **options),
     }
     return {"784-100-10": made["784-100-10"]} if quick else made
@@ -62,7 +65,10 @@ def skort_step(problem, device):
 
 
 def torch_step(problem, device, kind):
-    """Return the seconds of a step of torch: "eager", "compiled" or "graphs"; None where it cannot do it."""
+    """
+    Return the seconds of a step of torch: "eager", "compiled" or "graphs";
+    None where it cannot do it.
+    """
     import torch
 
     from benchmarks.torch_loops import _criterion, _network, _target
@@ -115,17 +121,27 @@ def _captured(torch, step):
 
 
 def agreement(problem, device):
-    """Return how far the weights of 100 steps are from those of the CPU, and whether they are the same once more."""
+    """
+    Return how far the weights of 100 steps are from those of the CPU,
+    and whether they are the same once more.
+    """
     n_rows = min(len(problem.X), 20 * problem.batch_size)
     few = replace(problem, X=problem.X[:n_rows], y=problem.y[:n_rows], n_epochs=5)
-    near, far, again = (estimator(few, where).fit(few.X, few.y) for where in ("cpu", device, device))
-    distances = [np.abs(far.weights_[n] - w).max() / np.abs(w).max() for n, w in near.weights_.items()]
+    near, far, again = (
+        estimator(few, where).fit(few.X, few.y) for where in ("cpu", device, device)
+    )
+    distances = [
+        np.abs(far.weights_[n] - w).max() / np.abs(w).max() for n, w in near.weights_.items()
+    ]
     same = all(np.array_equal(again.weights_[name], w) for name, w in far.weights_.items())
     return float(max(distances)), same
 
 
 def from_a_file(device, n_rows, batch_size):
-    """Return the seconds of a step of a linear model on rows in a file that is mapped into memory."""
+    """
+    Return the seconds of a step of a linear model on rows in a file
+    that is mapped into memory.
+    """
     problem = regression(1000, 100, batch_size=batch_size, n_epochs=2, eta=0.01)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "X.npy"
@@ -157,7 +173,10 @@ def main():
 
         if torch_device != "cpu":
             print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
-    print(f"{'case':>18} {'batch':>6} {'difference':>10} {'same':>5} {'skort':>10}", *(f"{k:>10}" for k in kinds))
+    print(
+        f"{'case':>18} {'batch':>6} {'difference':>10} {'same':>5} {'skort':>10}",
+        *(f"{k:>10}" for k in kinds),
+    )
     for name, make in cases(quick=arguments.quick).items():
         for size in _BATCHES[:1] if arguments.quick else _BATCHES:
             problem = make(size)
@@ -167,7 +186,8 @@ def main():
             print(f"{name:>18} {size:6} {distance:10.1e} {same!s:>5}", *cells, flush=True)
     n_rows = 10_000 if arguments.quick else 10_000_000
     print(
-        f"linear, {n_rows:,} x 100 from a file, batches of 2048: {_cell(from_a_file(device, n_rows, 2048))} us a step"
+        f"linear, {n_rows:,} x 100 from a file, batches of 2048: "
+        f"{_cell(from_a_file(device, n_rows, 2048))} us a step"
     )
 
 

@@ -1,8 +1,10 @@
 """
-The same training in JAX, in a process that needs numpy and JAX alone: `benchmarks.jax_process` starts it.
+The same training in JAX, in a process that needs numpy and JAX alone:
+`benchmarks.jax_process` starts it.
 
-It reads a problem from a file, and then a command from each line of its input: "train" trains with what is compiled,
-"compile" compiles first, "weights" writes the weights of the last training. It answers each with a line.
+It reads a problem from a file, and then a command from each line of its input: "train" trains with
+what is compiled, "compile" compiles first, "weights" writes the weights of the last training. It
+answers each with a line.
 """
 
 import os
@@ -14,7 +16,10 @@ __all__ = []
 
 
 def _use_one_core():
-    """Stay on one core; to be called before JAX is imported, which makes a thread for each core that it may use."""
+    """
+    Stay on one core; to be called before JAX is imported,
+    which makes a thread for each core that it may use.
+    """
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
@@ -28,7 +33,9 @@ def losses():
     return {
         "squared_error": lambda score, target: 0.5 * jnp.mean((score - target) ** 2),
         "binary": lambda score, target: jnp.mean(jax.nn.softplus(score) - target * score),
-        "multiclass": lambda score, target: -jnp.mean(jnp.sum(target * jax.nn.log_softmax(score), axis=1)),
+        "multiclass": lambda score, target: (
+            -jnp.mean(jnp.sum(target * jax.nn.log_softmax(score), axis=1))
+        ),
     }
 
 
@@ -51,7 +58,9 @@ def epoch_function(loss, batch_size, eta, momentum):
             if not momentum:
                 return (jax.tree.map(lambda w, g: w - eta * g, layers, gradients), velocities), None
             velocities = jax.tree.map(lambda v, g: momentum * v - eta * g, velocities, gradients)
-            layers = jax.tree.map(lambda w, v, g: w + momentum * v - eta * g, layers, velocities, gradients)
+            layers = jax.tree.map(
+                lambda w, v, g: w + momentum * v - eta * g, layers, velocities, gradients
+            )
             return (layers, velocities), None
 
         n_full = len(order) // batch_size * batch_size
@@ -75,7 +84,9 @@ class Training:
         n_layers = sum(name.startswith("coef") for name in problem)
         self._layers = [(problem[f"coef{i}"], problem[f"intercept{i}"]) for i in range(n_layers)]
         self._X, self._target, self._orders = (problem[name] for name in ("X", "target", "orders"))
-        self._options = {name: problem[name].item() for name in ("loss", "batch_size", "eta", "momentum")}
+        self._options = {
+            name: problem[name].item() for name in ("loss", "batch_size", "eta", "momentum")
+        }
         self._epoch = None
         self.weights = None
 
@@ -85,7 +96,9 @@ class Training:
 
         jax.clear_caches()
         state, *data = self._start()
-        self._epoch = jax.jit(epoch_function(**self._options)).lower(state, *data, self._orders[0]).compile()
+        self._epoch = (
+            jax.jit(epoch_function(**self._options)).lower(state, *data, self._orders[0]).compile()
+        )
 
     def train(self):
         """Train from the initial weights."""

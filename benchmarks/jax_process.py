@@ -1,4 +1,7 @@
-"""The process in which JAX trains: with one thread where all have one, and with another Python where JAX needs it."""
+"""
+The process in which JAX trains: with one thread where all have one,
+and with another Python where JAX needs it.
+"""
 
 import functools
 import importlib.util
@@ -28,7 +31,9 @@ def _python():
 def _version(python):
     if python == sys.executable and importlib.util.find_spec("jax") is None:
         return None
-    run = subprocess.run([python, "-c", "import jax; print(jax.__version__)"], capture_output=True, text=True)
+    run = subprocess.run(
+        [python, "-c", "import jax; print(jax.__version__)"], capture_output=True, text=True
+    )
     return run.stdout.strip() or None
 
 
@@ -55,15 +60,22 @@ class JaxProcess:
 
     def __init__(self, problem, *, one_core=True):
         folder = tempfile.TemporaryDirectory()
-        problem_path, self._weights_path = (Path(folder.name, name) for name in ("problem.npz", "weights.npz"))
+        problem_path, self._weights_path = (
+            Path(folder.name, name) for name in ("problem.npz", "weights.npz")
+        )
         _write(problem, problem_path)
         script = Path(__file__).with_name("jax_loop.py")
         command = [_python(), script, problem_path, self._weights_path, str(int(one_core))]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         weakref.finalize(self, _end, self._process, folder)
 
     def run(self, command):
-        """Make the process obey; return the function X -> raw score of the weights that it has trained."""
+        """
+        Make the process obey; return the function X -> raw score
+        of the weights that it has trained.
+        """
         self._tell(command)
         return self._score
 
@@ -71,7 +83,9 @@ class JaxProcess:
         self._process.stdin.write(f"{command}\n")
         self._process.stdin.flush()
         if self._process.stdout.readline() != "done\n":
-            raise RuntimeError("the process in which JAX trains has failed; its own message is above")
+            raise RuntimeError(
+                "the process in which JAX trains has failed; its own message is above"
+            )
 
     def _score(self, X):
         self._tell("weights")
@@ -88,7 +102,14 @@ def _write(problem, path):
     loss = "squared_error"
     if problem.is_classifier:
         loss = "binary" if problem.n_outputs == 1 else "multiclass"
-    np.savez(path, **arrays, loss=loss, batch_size=problem.batch_size, eta=problem.eta, momentum=problem.momentum)
+    np.savez(
+        path,
+        **arrays,
+        loss=loss,
+        batch_size=problem.batch_size,
+        eta=problem.eta,
+        momentum=problem.momentum,
+    )
 
 
 def jax_contenders(problem, n_jobs=None):
@@ -101,4 +122,6 @@ def jax_contenders(problem, n_jobs=None):
         return JaxProcess(problem, one_core=n_jobs is None)
 
     commands = {COMPILED: "train", COUNTED: "compile"}
-    return {name: lambda command=command: process().run(command) for name, command in commands.items()}
+    return {
+        name: lambda command=command: process().run(command) for name, command in commands.items()
+    }

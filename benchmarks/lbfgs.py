@@ -1,9 +1,10 @@
 """
 Compare `optimizer="lbfgs"` with scikit-learn's solvers of the same name: `python -m benchmarks.lbfgs [--repeats 5]`.
 
-CPU time of a fit on float64 X behind a StandardScaler, the least of some, as a share of scikit-learn's, and the
-relative gap of the objective to its optimum. Times at different gaps compare little: LogisticRegression is also fitted
-with the largest of a few `tol` that brings it as near to the optimum.
+CPU time of a fit on float64 X behind a StandardScaler, the least of some, as a share of
+scikit-learn's, and the relative gap of the objective to its optimum. Times at different gaps
+compare little: LogisticRegression is also fitted with the largest of a few `tol` that brings it as
+near to the optimum.
 """
 
 import argparse
@@ -56,14 +57,20 @@ def objective(model, X, y, fitted):
 
 
 def gap_to_optimum(model, Z, y):
-    """Return a function: a fitted model -> the relative gap of its objective on Z to the optimum."""
+    """
+    Return a function: a fitted model -> the relative gap of its objective
+    on Z to the optimum.
+    """
     best = OrtSGDClassifier(model, optimizer="lbfgs", dtype="float64", tol=1e-10).fit(Z, y)
     least = objective(model, Z, y, best)
     return lambda fitted: objective(model, Z, y, fitted) / least - 1
 
 
 def as_near(model, gap_of, gap, Z, y):
-    """Return the model with the largest of a few `tol` whose gap on Z is no larger than this one, or the least."""
+    """
+    Return the model with the largest of a few `tol` whose gap on Z is no larger
+    than this one, or the least.
+    """
     for tol in 10 ** np.arange(-4, -9, -0.25):
         nearer = clone(model).set_params(tol=tol).fit(Z, y)
         if gap_of(nearer) <= gap:
@@ -79,20 +86,30 @@ def main():
     warnings.simplefilter("ignore")
     for name, X, y, model in cases():
         parameters = {"optimizer": "lbfgs", "max_iter": model.max_iter, "random_state": 0}
-        ours = [OrtSGDClassifier(model, dtype=dtype, **parameters) for dtype in ("float32", "float64")]
+        ours = [
+            OrtSGDClassifier(model, dtype=dtype, **parameters) for dtype in ("float32", "float64")
+        ]
         behind_scaler = [make_pipeline(StandardScaler(), each) for each in (model, *ours)]
         theirs, *took = cpu_times(behind_scaler, X, y, repeats)
         Z = StandardScaler().fit_transform(X)
         is_linear = isinstance(model, LogisticRegression)
         gap_of = gap_to_optimum(model, Z, y) if is_linear else None
         of_model = f", gap {gap_of(model):.1e}" if is_linear else ""
-        print(f"{name:20} scikit-learn   {theirs:7.1f} ms        {np.max(model.n_iter_)} iterations{of_model}")
+        print(
+            f"{name:20} scikit-learn   {theirs:7.1f} ms        {np.max(model.n_iter_)} "
+            f"iterations{of_model}"
+        )
         for each, time_taken in zip(ours, took, strict=True):
-            line = f"{name:20} skort, {each.dtype} {time_taken:7.1f} ms ({time_taken / theirs:4.2f})"
+            line = (
+                f"{name:20} skort, {each.dtype} {time_taken:7.1f} ms ({time_taken / theirs:4.2f})"
+            )
             line += f" {each.n_iter_} iterations"
             if is_linear:
                 gap = gap_of(each)
-                pair = [make_pipeline(StandardScaler(), m) for m in (as_near(model, gap_of, gap, Z, y), clone(each))]
+                pair = [
+                    make_pipeline(StandardScaler(), m)
+                    for m in (as_near(model, gap_of, gap, Z, y), clone(each))
+                ]
                 as_long, again = cpu_times(pair, X, y, repeats)
                 line += f", gap {gap:.1e}; {again / as_long:4.2f} at an equal gap"
             print(line, flush=True)

@@ -43,5 +43,9 @@ def _version(package):
 
 def _processor():
     info = Path("/proc/cpuinfo")
-    names = [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+    names = [
+        line.split(":")[1].strip()
+        for line in info.read_text().splitlines()
+        if line.startswith("model name")
+    ]
     return names[0] if names else platform.processor()

@@ -1,11 +1,13 @@
 """
-Every regressor and classifier of scikit-learn as `estimator`: trained or refused, and what comes out of it.
+Every regressor and classifier of scikit-learn as `estimator`:
+trained or refused, and what comes out of it.
 
-Run it with `python benchmarks/models.py`. Each model follows a StandardScaler in a pipeline that is trained on diabetes
-(the target divided by its mean) or wine, 20 epochs with each solver. The figures are the milliseconds that its graphs
-and sessions take to build, and the largest differences of `predict` from the ONNX file under onnxruntime and from the
-model that `to_sklearn` returns, relative to the largest number predicted. Classifiers are compared by their
-probabilities, and with scikit-learn by their raw scores if it has them.
+Run it with `python benchmarks/models.py`. Each model follows a StandardScaler in a pipeline that is
+trained on diabetes (the target divided by its mean) or wine, 20 epochs with each solver. The
+figures are the milliseconds that its graphs and sessions take to build, and the largest differences
+of `predict` from the ONNX file under onnxruntime and from the model that `to_sklearn` returns,
+relative to the largest number predicted. Classifiers are compared by their probabilities, and with
+scikit-learn by their raw scores if it has them.
 """
 
 import inspect
@@ -37,8 +39,8 @@ class Outcome:
     """
     The result for a model.
 
-    Why it was refused; or as what it is trained where it has no objective that gradient descent could follow, and
-    milliseconds and differences, one for each solver.
+    Why it was refused; or as what it is trained where it has no objective that gradient descent
+    could follow, and milliseconds and differences, one for each solver.
     """
 
     name: str
@@ -54,7 +56,11 @@ def scikit_learn_models(kind):
     inner = LinearRegression() if kind == "regressor" else LogisticRegression()
     for name, cls in all_estimators(kind):
         parameters = inspect.signature(cls).parameters
-        inside = {"estimator": inner, "regressor": inner, "estimators": [("a", inner), ("b", inner)]}
+        inside = {
+            "estimator": inner,
+            "regressor": inner,
+            "estimators": [("a", inner), ("b", inner)],
+        }
         yield name, cls(**{key: value for key, value in inside.items() if key in parameters})
         if name == "MLPRegressor" and "loss" in parameters:
             yield 'MLPRegressor(loss="poisson")', MLPRegressor(loss="poisson")
@@ -67,7 +73,8 @@ def outcome(name, model):
         check_trainable(model)
         result.trained_as = sklearn_objective(model).trained_as
     except ValueError as error:
-        # "estimator=LassoCV chooses alpha by ..." or "estimator=SVC cannot be trained by gradient descent: ..."
+        # "estimator=LassoCV chooses alpha by ..." or "estimator=SVC cannot be trained by
+        # gradient descent: ..."
         result.refusal = re.sub(r"^estimator=\w+ (cannot[^:]*: )?", "", str(error))
         return result
     X, y = _data(model)
@@ -81,12 +88,15 @@ def outcome(name, model):
         problem = fit.plan.problem(fit.model, variables, fit.state, 200)
         make_step(problem, solver=solver, device=CPU)
         result.milliseconds.append(1e3 * (time.perf_counter() - start))
-        # The last output of the ONNX model: probabilities where the loss has them, otherwise labels.
+        # The last output of the ONNX model: probabilities where the loss has them,
+        # otherwise labels.
         head = "predict_proba" if hasattr(trained, "predict_proba") else "predict"
         result.from_onnx.append(_difference(_served(trained, X), _numbers(trained, head, X)))
         plain = trained.to_sklearn()
         method = "decision_function" if hasattr(plain, "decision_function") else "predict_proba"
-        result.from_sklearn.append(_difference(_numbers(plain, method, X), _numbers(trained, method, X)))
+        result.from_sklearn.append(
+            _difference(_numbers(plain, method, X), _numbers(trained, method, X))
+        )
     return result
 
 
@@ -98,7 +108,9 @@ def _data(model):
 
 
 def _served(trained, X):
-    session = load().InferenceSession(trained.onnx_.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = load().InferenceSession(
+        trained.onnx_.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     return session.run(None, {"X": X.astype(np.float32)})[-1]
 
 
@@ -118,8 +130,13 @@ def main():
         for name, model in scikit_learn_models(kind):
             result = outcome(name, model)
             times = " ".join(f"{value:8.1f}" for value in result.milliseconds)
-            differences = " ".join(f"{value:8.1e}" for value in result.from_onnx + result.from_sklearn)
-            print(f"{name:30} " + (f"refused: {result.refusal}" if result.refusal else f"{times} {differences}"))
+            differences = " ".join(
+                f"{value:8.1e}" for value in result.from_onnx + result.from_sklearn
+            )
+            print(
+                f"{name:30} "
+                + (f"refused: {result.refusal}" if result.refusal else f"{times} {differences}")
+            )
 
 
 if __name__ == "__main__":

@@ -8,7 +8,10 @@ __all__ = ["raw_score", "train"]
 
 
 def raw_score(layers, X, results=None):
-    """Return the raw score of a network with ReLU layers; write the result of each layer to `results`, if given."""
+    """
+    Return the raw score of a network with ReLU layers;
+    write the result of each layer to `results`, if given.
+    """
     for i, (coef, intercept) in enumerate(layers):
         X = np.matmul(X, coef, out=None if results is None else results[i])
         X += intercept
@@ -27,7 +30,8 @@ class _Network:
         Each step changes them in place.
     batch_size : int
     head : callable
-        Raw score -> prediction; the derivative of the loss by the score is their difference from the target.
+        Raw score -> prediction; the derivative of the loss by the score is their difference
+        from the target.
     momentum : float
     """
 
@@ -40,7 +44,9 @@ class _Network:
 
     def step(self, X, target, eta):
         """Make one update."""
-        results, deltas = ([array[: len(X)] for array in arrays] for arrays in (self._results, self._deltas))
+        results, deltas = (
+            [array[: len(X)] for array in arrays] for arrays in (self._results, self._deltas)
+        )
         np.subtract(self._head(raw_score(self.layers, X, results)), target, out=deltas[-1])
         deltas[-1] /= len(X)
         for i in reversed(range(len(self.layers))):
@@ -50,7 +56,9 @@ class _Network:
             if i:
                 np.matmul(deltas[i], self.layers[i][0].T, out=deltas[i - 1])
                 deltas[i - 1] *= inputs > 0
-        for layer, gradients, velocities in zip(self.layers, self._gradients, self._velocities, strict=True):
+        for layer, gradients, velocities in zip(
+            self.layers, self._gradients, self._velocities, strict=True
+        ):
             for w, gradient, velocity in zip(layer, gradients, velocities, strict=True):
                 self._update(w, gradient, velocity, eta)
 

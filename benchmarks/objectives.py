@@ -1,8 +1,10 @@
 """
-The cost per step of each loss and penalty, compared with the squared error without penalty, and of derived gradients.
+The cost per step of each loss and penalty, compared with the squared error without penalty,
+and of derived gradients.
 
-Run it with `python benchmarks/objectives.py`. Steps of a linear model of 20 features and 3 outputs, batches of 100,
-solver "agent", one thread; the contenders run in turn, seven times, the figures are medians in microseconds.
+Run it with `python benchmarks/objectives.py`. Steps of a linear model of 20 features and 3 outputs,
+batches of 100, solver "agent", one thread; the contenders run in turn, seven times, the figures are
+medians in microseconds.
 """
 
 import statistics
@@ -25,7 +27,9 @@ STEPS, REPEATS = 2000, 7
 
 
 def step(loss, penalty=None):
-    graph = initial_score_graph(LinearRegression(), ScoreSpec(20, 3, "float32"), np.random.RandomState(0))
+    graph = initial_score_graph(
+        LinearRegression(), ScoreSpec(20, 3, "float32"), np.random.RandomState(0)
+    )
     objective = Objective(loss, penalty, graph.coefficients, 3, np.dtype("float32"))
     solver = make_step(Problem(graph, objective, Update(SGD()), 100), solver="agent")
     rng = np.random.default_rng(0)
@@ -44,7 +48,8 @@ def microseconds(run):
 
 contenders = {"squared_error": step(SquaredError())}
 losses = REGRESSION_LOSSES | {
-    f"{name} of labels" if name in REGRESSION_LOSSES else name: loss for name, loss in CLASSIFICATION_LOSSES.items()
+    f"{name} of labels" if name in REGRESSION_LOSSES else name: loss
+    for name, loss in CLASSIFICATION_LOSSES.items()
 }
 contenders |= {name: step(loss()) for name, loss in losses.items()}
 contenders["ElasticLoss"] = step(ElasticLoss())
@@ -52,7 +57,9 @@ contenders |= {
     f"{name}, gradient derived": step(Loss(losses[name]().value_function(3)))
     for name in ("squared_error", "absolute_error", "hinge", "log_loss")
 }
-contenders |= {f"squared_error, {p}": step(SquaredError(), p) for p in (L2(), L1(), ElasticPenalty())}
+contenders |= {
+    f"squared_error, {p}": step(SquaredError(), p) for p in (L2(), L1(), ElasticPenalty())
+}
 times = {name: [] for name in contenders}
 for _ in range(REPEATS):
     for name, run in contenders.items():
@@ -60,4 +67,7 @@ for _ in range(REPEATS):
 base = statistics.median(times["squared_error"])
 for name, values in times.items():
     median = statistics.median(values)
-    print(f"{name:<42} {median:6.1f} us ({min(values):.1f} to {max(values):.1f})   +{median - base:.1f}")
+    print(
+        f"{name:<42} {median:6.1f} us ({min(values):.1f} to {max(values):.1f})   "
+        f"+{median - base:.1f}"
+    )

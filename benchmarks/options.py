@@ -1,8 +1,9 @@
 """
 The cost per step of each option, compared with plain gradient descent, on one thread.
 
-Run it with `python benchmarks/options.py`. In every round the solvers take turns to make some steps. The
-figures are medians over the rounds: microseconds per step, and their ratio to plain gradient descent in the same round.
+Run it with `python benchmarks/options.py`. In every round the solvers take turns to make some
+steps. The figures are medians over the rounds: microseconds per step, and their ratio to plain
+gradient descent in the same round.
 """
 
 import statistics
@@ -45,14 +46,18 @@ MODELS = {
 }
 
 
-def make(solver, graph, batch_size, *, penalty=None, optimizer=None, max_grad_norm=None, average=False):
+def make(
+    solver, graph, batch_size, *, penalty=None, optimizer=None, max_grad_norm=None, average=False
+):
     """Return a solver with a filled batch; None if it does not have the option."""
     update = Update(optimizer or SGD(), max_grad_norm, average)
     try:
         SOLVERS[solver].check(np.dtype("float32"), update)
     except ValueError:
         return None
-    objective = Objective(SquaredError(), penalty, graph.coefficients, graph.n_outputs, np.dtype("float32"))
+    objective = Objective(
+        SquaredError(), penalty, graph.coefficients, graph.n_outputs, np.dtype("float32")
+    )
     made = make_step(Problem(graph, objective, update, batch_size), solver=solver)
     rng = np.random.default_rng(0)
     made.batch.X[...] = rng.normal(size=made.batch.X.shape)
@@ -72,17 +77,24 @@ def microseconds(solver):
 
 def main():
     for title, (model, n_features, batch_size) in MODELS.items():
-        graph = initial_score_graph(model, ScoreSpec(n_features, 1, "float32"), np.random.RandomState(0))
+        graph = initial_score_graph(
+            model, ScoreSpec(n_features, 1, "float32"), np.random.RandomState(0)
+        )
         for name in available_solvers():
             print(f"{title}, solver={name!r}: microseconds a step")
-            solvers = {option: make(name, graph, batch_size, **given) for option, given in OPTIONS.items()}
+            solvers = {
+                option: make(name, graph, batch_size, **given) for option, given in OPTIONS.items()
+            }
             times = {option: [] for option, solver in solvers.items() if solver is not None}
             for _ in range(N_ROUNDS):
                 for option, values in times.items():
                     values.append(microseconds(solvers[option]))
             for option, values in times.items():
                 ratios = [value / base for value, base in zip(values, times[PLAIN], strict=True)]
-                print(f"  {option:<24} {statistics.median(values):7.1f}   {statistics.median(ratios):5.2f}")
+                print(
+                    f"  {option:<24} {statistics.median(values):7.1f}   "
+                    f"{statistics.median(ratios):5.2f}"
+                )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """
-The cost of a pipeline inside an estimator, on one thread: its transformers run once per fit, not once per batch.
+The cost of a pipeline inside an estimator, on one thread:
+its transformers run once per fit, not once per batch.
 
-Run it with `python benchmarks/pipeline.py`. 100,000 rows of a DataFrame, ColumnTransformer with OneHotEncoder and
-StandardScaler, 20 epochs: the time of `fit` with the pipeline inside over that of `fit_transform` of the transformers
-alone plus that of `fit` on the dense array that comes out. In turn, five times; the figures are medians.
+Run it with `python benchmarks/pipeline.py`. 100,000 rows of a DataFrame, ColumnTransformer with
+OneHotEncoder and StandardScaler, 20 epochs: the time of `fit` with the pipeline inside over that of
+`fit_transform` of the transformers alone plus that of `fit` on the dense array that comes out. In
+turn, five times; the figures are medians.
 """
 
 import statistics

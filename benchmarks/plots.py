@@ -23,8 +23,14 @@ SKORT = "#2585d8"
 
 
 def save(draw, path):
-    """Save what `draw` returns on a light page as `path`, and for a dark page as `NAME_dark.png`."""
-    for style, name in (("default", path.name), ("dark_background", f"{path.stem}_dark{path.suffix}")):
+    """
+    Save what `draw` returns on a light page as `path`,
+    and for a dark page as `NAME_dark.png`.
+    """
+    for style, name in (
+        ("default", path.name),
+        ("dark_background", f"{path.stem}_dark{path.suffix}"),
+    ):
         with plt.style.context(style):
             figure = draw()
             figure.savefig(path.with_name(name), dpi=160, transparent=True)
@@ -45,7 +51,12 @@ def plot_ratios(results, path):
             ]
             if points:
                 # The first ones are seen where marks meet.
-                style = {"marker": marker, "color": color, "s": 60, "zorder": 4 - 0.1 * len(axes.collections)}
+                style = {
+                    "marker": marker,
+                    "color": color,
+                    "s": 60,
+                    "zorder": 4 - 0.1 * len(axes.collections),
+                }
                 axes.scatter(*zip(*points, strict=True), label=peer, **style)
         last = axes.get_xlim()[1]
         axes.set_xscale("log")
@@ -55,7 +66,9 @@ def plot_ratios(results, path):
         axes.axvline(1, color=SKORT, linewidth=2, zorder=2)
         above = axes.get_xaxis_transform()
         axes.text(0.93, 1.02, "others are faster", transform=above, ha="right", va="bottom")
-        axes.text(1.08, 1.02, "skort is faster", transform=above, color=SKORT, weight="bold", va="bottom")
+        axes.text(
+            1.08, 1.02, "skort is faster", transform=above, color=SKORT, weight="bold", va="bottom"
+        )
         axes.set_yticks(range(len(chosen)), [short.replace(", ", "\n", 1) for short, _ in chosen])
         axes.xaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40]))
         axes.xaxis.set_minor_locator(NullLocator())
@@ -64,7 +77,9 @@ def plot_ratios(results, path):
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
         axes.set_xlabel("time, where skort takes 1 x; one thread")
-        figure.legend(loc="outside lower center", ncols=4, frameon=False, handletextpad=0, columnspacing=0.7)
+        figure.legend(
+            loc="outside lower center", ncols=4, frameon=False, handletextpad=0, columnspacing=0.7
+        )
         return figure
 
     save(draw, path)

@@ -16,7 +16,8 @@ __all__ = ["Problem", "blobs", "classification", "regression"]
 @dataclass(frozen=True)
 class Problem:
     """
-    A training with the same data, initial weights, batches, updates and dtype for every contender that can use them.
+    A training with the same data, initial weights, batches,
+    updates and dtype for every contender that can use them.
 
     Parameters
     ----------
@@ -82,11 +83,15 @@ class Problem:
         layers : list of (ndarray of shape (fan_in, fan_out), ndarray of shape (fan_out,))
             Zeros for linear models, scikit-learn's Glorot rule for neural networks.
         orders : iterator over ndarray of shape (n_samples,)
-            The order of the rows in each epoch, as in skort; scikit-learn has the same order in the first epoch.
+            The order of the rows in each epoch, as in skort; scikit-learn has the same order in
+            the first epoch.
         """
         random_state = np.random.RandomState(self.seed)
         layers = [
-            tuple(self._initial(random_state, shape, np.sqrt(6 / sum(sizes))) for shape in (sizes, sizes[1:]))
+            tuple(
+                self._initial(random_state, shape, np.sqrt(6 / sum(sizes)))
+                for shape in (sizes, sizes[1:])
+            )
             for sizes in pairwise([self.X.shape[1], *self._hidden, self.n_outputs])
         ]
         return layers, (random_state.permutation(len(self.X)) for _ in range(self.n_epochs))
@@ -101,7 +106,10 @@ class Problem:
         return random_state.uniform(-bound, bound, shape).astype(np.float32)
 
     def head(self, score):
-        """Return the prediction from a raw score: the score itself, or the probability of each class or of class 1."""
+        """
+        Return the prediction from a raw score:
+        the score itself, or the probability of each class or of class 1.
+        """
         if not self.is_classifier:
             return score
         return expit(score) if self.n_outputs == 1 else softmax(score, axis=1)
@@ -122,7 +130,9 @@ def regression(n_rows, n_features, hidden=(), noise=0.5, **options):
     X = rng.standard_normal((n_rows, n_features), np.float32)
     y = X @ (rng.standard_normal(n_features) / np.sqrt(n_features)) + np.sin(2 * X[:, 0])
     y = (y + noise * rng.standard_normal(n_rows)).astype(np.float32)
-    return Problem(X, y, MLPRegressor(hidden_layer_sizes=hidden) if hidden else LinearRegression(), **options)
+    return Problem(
+        X, y, MLPRegressor(hidden_layer_sizes=hidden) if hidden else LinearRegression(), **options
+    )
 
 
 def classification(n_rows, n_features, hidden=(), **options):

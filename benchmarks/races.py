@@ -94,13 +94,20 @@ class Outcome:
         return self.median(peer) / self.median(ours)
 
     def counts(self, peer, ours):
-        """Return whether the loss of a contender of skort, if it has one, is no worse than that of a peer."""
+        """
+        Return whether the loss of a contender of skort, if it has one,
+        is no worse than that of a peer.
+        """
         return not self.losses or self.losses[ours] <= self.losses[peer] * (1 + LOSS_TOLERANCE)
 
 
 def run(race, repeats, threads):
     """Return what a race ends with."""
     times, results = in_turn(race.contenders, repeats)
-    milliseconds = {name: [1e3 * t / race.n_units for t in values] for name, values in times.items()}
-    losses = {name: float(race.loss(result)) for name, result in results.items() if race.loss is not None}
+    milliseconds = {
+        name: [1e3 * t / race.n_units for t in values] for name, values in times.items()
+    }
+    losses = {
+        name: float(race.loss(result)) for name, result in results.items() if race.loss is not None
+    }
     return Outcome(race.name, race.unit, race.n_units, race.n_steps, threads, milliseconds, losses)

@@ -1,8 +1,10 @@
 """
-Real tables that Python packages bring: raw numbers, regression and classification, 50 to 50,000 rows.
+Real tables that Python packages bring:
+raw numbers, regression and classification, 50 to 50,000 rows.
 
-`python -m benchmarks.real_tables` lists them. The packages are the extra `tables`; a table whose package is missing is
-left out with a line that says so. Nothing is downloaded, and no table is made up.
+`python -m benchmarks.real_tables` lists them. The packages are the extra `tables`; a table
+whose package is missing is left out with a line that says so. Nothing is downloaded, and no
+table is made up.
 """
 
 import functools
@@ -24,7 +26,10 @@ MAX_LEVELS, MAX_MISSING = 12, 0.2
 
 
 class RealTable(NamedTuple):
-    """A table as a model gets it: X (n_rows, n_features) of float64, y of float64 or of int64 class numbers."""
+    """
+    A table as a model gets it: X (n_rows, n_features) of float64,
+    y of float64 or of int64 class numbers.
+    """
 
     name: str
     source: str
@@ -35,7 +40,9 @@ class RealTable(NamedTuple):
 
 def _scikit_learn(name):
     options = {"scaled": False} if name == "diabetes" else {}
-    return getattr(importlib.import_module("sklearn.datasets"), f"load_{name}")(as_frame=True, **options).frame
+    return getattr(importlib.import_module("sklearn.datasets"), f"load_{name}")(
+        as_frame=True, **options
+    ).frame
 
 
 def _statsmodels(name):
@@ -87,8 +94,8 @@ def encode(frame, target, task):
     """
     Return X and y: numbers as they are, text of few values as columns of zeros and ones.
 
-    Columns with many missing values or of text with many values are dropped, then rows with missing values, then
-    columns of one value, dates among them.
+    Columns with many missing values or of text with many values are dropped, then rows with missing
+    values, then columns of one value, dates among them.
 
     Parameters
     ----------
@@ -142,7 +149,10 @@ def load(name):
 
 
 def real_tables(names=None):
-    """Yield the tables of these names (None: all) whose packages are installed; print a line for each other one."""
+    """
+    Yield the tables of these names (None: all) whose packages are installed;
+    print a line for each other one.
+    """
     for name in table_names() if names is None else names:
         try:
             yield load(name)
@@ -155,10 +165,16 @@ def _line(table):
     if table.task == "regression":
         of_y = f"sd of y {table.y.std():.3g}"
     else:
-        of_y = f"{len(np.unique(table.y))} classes, the largest {np.bincount(table.y).max() / len(table.y):.0%}"
+        of_y = (
+            f"{len(np.unique(table.y))} classes, the largest "
+            f"{np.bincount(table.y).max() / len(table.y):.0%}"
+        )
     rows, columns = table.X.shape
     ratio = scales.max() / scales.min()
-    return f"{table.name:<24} {table.source:<14} {rows:>6} {columns:>7} {table.task:<14} {ratio:>8.1e}  {of_y}"
+    return (
+        f"{table.name:<24} {table.source:<14} {rows:>6} {columns:>7} {table.task:<14} "
+        f"{ratio:>8.1e}  {of_y}"
+    )
 
 
 def main():
@@ -167,7 +183,10 @@ def main():
     for table in tables:
         print(_line(table))
     n_regression = sum(table.task == "regression" for table in tables)
-    print(f"{len(tables)} tables: {n_regression} of regression, {len(tables) - n_regression} of classification")
+    print(
+        f"{len(tables)} tables: {n_regression} of regression, {len(tables) - n_regression} "
+        "of classification"
+    )
 
 
 if __name__ == "__main__":

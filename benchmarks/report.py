@@ -8,17 +8,33 @@ from benchmarks.races import ALL_CORES, LOSS_TOLERANCE, ONE_THREAD
 from benchmarks.small_fits import EXACT
 from benchmarks.step_profile import profile_cells
 
-__all__ = ["SUMMARY", "figures_table", "growth_table", "page", "profile_table", "race_table", "summary_table"]
+__all__ = [
+    "SUMMARY",
+    "figures_table",
+    "growth_table",
+    "page",
+    "profile_table",
+    "race_table",
+    "summary_table",
+]
 
 #: The races of the chart and of the first table, and what they are called there.
 SUMMARY = {
     "MLP 10-20-1, batches of 10": "MLP 10-20-1, batches of 10",
     "MLP 100-100-1, batches of 100": "MLP 100-100-1, batches of 100",
     "MLP 784-100-10, 70,000 rows, batches of 200, 1 epoch": "MLP 784-100-10, batches of 200",
-    "Logistic regression, 100,000 x 100, batches of 500": "logistic regression, 100,000 x 100, batches of 500",
-    "All defaults, logistic regression, 100,000 x 100": "logistic regression, 100,000 x 100, all defaults",
-    "GridSearchCV, linear, 46 fits of 50 epochs on 1,000 x 20": "grid search, 46 linear fits on 1,000 x 20",
-    "GridSearchCV, MLP (20,), 46 fits of 5 epochs on 1,000 x 20": "grid search, 46 fits of an MLP on 1,000 x 20",
+    "Logistic regression, 100,000 x 100, batches of 500": (
+        "logistic regression, 100,000 x 100, batches of 500"
+    ),
+    "All defaults, logistic regression, 100,000 x 100": (
+        "logistic regression, 100,000 x 100, all defaults"
+    ),
+    "GridSearchCV, linear, 46 fits of 50 epochs on 1,000 x 20": (
+        "grid search, 46 linear fits on 1,000 x 20"
+    ),
+    "GridSearchCV, MLP (20,), 46 fits of 5 epochs on 1,000 x 20": (
+        "grid search, 46 fits of an MLP on 1,000 x 20"
+    ),
     "fit of 100 x 5, linear, one epoch": "one epoch of 100 x 5, linear",
 }
 
@@ -112,7 +128,11 @@ def page(results):
     """Return the whole page."""
     parts = []
     for threads in (ONE_THREAD, ALL_CORES):
-        tables = ["\n".join(race_table(outcome)) for outcome in results.races if outcome.threads == threads]
+        tables = [
+            "\n".join(race_table(outcome))
+            for outcome in results.races
+            if outcome.threads == threads
+        ]
         parts += [f"## {threads}", *tables] if tables else []
     lines = {
         "machine": results.machine,
@@ -146,7 +166,10 @@ def summary_table(races):
     rows = []
     for short, outcome in chosen:
         ours = main_contender(outcome)
-        cells = [_ratio_cell(outcome, peer, ours) if peer in outcome.milliseconds else "" for peer in peers]
+        cells = [
+            _ratio_cell(outcome, peer, ours) if peer in outcome.milliseconds else ""
+            for peer in peers
+        ]
         rows.append([short, f"{_number(outcome.median(ours), 2)} ms / {outcome.unit}", *cells])
     return _table(["training", "skort", *peers], rows)
 
@@ -155,12 +178,23 @@ def race_table(outcome):
     """Return the table of a race as lines."""
     per_step = [] if outcome.n_steps is None else ["us / step"]
     loss = ["loss"] if outcome.losses else []
-    header = ["contender", f"ms / {outcome.unit}", "range", *per_step, *loss, *(f"/ {ours}" for ours in outcome.ours)]
+    header = [
+        "contender",
+        f"ms / {outcome.unit}",
+        "range",
+        *per_step,
+        *loss,
+        *(f"/ {ours}" for ours in outcome.ours),
+    ]
     rows = []
     for name, values in outcome.milliseconds.items():
         cells = [f"{outcome.microseconds(name):.3g}"] if per_step else []
         cells += [f"{outcome.losses[name]:.5f}"] if loss else []
-        cells += [] if name in outcome.ours else [_ratio_cell(outcome, name, ours) for ours in outcome.ours]
+        cells += (
+            []
+            if name in outcome.ours
+            else [_ratio_cell(outcome, name, ours) for ours in outcome.ours]
+        )
         rows.append([name, *_median_and_range(values), *cells])
     return [f"### {outcome.name}", "", *_table(header, rows)]
 
@@ -174,10 +208,26 @@ def compilation_table(races):
     """Return the table of JAX's compilations as lines."""
     rows = []
     for outcome in races:
-        if outcome.threads == ONE_THREAD and outcome.n_steps and {"graph", COMPILED} <= outcome.milliseconds.keys():
+        if (
+            outcome.threads == ONE_THREAD
+            and outcome.n_steps
+            and {"graph", COMPILED} <= outcome.milliseconds.keys()
+        ):
             ours, theirs = (outcome.microseconds(name) for name in ("graph", COMPILED))
-            even = f"{1e3 * outcome.compilation / (ours - theirs):,.0f} steps" if theirs < ours else "never"
-            rows.append([outcome.name, f"{outcome.compilation:.0f} ms", f"{theirs:.1f}", f"{ours:.1f}", even])
+            even = (
+                f"{1e3 * outcome.compilation / (ours - theirs):,.0f} steps"
+                if theirs < ours
+                else "never"
+            )
+            rows.append(
+                [
+                    outcome.name,
+                    f"{outcome.compilation:.0f} ms",
+                    f"{theirs:.1f}",
+                    f"{ours:.1f}",
+                    even,
+                ]
+            )
     return _table(["training", "compilation", "JAX, us / step", "graph, us / step", "even"], rows)
 
 
@@ -197,12 +247,17 @@ def profile_table(profiles):
 
 def growth_table(growth):
     """Return the table of the times per row and epoch as lines."""
-    rows = [[solver, *(f"{value:.0f}" for value in values)] for solver, values in growth.nanoseconds.items()]
+    rows = [
+        [solver, *(f"{value:.0f}" for value in values)]
+        for solver, values in growth.nanoseconds.items()
+    ]
     return _table(["solver", *(f"{n:,} rows" for n in growth.n_rows)], rows)
 
 
 def _median_and_range(values):
-    low, middle, high = (_number(value, 3) for value in (min(values), statistics.median(values), max(values)))
+    low, middle, high = (
+        _number(value, 3) for value in (min(values), statistics.median(values), max(values))
+    )
     return middle, f"{low} to {high}"
 
 
@@ -216,4 +271,6 @@ def _table(header, rows):
     rows = [row + [""] * (len(header) - len(row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     lines = [header, ["-" * width for width in widths], *rows]
-    return [f"| {' | '.join(c.ljust(w) for c, w in zip(line, widths, strict=True))} |" for line in lines]
+    return [
+        f"| {' | '.join(c.ljust(w) for c, w in zip(line, widths, strict=True))} |" for line in lines
+    ]

@@ -1,11 +1,12 @@
 """
 Every automatic rule on and off, on real tables: does it earn its place?
 
-`python -m benchmarks.rules` fits two splits of each table of `benchmarks.real_tables` of up to 3,000 rows, `--quick`
-one split of the ten tables of `benchmarks.defaults --quick`; `--only TEXT` takes the rules with a text in their name.
-For each rule it prints wins, ties and losses against the plainest thing that can be said in its place: of the held-out
-score (R2 or accuracy) at 0.01, of the log-loss at 2 %; the processor time with the rule as a multiple of that without,
-and the lines of code that the rule has.
+`python -m benchmarks.rules` fits two splits of each table of `benchmarks.real_tables` of up to
+3,000 rows, `--quick` one split of the ten tables of `benchmarks.defaults --quick`; `--only TEXT`
+takes the rules with a text in their name. For each rule it prints wins, ties and losses against the
+plainest thing that can be said in its place: of the held-out score (R2 or accuracy) at 0.01, of the
+log-loss at 2 %; the processor time with the rule as a multiple of that without, and the lines of
+code that the rule has.
 """
 
 import argparse
@@ -37,7 +38,10 @@ CALLS = (37, 2, 200)
 
 
 class Rule(NamedTuple):
-    """A rule in one sentence; `kind` are the fits that it changes, `parameters` and `patches` say it is off."""
+    """
+    A rule in one sentence; `kind` are the fits that it changes,
+    `parameters` and `patches` say it is off.
+    """
 
     name: str
     sentence: str
@@ -70,7 +74,12 @@ RULES = (
         "linear",
         {"n_iter_no_change": 5},
     ),
-    Rule("scales of networks", "X and y are standardised inside of the fit.", "network", {"standardize": False}),
+    Rule(
+        "scales of networks",
+        "X and y are standardised inside of the fit.",
+        "network",
+        {"standardize": False},
+    ),
     Rule(
         "decay",
         "A network's weights shrink by about the same factor, however long it is trained.",
@@ -86,7 +95,10 @@ RULES = (
     ),
     Rule(
         "epochs",
-        "A network is trained for a number of updates that grows with the rows to the power of 0.6.",
+        (
+            "A network is trained for a number of updates that grows with the rows to "
+            "the power of 0.6."
+        ),
         "network",
         {"max_iter": 200},
         code=(epochs.network_epochs,),
@@ -132,7 +144,12 @@ RULES = (
         patches=((streams, "call_part", lambda *given: 1.0),),
         code=(stream.call_part,),
     ),
-    Rule("Adam in streams", "A network's stream is trained by Adam.", "stream of a network", {"optimizer": "sgd"}),
+    Rule(
+        "Adam in streams",
+        "A network's stream is trained by Adam.",
+        "stream of a network",
+        {"optimizer": "sgd"},
+    ),
 )
 
 
@@ -141,8 +158,12 @@ def estimator(table, kind, seed, parameters):
     is_regression = table.task == "regression"
     inner = None
     if kind in ("network", "fitted", "other units", "stream of a network"):
-        inner = (MLPRegressor if is_regression else MLPClassifier)(hidden_layer_sizes=HIDDEN, random_state=seed)
-    return (OrtSGDRegressor if is_regression else OrtSGDClassifier)(inner, random_state=seed, **parameters)
+        inner = (MLPRegressor if is_regression else MLPClassifier)(
+            hidden_layer_sizes=HIDDEN, random_state=seed
+        )
+    return (OrtSGDRegressor if is_regression else OrtSGDClassifier)(
+        inner, random_state=seed, **parameters
+    )
 
 
 def trained(model, table, kind, train, seed):
@@ -170,10 +191,15 @@ def trained(model, table, kind, train, seed):
 
 
 def measured(table, rule, seed, *, is_on):
-    """Return score, log-loss or NaN, and seconds of one fit with a rule on or off; a failed one has the worst."""
+    """
+    Return score, log-loss or NaN, and seconds of one fit with a rule on or off;
+    a failed one has the worst.
+    """
     is_regression = table.task == "regression"
     rows = np.arange(len(table.y))
-    train, test = train_test_split(rows, random_state=seed, stratify=None if is_regression else table.y)
+    train, test = train_test_split(
+        rows, random_state=seed, stratify=None if is_regression else table.y
+    )
     patches = () if is_on else rule.patches
     model = estimator(table, rule.kind, seed, {} if is_on else rule.parameters)
     with contextlib.ExitStack() as stack, warnings.catch_warnings(), threadpool_limits(1):
@@ -204,7 +230,9 @@ def line(rule, tables, n_splits):
         for table in tables
         for seed in range(n_splits)
     ]
-    (scores, losses, seconds), (other_scores, other_losses, other_seconds) = np.moveaxis(fits, 0, -1)
+    (scores, losses, seconds), (other_scores, other_losses, other_seconds) = np.moveaxis(
+        fits, 0, -1
+    )
     known = np.isfinite(losses) | np.isfinite(other_losses)
     log_losses = counts(-np.log(losses[known]), -np.log(other_losses[known]), LOG_LOSS)
     ratio = np.nanmedian(seconds / other_seconds)
@@ -214,7 +242,9 @@ def line(rule, tables, n_splits):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="ten tables, one split")
     parser.add_argument("--only", default="", help="the rules with this text in their name")
     options = parser.parse_args(arguments)

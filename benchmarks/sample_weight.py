@@ -1,10 +1,11 @@
 """
 The cost in accuracy of dividing every batch by its own sample weight.
 
-Run it with `python benchmarks/sample_weight.py`. A linear regression is trained on diabetes with lognormal sample
-weights. The figures are its weighted mean squared error at the end, relative to the smallest possible one. Batches
-are divided by the sum of their own sample weights, as in scikit-learn's MLP, or by the mean sample weight of all rows
-times the number of rows of the batch, as in skort.
+Run it with `python benchmarks/sample_weight.py`. A linear regression is trained on diabetes with
+lognormal sample weights. The figures are its weighted mean squared error at the end, relative to
+the smallest possible one. Batches are divided by the sum of their own sample weights, as in
+scikit-learn's MLP, or by the mean sample weight of all rows times the number of rows of the
+batch, as in skort.
 """
 
 import numpy as np
@@ -19,7 +20,9 @@ def descend(X, y, weight, batch_size, divide_by_own_weight, n_updates=60_000, se
     w, mean = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for t in range(n_updates):
         rows = rng.choice(len(X), batch_size, replace=False)
-        share = weight[rows] / (weight[rows].sum() if divide_by_own_weight else batch_size * weight.mean())
+        share = weight[rows] / (
+            weight[rows].sum() if divide_by_own_weight else batch_size * weight.mean()
+        )
         w -= 0.01 * X[rows].T @ (share * (X[rows] @ w - y[rows]))
         if t >= n_updates // 2:
             mean += w / (n_updates - n_updates // 2)

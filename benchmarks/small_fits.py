@@ -43,7 +43,13 @@ def models(hidden, n_epochs, batch_size, solver="auto"):
     -------
     ours, theirs : estimator
     """
-    options = {"learning_rate": "constant", "eta0": 0.01, "tol": None, "max_iter": n_epochs, "random_state": 0}
+    options = {
+        "learning_rate": "constant",
+        "eta0": 0.01,
+        "tol": None,
+        "max_iter": n_epochs,
+        "random_state": 0,
+    }
     inner, theirs = None, SGDRegressor(**options)
     if hidden:
         inner = MLPRegressor(hidden_layer_sizes=hidden)
@@ -56,7 +62,13 @@ def models(hidden, n_epochs, batch_size, solver="auto"):
             n_iter_no_change=n_epochs,
             random_state=0,
         )
-    options |= {"optimizer": "sgd", "standardize": False, "penalty": "l2", "alpha": 1e-4, "batch_size": batch_size}
+    options |= {
+        "optimizer": "sgd",
+        "standardize": False,
+        "penalty": "l2",
+        "alpha": 1e-4,
+        "batch_size": batch_size,
+    }
     return OrtSGDRegressor(inner, solver=solver, **options), theirs
 
 
@@ -144,7 +156,11 @@ class Defaults:
         n_rows = self.n_quick if quick else self.n_rows
         problem = self.make(n_rows, self.n_columns, batch_size=200, n_epochs=1, eta=0.1)
         if problem.is_classifier:
-            models = OrtSGDClassifier(n_jobs=n_jobs), SGDClassifier("log_loss"), LogisticRegression()
+            models = (
+                OrtSGDClassifier(n_jobs=n_jobs),
+                SGDClassifier("log_loss"),
+                LogisticRegression(),
+            )
         else:
             models = OrtSGDRegressor(n_jobs=n_jobs), SGDRegressor(), Ridge()
         for model in models:
@@ -154,4 +170,6 @@ class Defaults:
             for name, model in zip(("skort", SCIKIT_LEARN, EXACT), models, strict=True)
         }
         score = "decision_function" if problem.is_classifier else "predict"
-        return Race(self.name, "fit", 1, runs, lambda model: problem.loss(getattr(model, score)(problem.X)))
+        return Race(
+            self.name, "fit", 1, runs, lambda model: problem.loss(getattr(model, score)(problem.X))
+        )

@@ -1,9 +1,11 @@
 """
-Every solver against scikit-learn, torch, skorch and numpy: steps of neural networks, and a large linear regression.
+Every solver against scikit-learn, torch, skorch and numpy:
+steps of neural networks, and a large linear regression.
 
-Run it with `python benchmarks/solvers.py`; peers that are not installed are left out. All run on one thread. Unless
-noted, they make plain stochastic gradient descent in float32 without penalty (scikit-learn's linear model: float64).
-Contenders take turns; the figures are the smallest CPU time of five turns, and each peer's time divided by ours.
+Run it with `python benchmarks/solvers.py`; peers that are not installed are left out. All run on
+one thread. Unless noted, they make plain stochastic gradient descent in float32 without penalty
+(scikit-learn's linear model: float64). Contenders take turns; the figures are the smallest CPU time
+of five turns, and each peer's time divided by ours.
 """
 
 import importlib.util
@@ -39,7 +41,10 @@ STEPS = {
 
 
 def smallest_times(contenders):
-    """Return the smallest CPU time of each contender in seconds, after one run that does not count."""
+    """
+    Return the smallest CPU time of each contender in seconds,
+    after one run that does not count.
+    """
     times = {name: [] for name in contenders}
     for turn in range(REPEATS + 1):
         for name, run in contenders.items():
@@ -52,7 +57,11 @@ def smallest_times(contenders):
 
 def show(times, unit, scale, ours):
     for name, seconds in times.items():
-        ratios = "" if name in ours else "  " + "  ".join(f"{seconds / times[o]:5.2f} x {o}" for o in ours)
+        ratios = (
+            ""
+            if name in ours
+            else "  " + "  ".join(f"{seconds / times[o]:5.2f} x {o}" for o in ours)
+        )
         print(f"  {name:<24} {scale * seconds:9.2f} {unit}{ratios}")
 
 
@@ -81,8 +90,8 @@ def skorch_model(network, batch_size, n_epochs):
     import torch
 
     return skorch.NeuralNetRegressor(
-        network, lr=ETA, max_epochs=n_epochs, batch_size=batch_size, optimizer=torch.optim.SGD, train_split=None,
-        verbose=0, iterator_train__shuffle=True,
+        network, lr=ETA, max_epochs=n_epochs, batch_size=batch_size, optimizer=torch.optim.SGD,
+        train_split=None, verbose=0, iterator_train__shuffle=True,
     )  # fmt: skip
 
 
@@ -90,16 +99,25 @@ def network_contenders(X, y, n_hidden, batch_size, n_epochs):
     inner = MLPRegressor(hidden_layer_sizes=(n_hidden,))
     options = {"batch_size": batch_size, "max_iter": n_epochs, "random_state": 0}
     peer = MLPRegressor(
-        hidden_layer_sizes=(n_hidden,), solver="sgd", momentum=0, alpha=0, learning_rate_init=ETA, tol=0,
-        n_iter_no_change=n_epochs, **options,
+        hidden_layer_sizes=(n_hidden,), solver="sgd", momentum=0, alpha=0, learning_rate_init=ETA,
+        tol=0, n_iter_no_change=n_epochs, **options,
     )  # fmt: skip
     models = {
         solver: OrtSGDRegressor(
-            inner, solver=solver, penalty=None, optimizer="sgd", learning_rate="constant", eta0=ETA, tol=None, **options
+            inner,
+            solver=solver,
+            penalty=None,
+            optimizer="sgd",
+            learning_rate="constant",
+            eta0=ETA,
+            tol=None,
+            **options,
         )
         for solver in available_solvers()
     }
-    contenders = {name: partial(model.fit, X, y) for name, model in (models | {"scikit-learn": peer}).items()}
+    contenders = {
+        name: partial(model.fit, X, y) for name, model in (models | {"scikit-learn": peer}).items()
+    }
     n_features = X.shape[1]
     if importlib.util.find_spec("torch"):
         network = torch_network(n_features, n_hidden)
@@ -113,7 +131,9 @@ def network_contenders(X, y, n_hidden, batch_size, n_epochs):
 def networks():
     for n_features, n_hidden, batch_size, n_batches, n_epochs in NETWORKS:
         n_steps = n_batches * n_epochs
-        print(f"MLP {n_features}-{n_hidden}-1, batches of {batch_size}: a step in a fit of {n_steps}")
+        print(
+            f"MLP {n_features}-{n_hidden}-1, batches of {batch_size}: a step in a fit of {n_steps}"
+        )
         rng = np.random.default_rng(0)
         X = rng.normal(size=(batch_size * n_batches, n_features)).astype(np.float32)
         y = (X[:, 0] + np.sin(X[:, 1])).astype(np.float32)
@@ -122,11 +142,18 @@ def networks():
 
 
 def numpy_step(graph, batch):
-    """Return one step by numpy with the least work: three matrix products, and no new array as large as the batch."""
+    """
+    Return one step by numpy with the least work: three matrix products,
+    and no new array as large as the batch.
+    """
     w1, w2, b1, b2 = (array.copy() for array in graph.weights().values())
     X, target, weight = batch.X, batch.target, batch.sample_weight
     hidden, back = (np.empty((len(X), w1.shape[1]), np.float32) for _ in range(2))
-    active, score, by_w1 = np.empty(hidden.shape, bool), np.empty((len(X), 1), np.float32), np.empty_like(w1)
+    active, score, by_w1 = (
+        np.empty(hidden.shape, bool),
+        np.empty((len(X), 1), np.float32),
+        np.empty_like(w1),
+    )
 
     def step():
         np.dot(X, w1, out=hidden)
@@ -157,12 +184,16 @@ def steps():
     for n_features, n_hidden, batch_size, *_ in NETWORKS:
         print(f"MLP {n_features}-{n_hidden}-1, batches of {batch_size}: a step alone")
         inner = MLPRegressor(hidden_layer_sizes=(n_hidden,))
-        graph = initial_score_graph(inner, ScoreSpec(n_features, 1, "float32"), np.random.RandomState(0))
+        graph = initial_score_graph(
+            inner, ScoreSpec(n_features, 1, "float32"), np.random.RandomState(0)
+        )
         n_steps, contenders = 300_000 // (batch_size * n_hidden) + 100, {}
         for label, options in STEPS.items():
             for name in available_solvers():
                 solver = filled_solver(name, graph, batch_size, **options)
-                contenders[name + label] = partial(repeat, n_steps, partial(solver.step, ETA, 1 / n_steps))
+                contenders[name + label] = partial(
+                    repeat, n_steps, partial(solver.step, ETA, 1 / n_steps)
+                )
         contenders["numpy, in place"] = partial(repeat, n_steps, numpy_step(graph, solver.batch))
         show(smallest_times(contenders), "us", 1e6 / n_steps, available_solvers())
 
@@ -184,7 +215,13 @@ def linear():
     single = X.astype(np.float32)
     models = {
         solver: OrtSGDRegressor(
-            solver=solver, penalty=None, eta0=0.1, batch_size=250, max_iter=1, tol=None, random_state=0
+            solver=solver,
+            penalty=None,
+            eta0=0.1,
+            batch_size=250,
+            max_iter=1,
+            tol=None,
+            random_state=0,
         )
         for solver in available_solvers()
     }
@@ -196,7 +233,9 @@ def linear():
         name: np.mean((model.predict(single if name in available_solvers() else X) - y) ** 2)
         for name, model in models.items()
     }
-    print("  mean squared error:", ", ".join(f"{name} {error:.4f}" for name, error in errors.items()))
+    print(
+        "  mean squared error:", ", ".join(f"{name} {error:.4f}" for name, error in errors.items())
+    )
 
 
 def fixed_cost():

@@ -1,9 +1,10 @@
 """
 Sparse X beside scikit-learn: the time of an epoch, the time to an objective, and the memory of a fit.
 
-Run it with `python -m benchmarks.sparse`: 15,000 rows with 40 values in 100,000 and in 2^20 columns, one thread. The
-time of an epoch is that of a long fit less that of a short one, the shortest of several turns of all contenders.
-`python -m benchmarks.sparse --settings` prints the CPU time to an objective with several settings.
+Run it with `python -m benchmarks.sparse`: 15,000 rows with 40 values in 100,000 and in 2^20
+columns, one thread. The time of an epoch is that of a long fit less that of a short one, the
+shortest of several turns of all contenders. `python -m benchmarks.sparse --settings` prints the CPU
+time to an objective with several settings.
 """
 
 import argparse
@@ -48,14 +49,19 @@ _LONGEST = 0.4
 
 
 def problem(n_columns, *, n_classes=2, n_rows=N_ROWS, seed=0):
-    """Return CSR rows with 40 values each, in columns that are as frequent as words are, and labels."""
+    """
+    Return CSR rows with 40 values each, in columns that are as frequent
+    as words are, and labels.
+    """
     rng = np.random.default_rng(seed)
     # The logarithms of ranks are uniform: Zipf's law.
     ranks = np.exp(rng.random((n_rows, N_VALUES)) * np.log(n_columns)).astype(np.int32) % n_columns
     columns = rng.permutation(n_columns).astype(np.int32)[ranks]
     values = rng.random((n_rows, N_VALUES), dtype=np.float32)
     indptr = np.arange(n_rows + 1, dtype=np.int32) * N_VALUES
-    X = scipy.sparse.csr_matrix((values.ravel(), columns.ravel(), indptr), shape=(n_rows, n_columns))
+    X = scipy.sparse.csr_matrix(
+        (values.ravel(), columns.ravel(), indptr), shape=(n_rows, n_columns)
+    )
     X.sum_duplicates()
     scores = X @ rng.normal(size=(n_columns, n_classes)) + rng.normal(size=(n_rows, n_classes))
     return X, scores.argmax(axis=1)
@@ -88,26 +94,47 @@ class Case:
 
 def ours(inner=None, **options):
     """Return a function from a number of epochs to an estimator of ours."""
-    options = {"tol": None, "random_state": 0, "learning_rate": "constant", "eta0": 0.1, "alpha": ALPHA, **options}
+    options = {
+        "tol": None,
+        "random_state": 0,
+        "learning_rate": "constant",
+        "eta0": 0.1,
+        "alpha": ALPHA,
+        **options,
+    }
     return lambda n_epochs: OrtSGDClassifier(inner, max_iter=n_epochs, penalty="l2", **options)
 
 
 def theirs(n_epochs):
     """Return SGDClassifier for a number of epochs."""
     return SGDClassifier(
-        loss="log_loss", alpha=ALPHA, learning_rate="constant", eta0=0.1, max_iter=n_epochs, tol=None, random_state=0
+        loss="log_loss",
+        alpha=ALPHA,
+        learning_rate="constant",
+        eta0=0.1,
+        max_iter=n_epochs,
+        tol=None,
+        random_state=0,
     )
 
 
 def network(optimizer):
     """Return functions from a number of epochs to ours and to MLPClassifier."""
-    options = {"solver": "adam"} if optimizer == "adam" else {"solver": "sgd", "learning_rate_init": 0.1}
+    options = (
+        {"solver": "adam"} if optimizer == "adam" else {"solver": "sgd", "learning_rate_init": 0.1}
+    )
     inner = MLPClassifier((100,), random_state=0, alpha=ALPHA, **options)
     rate = {"eta0": 1e-3} if optimizer == "adam" else {}
     return {
         "skort": ours(inner, optimizer=optimizer, **rate),
         "MLPClassifier": lambda n: MLPClassifier(
-            (100,), random_state=0, alpha=ALPHA, max_iter=n, tol=0, n_iter_no_change=n + 1, **options
+            (100,),
+            random_state=0,
+            alpha=ALPHA,
+            max_iter=n,
+            tol=0,
+            n_iter_no_change=n + 1,
+            **options,
         ),
     }
 
@@ -116,7 +143,11 @@ def cases(widths=WIDTHS):
     """Return all cases."""
     made = []
     for width in widths:
-        goal = "2.5 times SGDClassifier's time" if width == widths[0] else "1.5 times its time with fewer columns"
+        goal = (
+            "2.5 times SGDClassifier's time"
+            if width == widths[0]
+            else "1.5 times its time with fewer columns"
+        )
         for name, options in (("logistic", {}), ("logistic, nesterov", {"optimizer": "nesterov"})):
             both = {"skort": ours(**options), "SGDClassifier": theirs}
             made.append(Case(name, width, 2, both, goal if name == "logistic" else ""))
@@ -128,10 +159,20 @@ def cases(widths=WIDTHS):
         "lazy adam": {"optimizer": Adam(lazy=True), "eta0": 0.01},
     }
     for name, options in others.items():
-        made.append(Case(f"logistic, {name}", few, 2, {"skort": _with(ours, options), "SGDClassifier": theirs}, ""))
+        made.append(
+            Case(
+                f"logistic, {name}",
+                few,
+                2,
+                {"skort": _with(ours, options), "SGDClassifier": theirs},
+                "",
+            )
+        )
     both = {"skort": ours(), "SGDClassifier": theirs}
     made.append(Case("softmax of 20 classes", few, 20, both, "ahead of SGDClassifier", 11, 6))
-    made.append(Case("network (100,), nesterov", few, 2, network("nesterov"), "3 times ahead", 11, 2))
+    made.append(
+        Case("network (100,), nesterov", few, 2, network("nesterov"), "3 times ahead", 11, 2)
+    )
     return made
 
 
@@ -142,10 +183,15 @@ def _with(make, options):
 
 
 def epochs(case, turns=3, n_rows=N_ROWS):
-    """Return the seconds of an epoch of each contender: the shortest long fit less the shortest short one."""
+    """
+    Return the seconds of an epoch of each contender:
+    the shortest long fit less the shortest short one.
+    """
     X, y = problem(case.n_columns, n_classes=case.n_classes, n_rows=n_rows)
     data = {name: (X if name == "skort" else X.astype(np.float64), y) for name in case.contenders}
-    longest = {name: case.n_epochs if name == "skort" else case.n_theirs for name in case.contenders}
+    longest = {
+        name: case.n_epochs if name == "skort" else case.n_theirs for name in case.contenders
+    }
     best = {(name, n): np.inf for name in case.contenders for n in (1, longest[name])}
     for _ in range(turns):
         for name, n in best:
@@ -164,7 +210,10 @@ def objective(model, X, y):
 
 
 def as_text(X):
-    """Return rows of the same columns as TF-IDF makes them of words: rare ones count more, and every row has norm 1."""
+    """
+    Return rows of the same columns as TF-IDF makes them of words:
+    rare ones count more, and every row has norm 1.
+    """
     return TfidfTransformer().fit_transform(X).astype(np.float32)
 
 
@@ -175,7 +224,8 @@ def settings(X):
     Returns
     -------
     contenders : dict of str to (callable, CSR matrix, tuple)
-        A function (number of epochs, learning rate) -> estimator, its X, and the learning rates to try.
+        A function (number of epochs, learning rate) -> estimator, its X, and the
+        learning rates to try.
     """
 
     def make(batch_size=200, **options):
@@ -186,7 +236,9 @@ def settings(X):
         return theirs(n_epochs).set_params(eta0=rate)
 
     def cosine(n_epochs, rate):
-        return adam(n_epochs, rate).set_params(learning_rate=Cosine(n_epochs * -(-X.shape[0] // 1500), rate))
+        return adam(n_epochs, rate).set_params(
+            learning_rate=Cosine(n_epochs * -(-X.shape[0] // 1500), rate)
+        )
 
     adam = make(1500, optimizer="adam", standardize=False)
     return {
@@ -206,14 +258,16 @@ def settings(X):
 
 def times_to_objective(X, y, n_epochs=LENGTHS, contenders=None):
     """
-    Yield the CPU time to within 1 % of SGDClassifier's best objective, each at the learning rate that is the fastest.
+    Yield the CPU time to within 1 % of SGDClassifier's best objective,
+    each at the learning rate that is the fastest.
 
     Parameters
     ----------
     X, y
         As from `problem`.
     n_epochs : tuple of int
-        The lengths of the fits that are tried, one after the other. SGDClassifier's objective is that of the last one.
+        The lengths of the fits that are tried, one after the other. SGDClassifier's objective is
+        that of the last one.
     contenders : dict or None, default=None
         As from `settings`, SGDClassifier first. None: all.
 
@@ -272,7 +326,10 @@ def _timed(estimator, rows, y, X):
 
 
 def memory(n_columns=WIDTHS[1], n_rows=N_ROWS):
-    """Return the bytes that a fit holds at once beyond X, those of X, and those of a vector of the weights."""
+    """
+    Return the bytes that a fit holds at once beyond X, those of X,
+    and those of a vector of the weights.
+    """
     X, y = problem(n_columns, n_rows=n_rows)
     model = ours()(2)
     model.fit(X[:400], y[:400])
@@ -288,22 +345,37 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--only", default="", help="cases whose names contain it")
-    parser.add_argument("--settings", action="store_true", help="the time to an objective with several settings")
+    parser.add_argument(
+        "--settings", action="store_true", help="the time to an objective with several settings"
+    )
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     with threads():
         if options.settings:
             print_times_to_objective()
             return
-        print(f"{'an epoch, in ms':<28} {'columns':>9} {'skort':>9} {'scikit-learn':>13} {'ratio':>7}  goal")
+        print(
+            f"{'an epoch, in ms':<28} {'columns':>9} {'skort':>9} {'scikit-learn':>13} "
+            f"{'ratio':>7}  goal"
+        )
         for case in cases():
             if options.only in case.name:
                 own, other = (1e3 * seconds for seconds in epochs(case, options.turns).values())
-                row = f"{case.name:<28} {case.n_columns:>9,} {own:>9.1f} {other:>13.1f} {own / other:>7.2f}"
+                row = (
+                    f"{case.name:<28} {case.n_columns:>9,} {own:>9.1f} {other:>13.1f} "
+                    f"{own / other:>7.2f}"
+                )
                 print(f"{row}  {case.goal}", flush=True)
         if not options.only:
             peak, size, vector = memory()
-            print(f"\nMemory of a fit, 2^20 columns: {peak / 2**20:.0f} MB beyond X ({size / 2**20:.0f} MB);", end=" ")
+            print(
+                (
+                    "\n"
+                    f"Memory of a fit, 2^20 columns: {peak / 2**20:.0f} MB beyond X "
+                    f"({size / 2**20:.0f} MB);"
+                ),
+                end=" ",
+            )
             print(f"6 vectors of the weights and 20 MB are {(6 * vector + 20e6) / 2**20:.0f} MB")
 
 
@@ -314,7 +386,10 @@ def print_times_to_objective():
         print(f"\nTo within 1 % of the best objective of SGDClassifier, {name}:")
         print(f"  {'':<28} {'ms':>8} {'epochs':>7} {'eta0':>6} {'objective':>10}", flush=True)
         for contender, fit in times_to_objective(rows, y):
-            row = f"  {contender:<28} {1e3 * fit.seconds:>8.1f} {fit.n_epochs:>7} {fit.rate:>6} {fit.objective:>10.4f}"
+            row = (
+                f"  {contender:<28} {1e3 * fit.seconds:>8.1f} {fit.n_epochs:>7} {fit.rate:>6} "
+                f"{fit.objective:>10.4f}"
+            )
             print(row, flush=True)
 
 

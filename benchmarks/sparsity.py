@@ -1,7 +1,9 @@
 """
-How many coefficients an l1 penalty makes exactly zero, and the objective, by the size of the batches.
+How many coefficients an l1 penalty makes exactly zero, and the objective,
+by the size of the batches.
 
-Run it with `python -m benchmarks.sparsity`: 20,000 rows of 100 features, 10 of which matter, next to scikit-learn.
+Run it with `python -m benchmarks.sparsity`: 20,000 rows of 100 features, 10 of which matter, next
+to scikit-learn.
 """
 
 import warnings
@@ -54,7 +56,11 @@ class Case:
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(n_rows, 100))
         score = X[:, :10] @ rng.normal(size=10)
-        y = rng.random(n_rows) < expit(score) if is_classifier else score + 0.1 * rng.normal(size=n_rows)
+        y = (
+            rng.random(n_rows) < expit(score)
+            if is_classifier
+            else score + 0.1 * rng.normal(size=n_rows)
+        )
         return cls(X, y.astype(int) if is_classifier else y, is_classifier)
 
     def estimators(self):
@@ -62,16 +68,33 @@ class Case:
         if self.is_classifier:
             C = 1 / (ALPHA * len(self.y))
             # scikit-learn 1.6 knows no l1_ratio of other penalties, later ones no other penalties.
-            saga = LogisticRegression(penalty="elasticnet", l1_ratio=1, C=C, solver="saga", tol=1e-5, max_iter=1000)
-            theirs = {"saga": saga, "SGDClassifier": SGDClassifier(loss="log_loss", penalty="l1", alpha=ALPHA)}
+            saga = LogisticRegression(
+                penalty="elasticnet", l1_ratio=1, C=C, solver="saga", tol=1e-5, max_iter=1000
+            )
+            theirs = {
+                "saga": saga,
+                "SGDClassifier": SGDClassifier(loss="log_loss", penalty="l1", alpha=ALPHA),
+            }
             ours = OrtSGDClassifier
         else:
-            theirs = {"Lasso": Lasso(ALPHA), "SGDRegressor": SGDRegressor(penalty="l1", alpha=ALPHA)}
+            theirs = {
+                "Lasso": Lasso(ALPHA),
+                "SGDRegressor": SGDRegressor(penalty="l1", alpha=ALPHA),
+            }
             ours = OrtSGDRegressor
-        shared = {"penalty": "l1", "alpha": ALPHA, "eta0": 0.1, "max_iter": 15, "tol": None, "random_state": 0}
+        shared = {
+            "penalty": "l1",
+            "alpha": ALPHA,
+            "eta0": 0.1,
+            "max_iter": 15,
+            "tol": None,
+            "random_state": 0,
+        }
         shared["learning_rate"] = "constant"
         here = {
-            name: given for name, given in ESTIMATORS.items() if given.get("solver", "graph") in available_solvers()
+            name: given
+            for name, given in ESTIMATORS.items()
+            if given.get("solver", "graph") in available_solvers()
         }
         return theirs | {name: ours(**(shared | given)) for name, given in here.items()}
 
@@ -80,7 +103,11 @@ class Case:
         model.fit(self.X, self.y)
         coef = model.coef_.ravel().astype(float)
         score = self.X @ coef + model.intercept_.astype(float)
-        loss = np.logaddexp(0, score) - self.y * score if self.is_classifier else (score - self.y) ** 2 / 2
+        loss = (
+            np.logaddexp(0, score) - self.y * score
+            if self.is_classifier
+            else (score - self.y) ** 2 / 2
+        )
         return int((coef == 0).sum()), float(loss.mean() + ALPHA * np.abs(coef).sum())
 
 

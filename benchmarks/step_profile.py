@@ -77,14 +77,17 @@ def profile(name, problem, repeats=5):
         contenders["jax"] = peers[COMPILED]
     times, _ = in_turn(contenders, repeats)
     of = {"step": n_steps, "run": n_runs, "products": n_runs, "peer": n_steps, "jax": n_steps}
-    microseconds = {what: 1e6 * statistics.median(values) / of[what] for what, values in times.items()}
+    microseconds = {
+        what: 1e6 * statistics.median(values) / of[what] for what, values in times.items()
+    }
     gigaflops = 1e-3 * flops / microseconds["products"]
     return StepProfile(name, **microseconds, n_nodes=len(graph.graph.node), gigaflops=gigaflops)
 
 
 def products(model):
     """
-    Return a model of the matrix products of a model, each with inputs of its own, and their floating-point operations.
+    Return a model of the matrix products of a model, each with inputs of its own, and their
+    floating-point operations.
 
     Products with constants are left out: they compute sums.
 
@@ -103,22 +106,31 @@ def products(model):
     shapes |= {i.name: list(i.dims) for i in inferred.initializer}
     constants = _constants(inferred)
     nodes, inputs, outputs, flops = [], [], [], 0
-    of_results = [n for n in inferred.node if n.op_type in _PRODUCTS and constants.isdisjoint(n.input)]
+    of_results = [
+        n for n in inferred.node if n.op_type in _PRODUCTS and constants.isdisjoint(n.input)
+    ]
     for i, node in enumerate(of_results):
         alone = onnx.NodeProto()
         alone.CopyFrom(node)
         alone.input[:] = [f"{name}_{i}" for name in node.input]
-        inputs += [_info(new, shapes[old]) for new, old in zip(alone.input, node.input, strict=True)]
+        inputs += [
+            _info(new, shapes[old]) for new, old in zip(alone.input, node.input, strict=True)
+        ]
         outputs.append(_info(node.output[0], shapes[node.output[0]]))
         nodes.append(alone)
         # Each number of the first factor is multiplied by and added for each column of the second.
         flops += 2 * math.prod(shapes[node.input[0]]) * [1, *shapes[node.output[0]]][-1]
     graph = helper.make_graph(nodes, "products", inputs, outputs)
-    return helper.make_model(graph, ir_version=model.ir_version, opset_imports=model.opset_import), flops
+    return helper.make_model(
+        graph, ir_version=model.ir_version, opset_imports=model.opset_import
+    ), flops
 
 
 def _constants(graph):
-    """Return the names of what is the same for all inputs, what is computed of constants alone included."""
+    """
+    Return the names of what is the same for all inputs,
+    what is computed of constants alone included.
+    """
     names = {i.name for i in graph.initializer}
     for node in graph.node:
         read = {name for name in node.input if name}
@@ -163,7 +175,16 @@ def _runner(model):
 
 def profile_cells(profiles):
     """Return a header, and the profiles as rows of text."""
-    header = ["training", "us / step", "its graph", "products", "GFLOP/s", "step / products", "scikit-learn's", "JAX's"]
+    header = [
+        "training",
+        "us / step",
+        "its graph",
+        "products",
+        "GFLOP/s",
+        "step / products",
+        "scikit-learn's",
+        "JAX's",
+    ]
     rows = [
         [
             p.name,
@@ -171,7 +192,10 @@ def profile_cells(profiles):
             f"{p.run:.1f} ({p.n_nodes} nodes)",
             f"{p.products:.1f}",
             f"{p.gigaflops:.0f}",
-            *("" if step is None else f"{step / p.products:.1f}" for step in (p.step, p.peer, p.jax)),
+            *(
+                "" if step is None else f"{step / p.products:.1f}"
+                for step in (p.step, p.peer, p.jax)
+            ),
         ]
         for p in profiles
     ]
@@ -182,4 +206,8 @@ def step_profiles(*, quick=False, only="", repeats=5):
     """Return the profiles of the neural networks among the cases whose names contain a text."""
     cases = [case for case in CASES if only in case.name]
     problems = {case.name: case.make(case.n_quick if quick else case.n_rows) for case in cases}
-    return [profile(name, problem, repeats) for name, problem in problems.items() if not problem.is_linear]
+    return [
+        profile(name, problem, repeats)
+        for name, problem in problems.items()
+        if not problem.is_linear
+    ]

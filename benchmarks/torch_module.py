@@ -1,8 +1,9 @@
 """
 `skort.torch.OnnxModule` next to the same layers of torch: `python -m benchmarks.torch_module`.
 
-Forward, and forward with backward, of one hidden layer of ReLU, with one thread each. Contenders take turns of 50 runs,
-as in a loop of their own, so that whatever else the machine does slows both alike.
+Forward, and forward with backward, of one hidden layer of ReLU, with one thread each.
+Contenders take turns of 50 runs, as in a loop of their own, so that whatever else the machine
+does slows both alike.
 """
 
 import statistics
@@ -33,7 +34,9 @@ def layers(n_features, n_hidden, n_outputs):
     """Return the contenders by their names."""
     model = MLPRegressor(hidden_layer_sizes=(n_hidden,))
     return {
-        "torch": nn.Sequential(nn.Linear(n_features, n_hidden), nn.ReLU(), nn.Linear(n_hidden, n_outputs)),
+        "torch": nn.Sequential(
+            nn.Linear(n_features, n_hidden), nn.ReLU(), nn.Linear(n_hidden, n_outputs)
+        ),
         "OnnxModule": OnnxModule(initial_model(model, n_features, n_outputs, random_state=0)),
     }
 
@@ -72,16 +75,28 @@ def turn(call):
 
 
 def ratios(times_of_run):
-    """Return how many times as long as torch a run of OnnxModule takes: by the medians, and by the minima."""
-    return [kind(times_of_run["OnnxModule"]) / kind(times_of_run["torch"]) for kind in (statistics.median, min)]
+    """
+    Return how many times as long as torch a run of OnnxModule takes:
+    by the medians, and by the minima.
+    """
+    return [
+        kind(times_of_run["OnnxModule"]) / kind(times_of_run["torch"])
+        for kind in (statistics.median, min)
+    ]
 
 
 def main(quick):
-    print("microseconds, median (minimum)                torch          OnnxModule     ratio (of minima)")
+    print(
+        "microseconds, median (minimum)                torch          OnnxModule     "
+        "ratio (of minima)"
+    )
     with threads():
         for name, (sizes, n_runs) in CASES.items():
             for run, taken in times(sizes, TURN if quick else n_runs).items():
-                cells = [f"{1e6 * statistics.median(t):7.1f} ({1e6 * min(t):.1f})" for t in taken.values()]
+                cells = [
+                    f"{1e6 * statistics.median(t):7.1f} ({1e6 * min(t):.1f})"
+                    for t in taken.values()
+                ]
                 middle, least = ratios(taken)
                 print(f"{name:<24}{run:<18}{cells[0]:>16}{cells[1]:>18}{middle:8.2f} ({least:.2f})")
 

@@ -1,7 +1,8 @@
 """
 The pieces of a step on their own, in numpy and in ONNX Runtime, by the number of weights or rows.
 
-Run it with `python -m benchmarks.updates`: microseconds a call in the fastest of seven rounds, on one thread, of
+Run it with `python -m benchmarks.updates`: microseconds a call in the fastest of seven rounds, on
+one thread, of
 
 - numpy, in place;
 - `run`: `InferenceSession.run` with a dictionary of arrays, whose results are new arrays;
@@ -63,7 +64,11 @@ class Piece:
         names = [next_name(name) for name in self.state] + list(self.outputs)
         copies = {name: np.zeros_like(array) for name, array in self.outputs.items()}
         bound = StepSession(session, self.inputs, copies, self.state)
-        return {"numpy": self.in_numpy, "run": lambda: session.run(names, given), "bound": bound.run}
+        return {
+            "numpy": self.in_numpy,
+            "run": lambda: session.run(names, given),
+            "bound": bound.run,
+        }
 
 
 def _model(source, given, made):
@@ -88,7 +93,9 @@ def update(optimizer, n_weights):
     # The length of a step is a vector with Adam.
     length = weights if isinstance(optimizer, Adam) else memory.get("unit_velocity", eta)
     next_values = {f"next_{name}": (next_name(name), known[name]) for name in changed}
-    made = dict(next_values.get(name, (name, length if name == "length" else eta)) for name in results)
+    made = dict(
+        next_values.get(name, (name, length if name == "length" else eta)) for name in results
+    )
     model = _model(source, {name: known[name] for name in inputs}, made)
     del model.graph.output[list(results).index("length")]
     state = {name: known[name].copy() for name in changed}
@@ -103,12 +110,21 @@ def update(optimizer, n_weights):
 def loss_gradient(loss, in_numpy, n_rows):
     """Return the derivative of a loss by the score of one column as a piece."""
     rng = np.random.default_rng(0)
-    score, target = rng.normal(size=(n_rows, 1)).astype(_DTYPE), rng.integers(0, 2, (n_rows, 1)).astype(_DTYPE)
+    score, target = (
+        rng.normal(size=(n_rows, 1)).astype(_DTYPE),
+        rng.integers(0, 2, (n_rows, 1)).astype(_DTYPE),
+    )
     out = np.zeros_like(score)
     source = loss.gradient_function(1)
     inputs, (result,) = signature(source)
     given = dict(zip(inputs, (score, target), strict=True))
-    return Piece(lambda: in_numpy(score, target, out), _model(source, given, {result: out}), given, {}, {result: out})
+    return Piece(
+        lambda: in_numpy(score, target, out),
+        _model(source, given, {result: out}),
+        given,
+        {},
+        {result: out},
+    )
 
 
 def _log_loss(score, target, out):

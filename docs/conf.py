@@ -101,7 +101,10 @@ numpydoc_xref_aliases = {
     **{name: f"skort.callbacks.{name}" for name in ("Callback", "History", "Training")},
     **{name: f"skort.objective.{name}" for name in ("ElasticPenalty", "Loss", "Penalty")},
     **{name: f"skort.optimizers.{name}" for name in ("OnnxOptimizer", "Optimizer")},
-    **{name: f"skort.gradients.{name}" for name in ("ForwardBackward", "GradientGraphs", "Gradients", "Saved")},
+    **{
+        name: f"skort.gradients.{name}"
+        for name in ("ForwardBackward", "GradientGraphs", "Gradients", "Saved")
+    },
     **{name: f"skort.{name}" for name in ("OrtSGDClassifier", "OrtSGDRegressor", "Step")},
 }
 plot_include_source = True
@@ -128,7 +131,8 @@ _manuals = {
     "torch": "https://docs.pytorch.org/docs/stable/",
 }
 intersphinx_mapping = {
-    name: (address, str(HERE / "_build" / "inventories" / f"{name}.inv")) for name, address in _manuals.items()
+    name: (address, str(HERE / "_build" / "inventories" / f"{name}.inv"))
+    for name, address in _manuals.items()
 }
 
 sphinx_gallery_conf = {
@@ -156,21 +160,36 @@ sphinx_gallery_conf = {
 
 
 def write_inventories():
-    """Compress `inventories/*.txt`, lines of a name, its role and its page, into what intersphinx reads."""
+    """
+    Compress `inventories/*.txt`, lines of a name, its role and its page,
+    into what intersphinx reads.
+    """
     for name, (_, path) in intersphinx_mapping.items():
         lines = (HERE / "inventories" / f"{name}.txt").read_text().splitlines()
         # 1 is the priority in a search, "-" the name itself as text of a link.
         rows = (f"{item} {role} 1 {page} -\n" for item, role, page in map(str.split, lines))
-        header = f"# Sphinx inventory version 2\n# Project: {name}\n# Version: \n# compressed using zlib\n"
+        header = (
+            "# Sphinx inventory version 2\n"
+            f"# Project: {name}\n"
+            "# Version: \n"
+            "# compressed using zlib\n"
+        )
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_bytes(header.encode() + zlib.compress("".join(rows).encode()))
 
 
 def written_in(app, module, name):
-    """Return the module in which an object is written: some say that they are where users import them from."""
+    """
+    Return the module in which an object is written:
+    some say that they are where users import them from.
+    """
     outer = name.partition(".")[0]
     value = getattr(importlib.import_module(module), outer)
-    modules = [m for path, m in sys.modules.items() if path.startswith("skort.") and vars(m).get(outer) is value]
+    modules = [
+        m
+        for path, m in sys.modules.items()
+        if path.startswith("skort.") and vars(m).get(outer) is value
+    ]
     written = re.compile(rf"^(class|def) {outer}\b", re.MULTILINE)
     return next((m.__name__ for m in modules if written.search(inspect.getsource(m))), None)
 

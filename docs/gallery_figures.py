@@ -1,6 +1,7 @@
 """Run examples that need torch, JAX or Node.js, and keep what they print and draw for the pages.
 
-`python docs/gallery_figures.py torch_network` writes `docs/static/gallery/torch_network.txt` and `.png`.
+`python docs/gallery_figures.py torch_network` writes
+`docs/static/gallery/torch_network.txt` and `.png`.
 """
 
 import contextlib

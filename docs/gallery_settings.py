@@ -1,10 +1,14 @@
-"""How sphinx-gallery orders, draws and runs the scripts of `examples`; `conf.py` names what is in here."""
+"""
+How sphinx-gallery orders, draws and runs the scripts of `examples`;
+`conf.py` names what is in here.
+"""
 
 import re
 from pathlib import Path
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-# Figure and output of the examples that are shown and not run, as `gallery_figures.py` has written them.
+# Figure and output of the examples that are shown and not run, as `gallery_figures.py`
+# has written them.
 KEPT = Path(__file__).parent / "static" / "gallery"
 
 SECTIONS = {
@@ -17,8 +21,23 @@ SECTIONS = {
         "pieces_of_a_step",
     ),
     "objectives": ("losses", "penalties", "quantile_bands", "custom_loss", "own_penalties"),
-    "training": ("learning_rates", "schedule_clock", "early_stopping", "fine_tuning", "lora", "class_weights"),
-    "data": ("columns", "mixed_search", "embeddings", "transformer_block", "text", "sparse", "streaming"),
+    "training": (
+        "learning_rates",
+        "schedule_clock",
+        "early_stopping",
+        "fine_tuning",
+        "lora",
+        "class_weights",
+    ),
+    "data": (
+        "columns",
+        "mixed_search",
+        "embeddings",
+        "transformer_block",
+        "text",
+        "sparse",
+        "streaming",
+    ),
     "scale_and_files": (
         "export_and_serve",
         "train_without_skort",
@@ -42,12 +61,22 @@ SECTIONS = {
 }
 # They need torch, JAX or Node.js.
 SHOWN = tuple(
-    name for names in SECTIONS.values() for name in names if name.startswith(("torch_", "jax_", "train_in_javascript"))
+    name
+    for names in SECTIONS.values()
+    for name in names
+    if name.startswith(("torch_", "jax_", "train_in_javascript"))
 )
 # The right panel of their figure says more than the left one.
 RIGHT_PANEL = (
     *("linear_regression", "classification", "nesterov_and_penalty"),
-    *("torch_network", "custom_loss", "schedule_clock", "train_in_browser", "training_session", "forward_backward"),
+    *(
+        "torch_network",
+        "custom_loss",
+        "schedule_clock",
+        "train_in_browser",
+        "training_session",
+        "forward_backward",
+    ),
     *("network_in_pieces", "jax_layer", "torch_embedding"),
 )
 
@@ -69,7 +98,11 @@ def style(gallery_conf, file):
     from cycler import cycler
     from figures.drawing import COLORS, STYLE
 
-    own = {"axes.prop_cycle": cycler(color=[*COLORS, "#000000"]), "figure.figsize": (6.4, 4.0), "image.cmap": "cividis"}
+    own = {
+        "axes.prop_cycle": cycler(color=[*COLORS, "#000000"]),
+        "figure.figsize": (6.4, 4.0),
+        "image.cmap": "cividis",
+    }
     matplotlib.rcParams.update(STYLE | own)
 
 
@@ -78,11 +111,18 @@ def add_kept(app, page, source):
     name = page.rpartition("/")[2]
     if name not in SHOWN or not page.startswith("gallery/"):
         return
-    parts = [f"This page shows what the script printed and drew with `python docs/gallery_figures.py {name}`.\n"]
+    parts = [
+        (
+            "This page shows what the script printed and drew with `python "
+            f"docs/gallery_figures.py {name}`.\n"
+        )
+    ]
     if (KEPT / f"{name}.txt").read_text():
         parts.append(f".. literalinclude:: /static/gallery/{name}.txt\n    :language: none\n")
     parts.append(
-        f".. image:: /static/gallery/{name}.png\n    :alt: figure of {name}\n    :class: sphx-glr-single-img\n"
+        f".. image:: /static/gallery/{name}.png\n"
+        f"    :alt: figure of {name}\n"
+        "    :class: sphx-glr-single-img\n"
     )
     before, mark, after = source[0].partition(".. _sphx_glr_download_")
     source[0] = f"{before}\n\n{chr(10).join(parts)}\n\n{mark}{after}"
@@ -123,7 +163,12 @@ def panels(figure):
     begin, end = figure.width // 4, 3 * figure.width // 4
     # The first and the last column of each run of white ones.
     steps = np.diff(is_white[begin:end].astype(int), prepend=0, append=0)
-    runs = list(zip(begin + np.flatnonzero(steps == 1), begin + np.flatnonzero(steps == -1), strict=True))
+    runs = list(
+        zip(begin + np.flatnonzero(steps == 1), begin + np.flatnonzero(steps == -1), strict=True)
+    )
     widest = max((last - first for first, last in runs), default=0)
-    cut = next((int(first + last) // 2 for first, last in runs if last - first >= 0.3 * widest), figure.width // 2)
+    cut = next(
+        (int(first + last) // 2 for first, last in runs if last - first >= 0.3 * widest),
+        figure.width // 2,
+    )
     return (0, 0, cut, figure.height), (cut, 0, figure.width, figure.height)

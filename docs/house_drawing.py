@@ -1,6 +1,9 @@
-"""Draw the rooms of the package, and which imports which, as the code does: `python docs/house_drawing.py`.
+"""
+Draw the rooms of the package, and which imports which, as the code does:
+`python docs/house_drawing.py`.
 
-It needs the program `dot` of Graphviz, and writes `docs/static/house.svg`, which takes the colour of the page's text.
+It needs the program `dot` of Graphviz, and writes `docs/static/house.svg`, which takes the colour
+of the page's text.
 """
 
 import ast
@@ -26,7 +29,13 @@ FLOORS = [
     },
 ]
 ROOMS = {name: text for floor in FLOORS for name, text in floor.items()}
-COLORS = dict(zip(ROOMS, ["#999999", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"], strict=True))
+COLORS = dict(
+    zip(
+        ROOMS,
+        ["#999999", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"],
+        strict=True,
+    )
+)
 
 
 def imports():
@@ -37,7 +46,9 @@ def imports():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("skort."):
                 pairs.add((room, node.module.split(".")[1]))
-    return {(room, other) for room, other in pairs if {room, other} <= ROOMS.keys() and room != other}
+    return {
+        (room, other) for room, other in pairs if {room, other} <= ROOMS.keys() and room != other
+    }
 
 
 def dot():
@@ -45,7 +56,10 @@ def dot():
     lines = [
         "digraph house {",
         "  bgcolor=transparent; rankdir=TB; nodesep=0.4; ranksep=0.4",
-        '  node [shape=box, style="rounded,filled", fontname="sans-serif", fontsize=17, margin="0.15,0.1"]',
+        (
+            '  node [shape=box, style="rounded,filled", fontname="sans-serif", fontsize=17, '
+            'margin="0.15,0.1"]'
+        ),
         "  edge [arrowsize=0.7]",
     ]
     for floor in FLOORS:
@@ -58,9 +72,16 @@ def dot():
 
 
 def svg(text):
-    """Return the drawing as SVG: lines and text in the colour of the page's text, on rooms that shine through."""
-    drawing = subprocess.run(["dot", "-Tsvg"], input=text, capture_output=True, text=True, check=True).stdout
-    drawing = drawing[drawing.index("<svg") :].replace("black", "currentColor").replace("&#45;", "-")
+    """
+    Return the drawing as SVG: lines and text in the colour of the page's text,
+    on rooms that shine through.
+    """
+    drawing = subprocess.run(
+        ["dot", "-Tsvg"], input=text, capture_output=True, text=True, check=True
+    ).stdout
+    drawing = (
+        drawing[drawing.index("<svg") :].replace("black", "currentColor").replace("&#45;", "-")
+    )
     drawing = re.sub(r'fill="(#[0-9a-f]{6})"', r'fill="\1" fill-opacity="0.25"', drawing)
     drawing = re.sub(r"<text ", '<text fill="currentColor" ', drawing)
     return re.sub(

@@ -11,7 +11,9 @@ SHIPPED = ("pydata-sphinx-theme", "sphinx", "sphinx-copybutton", "sphinx-design"
 def license_of(name):
     """Return the text of the licence that an installed package brings."""
     (file,) = (
-        f for f in importlib.metadata.files(name) if re.search(r"\.dist-info/(licenses/)?LICENSE[.\w]*$", str(f))
+        f
+        for f in importlib.metadata.files(name)
+        if re.search(r"\.dist-info/(licenses/)?LICENSE[.\w]*$", str(f))
     )
     return file.read_text()
 

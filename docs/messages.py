@@ -19,7 +19,10 @@ _WARNS = {"warn_user", "warn"}
 
 @dataclass(frozen=True)
 class Slot:
-    """What a message fills in; `texts` are the sentences that it may be, where the code has them."""
+    """
+    What a message fills in; `texts` are the sentences that it may be,
+    where the code has them.
+    """
 
     name: str
     texts: tuple = ()
@@ -53,13 +56,19 @@ class Message:
     line: int = field(compare=False)
 
     def begins(self, text: str) -> bool:
-        """Return whether a text that was raised begins with this message; never for a message of slots alone."""
+        """
+        Return whether a text that was raised begins with this message;
+        never for a message of slots alone.
+        """
         words = " ".join(piece for piece in self.text if isinstance(piece, str)).split()
         return len(words) > 2 and re.match(_pattern(self.text), " ".join(text.split())) is not None
 
 
 def shown(text: tuple, mark=lambda slot: f"<{slot}>", plain=str) -> str:
-    """Return a text with its slots as `<name>`, what may be missing in brackets, and choices with a bar between."""
+    """
+    Return a text with its slots as `<name>`, what may be missing in brackets,
+    and choices with a bar between.
+    """
     pieces = []
     for piece in text:
         if isinstance(piece, str):
@@ -88,12 +97,15 @@ class _Reader:
     """
     The texts of all files.
 
-    `constants` and `functions` are those of the modules, by name: names are looked up in the own file first.
+    `constants` and `functions` are those of the modules, by name: names are looked up in the
+    own file first.
     """
 
     def __init__(self, root: Path):
         paths = sorted(root.rglob("*.py"))
-        self.trees = {p.relative_to(root).with_suffix("").as_posix(): ast.parse(p.read_text()) for p in paths}
+        self.trees = {
+            p.relative_to(root).with_suffix("").as_posix(): ast.parse(p.read_text()) for p in paths
+        }
         self.constants, self.functions = {}, {}
         for file, tree in self.trees.items():
             for node in ast.walk(tree):
@@ -110,21 +122,36 @@ class _Reader:
             for node, scope in _with_scopes(tree):
                 if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
                     yield from self._raised(node.exc, file, scope)
-                elif isinstance(node, ast.Return) and isinstance(node.value, ast.Call) and not self._is_called(scope):
+                elif (
+                    isinstance(node, ast.Return)
+                    and isinstance(node.value, ast.Call)
+                    and not self._is_called(scope)
+                ):
                     yield from self._raised(node.value, file, scope)
-                elif isinstance(node, ast.Call) and _name(node.func) in _WARNS and file != "user_warning":
+                elif (
+                    isinstance(node, ast.Call)
+                    and _name(node.func) in _WARNS
+                    and file != "user_warning"
+                ):
                     category = node.args[1] if len(node.args) > 1 else None
                     kind = "UserWarning" if category is None else _name(category)
                     yield from self._of(kind, node.args[0], file, scope, {}, node.lineno)
 
     def _is_called(self, scope):
-        """Return whether a function that makes an error is one that `raise` calls: its texts are those of the calls."""
+        """
+        Return whether a function that makes an error is one that `raise` calls:
+        its texts are those of the calls.
+        """
         return any(scope is not None and scope.name == name for name in self._error_makers)
 
     @functools.cached_property
     def _error_makers(self):
         nodes = (node for tree in self.trees.values() for node in ast.walk(tree))
-        return {_name(n.exc.func) for n in nodes if isinstance(n, ast.Raise) and isinstance(n.exc, ast.Call)}
+        return {
+            _name(n.exc.func)
+            for n in nodes
+            if isinstance(n, ast.Raise) and isinstance(n.exc, ast.Call)
+        }
 
     def _raised(self, call, file, scope):
         kind = _name(call.func)
@@ -137,18 +164,30 @@ class _Reader:
             return
         given = self._given(call, maker, file, scope)
         for node in ast.walk(maker):
-            if isinstance(node, ast.Return) and isinstance(node.value, ast.Call) and _is_error(_name(node.value.func)):
-                yield from self._of(_name(node.value.func), node.value.args[0], file, maker, given, call.lineno)
+            if (
+                isinstance(node, ast.Return)
+                and isinstance(node.value, ast.Call)
+                and _is_error(_name(node.value.func))
+            ):
+                yield from self._of(
+                    _name(node.value.func), node.value.args[0], file, maker, given, call.lineno
+                )
 
     def _given(self, call, function, file, scope):
         """Return the texts that a call passes on, by the names of the arguments."""
         pairs = zip(function.args.args, call.args, strict=False)
-        return {name.arg: self._text(value, file, scope, {}) for name, value in pairs if _is_text(value)}
+        return {
+            name.arg: self._text(value, file, scope, {}) for name, value in pairs if _is_text(value)
+        }
 
     def _of(self, kind, node, file, scope, given, line):
         for text in _expanded(self._text(node, file, scope, given)):
             # Where a function makes the whole text, its texts are messages.
-            whole = [text] if _has_words(text) else [t for piece in text for t in getattr(piece, "texts", ())]
+            whole = (
+                [text]
+                if _has_words(text)
+                else [t for piece in text for t in getattr(piece, "texts", ())]
+            )
             yield from (Message(kind, each, file, line) for each in whole)
 
     def _function(self, file, name):
@@ -174,25 +213,37 @@ class _Reader:
         if isinstance(node, ast.Call) and (function := self._function(file, _name(node.func))):
             return (
                 Slot(
-                    _slot_name(node), tuple(self._sentences(function, file, self._given(node, function, file, scope)))
+                    _slot_name(node),
+                    tuple(
+                        self._sentences(function, file, self._given(node, function, file, scope))
+                    ),
                 ),
             )
         return (Slot(_slot_name(node)),)
 
     def _either(self, node, read):
         texts = [read(value) for value in node.values]
-        sentences = (t for text in texts for t in (text[0].texts if isinstance(text[0], Slot) else (text,)))
+        sentences = (
+            t for text in texts for t in (text[0].texts if isinstance(text[0], Slot) else (text,))
+        )
         return (Slot(_slot_name(node.values[0]), tuple(filter(_is_sentence, sentences))),)
 
     def _named(self, node, file, scope, given):
-        """Return the text of a name: an argument, a local variable that is set once, or a constant of a module."""
+        """
+        Return the text of a name: an argument, a local variable that is set once,
+        or a constant of a module.
+        """
         if node.id in given:
             return given[node.id]
         values = _assigned(scope, node.id)
         if len(values) == 1 and _is_text(values[0]):
             return self._text(values[0], file, scope, given)
         if len(values) == 1 and isinstance(values[0], (ast.Call, ast.BoolOp)):
-            texts = (piece.texts for piece in self._text(values[0], file, scope, given) if isinstance(piece, Slot))
+            texts = (
+                piece.texts
+                for piece in self._text(values[0], file, scope, given)
+                if isinstance(piece, Slot)
+            )
             return (Slot(_slot_name(node), tuple(text for several in texts for text in several)),)
         if len(values) > 1 and all(map(_is_text, values)):
             return (Choice(tuple(self._text(value, file, scope, given) for value in values)),)
@@ -232,7 +283,11 @@ def _expanded(text):
     """Return a text for each of its choices; what may be missing stays a choice."""
     for i, piece in enumerate(text):
         if isinstance(piece, Choice) and not {(), ("",)} & set(piece.texts):
-            return [found for t in piece.texts for found in _expanded(_joined((text[:i], t, text[i + 1 :])))]
+            return [
+                found
+                for t in piece.texts
+                for found in _expanded(_joined((text[:i], t, text[i + 1 :])))
+            ]
     return [text]
 
 
@@ -259,7 +314,9 @@ def _is_text(node):
 
 
 def _outermost_texts(node):
-    if isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+    if isinstance(node, ast.Raise) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    ):
         return
     if _is_text(node):
         yield node
@@ -288,22 +345,46 @@ def _with_scopes(tree, scope=None):
 
 
 def _name(node):
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return (
+        node.id
+        if isinstance(node, ast.Name)
+        else node.attr
+        if isinstance(node, ast.Attribute)
+        else ""
+    )
 
 
 def _is_error(name):
     known = getattr(builtins, name, None)
-    return name.endswith(("Error", "Warning")) or (isinstance(known, type) and issubclass(known, BaseException))
+    return name.endswith(("Error", "Warning")) or (
+        isinstance(known, type) and issubclass(known, BaseException)
+    )
 
 
 def _slot_name(node):
     """Return the name of what is filled in."""
     if isinstance(node, ast.Call):
-        arguments = [a for a in node.args if isinstance(a, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))]
+        arguments = [
+            a
+            for a in node.args
+            if isinstance(a, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+        ]
         function = _name(node.func)
         if function == "len" and arguments:
             return f"number of {_slot_name(arguments[0])}"
-        if function in {"join", "str", "repr", "sorted", "list", "tuple", "set", "map", "type", "next", "iter"}:
+        if function in {
+            "join",
+            "str",
+            "repr",
+            "sorted",
+            "list",
+            "tuple",
+            "set",
+            "map",
+            "type",
+            "next",
+            "iter",
+        }:
             return _slot_name(arguments[-1]) if arguments else "names"
         if isinstance(node.func, ast.Attribute) and _name(node.func.value) not in {"", "self"}:
             return _slot_name(node.func.value)

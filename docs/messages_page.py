@@ -1,4 +1,7 @@
-"""Write the page "All messages": the text of every error and every warning, by what the user was doing."""
+"""
+Write the page "All messages": the text of every error and every warning,
+by what the user was doing.
+"""
 
 import re
 import sys
@@ -8,7 +11,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from messages import Message, Slot, all_messages, shown  # beside this file
 
-# A message is in the first group with a type of its own, a word of its text, or a beginning of its file's name.
+# A message is in the first group with a type of its own, a word of its text, or a beginning of
+# its file's name.
 GROUPS = {
     "Install and devices": (
         {"RuntimeNotAvailableError", "ImportError"},
@@ -33,7 +37,11 @@ GROUPS = {
         ),
     ),
     "Dask": (set(), (), ("dask/",)),
-    "Devices: on-device training": (set(), (), ("artifacts/", "runtime/checkpoint_file", "runtime/module")),
+    "Devices: on-device training": (
+        set(),
+        (),
+        ("artifacts/", "runtime/checkpoint_file", "runtime/module"),
+    ),
     "torch and gradients": (set(), (), ("torch", "gradients", "graphs/gradient/")),
     "Files and checkpoints": (set(), ("The checkpoint is ",), ("common/files", "optim/checkpoint")),
     "Streaming and custom batches": (
@@ -54,7 +62,16 @@ GROUPS = {
     ),
     "Data": (
         set(),
-        ("y is ", "y has ", "X has ", "y contains", "takes y ", "Sample weights", "sample_weight", "validation set"),
+        (
+            "y is ",
+            "y has ",
+            "X has ",
+            "y contains",
+            "takes y ",
+            "Sample weights",
+            "sample_weight",
+            "validation set",
+        ),
         (
             "estimators/data/targets",
             "estimators/data/row",
@@ -80,7 +97,11 @@ def group(message: Message) -> str:
     """Return the title of the group of a message."""
     plain = shown(message.text)
     for title, (types, words, files) in GROUPS.items():
-        if message.type in types or any(word in plain for word in words) or message.file.startswith(files):
+        if (
+            message.type in types
+            or any(word in plain for word in words)
+            or message.file.startswith(files)
+        ):
             return title
     raise KeyError(message.file)
 
@@ -113,9 +134,13 @@ def page() -> str:
     found, parts = all_messages(), [TITLE]
     for title in sorted(GROUPS, key=_ORDER.index):
         parts.append(f"{title}\n{'-' * len(title)}\n\n{TABLE}")
-        for message in sorted((m for m in found if group(m) == title), key=lambda m: shown(m.text).lower()):
+        for message in sorted(
+            (m for m in found if group(m) == title), key=lambda m: shown(m.text).lower()
+        ):
             kind = "quoted by others" if _is_quoted(message) else f"``{message.type}``"
-            parts.append(f"    * - {_literal(message.text)}\n{_sentences(message.text)}      - {kind}\n")
+            parts.append(
+                f"    * - {_literal(message.text)}\n{_sentences(message.text)}      - {kind}\n"
+            )
         parts.append("\n")
     return "".join(parts)
 
@@ -152,7 +177,10 @@ def _sentences(text):
 
 
 def _escaped(text):
-    """Return text for the role `samp`: it reads a backslash and a brace itself, reStructuredText reads a backtick."""
+    """
+    Return text for the role `samp`: it reads a backslash and a brace itself,
+    reStructuredText reads a backtick.
+    """
     return re.sub(r"([\\{}])", r"\\\\\1", text).replace("`", r"\`")
 
 

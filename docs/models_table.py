@@ -67,9 +67,21 @@ REASONS = (
         "It chooses the strength of its penalty itself.",
         "Give the plain model, and search with `GridSearchCV`.",
     ),
-    (".*TreeEnsemble", "It decides by trees, which have no gradient.", "Convert it with skl2onnx, without skort."),
-    (".*operator (SVM|Scan)", "It compares rows with the training rows, without a gradient.", "Take a linear model."),
-    (".*operator", "An operator of its ONNX graph has no gradient.", "Take a linear model or a neural network."),
+    (
+        ".*TreeEnsemble",
+        "It decides by trees, which have no gradient.",
+        "Convert it with skl2onnx, without skort.",
+    ),
+    (
+        ".*operator (SVM|Scan)",
+        "It compares rows with the training rows, without a gradient.",
+        "Take a linear model.",
+    ),
+    (
+        ".*operator",
+        "An operator of its ONNX graph has no gradient.",
+        "Take a linear model or a neural network.",
+    ),
     ("skl2onnx", "skl2onnx does not convert it.", "Take a linear model or a neural network."),
 )
 
@@ -83,13 +95,21 @@ def write(path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for kind, ours in (("regressor", "OrtSGDRegressor"), ("classifier", "OrtSGDClassifier")):
-            models = [(n, m) for n, m in measure["scikit_learn_models"](kind) if n != "TransformedTargetRegressor"]
+            models = [
+                (n, m)
+                for n, m in measure["scikit_learn_models"](kind)
+                if n != "TransformedTargetRegressor"
+            ]
             found = [(model, measure["outcome"](name, model)) for name, model in models]
             outcomes += [o for _, o in found]
             title = f"{kind.capitalize()}s"
             rows = "\n".join(_trained(model, o) for model, o in found if o.refusal is None)
             tables.append(_table(TRAINED, title, rows))
-            tables.append(_table(REFUSED, title, _refused([o for _, o in found if o.refusal is not None], ours)))
+            tables.append(
+                _table(
+                    REFUSED, title, _refused([o for _, o in found if o.refusal is not None], ours)
+                )
+            )
     # "(" is in the name of a model that is listed a second time, with another parameter.
     trained = [o for o in outcomes if o.refusal is None and "(" not in o.name]
     n_refused = sum(o.refusal is not None for o in outcomes)
@@ -120,7 +140,9 @@ def _trained(model, outcome):
     default = "LogLoss" if is_classifier(model) else "SquaredError"
     loss = default if own.loss is None else type(own.loss).__name__
     trained = f":class:`~skort.objective.{loss}`, {own.penalty or 'no penalty'}"
-    return f"    * - `{outcome.name}`\n      - {'. '.join(filter(None, (trained, _remark(outcome))))}"
+    return (
+        f"    * - `{outcome.name}`\n      - {'. '.join(filter(None, (trained, _remark(outcome))))}"
+    )
 
 
 def _refused(outcomes, ours):
@@ -140,7 +162,9 @@ def _refused(outcomes, ours):
 
 def _remark(outcome):
     """Return "As a `LinearRegression`.", or nothing: the loss and the penalty stand before it."""
-    said = re.sub(r": [\w -]+, no penalty", "", (outcome.trained_as or "").partition(" trained ")[2])
+    said = re.sub(
+        r": [\w -]+, no penalty", "", (outcome.trained_as or "").partition(" trained ")[2]
+    )
     return re.sub(r"\b[A-Z]\w*[A-Z]\w*", r"`\g<0>`", said[:1].upper() + said[1:])
 
 

@@ -1,4 +1,7 @@
-"""Writes the table of optimizers for their page, from the names, docstrings and parameters of their classes."""
+"""
+Writes the table of optimizers for their page, from the names,
+docstrings and parameters of their classes.
+"""
 
 import inspect
 import re
@@ -11,9 +14,14 @@ HERE = Path(__file__).parent
 
 def table() -> str:
     """Return the table."""
-    rows = [_row(f'`"{name}"`, :class:`~skort.optimizers.{cls.__name__}`', cls) for name, cls in OPTIMIZERS.items()]
+    rows = [
+        _row(f'`"{name}"`, :class:`~skort.optimizers.{cls.__name__}`', cls)
+        for name, cls in OPTIMIZERS.items()
+    ]
     head = [".. list-table::", "    :header-rows: 1", "    :widths: 25 50 25", ""]
-    return "\n".join([*head, "    * - `optimizer` and class\n      - update\n      - parameters", *rows, ""])
+    return "\n".join(
+        [*head, "    * - `optimizer` and class\n      - update\n      - parameters", *rows, ""]
+    )
 
 
 def _row(cell, cls):
@@ -26,7 +34,9 @@ def _row(cell, cls):
 def _update(docstring):
     """Return the first formula of a docstring as a sentence: its steps one after the other."""
     formula = re.search(r"\.\. math:: *(.*?)\n\n(?=\S)", docstring, re.DOTALL)[1]
-    steps = [" ".join(step.replace("&", "").split()) for step in re.split(r", \\qquad|\n\n", formula)]
+    steps = [
+        " ".join(step.replace("&", "").split()) for step in re.split(r", \\qquad|\n\n", formula)
+    ]
     steps = [f":math:`{step}`" for step in steps if step]
     return ", then ".join([", ".join(steps[:-1]), steps[-1]] if len(steps) > 1 else steps)
 

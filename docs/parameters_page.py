@@ -64,7 +64,9 @@ def parameters(cls) -> dict[str, tuple[str, str]]:
     section = re.search(r"Parameters\n-+\n(.*?)\n\n\w+\n---", inspect.getdoc(cls), re.DOTALL)[1]
     entries = re.findall(r"^(\w+) : .*\n((?:    .*\n?)+)", section, re.MULTILINE)
     defaults = {name: repr(p.default) for name, p in inspect.signature(cls).parameters.items()}
-    return {name: (defaults[name].replace("'", '"'), " ".join(text.split())) for name, text in entries}
+    return {
+        name: (defaults[name].replace("'", '"'), " ".join(text.split())) for name, text in entries
+    }
 
 
 def page() -> str:

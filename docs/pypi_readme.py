@@ -1,4 +1,7 @@
-"""README.md as PyPI shows it, which has no files beside it: its links and pictures lead to the repository."""
+"""
+README.md as PyPI shows it, which has no files beside it:
+its links and pictures lead to the repository.
+"""
 
 import re
 from pathlib import Path

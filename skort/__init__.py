@@ -44,7 +44,8 @@ __all__ = [
     "show_versions",
 ]
 
-# Modules that need another package, by its name. `from skort import *` leaves them out: they have the names of others.
+# Modules that need another package, by its name. `from skort import *` leaves them out: they have
+# the names of others.
 _OPTIONAL = {"dask": "distributed", "torch": "torch"}
 _HOMES = {
     "OrtSGDClassifier": "skort.estimators.classifier",
@@ -65,4 +66,9 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted([*__all__, *(name for name, needed in _OPTIONAL.items() if importlib.util.find_spec(needed))])
+    return sorted(
+        [
+            *__all__,
+            *(name for name, needed in _OPTIONAL.items() if importlib.util.find_spec(needed)),
+        ]
+    )

@@ -36,7 +36,9 @@ class NotExportableError(ValueError, AttributeError):
     >>> from sklearn.preprocessing import FunctionTransformer
     >>> from skort.exceptions import NotExportableError
     >>> from skort.gradients import gradient_graphs
-    >>> model = make_pipeline(FunctionTransformer(np.abs), LinearRegression()).fit([[0], [-1]], [0, 1])
+    >>> model = make_pipeline(FunctionTransformer(np.abs), LinearRegression()).fit(
+    ...     [[0], [-1]], [0, 1]
+    ... )
     >>> try:
     ...     gradient_graphs(model, batch_size=1)
     ... except NotExportableError as error:

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from skort.solvers.part_graph import part_graph
 
 __all__ = [
-    "ForwardBackward", "GradientGraphs", "Gradients", "Saved", "check_gradient", "gradient_graphs", "initial_model",
-    "part_graph",
+    "ForwardBackward", "GradientGraphs", "Gradients", "Saved", "check_gradient", "gradient_graphs",
+    "initial_model", "part_graph",
 ]  # fmt: skip
 
-_WHERE = {"check_gradient": "skort.estimators.checked_gradient", "part_graph": "skort.solvers.part_graph"}
+_WHERE = {
+    "check_gradient": "skort.estimators.checked_gradient",
+    "part_graph": "skort.solvers.part_graph",
+}
 
 
 def __getattr__(name):
@@ -85,8 +88,8 @@ def gradient_graphs(
         its prediction, before a log link or the inverse of a `TransformedTargetRegressor` inside an
         estimator of skort.
     trainable : str or list of str, default=None
-        The weights that get a gradient: names, or patterns with `*`, `?` and `[...]`. None: the weights of the last
-        step; for an estimator of skort, the weights that it trains.
+        The weights that get a gradient: names, or patterns with `*`, `?` and `[...]`. None: the
+        weights of the last step; for an estimator of skort, the weights that it trains.
     batch_size : int
         The number of rows. Gradients are sums over the rows.
     input_gradient : bool, default=False
@@ -125,20 +128,30 @@ def gradient_graphs(
 
     if not isinstance(batch_size, int | np.integer) or batch_size < 1:
         raise ValueError(f"batch_size must be an int of at least 1, got {batch_size!r}.")
+
     score_graph = score_graph_of(model, trainable, dtype)
-    return GradientGraphs(*forward_backward(score_graph, int(batch_size), input_gradient=input_gradient))
+    return GradientGraphs(
+        *forward_backward(score_graph, int(batch_size), input_gradient=input_gradient)
+    )
 
 
 def initial_model(
-    estimator: Any, n_features: int, n_outputs: int = 1, *, dtype: str = "float32", random_state: Any = None
+    estimator: Any,
+    n_features: int,
+    n_outputs: int = 1,
+    *,
+    dtype: str = "float32",
+    random_state: Any = None,
 ) -> "onnx.ModelProto":
     """
-    Return an unfitted linear model or neural network of scikit-learn as ONNX, at its initial weights.
+    Return an unfitted linear model or neural network of scikit-learn as ONNX,
+    at its initial weights.
 
     Parameters
     ----------
     estimator : estimator
-        The initial weights of a linear model are zero. Those of a network are random, by the rule of scikit-learn.
+        The initial weights of a linear model are zero. Those of a network are random, by the rule
+        of scikit-learn.
     n_features : int
         The number of columns of X.
     n_outputs : int, default=1
@@ -173,12 +186,16 @@ def initial_model(
     from skort.graphs.trainable import check_trainable
 
     if not hasattr(estimator, "get_params"):
-        raise ValueError(f"estimator must be an estimator of scikit-learn, got {type(estimator).__name__}.")
+        raise ValueError(
+            f"estimator must be an estimator of scikit-learn, got {type(estimator).__name__}."
+        )
     if dtype not in ("float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
+
     check_trainable(estimator)
     check_sizes(n_features=n_features, n_outputs=n_outputs)
     spec = ScoreSpec(n_features, n_outputs, np.dtype(dtype))
+
     return initial_score_graph(estimator, spec, check_random_state(random_state)).model
 
 
@@ -228,9 +245,10 @@ class Saved:
         """
         if self._state is None:
             raise ValueError(
-                "saved was released by an earlier backward. Call forward again, or keep it for several: "
-                "backward(saved, score_gradient, keep=True)."
+                "saved was released by an earlier backward. Call forward again, or keep it for "
+                "several: backward(saved, score_gradient, keep=True)."
             )
+
         state = self._state
         if not keep:
             self._state = None
@@ -286,15 +304,24 @@ class ForwardBackward:
     ):
         from skort.estimators.score_graph_of import DifferentiableModel
 
-        self._model = DifferentiableModel(model, trainable, dtype, n_jobs, input_gradient=input_gradient)
-        self._sessions, graph, self._input_gradient = self._model.sessions, self._model.graph, input_gradient
-        self._dtype, self._n_features, self._n_outputs = graph.dtype, graph.n_features, graph.n_outputs
+        self._model = DifferentiableModel(
+            model, trainable, dtype, n_jobs, input_gradient=input_gradient
+        )
+        self._sessions = self._model.sessions
+        graph = self._model.graph
+        self._input_gradient = input_gradient
+        self._dtype, self._n_features, self._n_outputs = (
+            graph.dtype,
+            graph.n_features,
+            graph.n_outputs,
+        )
         self.weights = self._model.weights()
         self._n_weights = self.weights.size
 
     def views(self, vector: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """
-        Return the parts of a vector of all trained weights, by their names and in their shapes, without a copy.
+        Return the parts of a vector of all trained weights, by their names and in their shapes,
+        without a copy.
 
         Parameters
         ----------
@@ -309,7 +336,11 @@ class ForwardBackward:
         if vector is None:
             return self._model.views(self.weights)
         if np.shape(vector) != self.weights.shape:
-            raise ValueError(f"vector must have the shape {self.weights.shape} of the weights, got {np.shape(vector)}.")
+            raise ValueError(
+                f"vector must have the shape {self.weights.shape} of the weights, got "
+                f"{np.shape(vector)}."
+            )
+
         return self._model.views(vector)
 
     @ids_in_range()
@@ -322,8 +353,8 @@ class ForwardBackward:
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            A numpy array, or another array with DLPack in the memory of the CPU, with the dtype of the model. If it is
-            C-contiguous, it is read without a copy.
+            A numpy array, or another array with DLPack in the memory of the CPU, with the dtype of
+            the model. If it is C-contiguous, it is read without a copy.
         training : bool, default=True
             False: nothing is kept for a backward, and a new number of rows takes no extra time.
         weights : array of shape (n_weights,), default=None
@@ -343,10 +374,13 @@ class ForwardBackward:
             For another dtype, shape or device, and for no rows.
         """
         X = _as_array(X, "X", self._dtype, (None, self._n_features))
-        vector = _as_array(self.weights if weights is None else weights, "weights", self._dtype, (self._n_weights,))
+        vector = _as_array(
+            self.weights if weights is None else weights, "weights", self._dtype, (self._n_weights,)
+        )
         arrays = self._sessions.arrays(vector, self._model.frozen)
         if not training:
             return self._sessions.score(X, arrays), None
+
         pair = self._sessions.pair(len(X), input_gradient=self._input_gradient)
         score, kept = self._sessions.forward(pair, X, arrays)
         return score, Saved(self._sessions, (pair, X, arrays, kept))
@@ -358,7 +392,8 @@ class ForwardBackward:
         Parameters
         ----------
         saved : Saved
-            From `forward` of this object. Several forwards may come before their backwards, in any order.
+            From `forward` of this object. Several forwards may come before their
+            backwards, in any order.
         score_gradient : array of shape (n_samples, n_outputs)
             The derivative of the loss with respect to the score, in one of the forms of X.
         keep : bool, default=False
@@ -376,15 +411,21 @@ class ForwardBackward:
             `forward`.
         """
         if not isinstance(saved, Saved):
-            raise ValueError(f"saved must be the second value that forward(X) returns, got {type(saved).__name__}.")
+            raise ValueError(
+                "saved must be the second value that forward(X) returns, got "
+                f"{type(saved).__name__}."
+            )
         if saved.sessions is not self._sessions:
             raise ValueError(
-                "saved comes from another ForwardBackward: call backward of the one whose forward returned it."
+                "saved comes from another ForwardBackward: call backward of the one whose "
+                "forward returned it."
             )
+
         pair, X, arrays, kept = saved.state(keep=True)
         dy = _as_array(score_gradient, "score_gradient", self._dtype, (len(X), self._n_outputs))
         gradients = Gradients(*self._sessions.backward(pair, dy, X, arrays, kept))
         saved.state(keep=keep)
+
         return gradients
 
     def to_onnx(self) -> "onnx.ModelProto":
@@ -404,7 +445,9 @@ class ForwardBackward:
         return self._model.to_estimator(self._trained())
 
     def _trained(self):
-        return self._model.graph.with_weights({name: array.copy() for name, array in self.views().items()})
+        return self._model.graph.with_weights(
+            {name: array.copy() for name, array in self.views().items()}
+        )
 
 
 def _as_array(array: Any, name: str, dtype: np.dtype, shape: tuple[int | None, ...]) -> np.ndarray:
@@ -413,10 +456,17 @@ def _as_array(array: Any, name: str, dtype: np.dtype, shape: tuple[int | None, .
 
     given = np.asarray(as_array(array, name))
     if given.dtype != dtype:
-        raise ValueError(f"{name} has the dtype {given.dtype}, and the model computes in {dtype}: cast it.")
-    if len(given.shape) != len(shape) or any(n not in (None, m) for n, m in zip(shape, given.shape, strict=True)):
-        expected = f"({', '.join('any' if n is None else str(n) for n in shape)}{',' * (len(shape) == 1)})"
+        raise ValueError(
+            f"{name} has the dtype {given.dtype}, and the model computes in {dtype}: cast it."
+        )
+    if len(given.shape) != len(shape) or any(
+        n not in (None, m) for n, m in zip(shape, given.shape, strict=True)
+    ):
+        expected = (
+            f"({', '.join('any' if n is None else str(n) for n in shape)}{',' * (len(shape) == 1)})"
+        )
         raise ValueError(f"{name} has the shape {given.shape}, and the model takes {expected}.")
     if not len(given):
         raise ValueError(f"{name} has no rows.")
+
     return np.ascontiguousarray(given)

@@ -23,6 +23,7 @@ class _SearchTogether(DocumentationLink):
         self._together = together = Together()
         # A clone of a marked estimator asks `Together` for its fit.
         marked = [together.mark(part) for part in _parts(self)]
+
         try:
             return super().fit(X, y, **params)  # type: ignore[misc]
         finally:
@@ -38,12 +39,14 @@ class _SearchTogether(DocumentationLink):
             together.open(_candidates(self.estimator, candidates))
             return evaluate_candidates(candidates, *args, **options)
 
-        # scikit-learn 1.9 passes this argument to searches that take it. Older versions do not have it.
+        # scikit-learn 1.9 passes this argument to searches that take it. Older versions
+        # do not have it.
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
         try:
             super()._run_search(evaluate, **context)  # type: ignore[misc]
         finally:
             together.close()
+
         self.n_fits_together_ = together.n_made
         if self.verbose > 0:
             print(f"{together.n_made} of these fits were trained together with others")
@@ -103,7 +106,9 @@ class OrtGridSearchCV(_SearchTogether, GridSearchCV):
     >>> from skort.model_selection import OrtGridSearchCV
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = OrtSGDRegressor(penalty="l2", random_state=0)
-    >>> search = OrtGridSearchCV(model, {"alpha": [0.001, 0.1, 10], "eta0": [0.01, 0.05]}, cv=4).fit(X, y)
+    >>> search = OrtGridSearchCV(
+    ...     model, {"alpha": [0.001, 0.1, 10], "eta0": [0.01, 0.05]}, cv=4
+    ... ).fit(X, y)
     >>> search.n_fits_together_, search.best_params_["alpha"]
     (24, 0.001)
     """
@@ -137,7 +142,9 @@ class OrtRandomizedSearchCV(_SearchTogether, RandomizedSearchCV):
     >>> from skort.model_selection import OrtRandomizedSearchCV
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = OrtSGDRegressor(penalty="l2", random_state=0)
-    >>> search = OrtRandomizedSearchCV(model, {"alpha": loguniform(1e-4, 1)}, n_iter=8, cv=4, random_state=0).fit(X, y)
+    >>> search = OrtRandomizedSearchCV(
+    ...     model, {"alpha": loguniform(1e-4, 1)}, n_iter=8, cv=4, random_state=0
+    ... ).fit(X, y)
     >>> search.n_fits_together_
     32
     """
@@ -165,7 +172,13 @@ def _candidates(estimator, candidates):
         except (ValueError, TypeError):
             # The search itself raises the error.
             continue
-        own = [part for part in (candidate, *candidate.get_params().values()) if isinstance(part, BaseOrtSGD)]
+
+        own = [
+            part
+            for part in (candidate, *candidate.get_params().values())
+            if isinstance(part, BaseOrtSGD)
+        ]
         if len(own) == 1:
             found += own
+
     return found

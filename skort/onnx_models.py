@@ -1,4 +1,7 @@
-"""Tools for ONNX models that are trained, or were: their weights, and their objective as a graph."""
+"""
+Tools for ONNX models that are trained, or were:
+their weights, and their objective as a graph.
+"""
 
 import importlib
 from typing import TYPE_CHECKING

@@ -1,5 +1,23 @@
 """How the learning rate changes from update to update: values of the parameter `learning_rate`."""
 
-from skort.optim.schedules import Adaptive, Constant, Cosine, Cyclic, InvScaling, Optimal, Schedule, Warmup
+from skort.optim.schedules import (
+    Adaptive,
+    Constant,
+    Cosine,
+    Cyclic,
+    InvScaling,
+    Optimal,
+    Schedule,
+    Warmup,
+)
 
-__all__ = ["Adaptive", "Constant", "Cosine", "Cyclic", "InvScaling", "Optimal", "Schedule", "Warmup"]
+__all__ = [
+    "Adaptive",
+    "Constant",
+    "Cosine",
+    "Cyclic",
+    "InvScaling",
+    "Optimal",
+    "Schedule",
+    "Warmup",
+]

@@ -25,16 +25,18 @@ __all__ = ["Step"]
 
 class Step:
     r"""
-    Makes one gradient step of a model, on one batch, in each call. You write the loop over epochs and batches.
+    Makes one gradient step of a model, on one batch, in each call.
+    You write the loop over epochs and batches.
 
     A step on m rows of positive sample weight :math:`s_i` changes the weights by the gradient of
 
     .. math:: J(w) = \frac{1}{m} \sum_{i=1}^m s_i \, loss(y_i, score_i) + penalty(w)
 
-    at a rate of eta times m / `batch_size`. This is the step that the estimators make. With the same batches, the same
-    initial weights and `standardize=False`, both end at the same weights, bit for bit; an l1 penalty needs `n_total`,
-    and may differ by rounding. The estimators divide sample weights by their mean over all rows. A `Step` does not know
-    all rows, and uses the weights as they are.
+    at a rate of eta times m / `batch_size`. This is the step that the estimators make. With the
+    same batches, the same initial weights and `standardize=False`, both end at the same weights,
+    bit for bit; an l1 penalty needs `n_total`, and may differ by rounding. The estimators divide
+    sample weights by their mean over all rows. A `Step` does not know all rows, and uses the
+    weights as they are.
 
     Parameters
     ----------
@@ -51,15 +53,16 @@ class Step:
     optimizer : str or Optimizer, default="auto"
         As for the estimators. "auto" is "sgd", for networks too.
     solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
-        The API of ONNX Runtime that makes the steps. With "agent", you can call `forward`, `backward` and `update` one
-        by one.
+        The API of ONNX Runtime that makes the steps. With "agent", you can call `forward`,
+        `backward` and `update` one by one.
     batch_size : int or "auto", default="auto"
-        The largest number of rows of a batch. "auto" is 200 for other models. Batches of fewer rows are filled up with
-        rows of weight zero, and make shorter steps.
+        The largest number of rows of a batch. "auto" is 200 for other models. Batches of fewer rows
+        are filled up with rows of weight zero, and make shorter steps.
     n_features : int, default=None
         The number of columns of X. A fitted model or an ONNX model knows it; then it may be None.
     n_outputs : int, default=None
-        For a regressor, the number of columns of y. None: as in a fitted model or an ONNX model, otherwise one.
+        For a regressor, the number of columns of y. None: as in a fitted model or an ONNX model,
+        otherwise one.
     classes : array-like of shape (n_classes,), default=None
         The labels of a classifier. None: the labels of a fitted classifier.
 
@@ -70,7 +73,8 @@ class Step:
     objective : float
         The objective on the last batch, before its update; NaN before the first one.
     gradient_norm : float
-        The Euclidean norm of the gradient of the last step, before `max_grad_norm` shortens it; 0 before the first one.
+        The Euclidean norm of the gradient of the last step, before `max_grad_norm` shortens it; 0
+        before the first one.
 
     Raises
     ------
@@ -98,7 +102,7 @@ class Step:
     True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the parameters
         self,
         estimator: Any,
         *,
@@ -113,8 +117,18 @@ class Step:
     ):
         from skort.runtime.sessions import InferenceModel
 
-        given = {"loss": loss, "penalty": penalty, "optimizer": optimizer, "solver": solver, "batch_size": batch_size}
-        given = {name: value for name, value in given.items() if not (isinstance(value, str) and value == "auto")}
+        given = {
+            "loss": loss,
+            "penalty": penalty,
+            "optimizer": optimizer,
+            "solver": solver,
+            "batch_size": batch_size,
+        }
+        given = {
+            name: value
+            for name, value in given.items()
+            if not (isinstance(value, str) and value == "auto")
+        }
         whole = _as_estimator(estimator, loss, has_classes=classes is not None).set_params(**given)
         plan, self._encoder, state = model_without_data(whole, n_features, n_outputs, classes)
         warn_of_own_loss(whole, whole.estimator)
@@ -122,34 +136,48 @@ class Step:
         graph, size = model.score_graph, plan.batch_size
         n_batches = None if whole.n_total is None else -(-whole.n_total // size)
         run = TrainRun.of(plan, model, state, BatchShape(size), n_batches).begun(state)
-        self._scale, self._variables = run.variables.sample_weight_scale(graph.n_outputs), run.variables
+        self._scale = run.variables.sample_weight_scale(graph.n_outputs)
+        self._variables = run.variables
         self.solver = run.solver_name
+
         # The step of a solver, which has more methods than a training loop needs.
         self._solver: Any = run.step
         self.objective = math.nan
-        self._scorer = InferenceModel(lambda: graph.model, (), dict(graph.arrays), ("score", graph.key))
+        self._scorer = InferenceModel(
+            lambda: graph.model, (), dict(graph.arrays), ("score", graph.key)
+        )
         self._scored = knowing(whole, self._encoder.columns)
         self._is_forward = self._is_backward = self._has_gradient = False
         self._part = 1.0
 
     def __reduce__(self):
         raise TypeError(
-            "A Step cannot be copied or pickled: it holds a session of ONNX Runtime. Keep its state(), and restore it "
-            "in a new Step."
+            "A Step cannot be copied or pickled: it holds a session of ONNX Runtime. Keep its "
+            "state(), and restore it in a new Step."
         )
 
     @ids_in_range()
-    def step(self, X: ArrayLike, y: ArrayLike, eta: float, sample_weight: ArrayLike | None = None, *, score=False):
+    def step(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        eta: float,
+        sample_weight: ArrayLike | None = None,
+        *,
+        score=False,
+    ):
         """
         Make one update.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            From numpy, or from any library with DLPack. A full batch that is C-contiguous and has the dtype of the
-            training is read without a copy. The names of the columns of a DataFrame are not checked.
+            From numpy, or from any library with DLPack. A full batch that is C-contiguous and has
+            the dtype of the training is read without a copy. The names of the columns of a
+            DataFrame are not checked.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs), or dict of str to array-like
-            Targets or labels. If the loss is a dict: a dict with the same names, or all columns side by side.
+            Targets or labels. If the loss is a dict: a dict with the same names, or all
+            columns side by side.
         eta : float
             The learning rate of a batch of `batch_size` rows. Fewer rows make a shorter step.
         sample_weight : array-like of shape (n_rows,), default=None
@@ -160,29 +188,39 @@ class Step:
         Returns
         -------
         loss : float
-            The first term of :math:`J`, without the penalty, before the update. It is not checked: if the training
-            diverges, it is infinity or NaN.
+            The first term of :math:`J`, without the penalty, before the update. It is not checked:
+            if the training diverges, it is infinity or NaN.
         score : ndarray of shape (n_rows, n_outputs)
             The raw score before the update, only with `score=True`.
 
         Raises
         ------
         ValueError
-            For rows that do not fit the model, or for more rows than `batch_size`. Nothing is changed then.
+            For rows that do not fit the model, or for more rows than `batch_size`. Nothing
+            is changed then.
         """
         eta = _rate(eta)
         self._put(X, y, sample_weight)
         scores = self.forward(X) if score else None
+
         # A diverging training overflows, and the loss shows it.
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             self._solver.step(eta * self._part, 1.0)
-        self._is_forward, self._is_backward, self._has_gradient = False, False, True
+        self._is_forward = False
+        self._is_backward = False
+        self._has_gradient = True
         self.objective, loss = self._solver.means()
+
         return (loss, scores) if score else loss
 
     @ids_in_range()
     def forward(
-        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *, training=False
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        training=False,
     ):
         """
         Compute the raw score; with `training=True` the objective, for a `backward` that follows.
@@ -210,19 +248,30 @@ class Step:
             solver = self._agent()
             if y is None:
                 raise ValueError("y is needed with training=True: the objective depends on it.")
+
             self._put(X, y, sample_weight)
             self.objective = solver.forward()
-            self._is_forward, self._is_backward = True, False
+            self._is_forward = True
+            self._is_backward = False
+
             return self.objective
+
         rows = self._variables.rows(prepared(self._scored, self._encoder.model, _matrix(X)))
         graph = self._encoder.model.score_graph
-        self._scorer.weights = {**graph.arrays, **self._encoder.model.without_loss_weights(self.weights())}
-        parts = [self._scorer.run(graph.score_name, {graph.input_name: part}) for part in blocks(rows)]
+        self._scorer.weights = {
+            **graph.arrays,
+            **self._encoder.model.without_loss_weights(self.weights()),
+        }
+        parts = [
+            self._scorer.run(graph.score_name, {graph.input_name: part}) for part in blocks(rows)
+        ]
+
         return np.concatenate(parts)[: rows.shape[0]]
 
     def backward(self) -> dict[str, np.ndarray]:
         """
-        Compute the gradients of the objective of the last `forward(training=True)`; needs solver "agent".
+        Compute the gradients of the objective of the last `forward(training=True)`;
+        needs solver "agent".
 
         Returns
         -------
@@ -239,7 +288,11 @@ class Step:
         solver = self._agent()
         if not self._is_forward:
             raise ValueError("Call forward(X, y, training=True) before each backward().")
-        self._is_forward, self._is_backward, self._has_gradient = False, True, True
+
+        self._is_forward = False
+        self._is_backward = True
+        self._has_gradient = True
+
         return solver.backend.backward()
 
     @property
@@ -249,7 +302,8 @@ class Step:
 
     def gradients(self) -> dict[str, np.ndarray]:
         """
-        Return copies of the gradients of the last step, by the names of `weights`; not with solver "session".
+        Return copies of the gradients of the last step, by the names of `weights`;
+        not with solver "session".
 
         They are the gradients of the objective without its l1 term, before `max_grad_norm` shortens
         them.
@@ -257,9 +311,12 @@ class Step:
         from skort.solvers.flat_weights import views
 
         if self.solver == "session":
-            raise ValueError('solver="session" does not show its gradients. Use solver="graph" or "agent".')
+            raise ValueError(
+                'solver="session" does not show its gradients. Use solver="graph" or "agent".'
+            )
         if not self._has_gradient:
             raise ValueError("Call step(X, y, eta) before gradients().")
+
         return views(self._solver.backend.last_gradient().copy(), self._solver.weights())
 
     def update(self, eta: float) -> None:
@@ -276,18 +333,26 @@ class Step:
         ValueError
             If no `backward` came before.
         """
-        solver, eta = self._agent(), _rate(eta)
+        solver = self._agent()
+        eta = _rate(eta)
         if not self._is_backward:
             raise ValueError("Call backward() before each update().")
+
         self._is_backward = False
         solver.backend.update(eta * self._part)
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return copies of the trained weights, by the names of the ONNX graph; with `average`, their mean."""
+        """
+        Return copies of the trained weights, by the names of the ONNX graph;
+        with `average`, their mean.
+        """
         return self._solver.weights()
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return copies of all arrays that the next step needs: the weights, and the optimizer's memory."""
+        """
+        Return copies of all arrays that the next step needs:
+        the weights, and the optimizer's memory.
+        """
         return self._solver.state()
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
@@ -315,25 +380,38 @@ class Step:
         return self._encoder.model.with_weights(self.weights()).served
 
     def training_graphs(self) -> dict[str, Any]:
-        """Return every ONNX graph that a step runs, by name: see `OrtSGDRegressor.training_graphs`."""
+        """
+        Return every ONNX graph that a step runs, by name:
+        see `OrtSGDRegressor.training_graphs`.
+        """
         return self._solver.training_graphs()
 
     def _put(self, X, y, sample_weight):
         """Put rows into the batch of the solver."""
         rows, target, sample_weight = self._encoder(_matrix(X), y, sample_weight)
-        n_rows, size = len(target), len(self._solver.batch)
+        n_rows = len(target)
+        size = len(self._solver.batch)
         if n_rows > size:
-            raise ValueError(f"X has {n_rows} rows, but batch_size={size}: give fewer rows, or a larger batch_size.")
-        rows, target = self._variables.rows(rows), self._variables.target(target)
-        count = fill(self._solver.batch, rows, target, sample_weight, self._scale, self._solver.read)
+            raise ValueError(
+                f"X has {n_rows} rows, but batch_size={size}: give fewer rows, or a "
+                "larger batch_size."
+            )
+
+        rows = self._variables.rows(rows)
+        target = self._variables.target(target)
+        count = fill(
+            self._solver.batch, rows, target, sample_weight, self._scale, self._solver.read
+        )
         self._part = count / size
 
     def _agent(self) -> Any:
         """Return the solver, whose step has parts; raise a ValueError if it is not "agent"."""
         if self.solver != "agent":
             raise ValueError(
-                f'solver="{self.solver}" makes forward, backward and update in one run. Use step, or solver="agent".'
+                f'solver="{self.solver}" makes forward, backward and update in one run. Use step, '
+                'or solver="agent".'
             )
+
         return self._solver
 
 
@@ -345,6 +423,7 @@ def _as_estimator(model, loss, *, has_classes):
         return OrtSGDClassifier(model)
     if isinstance(loss, str) and loss in CLASSIFICATION_LOSSES and loss not in REGRESSION_LOSSES:
         raise ValueError(f"Give classes: loss={loss!r} is that of a classifier.")
+
     return OrtSGDRegressor(model)
 
 

@@ -7,7 +7,9 @@ import numpy as np
 try:
     import torch
 except ImportError as error:
-    raise ImportError(f"skort.torch needs torch ({error}). Install it: pip install torch.") from error
+    raise ImportError(
+        f"skort.torch needs torch ({error}). Install it: pip install torch."
+    ) from error
 from torch import nn
 
 from skort.estimators.data.not_numbers import ids_in_range
@@ -39,8 +41,8 @@ class OnnxModule(nn.Module):
     Attributes
     ----------
     weights : torch.nn.Parameter of shape (n_weights,)
-        The trained weights as one vector. It is the only parameter, so the time of an optimizer's step does not depend
-        on the number of layers. `named_weights` returns its parts.
+        The trained weights as one vector. It is the only parameter, so the time of an optimizer's
+        step does not depend on the number of layers. `named_weights` returns its parts.
     frozen : torch.Tensor of shape (n_frozen,)
         The other weights as one vector, a buffer.
 
@@ -68,10 +70,14 @@ class OnnxModule(nn.Module):
     >>> from sklearn.neural_network import MLPClassifier
     >>> from skort.gradients import initial_model
     >>> from skort.torch import OnnxModule
-    >>> head = OnnxModule(initial_model(MLPClassifier((20,)), n_features=8, n_outputs=3, random_state=0))
+    >>> head = OnnxModule(
+    ...     initial_model(MLPClassifier((20,)), n_features=8, n_outputs=3, random_state=0)
+    ... )
     >>> network = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), head)
     >>> optimizer = torch.optim.Adam(network.parameters())
-    >>> loss = torch.nn.functional.cross_entropy(network(torch.ones(10, 5)), torch.zeros(10, dtype=torch.int64))
+    >>> loss = torch.nn.functional.cross_entropy(
+    ...     network(torch.ones(10, 5)), torch.zeros(10, dtype=torch.int64)
+    ... )
     >>> loss.backward()
     >>> optimizer.step()
     >>> {name: tuple(part.shape) for name, part in head.named_weights(head.weights.grad).items()}
@@ -89,12 +95,21 @@ class OnnxModule(nn.Module):
         super().__init__()
         self._model = DifferentiableModel(model, trainable, dtype, n_jobs)
         #: The sessions that run the model.
-        self.sessions, self._graph, self._frozen_arrays = self._model.sessions, self._model.graph, self._model.frozen
-        self._dtype, self._n_features = getattr(torch, str(self._graph.dtype)), self._graph.n_features
+        self.sessions, self._graph, self._frozen_arrays = (
+            self._model.sessions,
+            self._model.graph,
+            self._model.frozen,
+        )
+        self._dtype, self._n_features = (
+            getattr(torch, str(self._graph.dtype)),
+            self._graph.n_features,
+        )
         self._views = NoPickle()
         self.weights = nn.Parameter(torch.from_numpy(self._model.weights()))
         self._n_weights = self.weights.numel()
-        frozen = flat(self._frozen_arrays) if self._frozen_arrays else np.empty(0, self._graph.dtype)
+        frozen = (
+            flat(self._frozen_arrays) if self._frozen_arrays else np.empty(0, self._graph.dtype)
+        )
         self.register_buffer("frozen", torch.from_numpy(frozen))
 
     @ids_in_range()
@@ -124,9 +139,12 @@ class OnnxModule(nn.Module):
             return _Score.apply(X, weights, self)
         return torch.from_numpy(self.sessions.score(_array(X), self.arrays(weights)))
 
-    def named_weights(self, vector: "torch.Tensor | Literal['weights']" = "weights") -> dict[str, torch.Tensor]:
+    def named_weights(
+        self, vector: "torch.Tensor | Literal['weights']" = "weights"
+    ) -> dict[str, torch.Tensor]:
         """
-        Return the parts of a vector of all trained weights, by their names and in their shapes, without a copy.
+        Return the parts of a vector of all trained weights, by their names and in their shapes,
+        without a copy.
 
         Parameters
         ----------
@@ -142,11 +160,16 @@ class OnnxModule(nn.Module):
         if isinstance(vector, str) and vector == "weights":
             vector = self.weights
         if not isinstance(vector, torch.Tensor) or vector.shape != self.weights.shape:
-            given = f"a tensor of shape {tuple(vector.shape)}" if isinstance(vector, torch.Tensor) else repr(vector)
-            raise ValueError(
-                f"vector must be a tensor of shape {tuple(self.weights.shape)}, got {given}. weights.grad is None "
-                "before a backward."
+            given = (
+                f"a tensor of shape {tuple(vector.shape)}"
+                if isinstance(vector, torch.Tensor)
+                else repr(vector)
             )
+            raise ValueError(
+                f"vector must be a tensor of shape {tuple(self.weights.shape)}, got {given}. "
+                "weights.grad is None before a backward."
+            )
+
         return self._model.views(vector)
 
     def to_onnx(self) -> Any:
@@ -155,7 +178,8 @@ class OnnxModule(nn.Module):
 
     def to_estimator(self) -> Any:
         """
-        Return a fitted copy of the estimator that the module was made from, with the weights as they are now.
+        Return a fitted copy of the estimator that the module was made from,
+        with the weights as they are now.
 
         Raises
         ------
@@ -173,6 +197,7 @@ class OnnxModule(nn.Module):
         """
         frozen = self.frozen if self._frozen_arrays else None
         place = weights.data_ptr(), 0 if frozen is None else frozen.data_ptr()
+
         kept = self._views.look()
         if kept is None or kept[0] != place:
             if not weights.is_contiguous() or weights.numel() != self._n_weights:
@@ -180,9 +205,11 @@ class OnnxModule(nn.Module):
                     f"weights must be a contiguous vector of {self._n_weights} numbers, got shape "
                     f"{tuple(weights.shape)} and strides {weights.stride()}."
                 )
+
             others = {} if frozen is None else views(frozen.numpy(), self._frozen_arrays)
             kept = place, self.sessions.arrays(weights.detach().numpy(), others)
             self._views.put(kept)
+
         return kept[1]
 
     def extra_repr(self) -> str:
@@ -191,16 +218,21 @@ class OnnxModule(nn.Module):
 
     def _trained(self):
         arrays = {**self._frozen_arrays, **self._graph.trained_arrays}
-        return self._graph.with_weights(views(torch.cat([self.frozen, self.weights.detach()]).numpy(), arrays))
+        return self._graph.with_weights(
+            views(torch.cat([self.frozen, self.weights.detach()]).numpy(), arrays)
+        )
 
     def _check(self, X, weights):
         """Raise a ValueError if ONNX Runtime cannot take X or the weights."""
         if not isinstance(X, torch.Tensor):
             raise ValueError(f"X must be a tensor, got {type(X).__name__}: use torch.from_numpy.")
+
         _check_kind("X", X, self._dtype)
         _check_kind("The module", weights, self._dtype)
         if X.dim() != 2 or X.size(1) != self._n_features:
-            raise ValueError(f"X has the shape {tuple(X.shape)}, and the model takes (any, {self._n_features}).")
+            raise ValueError(
+                f"X has the shape {tuple(X.shape)}, and the model takes (any, {self._n_features})."
+            )
         if not X.size(0):
             raise ValueError("X has no rows.")
 
@@ -209,9 +241,13 @@ def _check_kind(name, tensor, dtype):
     if tensor.layout is not torch.strided:
         raise ValueError(f"{name} is a sparse tensor: use .to_dense().")
     if not tensor.is_cpu:
-        raise ValueError(f"{name} is on the device {tensor.device}: OnnxModule computes on the CPU, use .cpu().")
+        raise ValueError(
+            f"{name} is on the device {tensor.device}: OnnxModule computes on the CPU, use .cpu()."
+        )
     if tensor.dtype is not dtype:
-        raise ValueError(f"{name} has the dtype {tensor.dtype}, and the model computes in {dtype}: cast it.")
+        raise ValueError(
+            f"{name} has the dtype {tensor.dtype}, and the model computes in {dtype}: cast it."
+        )
 
 
 def _array(tensor):
@@ -230,10 +266,15 @@ class _Score(torch.autograd.Function):
         pair = module.sessions.pair(X.size(0), input_gradient=ctx.needs_input_grad[0])
         array, kept = module.sessions.forward(pair, _array(X), module.arrays(weights))
         score = torch.from_numpy(array)
+
         # torch frees these tensors after the backward, and checks that nobody changed them before
         # it.
-        ctx.save_for_backward(X, weights, *(score if part is array else torch.from_numpy(part) for part in kept))
-        ctx.module, ctx.pair = module, pair
+        ctx.save_for_backward(
+            X, weights, *(score if part is array else torch.from_numpy(part) for part in kept)
+        )
+        ctx.module = module
+        ctx.pair = pair
+
         return score
 
     @staticmethod
@@ -241,11 +282,21 @@ class _Score(torch.autograd.Function):
         X, weights, *kept = ctx.saved_tensors
         module = ctx.module
         by_weights, by_X = module.sessions.backward(
-            ctx.pair, _array(score_gradient), _array(X), module.arrays(weights), [_array(part) for part in kept]
+            ctx.pair,
+            _array(score_gradient),
+            _array(X),
+            module.arrays(weights),
+            [_array(part) for part in kept],
         )
-        gradients = [None if array is None else torch.from_numpy(array) for array in (by_X, by_weights)]
+        gradients = [
+            None if array is None else torch.from_numpy(array) for array in (by_X, by_weights)
+        ]
+
         if torch.is_grad_enabled():
-            gradients = [None if g is None else _Once.apply(g, X, weights, score_gradient) for g in gradients]
+            gradients = [
+                None if g is None else _Once.apply(g, X, weights, score_gradient) for g in gradients
+            ]
+
         return *gradients, None
 
 
@@ -263,6 +314,6 @@ class _Once(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *gradients):
         raise RuntimeError(
-            "OnnxModule has no second derivative. Remove the terms that depend on its gradient from the "
-            "loss, or detach the gradient."
+            "OnnxModule has no second derivative. Remove the terms that depend on its gradient "
+            "from the loss, or detach the gradient."
         )

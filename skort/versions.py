@@ -16,7 +16,12 @@ _DEPENDENCIES = (
     *("scikit-learn", "numpy", "scipy", "joblib", "onnx", "skl2onnx", "flatbuffers", "tqdm", "pip"),
     *("dask", "distributed", "matplotlib", "pandas", "torch"),
 )
-_ENVIRONMENT = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+_ENVIRONMENT = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "CUDA_VISIBLE_DEVICES",
+)
 
 
 def show_versions() -> None:
@@ -41,7 +46,8 @@ def show_versions() -> None:
     """
     sections = {
         "System": _system(),
-        "Python dependencies": {"skort": __version__} | {name: _version(name) for name in _DEPENDENCIES},
+        "Python dependencies": {"skort": __version__}
+        | {name: _version(name) for name in _DEPENDENCIES},
         "ONNX Runtime": _onnx_runtime(),
         "Solvers": _solvers(),
     }
@@ -61,7 +67,10 @@ def _system() -> dict[str, str | None]:
         "executable": sys.executable,
         "machine": platform.platform(),
         "cores": f"{os.cpu_count()}, of which this process may use {joblib.cpu_count()}",
-        "environment": ", ".join(f"{name}={os.environ[name]}" for name in _ENVIRONMENT if name in os.environ) or None,
+        "environment": ", ".join(
+            f"{name}={os.environ[name]}" for name in _ENVIRONMENT if name in os.environ
+        )
+        or None,
     }
 
 
@@ -84,6 +93,7 @@ def _onnx_runtime() -> dict[str, str | None]:
             # The advice above says the same.
             warnings.simplefilter("ignore", RuntimeWarning)
             onnxruntime = load()
+
         return rows | {
             "imported": onnxruntime.__version__,
             "providers": ", ".join(onnxruntime.get_available_providers()),
@@ -98,8 +108,12 @@ def _solvers() -> dict[str, str | None]:
         from skort.solvers import ON_REQUEST, SOLVERS, why_not
     except Exception as error:  # The report names any error.
         return {"none": _one_line(error)}
+
     reasons = {name: why_not(solver) for name, solver in {**SOLVERS, **ON_REQUEST}.items()}
-    return {name: "available" if why is None else f"not available: {_joined(why)}" for name, why in reasons.items()}
+    return {
+        name: "available" if why is None else f"not available: {_joined(why)}"
+        for name, why in reasons.items()
+    }
 
 
 def _one_line(error: Exception) -> str:

@@ -23,7 +23,10 @@ FLAGS = [
 
 @contextlib.contextmanager
 def served(folder, take=None):
-    """Serve a folder to this machine, and give a function the text of each POST; yield the address."""
+    """
+    Serve a folder to this machine, and give a function the text of each POST;
+    yield the address.
+    """
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def do_POST(self):
@@ -46,7 +49,10 @@ def served(folder, take=None):
 
 
 def page_when(condition, folder, address):
-    """Return a page of a folder, as Chromium has it as soon as a condition in JavaScript holds; without the host."""
+    """
+    Return a page of a folder, as Chromium has it as soon as a condition in JavaScript holds;
+    without the host.
+    """
     file = folder / address.partition("#")[0]
     # Chromium's own --virtual-time-budget runs out under load while WebAssembly compiles.
     sent = 'fetch("/", {method: "POST", body: document.documentElement.outerHTML})'

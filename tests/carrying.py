@@ -1,9 +1,11 @@
 """
-Estimators carried to a device and back: written with one ONNX Runtime, trained with another, read with the first again.
+Estimators carried to a device and back: written with one ONNX Runtime,
+trained with another, read with the first again.
 
-`python tests/carrying.py write FOLDER [RELEASE]` fits estimators and writes artifacts for a release of ONNX Runtime;
-`python tests/carrying.py train FOLDER`, in an environment with a build for training, trains from the files alone;
-`python tests/carrying.py read FOLDER`, in the first one, compares with skort's own training.
+`python tests/carrying.py write FOLDER [RELEASE]` fits estimators and writes artifacts for a release
+of ONNX Runtime; `python tests/carrying.py train FOLDER`, in an environment with a build for
+training, trains from the files alone; `python tests/carrying.py read FOLDER`, in the first one,
+compares with skort's own training.
 """
 
 import copy
@@ -20,7 +22,13 @@ from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.artifacts import OnDeviceTraining, load_checkpoint, save_training_artifacts
 
 BATCH_SIZE, N_EPOCHS, ETA = 20, 6, 0.05
-OPTIONS = {"batch_size": BATCH_SIZE, "max_iter": 1, "tol": None, "random_state": 0, "shuffle": False}
+OPTIONS = {
+    "batch_size": BATCH_SIZE,
+    "max_iter": 1,
+    "tol": None,
+    "random_state": 0,
+    "shuffle": False,
+}
 OPTIONS |= {"optimizer": "sgd", "learning_rate": "constant", "eta0": ETA}
 
 rng = np.random.default_rng(0)
@@ -55,17 +63,25 @@ def train(folder):
                 batch = slice(begin, begin + BATCH_SIZE)
                 outputs = training.train_step(rows["X"][batch], rows["target"][batch])
         training.save_checkpoint(folder / name / "trained")
-        print(f"{name}: trained with onnxruntime {onnxruntime.__version__} to a loss of {outputs['loss']:.4f}")
+        print(
+            f"{name}: trained with onnxruntime {onnxruntime.__version__} to a loss of "
+            f"{outputs['loss']:.4f}"
+        )
 
 
 def read(folder):
-    """Bring the checkpoints back, and compare them with as many steps of the estimators themselves."""
+    """
+    Bring the checkpoints back, and compare them with as many steps
+    of the estimators themselves.
+    """
     for name, (_, y) in MODELS.items():
         fitted = pickle.loads((folder / name / "estimator.pickle").read_bytes())
         back = load_checkpoint(folder / name / "trained", fitted)
         for _ in range(N_EPOCHS):
             fitted.partial_fit(X, y)
-        difference = max(np.abs(back.weights_[key] - weights).max() for key, weights in fitted.weights_.items())
+        difference = max(
+            np.abs(back.weights_[key] - weights).max() for key, weights in fitted.weights_.items()
+        )
         print(f"{name}: largest difference between the weights {difference:.1e}")
         assert difference < 2e-6
 

@@ -37,26 +37,42 @@ def run_onnx():
 
     def run(model, **inputs):
         onnx.checker.check_model(model, full_check=True)
-        session = load().InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-        return dict(zip([o.name for o in session.get_outputs()], session.run(None, inputs), strict=True))
+        session = load().InferenceSession(
+            model.SerializeToString(), providers=["CPUExecutionProvider"]
+        )
+        return dict(
+            zip([o.name for o in session.get_outputs()], session.run(None, inputs), strict=True)
+        )
 
     return run
 
 
 @pytest.fixture
 def run_function(run_onnx):
-    """Run one of skort's ONNX functions on arrays, in their order and in `dtype`; return its result."""
+    """
+    Run one of skort's ONNX functions on arrays, in their order and in `dtype`;
+    return its result.
+    """
 
     def run(text, dtype, *arrays):
         fragment = Fragment(dtype)
         names = [f"input{i}" for i in range(len(arrays))]
         fragment.call(text, names, ["result"])
         element_type = onnx_dtype(dtype)
-        inputs = [helper.make_tensor_value_info(n, element_type, a.shape) for n, a in zip(names, arrays, strict=True)]
-        graph = helper.make_graph(fragment.nodes, "function", inputs, [onnx.ValueInfoProto(name="result")])
-        model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
+        inputs = [
+            helper.make_tensor_value_info(n, element_type, a.shape)
+            for n, a in zip(names, arrays, strict=True)
+        ]
+        graph = helper.make_graph(
+            fragment.nodes, "function", inputs, [onnx.ValueInfoProto(name="result")]
+        )
+        model = helper.make_model(
+            graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)]
+        )
         feeds = {name: array.astype(dtype) for name, array in zip(names, arrays, strict=True)}
-        return run_onnx(onnx.shape_inference.infer_shapes(inlined(model, fragment)), **feeds)["result"]
+        return run_onnx(onnx.shape_inference.infer_shapes(inlined(model, fragment)), **feeds)[
+            "result"
+        ]
 
     return run
 

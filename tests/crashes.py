@@ -1,7 +1,9 @@
 """
-Trainings that are killed, and trainings in other processes: `python tests/crashes.py kills 50` or `processes`.
+Trainings that are killed, and trainings in other processes:
+`python tests/crashes.py kills 50` or `processes`.
 
-`tests/test_crashes.py` runs it. It is a script, so that a process with a new interpreter finds its functions.
+`tests/test_crashes.py` runs it. It is a script, so that a process with a new interpreter finds
+its functions.
 """
 
 import hashlib
@@ -23,16 +25,29 @@ from skort.callbacks import Checkpoint
 X = np.random.default_rng(0).normal(size=(400, 5)).astype(np.float32)
 Y = np.sin(X[:, 0]) + X[:, 1]
 # What a fit imports when it needs it, so that a process that is forked has it.
-IMPORTED = ["joblib", "onnxruntime", "skl2onnx", "skort.estimators.regressor", "skort.graphs.sklearn.registration"]
+IMPORTED = [
+    "joblib",
+    "onnxruntime",
+    "skl2onnx",
+    "skort.estimators.regressor",
+    "skort.graphs.sklearn.registration",
+]
 KILLED = [
-    OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(10,)), optimizer="nesterov", average=50, eta0=0.01),
-    OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(10,)), optimizer="adam", early_stopping=True, eta0=0.001),
+    OrtSGDRegressor(
+        MLPRegressor(hidden_layer_sizes=(10,)), optimizer="nesterov", average=50, eta0=0.01
+    ),
+    OrtSGDClassifier(
+        MLPClassifier(hidden_layer_sizes=(10,)), optimizer="adam", early_stopping=True, eta0=0.001
+    ),
     OrtSGDRegressor(learning_rate="invscaling", penalty="l1", eta0=0.01),
 ]
 IN_PROCESSES = [
     OrtSGDRegressor(),
     OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(10,)), optimizer="adam", dtype="float64"),
-    OrtSGDClassifier(make_pipeline(StandardScaler(), MLPClassifier(hidden_layer_sizes=(10,))), early_stopping=True),
+    OrtSGDClassifier(
+        make_pipeline(StandardScaler(), MLPClassifier(hidden_layer_sizes=(10,))),
+        early_stopping=True,
+    ),
 ]
 
 
@@ -42,21 +57,33 @@ def target(model):
 
 
 def fit_with_checkpoint(number, path):
-    """Fit model `number` of `KILLED`, from its last checkpoint on; write what came out beside the checkpoint."""
+    """
+    Fit model `number` of `KILLED`, from its last checkpoint on;
+    write what came out beside the checkpoint.
+    """
     checkpoint = Checkpoint(path, resume_from=path if path.exists() else None)
-    model = KILLED[number].set_params(random_state=0, batch_size=20, max_iter=300, tol=None, callbacks=[checkpoint])
+    model = KILLED[number].set_params(
+        random_state=0, batch_size=20, max_iter=300, tol=None, callbacks=[checkpoint]
+    )
     path.with_suffix(".sha").write_text(digest(model.fit(X, target(model))))
 
 
 def digest(model):
-    """Return a checksum of a fitted model: of its ONNX file, its history but for the times, and its updates."""
+    """
+    Return a checksum of a fitted model:
+    of its ONNX file, its history but for the times, and its updates.
+    """
     history = {name: column for name, column in sorted(model.history_.items()) if name != "seconds"}
-    return hashlib.sha256(model.onnx_.SerializeToString() + repr((history, model.t_)).encode()).hexdigest()
+    return hashlib.sha256(
+        model.onnx_.SerializeToString() + repr((history, model.t_)).encode()
+    ).hexdigest()
 
 
 def killed(number, path, seconds):
     """Kill a training after some seconds, unless it has ended; return whether it was killed."""
-    process = multiprocessing.get_context("forkserver").Process(target=fit_with_checkpoint, args=(number, path))
+    process = multiprocessing.get_context("forkserver").Process(
+        target=fit_with_checkpoint, args=(number, path)
+    )
     process.start()
     process.join(seconds)
     was_running = process.is_alive()
@@ -66,7 +93,10 @@ def killed(number, path, seconds):
 
 
 def kills(n_kills):
-    """Kill trainings at random moments, as SIGKILL does, and resume them; check that the bytes do not tell."""
+    """
+    Kill trainings at random moments, as SIGKILL does, and resume them;
+    check that the bytes do not tell.
+    """
     multiprocessing.set_forkserver_preload(IMPORTED)
     draw, n_killed, n_ended = random.Random(0), 0, 0
     with tempfile.TemporaryDirectory() as name:
@@ -80,9 +110,10 @@ def kills(n_kills):
                 while killed(number, path, draw.uniform(0.1, 0.7) if n_killed < enough else None):
                     n_killed += 1
                 n_ended += 1
-                assert path.with_suffix(".sha").read_text() == undisturbed.with_suffix(".sha").read_text(), KILLED[
-                    number
-                ]
+                assert (
+                    path.with_suffix(".sha").read_text()
+                    == undisturbed.with_suffix(".sha").read_text()
+                ), KILLED[number]
     print(f"{n_killed} kills, {n_ended} trainings that ended with the bytes of undisturbed ones")
 
 
@@ -95,7 +126,8 @@ def fitted_digest(number):
 def processes():
     """Check that other processes and workers fit the same bytes."""
     numbers = range(len(IN_PROCESSES))
-    # The first time in processes that were never there before, and once more where sessions were open when they forked.
+    # The first time in processes that were never there before, and once more where sessions were
+    # open when they forked.
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         spawned = pool.map(fitted_digest, numbers)
     here = [fitted_digest(number) for number in numbers]
@@ -104,7 +136,9 @@ def processes():
         found["fork"] = pool.map(fitted_digest, numbers)
     for n_jobs in (1, 2):
         parallel = joblib.Parallel(n_jobs=n_jobs, backend="loky")
-        found[f"loky, n_jobs={n_jobs}"] = parallel(joblib.delayed(fitted_digest)(number) for number in numbers)
+        found[f"loky, n_jobs={n_jobs}"] = parallel(
+            joblib.delayed(fitted_digest)(number) for number in numbers
+        )
     for name, digests in found.items():
         assert digests == here, name
     print(f"{len(here)} models, the same bytes with {', '.join(found)}")

@@ -1,15 +1,18 @@
 """
-Whether two versions of skort have the same results: 300 random configurations of what `docs/api.rst` lists.
+Whether two versions of skort have the same results:
+300 random configurations of what `docs/api.rst` lists.
 
-``python tests/same_results.py write FILE.npz [--only K:L]`` runs them with the skort that is imported, and writes what
-they gave. ``compare A.npz B.npz`` prints each difference of two such files, to the bit, but for probabilities of two
-types, within 1e-6. ``against CHECKOUT`` runs them in CHECKOUT and in the tree of this file, and compares: what it takes
-to know that a change of the code changes nothing. Both fail where more than half end with an error on both sides.
-``digest`` renews `tests/data/same_results.npz`, see `tests/test_same_results.py`.
+``python tests/same_results.py write FILE.npz [--only K:L]`` runs them with the skort that is
+imported, and writes what they gave. ``compare A.npz B.npz`` prints each difference of two such
+files, to the bit, but for probabilities of two types, within 1e-6. ``against CHECKOUT`` runs them
+in CHECKOUT and in the tree of this file, and compares: what it takes to know that a change of the
+code changes nothing. Both fail where more than half end with an error on both sides. ``digest``
+renews `tests/data/same_results.npz`, see `tests/test_same_results.py`.
 
-A configuration is drawn from its number alone. It uses public names only, so that older versions run it, too. One that
-raises has the error as its result. The ones that a name in `RESEEDED` gives another draw were badly conditioned:
-their results depended on rounding. A linear model whose loss has no bounded curvature has a learning rate of its own.
+A configuration is drawn from its number alone. It uses public names only, so that older versions
+run it, too. One that raises has the error as its result. The ones that a name in `RESEEDED` gives
+another draw were badly conditioned: their results depended on rounding. A linear model whose loss
+has no bounded curvature has a learning rate of its own.
 """
 
 import argparse
@@ -44,7 +47,16 @@ from skort import OrtSGDClassifier, OrtSGDRegressor, Step, objective, optimizers
 from skort.callbacks import Checkpoint, EarlyStopping, EpochScoring
 from skort.model_selection import OrtGridSearchCV
 
-__all__ = ["COUNT", "configuration", "description", "differences", "digested", "distance", "read_digests", "run"]
+__all__ = [
+    "COUNT",
+    "configuration",
+    "description",
+    "differences",
+    "digested",
+    "distance",
+    "read_digests",
+    "run",
+]
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 STORED = ROOT / "tests" / "data" / "same_results.npz"
@@ -94,8 +106,10 @@ DROPOUT = """
     y = MatMul (d, V)
 }"""
 TWO_OUTPUTS = """
-<ir_version: 8, opset_import: ["" : 17]> two (float[N, 5] X) => (float[N, 1] price, float[N, 1] size)
-<float[5, 1] W = {0.5, -0.2, 0.1, 0.3, 0.4}, float[5, 1] V = {0.1, 0.2, -0.3, 0.4, 0.5}, float[1] b = {0.2}> {
+<ir_version: 8, opset_import: ["" : 17]> two (float[N, 5] X)
+=> (float[N, 1] price, float[N, 1] size)
+<float[5, 1] W = {0.5, -0.2, 0.1, 0.3, 0.4}, float[5, 1] V = {0.1, 0.2, -0.3, 0.4, 0.5},
+    float[1] b = {0.2}> {
     a = MatMul (X, W)
     price = Add (a, b)
     size = MatMul (X, V)
@@ -124,8 +138,12 @@ REGRESSORS = {
     "imputed-mlp": lambda: make_pipeline(
         SimpleImputer(), MinMaxScaler(), MLPRegressor(hidden_layer_sizes=(6,), activation="tanh")
     ),
-    "polynomial": lambda: make_pipeline(PolynomialFeatures(2), StandardScaler(), linear.Lasso(alpha=0.05)),
-    "log-target": lambda: TransformedTargetRegressor(linear.LinearRegression(), func=np.log1p, inverse_func=np.expm1),
+    "polynomial": lambda: make_pipeline(
+        PolynomialFeatures(2), StandardScaler(), linear.Lasso(alpha=0.05)
+    ),
+    "log-target": lambda: TransformedTargetRegressor(
+        linear.LinearRegression(), func=np.log1p, inverse_func=np.expm1
+    ),
     "scaled-target": lambda: TransformedTargetRegressor(
         MLPRegressor(hidden_layer_sizes=(5,)), transformer=StandardScaler()
     ),
@@ -152,7 +170,9 @@ CLASSIFIERS = {
     "frozen-logistic": lambda: "frozen",
     "frozen-mlp": lambda: "frozen",
     "onnx": lambda: onnx.parser.parse_model(ONNX_MODEL % (1, 1, "0.5, -0.3, 0.2")),
-    "onnx-three": lambda: onnx.parser.parse_model(ONNX_MODEL % (3, 3, "1, 0.5, -0.3, 0.2, 1, 0.1, -0.4, 0.3, 1")),
+    "onnx-three": lambda: onnx.parser.parse_model(
+        ONNX_MODEL % (3, 3, "1, 0.5, -0.3, 0.2, 1, 0.1, -0.4, 0.3, 1")
+    ),
 }
 # What a name is where it is not the value of the parameter
 VALUES = {
@@ -162,7 +182,9 @@ VALUES = {
         "ElasticLoss": objective.ElasticLoss,
         "ConcomitantHuber": objective.ConcomitantHuber,
         "TweedieLoss": objective.TweedieLoss,
-        "WeightedSum": lambda: objective.WeightedSum([(0.4, objective.SquaredError()), (0.6, objective.Huber(1.0))]),
+        "WeightedSum": lambda: objective.WeightedSum(
+            [(0.4, objective.SquaredError()), (0.6, objective.Huber(1.0))]
+        ),
         "own": lambda: objective.Loss(PSEUDO_HUBER),
         "by-name": lambda: {"price": "squared_error", "size": objective.Huber(1.0)},
         "LabelHuber": lambda: objective.LabelHuber(0.5),
@@ -173,7 +195,9 @@ VALUES = {
         "L1": lambda: objective.L1(0.01),
         "L2": lambda: objective.L2(0.05),
         "Elastic": lambda: objective.ElasticPenalty(0.02, l1_ratio=0.4),
-        "Elastic-by-name": lambda: objective.ElasticPenalty({"*": 0.02}, l1_ratio=0.3, intercepts=0.01),
+        "Elastic-by-name": lambda: objective.ElasticPenalty(
+            {"*": 0.02}, l1_ratio=0.3, intercepts=0.01
+        ),
         "own": lambda: objective.Penalty(SMOOTH_L1, alpha=0.01),
         "own-pull": lambda: objective.Penalty(PULL, alpha=0.1, intercepts="*"),
     },
@@ -203,29 +227,106 @@ VALUES = {
     "tol": {"none": lambda: None},
 }
 REGRESSION_LOSSES = [
-    *["squared_error", "absolute_error", "huber", "epsilon_insensitive", "squared_epsilon_insensitive", "quantile"],
-    *["poisson", "gamma", "Huber(1.5)", "Quantile(0.8)", "ElasticLoss", "ConcomitantHuber", "TweedieLoss"],
+    *[
+        "squared_error",
+        "absolute_error",
+        "huber",
+        "epsilon_insensitive",
+        "squared_epsilon_insensitive",
+        "quantile",
+    ],
+    *[
+        "poisson",
+        "gamma",
+        "Huber(1.5)",
+        "Quantile(0.8)",
+        "ElasticLoss",
+        "ConcomitantHuber",
+        "TweedieLoss",
+    ],
     *["WeightedSum", "own"],
 ]
 CLASSIFICATION_LOSSES = [
-    *["log_loss", "hinge", "squared_hinge", "modified_huber", "perceptron", "squared_error", "huber"],
-    *["epsilon_insensitive", "squared_epsilon_insensitive", "LabelHuber", "OneVsRestLogLoss", "own"],
+    *[
+        "log_loss",
+        "hinge",
+        "squared_hinge",
+        "modified_huber",
+        "perceptron",
+        "squared_error",
+        "huber",
+    ],
+    *[
+        "epsilon_insensitive",
+        "squared_epsilon_insensitive",
+        "LabelHuber",
+        "OneVsRestLogLoss",
+        "own",
+    ],
 ]
 # For which "auto" finds the learning rate of a linear model from the curvature
 CURVED_LOSSES = {
-    *["squared_error", "huber", "Huber(1.5)", "squared_epsilon_insensitive", "WeightedSum", "log_loss"],
+    *[
+        "squared_error",
+        "huber",
+        "Huber(1.5)",
+        "squared_epsilon_insensitive",
+        "WeightedSum",
+        "log_loss",
+    ],
     *["squared_hinge", "modified_huber", "LabelHuber", "OneVsRestLogLoss"],
 }
 CURVED_MODELS = {
-    *["default", "ols", "ols-origin", "ridge", "lasso", "elastic", "sgd-model", "scaled-ridge", "polynomial"],
-    *["logistic-model", "logistic-l1", "logistic-liblinear", "ridge-classifier", "svc", "scaled-logistic"],
+    *[
+        "default",
+        "ols",
+        "ols-origin",
+        "ridge",
+        "lasso",
+        "elastic",
+        "sgd-model",
+        "scaled-ridge",
+        "polynomial",
+    ],
+    *[
+        "logistic-model",
+        "logistic-l1",
+        "logistic-liblinear",
+        "ridge-classifier",
+        "svc",
+        "scaled-logistic",
+    ],
     *["frozen-ridge", "frozen-logistic"],
 }
 PIPELINES = {
-    *["scaled-ridge", "imputed-mlp", "polynomial", "log-target", "scaled-target", "scaled-logistic", "maxabs-mlp"],
+    *[
+        "scaled-ridge",
+        "imputed-mlp",
+        "polynomial",
+        "log-target",
+        "scaled-target",
+        "scaled-logistic",
+        "maxabs-mlp",
+    ],
 }
-SEVERAL_OUTPUTS = {"default", "ols", "ridge", "multi-lasso", "mlp-relu", "mlp-tanh", "mlp-logistic", "scaled-ridge"}
-SPARSE = SEVERAL_OUTPUTS | {"lasso", "logistic-model", "svc", "sgd-model", "logistic-l1", "maxabs-mlp"}
+SEVERAL_OUTPUTS = {
+    "default",
+    "ols",
+    "ridge",
+    "multi-lasso",
+    "mlp-relu",
+    "mlp-tanh",
+    "mlp-logistic",
+    "scaled-ridge",
+}
+SPARSE = SEVERAL_OUTPUTS | {
+    "lasso",
+    "logistic-model",
+    "svc",
+    "sgd-model",
+    "logistic-l1",
+    "maxabs-mlp",
+}
 WAYS = {
     "fit": 9,
     "warm start": 2,
@@ -268,7 +369,11 @@ def configuration(index):
     chosen |= _drawn_data(draw, kind, inside)
     parameters = _drawn_objective(draw, kind, inside, chosen) | _drawn_training(draw, chosen)
     if solver in ("session", "module"):
-        parameters |= {"optimizer": draw.choice(["sgd", "adam"]), "dtype": "float32", "max_grad_norm": None}
+        parameters |= {
+            "optimizer": draw.choice(["sgd", "adam"]),
+            "dtype": "float32",
+            "max_grad_norm": None,
+        }
     if solver == "module":
         parameters |= {"average": None, "penalty": draw.choice(["none", "l2"])}
     if "onnx" in inside:
@@ -284,15 +389,23 @@ def configuration(index):
     is_curved = is_network or (inside in CURVED_MODELS if loss == "auto" else loss in CURVED_LOSSES)
     if draw.random() < 0.6 or not is_curved or "own" in parameters.get("penalty", ""):
         adam = "dam" in parameters["optimizer"]
-        parameters["eta0"] = draw.choice([0.001, 0.004] if adam or inside == "onnx-two" else [0.01, 0.03])
-    chosen["parameters"] = {name: value for name, value in parameters.items() if value not in ("auto", "", None)}
+        parameters["eta0"] = draw.choice(
+            [0.001, 0.004] if adam or inside == "onnx-two" else [0.01, 0.03]
+        )
+    chosen["parameters"] = {
+        name: value for name, value in parameters.items() if value not in ("auto", "", None)
+    }
     return chosen
 
 
 def _drawn_data(draw, kind, inside):
     """Return what the rows, targets and weights are like."""
     y = draw.choices(["two", "three", "labels"], [4, 4, 1])[0] if kind == "classifier" else "one"
-    if inside in SEVERAL_OUTPUTS and kind == "regressor" and (inside == "multi-lasso" or draw.random() < 0.3):
+    if (
+        inside in SEVERAL_OUTPUTS
+        and kind == "regressor"
+        and (inside == "multi-lasso" or draw.random() < 0.3)
+    ):
         y = "several"
     if inside == "onnx-two":
         y = "several"
@@ -361,8 +474,15 @@ def _drawn_training(draw, chosen):
 def description(index):
     """Return the number and the names of a configuration, on one line."""
     chosen = configuration(index)
-    parameters = " ".join(f"{name}={value}" for name, value in sorted(chosen.pop("parameters").items()))
-    return f"{index:03d} " + " ".join(str(value) for value in chosen.values() if value) + " | " + parameters
+    parameters = " ".join(
+        f"{name}={value}" for name, value in sorted(chosen.pop("parameters").items())
+    )
+    return (
+        f"{index:03d} "
+        + " ".join(str(value) for value in chosen.values() if value)
+        + " | "
+        + parameters
+    )
 
 
 class Data:
@@ -381,7 +501,9 @@ class Data:
         if chosen["X"] == "wide":
             # So many columns that products of sparse rows make the steps
             others = scipy.sparse.random(n, 1200, density=0.01, format="csr", random_state=numbers)
-            X = scipy.sparse.hstack([np.where(numbers.uniform(size=X.shape) < 0.5, 0, X), others], format="csr")
+            X = scipy.sparse.hstack(
+                [np.where(numbers.uniform(size=X.shape) < 0.5, 0, X), others], format="csr"
+            )
         self.X = X.astype(np.float32) if chosen["X"] == "float32" else X
         weight = numbers.uniform(0.5, 2.0, size=n)
         if chosen["weights"] == "with zeros":
@@ -440,7 +562,9 @@ def _fitted(chosen, data):
     """Return the fitted model in a `FrozenEstimator`."""
     models = {
         ("regressor", "frozen-ridge"): linear.Ridge(),
-        ("regressor", "frozen-mlp"): MLPRegressor(hidden_layer_sizes=(6,), max_iter=3, random_state=0),
+        ("regressor", "frozen-mlp"): MLPRegressor(
+            hidden_layer_sizes=(6,), max_iter=3, random_state=0
+        ),
         ("classifier", "frozen-logistic"): linear.LogisticRegression(max_iter=5),
         ("classifier", "frozen-mlp"): MLPClassifier((6,), max_iter=3, random_state=0),
     }
@@ -524,7 +648,9 @@ def _set_weights(chosen, data, folder):
 def _search(chosen, data, folder):
     grid = {"alpha": [0.001, 0.1], "eta0": [0.005, 0.02]}
     model = _model(chosen, data)
-    search = OrtGridSearchCV(model, grid, cv=2, error_score="raise").fit(data.X, data.y, sample_weight=data.weight)
+    search = OrtGridSearchCV(model, grid, cv=2, error_score="raise").fit(
+        data.X, data.y, sample_weight=data.weight
+    )
     found = {
         "scores": search.cv_results_["mean_test_score"],
         "best": np.array([search.best_params_["alpha"], search.best_params_["eta0"]]),
@@ -551,7 +677,11 @@ def _step(chosen, data, folder):
         if start == 75:
             state, step = step.state(), begin()
             step.restore(state)
-    result = {"loss": np.array(losses), "score": step.forward(data.X), "solver": np.array(step.solver)}
+    result = {
+        "loss": np.array(losses),
+        "score": step.forward(data.X),
+        "solver": np.array(step.solver),
+    }
     result |= {f"state of {name}": array for name, array in step.state().items()}
     result |= {f"weight {name}": array for name, array in step.weights().items()}
     return [result | {"onnx": _hash(step.to_onnx())}]
@@ -600,7 +730,9 @@ def run(index):
 
 def _words(error, folder):
     """Return the type and the text of an error, without paths and addresses of this run."""
-    return re.sub(r"0x[0-9a-f]+", "0x", f"{type(error).__name__}: {error}".replace(folder, "FOLDER"))
+    return re.sub(
+        r"0x[0-9a-f]+", "0x", f"{type(error).__name__}: {error}".replace(folder, "FOLDER")
+    )
 
 
 def _results(model, data):
@@ -649,9 +781,12 @@ def differences(first, second):
         if name not in first or name not in second:
             found = first[name] if name in first else second[name]
             lines.append(f"{name}: only in {'A' if name in first else 'B'}: {_short(found)}")
-        elif not (_is_same(first[name], second[name]) or _is_wider(name, first[name], second[name])):
+        elif not (
+            _is_same(first[name], second[name]) or _is_wider(name, first[name], second[name])
+        ):
             lines.append(
-                f"{name}: {_short(first[name])} and {_short(second[name])}{_distance(first[name], second[name])}"
+                f"{name}: {_short(first[name])} and "
+                f"{_short(second[name])}{_distance(first[name], second[name])}"
             )
     return lines
 
@@ -663,7 +798,10 @@ def _is_same(a, b):
 
 
 def _is_wider(name, a, b):
-    """Return whether probabilities differ by their type: they were rounded to float32, and are float64 now."""
+    """
+    Return whether probabilities differ by their type:
+    they were rounded to float32, and are float64 now.
+    """
     is_other_type = name.startswith("predict_proba") and a.dtype != b.dtype
     return is_other_type and a.shape == b.shape and np.allclose(a, b, rtol=0, atol=1e-6)
 
@@ -683,20 +821,33 @@ def _distance(a, b):
     if a.shape != b.shape or a.dtype.kind != "f" or b.dtype.kind != "f":
         return ""
     largest = np.max(np.abs(a.astype(float) - b.astype(float)), initial=0)
-    return f" (they differ by {largest:.3g} at most; values are up to {np.max(np.abs(a), initial=0):.3g})"
+    return (
+        f" (they differ by {largest:.3g} at most; values are up to "
+        f"{np.max(np.abs(a), initial=0):.3g})"
+    )
 
 
 def digested(results):
-    """Return a few numbers that stand for the results of a run: some values of each array, and its largest one."""
+    """
+    Return a few numbers that stand for the results of a run:
+    some values of each array, and its largest one.
+    """
     names = [
-        n for n in sorted(results) if n.split()[0] in ("weight", "loss", "loss_curve", "decision_function", "score")
+        n
+        for n in sorted(results)
+        if n.split()[0] in ("weight", "loss", "loss_curve", "decision_function", "score")
     ]
-    names += [n for n in sorted(results) if n.split()[0] == "prediction" and results[n].dtype.kind == "f"]
+    names += [
+        n for n in sorted(results) if n.split()[0] == "prediction" and results[n].dtype.kind == "f"
+    ]
     numbers = np.zeros((len(names), 6))
     for row, name in zip(numbers, names, strict=True):
         flat = results[name].astype(np.float64).ravel()
         if len(flat):
-            row[0], row[1:] = np.max(np.abs(flat)), flat[np.linspace(0, len(flat) - 1, 5).astype(int)]
+            row[0], row[1:] = (
+                np.max(np.abs(flat)),
+                flat[np.linspace(0, len(flat) - 1, 5).astype(int)],
+            )
     return numbers
 
 
@@ -717,7 +868,9 @@ def write(path, numbers, checkout=None):
         raise SystemExit(f"skort was imported from {home}, not from {checkout}")
     arrays = {f"{description(i)}\t{name}": value for i in numbers for name, value in run(i).items()}
     np.savez_compressed(
-        path, names=np.array(list(arrays)), **{str(i): value for i, value in enumerate(arrays.values())}
+        path,
+        names=np.array(list(arrays)),
+        **{str(i): value for i, value in enumerate(arrays.values())},
     )
     n_errors = sum(name.endswith("\terror") for name in arrays)
     print(f"{len(numbers)} configurations of {home}, {n_errors} of them with an error")
@@ -738,24 +891,46 @@ def compare(first, second):
     a, b, n_differ = read(first), read(second), 0
     n_errors = sum("error" in a[name] and "error" in b[name] for name in a.keys() & b.keys())
     for name in sorted(a.keys() | b.keys()):
-        lines = differences(a[name], b[name]) if name in a and name in b else ["only in one of the files"]
+        lines = (
+            differences(a[name], b[name])
+            if name in a and name in b
+            else ["only in one of the files"]
+        )
         if lines:
             n_differ += 1
             print(f"{name}\n    " + "\n    ".join(lines))
     print(f"{n_differ} of {len(a.keys() | b.keys())} configurations differ")
     if n_errors > len(a) / 2:
         error = next(results["error"] for results in a.values() if "error" in results)
-        raise SystemExit(f"{n_errors} of them end with an error in both: nothing was compared. One of them: {error}")
+        raise SystemExit(
+            f"{n_errors} of them end with an error in both: nothing was compared. One "
+            f"of them: {error}"
+        )
     return n_differ
 
 
 def against(checkout, only):
-    """Run configurations in another checkout and in this tree; return the number of those that differ."""
+    """
+    Run configurations in another checkout and in this tree;
+    return the number of those that differ.
+    """
     with tempfile.TemporaryDirectory() as folder:
         files = [str(pathlib.Path(folder) / name) for name in ("A.npz", "B.npz")]
         for home, file in zip((pathlib.Path(checkout).resolve(), ROOT), files, strict=True):
-            environment = {**os.environ, "PYTHONPATH": str(home), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-            command = [sys.executable, str(pathlib.Path(__file__).resolve()), "write", file, "--checkout", str(home)]
+            environment = {
+                **os.environ,
+                "PYTHONPATH": str(home),
+                "OMP_NUM_THREADS": "1",
+                "OPENBLAS_NUM_THREADS": "1",
+            }
+            command = [
+                sys.executable,
+                str(pathlib.Path(__file__).resolve()),
+                "write",
+                file,
+                "--checkout",
+                str(home),
+            ]
             subprocess.run([*command, "--only", only], check=True, cwd=folder, env=environment)
         return compare(*files)
 
@@ -769,21 +944,36 @@ def digest(path):
         numbers.append(digested(results))
         errors.append(str(results.get("error", "")).split(":")[0])
     sizes = [len(rows) for rows in numbers]
-    np.savez_compressed(path, names=names, errors=errors, sizes=sizes, numbers=np.concatenate(numbers))
+    np.savez_compressed(
+        path, names=names, errors=errors, sizes=sizes, numbers=np.concatenate(numbers)
+    )
 
 
 def read_digests(path=STORED):
-    """Return the name of the error and the digest of each configuration of a file of `digest`, by description."""
+    """
+    Return the name of the error and the digest of each configuration of a file of `digest`,
+    by description.
+    """
     with np.load(path) as file:
         numbers = np.split(file["numbers"], np.cumsum(file["sizes"])[:-1])
-        return dict(zip(file["names"].tolist(), zip(file["errors"].tolist(), numbers, strict=True), strict=True))
+        return dict(
+            zip(
+                file["names"].tolist(),
+                zip(file["errors"].tolist(), numbers, strict=True),
+                strict=True,
+            )
+        )
 
 
 def _main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("command", choices=["write", "compare", "against", "digest"])
     parser.add_argument("paths", nargs="*")
-    parser.add_argument("--only", default=f"0:{COUNT}", help="K:L, the numbers of the configurations")
+    parser.add_argument(
+        "--only", default=f"0:{COUNT}", help="K:L, the numbers of the configurations"
+    )
     parser.add_argument("--checkout", help="where skort has to come from")
     given = parser.parse_args()
     if given.command == "compare":

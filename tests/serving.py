@@ -1,8 +1,9 @@
 """
 One fitted estimator of each kind, carried from where it was trained to where it is served.
 
-`python tests/serving.py train FOLDER` fits the models and writes each as a pickle and as ONNX, with its predictions;
-`python tests/serving.py serve FOLDER`, in another environment, loads both and compares what they predict.
+`python tests/serving.py train FOLDER` fits the models and writes each as a pickle and as ONNX, with
+its predictions; `python tests/serving.py serve FOLDER`, in another environment, loads both and
+compares what they predict.
 """
 
 import pickle
@@ -21,7 +22,13 @@ from sklearn.ensemble import VotingClassifier, VotingRegressor
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import GammaRegressor, LinearRegression, LogisticRegression, PoissonRegressor, RANSACRegressor
+from sklearn.linear_model import (
+    GammaRegressor,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    RANSACRegressor,
+)
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -77,7 +84,10 @@ MODELS = {
         classifier(
             make_pipeline(
                 make_column_transformer(
-                    (SimpleImputer(), [0]), (OneHotEncoder(), [1]), (TfidfVectorizer(), 2), sparse_threshold=0
+                    (SimpleImputer(), [0]),
+                    (OneHotEncoder(), [1]),
+                    (TfidfVectorizer(), 2),
+                    sparse_threshold=0,
                 ),
                 MLPClassifier(),
             )
@@ -88,7 +98,10 @@ MODELS = {
     "linear": (regressor(), X, y),
     "linear, float64": (regressor(dtype="float64"), X, y),
     "linear, two outputs": (regressor(LinearRegression(fit_intercept=False)), X, Y),
-    **{f"MLP, {f}": (regressor(MLPRegressor(activation=f)), X, y) for f in ("relu", "tanh", "logistic", "identity")},
+    **{
+        f"MLP, {f}": (regressor(MLPRegressor(activation=f)), X, y)
+        for f in ("relu", "tanh", "logistic", "identity")
+    },
     "MLP, float64": (regressor(MLPRegressor(), dtype="float64"), X, y),
     "pipeline": (regressor(make_pipeline(StandardScaler(), PCA(5), MLPRegressor())), X, y),
     "in a pipeline": (make_pipeline(StandardScaler(), regressor(MLPRegressor())), X, y),
@@ -96,7 +109,11 @@ MODELS = {
     "two classes": (classifier(), FLOWERS, species > 1),
     "three classes": (classifier(LogisticRegression()), FLOWERS, species),
     "names of classes": (classifier(MLPClassifier()), FLOWERS, NAMES),
-    "classes, pipeline": (classifier(make_pipeline(StandardScaler(), MLPClassifier())), FLOWERS, NAMES),
+    "classes, pipeline": (
+        classifier(make_pipeline(StandardScaler(), MLPClassifier())),
+        FLOWERS,
+        NAMES,
+    ),
     "classes, float64": (classifier(dtype="float64"), FLOWERS, species),
     "classes in a vote": (
         VotingClassifier([("a", classifier()), ("b", classifier(MLPClassifier()))], voting="soft"),
@@ -117,12 +134,18 @@ def onnx_model(model, X):
 
 def predictions(model, X):
     """Return what `onnx_predictions` returns, from scikit-learn's methods."""
-    return [model.predict(X), model.predict_proba(X)] if hasattr(model, "predict_proba") else [model.predict(X)]
+    return (
+        [model.predict(X), model.predict_proba(X)]
+        if hasattr(model, "predict_proba")
+        else [model.predict(X)]
+    )
 
 
 def onnx_predictions(path, X):
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    dtype = np.float64 if any(i.type == "tensor(double)" for i in session.get_inputs()) else np.float32
+    dtype = (
+        np.float64 if any(i.type == "tensor(double)" for i in session.get_inputs()) else np.float32
+    )
     return session.run(None, feeds(X, raw_inputs(X), dtype))
 
 
@@ -138,7 +161,10 @@ def train(folder):
 
 
 def serve(folder):
-    """Return the largest difference of each model's predictions from those stored, relative to the largest one."""
+    """
+    Return the largest difference of each model's predictions from those stored,
+    relative to the largest one.
+    """
     return {
         name: max(
             difference(results, stored)
@@ -150,7 +176,10 @@ def serve(folder):
 
 
 def difference(results, stored):
-    """Labels have to be the same; of numbers, return the largest difference relative to the largest one."""
+    """
+    Labels have to be the same; of numbers,
+    return the largest difference relative to the largest one.
+    """
     if len(stored) == 2 or stored[0].dtype.kind != "f":
         np.testing.assert_array_equal(results[0], stored[0])
     if stored[-1].dtype.kind != "f":

@@ -34,7 +34,10 @@ MODULES = [
 
 
 def names_of(module):
-    """Return the names in the `__all__` of a module that are objects, by its source: it may need other packages."""
+    """
+    Return the names in the `__all__` of a module that are objects, by its source:
+    it may need other packages.
+    """
     path = ROOT.joinpath(*module.split("."))
     path = next((p for p in (path / "__init__.py", path.with_suffix(".py")) if p.exists()), None)
     if path is None:
@@ -42,10 +45,14 @@ def names_of(module):
     nodes = ast.parse(path.read_text()).body
     for node in nodes:
         # All that another module has.
-        if isinstance(node, ast.ImportFrom) and any(alias.name == "__all__" for alias in node.names):
+        if isinstance(node, ast.ImportFrom) and any(
+            alias.name == "__all__" for alias in node.names
+        ):
             return names_of(node.module)
     found = [node for node in nodes if isinstance(node, ast.Assign)]
-    (names,) = (ast.literal_eval(n.value) for n in found if getattr(n.targets[0], "id", "") == "__all__")
+    (names,) = (
+        ast.literal_eval(n.value) for n in found if getattr(n.targets[0], "id", "") == "__all__"
+    )
     for node in nodes:
         # All that a module of the package has, too.
         if isinstance(node, ast.AugAssign) and isinstance(node.value, ast.Attribute):
@@ -87,13 +94,18 @@ def shown_objects():
         yield from (f"{name}.{method}" for method in methods_of(name))
 
 
-# Parameters that are missing, too many or in another order, or have no text; no section of results; no example.
+# Parameters that are missing, too many or in another order, or have no text; no section of
+# results; no example.
 CHECKED = {"PR01", "PR02", "PR03", "PR07", "PR10", "RT01", "SS01", "SS02", "EX01"}
 NEEDS = {"skort.torch": "torch", "skort.dask": "distributed", "skort.plotting": "matplotlib"}
 # What these names say is enough.
 OBVIOUS = ("X", "y", "sample_weight", "path", "folder")
 # Their parameters are those of another class, which the docstring names.
-AS_OTHERS = {"skort.dask.OrtSGDClassifier", "skort.dask.OrtSGDRegressor", "skort.model_selection.OrtGridSearchCV"}
+AS_OTHERS = {
+    "skort.dask.OrtSGDClassifier",
+    "skort.dask.OrtSGDRegressor",
+    "skort.model_selection.OrtGridSearchCV",
+}
 # The examples of others show them: those of what makes them, and of what has such methods.
 SHOWN_ELSEWHERE = {
     "skort.callbacks.Training",
@@ -124,14 +136,19 @@ def are_enough(name, code, message, docstring):
 @pytest.mark.parametrize("name", shown_objects())
 def test_docstrings_are_complete(name, monkeypatch):
     validation = pytest.importorskip("numpydoc.validate")
-    # No check needs the line: numpydoc looks for it in the module that users import, where a class is not written.
+    # No check needs the line: numpydoc looks for it in the module that users import, where a class
+    # is not written.
     monkeypatch.setattr(validation.Validator, "source_file_def_line", None)
     for package, needed in NEEDS.items():
         if name.startswith(package) and not importlib.util.find_spec(needed):
             pytest.skip(f"needs {needed}")
     found = validation.validate(name)
     errors = [(code, message) for code, message in found["errors"] if code in CHECKED]
-    assert [message for code, message in errors if not are_enough(name, code, message, found["docstring"])] == []
+    assert [
+        message
+        for code, message in errors
+        if not are_enough(name, code, message, found["docstring"])
+    ] == []
 
 
 ESTIMATORS = ["skort.OrtSGDRegressor", "skort.OrtSGDClassifier"]
@@ -145,7 +162,9 @@ def estimator_class(name):
 def test_help_of_an_estimator_describes_its_parameters_in_their_order(name):
     cls = estimator_class(name)
     documentation = inspect.getdoc(cls)
-    section = re.search(r"^Parameters\n-+\n(.*?)\n\nAttributes\n-+\n", documentation, re.DOTALL | re.MULTILINE)[1]
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)\n\nAttributes\n-+\n", documentation, re.DOTALL | re.MULTILINE
+    )[1]
     described = re.findall(r"^(\w+) : .*\n {4}", section, re.MULTILINE)
     assert described == list(inspect.signature(cls).parameters)
     for page in re.findall(r":doc:`/(\w+)`", documentation):
@@ -177,7 +196,11 @@ def test_signatures_show_types_as_they_are_written(name):
         signature = inspect.signature(getattr(cls, method))
         evaluated = inspect.signature(getattr(cls, method), eval_str=True)
         assert list(evaluated.parameters) == list(signature.parameters)
-    assert str(inspect.signature(cls).parameters["estimator"]).endswith("'BaseEstimator | ModelProto | None' = None")
-    assert BaseEstimator in typing.get_args(inspect.signature(cls, eval_str=True).parameters["estimator"].annotation)
+    assert str(inspect.signature(cls).parameters["estimator"]).endswith(
+        "'BaseEstimator | ModelProto | None' = None"
+    )
+    assert BaseEstimator in typing.get_args(
+        inspect.signature(cls, eval_str=True).parameters["estimator"].annotation
+    )
     hints = typing.get_type_hints(cls.fit)
     assert hints["return"] is hints["self"]

@@ -38,10 +38,12 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize("make, options, momentum", PROBLEMS)
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"
+)
 def test_all_contenders_make_the_same_updates(benchmarks, make, options, momentum):
-    # Whole batches, as others make a whole step on a shorter one. One epoch, as scikit-learn draws another order from
-    # the second one on.
+    # Whole batches, as others make a whole step on a shorter one. One epoch, as scikit-learn draws
+    # another order from the second one on.
     make = getattr(benchmarks("problems"), make)
     problem = make(30, 4, **options, batch_size=10, n_epochs=1, eta=0.1, momentum=momentum)
     losses = {}
@@ -53,7 +55,9 @@ def test_all_contenders_make_the_same_updates(benchmarks, make, options, momentu
     assert losses == pytest.approx(dict.fromkeys(losses, losses["numpy"]), rel=1e-5)
 
 
-def _outcome(benchmarks, name="case", threads="One thread", n_steps=None, losses=(), **milliseconds):
+def _outcome(
+    benchmarks, name="case", threads="One thread", n_steps=None, losses=(), **milliseconds
+):
     return benchmarks("races").Outcome(name, "fit", 1, n_steps, threads, milliseconds, dict(losses))
 
 
@@ -95,7 +99,12 @@ def test_goals_of_times_and_of_the_compilation_of_jax(benchmarks, monkeypatch):
 def test_a_page_is_made_from_the_file_of_results_and_has_no_goals(benchmarks, tmp_path, capsys):
     results, main = benchmarks("results"), benchmarks("__main__").main
     name = "MLP 10-20-1, batches of 10"
-    times = {"graph": [2.0, 2.123456789], "scikit-learn": [8.0, 8.0], "JAX": [1.0, 1.0], "JAX, compiling": [9.0, 9.0]}
+    times = {
+        "graph": [2.0, 2.123456789],
+        "scikit-learn": [8.0, 8.0],
+        "JAX": [1.0, 1.0],
+        "JAX, compiling": [9.0, 9.0],
+    }
     race = _outcome(benchmarks, name, n_steps=500, losses=dict.fromkeys(times, 0.5), **times)
     profile = benchmarks("step_profile").StepProfile(name, 4.0, 3.0, 2.0, 29, 10.0, 16.0, 2.0)
     figures = [benchmarks("figures").Figure("import", "", "ms", [60.0], 50)]
@@ -106,23 +115,39 @@ def test_a_page_is_made_from_the_file_of_results_and_has_no_goals(benchmarks, tm
     assert loaded.races[0].milliseconds["graph"] == [2.0, 2.1235]
     assert (loaded.profiles, loaded.figures, loaded.growth) == ([profile], figures, growth)
     # 8 / 1 is missed by JAX, 60 ms by the import.
-    assert main(["--measured", str(tmp_path / "results.json"), "--output", str(tmp_path), "--goals"]) == 1
+    assert (
+        main(["--measured", str(tmp_path / "results.json"), "--output", str(tmp_path), "--goals"])
+        == 1
+    )
     assert "goal MISSED: import : 60 ms, at most 50" in capsys.readouterr().out
     page = (tmp_path / "RESULTS.md").read_text()
-    assert "| MLP 10-20-1, batches of 10 | 2.1 ms / fit | 3.88         | 0.49 | 4.37           |" in page
-    assert "| 4.0       | 3.0 (29 nodes) | 2.0      | 10      | 2.0             | 8.0            | 1.0   |" in page
+    assert (
+        "| MLP 10-20-1, batches of 10 | 2.1 ms / fit | 3.88         | 0.49 | 4.37           |"
+        in page
+    )
+    assert (
+        "| 4.0       | 3.0 (29 nodes) | 2.0      | 10      | 2.0             | "
+        "8.0            | 1.0   |"
+    ) in page
     assert "MISSED" not in page and "reached" not in page and "<=" not in page
 
 
 def test_the_names_of_goals_and_of_the_chart_are_those_of_cases(benchmarks):
     cases, goals = benchmarks("cases"), benchmarks("goals")
     names = {case.name for case in [*cases.CASES, *cases.PREDICTIONS, *cases.OTHERS]}
-    for given in (*goals.RATIOS.values(), goals.MILLISECONDS, goals.MICROSECONDS, benchmarks("report").SUMMARY):
+    for given in (
+        *goals.RATIOS.values(),
+        goals.MILLISECONDS,
+        goals.MICROSECONDS,
+        benchmarks("report").SUMMARY,
+    ):
         assert given.keys() <= names
     assert len(benchmarks("report").SUMMARY) == 8
 
 
-@pytest.mark.parametrize("name", ["linear regression, 20,000 x 20", "logistic regression, 100,000 x 100"])
+@pytest.mark.parametrize(
+    "name", ["linear regression, 20,000 x 20", "logistic regression, 100,000 x 100"]
+)
 def test_all_defaults_end_at_the_loss_of_an_exact_fit(benchmarks, name):
     (case,) = (case for case in benchmarks("cases").OTHERS if case.name == f"All defaults, {name}")
     race = case.race(quick=True)
@@ -146,7 +171,11 @@ def test_searches_have_the_same_parameters_on_both_sides(benchmarks, hidden):
     assert (ours["eta0"], ours["standardize"], ours["tol"]) == (eta, False, None)
     if hidden:
         assert (ours["batch_size"], ours["estimator__hidden_layer_sizes"]) == (50, (3,))
-        assert (theirs["batch_size"], theirs["hidden_layer_sizes"], theirs["solver"]) == (50, (3,), "sgd")
+        assert (theirs["batch_size"], theirs["hidden_layer_sizes"], theirs["solver"]) == (
+            50,
+            (3,),
+            "sgd",
+        )
 
 
 def test_scikit_learn_makes_the_same_steps_of_one_row(benchmarks):
@@ -154,7 +183,12 @@ def test_scikit_learn_makes_the_same_steps_of_one_row(benchmarks):
     problem = problems.classification(20, 3, batch_size=1, n_epochs=2, eta=0.1)
     theirs = benchmarks("contenders").scikit_learn_model(problem).get_params()
     assert (problem.has_scikit_learn, problem.n_steps) == (True, 40)
-    assert (theirs["learning_rate"], theirs["eta0"], theirs["max_iter"], theirs["tol"]) == ("constant", 0.1, 2, None)
+    assert (theirs["learning_rate"], theirs["eta0"], theirs["max_iter"], theirs["tol"]) == (
+        "constant",
+        0.1,
+        2,
+        None,
+    )
 
 
 def test_some_races_are_run_and_nothing_is_written(benchmarks, capsys, monkeypatch):
@@ -171,7 +205,12 @@ def test_some_races_are_run_and_nothing_is_written(benchmarks, capsys, monkeypat
 
 def test_the_products_of_a_step_are_those_of_its_gradient(benchmarks):
     problem = benchmarks("problems").regression(50, 4, (3,), batch_size=10, n_epochs=1, eta=0.1)
-    step = benchmarks("contenders").estimator(problem, "graph").fit(problem.X, problem.y).training_graphs()["step"]
+    step = (
+        benchmarks("contenders")
+        .estimator(problem, "graph")
+        .fit(problem.X, problem.y)
+        .training_graphs()["step"]
+    )
     alone, flops = benchmarks("step_profile").products(step)
     assert {node.op_type for node in alone.graph.node} <= {"Gemm", "MatMul"}
     # Forward X W and H V; backward X' dH, H' d and d V'.
@@ -192,19 +231,27 @@ def test_a_table_is_encoded_as_it_is_and_without_its_gaps(benchmarks):
             "y": [*("no", "yes") * 9, "yes", None],
         }
     )
-    X, y = benchmarks("real_tables").encode(frame.assign(text=frame["text"].fillna("b")), "y", "classification")
+    X, y = benchmarks("real_tables").encode(
+        frame.assign(text=frame["text"].fillna("b")), "y", "classification"
+    )
     # number, flag, text a, text b; the second row has no number, the last one no target.
     assert X.tolist()[:3] == [[1e6, 1, 1, 0], [0, 1, 0, 1], [1, 0, 0, 1]]
     assert X.shape == (18, 4)
     assert y.tolist() == [0, *[0, 1] * 8, 1]
     X, y = benchmarks("real_tables").encode(frame, "number", "regression")
-    assert X.shape == (18, 3), "the columns flag, y no and y yes, and none of the text with more gaps than allowed"
+    assert X.shape == (18, 3), (
+        "the columns flag, y no and y yes, and none of the text with more gaps than allowed"
+    )
 
 
 def test_the_tables_that_scikit_learn_brings_are_raw(benchmarks):
     module = benchmarks("real_tables")
     diabetes, digits = module.load("diabetes"), module.load("digits")
-    assert (diabetes.task, diabetes.X.shape, diabetes.X[:, 0].max()) == ("regression", (442, 10), 79)
+    assert (diabetes.task, diabetes.X.shape, diabetes.X[:, 0].max()) == (
+        "regression",
+        (442, 10),
+        79,
+    )
     assert (digits.task, digits.X.shape, digits.X.max()) == ("classification", (1797, 61), 16)
     assert np.bincount(digits.y).tolist() == np.bincount(load_digits().target).tolist()
 
@@ -214,7 +261,9 @@ def test_there_are_sixty_tables_of_different_names(benchmarks):
     names = benchmarks("real_tables").table_names()
     assert len(set(names)) == len(names) >= 60
     assert min(len(specs.REGRESSION), len(specs.CLASSIFICATION)) >= 30
-    assert {spec.source for spec in specs.REGRESSION + specs.CLASSIFICATION} == set(benchmarks("real_tables").LOADERS)
+    assert {spec.source for spec in specs.REGRESSION + specs.CLASSIFICATION} == set(
+        benchmarks("real_tables").LOADERS
+    )
 
 
 def test_a_table_without_its_package_is_named(benchmarks, monkeypatch, capsys):
@@ -227,7 +276,9 @@ def test_a_table_without_its_package_is_named(benchmarks, monkeypatch, capsys):
 
 def _fit(benchmarks, score, **given):
     fields = {"diverged": False, "useless": False, "useless_on_training": False, "warned": False}
-    return benchmarks("default_fits").Fit(score, **fields | {"n_epochs": 10, "seconds": 1.0, "n_rows": 1000} | given)
+    return benchmarks("default_fits").Fit(
+        score, **fields | {"n_epochs": 10, "seconds": 1.0, "n_rows": 1000} | given
+    )
 
 
 def test_losses_and_goals_are_those_of_the_formula(benchmarks):
@@ -242,11 +293,24 @@ def test_losses_and_goals_are_those_of_the_formula(benchmarks):
     ]
     splits = {("table", seed): peers | {fits.RAW: fit} for seed, fit in enumerate(ours)}
     summary = module.summarise(kind, splits, fits.RAW)
-    assert [summary[name] for name in ("wins", "ties", "losses", "diverged", "useless")] == [1, 1, 2, 1, 1]
+    assert [summary[name] for name in ("wins", "ties", "losses", "diverged", "useless")] == [
+        1,
+        1,
+        2,
+        1,
+        1,
+    ]
     assert (summary["on training rows"], summary["silently"], summary["epochs"]) == (1, 0, 10)
     assert (summary["seconds"], summary["time"]) == pytest.approx((5.0, 4 / 3))
     # Losses, divergence, silence, useless, epochs, time.
-    assert [reached for _, reached in module.goals(kind, splits)] == [False, False, True, False, True, False]
+    assert [reached for _, reached in module.goals(kind, splits)] == [
+        False,
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_networks_are_counted_in_groups_of_rows(benchmarks):
@@ -268,7 +332,17 @@ def test_networks_are_counted_in_groups_of_rows(benchmarks):
 
 
 def test_fits_with_early_stopping_are_counted_beside_those_without(benchmarks, tmp_path, capsys):
-    command = ["--early", "--tables", "wine", "--splits", "1", "--jobs", "1", "--cache", str(tmp_path / "none.jsonl")]
+    command = [
+        "--early",
+        "--tables",
+        "wine",
+        "--splits",
+        "1",
+        "--jobs",
+        "1",
+        "--cache",
+        str(tmp_path / "none.jsonl"),
+    ]
     assert benchmarks("defaults").main(command) == 0
     lines = capsys.readouterr().out.splitlines()
     plain = "next to all rows without early_stopping: wins/ties/losses"
@@ -285,7 +359,11 @@ def test_a_fit_is_useless_where_a_constant_predicts_better(benchmarks):
     X, noise = rng.normal(size=(40, 2)), rng.normal(size=40)
     y = X[:, 0] + noise
     good = fit(LinearRegression(), X, X, y, y)
-    assert (good.score, good.useless, good.n_rows) == (LinearRegression().fit(X, y).score(X, y), False, 40)
+    assert (good.score, good.useless, good.n_rows) == (
+        LinearRegression().fit(X, y).score(X, y),
+        False,
+        40,
+    )
     classes = (X[:, 0] > 0).astype(int)
     upside_down = fit(LogisticRegression(), X, X, classes, 1 - classes)
     assert (upside_down.useless, upside_down.useless_on_training) == (True, False)
@@ -293,12 +371,29 @@ def test_a_fit_is_useless_where_a_constant_predicts_better(benchmarks):
     assert (diverged.diverged, diverged.score) == (True, -np.inf)
 
 
-def test_defaults_prints_a_line_a_contender_and_keeps_those_of_scikit_learn(benchmarks, tmp_path, capsys):
+def test_defaults_prints_a_line_a_contender_and_keeps_those_of_scikit_learn(
+    benchmarks, tmp_path, capsys
+):
     module, cache = benchmarks("defaults"), tmp_path / "peers.jsonl"
-    command = ["--quick", "--tables", "diabetes", "wine", "--jobs", "1", "--goals", "--cache", str(cache)]
+    command = [
+        "--quick",
+        "--tables",
+        "diabetes",
+        "wine",
+        "--jobs",
+        "1",
+        "--goals",
+        "--cache",
+        str(cache),
+    ]
     assert module.main(command) in (0, 1)
     first = capsys.readouterr().out
-    for name in ("skort, raw", "skort, standardised", "Ridge, raw", "LogisticRegression, standardised"):
+    for name in (
+        "skort, raw",
+        "skort, standardised",
+        "Ridge, raw",
+        "LogisticRegression, standardised",
+    ):
         assert f"| {name} " in first
     assert "regression, linear: 1 fits" in first and "goal " in first and "2 tables" in first
     kept = cache.read_text()
@@ -308,7 +403,8 @@ def test_defaults_prints_a_line_a_contender_and_keeps_those_of_scikit_learn(benc
 
 
 @pytest.mark.parametrize(
-    "name, family", [("diabetes", "linear"), ("diabetes", "MLP"), ("iris", "linear"), ("iris", "MLP")]
+    "name, family",
+    [("diabetes", "linear"), ("diabetes", "MLP"), ("iris", "linear"), ("iris", "MLP")],
 )
 def test_all_contenders_are_fitted_on_the_same_split(benchmarks, name, family):
     module, table = benchmarks("default_fits"), benchmarks("real_tables").load(name)
@@ -329,12 +425,17 @@ def test_all_contenders_are_fitted_on_the_same_split(benchmarks, name, family):
 def test_networks_of_other_shapes_are_those_of_the_options(benchmarks, name, cls):
     module, table = benchmarks("default_fits"), benchmarks("real_tables").load(name)
     table = table._replace(X=table.X[::5], y=table.y[::5])
-    network, reference = {"hidden_layer_sizes": [4], "activation": "tanh"}, module.REFERENCES[table.task]
+    network, reference = (
+        {"hidden_layer_sizes": [4], "activation": "tanh"},
+        module.REFERENCES[table.task],
+    )
     fits = module.fit_all(table, "MLP", 0, [reference, module.RAW], network)
     stratify = table.y if table.task == "classification" else None
     X, X_test, y, y_test = train_test_split(table.X, table.y, stratify=stratify, random_state=0)
     ours = OrtSGDRegressor if cls is MLPRegressor else OrtSGDClassifier
-    assert fits[module.RAW].score == ours(cls(**network), random_state=0).fit(X, y).score(X_test, y_test)
+    assert fits[module.RAW].score == ours(cls(**network), random_state=0).fit(X, y).score(
+        X_test, y_test
+    )
     inner = cls(**network, max_iter=300, random_state=0)
     if cls is MLPRegressor:
         inner = TransformedTargetRegressor(inner, transformer=StandardScaler())
@@ -351,7 +452,11 @@ def test_the_pieces_of_a_step_are_the_same_in_numpy_and_in_onnx(benchmarks):
         calls = piece.contenders()
         results = calls["run"]()
         calls["numpy"]()
-        assert set(calls) == {"numpy", "run", "bound"} == set(updates.measured(piece, seconds=1e-5, rounds=1)), name
+        assert (
+            set(calls)
+            == {"numpy", "run", "bound"}
+            == set(updates.measured(piece, seconds=1e-5, rounds=1))
+        ), name
         if piece.outputs:
             (changed,) = piece.outputs.values()
             np.testing.assert_allclose(results[0], changed, rtol=1e-5, atol=1e-7)
@@ -360,14 +465,19 @@ def test_the_pieces_of_a_step_are_the_same_in_numpy_and_in_onnx(benchmarks):
             # The first step of each optimizer: eta times the gradient, or with Adam times its sign.
             step = 1e-3 * (1 if name == "update, adam" else np.abs(given["gradient"]))
             factor = 1.9 if name == "update, nesterov" else 1.0
-            np.testing.assert_allclose(moved, np.broadcast_to(factor * step, moved.shape), rtol=1e-3)
+            np.testing.assert_allclose(
+                moved, np.broadcast_to(factor * step, moved.shape), rtol=1e-3
+            )
 
 
 def test_torch_module_runs_both_alike(benchmarks):
     torch = pytest.importorskip("torch", reason="needs torch")
     torch_module = benchmarks("torch_module")
     times = torch_module.times((3, 4, 1, 5), torch_module.TURN)
-    assert {name: len(taken) for name, taken in times["forward_backward"].items()} == {"torch": 50, "OnnxModule": 50}
+    assert {name: len(taken) for name, taken in times["forward_backward"].items()} == {
+        "torch": 50,
+        "OnnxModule": 50,
+    }
     layers = torch_module.layers(3, 4, 1)
     X = torch.ones(5, 3)
     assert {name: layer(X).shape for name, layer in layers.items()} == dict.fromkeys(layers, (5, 1))
@@ -391,10 +501,15 @@ def test_sparse_cases_are_measured_beside_scikit_learn(benchmarks):
 def test_settings_for_sparse_rows_are_timed_to_the_objective_of_scikit_learn(benchmarks):
     sparse = benchmarks("sparse")
     X, y = sparse.problem(1000, n_rows=300)
-    np.testing.assert_allclose(sparse.as_text(X).multiply(sparse.as_text(X)).sum(axis=1), 1, rtol=1e-6)
+    np.testing.assert_allclose(
+        sparse.as_text(X).multiply(sparse.as_text(X)).sum(axis=1), 1, rtol=1e-6
+    )
     contenders = sparse.settings(X)
     assert contenders["adam, 1,500 rows, Cosine"][0](3, 0.2).learning_rate.n_updates == 3
-    chosen = {"SGDClassifier": contenders["SGDClassifier"], "a tiny rate": (contenders["sgd"][0], X, (1e-6,))}
+    chosen = {
+        "SGDClassifier": contenders["SGDClassifier"],
+        "a tiny rate": (contenders["sgd"][0], X, (1e-6,)),
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         times = dict(sparse.times_to_objective(X, y, (1, 10), chosen))

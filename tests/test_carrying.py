@@ -16,4 +16,6 @@ def test_a_device_reaches_the_weights_of_skort(tmp_path, capsys):
     CARRYING["write"](tmp_path, release_here())
     CARRYING["train"](tmp_path)
     CARRYING["read"](tmp_path)
-    assert capsys.readouterr().out.count("largest difference between the weights") == len(CARRYING["MODELS"])
+    assert capsys.readouterr().out.count("largest difference between the weights") == len(
+        CARRYING["MODELS"]
+    )

@@ -1,8 +1,9 @@
 """
-How much work is done, counted: runs of ONNX Runtime, conversions, arrays, nodes, sessions, passes over X.
+How much work is done, counted: runs of ONNX Runtime, conversions, arrays,
+nodes, sessions, passes over X.
 
-What a step or a call costs is too noisy to be tested by time. These are upper bounds: who does the same with less
-lowers them. How many Python functions are called is free.
+What a step or a call costs is too noisy to be tested by time. These are upper bounds: who does the
+same with less lowers them. How many Python functions are called is free.
 """
 
 import collections
@@ -33,7 +34,12 @@ X, Y = MANY[:200, :5].copy(), MANY[:200, 0].astype(np.float64)
 
 # Methods of the runtime's own classes that run a graph, and that make a session.
 RUNS = {
-    "InferenceSession": ("run", "run_with_iobinding", "run_with_ort_values", "run_with_ortvaluevector"),
+    "InferenceSession": (
+        "run",
+        "run_with_iobinding",
+        "run_with_ort_values",
+        "run_with_ortvaluevector",
+    ),
     "TrainingAgent": ("run_forward", "run_backward"),
 }
 RUNS_OF_A_STEP = {
@@ -41,7 +47,10 @@ RUNS_OF_A_STEP = {
     "session": {"run_with_iobinding"},
     "agent": {"run_forward", "run_backward"},
 }
-SESSIONS = {"InferenceSession": ("initialize_session",), "TrainingSession": ("read_bytes", "load_model")}
+SESSIONS = {
+    "InferenceSession": ("initialize_session",),
+    "TrainingSession": ("read_bytes", "load_model"),
+}
 
 
 @pytest.fixture(params=MODELS)
@@ -74,7 +83,12 @@ def of_the_runtime(methods):
     from onnxruntime.capi import _pybind_state
 
     classes = {cls: vars(_pybind_state).get(cls) for cls in methods}
-    return [(classes[cls], name) for cls, names in methods.items() for name in names if hasattr(classes[cls], name)]
+    return [
+        (classes[cls], name)
+        for cls, names in methods.items()
+        for name in names
+        if hasattr(classes[cls], name)
+    ]
 
 
 def of_one_step(work, model):
@@ -99,12 +113,17 @@ def test_a_step_is_one_run_of_the_runtime(solver, inner, counted):
         call()
         return calls.total() - before
 
-    assert of_one_step(work, OrtSGDRegressor(inner, solver=solver, batch_size=10)) == len(RUNS_OF_A_STEP[solver])
+    assert of_one_step(work, OrtSGDRegressor(inner, solver=solver, batch_size=10)) == len(
+        RUNS_OF_A_STEP[solver]
+    )
     assert {name for name, n in calls.items() if n} == RUNS_OF_A_STEP[solver]
 
 
 class Allocations:
-    """A callback that measures steps 101 to 200 by the peak of memory, and 301 to 800 by the blocks they leave."""
+    """
+    A callback that measures steps 101 to 200 by the peak of memory,
+    and 301 to 800 by the blocks they leave.
+    """
 
     def on_batch_end(self, training):
         if training.n_updates == 100:
@@ -124,8 +143,8 @@ def test_steps_make_no_arrays_and_leave_nothing_behind(solver, inner):
     model = OrtSGDRegressor(big, solver=solver, batch_size=20, eta0=1e-6, max_iter=1, tol=None)
     # TrainingSession knows no weight decay as that of a network: it goes through arrays.
     model.set_params(callbacks=[allocations], optimizer="sgd")
-    # The first agent of a process keeps 100 bytes a step for some hundred steps; other threads make objects, too.
-    # What every step leaves behind is there in each of the fits.
+    # The first agent of a process keeps 100 bytes a step for some hundred steps; other threads make
+    # objects, too. What every step leaves behind is there in each of the fits.
     left, peaks = [], []
     for _ in range(4):
         model.fit(rows, rows[:, 0])
@@ -139,7 +158,9 @@ def test_steps_make_no_arrays_and_leave_nothing_behind(solver, inner):
 
 @pytest.mark.parametrize("options", [{"eta0": 0.01}, {"eta0": "auto"}])
 @pytest.mark.parametrize("is_large", [False, True])
-def test_an_epoch_makes_the_order_of_the_rows_and_one_copy_of_them_at_most(solver, options, is_large, monkeypatch):
+def test_an_epoch_makes_the_order_of_the_rows_and_one_copy_of_them_at_most(
+    solver, options, is_large, monkeypatch
+):
     rows = np.tile(MANY, (25, 1))
     monkeypatch.setattr("skort.optim.rows._LARGE", rows.nbytes - is_large)
     model = OrtSGDRegressor(solver=solver, **options).partial_fit(rows, rows[:, 0])
@@ -147,8 +168,9 @@ def test_an_epoch_makes_the_order_of_the_rows_and_one_copy_of_them_at_most(solve
     model.partial_fit(rows, rows[:, 0])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # The copy is standardized, and large rows are in the batches. Statistics take a block of 2 MB at a time, however
-    # many rows there are. y, its weight, its place in the order and in the batches are numbers of 8 bytes.
+    # The copy is standardized, and large rows are in the batches. Statistics take a block of 2 MB
+    # at a time, however many rows there are. y, its weight, its place in the order and in the
+    # batches are numbers of 8 bytes.
     assert peak < (not is_large) * rows.nbytes + 60 * len(rows) + 1.1 * 2**21
 
 
@@ -177,7 +199,13 @@ def test_the_step_of_solver_graph_has_few_nodes(
     forget()
     monkeypatch.setattr(load(), "InferenceSession", saving)
     y = np.arange(200) % n_classes if n_classes else Y
-    settings = {"solver": "graph", "optimizer": "sgd", "max_iter": 1, "tol": None, "standardize": standardize}
+    settings = {
+        "solver": "graph",
+        "optimizer": "sgd",
+        "max_iter": 1,
+        "tol": None,
+        "standardize": standardize,
+    }
     estimator_class(inner, **settings).fit(X, y)
     assert len(onnx.load(path).graph.node) <= n_nodes
 
@@ -198,7 +226,8 @@ def test_a_fit_makes_one_session_and_predictions_one_more(solver, inner, counted
     assert sessions.total() <= 3
 
 
-# What is made of a structure: ONNX text is parsed, nodes are made and inlined, shapes are inferred, sessions are made.
+# What is made of a structure: ONNX text is parsed, nodes are made and inlined, shapes are inferred,
+# sessions are made.
 BUILDING = [
     (onnx.parser, "parse_function"),
     (onnx.helper, "make_node"),
@@ -217,13 +246,23 @@ NUMBERS = [
 
 
 def test_a_fit_that_differs_in_numbers_builds_nothing(solver, inner, counted):
-    rest = {"loss": "huber", "penalty": "elasticnet", "alpha": 0.01, "max_iter": 2, "tol": None, "average": 3}
+    rest = {
+        "loss": "huber",
+        "penalty": "elasticnet",
+        "alpha": 0.01,
+        "max_iter": 2,
+        "tol": None,
+        "average": 3,
+    }
     if solver != "session":
         rest |= {"max_grad_norm": 0.05, "optimizer": "momentum"}
     rest |= {"eta0": 0.01, "batch_size": 20, "random_state": 0}
     model = OrtSGDRegressor(inner, solver=solver, **rest).fit(X, Y)
     work = counted([*BUILDING, *of_the_runtime(SESSIONS)])
-    fits = [clone(model).set_params(**numbers) for numbers in NUMBERS[: 5 if "max_grad_norm" in rest else 3]]
+    fits = [
+        clone(model).set_params(**numbers)
+        for numbers in NUMBERS[: 5 if "max_grad_norm" in rest else 3]
+    ]
     if "optimizer" in rest:
         fits.append(clone(model).set_params(optimizer=Momentum(0.5)))
     weights = [fit.fit(X + 1, Y).weights_ for fit in fits]
@@ -243,7 +282,8 @@ def test_a_large_step_is_not_held_on_to(counted):
 
 
 def test_a_structure_is_converted_once(solver, inner, counted):
-    # No other test has these numbers of features: the structure is new. Every conversion goes through this function.
+    # No other test has these numbers of features: the structure is new. Every conversion goes
+    # through this function.
     rows = MANY[:200, : 20 + list(SOLVERS).index(solver)]
     conversions = counted([(skl2onnx.convert, "convert_topology")])
     model = OrtSGDRegressor(inner, solver=solver, max_iter=1, tol=None).fit(rows, Y)
@@ -256,7 +296,8 @@ def test_a_structure_is_converted_once(solver, inner, counted):
 def test_X_is_validated_once_in_a_fit_and_never_twice(solver, dtype, counted):
     rows = X.astype(dtype)
     looks = counted(
-        [(sklearn.utils.validation, "_assert_all_finite"), (np, "vdot")], lambda X, *_: np.size(X) == rows.size
+        [(sklearn.utils.validation, "_assert_all_finite"), (np, "vdot")],
+        lambda X, *_: np.size(X) == rows.size,
     )
     model = OrtSGDRegressor(solver=solver, max_iter=2, tol=None).fit(rows, Y)
     assert looks.total() == 1
@@ -270,7 +311,9 @@ def test_a_fit_unpacks_no_weight_from_a_graph(solver, counted):
     network = MLPRegressor(hidden_layer_sizes=(8,))
     n_weights = len(X[0]) * 8
     model = OrtSGDRegressor(network, solver=solver, max_iter=2, tol=None).fit(X, Y)
-    unpacked = counted([(onnx.numpy_helper, "to_array")], lambda tensor, *_: np.prod(tensor.dims) >= n_weights)
+    unpacked = counted(
+        [(onnx.numpy_helper, "to_array")], lambda tensor, *_: np.prod(tensor.dims) >= n_weights
+    )
     model.fit(X, Y)
     model.partial_fit(X, Y)
     assert model.weights_["coefficient"].size == n_weights

@@ -15,14 +15,19 @@ from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDRegressor
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="signals and forks are POSIX's")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="signals and forks are POSIX's"),
+]
 SCRIPT = pathlib.Path(__file__).with_name("crashes.py")
 X = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
 Y = np.sin(X[:, 0]) + X[:, 1]
 
 
 def run(*arguments):
-    return subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, timeout=1800)
+    return subprocess.run(
+        [sys.executable, SCRIPT, *arguments], capture_output=True, text=True, timeout=1800
+    )
 
 
 def test_fifty_kills_leave_the_bytes_of_undisturbed_trainings():
@@ -34,12 +39,20 @@ def test_fifty_kills_leave_the_bytes_of_undisturbed_trainings():
 def test_other_processes_fit_the_same_bytes():
     ran = run("processes")
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith("3 models, the same bytes with spawn, fork, loky, n_jobs=1, loky, n_jobs=2")
+    assert ran.stdout.startswith(
+        "3 models, the same bytes with spawn, fork, loky, n_jobs=1, loky, n_jobs=2"
+    )
 
 
 def network(**others):
     # Of a cosine, the rate of an epoch would depend on `max_iter`.
-    options = {"optimizer": "adam", "learning_rate": "constant", "eta0": 0.01, "batch_size": 20, "max_iter": 30}
+    options = {
+        "optimizer": "adam",
+        "learning_rate": "constant",
+        "eta0": 0.01,
+        "batch_size": 20,
+        "max_iter": 30,
+    }
     options |= {"tol": None, "random_state": 0}
     return OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(5,)), **options | others)
 

@@ -1,4 +1,7 @@
-"""What released versions wrote, by `tests/data/make.py`: pickles, files of skops and ONNX files predict the same."""
+"""
+What released versions wrote, by `tests/data/make.py`:
+pickles, files of skops and ONNX files predict the same.
+"""
 
 import json
 import pathlib
@@ -10,7 +13,9 @@ import pytest
 from skort.runtime.installed import load as load_runtime
 
 VERSIONS = sorted(
-    path for path in pathlib.Path(__file__).with_name("data").iterdir() if (path / "predictions.json").exists()
+    path
+    for path in pathlib.Path(__file__).with_name("data").iterdir()
+    if (path / "predictions.json").exists()
 )
 NAMES = ["linear", "classifier", "pipeline", "components"]
 
@@ -33,7 +38,8 @@ def from_skops(file):
 @pytest.mark.parametrize("load", [from_pickle, from_skops])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
-# scikit-learn warns of other versions of its own; what skort needs of its estimators, it has in all of them.
+# scikit-learn warns of other versions of its own; what skort needs of its estimators, it has
+# in all of them.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
 def test_estimators(folder, name, load):
     X, prediction = expected(folder, name)
@@ -48,7 +54,9 @@ def test_estimators(folder, name, load):
 @pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
 def test_onnx_files(folder, name):
     X, prediction = expected(folder, name)
-    session = load_runtime().InferenceSession(str(folder / f"{name}.onnx"), providers=["CPUExecutionProvider"])
+    session = load_runtime().InferenceSession(
+        str(folder / f"{name}.onnx"), providers=["CPUExecutionProvider"]
+    )
     # The last output: the probabilities of a classifier come after its labels.
     result = session.run(None, {"X": X.astype(np.float32)})[-1]
     np.testing.assert_allclose(result.reshape(prediction.shape), prediction, rtol=1e-5, atol=1e-6)

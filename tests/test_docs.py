@@ -18,7 +18,11 @@ PAGES = Path(__file__).parent.parent / "docs"
 
 
 # tests/test_messages.py runs those of troubleshooting.rst.
-SHOWN = [page.name for page in PAGES.glob("*.rst") if ">>> " in page.read_text() and page.stem != "troubleshooting"]
+SHOWN = [
+    page.name
+    for page in PAGES.glob("*.rst")
+    if ">>> " in page.read_text() and page.stem != "troubleshooting"
+]
 
 
 @pytest.fixture
@@ -45,10 +49,17 @@ def test_examples_run(page, tmp_path, monkeypatch, same_rules):
 def test_the_page_of_parameters_has_all_with_their_defaults(estimator_class):
     module = runpy.run_path(str(PAGES / "parameters_page.py"))
     described = module["parameters"](estimator_class)
-    assert {name: eval(default) for name, (default, _) in described.items()} == estimator_class().get_params()
-    assert sum(name in described for names in module["GROUPS"].values() for name in names) == len(described)
+    assert {
+        name: eval(default) for name, (default, _) in described.items()
+    } == estimator_class().get_params()
+    assert sum(name in described for names in module["GROUPS"].values() for name in names) == len(
+        described
+    )
     page = module["page"]()
-    assert all(f"    * - `{name}`\n      - `{default}`\n" in page for name, (default, _) in described.items())
+    assert all(
+        f"    * - `{name}`\n      - `{default}`\n" in page
+        for name, (default, _) in described.items()
+    )
 
 
 def test_the_drawing_of_the_house_shows_the_imports_of_the_code():
@@ -60,7 +71,12 @@ def test_the_drawing_of_the_house_shows_the_imports_of_the_code():
 
 
 CONTRIBUTING = PAGES.parent / "CONTRIBUTING.md"
-FOR_CONTRIBUTORS = [CONTRIBUTING, PAGES / "house.rst", PAGES / "adding.rst", PAGES / "development.rst"]
+FOR_CONTRIBUTORS = [
+    CONTRIBUTING,
+    PAGES / "house.rst",
+    PAGES / "adding.rst",
+    PAGES / "development.rst",
+]
 
 
 def exists(name):
@@ -86,7 +102,9 @@ def test_the_pages_for_contributors_name_files_and_modules_that_exist(page):
 
 def test_the_rooms_that_contributors_read_of_exist():
     """What is named alone, such as `optim`, in the paragraphs on who imports what."""
-    of_contributing = CONTRIBUTING.read_text().partition("The data goes one way")[2].partition("\n\n")[0]
+    of_contributing = (
+        CONTRIBUTING.read_text().partition("The data goes one way")[2].partition("\n\n")[0]
+    )
     of_house = (PAGES / "house.rst").read_text().partition("An estimator takes a model and data")[2]
     for text in (of_contributing, of_house.partition("One way through")[0]):
         rooms = {*re.findall(r"`([a-z_]+)`", text)}
@@ -97,26 +115,42 @@ def test_the_rooms_that_contributors_read_of_exist():
 def test_contributors_read_of_every_public_module():
     api = (PAGES / "api.rst").read_text()
     listed = {*re.findall(r"currentmodule:: (skort(?:\.\w+)?)$", api, re.MULTILINE)}
-    public = listed | {f"skort.{name}" for name in skort.__all__ if (PAGES.parent / "skort" / name).is_dir()}
+    public = listed | {
+        f"skort.{name}" for name in skort.__all__ if (PAGES.parent / "skort" / name).is_dir()
+    }
     named = {*re.findall(r"`(skort(?:\.\w+)?)`", CONTRIBUTING.read_text())}
     assert len(public) > 10
     assert public <= named
 
 
 def pages_changes(section):
-    """Return the changes that a section of the page shows, as file and lines, and the files of its tests."""
-    blocks = re.findall(r"\.\. code-block:: (\w+)\n(?:    :caption: (.*)\n)?\n((?:    .*\n|\n)+)", section)
-    changes = [(file, textwrap.dedent(text).strip("\n")) for language, file, text in blocks if language == "diff"]
+    """
+    Return the changes that a section of the page shows, as file and lines,
+    and the files of its tests.
+    """
+    blocks = re.findall(
+        r"\.\. code-block:: (\w+)\n(?:    :caption: (.*)\n)?\n((?:    .*\n|\n)+)", section
+    )
+    changes = [
+        (file, textwrap.dedent(text).strip("\n"))
+        for language, file, text in blocks
+        if language == "diff"
+    ]
     commands = [textwrap.dedent(text).split() for language, _, text in blocks if language == "text"]
     return changes, [word for command in commands for word in command if word != "pytest"]
 
 
 def changed(text, lines):
-    """Return a text after a change: its lines without a plus are there once, one below the other."""
+    """
+    Return a text after a change: its lines without a plus are there once,
+    one below the other.
+    """
     for hunk in re.split(r"\n\n(?=[- ])", lines):
         before = "".join(f"{line[1:]}\n" for line in hunk.split("\n") if line[:1] != "+")
         after = "".join(f"{line[1:]}\n" for line in hunk.split("\n") if line[:1] != "-")
-        assert text.count(before) == 1, f"The page changes what is not there, or not once:\n{before}"
+        assert text.count(before) == 1, (
+            f"The page changes what is not there, or not once:\n{before}"
+        )
         text = text.replace(before, after)
     return text
 
@@ -127,7 +161,9 @@ def test_the_changes_that_the_page_shows_add_a_schedule(tmp_path):
     ignored = shutil.ignore_patterns(".*", "_build", "__pycache__", "shared", "*.egg-info")
     shutil.copytree(PAGES.parent, checkout, ignore=ignored)
     page = (PAGES / "adding.rst").read_text()
-    section = page.partition("\nA schedule\n---")[2].partition("\nThe gradient of an operator\n---")[0]
+    section = page.partition("\nA schedule\n---")[2].partition(
+        "\nThe gradient of an operator\n---"
+    )[0]
     changes, tests = pages_changes(section)
     for file, lines in changes:
         path = checkout / file
@@ -137,7 +173,13 @@ def test_the_changes_that_the_page_shows_add_a_schedule(tmp_path):
     run = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
     result = subprocess.run(run, cwd=checkout, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
-    for new in ("is_the_formula_of_the_page[exponential]", "test_docstrings_are_complete[skort.schedules.Exponential]"):
+    for new in (
+        "is_the_formula_of_the_page[exponential]",
+        "test_docstrings_are_complete[skort.schedules.Exponential]",
+    ):
         assert f"{new} PASSED" in result.stdout
-    code = 'from skort import OrtSGDRegressor; OrtSGDRegressor(learning_rate="exponential").fit([[0.0], [1.0]], [0, 1])'
+    code = (
+        "from skort import OrtSGDRegressor; "
+        'OrtSGDRegressor(learning_rate="exponential").fit([[0.0], [1.0]], [0, 1])'
+    )
     subprocess.run([sys.executable, "-c", code], cwd=checkout, check=True, timeout=60)

@@ -53,12 +53,17 @@ def test_a_transformer_block_looks_at_the_pair_that_is_asked_for():
 
 
 def test_adapters_learn_from_few_rows():
-    """The matrices beside them are those of the network, and the sums make a network that gives the same labels."""
+    """
+    The matrices beside them are those of the network,
+    and the sums make a network that gives the same labels.
+    """
     names = run("training/lora.py")
     before, adapted, tuned = names["scores"].values()
     assert adapted > tuned + 0.02 > before + 0.3
     learned = names["learned"]
-    for i, (W, b) in enumerate(zip(names["network"].coefs_, names["network"].intercepts_, strict=True)):
+    for i, (W, b) in enumerate(
+        zip(names["network"].coefs_, names["network"].intercepts_, strict=True)
+    ):
         np.testing.assert_array_equal(learned[f"W{i}"], W.astype(np.float32))
         np.testing.assert_array_equal(learned[f"b{i}"], b.astype(np.float32))
     assert names["same"].all()
@@ -70,7 +75,9 @@ def test_own_loop_reaches_the_least_squares_solution_on_each_solver():
     for losses in names["losses"].values():
         assert losses[-1] < 1e-5 * losses[0]
     for step in names["steps"].values():
-        np.testing.assert_allclose(step.weights()["coef"].ravel(), names["reference"].coef_, atol=0.01)
+        np.testing.assert_allclose(
+            step.weights()["coef"].ravel(), names["reference"].coef_, atol=0.01
+        )
 
 
 def test_pieces_of_a_step_compute_the_same_in_each_way():
@@ -78,7 +85,9 @@ def test_pieces_of_a_step_compute_the_same_in_each_way():
     assert {len(times) for times in names["times"].values()} == {len(names["sizes"])}
     for (piece, n, _), result in names["results"].items():
         assert result.shape == (n,)
-        np.testing.assert_allclose(result, names["results"][piece, n, "numpy, in place"], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            result, names["results"][piece, n, "numpy, in place"], rtol=1e-5, atol=1e-6
+        )
 
 
 def test_schedule_clock_explains_the_difference():
@@ -105,14 +114,19 @@ def test_quickstart_serves_the_same_predictions():
     )
     assert run.stdout.count("same predictions") == 4 * len(available_solvers())
     assert "OTHER" not in run.stdout
-    scores = {tuple(line[:39].split()): float(line[39:47]) for line in run.stdout.splitlines()[1:-1]}
+    scores = {
+        tuple(line[:39].split()): float(line[39:47]) for line in run.stdout.splitlines()[1:-1]
+    }
     for (*data, solver), score in scores.items():
         assert score >= scores[(*data, "scikit-learn")] - 0.02, (data, solver)
 
 
 def test_losses_fit_what_they_are_for():
     names = run("objectives/losses.py")
-    for kind, losses in (("regression", REGRESSION_LOSSES), ("classification", CLASSIFICATION_LOSSES)):
+    for kind, losses in (
+        ("regression", REGRESSION_LOSSES),
+        ("classification", CLASSIFICATION_LOSSES),
+    ):
         shown = {
             name: type(loss)
             for group, of_group in names["groups"].items()
@@ -120,14 +134,18 @@ def test_losses_fit_what_they_are_for():
             if group.startswith(kind)
         }
         assert shown == losses
-    at_two = {name: np.interp(2.0, names["score"], value) for name, value in names["values"].items()}
+    at_two = {
+        name: np.interp(2.0, names["score"], value) for name, value in names["values"].items()
+    }
     assert at_two["regression, with a square", "squared_error"] == pytest.approx(0.5, abs=1e-3)
     assert at_two["regression, with a kink", "quantile"] == pytest.approx(0.25, abs=1e-3)
     assert at_two["classification, with a kink", "hinge"] == 0
     X, y, models = names["X"], names["y"], names["models"]
     assert models["squared_error"].intercept_[0] == pytest.approx(y.mean() - 2 * X.mean(), abs=0.2)
     for loss in ("absolute_error", "huber"):
-        np.testing.assert_allclose([models[loss].intercept_[0], models[loss].coef_[0]], [1, 2], atol=0.15)
+        np.testing.assert_allclose(
+            [models[loss].intercept_[0], models[loss].coef_[0]], [1, 2], atol=0.15
+        )
     assert (y < models["quantile"].predict(X)).mean() == pytest.approx(0.75, abs=0.02)
 
 
@@ -135,7 +153,9 @@ def test_learning_rates_comes_closest_where_the_rate_falls():
     names = run("training/learning_rates.py")
     for name, eta in names["display"].rates.items():
         schedule = names["schedules"][name]
-        assert eta.tolist() == pytest.approx([schedule(t) for t in range(1, names["n_updates"] + 1)])
+        assert eta.tolist() == pytest.approx(
+            [schedule(t) for t in range(1, names["n_updates"] + 1)]
+        )
     excess = names["excess"]
     assert excess.pop("Constant") > 0.01
     assert max(excess.values()) < 0.005
@@ -172,15 +192,23 @@ def test_columns_serves_what_the_estimator_predicts():
             "text": ["thank you", "it burns", "it never came"],
         }
     )
-    assert names["answers"].tolist() == names["model"].predict(rows).tolist() == ["later", "urgent", "urgent"]
-    np.testing.assert_allclose(names["probabilities"], names["model"].predict_proba(rows), atol=1e-6)
+    assert (
+        names["answers"].tolist()
+        == names["model"].predict(rows).tolist()
+        == ["later", "urgent", "urgent"]
+    )
+    np.testing.assert_allclose(
+        names["probabilities"], names["model"].predict_proba(rows), atol=1e-6
+    )
 
 
 def test_streaming_goes_on_after_a_pickle(capsys):
     names = run("data/streaming.py")
     output = capsys.readouterr().out
     assert "the same model: True" in output
-    accuracies = [float(line.split("accuracy ")[1][:5]) for line in output.splitlines() if "accuracy" in line]
+    accuracies = [
+        float(line.split("accuracy ")[1][:5]) for line in output.splitlines() if "accuracy" in line
+    ]
     assert len(accuracies) == 4
     assert min(accuracies) > 0.95
     assert names["model"].n_iter_ == 100
@@ -220,14 +248,19 @@ def test_dask_groups_give_the_same_bits():
 def test_train_without_skort_reaches_the_same_weights():
     names = run("scale_and_files/train_without_skort.py")
     np.testing.assert_array_equal(names["outside"], names["weights"])
-    np.testing.assert_allclose(names["losses"], names["inside"].loss_curve_[: len(names["losses"])], rtol=0.1)
+    np.testing.assert_allclose(
+        names["losses"], names["inside"].loss_curve_[: len(names["losses"])], rtol=0.1
+    )
     assert names["losses"][-1] < 0.2 * names["losses"][0]
 
 
 def test_train_in_javascript_reaches_the_same_weights():
     has_runtime = (
         shutil.which("node")
-        and subprocess.run(["node", "-e", 'require("onnxruntime-web")'], capture_output=True).returncode == 0
+        and subprocess.run(
+            ["node", "-e", 'require("onnxruntime-web")'], capture_output=True
+        ).returncode
+        == 0
     )
     if not has_runtime:
         pytest.skip("needs node, and onnxruntime-web in NODE_PATH")
@@ -280,7 +313,9 @@ def test_on_device_learns_the_users_digits():
     assert names["losses"][-1] < 0.1 * names["losses"][0]
     assert names["after"] > 0.8 > names["before"] + 0.1
     np.testing.assert_array_equal(names["labels"], names["trained"].predict(names["unseen"]))
-    np.testing.assert_allclose(names["probabilities"], names["trained"].predict_proba(names["unseen"]), atol=1e-5)
+    np.testing.assert_allclose(
+        names["probabilities"], names["trained"].predict_proba(names["unseen"]), atol=1e-5
+    )
 
 
 def test_classification_ends_at_the_optimum_of_scikit_learn():
@@ -288,9 +323,13 @@ def test_classification_ends_at_the_optimum_of_scikit_learn():
     linear, reference = names["models"]["LogisticRegression"], names["reference"]
     np.testing.assert_allclose(linear.coef_, reference.coef_, rtol=0.005)
     np.testing.assert_allclose(linear.intercept_, reference.intercept_, rtol=0.01)
-    assert names["scores"]["MLPClassifier((30,))"] > 0.95 > 0.9 > names["scores"]["LogisticRegression"]
+    assert (
+        names["scores"]["MLPClassifier((30,))"] > 0.95 > 0.9 > names["scores"]["LogisticRegression"]
+    )
     network = names["models"]["MLPClassifier((30,))"]
-    np.testing.assert_allclose(names["probabilities"], network.predict_proba(names["X_test"]), atol=1e-6)
+    np.testing.assert_allclose(
+        names["probabilities"], network.predict_proba(names["X_test"]), atol=1e-6
+    )
 
 
 def test_a_neural_network_finds_the_curve_below_the_noise():
@@ -326,7 +365,9 @@ def test_sklearn_classification_ends_at_the_same_coefficients():
     theirs, ours = names["theirs"], names["ours"]
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=0.06)
     assert np.corrcoef(ours.coef_.ravel(), theirs.coef_.ravel())[0, 1] > 0.999
-    np.testing.assert_allclose(names["our_network"].loss_curve_, names["their_network"].loss_curve_, rtol=1e-8)
+    np.testing.assert_allclose(
+        names["our_network"].loss_curve_, names["their_network"].loss_curve_, rtol=1e-8
+    )
     assert names["scores"]["skort"] == names["scores"]["MLPClassifier"] > 0.95
 
 
@@ -360,7 +401,11 @@ def test_quantile_bands_cover_what_they_promise():
     assert names["coverage"] == pytest.approx(0.9, abs=0.03)
     for quantile, share in names["below"].items():
         assert share == pytest.approx(quantile, abs=0.02)
-    assert min(names["shares"]["band of quantiles"]) > 0.85 > min(names["shares"]["band of constant width"])
+    assert (
+        min(names["shares"]["band of quantiles"])
+        > 0.85
+        > min(names["shares"]["band of constant width"])
+    )
 
 
 def test_custom_loss_costs_least():
@@ -368,7 +413,9 @@ def test_custom_loss_costs_least():
 
     names = run("objectives/custom_loss.py")
     cost, X, demand, model = names["cost"], names["X"], names["demand"], names["models"]["custom"]
-    best = minimize(lambda w: cost(w[0] + w[1] * X[:, 0], demand).mean(), [100, -1], method="Nelder-Mead")
+    best = minimize(
+        lambda w: cost(w[0] + w[1] * X[:, 0], demand).mean(), [100, -1], method="Nelder-Mead"
+    )
     np.testing.assert_allclose([model.intercept_[0], model.coef_[0]], best.x, atol=0.2)
     assert names["costs"]["custom"] == pytest.approx(best.fun, rel=1e-3)
     assert names["costs"]["custom"] < names["shift"].fun < names["costs"]["squared_error"]
@@ -378,7 +425,9 @@ def test_early_stopping_keeps_the_best_epoch():
     names = run("training/early_stopping.py")
     stopped, best = names["stopped"], names["best"]
     assert stopped.n_iter_ == best + 20 < 400
-    assert stopped.score(names["X_val"], names["y_val"]) == pytest.approx(max(stopped.validation_scores_))
+    assert stopped.score(names["X_val"], names["y_val"]) == pytest.approx(
+        max(stopped.validation_scores_)
+    )
     assert names["scores"]["early stopping"] > names["scores"]["400 epochs"] + 0.05
     assert names["long"].loss_curve_[-1] < 0.1
 
@@ -434,7 +483,9 @@ def test_training_session_makes_the_steps_of_the_formula():
     np.testing.assert_allclose(names["after_one_step"], names["by_hand"], rtol=1e-5)
     assert names["step"].solver == names["solver"]
     reference = names["reference"]
-    np.testing.assert_allclose(names["path"][-1], np.append(reference.coef_, reference.intercept_), atol=1e-3)
+    np.testing.assert_allclose(
+        names["path"][-1], np.append(reference.coef_, reference.intercept_), atol=1e-3
+    )
     np.testing.assert_allclose(names["predicted"].ravel(), reference.predict(names["X"]), atol=1e-3)
     assert names["losses"][-1] < 1e-8 * names["losses"][0]
 
@@ -442,7 +493,9 @@ def test_training_session_makes_the_steps_of_the_formula():
 def test_forward_backward_has_the_gradient_of_the_formula():
     names = run("pieces/forward_backward.py")
     np.testing.assert_allclose(names["gradient"], names["formula"], rtol=1e-5)
-    distances = {eta: np.linalg.norm(path[-1] - names["expected"]) for eta, path in names["paths"].items()}
+    distances = {
+        eta: np.linalg.norm(path[-1] - names["expected"]) for eta, path in names["paths"].items()
+    }
     assert distances[0.1] < 0.2 < distances[0.5] < 2 < 20 < distances[0.01]
 
 
@@ -451,7 +504,9 @@ def test_network_in_pieces_reaches_the_weights_of_one_graph():
     for name, part in names["weights"].items():
         np.testing.assert_allclose(part, names["model"].weights_[name], atol=1e-5)
     np.testing.assert_allclose(names["objectives"], names["model"].loss_curve_, rtol=1e-4)
-    norms = [np.linalg.norm(weights["coefficient"]) for weights in (names["free"], names["weights"])]
+    norms = [
+        np.linalg.norm(weights["coefficient"]) for weights in (names["free"], names["weights"])
+    ]
     assert norms[0] > 1.3 * norms[1]
 
 
@@ -491,7 +546,11 @@ def test_examples_import_public_names_only(path):
 
 
 def test_the_gallery_orders_every_example():
-    ordered = {Path(section, f"{name}.py") for section, names in SETTINGS["SECTIONS"].items() for name in names}
+    ordered = {
+        Path(section, f"{name}.py")
+        for section, names in SETTINGS["SECTIONS"].items()
+        for name in names
+    }
     assert ordered | {Path("quickstart.py")} == {path.relative_to(EXAMPLES) for path in PATHS}
 
 

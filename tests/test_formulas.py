@@ -1,4 +1,7 @@
-"""The formulas of the pages: their LaTeX is on the page, and what it says is what the objects compute."""
+"""
+The formulas of the pages: their LaTeX is on the page,
+and what it says is what the objects compute.
+"""
 
 import re
 import sys
@@ -37,20 +40,27 @@ def test_the_formula_of_several_classes_is_what_the_log_loss_computes(run_functi
     loss = objective.LogLoss()
     value = run_function(loss.value_function(3), np.float64, s, t)
     np.testing.assert_allclose(value, -(t * np.log(p)).sum(axis=1, keepdims=True), rtol=1e-12)
-    np.testing.assert_allclose(run_function(loss.gradient_function(3), np.float64, s, t), p - t, atol=1e-12)
+    np.testing.assert_allclose(
+        run_function(loss.gradient_function(3), np.float64, s, t), p - t, atol=1e-12
+    )
 
 
 def test_the_formula_of_the_concomitant_huber_is_what_it_computes(evaluated, rng):
     text = page("losses.rst")
     assert r"loss &= \sigma + \sigma H(z) z &= \frac{s - y}{\sigma}" in text
-    assert r"\begin{cases} z^2 & |z| \le \epsilon \\ 2 \epsilon |z| - \epsilon^2 & |z| > \epsilon" in text
+    assert (
+        r"\begin{cases} z^2 & |z| \le \epsilon \\ 2 \epsilon |z| - \epsilon^2 & |z| > \epsilon"
+        in text
+    )
     assert r"\frac{\partial loss}{\partial s} &= 2 c" in text
     assert r"c &= \max(-\epsilon, \min(z, \epsilon))" in text
     s, y, sigma, epsilon = *rng.normal(size=(2, 30)), np.full(30, 0.5), 1.35
     z = (s - y) / sigma
     curve = np.where(abs(z) <= epsilon, z**2, 2 * epsilon * abs(z) - epsilon**2)
     loss = objective.ConcomitantHuber(epsilon)
-    np.testing.assert_allclose(evaluated(loss.value_function(1), s, y, sigma), sigma + sigma * curve, rtol=1e-12)
+    np.testing.assert_allclose(
+        evaluated(loss.value_function(1), s, y, sigma), sigma + sigma * curve, rtol=1e-12
+    )
     c = np.maximum(-epsilon, np.minimum(z, epsilon))
     np.testing.assert_allclose(evaluated(loss.gradient_function(1), s, y, sigma), 2 * c, atol=1e-12)
 
@@ -74,7 +84,9 @@ PREDICTED = {
 def test_a_loss_is_least_at_what_the_page_says_that_it_predicts(name, evaluated, rng):
     loss, predicted = PREDICTED[name]
     y, scores = rng.gamma(2, size=301), np.linspace(-1, 5, 1201)
-    values = evaluated(loss.value_function(1), np.repeat(scores, 301), np.tile(y, 1201)).reshape(1201, 301)
+    values = evaluated(loss.value_function(1), np.repeat(scores, 301), np.tile(y, 1201)).reshape(
+        1201, 301
+    )
     assert scores[values.mean(axis=1).argmin()] == pytest.approx(predicted(y), abs=0.02)
 
 
@@ -82,17 +94,26 @@ def test_a_loss_is_least_at_what_the_page_says_that_it_predicts(name, evaluated,
 def test_scores_of_classes_are_least_at_the_probability(share, evaluated):
     """Of the losses with `predict_proba`: (s + 1) / 2, or the sigmoid of s."""
     scores = np.linspace(-3, 3, 2401)
-    for loss, probability in ((objective.ModifiedHuber(), (scores + 1) / 2), (objective.LogLoss(), expit(scores))):
-        one, zero = (evaluated(loss.value_function(1), scores, np.full(2401, t)) for t in (1.0, 0.0))
+    for loss, probability in (
+        (objective.ModifiedHuber(), (scores + 1) / 2),
+        (objective.LogLoss(), expit(scores)),
+    ):
+        one, zero = (
+            evaluated(loss.value_function(1), scores, np.full(2401, t)) for t in (1.0, 0.0)
+        )
         best = (share * one + (1 - share) * zero).argmin()
         assert probability[best] == pytest.approx(share, abs=0.002)
 
 
 def rows_of(text, title):
     """Return the rows of the first table of a section: the names in back ticks of each cell."""
-    section = text.partition(f"\n{title}\n")[2].partition("\n.. list-table::")[2].partition("\n\n\n")[0]
+    section = (
+        text.partition(f"\n{title}\n")[2].partition("\n.. list-table::")[2].partition("\n\n\n")[0]
+    )
     section = re.split(r"\n\n(?=\S)", section)[0] + "\n\n"
-    rows = re.findall(r"^    \* - (.*?)\n      - (.*?)(?=\n    \* -|\n\n)", section, re.MULTILINE | re.DOTALL)
+    rows = re.findall(
+        r"^    \* - (.*?)\n      - (.*?)(?=\n    \* -|\n\n)", section, re.MULTILINE | re.DOTALL
+    )
     return [[re.findall(r"`([^`]+)`", cell) for cell in row] for row in rows]
 
 
@@ -102,9 +123,15 @@ def test_a_model_inside_has_the_loss_that_the_page_says():
     models = {type.__name__: type for type in OBJECTIVES}
     # scikit-learn 1.10 has no PassiveAggressive* any more.
     assert models.keys() == {name for name in of_models if name in models or "Passive" not in name}
-    names = {**REGRESSION_LOSSES, **CLASSIFICATION_LOSSES, "squared_error of labels": objective.LabelSquaredError}
+    names = {
+        **REGRESSION_LOSSES,
+        **CLASSIFICATION_LOSSES,
+        "squared_error of labels": objective.LabelSquaredError,
+    }
     names |= {name: getattr(objective, name) for name in ("ConcomitantHuber", "TweedieLoss")}
-    names |= {name: REGRESSION_LOSSES[name] for name in ("squared_error", "huber", "epsilon_insensitive")}
+    names |= {
+        name: REGRESSION_LOSSES[name] for name in ("squared_error", "huber", "epsilon_insensitive")
+    }
     for name, losses in ((name, of_models[name]) for name in models):
         given = [names[loss] for loss in losses if loss in names]
         if given:
@@ -122,9 +149,18 @@ def test_a_model_inside_has_the_loss_that_the_page_says():
 STRENGTHS = {
     r":math:`alpha / n`": [linear_model.Ridge, linear_model.RidgeClassifier],
     r":math:`alpha`": [
-        *(linear_model.Lasso, linear_model.LassoLars, linear_model.ElasticNet, linear_model.SGDRegressor),
+        *(
+            linear_model.Lasso,
+            linear_model.LassoLars,
+            linear_model.ElasticNet,
+            linear_model.SGDRegressor,
+        ),
         *(linear_model.SGDClassifier, linear_model.Perceptron, linear_model.QuantileRegressor),
-        *(linear_model.PoissonRegressor, linear_model.GammaRegressor, linear_model.TweedieRegressor),
+        *(
+            linear_model.PoissonRegressor,
+            linear_model.GammaRegressor,
+            linear_model.TweedieRegressor,
+        ),
     ],
     r":math:`1 / (C n)`": [linear_model.LogisticRegression, svm.LinearSVC, svm.LinearSVR],
     r":math:`2 \, alpha / n`": [linear_model.HuberRegressor],
@@ -140,7 +176,10 @@ def test_the_alpha_of_a_model_inside_is_what_the_page_says(latex):
         ":math:`alpha`": lambda a: a,
         ":math:`1 / (C n)`": lambda a: 1 / (a * n),
     }
-    formula |= {r":math:`2 \, alpha / n`": lambda a: 2 * a / n, ":math:`alpha / B`": lambda a: a / batch_size}
+    formula |= {
+        r":math:`2 \, alpha / n`": lambda a: 2 * a / n,
+        ":math:`alpha / B`": lambda a: a / batch_size,
+    }
     text = (DOCS / "objective.rst").read_text()
     rows = [row for row in text.split("\n    * - ") if latex in row]
     for model_type in STRENGTHS[latex]:
@@ -164,10 +203,14 @@ def test_weights_and_outputs_change_the_alpha_as_the_page_says():
         (neural_network.MLPRegressor(alpha=3.0), 0.03),
     ):
         assert sklearn_objective(model).skort_alpha(200.0, 2.0, 50, 1) == pytest.approx(expected)
-    assert sklearn_objective(linear_model.Ridge(alpha=3.0)).skort_alpha(100.0, 1.0, 50, 3) == pytest.approx(0.01)
+    assert sklearn_objective(linear_model.Ridge(alpha=3.0)).skort_alpha(
+        100.0, 1.0, 50, 3
+    ) == pytest.approx(0.01)
     svr = sklearn_objective(svm.LinearSVR(C=2.0, intercept_scaling=5.0))
     alpha = svr.skort_alpha(100.0, 1.0, 50, 1)
-    assert (alpha, svr.of_intercepts(objective.penalties.Strength(0, alpha)).l2) == pytest.approx((0.005, 0.005 / 25))
+    assert (alpha, svr.of_intercepts(objective.penalties.Strength(0, alpha)).l2) == pytest.approx(
+        (0.005, 0.005 / 25)
+    )
 
 
 @pytest.mark.parametrize("name", objective.penalties.PENALTIES)
@@ -177,7 +220,10 @@ def test_a_penalty_is_the_formula_of_its_page(name, rng):
         "l1": r"\alpha \sum_j |w_j|",
         "elasticnet": r"\alpha (\rho \sum_j |w_j| + \frac{1 - \rho}{2} \sum_j w_j^2)",
     }
-    penalty, rho = objective.penalties.PENALTIES[name](alpha=0.5), {"l1": 1.0, "l2": 0.0, "elasticnet": 0.15}[name]
+    penalty, rho = (
+        objective.penalties.PENALTIES[name](alpha=0.5),
+        {"l1": 1.0, "l2": 0.0, "elasticnet": 0.15}[name],
+    )
     text = page("objective.rst")
     assert f":math:`{formulas[name]}`" in text
     assert f'`"{name}"`, :class:`~skort.objective.{type(penalty).__name__}`' in text

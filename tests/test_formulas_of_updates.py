@@ -45,10 +45,14 @@ def adam(w, g, eta, t, v, m):
 UPDATES = {
     "sgd": (r":math:`w \leftarrow w - \eta g`", sgd),
     "momentum": (r":math:`v \leftarrow \mu v - \eta g`, then :math:`w \leftarrow w + v`", momentum),
-    "nesterov": (r":math:`v \leftarrow \mu v - \eta g`, then :math:`w \leftarrow w + \mu v - \eta g`", nesterov),
+    "nesterov": (
+        r":math:`v \leftarrow \mu v - \eta g`, then :math:`w \leftarrow w + \mu v - \eta g`",
+        nesterov,
+    ),
     "adam": (
-        r":math:`m \leftarrow \beta_1 m + (1 - \beta_1) g`, :math:`v \leftarrow \beta_2 v + (1 - \beta_2) g^2`, then "
-        r":math:`w \leftarrow w - \eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \frac{m}{\sqrt{v} + \epsilon}`",
+        r":math:`m \leftarrow \beta_1 m + (1 - \beta_1) g`, :math:`v \leftarrow \beta_2 v + (1 - "
+        r"\beta_2) g^2`, then :math:`w \leftarrow w - \eta \frac{\sqrt{1 - \beta_2^t}}{1 - "
+        r"\beta_1^t} \frac{m}{\sqrt{v} + \epsilon}`",
         adam,
     ),
 }
@@ -79,7 +83,10 @@ RATES = {
     ),
     "adaptive": (r":math:`\eta_0 / 5^k`", Adaptive(0.2), lambda t: 0.2),
     "Cosine": (
-        r":math:`\eta_1 + \frac{\eta_0 - \eta_1}{2} \left(1 + \cos \frac{\pi \min(t - 1, n)}{n}\right)`",
+        (
+            r":math:`\eta_1 + \frac{\eta_0 - \eta_1}{2} \left(1 + \cos \frac{\pi \min(t - "
+            r"1, n)}{n}\right)`"
+        ),
         Cosine(50, 0.2, 0.1),
         lambda t: 0.1 + (0.2 - 0.1) / 2 * (1 + np.cos(np.pi * np.minimum(t - 1, 50) / 50)),
     ),
@@ -114,9 +121,14 @@ def test_a_fall_is_the_formula_of_the_page():
 
 
 def test_a_clipped_gradient_is_the_formula_of_the_page(rng):
-    assert r".. math:: g \leftarrow g \min\left(1, \frac{max\_grad\_norm}{\lVert g \rVert_2}\right)" in TEXT
+    assert (
+        r".. math:: g \leftarrow g \min\left(1, \frac{max\_grad\_norm}{\lVert g \rVert_2}\right)"
+        in TEXT
+    )
     for g in (rng.normal(size=4), 0.01 * rng.normal(size=4)):
-        np.testing.assert_allclose(clipped(g, 0.5, np.empty(4)), g * min(1, 0.5 / np.linalg.norm(g)))
+        np.testing.assert_allclose(
+            clipped(g, 0.5, np.empty(4)), g * min(1, 0.5 / np.linalg.norm(g))
+        )
 
 
 class Halved(SGD):
@@ -147,7 +159,11 @@ UPDATES_OF_SOLVERS = {
 def answers_of(row):
     """Return what the table of the page says of an update: solver -> "yes" or "no"."""
     section = PAGE.partition("Which solver takes what\n")[2].partition("\n`solver=")[0]
-    rows = {name: cells for name, *cells in (re.split(" {2,}", line) for line in section.splitlines()) if cells}
+    rows = {
+        name: cells
+        for name, *cells in (re.split(" {2,}", line) for line in section.splitlines())
+        if cells
+    }
     solvers = [cell.strip('"') for cell in rows["update"]]
     assert solvers == [*SOLVERS, *ON_REQUEST], "The table has a column for each solver."
     return dict(zip(solvers, rows[row], strict=True))
@@ -175,12 +191,19 @@ def takes(solver, dtype, update):
     return True
 
 
-@pytest.mark.parametrize("row, options", [("an l1 penalty", {"penalty": "l1"}), ("every schedule", {})])
+@pytest.mark.parametrize(
+    "row, options", [("an l1 penalty", {"penalty": "l1"}), ("every schedule", {})]
+)
 def test_a_solver_trains_with_what_the_page_says(row, options):
     X = np.eye(4)
     for solver, answer in answers_of(row).items():
-        schedule, (dtype, *_) = Warmup(Cosine(n_updates=5), n_updates=2), dtypes_of(solver, Update(SGD()))
-        model = OrtSGDRegressor(solver=solver, learning_rate=schedule, max_iter=3, tol=None, dtype=dtype, **options)
+        schedule, (dtype, *_) = (
+            Warmup(Cosine(n_updates=5), n_updates=2),
+            dtypes_of(solver, Update(SGD())),
+        )
+        model = OrtSGDRegressor(
+            solver=solver, learning_rate=schedule, max_iter=3, tol=None, dtype=dtype, **options
+        )
         try:
             assert model.fit(X, X[:, 0]).t_ == 3
         except RuntimeNotAvailableError:

@@ -24,7 +24,11 @@ ACTIVATIONS = ["identity", "logistic", "relu", "tanh"]
 
 def network(activation="tanh", dtype="float64"):
     return initial_model(
-        MLPRegressor(hidden_layer_sizes=(5, 4), activation=activation), 3, 2, dtype=dtype, random_state=0
+        MLPRegressor(hidden_layer_sizes=(5, 4), activation=activation),
+        3,
+        2,
+        dtype=dtype,
+        random_state=0,
     )
 
 
@@ -56,7 +60,9 @@ def test_the_gradients_are_finite_differences(activation, batch):
     def value():
         return np.sum(dy * layer.forward(X, training=False)[0])
 
-    np.testing.assert_allclose(gradients.weights, numeric_gradient(value, layer.weights), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        gradients.weights, numeric_gradient(value, layer.weights), rtol=1e-6, atol=1e-8
+    )
     np.testing.assert_allclose(gradients.X, numeric_gradient(value, X), rtol=1e-6, atol=1e-8)
 
 
@@ -97,7 +103,9 @@ def test_what_a_forward_kept_goes_with_its_backward(batch):
     first = layer.backward(saved, dy, keep=True)
     assert not saved.is_released
     # An error leaves it as it is.
-    with pytest.raises(ValueError, match=r"score_gradient has the shape \(6, 1\), and the model takes \(6, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"score_gradient has the shape \(6, 1\), and the model takes \(6, 2\)"
+    ):
         layer.backward(saved, dy[:, :1])
     np.testing.assert_array_equal(layer.backward(saved, dy).weights, first.weights)
     assert saved.is_released
@@ -154,8 +162,16 @@ def test_gradient_descent_reaches_the_least_squares(rng):
 def test_a_step_from_a_fitted_estimator_is_that_of_solver_graph(rng):
     X, y = load_iris(return_X_y=True)
     X = X.astype(np.float32)
-    options = {"learning_rate": "constant", "eta0": 0.1, "tol": None, "standardize": False, "shuffle": False}
-    fitted = OrtSGDClassifier(MLPClassifier((5,), alpha=0), **options, solver="graph", batch_size=150, random_state=0)
+    options = {
+        "learning_rate": "constant",
+        "eta0": 0.1,
+        "tol": None,
+        "standardize": False,
+        "shuffle": False,
+    }
+    fitted = OrtSGDClassifier(
+        MLPClassifier((5,), alpha=0), **options, solver="graph", batch_size=150, random_state=0
+    )
     fitted.set_params(optimizer="sgd")
     fitted.partial_fit(X, y, classes=[0, 1, 2])
     layer = ForwardBackward(fitted)
@@ -163,7 +179,9 @@ def test_a_step_from_a_fitted_estimator_is_that_of_solver_graph(rng):
     powers = np.exp(score - score.max(axis=1, keepdims=True))
     residual = powers / powers.sum(axis=1, keepdims=True) - np.eye(3, dtype=np.float32)[y]
     layer.weights -= np.float32(0.1) * layer.backward(saved, residual / 150).weights
-    np.testing.assert_allclose(layer.to_estimator().predict_proba(X), fitted.partial_fit(X, y).predict_proba(X), 1e-5)
+    np.testing.assert_allclose(
+        layer.to_estimator().predict_proba(X), fitted.partial_fit(X, y).predict_proba(X), 1e-5
+    )
 
 
 def test_frozen_weights_have_no_gradient(batch):
@@ -171,7 +189,9 @@ def test_frozen_weights_have_no_gradient(batch):
     whole, part = ForwardBackward(network()), ForwardBackward(network(), trainable="coefficient2")
     gradients = [layer.backward(layer.forward(X)[1], dy).weights for layer in (whole, part)]
     assert list(part.views()) == ["coefficient2"]
-    np.testing.assert_allclose(part.views(gradients[1])["coefficient2"], whole.views(gradients[0])["coefficient2"])
+    np.testing.assert_allclose(
+        part.views(gradients[1])["coefficient2"], whole.views(gradients[0])["coefficient2"]
+    )
 
 
 def test_the_graphs_are_models_of_their_own(run_onnx, rng):
@@ -219,11 +239,17 @@ def test_arrays_that_speak_dlpack_are_read_in_place(batch):
 
 
 BAD = {
-    "dtype": (lambda X: X.astype(np.float32), "X has the dtype float32, and the model computes in float64"),
+    "dtype": (
+        lambda X: X.astype(np.float32),
+        "X has the dtype float32, and the model computes in float64",
+    ),
     "columns": (lambda X: X[:, :2], r"X has the shape \(6, 2\), and the model takes \(any, 3\)"),
     "one row": (lambda X: X[0], r"X has the shape \(3,\)"),
     "no rows": (lambda X: X[:0], "X has no rows"),
-    "device": (lambda X: OtherArray(X, 2), "X cannot be read as a numpy array: it is on cuda:0, copy it"),
+    "device": (
+        lambda X: OtherArray(X, 2),
+        "X cannot be read as a numpy array: it is on cuda:0, copy it",
+    ),
     "ragged": (lambda X: [[1.0, 2.0, 3.0], [1.0]], "X cannot be read as a numpy array: "),
     "text": (lambda X: [["a", "b", "c"]], "X has the dtype <U1"),
 }
@@ -237,10 +263,14 @@ def test_a_wrong_X_is_named(bad, message, batch):
 
 def test_wrong_weights_and_saved_are_named(batch):
     layer = ForwardBackward(network())
-    with pytest.raises(ValueError, match=r"weights has the shape \(3,\), and the model takes \(54,\)"):
+    with pytest.raises(
+        ValueError, match=r"weights has the shape \(3,\), and the model takes \(54,\)"
+    ):
         layer.forward(batch[0], weights=np.zeros(3))
     layer.weights = layer.weights.astype(np.float32)
-    with pytest.raises(ValueError, match="weights has the dtype float32, and the model computes in float64"):
+    with pytest.raises(
+        ValueError, match="weights has the dtype float32, and the model computes in float64"
+    ):
         layer.forward(batch[0])
     with pytest.raises(ValueError, match="saved must be the second value that forward"):
         layer.backward(batch[0], batch[1])
@@ -271,13 +301,16 @@ def test_a_wrong_batch_size_is_named(batch_size):
 
 
 def test_an_unknown_weight_is_named():
-    with pytest.raises(ValueError, match=r"trainable=\['nothing'\] matches no weight. The weights are \['coeff"):
+    with pytest.raises(
+        ValueError, match=r"trainable=\['nothing'\] matches no weight. The weights are \['coeff"
+    ):
         ForwardBackward(network(), trainable=["coefficient", "nothing"])
 
 
 def test_an_operator_without_a_rule_is_named():
     text = """<ir_version: 8, opset_import: ["" : 17]>
-    graph (float[N, 2] X) => (float[N, 2] y) <float[2, 2] w = {1, 2, 3, 4}> { a = MatMul (X, w)  y = Round (a) }"""
+    graph (float[N, 2] X) => (float[N, 2] y) <float[2, 2] w = {1, 2, 3, 4}> { a = MatMul (X, w)
+    y = Round (a) }"""
     with pytest.raises(NotTrainableError, match="the operator Round"):
         ForwardBackward(onnx.parser.parse_model(text))
 

@@ -6,14 +6,22 @@ import re
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "skort"
-TREES = {path.relative_to(PACKAGE): ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+TREES = {
+    path.relative_to(PACKAGE): ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))
+}
 # Private names of every estimator of scikit-learn
-SKLEARN = {"_parameter_constraints", "_validate_params", "_get_param_names", "_sklearn_auto_wrap_output_keys"}
+SKLEARN = {
+    "_parameter_constraints",
+    "_validate_params",
+    "_get_param_names",
+    "_sklearn_auto_wrap_output_keys",
+}
 
 GROUND = {"common", "exceptions", "version"}
 INNER = {"graphs", "objective", "optim", "runtime"} | GROUND
 ROOMS = INNER | {"solvers", "estimators"}
-# Room -> the rooms that it may import. All others stand beside the house: they may import every room.
+# Room -> the rooms that it may import. All others stand beside the house: they may
+# import every room.
 MAY_IMPORT = {
     **dict.fromkeys(GROUND, GROUND),
     "runtime": GROUND | {"runtime"},
@@ -31,12 +39,17 @@ def room(path):
 
 
 def imports(tree):
-    """Yield the module and the name of each import of skort, also of those in functions, but not of those for types."""
+    """
+    Yield the module and the name of each import of skort, also of those in functions,
+    but not of those for types.
+    """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "skort":
             yield from ((node.module, alias.name) for alias in node.names)
         elif isinstance(node, ast.Import):
-            yield from ((alias.name, "") for alias in node.names if alias.name.split(".")[0] == "skort")
+            yield from (
+                (alias.name, "") for alias in node.names if alias.name.split(".")[0] == "skort"
+            )
         elif not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             yield from imports(node)
 
@@ -44,7 +57,10 @@ def imports(tree):
 def module_path(name):
     """Return the file of a module of skort; None if there is none."""
     parts = name.split(".")[1:]
-    found = [Path(*parts).with_suffix(".py") if parts else Path("__init__.py"), Path(*parts, "__init__.py")]
+    found = [
+        Path(*parts).with_suffix(".py") if parts else Path("__init__.py"),
+        Path(*parts, "__init__.py"),
+    ]
     return next((path for path in found if path in TREES), None)
 
 
@@ -54,7 +70,8 @@ def test_imports_go_one_way():
         may = MAY_IMPORT.get(room(path))
         for module, name in imports(tree) if may else ():
             other = (module + "." + name).split(".")[1]
-            # The package's own file has the version, and finds public names when they are asked for.
+            # The package's own file has the version, and finds public names when they
+            # are asked for.
             if other not in may and other != "__version__":
                 wrong.add(f"{path} imports {module}")
     assert wrong == set()
@@ -65,9 +82,12 @@ def test_no_modules_import_each_other():
     for path, tree in TREES.items():
         for module, name in imports(tree):
             needs[path].add(module_path(f"{module}.{name}") or module_path(module))
-    # Take away what needs nothing that is left, and what nothing that is left needs: circles remain.
+    # Take away what needs nothing that is left, and what nothing that is left needs:
+    # circles remain.
     left = set(TREES)
-    while free := {p for p in left if not needs[p] & left - {p} or not any(p in needs[q] for q in left - {p})}:
+    while free := {
+        p for p in left if not needs[p] & left - {p} or not any(p in needs[q] for q in left - {p})
+    }:
         left -= free
     assert sorted(map(str, left)) == []
 
@@ -84,13 +104,18 @@ def test_one_module_makes_models():
 
 def test_one_room_uses_the_inside_of_onnxruntime():
     users = {
-        room(path) for path in TREES if re.search(r"onnxruntime\.capi|_pybind_state", (PACKAGE / path).read_text())
+        room(path)
+        for path in TREES
+        if re.search(r"onnxruntime\.capi|_pybind_state", (PACKAGE / path).read_text())
     }
     assert users <= {"runtime"}
 
 
 def private_names(trees):
-    """Return the private names that objects of these modules have: methods, and attributes that are set."""
+    """
+    Return the private names that objects of these modules have:
+    methods, and attributes that are set.
+    """
     names = set()
     for tree in trees:
         for node in ast.walk(tree):
@@ -101,8 +126,14 @@ def private_names(trees):
             ):
                 names.add(node.attr)
             for part in node.body if isinstance(node, ast.ClassDef) else ():
-                targets = part.targets if isinstance(part, ast.Assign) else [getattr(part, "target", None)]
-                names |= {getattr(part, "name", "")} | {target.id for target in targets if isinstance(target, ast.Name)}
+                targets = (
+                    part.targets
+                    if isinstance(part, ast.Assign)
+                    else [getattr(part, "target", None)]
+                )
+                names |= {getattr(part, "name", "")} | {
+                    target.id for target in targets if isinstance(target, ast.Name)
+                }
     return {n for n in names if n.startswith("_") and not n.startswith("__")} - SKLEARN
 
 
@@ -114,7 +145,9 @@ def test_private_attributes_are_used_in_their_own_modules():
         for path, tree in TREES.items()
         for foreign in [everywhere - private_names([tree])]
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id not in ("self", "cls")
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id not in ("self", "cls")
         if node.attr in foreign
     ]
     assert found == []

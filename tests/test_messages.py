@@ -1,4 +1,7 @@
-"""The pages "All messages", which is made from the code, and "Troubleshooting", whose examples are run."""
+"""
+The pages "All messages", which is made from the code, and "Troubleshooting",
+whose examples are run.
+"""
 
 import doctest
 import io
@@ -29,7 +32,10 @@ OF_OTHERS = (
 
 
 def literal_words(source):
-    """Yield the words of all string literals in statements that raise or warn; nothing of what they fill in."""
+    """
+    Yield the words of all string literals in statements that raise or warn;
+    nothing of what they fill in.
+    """
     is_message, depth = False, 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.NEWLINE:
@@ -43,7 +49,11 @@ def literal_words(source):
             yield token.string
         elif is_message and kind == "STRING" and not depth:
             prefix, _, text = re.fullmatch(r"(\w*)(\"|')(.*)\2", token.string, re.DOTALL).groups()
-            yield from re.split(r"\{\{|\}\}|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}", text) if "f" in prefix else [text]
+            yield from (
+                re.split(r"\{\{|\}\}|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}", text)
+                if "f" in prefix
+                else [text]
+            )
 
 
 @pytest.mark.parametrize(
@@ -77,26 +87,38 @@ def test_every_message_has_a_group():
     messages = PAGE["all_messages"]()
     found = {PAGE["group"](message) for message in messages}
     assert found == set(PAGE["GROUPS"]) == set(PAGE["_ORDER"])
-    of = {message.file: PAGE["group"](message) for message in messages if message.type == "DivergedError"}
+    of = {
+        message.file: PAGE["group"](message)
+        for message in messages
+        if message.type == "DivergedError"
+    }
     assert set(of.values()) == {"Training"}
 
 
 def test_a_message_is_known_again():
     (diverged,) = [
-        m for m in PAGE["all_messages"]() if PAGE["shown"](m.text).startswith("Training diverged: the loss be")
+        m
+        for m in PAGE["all_messages"]()
+        if PAGE["shown"](m.text).startswith("Training diverged: the loss be")
     ]
     assert PAGE["shown"](diverged.text) == (
-        "Training diverged: the loss became infinite or NaN in epoch <n epochs>, at a learning rate of <eta>."
+        "Training diverged: the loss became infinite or NaN in epoch <n epochs>, at a "
+        "learning rate of <eta>."
     )
     assert diverged.begins(
-        "Training diverged: the loss became infinite or NaN in epoch 2, at a learning rate of 1e+30."
+        "Training diverged: the loss became infinite or NaN in epoch 2, at a "
+        "learning rate of 1e+30."
     )
     assert not diverged.begins("Training diverged: the weights became infinite or NaN in epoch 2.")
 
 
 def raised():
     """Return the messages on the page "Troubleshooting"."""
-    blocks = re.findall(r"^Traceback.*?\n    \.\.\.\n(.*?)(?=\n\n|\n>>>|\Z)", TROUBLESHOOTING, re.DOTALL | re.MULTILINE)
+    blocks = re.findall(
+        r"^Traceback.*?\n    \.\.\.\n(.*?)(?=\n\n|\n>>>|\Z)",
+        TROUBLESHOOTING,
+        re.DOTALL | re.MULTILINE,
+    )
     return [" ".join(block.split()).partition(": ")[2] for block in blocks]
 
 
@@ -107,7 +129,10 @@ def test_an_explained_message_is_one_of_the_code(text):
 
 
 class SameMessage(doctest.OutputChecker):
-    """Compares messages without their numbers, which other runtimes round otherwise, and without the order of sets."""
+    """
+    Compares messages without their numbers, which other runtimes round otherwise,
+    and without the order of sets.
+    """
 
     def check_output(self, want, got, optionflags):
         if super().check_output(want, got, optionflags):
@@ -116,7 +141,9 @@ class SameMessage(doctest.OutputChecker):
         return is_message and self.plain(want) == self.plain(got)
 
     def plain(self, text):
-        without_order = re.sub(r"\{(.*?)\}", lambda inside: str(sorted(inside[1].split(", "))), " ".join(text.split()))
+        without_order = re.sub(
+            r"\{(.*?)\}", lambda inside: str(sorted(inside[1].split(", "))), " ".join(text.split())
+        )
         return re.sub(r"\d[\d.]*(e[-+]?\d+)?", "0", without_order)
 
 
@@ -125,7 +152,9 @@ class SameMessage(doctest.OutputChecker):
 def test_the_examples_give_these_messages(tmp_path, monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
-    test = doctest.DocTestParser().get_doctest(TROUBLESHOOTING, {}, "troubleshooting", "troubleshooting.rst", 0)
+    test = doctest.DocTestParser().get_doctest(
+        TROUBLESHOOTING, {}, "troubleshooting", "troubleshooting.rst", 0
+    )
     runner = doctest.DocTestRunner(SameMessage(), optionflags=doctest.NORMALIZE_WHITESPACE)
     report = []
     runner.run(test, out=report.append)
@@ -136,14 +165,22 @@ def test_the_examples_give_these_messages(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "distributions, numpy_version, message",
     [
-        ({"onnxruntime": "1.26.0", "onnxruntime-training": "1.16.3"}, "1.26.4", installed.mix_advice),
+        (
+            {"onnxruntime": "1.26.0", "onnxruntime-training": "1.16.3"},
+            "1.26.4",
+            installed.mix_advice,
+        ),
         ({"onnxruntime-training": "1.16.3"}, "2.4.6", installed._needs_numpy_1),
     ],
     ids=["mixed", "numpy"],
 )
-def test_messages_of_installs_are_those_of_the_code(distributions, numpy_version, message, monkeypatch):
+def test_messages_of_installs_are_those_of_the_code(
+    distributions, numpy_version, message, monkeypatch
+):
     monkeypatch.setattr(installed, "installed_distributions", lambda: distributions)
     monkeypatch.setattr(installed, "_numpy_2_only", lambda: ["pandas"])
     monkeypatch.setattr(np, "__version__", numpy_version)
-    monkeypatch.setattr(installed, "sys", SimpleNamespace(version_info=SimpleNamespace(major=3, minor=13)))
+    monkeypatch.setattr(
+        installed, "sys", SimpleNamespace(version_info=SimpleNamespace(major=3, minor=13))
+    )
     assert message() in " ".join(TROUBLESHOOTING.split())

@@ -1,4 +1,7 @@
-"""Searches whose candidates are trained together, against scikit-learn's own over the same estimators."""
+"""
+Searches whose candidates are trained together,
+against scikit-learn's own over the same estimators.
+"""
 
 import warnings
 
@@ -23,7 +26,14 @@ from skort.schedules import Constant
 from skort.solvers import available_solvers
 
 GRID = {"alpha": [1e-4, 1e-2], "eta0": [0.02, 0.05]}
-FIXED = {"learning_rate": "constant", "eta0": 0.02, "tol": None, "max_iter": 6, "random_state": 0, "batch_size": 16}
+FIXED = {
+    "learning_rate": "constant",
+    "eta0": 0.02,
+    "tol": None,
+    "max_iter": 6,
+    "random_state": 0,
+    "batch_size": 16,
+}
 
 OWN_LOSS = Loss("""
 value (score, target) => (loss) {
@@ -47,7 +57,9 @@ def both(estimator, grid, X, y, *, cv=3, fit=None, **options):
         warnings.simplefilter("ignore", ConvergenceWarning)
         for search in (OrtGridSearchCV, GridSearchCV):
             splitter = KFold(cv, shuffle=True, random_state=1) if isinstance(cv, int) else cv
-            searches.append(search(estimator, grid, cv=splitter, **options).fit(X, y, **(fit or {})))
+            searches.append(
+                search(estimator, grid, cv=splitter, **options).fit(X, y, **(fit or {}))
+            )
     return searches
 
 
@@ -58,7 +70,9 @@ def assert_same(ours, theirs, n_together):
         if name.endswith("_time"):
             continue
         if name.startswith(("split", "mean_", "std_")):
-            np.testing.assert_allclose(ours.cv_results_[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
+            np.testing.assert_allclose(
+                ours.cv_results_[name], values, rtol=1e-5, atol=1e-5, err_msg=name
+            )
         elif not name.startswith("rank"):
             assert list(ours.cv_results_[name]) == list(values)
     assert ours.best_params_ == theirs.best_params_
@@ -98,7 +112,9 @@ def test_regressors_have_the_scores_of_single_fits(data, hidden, options):
 
 
 # With its weight decay and its rate of each candidate, which both depend on the number of epochs.
-@pytest.mark.parametrize("grid", [{"alpha": [1e-4, 1e-2, 1.0]}, {"max_iter": [5, 8, 30], "alpha": [1e-4]}], ids=str)
+@pytest.mark.parametrize(
+    "grid", [{"alpha": [1e-4, 1e-2, 1.0]}, {"max_iter": [5, 8, 30], "alpha": [1e-4]}], ids=str
+)
 def test_networks_are_trained_by_their_default_optimizer(data, grid):
     model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(6,)), dtype="float64", random_state=0)
     assert_same(*both(model, grid, *data), 9)
@@ -107,18 +123,26 @@ def test_networks_are_trained_by_their_default_optimizer(data, grid):
 
 @pytest.mark.parametrize("hidden", [(), (6,)], ids=["linear", "network"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("options", [{}, {"optimizer": "adam"}, {"class_weight": "balanced"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"optimizer": "adam"}, {"class_weight": "balanced"}], ids=str
+)
 def test_classifiers_have_the_scores_of_single_fits(data, hidden, n_classes, options):
     X, y = data
-    labels = np.array(["no", "yes", "often"])[np.searchsorted(np.quantile(y, np.arange(1, n_classes) / n_classes), y)]
-    search = both(classifier(hidden, penalty="l2", **options), GRID, X, labels, scoring="neg_log_loss")
+    labels = np.array(["no", "yes", "often"])[
+        np.searchsorted(np.quantile(y, np.arange(1, n_classes) / n_classes), y)
+    ]
+    search = both(
+        classifier(hidden, penalty="l2", **options), GRID, X, labels, scoring="neg_log_loss"
+    )
     assert_same(*search, 12)
 
 
 def test_hinge_and_several_outputs(data):
     X, y = data
     assert_same(*both(classifier(loss="hinge"), GRID, X, y > np.median(y), scoring="roc_auc"), 12)
-    assert_same(*both(regressor((6,), penalty="l2"), GRID, X, np.stack([y, -y, X[:, 0]], axis=1)), 12)
+    assert_same(
+        *both(regressor((6,), penalty="l2"), GRID, X, np.stack([y, -y, X[:, 0]], axis=1)), 12
+    )
 
 
 def test_numbers_of_losses_optimizers_schedules_and_epochs_may_differ(data):
@@ -146,23 +170,35 @@ def test_automatic_rates_and_strong_penalties(data):
     rows, _ = next(KFold(3, shuffle=True, random_state=1).split(data[0]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        strong = regressor(penalty="l2", eta0="auto", max_iter=20, alpha=100.0).fit(data[0][rows], data[1][rows])
+        strong = regressor(penalty="l2", eta0="auto", max_iter=20, alpha=100.0).fit(
+            data[0][rows], data[1][rows]
+        )
     assert strong.history_["restarts"][-1] > 0
 
 
 def test_sample_weights_train_scores_and_several_metrics(data, rng):
     X, y = data
     weight = rng.uniform(size=len(y)) * (rng.uniform(size=len(y)) > 0.1)
-    options = {"scoring": ["r2", "neg_mean_absolute_error"], "refit": "r2", "return_train_score": True}
-    ours, theirs = both(regressor(penalty="l2"), GRID, X, y, fit={"sample_weight": weight}, **options)
+    options = {
+        "scoring": ["r2", "neg_mean_absolute_error"],
+        "refit": "r2",
+        "return_train_score": True,
+    }
+    ours, theirs = both(
+        regressor(penalty="l2"), GRID, X, y, fit={"sample_weight": weight}, **options
+    )
     assert_same(ours, theirs, 12)
     np.testing.assert_allclose(ours.best_estimator_.coef_, theirs.best_estimator_.coef_, rtol=1e-6)
 
 
 @pytest.mark.parametrize("hidden", [(), (6,)], ids=["linear", "one layer"])
-@pytest.mark.parametrize("options", [{}, {"scoring": "neg_mean_absolute_error", "validation_fraction": 0.3}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"scoring": "neg_mean_absolute_error", "validation_fraction": 0.3}], ids=str
+)
 def test_early_stopping(data, hidden, options):
-    model = regressor(hidden, early_stopping=True, tol=1e-4, max_iter=30, dtype="float64", **options)
+    model = regressor(
+        hidden, early_stopping=True, tol=1e-4, max_iter=30, dtype="float64", **options
+    )
     assert_same(*both(model, GRID, *data), 12)
     X, y = data
     model = classifier(hidden, early_stopping=True, tol=1e-4, max_iter=30, dtype="float64")
@@ -173,7 +209,9 @@ def test_early_stopping_in_a_pipeline_with_sample_weights(data, rng):
     fit = {"sample_weight": rng.integers(0, 3, 103)}
     model = regressor(early_stopping=True, dtype="float64", tol=1e-4, max_iter=30)
     assert_same(*both(model, GRID, *data, fit=fit), 12)
-    model = OrtSGDRegressor(make_pipeline(StandardScaler(), Lasso()), early_stopping=True, random_state=0, max_iter=9)
+    model = OrtSGDRegressor(
+        make_pipeline(StandardScaler(), Lasso()), early_stopping=True, random_state=0, max_iter=9
+    )
     assert_same(*both(model, {"tol": [1e-3, 1e-2]}, *data), 6)
 
 
@@ -213,13 +251,18 @@ def test_pipelines_around_and_inside(data):
     assert_same(*both(around, grid, *data), 12)
     # Other steps make other rows: those of each are trained together.
     assert_same(*both(around, {**grid, "standardscaler__with_mean": [True, False]}, *data), 24)
-    inside = OrtSGDRegressor(make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(6,))), **FIXED)
+    inside = OrtSGDRegressor(
+        make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(6,))), **FIXED
+    )
     assert_same(*both(inside, GRID, *data), 12)
 
 
 def test_a_diverging_candidate_is_trained_alone_and_harms_no_other(data):
     model, grid = regressor(penalty="l2", standardize=False), {"eta0": [0.01, 0.02, 1e3, 0.005]}
-    with pytest.warns(FitFailedWarning, match="3 fits failed out of a total of 12"), warnings.catch_warnings():
+    with (
+        pytest.warns(FitFailedWarning, match="3 fits failed out of a total of 12"),
+        warnings.catch_warnings(),
+    ):
         warnings.filterwarnings("ignore", "One or more of the test scores")
         ours, theirs = both(model, grid, *data, error_score=np.nan)
     assert_same(ours, theirs, 9)
@@ -228,9 +271,12 @@ def test_a_diverging_candidate_is_trained_alone_and_harms_no_other(data):
 
 def test_a_training_that_ends_no_better_is_found(data, rng):
     X, _ = data
-    # Noise: whether the last epoch is better than the first batch is known after an epoch of the initial weights only.
+    # Noise: whether the last epoch is better than the first batch is known after an epoch of the
+    # initial weights only.
     model = regressor(penalty="l2", batch_size=5, eta0=0.3, standardize=False)
-    ours, theirs = both(model, {"alpha": [1e-4, 1e-3], "eta0": [0.02, 0.0001]}, X, rng.normal(size=len(X)))
+    ours, theirs = both(
+        model, {"alpha": [1e-4, 1e-3], "eta0": [0.02, 0.0001]}, X, rng.normal(size=len(X))
+    )
     assert_same(ours, theirs, ours.n_fits_together_)
     # The others were made alone.
     assert 0 < ours.n_fits_together_ < 12
@@ -252,7 +298,10 @@ NOT_TOGETHER = {
     "agent": (regressor(solver="agent"), GRID),
     "learning_rate": (regressor(), {"learning_rate": [_falling, _steady]}),
     "generator": (regressor(random_state=np.random.RandomState(0)), GRID),
-    "shape": (regressor(), {"estimator": [None, MLPRegressor(hidden_layer_sizes=(2,))], "batch_size": [16, 32]}),
+    "shape": (
+        regressor(),
+        {"estimator": [None, MLPRegressor(hidden_layer_sizes=(2,))], "batch_size": [16, 32]},
+    ),
     "model": (OrtSGDRegressor(Lasso(), **FIXED), {"estimator__alpha": [0.1, 1.0]}),
     "weights of the loss": (OrtSGDRegressor(HuberRegressor(), **FIXED), GRID),
     "no skort": (Lasso(), {"alpha": [0.1, 1.0]}),
@@ -284,10 +333,14 @@ def test_an_invalid_candidate_fails_alone(data):
 
 def test_without_a_seed_the_candidates_of_a_fold_share_one(data):
     X, y = data
-    search = OrtGridSearchCV(regressor((4,), random_state=None), {"alpha": [0.0, 1e-30]}, cv=2).fit(X, y)
+    search = OrtGridSearchCV(regressor((4,), random_state=None), {"alpha": [0.0, 1e-30]}, cv=2).fit(
+        X, y
+    )
     # The penalties are none and nearly none: they differ in their steps, and are fitted one by one.
     assert search.n_fits_together_ == 0
-    search = OrtGridSearchCV(regressor((4,), random_state=None), {"alpha": [1e-31, 1e-30]}, cv=2).fit(X, y)
+    search = OrtGridSearchCV(
+        regressor((4,), random_state=None), {"alpha": [1e-31, 1e-30]}, cv=2
+    ).fit(X, y)
     scores = np.array([search.cv_results_[f"split{i}_test_score"] for i in range(2)])
     np.testing.assert_allclose(scores[:, 0], scores[:, 1], rtol=1e-5)
 
@@ -306,7 +359,9 @@ def test_fitted_candidates_are_those_of_single_fits(data):
         warnings.simplefilter("ignore", ConvergenceWarning)
         OrtGridSearchCV(model, GRID, cv=KFold(2), scoring=scorer, refit=False).fit(X, y)
         made, (rows, _) = seen[-1], [*KFold(2).split(X)][1]
-        alone = regressor((6,), optimizer="momentum", penalty="l2", tol=1e-3, learning_rate="adaptive")
+        alone = regressor(
+            (6,), optimizer="momentum", penalty="l2", tol=1e-3, learning_rate="adaptive"
+        )
         alone.set_params(alpha=1e-2, eta0=0.05).fit(X[rows], y[rows])
     assert made.get_params(deep=False).keys() == alone.get_params(deep=False).keys()
     assert vars(made).keys() == vars(alone).keys()
@@ -346,4 +401,6 @@ def test_a_randomized_search_draws_and_scores_the_candidates_of_scikit_learns(da
         for search in (OrtRandomizedSearchCV, RandomizedSearchCV)
     )
     assert_same(ours, theirs, 0 if n_iter == 1 else 15)
-    np.testing.assert_allclose(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=1e-12)
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=1e-12
+    )

@@ -22,8 +22,12 @@ NO_INPUT = "needs inputs of numbers, of shape (any, n_features); it has the inpu
 NO_OUTPUT = "needs one output of floats, beside labels; it has the outputs"
 
 
-def parsed(nodes=NODES, weights=WEIGHTS, inputs="float[N, 2] X", outputs="float[N, 1] y", header=HEADER):
-    return onnx.parser.parse_model(f"{header} m ({inputs}) => ({outputs}) <{weights}> {{ {nodes} }}")
+def parsed(
+    nodes=NODES, weights=WEIGHTS, inputs="float[N, 2] X", outputs="float[N, 1] y", header=HEADER
+):
+    return onnx.parser.parse_model(
+        f"{header} m ({inputs}) => ({outputs}) <{weights}> {{ {nodes} }}"
+    )
 
 
 def changed(change):
@@ -61,13 +65,18 @@ def gemm(*attributes):
 
 
 def sparse_weight(model, graph):
-    values, indices = helper.make_tensor("W", TensorProto.FLOAT, [1], [1.0]), helper.make_tensor("i", 7, [1], [0])
+    values, indices = (
+        helper.make_tensor("W", TensorProto.FLOAT, [1], [1.0]),
+        helper.make_tensor("i", 7, [1], [0]),
+    )
     graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2, 1]))
     graph.initializer.pop(0)
 
 
 def described(model, graph, kind):
-    described = getattr(helper, f"make_{kind}_type_proto")(helper.make_tensor_type_proto(1, [None, 2]))
+    described = getattr(helper, f"make_{kind}_type_proto")(
+        helper.make_tensor_type_proto(1, [None, 2])
+    )
     graph.input[0].type.CopyFrom(described)
 
 
@@ -85,7 +94,9 @@ BROKEN = {
     "no inputs": (changed(lambda m, g: g.ClearField("input")), INVALID),
     "name that is no text": (
         onnx.ModelProto.FromString(
-            changed(lambda m, g: setattr(g, "name", "zz")).SerializeToString().replace(b"zz", b"\xff\xff")
+            changed(lambda m, g: setattr(g, "name", "zz"))
+            .SerializeToString()
+            .replace(b"zz", b"\xff\xff")
         ),
         "name is no UTF-8 text",
     ),
@@ -93,15 +104,22 @@ BROKEN = {
     "convolution with a matrix": (parsed("y = Conv (X, W)"), "as a convolution needs"),
     "transposed convolution with a vector": (
         parsed("a = MatMul (X, W) y = ConvTranspose (a, b)"),
-        "the weight 'b' of the ConvTranspose node '' of the ONNX model is not known to have three dimensions or more",
+        (
+            "the weight 'b' of the ConvTranspose node '' of the ONNX model is not known to have "
+            "three dimensions or more"
+        ),
     ),
     "dropout with two ratios": (
-        parsed("d = Dropout (X, r) a = MatMul (d, W) y = Add (a, b)", WEIGHTS + ", float[2] r = {0.1, 0.2}"),
+        parsed(
+            "d = Dropout (X, r) a = MatMul (d, W) y = Add (a, b)",
+            WEIGHTS + ", float[2] r = {0.1, 0.2}",
+        ),
         "has a ratio or a training_mode that is not one number",
     ),
     "dropout with two modes": (
         parsed(
-            "d = Dropout (X, r, t) a = MatMul (d, W) y = Add (a, b)", WEIGHTS + ", float r = {0.1}, bool[2] t = {1, 1}"
+            "d = Dropout (X, r, t) a = MatMul (d, W) y = Add (a, b)",
+            WEIGHTS + ", float r = {0.1}, bool[2] t = {1, 1}",
         ),
         "has a ratio or a training_mode that is not one number",
     ),
@@ -122,7 +140,10 @@ BROKEN = {
         changed(lambda m, g: m.opset_import.append(helper.make_opsetid("", 13))),
         "a domain of operators in two versions",
     ),
-    "unknown domain": (parsed("a = nobody.MatMul (X, W) y = Add (a, b)", header=TWO_DOMAINS % "nobody"), NO_RUN),
+    "unknown domain": (
+        parsed("a = nobody.MatMul (X, W) y = Add (a, b)", header=TWO_DOMAINS % "nobody"),
+        NO_RUN,
+    ),
     "undeclared domain": (changed(lambda m, g: setattr(g.node[0], "domain", "nobody")), INVALID),
     "unknown operator": (parsed("y = NoSuch (X)"), INVALID),
     "nameless operator": (changed(lambda m, g: setattr(g.node[0], "op_type", "")), INVALID),
@@ -136,13 +157,19 @@ BROKEN = {
     "weight twice": (changed(lambda m, g: g.initializer.append(g.initializer[0])), INVALID),
     "input twice": (changed(lambda m, g: g.input.append(g.input[0])), INVALID),
     "output twice": (changed(lambda m, g: g.output.append(g.output[0])), NO_OUTPUT),
-    "unknown attribute": (changed(lambda m, g: g.node[0].attribute.append(helper.make_attribute("zz", 3))), INVALID),
+    "unknown attribute": (
+        changed(lambda m, g: g.node[0].attribute.append(helper.make_attribute("zz", 3))),
+        INVALID,
+    ),
     "text for a number": (changed(gemm(helper.make_attribute("alpha", "x"))), INVALID),
     "attribute twice": (changed(gemm(alpha, alpha)), INVALID),
     "empty attribute": (changed(gemm(onnx.AttributeProto(name="alpha"))), INVALID),
     "too few bytes": (changed(raw(b"\0\0\0")), INVALID),
     "no bytes": (changed(raw(b"")), INVALID),
-    "too many bytes": (changed(raw(bytes(800))), "the ONNX model is not valid: the values of 'W': cannot reshape"),
+    "too many bytes": (
+        changed(raw(bytes(800))),
+        "the ONNX model is not valid: the values of 'W': cannot reshape",
+    ),
     "negative dimension": (changed(lambda m, g: g.initializer[0].dims.__setitem__(0, -2)), INVALID),
     "huge dimension": (changed(lambda m, g: g.initializer[0].dims.__setitem__(0, 2**60)), INVALID),
     "type 0": (changed(lambda m, g: setattr(g.initializer[0], "data_type", 0)), INVALID),
@@ -157,12 +184,17 @@ BROKEN = {
         changed(lambda m, g: setattr(g.input[0].type.tensor_type, "elem_type", 77)),
         "a tensor of the unknown type 77",
     ),
-    "shapeless input": (changed(lambda m, g: g.input[0].type.tensor_type.ClearField("shape")), INVALID),
+    "shapeless input": (
+        changed(lambda m, g: g.input[0].type.tensor_type.ClearField("shape")),
+        INVALID,
+    ),
     "sequence": (changed(lambda m, g: described(m, g, "sequence")), NO_INPUT),
     "optional": (changed(lambda m, g: described(m, g, "optional")), NO_INPUT),
     "recursive function": (
         onnx.parser.parse_model(
-            TWO_DOMAINS % "own" + "m (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}> { y = own.f (X, W) }"
+            TWO_DOMAINS
+            % "own"
+            + "m (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}> { y = own.f (X, W) }"
             '<domain: "own", opset_import: ["" : 17, "own" : 1]> f (a, w) => (c) { c = own.f (a, w) }'
         ),
         INVALID,
@@ -182,21 +214,36 @@ ODD = {
     "weight of integers": (with_array(np.ones((2, 1), np.int64)), NO_RUN),
     "weight of texts": (with_array(np.array([["a"], ["b"]], object)), NO_RUN),
     "weight of halves": (with_array(np.ones((2, 1), np.float16)), INVALID),
-    "weight of NaN": (with_array(np.full((2, 1), np.nan, np.float32)), "Its weights are finite but for W"),
-    "infinite weight": (with_array(np.full((2, 1), np.inf, np.float32)), "Its weights are finite but for W"),
+    "weight of NaN": (
+        with_array(np.full((2, 1), np.nan, np.float32)),
+        "Its weights are finite but for W",
+    ),
+    "infinite weight": (
+        with_array(np.full((2, 1), np.inf, np.float32)),
+        "Its weights are finite but for W",
+    ),
     "bias of seven": (
         with_array(np.ones(7, np.float32), 1),
         "gives 7 numbers per row, but y needs 1",
     ),
     "bias of rows": (with_array(np.ones((30, 1), np.float32), 1), NO_RUN),
-    "texts": (parsed("y = Identity (X)", inputs="string[N, 2] X", outputs="string[N, 2] y"), NO_INPUT),
+    "texts": (
+        parsed("y = Identity (X)", inputs="string[N, 2] X", outputs="string[N, 2] y"),
+        NO_INPUT,
+    ),
     "doubles": (
         parsed("y = MatMul (X, W)", "double[2, 1] W = {1, 2}", "double[N, 2] X", "double[N, 1] y"),
         "the ONNX model computes in float64, got dtype='float32'",
     ),
     "input of one dimension": (parsed(inputs="float[2] X", outputs="float[1] y"), NO_INPUT),
-    "input of three dimensions": (parsed(inputs="float[N, 3, 2] X", outputs="float[N, 3, 1] y"), NO_INPUT),
-    "input without dimensions": (parsed("y = Mul (X, b)", inputs="float X", outputs="float[1] y"), NO_INPUT),
+    "input of three dimensions": (
+        parsed(inputs="float[N, 3, 2] X", outputs="float[N, 3, 1] y"),
+        NO_INPUT,
+    ),
+    "input without dimensions": (
+        parsed("y = Mul (X, b)", inputs="float X", outputs="float[1] y"),
+        NO_INPUT,
+    ),
     "five columns": (
         parsed("y = MatMul (X, W)", "float[5, 1] W = {1, 2, 3, 4, 5}", "float[N, 5] X"),
         "is expecting 5 feat",
@@ -210,22 +257,42 @@ ODD = {
         ),
         NO_RUN,
     ),
-    "two inputs": (parsed("a = Add (X, Z) y = MatMul (a, W)", inputs="float[N, 2] X, float[N, 2, 2] Z"), NO_INPUT),
-    "weight as input": (parsed("y = MatMul (X, V)", inputs="float[N, 2] X, float[2, 1] V"), NO_INPUT),
-    "two outputs": (parsed(NODES + " z = Exp (y)", outputs="float[N, 1] y, float[N, 1] z"), NO_OUTPUT),
+    "two inputs": (
+        parsed("a = Add (X, Z) y = MatMul (a, W)", inputs="float[N, 2] X, float[N, 2, 2] Z"),
+        NO_INPUT,
+    ),
+    "weight as input": (
+        parsed("y = MatMul (X, V)", inputs="float[N, 2] X, float[2, 1] V"),
+        NO_INPUT,
+    ),
+    "two outputs": (
+        parsed(NODES + " z = Exp (y)", outputs="float[N, 1] y, float[N, 1] z"),
+        NO_OUTPUT,
+    ),
     "output of one dimension": (
-        parsed("a = MatMul (X, W) y = Squeeze (a, i)", WEIGHTS + ", int64[1] i = {1}", outputs="float[N] y"),
+        parsed(
+            "a = MatMul (X, W) y = Squeeze (a, i)",
+            WEIGHTS + ", int64[1] i = {1}",
+            outputs="float[N] y",
+        ),
         "gives float of shape ['N'], and not numbers of shape (any, n_outputs)",
     ),
     "output of three dimensions": (
-        parsed("a = MatMul (X, W) y = Unsqueeze (a, i)", WEIGHTS + ", int64[1] i = {1}", outputs="float[N, 1, 1] y"),
+        parsed(
+            "a = MatMul (X, W) y = Unsqueeze (a, i)",
+            WEIGHTS + ", int64[1] i = {1}",
+            outputs="float[N, 1, 1] y",
+        ),
         "gives float of shape ['N', 1, 1], and not numbers of shape (any, n_outputs)",
     ),
     "one number": (
         parsed("a = MatMul (X, W) y = ReduceSum <keepdims = 0> (a)", outputs="float y"),
         "an array of shape () for 3 rows",
     ),
-    "output of integers": (parsed("a = MatMul (X, W) y = Cast <to = 7> (a)", outputs="int64[N, 1] y"), NO_OUTPUT),
+    "output of integers": (
+        parsed("a = MatMul (X, W) y = Cast <to = 7> (a)", outputs="int64[N, 1] y"),
+        NO_OUTPUT,
+    ),
     "output of a sequence": (
         parsed("a = MatMul (X, W) y = SequenceConstruct (a)", outputs="seq(float[N, 1]) y"),
         NO_OUTPUT,
@@ -235,10 +302,19 @@ ODD = {
         "gives float of shape [1], and not numbers of shape",
     ),
     "weight as output": (parsed("y = Identity (X)", outputs="float[2, 1] W"), "the ONNX model"),
-    "no weights": (parsed("y = ReduceSum (X, i)", "int64[1] i = {1}"), "the model has no weight to train"),
-    "sparse weight": (changed(sparse_weight), "the initializers ['W'] of the ONNX model are sparse"),
+    "no weights": (
+        parsed("y = ReduceSum (X, i)", "int64[1] i = {1}"),
+        "the model has no weight to train",
+    ),
+    "sparse weight": (
+        changed(sparse_weight),
+        "the initializers ['W'] of the ONNX model are sparse",
+    ),
     "quantised": (
-        parsed("d = DequantizeLinear (q, s) y = MatMul (X, d)", "int8[2, 1] q = {1, 2}, float s = {0.5}"),
+        parsed(
+            "d = DequantizeLinear (q, s) y = MatMul (X, d)",
+            "int8[2, 1] q = {1, 2}, float s = {0.5}",
+        ),
         "the model has no weight to train",
     ),
     "weights in a branch": (
@@ -253,10 +329,22 @@ ODD = {
         parsed("a = MatMul (X, W) c = ArgMax <axis = 1> (a) y = Cast <to = 1> (c)"),
         "the operator ArgMax between",
     ),
-    "Round": (parsed("a = MatMul (X, W) y = Round (a)"), "the operator Round between a weight and the score"),
-    "mean of rows": (parsed("a = MatMul (X, W) c = ReduceMean <axes = [0]> (a) y = Sub (a, c)"), "mixes rows"),
-    "random numbers": (parsed("a = MatMul (X, W) n = RandomNormalLike (a) y = Add (a, n)"), "mixes rows"),
-    "random weights": (parsed("n = RandomNormal <shape = [2, 1]> () y = MatMul (X, n)"), "mixes rows"),
+    "Round": (
+        parsed("a = MatMul (X, W) y = Round (a)"),
+        "the operator Round between a weight and the score",
+    ),
+    "mean of rows": (
+        parsed("a = MatMul (X, W) c = ReduceMean <axes = [0]> (a) y = Sub (a, c)"),
+        "mixes rows",
+    ),
+    "random numbers": (
+        parsed("a = MatMul (X, W) n = RandomNormalLike (a) y = Add (a, n)"),
+        "mixes rows",
+    ),
+    "random weights": (
+        parsed("n = RandomNormal <shape = [2, 1]> () y = MatMul (X, n)"),
+        "mixes rows",
+    ),
     "reversed rows": (
         parsed(
             "a = MatMul (X, W) y = ReverseSequence <batch_axis = 1, time_axis = 0> (a, n)",
@@ -266,7 +354,8 @@ ODD = {
     ),
     "Loop": (
         parsed(
-            "a = MatMul (X, W) y = Loop (n, t, a) <body = g (int64 i, bool c, float[N, 1] p) => (bool d, float[N, 1] q)"
+            "a = MatMul (X, W) y = Loop (n, t, a) <body = g (int64 i, bool c, float[N, 1] p) => "
+            "(bool d, float[N, 1] q)"
             "{ d = Identity (c) q = Add (p, p) }>",
             WEIGHTS + ", int64 n = {3}, bool t = {1}",
         ),
@@ -276,9 +365,18 @@ ODD = {
         parsed("e = ConstantOfShape (n)" + largest, huge),
         "'e' of the ONNX model has 3,000,000,000 values",
     ),
-    "huge Expand": (parsed("e = Expand (b, n)" + largest, huge), "'e' of the ONNX model has 3,000,000,000 values"),
-    "huge Tile": (parsed("e = Tile (b, n)" + largest, huge), "'e' of the ONNX model has 3,000,000,000 values"),
-    "huge Range": (parsed("f = Range (z, n, o) e = Cast <to = 1> (f)" + largest, ends), "goes from 0 to 3e+09 by 1"),
+    "huge Expand": (
+        parsed("e = Expand (b, n)" + largest, huge),
+        "'e' of the ONNX model has 3,000,000,000 values",
+    ),
+    "huge Tile": (
+        parsed("e = Tile (b, n)" + largest, huge),
+        "'e' of the ONNX model has 3,000,000,000 values",
+    ),
+    "huge Range": (
+        parsed("f = Range (z, n, o) e = Cast <to = 1> (f)" + largest, ends),
+        "goes from 0 to 3e+09 by 1",
+    ),
     "computed Range": (
         parsed("k = Mul (n, n) f = Range (z, k, o) e = Cast <to = 1> (f)" + largest, ends),
         "the ends of the Range 'f' of the ONNX model are computed from constants",
@@ -302,8 +400,14 @@ ODD = {
         parsed("a = MatMul (X, W) c = Abs (a) d = Neg (c) y = Log (d)"),
         "gives NaN or infinities for several random rows",
     ),
-    "two sizes": (parsed("a = MatMul (X, W) y = Reshape (a, s)", WEIGHTS + ", int64[2] s = {-1, -1}"), NO_RUN),
-    "seven rows": (parsed("a = MatMul (X, W) y = Reshape (a, s)", WEIGHTS + ", int64[2] s = {7, 1}"), NO_RUN),
+    "two sizes": (
+        parsed("a = MatMul (X, W) y = Reshape (a, s)", WEIGHTS + ", int64[2] s = {-1, -1}"),
+        NO_RUN,
+    ),
+    "seven rows": (
+        parsed("a = MatMul (X, W) y = Reshape (a, s)", WEIGHTS + ", int64[2] s = {7, 1}"),
+        NO_RUN,
+    ),
     "column that is not there": (
         parsed("c = Gather <axis = 1> (X, i) y = MatMul (c, W)", WEIGHTS + ", int64[2] i = {0, 9}"),
         NO_RUN,
@@ -312,24 +416,47 @@ ODD = {
 REFUSED = {**BROKEN, **ODD}
 # Odd ones that are models all the same, with the weights that are trained.
 TRAINED = {
-    "unused domain": (changed(lambda m, g: m.opset_import.append(helper.make_opsetid("nobody", 1))), {"W", "b"}),
+    "unused domain": (
+        changed(lambda m, g: m.opset_import.append(helper.make_opsetid("nobody", 1))),
+        {"W", "b"},
+    ),
     "weights from weights": (
-        parsed("s = MatMul (W, r) a = MatMul (X, s) y = Add (a, b)", WEIGHTS + ", float[1, 1] r = {2}"),
+        parsed(
+            "s = MatMul (W, r) a = MatMul (X, s) y = Add (a, b)", WEIGHTS + ", float[1, 1] r = {2}"
+        ),
         {"b"},
     ),
     "training information": (changed(lambda m, g: m.training_info.add()), {"W", "b"}),
-    "logarithm of X": (parsed("p = Abs (X) l = Log (p) a = MatMul (l, W) y = Add (a, b)"), {"W", "b"}),
-    "names of skort's own": (parsed("score = MatMul (X, W) label = Add (score, b) y = Identity (label)"), {"W", "b"}),
+    "logarithm of X": (
+        parsed("p = Abs (X) l = Log (p) a = MatMul (l, W) y = Add (a, b)"),
+        {"W", "b"},
+    ),
+    "names of skort's own": (
+        parsed("score = MatMul (X, W) label = Add (score, b) y = Identity (label)"),
+        {"W", "b"},
+    ),
     "weights with names of skort's own": (
-        parsed("a = MatMul (X, weights) y = Add (a, target)", "float[2, 1] weights = {1, 2}, float[1] target = {1}"),
+        parsed(
+            "a = MatMul (X, weights) y = Add (a, target)",
+            "float[2, 1] weights = {1, 2}, float[1] target = {1}",
+        ),
         {"weights", "target"},
     ),
-    "input called target": (parsed("a = MatMul (target, W) y = Add (a, b)", inputs="float[N, 2] target"), {"W", "b"}),
+    "input called target": (
+        parsed("a = MatMul (target, W) y = Add (a, b)", inputs="float[N, 2] target"),
+        {"W", "b"},
+    ),
     "integers": (parsed("a = Cast <to = 1> (X) y = MatMul (a, W)", inputs="int64[N, 2] X"), {"W"}),
     "halves": (parsed("a = Cast <to = 1> (X) y = MatMul (a, W)", inputs="float16[N, 2] X"), {"W"}),
     "300 nodes": (
         parsed(
-            " ".join(["a0 = MatMul (X, W)", *[f"a{i + 1} = Add (a{i}, b)" for i in range(300)], "y = Add (a300, b)"])
+            " ".join(
+                [
+                    "a0 = MatMul (X, W)",
+                    *[f"a{i + 1} = Add (a{i}, b)" for i in range(300)],
+                    "y = Add (a300, b)",
+                ]
+            )
         ),
         {"W", "b"},
     ),
@@ -360,7 +487,9 @@ def test_models_that_are_trained(name, kind, run_onnx):
     # Whole numbers are not made of others.
     rows = X.round() if name == "integers" else X
     y = Y if kind is OrtSGDRegressor else Y > 1
-    fitted = kind(model, **OPTIONS | {"standardize": False, "eta0": 1e-12, "max_iter": 1}).fit(rows, y)
+    fitted = kind(model, **OPTIONS | {"standardize": False, "eta0": 1e-12, "max_iter": 1}).fit(
+        rows, y
+    )
     assert set(fitted.trainable_) == trained
     score = fitted.predict(rows) if kind is OrtSGDRegressor else fitted.decision_function(rows)
     given = model.graph.input[0]

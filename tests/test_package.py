@@ -39,14 +39,18 @@ PLATFORMS = [
 
 
 def requirements(platform, *extras):
-    """Return what pip installs beside skort: the names of runtimes, and whether numpy 2 may be among it."""
+    """
+    Return what pip installs beside skort: the names of runtimes,
+    and whether numpy 2 may be among it.
+    """
     python, system, machine = platform
     environment = {"python_version": python, "sys_platform": system, "platform_machine": machine}
     wanted = [Requirement(text) for text in importlib.metadata.requires("skort")]
     wanted = [
         r
         for r in wanted
-        if r.marker is None or any(r.marker.evaluate(environment | {"extra": extra}) for extra in ("", *extras))
+        if r.marker is None
+        or any(r.marker.evaluate(environment | {"extra": extra}) for extra in ("", *extras))
     ]
     runtimes = [str(r).split(";")[0] for r in wanted if r.name.startswith("onnxruntime")]
     return runtimes, all("2.0" in r.specifier for r in wanted if r.name == "numpy")
@@ -57,7 +61,9 @@ def test_every_platform_gets_the_runtime_of_its_extra(python, system, machine, r
     platform = (python, system, machine)
     # skort alone replaces neither a runtime nor numpy.
     assert requirements(platform) == ([], True)
-    assert requirements(platform, "testing", "docs", "bench", "tables", "dev", "torch", "dask", "plot") == ([], True)
+    assert requirements(
+        platform, "testing", "docs", "bench", "tables", "dev", "torch", "dask", "plot"
+    ) == ([], True)
     assert requirements(platform, "cpu") == (["onnxruntime>=1.16"], True)
     assert requirements(platform, "gpu") == (["onnxruntime-gpu[cuda,cudnn]>=1.21"], True)
     versions = {
@@ -66,7 +72,10 @@ def test_every_platform_gets_the_runtime_of_its_extra(python, system, machine, r
         "onnxruntime-training-cpu": ">=1.19.2",
     }
     # onnxruntime-training 1.16 is built for numpy 1.
-    assert requirements(platform, "training") == ([runtime + versions[runtime]], runtime != "onnxruntime-training")
+    assert requirements(platform, "training") == (
+        [runtime + versions[runtime]],
+        runtime != "onnxruntime-training",
+    )
 
 
 @pytest.mark.parametrize("platform", [row[:3] for row in PLATFORMS], ids=" ".join)
@@ -92,7 +101,12 @@ def test_import_loads_neither_onnx_nor_onnxruntime():
 
 def test_the_faces_load_neither_onnx_nor_onnxruntime_nor_scikit_learns_models():
     heavy = {"matplotlib", "onnx", "onnxruntime", "skl2onnx", "tqdm"}
-    heavy |= {"sklearn.linear_model", "sklearn.neural_network", "sklearn.metrics", "sklearn.model_selection"}
+    heavy |= {
+        "sklearn.linear_model",
+        "sklearn.neural_network",
+        "sklearn.metrics",
+        "sklearn.model_selection",
+    }
     loaded = run(f"""
 import sys, skort
 # A search is one of scikit-learn's searches, and artifacts are ONNX files.
@@ -106,15 +120,38 @@ print(sorted({heavy} & set(sys.modules)))
 
 FACES = {
     "artifacts": ["OnDeviceTraining", "load_checkpoint", "save_training_artifacts"],
-    "callbacks": ["Callback", "Checkpoint", "EarlyStopping", "EpochScoring", "MLflowLogger", "ProgressBar", "Training"],
+    "callbacks": [
+        "Callback",
+        "Checkpoint",
+        "EarlyStopping",
+        "EpochScoring",
+        "MLflowLogger",
+        "ProgressBar",
+        "Training",
+    ],
     "exceptions": ["NotExportableError", "NotTrainableError", "RuntimeNotAvailableError"],
-    "gradients": ["ForwardBackward", "GradientGraphs", "Gradients", "gradient_graphs", "initial_model"],
+    "gradients": [
+        "ForwardBackward",
+        "GradientGraphs",
+        "Gradients",
+        "gradient_graphs",
+        "initial_model",
+    ],
     "model_selection": ["OrtGridSearchCV"],
     "objective": ["ElasticLoss", "ElasticPenalty", "Huber", "Loss", "SquaredError"],
     "onnx_models": ["Weight", "find_weights", "objective_graph", "with_weights"],
     "optimizers": ["SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"],
     "plotting": ["GraphDisplay", "LossCurveDisplay", "ScheduleDisplay", "WeightsDisplay"],
-    "schedules": ["Adaptive", "Constant", "Cosine", "Cyclic", "InvScaling", "Optimal", "Schedule", "Warmup"],
+    "schedules": [
+        "Adaptive",
+        "Constant",
+        "Cosine",
+        "Cyclic",
+        "InvScaling",
+        "Optimal",
+        "Schedule",
+        "Warmup",
+    ],
 }
 
 
@@ -158,7 +195,14 @@ except ImportError as error:
 def test_the_package_lists_its_names_and_no_others():
     optional = [name for name, needed in NEEDED.items() if importlib.util.find_spec(needed)]
     assert dir(skort) == sorted([*skort.__all__, *optional])
-    others = {"OrtSGDClassifier", "OrtSGDRegressor", "Step", "__version__", "expected_failed_checks", "show_versions"}
+    others = {
+        "OrtSGDClassifier",
+        "OrtSGDRegressor",
+        "Step",
+        "__version__",
+        "expected_failed_checks",
+        "show_versions",
+    }
     assert {*FACES, *others} == {*skort.__all__}
     with pytest.raises(AttributeError, match="module 'skort' has no attribute 'Regressor'"):
         skort.Regressor  # noqa: B018
@@ -184,34 +228,48 @@ def test_docstrings_speak_of_the_faces(name):
     public = getattr(skort, name)
     members = [getattr(public, name) for name in public.__all__] if name in FACES else [public]
     for member in members:
-        texts = [member.__doc__, *(method.__doc__ for method in vars(member).values() if callable(method))]
+        texts = [
+            member.__doc__,
+            *(method.__doc__ for method in vars(member).values() if callable(method)),
+        ]
         assert not any(re.search(INNER, text) for text in texts if text), member
 
 
 def _private_imports():
-    """Yield (module, name) of each private name of another package that skort imports, but those of ONNX Runtime."""
+    """
+    Yield (module, name) of each private name of another package that skort imports,
+    but those of ONNX Runtime.
+    """
     for path in ROOT.glob("skort/**/*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.ImportFrom) or node.module.split(".")[0] in ("skort", "onnxruntime"):
+            if not isinstance(node, ast.ImportFrom) or node.module.split(".")[0] in (
+                "skort",
+                "onnxruntime",
+            ):
                 continue
             yield from (
                 (node.module, alias.name)
                 for alias in node.names
                 if any(
-                    part.startswith("_") and not part.startswith("__") for part in (*node.module.split("."), alias.name)
+                    part.startswith("_") and not part.startswith("__")
+                    for part in (*node.module.split("."), alias.name)
                 )
             )
 
 
 def test_the_page_of_private_names_lists_those_that_are_imported():
-    rows = re.findall(r"^    \* - `([\w.]+)`: ((?:[`\w, \n])+?)\n      -", PRIVATE.read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^    \* - `([\w.]+)`: ((?:[`\w, \n])+?)\n      -", PRIVATE.read_text(), re.MULTILINE
+    )
     listed = {(module, name) for module, names in rows for name in re.findall(r"`(\w+)`", names)}
     assert listed == {*_private_imports()}
 
 
 def test_only_the_runtime_uses_private_names_of_onnxruntime():
     users = {
-        p.parent.name for p in ROOT.glob("skort/**/*.py") if re.search(r"^ *from onnxruntime.capi", p.read_text(), re.M)
+        p.parent.name
+        for p in ROOT.glob("skort/**/*.py")
+        if re.search(r"^ *from onnxruntime.capi", p.read_text(), re.M)
     }
     assert users == {"runtime"}
 

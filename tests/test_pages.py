@@ -15,7 +15,9 @@ import pytest
 BUILT = Path(__file__).parent.parent / "docs" / "_build"
 BROWSER = runpy.run_path(str(Path(__file__).with_name("browser.py")))
 PAGES = sorted(
-    str(path.relative_to(BUILT)) for path in BUILT.rglob("*.html") if not {"_static", "_modules"} & {*path.parts}
+    str(path.relative_to(BUILT))
+    for path in BUILT.rglob("*.html")
+    if not {"_static", "_modules"} & {*path.parts}
 )
 WIDTHS = {"wide": 1280, "narrow": 390}
 # What people look for, and the page that answers it.
@@ -72,7 +74,10 @@ SEARCHES = {
     "diverged": "troubleshooting",
 }
 
-pytestmark = [pytest.mark.pages, pytest.mark.skipif(not PAGES, reason="needs the pages: nox -s docs")]
+pytestmark = [
+    pytest.mark.pages,
+    pytest.mark.skipif(not PAGES, reason="needs the pages: nox -s docs"),
+]
 
 
 class _Addresses(html.parser.HTMLParser):
@@ -113,17 +118,26 @@ def test_links_lead_somewhere(page):
 
 
 def test_each_example_has_a_figure_and_a_picture_of_its_own():
-    examples = [page for page in PAGES if page.startswith("gallery/") and Path(page).name != "index.html"]
+    examples = [
+        page for page in PAGES if page.startswith("gallery/") and Path(page).name != "index.html"
+    ]
     assert examples
-    figures = {page: [at for at in _addresses(BUILT / page).links if "/_images/" in at] for page in examples}
+    figures = {
+        page: [at for at in _addresses(BUILT / page).links if "/_images/" in at]
+        for page in examples
+    }
     assert [page for page in examples if all("_thumb." in at for at in figures[page])] == []
-    pictures = [path.read_bytes() for path in sorted((BUILT / "_images").glob("sphx_glr_*_thumb.png"))]
+    pictures = [
+        path.read_bytes() for path in sorted((BUILT / "_images").glob("sphx_glr_*_thumb.png"))
+    ]
     assert len(pictures) == len(examples)
     # sphinx-gallery has the same placeholder for all that draw nothing.
     assert len(pictures) == len(set(pictures))
 
 
-@pytest.mark.parametrize("inventory", sorted((BUILT.parent / "inventories").glob("*.txt")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "inventory", sorted((BUILT.parent / "inventories").glob("*.txt")), ids=lambda path: path.stem
+)
 def test_inventories_name_what_exists(inventory):
     pytest.importorskip(inventory.stem if inventory.stem != "python" else "builtins")
     if inventory.stem == "sklearn":
@@ -132,7 +146,9 @@ def test_inventories_name_what_exists(inventory):
     rows = [line.split() for line in inventory.read_text().splitlines()]
     names = [name for name, role, _ in rows if role.startswith("py:")]
     assert names
-    assert [name for name in names if pydoc.locate(name) is None and not hasattr(builtins, name)] == []
+    assert [
+        name for name in names if pydoc.locate(name) is None and not hasattr(builtins, name)
+    ] == []
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +166,8 @@ def driver(tmp_path_factory):
         yield driver
 
 
-# What is wider than the window, code that cannot be read to its end, and pictures that are not there.
+# What is wider than the window, code that cannot be read to its end, and pictures that
+# are not there.
 _DEFECTS = """
 const right = document.documentElement.clientWidth;
 const scrolls = (element) => ["auto", "scroll"].includes(getComputedStyle(element).overflowX);

@@ -1,4 +1,7 @@
-"""What holds for any data: hypothesis draws them. `pytest --hypothesis-profile=nightly` draws ten times as many."""
+"""
+What holds for any data: hypothesis draws them.
+`pytest --hypothesis-profile=nightly` draws ten times as many.
+"""
 
 import warnings
 
@@ -20,7 +23,10 @@ CLASSIFICATION_LOSSES = ["log_loss", "hinge", "squared_hinge", "modified_huber",
 
 @st.composite
 def numbers(draw, n_rows, n_columns):
-    """Columns of normal numbers of very different sizes; some are constant, some are copies of the first one."""
+    """
+    Columns of normal numbers of very different sizes;
+    some are constant, some are copies of the first one.
+    """
     random_state = np.random.RandomState(draw(st.integers(0, 2**16)))
     columns = []
     for _ in range(n_columns):
@@ -46,7 +52,9 @@ def tables(draw, least=1):
     X, y = draw(numbers(n_rows, n_columns)), draw(numbers(n_rows, 1))[:, 0]
     weights = None
     if draw(st.booleans()):
-        weights = np.random.RandomState(draw(st.integers(0, 99))).randint(0, 4, n_rows).astype(float)
+        weights = (
+            np.random.RandomState(draw(st.integers(0, 99))).randint(0, 4, n_rows).astype(float)
+        )
         weights[draw(st.integers(0, n_rows - 1))] = 1.0
     return X, y, weights
 
@@ -75,7 +83,10 @@ def options(draw, losses):
 
 
 def ends_well(model, X, y, weights):
-    """Fit; return whether there is a model, which must be finite. Only documented errors may say that there is none."""
+    """
+    Fit; return whether there is a model, which must be finite.
+    Only documented errors may say that there is none.
+    """
     before = dict(vars(model))
     try:
         with warnings.catch_warnings():
@@ -84,7 +95,9 @@ def ends_well(model, X, y, weights):
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X, y, weights)
     except ValueError as error:
-        assert any(words in str(error) for words in ("diverged", "too large for dtype", "class")), error
+        assert any(words in str(error) for words in ("diverged", "too large for dtype", "class")), (
+            error
+        )
         assert vars(model) == before
         return False
     assert all(np.isfinite(array).all() for array in model.weights_.values())
@@ -106,7 +119,9 @@ def test_any_regression_ends_in_a_finite_model_or_in_words(table, parameters, si
 
 
 @slow_data
-@given(tables(least=2), options(CLASSIFICATION_LOSSES), st.sampled_from([None, 3]), st.integers(2, 4))
+@given(
+    tables(least=2), options(CLASSIFICATION_LOSSES), st.sampled_from([None, 3]), st.integers(2, 4)
+)
 def test_any_classification_ends_in_a_finite_model_or_in_words(table, parameters, size, n_classes):
     X, y, weights = table
     labels = np.argsort(np.argsort(y)) % n_classes
@@ -121,7 +136,13 @@ def same(ours, theirs, rtol=1e-7):
 
 def exact(model, **others):
     """Full batches in float64: sums over all rows, in whichever order."""
-    steps = {"batch_size": 100, "learning_rate": "constant", "max_iter": 5, "tol": None, "random_state": 0}
+    steps = {
+        "batch_size": 100,
+        "learning_rate": "constant",
+        "max_iter": 5,
+        "tol": None,
+        "random_state": 0,
+    }
     return model(**{"dtype": "float64", "eta0": 0.01, "shuffle": False, **steps, **others})
 
 
@@ -136,7 +157,8 @@ def plain_tables(draw):
     return X, y, weights
 
 
-# The others have a kink at scores of zero, or at the median, where a training begins: a rounding decides the gradient.
+# The others have a kink at scores of zero, or at the median, where a training begins: a rounding
+# decides the gradient.
 PROBLEMS = st.sampled_from(
     [
         (OrtSGDRegressor, "squared_error"),
@@ -162,14 +184,20 @@ def test_the_order_of_the_rows_does_not_matter(table, problem, standardize):
     (X, y, weights), (model, loss) = table, problem
     y, order = target(model, y), np.random.RandomState(0).permutation(len(y))
     others = {"loss": loss, "standardize": standardize}
-    same(exact(model, **others).fit(X[order], y[order], weights[order]), exact(model, **others).fit(X, y, weights))
+    same(
+        exact(model, **others).fit(X[order], y[order], weights[order]),
+        exact(model, **others).fit(X, y, weights),
+    )
 
 
 @given(plain_tables(), PROBLEMS, st.sampled_from([2.0**-40, 0.3, 1e12]))
 def test_the_scale_of_the_sample_weights_does_not_matter(table, problem, scale):
     (X, y, weights), (model, loss) = table, problem
     y = target(model, y)
-    same(exact(model, loss=loss).fit(X, y, scale * weights), exact(model, loss=loss).fit(X, y, weights))
+    same(
+        exact(model, loss=loss).fit(X, y, scale * weights),
+        exact(model, loss=loss).fit(X, y, weights),
+    )
 
 
 @given(plain_tables(), PROBLEMS)
@@ -178,10 +206,14 @@ def test_rows_of_weight_zero_are_rows_that_are_not_there(table, problem):
     y, used = target(model, y), weights > 0
     if model is OrtSGDClassifier and len(set(y[used])) < 2:
         return
-    same(exact(model, loss=loss).fit(X, y, weights), exact(model, loss=loss).fit(X[used], y[used], weights[used]))
+    same(
+        exact(model, loss=loss).fit(X, y, weights),
+        exact(model, loss=loss).fit(X[used], y[used], weights[used]),
+    )
 
 
-# A robust loss takes the median of y, which weights move otherwise than repeated rows do where it is between two.
+# A robust loss takes the median of y, which weights move otherwise than repeated rows do where it
+# is between two.
 @given(plain_tables(), PROBLEMS)
 def test_whole_weights_are_repeated_rows(table, problem):
     (X, y, weights), (model, loss) = table, problem
@@ -198,7 +230,10 @@ def test_names_of_classes_do_not_matter(table, loss, names):
     X, y, _ = table
     y = np.argsort(np.argsort(y)) % 3
     names = np.array(sorted(names))
-    ours, theirs = exact(OrtSGDClassifier, loss=loss).fit(X, names[y]), exact(OrtSGDClassifier, loss=loss).fit(X, y)
+    ours, theirs = (
+        exact(OrtSGDClassifier, loss=loss).fit(X, names[y]),
+        exact(OrtSGDClassifier, loss=loss).fit(X, y),
+    )
     same(ours, theirs, rtol=0)
     np.testing.assert_array_equal(ours.predict(X), names[theirs.predict(X)])
 
@@ -207,9 +242,12 @@ def test_names_of_classes_do_not_matter(table, loss, names):
 def test_units_of_x_and_y_do_not_matter_without_a_penalty(table, unit_X, unit_y):
     X, y, _ = table
     ours, theirs = (
-        exact(OrtSGDRegressor, eta0="auto", penalty=None).fit(X * a, y * b) for a, b in ((unit_X, unit_y), (1.0, 1.0))
+        exact(OrtSGDRegressor, eta0="auto", penalty=None).fit(X * a, y * b)
+        for a, b in ((unit_X, unit_y), (1.0, 1.0))
     )
-    np.testing.assert_allclose(ours.predict(X * unit_X) / unit_y, theirs.predict(X), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        ours.predict(X * unit_X) / unit_y, theirs.predict(X), rtol=1e-6, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("model", [OrtSGDRegressor, OrtSGDClassifier])

@@ -23,7 +23,9 @@ def test_the_code_block_prints_what_stands_below_it(tmp_path, monkeypatch, capsy
     names = {}
     exec(compile(code, str(README), "exec"), names)
     assert capsys.readouterr().out == _blocks("text")[0]
-    np.testing.assert_allclose(names["proba"], names["model"].predict_proba(names["X_test"]), atol=1e-5)
+    np.testing.assert_allclose(
+        names["proba"], names["model"].predict_proba(names["X_test"]), atol=1e-5
+    )
     assert (tmp_path / "digits.onnx").stat().st_size > 0
 
 
@@ -36,7 +38,10 @@ def test_the_landing_page_shows_the_same_code():
 
 
 def test_the_two_commands_stand_alone_in_their_blocks():
-    first, second = 'pip install ".[training]" && python examples/quickstart.py\n', 'pip install ".[test]" && pytest\n'
+    first, second = (
+        'pip install ".[training]" && python examples/quickstart.py\n',
+        'pip install ".[test]" && pytest\n',
+    )
     assert _blocks("") == [first, second]
 
 
@@ -58,5 +63,7 @@ def test_the_quickstart_prints_its_table():
     expected = _blocks("text")[1].splitlines()
     printed = run.stdout.splitlines()
     assert printed[0] == expected[0]
-    scores = _scores(line for line in printed[1:-1] if line[25:39].strip() in ("scikit-learn", "graph"))
+    scores = _scores(
+        line for line in printed[1:-1] if line[25:39].strip() in ("scikit-learn", "graph")
+    )
     assert scores == pytest.approx(_scores(expected[1:]), abs=0.01)

@@ -1,4 +1,7 @@
-"""What surrounds the package: workflows, templates, citation, metadata. `nox -s package` checks their schemas."""
+"""
+What surrounds the package: workflows, templates, citation, metadata.
+`nox -s package` checks their schemas.
+"""
 
 import ast
 import importlib.metadata
@@ -23,7 +26,9 @@ def lanes():
     found = {}
     for node in ast.parse(ROOT.joinpath("noxfile.py").read_text()).body:
         for decorator in getattr(node, "decorator_list", ()):
-            options = {keyword.arg: ast.literal_eval(keyword.value) for keyword in decorator.keywords}
+            options = {
+                keyword.arg: ast.literal_eval(keyword.value) for keyword in decorator.keywords
+            }
             several = isinstance(options["python"], list)
             found |= {f"{node.name}-{python}": python for python in options["python"] if several}
             found |= {} if several else {node.name: options["python"]}
@@ -36,9 +41,15 @@ def workflow(name):
 
 
 def runs(job):
-    """Return the Pythons that a job sets up, and the lanes that it runs, one pair for each entry of its matrix."""
+    """
+    Return the Pythons that a job sets up, and the lanes that it runs,
+    one pair for each entry of its matrix.
+    """
     matrix = job.get("strategy", {}).get("matrix", {})
-    entries = [*matrix.get("include", ()), *({"python": python} for python in matrix.get("python", ()))]
+    entries = [
+        *matrix.get("include", ()),
+        *({"python": python} for python in matrix.get("python", ())),
+    ]
     return [_pair(repr(job["steps"]), entry) for entry in entries or [{}]]
 
 
@@ -70,7 +81,10 @@ def test_each_system_runs_each_python():
     matrix = job["strategy"]["matrix"]
     assert matrix["os"] == ["ubuntu-latest", "macos-latest", "windows-latest"]
     assert matrix["python"] == PYTHONS
-    assert [names for _, names in runs(job)] == [["tests_system-3.12"], *([f"tests_system-{p}"] for p in PYTHONS)]
+    assert [names for _, names in runs(job)] == [
+        ["tests_system-3.12"],
+        *([f"tests_system-{p}"] for p in PYTHONS),
+    ]
     # Arm on Linux
     assert matrix["include"] == [{"os": "ubuntu-24.04-arm", "python": "3.12"}]
 
@@ -107,7 +121,9 @@ def test_actions_are_pinned_by_hash_and_keep_no_credentials():
     for path in WORKFLOWS:
         for action, version in re.findall(r"uses: ([^.\s]\S*)(.*)", path.read_text()):
             name, _, commit = action.partition("@")
-            assert re.fullmatch(r"[0-9a-f]{40}", commit) and re.fullmatch(r" # v\d+\.\d+\.\d+", version), action
+            assert re.fullmatch(r"[0-9a-f]{40}", commit) and re.fullmatch(
+                r" # v\d+\.\d+\.\d+", version
+            ), action
             assert pinned.setdefault(name, (commit, version)) == (commit, version)
         for job in workflow(path.stem)["jobs"].values():
             for step in job.get("steps", ()):
@@ -116,7 +132,12 @@ def test_actions_are_pinned_by_hash_and_keep_no_credentials():
 
 
 def test_the_addresses_are_those_of_the_project():
-    tables = ROOT.joinpath("pyproject.toml").read_text().partition("[project.urls]\n")[2].partition("\n[")[0]
+    tables = (
+        ROOT.joinpath("pyproject.toml")
+        .read_text()
+        .partition("[project.urls]\n")[2]
+        .partition("\n[")[0]
+    )
     urls = dict(re.findall(r'^(\w+) = "(.*)"$', tables, re.MULTILINE))
     assert {*urls} == {"Repository", "Issues", "Documentation", "Changelog"}
     assert urls["Issues"] == f"{urls['Repository']}/issues"
@@ -135,7 +156,9 @@ def test_the_recipe_of_conda_asks_for_what_pip_asks_for_and_a_runtime():
     assert recipe["context"]["version"] == skort.__version__
     python, *packages = recipe["requirements"]["run"]
     assert python == "python >=${{ python_min }}"
-    renamed = [text.replace("python-flatbuffers", "flatbuffers").replace(" ", "") for text in packages]
+    renamed = [
+        text.replace("python-flatbuffers", "flatbuffers").replace(" ", "") for text in packages
+    ]
     text = ROOT.joinpath("pyproject.toml").read_text()
     (dependencies,) = re.findall(r"^dependencies = \[\n(.*?)^\]", text, re.DOTALL | re.MULTILINE)
     (cpu,) = re.findall(r'^cpu = \["(.*)"\]$', text, re.MULTILINE)
@@ -148,12 +171,20 @@ def test_the_readme_of_pypi_has_no_relative_links():
     repository = dict(url.split(", ") for url in metadata.get_all("Project-URL"))["Repository"]
     text = metadata.get_payload() or metadata["Description"]
     links = re.findall(r'(?:\]\(|src="|srcset=")([^)"]*)', text)
-    files = [link.removeprefix(f"{repository}/").split("/", 2)[2] for link in links if link.startswith(repository)]
+    files = [
+        link.removeprefix(f"{repository}/").split("/", 2)[2]
+        for link in links
+        if link.startswith(repository)
+    ]
     assert len(files) == len(links) >= 6
     assert [name for name in files if not ROOT.joinpath(name).exists()] == []
 
 
-TEMPLATES = ["ISSUE_TEMPLATE/bug_report.yml", "ISSUE_TEMPLATE/feature_request.yml", "PULL_REQUEST_TEMPLATE.md"]
+TEMPLATES = [
+    "ISSUE_TEMPLATE/bug_report.yml",
+    "ISSUE_TEMPLATE/feature_request.yml",
+    "PULL_REQUEST_TEMPLATE.md",
+]
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -186,14 +217,26 @@ def test_the_sdist_has_what_its_tests_read():
     text = ROOT.joinpath("pyproject.toml").read_text()
     (listed,) = re.findall(r"sdist\]\ninclude = \[\n(.*?)\n\]", text, re.DOTALL)
     paths = {path.removeprefix("/") for path in re.findall(r'"(.*?)"', listed)}
-    assert {"tests", "conftest.py", "examples", "benchmarks", "docs", ".github", "README.md", "noxfile.py"} <= paths
+    assert {
+        "tests",
+        "conftest.py",
+        "examples",
+        "benchmarks",
+        "docs",
+        ".github",
+        "README.md",
+        "noxfile.py",
+    } <= paths
     assert all(ROOT.joinpath(path).exists() for path in paths)
 
 
 def test_the_nightly_profile_is_known_before_any_test_is_imported():
     options = ["-q", "--collect-only", "-p", "no:cacheprovider", "--hypothesis-profile=nightly"]
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "tests/test_properties.py"], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "pytest", *options, "tests/test_properties.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     assert run.returncode == 0, run.stdout
     assert "tests collected" in run.stdout

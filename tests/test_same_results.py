@@ -1,9 +1,10 @@
 """
 The results of 300 random configurations are those that are stored.
 
-`tests/data/same_results.npz` holds numbers of onnxruntime-training 1.16 on Python 3.11. A change that alters a result
-on purpose, such as another default, renews it with ``python tests/same_results.py digest``, and its message says why.
-For a change that alters nothing, ``python tests/same_results.py against CHECKOUT`` compares to the bit.
+`tests/data/same_results.npz` holds numbers of onnxruntime-training 1.16 on Python 3.11. A change
+that alters a result on purpose, such as another default, renews it with ``python
+tests/same_results.py digest``, and its message says why. For a change that alters nothing, ``python
+tests/same_results.py against CHECKOUT`` compares to the bit.
 """
 
 import importlib.util
@@ -15,7 +16,9 @@ import pytest
 import sklearn
 from sklearn.utils.fixes import parse_version
 
-SPEC = importlib.util.spec_from_file_location("same_results", Path(__file__).with_name("same_results.py"))
+SPEC = importlib.util.spec_from_file_location(
+    "same_results", Path(__file__).with_name("same_results.py")
+)
 # Pickles of its callbacks need its name.
 same = sys.modules["same_results"] = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(same)
@@ -53,7 +56,11 @@ def test_each_configuration_is_stored_and_every_name_occurs_in_one():
 
 def test_a_difference_of_one_bit_is_found():
     named = enumerate(STORED.items())
-    number = next(i for i, (name, (error, _)) in named if " fit mlp" in name and " graph " in name and not error)
+    number = next(
+        i
+        for i, (name, (error, _)) in named
+        if " fit mlp" in name and " graph " in name and not error
+    )
     found = same.run(number)
     weight = next(name for name in found if name.startswith("weight"))
     changed = {**found, weight: np.nextafter(found[weight], np.inf), "warnings": np.array("other")}
@@ -68,7 +75,9 @@ def test_a_comparison_of_errors_fails(tmp_path, n_errors, fails):
     names = [f"{i}\t{'error' if i < n_errors else 'loss'}" for i in range(4)]
     np.savez(path, names=names, **{str(i): np.array("ValueError: no solver") for i in range(4)})
     if fails:
-        with pytest.raises(SystemExit, match=r"3 of them end with an error in both: .* ValueError: no solver"):
+        with pytest.raises(
+            SystemExit, match=r"3 of them end with an error in both: .* ValueError: no solver"
+        ):
             same.compare(path, path)
     else:
         assert same.compare(path, path) == 0

@@ -1,4 +1,7 @@
-"""Files of fitted models, read back where they were written; the serving lanes do it in two environments."""
+"""
+Files of fitted models, read back where they were written;
+the serving lanes do it in two environments.
+"""
 
 import runpy
 from pathlib import Path

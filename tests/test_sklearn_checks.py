@@ -1,4 +1,7 @@
-"""Every check that scikit-learn has for estimators: both estimators, all solvers, three kinds of model."""
+"""
+Every check that scikit-learn has for estimators:
+both estimators, all solvers, three kinds of model.
+"""
 
 import numpy as np
 import pytest
@@ -23,13 +26,26 @@ CLASSIFIERS = [
     make_pipeline(StandardScaler(), LogisticRegression()),
 ]
 COMBINATIONS = [
-    *[OrtSGDRegressor(estimator, solver=solver) for solver in available_solvers() for estimator in REGRESSORS],
-    *[OrtSGDClassifier(estimator, solver=solver) for solver in available_solvers() for estimator in CLASSIFIERS],
+    *[
+        OrtSGDRegressor(estimator, solver=solver)
+        for solver in available_solvers()
+        for estimator in REGRESSORS
+    ],
+    *[
+        OrtSGDClassifier(estimator, solver=solver)
+        for solver in available_solvers()
+        for estimator in CLASSIFIERS
+    ],
     *[OrtSGDRegressor(estimator, dtype="float64") for estimator in REGRESSORS],
     *[OrtSGDClassifier(estimator, dtype="float64") for estimator in CLASSIFIERS],
 ]
-# One regressor and one classifier are checked by default, all other combinations with the slow tests.
-FIRST = [estimator for estimator in COMBINATIONS if estimator.estimator is None and estimator.solver == "graph"]
+# One regressor and one classifier are checked by default, all other combinations with
+# the slow tests.
+FIRST = [
+    estimator
+    for estimator in COMBINATIONS
+    if estimator.estimator is None and estimator.solver == "graph"
+]
 OTHERS = [estimator for estimator in COMBINATIONS if estimator not in FIRST]
 
 
@@ -39,7 +55,10 @@ def certain_failures(estimator):
 
 
 def run(check, estimator):
-    """Run a check; in float32 one rounding, and so chance, decides whether it finds the same predictions."""
+    """
+    Run a check; in float32 one rounding, and so chance,
+    decides whether it finds the same predictions.
+    """
     reason = (
         None
         if isinstance(estimator.estimator, Pipeline)
@@ -70,7 +89,11 @@ def test_sklearn_check_of_other_combinations(estimator, check):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "estimator",
-    [OrtSGDRegressor(), OrtSGDClassifier(), OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(10,)))],
+    [
+        OrtSGDRegressor(),
+        OrtSGDClassifier(),
+        OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(10,))),
+    ],
     ids=["regressor", "classifier", "network"],
 )
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
@@ -93,6 +116,15 @@ def test_expected_failed_checks_are_of_what_the_checks_find():
     (of_batches,) = reasons(OrtSGDClassifier(dtype="float64", batch_size=5))
     (of_huber,) = reasons(OrtSGDRegressor(dtype="float64", loss="huber"))
     (of_adam,) = reasons(OrtSGDRegressor(dtype="float64", optimizer="adam"))
-    (of_pipelines,) = reasons(OrtSGDClassifier(make_pipeline(StandardScaler(), LogisticRegression())))
-    assert [text for text in (of_batches, of_huber, of_adam, of_pipelines) if "float32" in text] == []
-    assert "mini-batches" in of_batches and "Adam" in of_adam and "Pipeline" in of_pipelines and "quartiles" in of_huber
+    (of_pipelines,) = reasons(
+        OrtSGDClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
+    )
+    assert [
+        text for text in (of_batches, of_huber, of_adam, of_pipelines) if "float32" in text
+    ] == []
+    assert (
+        "mini-batches" in of_batches
+        and "Adam" in of_adam
+        and "Pipeline" in of_pipelines
+        and "quartiles" in of_huber
+    )

@@ -25,8 +25,8 @@ from skort.solvers import available_solvers
 SOLVERS = available_solvers()
 EPOCHS, SIZE, ETA = 3, 10, 0.05
 PLAIN = {
-    "standardize": False, "shuffle": False, "learning_rate": "constant", "eta0": ETA, "max_iter": EPOCHS, "tol": None,
-    "batch_size": SIZE, "random_state": 0,
+    "standardize": False, "shuffle": False, "learning_rate": "constant", "eta0": ETA,
+    "max_iter": EPOCHS, "tol": None, "batch_size": SIZE, "random_state": 0,
 }  # fmt: skip
 
 
@@ -69,7 +69,9 @@ def test_a_loop_ends_at_the_weights_of_fit(solver, options):
     identical(step.weights(), estimator.fit(X, y).weights_)
 
 
-@pytest.mark.parametrize("options", [{"optimizer": "nesterov"}, {"dtype": "float64", "max_grad_norm": 0.5}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"optimizer": "nesterov"}, {"dtype": "float64", "max_grad_norm": 0.5}], ids=str
+)
 @pytest.mark.parametrize("name", sorted(set(SOLVERS) - {"session"}))
 def test_a_loop_of_what_session_cannot_ends_at_the_weights_of_fit(name, options):
     X, y = rows()
@@ -97,7 +99,10 @@ def test_sample_weights_and_class_weights_count_as_they_are(solver):
         np.testing.assert_allclose(array, estimator.weights_[name], rtol=1e-5, atol=1e-7)
     weighted = Step(estimator.set_params(class_weight={0: 1.0, 1: 2.0}), n_features=3)
     plain = Step(estimator.set_params(class_weight=None), n_features=3)
-    by_class, by_row = ([s.step(X[:10], labels[:10], 0.1, w)] for s, w in ((weighted, None), (plain, 1 + labels[:10])))
+    by_class, by_row = (
+        [s.step(X[:10], labels[:10], 0.1, w)]
+        for s, w in ((weighted, None), (plain, 1 + labels[:10]))
+    )
     assert by_class == pytest.approx(by_row, rel=1e-6)
     identical(weighted.weights(), plain.weights())
 
@@ -106,9 +111,13 @@ def test_a_short_batch_is_filled_up_with_rows_of_no_weight(solver):
     X, y = rows(10)
     weight = np.zeros(10)
     weight[:4] = 1
-    short, whole = (Step(LinearRegression(), n_features=3, batch_size=10, solver=solver) for _ in range(2))
+    short, whole = (
+        Step(LinearRegression(), n_features=3, batch_size=10, solver=solver) for _ in range(2)
+    )
     loss = short.step(X[:4], y[:4], 0.1)
-    assert loss == whole.step(X, y, 0.1, weight) == pytest.approx(0.5 * np.mean(y[:4] ** 2), rel=1e-6)
+    assert (
+        loss == whole.step(X, y, 0.1, weight) == pytest.approx(0.5 * np.mean(y[:4] ** 2), rel=1e-6)
+    )
     identical(short.weights(), whole.weights())
 
 
@@ -151,7 +160,11 @@ def test_forward_backward_and_update_are_a_step():
     X, y = rows(SIZE)
     weight = np.linspace(0.5, 2, SIZE)
     model = OrtSGDRegressor(
-        MLPRegressor(hidden_layer_sizes=(4,)), optimizer="momentum", penalty="l2", alpha=0.1, random_state=0
+        MLPRegressor(hidden_layer_sizes=(4,)),
+        optimizer="momentum",
+        penalty="l2",
+        alpha=0.1,
+        random_state=0,
     )
     parts, whole = (Step(model, n_features=3, batch_size=SIZE, solver="agent") for _ in range(2))
     for _ in range(3):
@@ -172,7 +185,9 @@ def test_gradients_by_name_and_their_norm(solver):
     X, y = rows(SIZE)
     options = {"penalty": "l2", "alpha": 0.3, "max_grad_norm": 0.1}
     options = options if solver in ("graph", "agent") else {"penalty": None}
-    step = Step(OrtSGDRegressor(LinearRegression(), solver=solver, **options), n_features=3, batch_size=SIZE)
+    step = Step(
+        OrtSGDRegressor(LinearRegression(), solver=solver, **options), n_features=3, batch_size=SIZE
+    )
     assert step.gradient_norm == 0
     step.step(X, y, 0.1)
     coef, intercept = (step.weights()[name].astype(float) for name in ("coef", "intercept"))
@@ -215,7 +230,9 @@ def test_gradients_may_be_changed_between_backward_and_update():
 def test_the_parts_of_a_step_have_an_order():
     X, y = rows(SIZE)
     step = Step(LinearRegression(), n_features=3, solver="agent")
-    with pytest.raises(ValueError, match=r"Call forward\(X, y, training=True\) before each backward"):
+    with pytest.raises(
+        ValueError, match=r"Call forward\(X, y, training=True\) before each backward"
+    ):
         step.backward()
     step.forward(X, y, training=True)
     with pytest.raises(ValueError, match=r"Call backward\(\) before each update"):
@@ -226,21 +243,29 @@ def test_the_parts_of_a_step_have_an_order():
     step.update(0.1)
     with pytest.raises(ValueError, match=r"Call backward\(\) before each update"):
         step.update(0.1)
-    with pytest.raises(ValueError, match='solver="graph" makes forward, backward and update in one run'):
+    with pytest.raises(
+        ValueError, match='solver="graph" makes forward, backward and update in one run'
+    ):
         Step(LinearRegression(), n_features=3, solver="graph").forward(X, y, training=True)
 
 
 def test_the_score_is_that_before_the_update(solver):
     X, y = rows()
     labels = y > 0
-    step = Step(LogisticRegression(), n_features=3, classes=[False, True], solver=solver, penalty=None)
+    step = Step(
+        LogisticRegression(), n_features=3, classes=[False, True], solver=solver, penalty=None
+    )
     first, score = step.step(X, labels, 0.5, score=True)
     assert first == pytest.approx(np.log(2), rel=1e-6)
     np.testing.assert_array_equal(score, np.zeros((25, 1)))
     loss, score = step.step(X, labels, 0.5, score=True)
     weights = step.weights()
-    assert loss == pytest.approx(np.mean(np.logaddexp(0, -np.where(labels, 1, -1) * score.ravel())), rel=1e-5)
-    np.testing.assert_allclose(step.forward(X), X @ weights["coef"] + weights["intercept"], rtol=1e-5, atol=1e-6)
+    assert loss == pytest.approx(
+        np.mean(np.logaddexp(0, -np.where(labels, 1, -1) * score.ravel())), rel=1e-5
+    )
+    np.testing.assert_allclose(
+        step.forward(X), X @ weights["coef"] + weights["intercept"], rtol=1e-5, atol=1e-6
+    )
     # Any number of rows can be predicted, and nothing of that is kept.
     before = step.state()
     assert step.forward(np.tile(X, (20, 1))).shape == (500, 1)
@@ -271,7 +296,9 @@ def test_onnx_predicts_with_the_present_weights(run_onnx):
     (predicted,) = run_onnx(step.to_onnx(), X=X).values()
     np.testing.assert_allclose(predicted, step.forward(X), rtol=1e-5, atol=1e-6)
     labels = np.where(y > 0, "yes", "no")
-    step = loop(Step(LogisticRegression(), n_features=3, classes=["no", "yes"], penalty=None), X, labels)
+    step = loop(
+        Step(LogisticRegression(), n_features=3, classes=["no", "yes"], penalty=None), X, labels
+    )
     predicted, probabilities = run_onnx(step.to_onnx(), X=X).values()
     assert predicted.tolist() == np.where(step.forward(X).ravel() > 0, "yes", "no").tolist()
     np.testing.assert_allclose(probabilities[:, 1], expit(step.forward(X)).ravel(), rtol=1e-5)
@@ -303,7 +330,8 @@ def test_a_fitted_estimator_goes_on_from_its_weights():
 def onnx_line(n_features="3"):
     return onnx.parser.parse_model(
         f"""<ir_version: 8, opset_import: ["" : 17]>
-        line (float[N, {n_features}] X) => (float[N, 2] score) <float[3, 2] w = {{0, 0, 0, 0, 0, 0}}> {{
+        line (float[N, {n_features}] X) => (float[N, 2] score)
+            <float[3, 2] w = {{0, 0, 0, 0, 0, 0}}> {{
             score = MatMul (X, w)
         }}"""
     )
@@ -352,7 +380,10 @@ def test_a_whole_batch_is_read_where_it_is(solver):
     fixed.flags.writeable = False
     # Whole batches, a short one, of another dtype or order, and of arrays that nobody else holds.
     for part in (fixed, X[10:], X[:4], X[10:].astype(float), np.asfortranarray(X[:10]), X[:10] * 1):
-        losses = [each.step(given, y[: len(part)], 0.1) for each, given in ((step, part), (same, part.tolist()))]
+        losses = [
+            each.step(given, y[: len(part)], 0.1)
+            for each, given in ((step, part), (same, part.tolist()))
+        ]
         assert losses[0] == losses[1]
         identical(step.weights(), same.weights())
     if solver == "agent":
@@ -382,7 +413,9 @@ def test_sparse_rows_and_frames():
 def test_several_labels_a_row_of_a_fitted_network():
     X, _ = rows()
     labels = (X[:, :2] > 0).astype(int)
-    fitted = OrtSGDClassifier(MLPClassifier((4,)), eta0=0.1, max_iter=2, tol=None, random_state=0).fit(X, labels)
+    fitted = OrtSGDClassifier(
+        MLPClassifier((4,)), eta0=0.1, max_iter=2, tol=None, random_state=0
+    ).fit(X, labels)
     step = Step(fitted)
     score = step.forward(X)
     expected = np.mean(np.logaddexp(0, np.where(labels, -score, score)), axis=0).sum()
@@ -393,7 +426,9 @@ def test_tensors_of_torch():
     torch = pytest.importorskip("torch")
     X, y = rows()
     step = Step(LinearRegression(), n_features=3)
-    assert step.step(torch.tensor(X), torch.tensor(y), 0.1) == pytest.approx(0.5 * np.mean(y**2), rel=1e-5)
+    assert step.step(torch.tensor(X), torch.tensor(y), 0.1) == pytest.approx(
+        0.5 * np.mean(y**2), rel=1e-5
+    )
     with pytest.raises(ValueError, match=r"X cannot be read as a numpy array: .*requires grad"):
         step.step(torch.tensor(X, requires_grad=True), y, 0.1)
 
@@ -420,7 +455,9 @@ BAD = [
 @pytest.mark.parametrize("bad, message", BAD)
 def test_bad_rows_are_named_and_change_nothing(bad, message):
     X, y = rows(5)
-    step, same = (Step(LinearRegression(), n_features=3, batch_size=10, solver="graph") for _ in range(2))
+    step, same = (
+        Step(LinearRegression(), n_features=3, batch_size=10, solver="graph") for _ in range(2)
+    )
     for each in (step, same):
         each.step(X, y, 0.1)
     with pytest.raises(ValueError, match=message):
@@ -440,31 +477,74 @@ def test_an_unknown_label_is_named():
     [
         (lambda: Step(LinearRegression()), "Give n_features"),
         (lambda: Step(LogisticRegression(), n_features=3, penalty=None), "Give classes"),
-        (lambda: Step(LinearRegression(), n_features=3, classes=[0, 1]), "OrtSGDRegressor for regressors"),
-        (lambda: Step(OrtSGDRegressor(), n_features=3, classes=[0, 1]), "classes is for classifiers"),
-        (lambda: Step(LogisticRegression(), n_features=3, classes=[0, 1], n_outputs=2), "n_outputs is for regressors"),
-        (lambda: Step(Ridge(), n_features=3), "penalty: the one of Ridge is divided by the number of rows"),
-        (lambda: Step(make_pipeline(StandardScaler(), LinearRegression()), n_features=3), "transform.* whole data"),
-        (lambda: Step(FrozenEstimator(LinearRegression().fit(*rows())), n_features=2), "but the model has 3 features"),
+        (
+            lambda: Step(LinearRegression(), n_features=3, classes=[0, 1]),
+            "OrtSGDRegressor for regressors",
+        ),
+        (
+            lambda: Step(OrtSGDRegressor(), n_features=3, classes=[0, 1]),
+            "classes is for classifiers",
+        ),
+        (
+            lambda: Step(LogisticRegression(), n_features=3, classes=[0, 1], n_outputs=2),
+            "n_outputs is for regressors",
+        ),
+        (
+            lambda: Step(Ridge(), n_features=3),
+            "penalty: the one of Ridge is divided by the number of rows",
+        ),
+        (
+            lambda: Step(make_pipeline(StandardScaler(), LinearRegression()), n_features=3),
+            "transform.* whole data",
+        ),
+        (
+            lambda: Step(FrozenEstimator(LinearRegression().fit(*rows())), n_features=2),
+            "but the model has 3 features",
+        ),
         (lambda: Step(LinearRegression(), n_features=3, loss="squared"), "loss"),
         (lambda: Step(LinearRegression(), n_features=3, batch_size=0), "batch_size"),
         (lambda: Step(OrtSGDRegressor(loss=None), n_features=3), "loss"),
-        (lambda: Step(onnx_line(), loss="log_loss"), "Give classes: loss='log_loss' is that of a classifier"),
-        (lambda: Step(LinearRegression(), n_features=0), "n_features must be a positive int, got 0"),
-        (lambda: Step(LinearRegression(), n_features=3, n_outputs="2"), "n_outputs must be a positive int, got '2'"),
         (
-            lambda: Step(OrtSGDClassifier(class_weight="balanced", penalty=None), n_features=3, classes=[0, 1]),
+            lambda: Step(onnx_line(), loss="log_loss"),
+            "Give classes: loss='log_loss' is that of a classifier",
+        ),
+        (
+            lambda: Step(LinearRegression(), n_features=0),
+            "n_features must be a positive int, got 0",
+        ),
+        (
+            lambda: Step(LinearRegression(), n_features=3, n_outputs="2"),
+            "n_outputs must be a positive int, got '2'",
+        ),
+        (
+            lambda: Step(
+                OrtSGDClassifier(class_weight="balanced", penalty=None),
+                n_features=3,
+                classes=[0, 1],
+            ),
             "needs the labels of all rows",
         ),
         (lambda: Step(HuberRegressor(), n_features=3, penalty=None), "has weights of its own"),
-        (lambda: Step(OrtSGDRegressor().fit(*rows()), n_features=2), "n_features=2, but the fitted estimator has 3"),
-        (lambda: Step(OrtSGDRegressor().fit(*rows()), n_outputs=2), "n_outputs=2, but the fitted estimator has 1"),
-        (lambda: Step(OrtSGDRegressor().fit(*rows()), classes=[0, 1]), "classes is for classifiers"),
+        (
+            lambda: Step(OrtSGDRegressor().fit(*rows()), n_features=2),
+            "n_features=2, but the fitted estimator has 3",
+        ),
+        (
+            lambda: Step(OrtSGDRegressor().fit(*rows()), n_outputs=2),
+            "n_outputs=2, but the fitted estimator has 1",
+        ),
+        (
+            lambda: Step(OrtSGDRegressor().fit(*rows()), classes=[0, 1]),
+            "classes is for classifiers",
+        ),
         (
             lambda: Step(OrtSGDClassifier().fit(rows()[0], rows()[1] > 0), classes=["no", "yes"]),
             r"classes=\['no' 'yes'\], but the fitted estimator has \[False  True\]",
         ),
-        (lambda: Step(LinearRegression(), n_features=3).restore({"weights": [1, 2]}), "state does not fit"),
+        (
+            lambda: Step(LinearRegression(), n_features=3).restore({"weights": [1, 2]}),
+            "state does not fit",
+        ),
         (lambda: Step(LinearRegression(), n_features=3).restore([1]), "state must be what state"),
     ],
 )
@@ -480,7 +560,9 @@ def test_a_copy_is_refused_in_words(copied):
 
 
 def test_steps_before_a_fitted_model_are_refused():
-    fitted = OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression()), eta0=0.1, tol=1e-4).fit(*rows())
+    fitted = OrtSGDRegressor(
+        make_pipeline(StandardScaler(), LinearRegression()), eta0=0.1, tol=1e-4
+    ).fit(*rows())
     with pytest.raises(ValueError, match="steps before the model"):
         Step(fitted)
 
@@ -495,7 +577,9 @@ def test_steps_and_batches_on_a_device_with_memory_of_its_own(monkeypatch):
         estimator = OrtSGDRegressor(**PLAIN, penalty=None, solver="graph")
         step = loop(Step(estimator, n_features=3), X, y, np.linspace(0.5, 2, 25))
         loss = step.step(X[:4], y[:4], 0.0)
-        results.append([step.weights()["coef"], loss, estimator.fit_batches(batches).weights_["coef"]])
+        results.append(
+            [step.weights()["coef"], loss, estimator.fit_batches(batches).weights_["coef"]]
+        )
     for ours, theirs in zip(*results, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
@@ -504,7 +588,8 @@ def test_steps_and_batches_on_a_device_with_memory_of_its_own(monkeypatch):
 def test_the_on_device_api_makes_the_same_steps():
     X, y = rows()
     ours, theirs = (
-        Step(LinearRegression(), n_features=3, batch_size=SIZE, solver=name) for name in ("module", "graph")
+        Step(LinearRegression(), n_features=3, batch_size=SIZE, solver=name)
+        for name in ("module", "graph")
     )
     for step in (ours, theirs):
         loop(step, X, y, np.linspace(0.5, 2, 25))

@@ -42,7 +42,9 @@ def module(activation="tanh", dtype="float64", sizes=(3, 5, 4, 2)):
 def twin(onnx_module, activation="tanh"):
     """Return the same layers of torch."""
     parts = onnx_module.named_weights()
-    coefs, intercepts = ([p for n, p in parts.items() if n.startswith(k)] for k in ("coefficient", "intercepts"))
+    coefs, intercepts = (
+        [p for n, p in parts.items() if n.startswith(k)] for k in ("coefficient", "intercepts")
+    )
     layers = []
     for coef, intercept in zip(coefs, intercepts, strict=True):
         linear = nn.Linear(*coef.shape, dtype=coef.dtype)
@@ -56,7 +58,9 @@ def twin(onnx_module, activation="tanh"):
 def flat_gradient(sequential):
     """Return the gradient of `twin` in the order of the module."""
     linears = [layer for layer in sequential if isinstance(layer, nn.Linear)]
-    return torch.cat([layer.weight.grad.T.ravel() for layer in linears] + [layer.bias.grad for layer in linears])
+    return torch.cat(
+        [layer.weight.grad.T.ravel() for layer in linears] + [layer.bias.grad for layer in linears]
+    )
 
 
 def functional(onnx_module):
@@ -83,7 +87,9 @@ def test_the_gradients_are_those_of_torch(activation, dtype, tolerance):
         loss.backward()
         gradients.append((loss.detach(), X.grad))
     for ours, theirs in [*zip(*gradients, strict=True), (layer.weights.grad, flat_gradient(same))]:
-        assert torch.linalg.vector_norm(ours - theirs) <= tolerance * torch.linalg.vector_norm(theirs)
+        assert torch.linalg.vector_norm(ours - theirs) <= tolerance * torch.linalg.vector_norm(
+            theirs
+        )
 
 
 def test_it_trains_between_other_layers_as_torch_does():
@@ -92,7 +98,9 @@ def test_it_trains_between_other_layers_as_torch_does():
     first, last = nn.Linear(6, 3, dtype=torch.float64), nn.Linear(2, 1, dtype=torch.float64)
     losses = []
     for middle in (layer, twin(layer)):
-        network = copy.deepcopy(nn.Sequential(first, nn.ReLU(), middle, nn.ReLU(inplace=True), last))
+        network = copy.deepcopy(
+            nn.Sequential(first, nn.ReLU(), middle, nn.ReLU(inplace=True), last)
+        )
         optimizer, curve = torch.optim.Adam(network.parameters(), lr=0.01), []
         for _ in range(100):
             optimizer.zero_grad()
@@ -165,7 +173,9 @@ def test_threads_share_one_module():
 def test_the_layers_around_it_are_compiled():
     layer, X = module(), torch.randn(4, 5, dtype=torch.float64)
     first = nn.Linear(5, 3, dtype=torch.float64)
-    compiled = torch.compile(nn.Sequential(first, torch.compiler.disable(layer), nn.Tanh()), backend="eager")
+    compiled = torch.compile(
+        nn.Sequential(first, torch.compiler.disable(layer), nn.Tanh()), backend="eager"
+    )
     gradients = []
     for network in (compiled, nn.Sequential(first, layer, nn.Tanh())):
         network.zero_grad()
@@ -250,8 +260,13 @@ def test_named_weights_are_views():
         "intercepts1": (1, 4),
         "intercepts2": (1, 2),
     }
-    assert all(np.shares_memory(part.detach().numpy(), layer.weights.detach().numpy()) for part in parts.values())
-    assert np.shares_memory(np.from_dlpack(parts["coefficient"].detach()), layer.weights.detach().numpy())
+    assert all(
+        np.shares_memory(part.detach().numpy(), layer.weights.detach().numpy())
+        for part in parts.values()
+    )
+    assert np.shares_memory(
+        np.from_dlpack(parts["coefficient"].detach()), layer.weights.detach().numpy()
+    )
     parts["coefficient1"].square().sum().backward()
     gradients = layer.named_weights(layer.weights.grad)
     torch.testing.assert_close(gradients["coefficient1"], 2 * parts["coefficient1"])
@@ -269,7 +284,9 @@ def test_weights_that_are_replaced_are_read_where_they_are():
 
 
 @pytest.mark.parametrize(
-    "copied", [copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))], ids=["deepcopy", "pickle"]
+    "copied",
+    [copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))],
+    ids=["deepcopy", "pickle"],
 )
 def test_a_copy_is_on_its_own(copied):
     layer, X = module(), torch.randn(4, 3, dtype=torch.float64)
@@ -298,7 +315,13 @@ def fitted_classifier():
     X, y = load_iris(return_X_y=True)
     X = X.astype(np.float32)
     model = make_pipeline(StandardScaler(), MLPClassifier((5,)))
-    options = {"eta0": 0.1, "learning_rate": "constant", "tol": None, "max_iter": 3, "random_state": 0}
+    options = {
+        "eta0": 0.1,
+        "learning_rate": "constant",
+        "tol": None,
+        "max_iter": 3,
+        "random_state": 0,
+    }
     return OrtSGDClassifier(model, **options).fit(X, y), X, y
 
 
@@ -306,7 +329,9 @@ def test_an_estimator_is_trained_further_and_comes_back(run_onnx):
     estimator, X, y = fitted_classifier()
     layer = OnnxModule(estimator)
     rows, labels = torch.from_numpy(X), torch.from_numpy(y)
-    np.testing.assert_allclose(layer(rows).detach(), estimator.decision_function(X), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        layer(rows).detach(), estimator.decision_function(X), rtol=1e-4, atol=1e-5
+    )
     optimizer = torch.optim.Adam(layer.parameters(), lr=0.05)
     for _ in range(60):
         optimizer.zero_grad()
@@ -316,8 +341,12 @@ def test_an_estimator_is_trained_further_and_comes_back(run_onnx):
     assert back.score(X, y) > 0.95 > estimator.score(X, y)
     score = layer(rows).detach().numpy()
     np.testing.assert_allclose(back.decision_function(X), score, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(run_onnx(layer.to_onnx(), X=X).popitem()[1], score, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(back.to_sklearn().predict_proba(X), back.predict_proba(X), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        run_onnx(layer.to_onnx(), X=X).popitem()[1], score, rtol=1e-5, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        back.to_sklearn().predict_proba(X), back.predict_proba(X), rtol=1e-4, atol=1e-5
+    )
     # What comes back is a copy.
     with torch.no_grad():
         layer.weights.zero_()
@@ -330,7 +359,11 @@ def test_frozen_weights_are_a_buffer():
     scaler = estimator.to_sklearn()[0]
     np.testing.assert_allclose(layer.frozen, [*scaler.mean_, *scaler.scale_], rtol=1e-6)
     tuned = OnnxModule(estimator, trainable=["standardscaler/*", "intercepts1"])
-    assert list(tuned.named_weights()) == ["intercepts1", "standardscaler/offset", "standardscaler/scale"]
+    assert list(tuned.named_weights()) == [
+        "intercepts1",
+        "standardscaler/offset",
+        "standardscaler/scale",
+    ]
     torch.testing.assert_close(tuned(torch.from_numpy(X)), layer(torch.from_numpy(X)))
     with pytest.raises(ValueError, match="weights of steps before the model"):
         tuned.to_estimator()
@@ -348,14 +381,19 @@ def test_an_exported_layer_of_torch_is_the_same_layer():
     torch.testing.assert_close(layer(X), linear(X))
     layer(X).square().sum().backward()
     linear(X).square().sum().backward()
-    torch.testing.assert_close(layer.named_weights(layer.weights.grad)["weight"], linear.weight.grad)
+    torch.testing.assert_close(
+        layer.named_weights(layer.weights.grad)["weight"], linear.weight.grad
+    )
     with pytest.raises(ValueError, match="use to_onnx"):
         layer.to_estimator()
 
 
 BAD = {
     "no tensor": (lambda X: X.numpy(), "X must be a tensor, got ndarray"),
-    "dtype": (lambda X: X.float(), "X has the dtype torch.float32, and the model computes in torch.float64"),
+    "dtype": (
+        lambda X: X.float(),
+        "X has the dtype torch.float32, and the model computes in torch.float64",
+    ),
     "device": (lambda X: X.to("meta"), "X is on the device meta: OnnxModule computes on the CPU"),
     "columns": (lambda X: X[:, :2], r"X has the shape \(4, 2\), and the model takes \(any, 3\)"),
     "three axes": (lambda X: X[None], r"X has the shape \(1, 4, 3\)"),
@@ -372,7 +410,10 @@ def test_a_wrong_X_is_named(bad, message):
 
 def test_a_vector_that_is_no_gradient_is_named():
     layer = module()
-    with pytest.raises(ValueError, match=r"vector must be a tensor of shape \(54,\), got None. weights.grad is None"):
+    with pytest.raises(
+        ValueError,
+        match=r"vector must be a tensor of shape \(54,\), got None. weights.grad is None",
+    ):
         layer.named_weights(layer.weights.grad)
     with pytest.raises(ValueError, match=r"got a tensor of shape \(3,\)"):
         layer.named_weights(torch.zeros(3))
@@ -395,7 +436,8 @@ def test_weights_of_another_kind_are_named():
 
 def test_models_that_cannot_be_trained_are_named():
     text = """<ir_version: 8, opset_import: ["" : 17]>
-    graph (float[N, 2] X) => (float[N, 2] y) <float[2, 2] w = {1, 2, 3, 4}> { a = MatMul (X, w)  y = Round (a) }"""
+    graph (float[N, 2] X) => (float[N, 2] y) <float[2, 2] w = {1, 2, 3, 4}> { a = MatMul (X, w)
+    y = Round (a) }"""
     with pytest.raises(NotTrainableError, match="the operator Round"):
         OnnxModule(onnx.parser.parse_model(text))
     with pytest.raises(ValueError, match="matches no weight"):

@@ -1,4 +1,7 @@
-"""Arrays at addresses that are no multiple of their values' size: the bits of aligned ones, on any processor."""
+"""
+Arrays at addresses that are no multiple of their values' size:
+the bits of aligned ones, on any processor.
+"""
 
 import os
 import pathlib
@@ -17,6 +20,10 @@ def test_unaligned_arrays_give_the_bits_of_aligned_ones(way):
     # This kernel of OpenBLAS reads only aligned values: others end the process with signal 11.
     environment = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
     ran = subprocess.run(
-        [sys.executable, "-W", "error", SCRIPT, way], env=environment, capture_output=True, text=True, timeout=600
+        [sys.executable, "-W", "error", SCRIPT, way],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     assert (ran.returncode, ran.stdout) == (0, "equal\n"), ran.stderr

@@ -41,9 +41,13 @@ def machine(monkeypatch):
 
     def set_runtime(distributions, load):
         monkeypatch.setattr(
-            installed, "installed_distributions", lambda: {name: VERSIONS[name] for name in distributions}
+            installed,
+            "installed_distributions",
+            lambda: {name: VERSIONS[name] for name in distributions},
         )
-        monkeypatch.setattr(importlib.metadata, "packages_distributions", lambda: {"onnxruntime": distributions})
+        monkeypatch.setattr(
+            importlib.metadata, "packages_distributions", lambda: {"onnxruntime": distributions}
+        )
         monkeypatch.setattr(installed, "load", load)
 
     return set_runtime
@@ -57,7 +61,9 @@ def test_all_of_it(machine, monkeypatch, capsys):
     machine(["onnxruntime-training"], runtime)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     reasons = {"agent": "there is no TrainingAgent."}
-    monkeypatch.setattr(skort.solvers, "SOLVERS", {name: SOLVERS[name] for name in ("graph", "agent", "session")})
+    monkeypatch.setattr(
+        skort.solvers, "SOLVERS", {name: SOLVERS[name] for name in ("graph", "agent", "session")}
+    )
     monkeypatch.setattr(skort.solvers, "ON_REQUEST", {"module": ON_REQUEST["module"]})
     monkeypatch.setattr(skort.solvers, "why_not", lambda solver: reasons.get(NAMES[solver]))
     skort.show_versions()
@@ -126,7 +132,9 @@ def test_a_runtime_that_is_missing_is_no_error(machine, monkeypatch):
     message = "onnxruntime cannot be imported (no file)."
     assert versions._onnx_runtime() == {"imported": f"no: RuntimeNotAvailableError: {message}"}
     monkeypatch.setattr(skort.solvers, "load", load)
-    assert versions._solvers() == dict.fromkeys([*SOLVERS, *ON_REQUEST], f"not available: {message}")
+    assert versions._solvers() == dict.fromkeys(
+        [*SOLVERS, *ON_REQUEST], f"not available: {message}"
+    )
 
 
 def test_solvers_that_cannot_be_imported_are_no_error(monkeypatch):
@@ -142,5 +150,9 @@ def test_this_machine():
     assert [name for name in SOLVERS if rows[name] == "available"] == available_solvers()
     assert versions._version("numpy") == np.__version__
     assert versions._version("no-such-package") is None
-    assert set(versions._onnx_runtime()) == {*installed.installed_distributions(), "imported", "providers"}
+    assert set(versions._onnx_runtime()) == {
+        *installed.installed_distributions(),
+        "imported",
+        "providers",
+    }
     assert versions._onnx_runtime()["imported"] == installed.load().__version__

@@ -1,7 +1,9 @@
 """
-Fits and predictions of arrays at odd addresses, beside those of aligned ones: `python tests/unaligned.py NAME`.
+Fits and predictions of arrays at odd addresses, beside those of aligned ones:
+`python tests/unaligned.py NAME`.
 
-`tests/test_unaligned.py` runs it in processes whose BLAS and ONNX Runtime would end at such an address.
+`tests/test_unaligned.py` runs it in processes whose BLAS and ONNX Runtime would end at
+such an address.
 """
 
 import pathlib
@@ -91,7 +93,10 @@ def stream(put):
     model = OrtSGDRegressor(random_state=0)
     for rows in (slice(0, 200), slice(200, 403)):
         model.partial_fit(put(X[rows]), put(Y[rows]), put(WEIGHTS[rows]))
-    batches = [(put(X[i : i + 50]), put(Y[i : i + 50]), put(WEIGHTS[i : i + 50])) for i in range(0, 403, 50)]
+    batches = [
+        (put(X[i : i + 50]), put(Y[i : i + 50]), put(WEIGHTS[i : i + 50]))
+        for i in range(0, 403, 50)
+    ]
     return [model.coef_, OrtSGDRegressor(**SHORT).fit_batches(batches).coef_]
 
 
@@ -102,7 +107,9 @@ def files(put):
     found = []
     for dtype in (np.float32, np.float64):
         rows = put(X.astype(dtype))
-        model = OrtSGDRegressor(dtype=np.dtype(dtype).name, **parameters).fit(rows, put(Y), put(WEIGHTS))
+        model = OrtSGDRegressor(dtype=np.dtype(dtype).name, **parameters).fit(
+            rows, put(Y), put(WEIGHTS)
+        )
         batches = [(rows[i : i + 50], Y[i : i + 50]) for i in range(0, 403, 50)]
         streamed = OrtSGDRegressor(dtype=np.dtype(dtype).name, **parameters).fit_batches(batches)
         found += [model.coef_, model.predict(rows), streamed.coef_]
@@ -113,7 +120,9 @@ def step(put):
     """Make steps one by one, and go on from their state."""
     made = Step(LinearRegression(), n_features=7, batch_size=100)
     for i in range(0, 403, 100):
-        made.step(put(X[i : i + 100].astype(np.float32)), put(Y[i : i + 100].astype(np.float32)), 0.01)
+        made.step(
+            put(X[i : i + 100].astype(np.float32)), put(Y[i : i + 100].astype(np.float32)), 0.01
+        )
         made.restore({name: put(array) for name, array in made.state().items()})
     return [made.weights()["coef"], made.forward(put(X))]
 
@@ -121,7 +130,9 @@ def step(put):
 def gradients(put):
     """Compute a score and its gradient by the weights."""
     layer = ForwardBackward(OrtSGDRegressor(**SHORT).fit(X, Y))
-    score, saved = layer.forward(put(X.astype(np.float32)), weights=put(np.arange(8, dtype=np.float32)), training=True)
+    score, saved = layer.forward(
+        put(X.astype(np.float32)), weights=put(np.arange(8, dtype=np.float32)), training=True
+    )
     return [score, layer.backward(saved, put(np.ones((403, 1), np.float32))).weights]
 
 
@@ -131,7 +142,9 @@ def weights(put):
     model.set_weights({name: put(array) for name, array in model.weights_.items()})
     buffers = []
     written = pickle.dumps(model, 5, buffer_callback=buffers.append)
-    again = pickle.loads(written, buffers=[odd_bytes(each.raw()) if put is odd else each for each in buffers])
+    again = pickle.loads(
+        written, buffers=[odd_bytes(each.raw()) if put is odd else each for each in buffers]
+    )
     return [again.predict(put(X)), again.partial_fit(put(X), put(Y)).coef_]
 
 
@@ -142,7 +155,10 @@ def odd_bytes(raw):
     return memoryview(buffer)[1:]
 
 
-WAYS = {each.__name__: each for each in (fit, fit_float32, classes, sparse, stream, files, step, gradients, weights)}
+WAYS = {
+    each.__name__: each
+    for each in (fit, fit_float32, classes, sparse, stream, files, step, gradients, weights)
+}
 
 if __name__ == "__main__":
     way = WAYS[sys.argv[1]]

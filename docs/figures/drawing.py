@@ -1,4 +1,7 @@
-"""How the pictures of the pages look: on white, in colours that colour-blind readers can tell apart."""
+"""
+How the pictures of the pages look:
+on white, in colours that colour-blind readers can tell apart.
+"""
 
 import matplotlib.pyplot as plt
 from cycler import cycler
@@ -21,7 +24,9 @@ STYLE = {
 def panels(*titles, height=2.6, **options):
     """Return one row of axes with these titles."""
     with plt.rc_context(STYLE):
-        _, axes = plt.subplots(1, len(titles), figsize=(max(3.5 * len(titles), 7), height), squeeze=False, **options)
+        _, axes = plt.subplots(
+            1, len(titles), figsize=(max(3.5 * len(titles), 7), height), squeeze=False, **options
+        )
         for axis, title in zip(axes[0], titles, strict=True):
             axis.set_title(title, fontsize="medium")
     return axes[0]

@@ -25,11 +25,20 @@ def valley():
     """Draw the paths of all optimizers through a long valley, and how fast they descend."""
     way, descent = panels("the first 30 updates", "objective", height=3.2)
     a, b = np.meshgrid(np.linspace(-4.5, 2, 200), np.linspace(-2, 2, 200))
-    way.contour(a, b, (_CURVATURES[0] * a**2 + _CURVATURES[1] * b**2) / 2, levels=12, colors="#cccccc", linewidths=0.8)
+    way.contour(
+        a,
+        b,
+        (_CURVATURES[0] * a**2 + _CURVATURES[1] * b**2) / 2,
+        levels=12,
+        colors="#cccccc",
+        linewidths=0.8,
+    )
     for color, (optimizer, eta) in zip(COLORS, _SHOWN, strict=False):
         path = _path(optimizer, eta, 100)
         way.plot(*path[:31].T, ".-", markersize=4, linewidth=1, color=color)
-        descent.semilogy((_CURVATURES * path**2).sum(axis=1) / 2, color=color, label=f"{optimizer}, eta={eta}")
+        descent.semilogy(
+            (_CURVATURES * path**2).sum(axis=1) / 2, color=color, label=f"{optimizer}, eta={eta}"
+        )
     way.set(xlabel="first weight", ylabel="second weight")
     descent.set_xlabel("updates")
     descent.legend(fontsize="small", frameon=False)

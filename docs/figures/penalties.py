@@ -16,7 +16,9 @@ def paths():
     axes = panels(*("l1", "l2", "elasticnet, l1_ratio=0.5"), height=3.0, sharey=True)
     for axis, penalty in zip(axes, ("l1", "l2", "elasticnet"), strict=True):
         models = [
-            OrtSGDRegressor(penalty=penalty, alpha=alpha, l1_ratio=0.5, tol=1e-6, random_state=0).fit(X, y)
+            OrtSGDRegressor(
+                penalty=penalty, alpha=alpha, l1_ratio=0.5, tol=1e-6, random_state=0
+            ).fit(X, y)
             for alpha in alphas
         ]
         axis.semilogx(alphas, [model.coef_ for model in models], linewidth=1.2)

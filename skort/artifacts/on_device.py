@@ -9,7 +9,16 @@ from numbers import Real
 import numpy as np
 from onnx import helper
 
-from skort.artifacts.saved import CHECKPOINT, EVAL, OPTIMIZER, PREDICTIONS, TRAINING, artifact, checkpoint_at, model_at
+from skort.artifacts.saved import (
+    CHECKPOINT,
+    EVAL,
+    OPTIMIZER,
+    PREDICTIONS,
+    TRAINING,
+    artifact,
+    checkpoint_at,
+    model_at,
+)
 from skort.common.files import write_file
 from skort.runtime.checkpoint_file import release_here, releases, version_here
 from skort.runtime.installed import load
@@ -56,10 +65,18 @@ class OnDeviceTraining:
     True
     """
 
-    def __init__(self, folder: str | os.PathLike, prefix: str = "", checkpoint: str | os.PathLike | None = None):
+    def __init__(
+        self,
+        folder: str | os.PathLike,
+        prefix: str = "",
+        checkpoint: str | os.PathLike | None = None,
+    ):
         training, evaluation = (artifact(folder, prefix, name) for name in (TRAINING, EVAL))
-        path = artifact(folder, prefix, CHECKPOINT) if checkpoint is None else pathlib.Path(checkpoint)
-        graph, parameters = model_at(training).graph, checkpoint_at(path)
+        path = (
+            artifact(folder, prefix, CHECKPOINT) if checkpoint is None else pathlib.Path(checkpoint)
+        )
+        graph = model_at(training).graph
+        parameters = checkpoint_at(path)
         arrays = {**parameters.trainable, **parameters.frozen}
         self._trainable = list(parameters.trainable)
         self._inputs = _user_inputs(graph, arrays)
@@ -67,16 +84,22 @@ class OnDeviceTraining:
         _check_parameters(graph, arrays, path)
         if parameters.version != version_here():
             raise ValueError(
-                f"{str(path)!r} is for ONNX Runtime {releases(parameters.version)}, and {load().__version__} is "
-                f'installed: save the artifacts with ort_version="{release_here()}".'
+                f"{str(path)!r} is for ONNX Runtime {releases(parameters.version)}, and "
+                f"{load().__version__} is installed: save the artifacts with "
+                f'ort_version="{release_here()}".'
             )
+
         model = model_at(evaluation)
         self._eval_inputs = _user_inputs(model.graph, arrays)
         self._results = [name for node in model.graph.node for name in node.output]
         props = {prop.key: prop.value for prop in model.metadata_props}
-        self._predictions = props[PREDICTIONS].split("\n") if PREDICTIONS in props else self._outputs
+        self._predictions = (
+            props[PREDICTIONS].split("\n") if PREDICTIONS in props else self._outputs
+        )
         optimizer = pathlib.Path(folder, f"{prefix}{OPTIMIZER}")
-        self._session = ModuleSession(training, path, evaluation, optimizer if optimizer.is_file() else None)
+        self._session = ModuleSession(
+            training, path, evaluation, optimizer if optimizer.is_file() else None
+        )
 
     @property
     def input_names(self) -> list[str]:
@@ -102,7 +125,10 @@ class OnDeviceTraining:
     def learning_rate(self, value: float) -> None:
         self._check_optimizer()
         if not isinstance(value, Real) or not math.isfinite(value) or value < 0:
-            raise ValueError(f"learning_rate must be a finite number that is not negative, got {value!r}.")
+            raise ValueError(
+                f"learning_rate must be a finite number that is not negative, got {value!r}."
+            )
+
         self._session.learning_rate = float(value)
 
     def train_step(self, *arrays: np.ndarray) -> dict[str, np.ndarray]:
@@ -127,12 +153,14 @@ class OnDeviceTraining:
         """
         self._check_optimizer()
         inputs = _checked(arrays, self._inputs)
+
         try:
             values = self._session.add_gradients(inputs)
         except ValueError:
             # Some gradients may have been added before the error.
             self._session.forget_gradients()
             raise
+
         self._session.update()
         return dict(zip(self._outputs, values, strict=False))
 
@@ -157,7 +185,9 @@ class OnDeviceTraining:
         """Return copies of the trained parameters, by name."""
         return {name: self._session.parameter(name) for name in self._trainable}
 
-    def save_checkpoint(self, path: str | os.PathLike, *, include_optimizer_state: bool = False) -> None:
+    def save_checkpoint(
+        self, path: str | os.PathLike, *, include_optimizer_state: bool = False
+    ) -> None:
         """
         Write the parameters as they are now; an existing file is replaced.
 
@@ -168,7 +198,10 @@ class OnDeviceTraining:
             Whether to write the optimizer's moments, too, for a training that continues from the
             file.
         """
-        self._write(path, lambda temporary: self._session.save(temporary, with_optimizer=include_optimizer_state))
+        self._write(
+            path,
+            lambda temporary: self._session.save(temporary, with_optimizer=include_optimizer_state),
+        )
 
     def export_model_for_inferencing(
         self, path: str | os.PathLike, graph_output_names: list[str] | None = None
@@ -190,7 +223,11 @@ class OnDeviceTraining:
         """
         names = self._predictions if graph_output_names is None else list(graph_output_names)
         if unknown := [name for name in names if name not in self._results]:
-            raise ValueError(f"graph_output_names: the eval model has no results {unknown}. It has {self._results}.")
+            raise ValueError(
+                f"graph_output_names: the eval model has no results {unknown}. It has "
+                f"{self._results}."
+            )
+
         self._write(path, lambda temporary: self._session.export(temporary, names))
 
     def _write(self, path, write):
@@ -201,7 +238,9 @@ class OnDeviceTraining:
 
     def _check_optimizer(self):
         if not self._session.has_optimizer:
-            raise ValueError(f"The folder has no {OPTIMIZER}: save the artifacts with an optimizer.")
+            raise ValueError(
+                f"The folder has no {OPTIMIZER}: save the artifacts with an optimizer."
+            )
 
 
 def _checked(arrays, inputs):
@@ -209,14 +248,18 @@ def _checked(arrays, inputs):
     names = [name for name, *_ in inputs]
     if len(arrays) != len(inputs):
         raise ValueError(f"A step takes the arrays {names}, got {len(arrays)}.")
+
     checked = [_as_input(array, *each) for array, each in zip(arrays, inputs, strict=True)]
     n_rows = {
-        name: len(array) for (name, shape, _), array in zip(inputs, checked, strict=True) if shape and shape[0] is None
+        name: len(array)
+        for (name, shape, _), array in zip(inputs, checked, strict=True)
+        if shape and shape[0] is None
     }
     if len({*n_rows.values()}) > 1:
         raise ValueError(f"All arrays must have the same number of rows, got {n_rows}.")
     if 0 in n_rows.values():
         raise ValueError(f"{next(iter(n_rows))} has no rows.")
+
     return checked
 
 
@@ -226,8 +269,12 @@ def _as_input(array, name, shape, dtype):
         array = np.ascontiguousarray(array, dtype)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} cannot be read as an array of {dtype}: {error}") from error
-    if array.ndim == len(shape) and all(size in (None, n) for size, n in zip(shape, array.shape, strict=True)):
+
+    if array.ndim == len(shape) and all(
+        size in (None, n) for size, n in zip(shape, array.shape, strict=True)
+    ):
         return array
+
     wanted = ", ".join("any" if size is None else str(size) for size in shape)
     advice = ""
     if array.shape[1:] == tuple(shape[1:]):
@@ -236,17 +283,31 @@ def _as_input(array, name, shape, dtype):
         n = shape[1] or 1
         advice = " Give one column as array[:, None]."
         if n > 1:
-            advice = f" Give {n} columns; of class numbers np.eye({n})[numbers], one column of 1 and 0 for each class."
-    raise ValueError(f"{name} has the shape {array.shape}, but the model was written for ({wanted}).{advice}")
+            advice = (
+                f" Give {n} columns; of class numbers np.eye({n})[numbers], one column of 1 and "
+                "0 for each class."
+            )
+
+    raise ValueError(
+        f"{name} has the shape {array.shape}, but the model was written for ({wanted}).{advice}"
+    )
 
 
 def _user_inputs(graph, parameters):
     """Return name, shape and dtype of the inputs of a step that are no parameters or buffers."""
     added = (".accumulation.buffer", "lazy_reset_grad")
-    given = {i.name: i.type.tensor_type for i in graph.input if i.name not in parameters and not i.name.endswith(added)}
+    given = {
+        i.name: i.type.tensor_type
+        for i in graph.input
+        if i.name not in parameters and not i.name.endswith(added)
+    }
     return [
         # None: a dimension of any size.
-        (name, [dim.dim_value or None for dim in tensor.shape.dim], helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+        (
+            name,
+            [dim.dim_value or None for dim in tensor.shape.dim],
+            helper.tensor_dtype_to_np_dtype(tensor.elem_type),
+        )
         for name, tensor in given.items()
     ]
 
@@ -256,11 +317,15 @@ def _check_parameters(graph, arrays, path):
     inputs = {i.name: tuple(d.dim_value for d in i.type.tensor_type.shape.dim) for i in graph.input}
     buffers = [name for name in inputs if name.endswith("_grad.accumulation.buffer")]
     needed = {name.removesuffix("_grad.accumulation.buffer") for name in buffers}
+
     for name, array in arrays.items():
         if inputs.get(name) != array.shape:
             raise ValueError(
-                f"{str(path)!r} is the checkpoint of another model: it has {name!r} of shape {array.shape}, the "
-                f"training model {inputs.get(name, 'has no such parameter')}."
+                f"{str(path)!r} is the checkpoint of another model: it has {name!r} of shape "
+                f"{array.shape}, the training model {inputs.get(name, 'has no such parameter')}."
             )
+
     if missing := sorted(needed - arrays.keys()):
-        raise ValueError(f"{str(path)!r} is the checkpoint of another model: it lacks the parameters {missing}.")
+        raise ValueError(
+            f"{str(path)!r} is the checkpoint of another model: it lacks the parameters {missing}."
+        )

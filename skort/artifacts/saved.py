@@ -10,7 +10,13 @@ import onnx
 import onnx.compose
 from onnx import helper
 
-from skort.artifacts.sources import Source, check_batch_size, estimator_source, model_source, predicting_graph
+from skort.artifacts.sources import (
+    Source,
+    check_batch_size,
+    estimator_source,
+    model_source,
+    predicting_graph,
+)
 from skort.common.files import write_files
 from skort.common.onnx_text import build_model, domains_of
 from skort.estimators.base import BaseOrtSGD
@@ -26,18 +32,24 @@ from skort.runtime.checkpoint_file import (
 )
 from skort.solvers.module.models import eval_model, optimizer_model, training_model
 
-TRAINING, EVAL, OPTIMIZER = "training_model.onnx", "eval_model.onnx", "optimizer_model.onnx"
+TRAINING = "training_model.onnx"
+EVAL = "eval_model.onnx"
+OPTIMIZER = "optimizer_model.onnx"
 CHECKPOINT = "checkpoint"
 #: The key in the metadata of an eval model for the names of its predictions.
 PREDICTIONS = "skort.predictions"
 # Parameters of onnxruntime.training.artifacts that skort refuses, and the reasons.
 _REFUSED = {
-    "ort_format": "the files are ONNX; python -m onnxruntime.tools.convert_onnx_models_to_ort converts them",
-    "custom_op_library": "skort's rules and those of ONNX Runtime differentiate standard operators only",
+    "ort_format": (
+        "the files are ONNX; python -m onnxruntime.tools.convert_onnx_models_to_ort converts them"
+    ),
+    "custom_op_library": (
+        "skort's rules and those of ONNX Runtime differentiate standard operators only"
+    ),
 }
 
 
-def save_training_artifacts(
+def save_training_artifacts(  # noqa: PLR0913  # the names of onnxruntime.training
     estimator_or_model: Any,
     folder: str | os.PathLike,
     *,
@@ -131,18 +143,26 @@ def save_training_artifacts(
     >>> sorted(os.listdir(folder))
     ['checkpoint', 'eval_model.onnx', 'optimizer_model.onnx', 'training_model.onnx']
     """
-    _check({"ort_format": ort_format, "custom_op_library": custom_op_library}, batch_size, ort_version)
+    _check(
+        {"ort_format": ort_format, "custom_op_library": custom_op_library}, batch_size, ort_version
+    )
     release = release_of_devices() if ort_version == "auto" else ort_version
     check_folder(folder, prefix)
     update = _update(optimizer)
     options = (trainable, tuple(additional_output_names))
+
     if isinstance(estimator_or_model, BaseOrtSGD):
         if not (isinstance(loss, str) and loss == "auto"):
-            raise ValueError(f'loss={loss!r}: an estimator has its own. Use loss="auto", or fit it with that loss.')
+            raise ValueError(
+                f'loss={loss!r}: an estimator has its own. Use loss="auto", or fit '
+                "it with that loss."
+            )
+
         source = estimator_source(estimator_or_model, *options, sample_weight=sample_weight)
     else:
         _check_model(estimator_or_model, loss)
         source = model_source(estimator_or_model, loss, *options, sample_weight=sample_weight)
+
     training = _with_steps(_training_model(source, batch_size), source)
     evaluation = eval_model(source.eval)
     helper.set_model_props(evaluation, {PREDICTIONS: "\n".join(source.predictions)})
@@ -155,7 +175,9 @@ def save_training_artifacts(
     if update is not None:
         contents[OPTIMIZER] = optimizer_model(*update).SerializeToString()
     pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
-    write_files({pathlib.Path(folder, f"{prefix}{name}"): content for name, content in contents.items()})
+    write_files(
+        {pathlib.Path(folder, f"{prefix}{name}"): content for name, content in contents.items()}
+    )
 
 
 def _training_model(source, batch_size):
@@ -163,7 +185,8 @@ def _training_model(source, batch_size):
         return training_model(source.plan, batch_size)
     except RuntimeNotAvailableError as error:
         raise RuntimeNotAvailableError(
-            f"batch_size=None needs a build of ONNX Runtime for training. Give a batch_size. {error}"
+            "batch_size=None needs a build of ONNX Runtime for training. Give a "
+            f"batch_size. {error}"
         ) from error
 
 
@@ -171,6 +194,7 @@ def _check(refused, batch_size, ort_version):
     for name, value in refused.items():
         if value:
             raise ValueError(f"{name}={value!r} is not possible: {_REFUSED[name]}.")
+
     check_batch_size(batch_size)
     if ort_version not in ("auto", *VERSIONS):
         raise ValueError(f"ort_version must be one of {['auto', *VERSIONS]}, got {ort_version!r}.")
@@ -179,30 +203,39 @@ def _check(refused, batch_size, ort_version):
 def _check_model(model, loss):
     if not isinstance(model, onnx.ModelProto):
         raise ValueError(
-            "estimator_or_model must be a fitted OrtSGDRegressor or OrtSGDClassifier, or an onnx.ModelProto, got "
-            f"{model!r}. Put a fitted scikit-learn model into one: OrtSGDRegressor(FrozenEstimator(model)).fit(X, y)."
+            "estimator_or_model must be a fitted OrtSGDRegressor or OrtSGDClassifier, or an "
+            f"onnx.ModelProto, got {model!r}. Put a fitted scikit-learn model into one: "
+            "OrtSGDRegressor(FrozenEstimator(model)).fit(X, y)."
         )
     if isinstance(loss, str) and loss == "auto":
-        raise ValueError('loss="auto" is for estimators. An ONNX model needs a loss, or None where its output is one.')
+        raise ValueError(
+            'loss="auto" is for estimators. An ONNX model needs a loss, or None where '
+            "its output is one."
+        )
 
 
 def _update(optimizer):
     """Return the name and the options of an optimizer model, or None."""
     if optimizer is None:
         return None
+
     if isinstance(optimizer, str):
         optimizer = {"SGD": SGD(), "AdamW": Adam()}.get(optimizer, optimizer)
     name = optimizer_tags(optimizer).runtime
     if name is None:
         raise ValueError(
-            f'optimizer must be "SGD", "AdamW", an SGD or an Adam of skort.optimizers, or None, got {optimizer!r}.'
+            'optimizer must be "SGD", "AdamW", an SGD or an Adam of skort.optimizers, or None, '
+            f"got {optimizer!r}."
         )
+
     options = optimizer.get_params()
     if options.get("weight_decay"):
         raise ValueError(
-            f"optimizer={optimizer!r}: ONNX Runtime's AdamW decays intercepts, too, which Adam never does, and after "
-            'the update. Give weight_decay=0; of an estimator with penalty="l2" the device shrinks the coefficients.'
+            f"optimizer={optimizer!r}: ONNX Runtime's AdamW decays intercepts, too, which Adam "
+            "never does, and after the update. Give weight_decay=0; of an estimator with "
+            'penalty="l2" the device shrinks the coefficients.'
         )
+
     return name, options
 
 
@@ -210,12 +243,16 @@ def _with_steps(model: onnx.ModelProto, source: Source) -> onnx.ModelProto:
     """Return a training model that begins with the steps before the first input of the plan."""
     if source.steps is None:
         return model
+
     steps = onnx.compose.add_prefix(source.steps, "transformers/", rename_inputs=False)
     first = next(i for i in model.graph.input if i.name == source.plan.user_inputs[0].name)
     for column in steps.graph.input:
         column.type.tensor_type.shape.dim[0].CopyFrom(first.type.tensor_type.shape.dim[0])
     link = [(steps.graph.output[0].name, first.name)]
-    merged = onnx.compose.merge_graphs(steps.graph, model.graph, io_map=link, name="training", doc_string="")
+    merged = onnx.compose.merge_graphs(
+        steps.graph, model.graph, io_map=link, name="training", doc_string=""
+    )
+
     return build_model(merged, domains=domains_of(steps) | domains_of(model), producer_name="skort")
 
 
@@ -233,9 +270,10 @@ def artifact(folder: str | os.PathLike, prefix: str, name: str) -> pathlib.Path:
     path = pathlib.Path(folder, f"{prefix}{name}")
     if not path.is_file():
         raise FileNotFoundError(
-            f"{str(path)!r} does not exist: give the folder that save_training_artifacts wrote to, and the same "
-            f"prefix (here {prefix!r})."
+            f"{str(path)!r} does not exist: give the folder that save_training_artifacts wrote to, "
+            f"and the same prefix (here {prefix!r})."
         )
+
     return path
 
 
@@ -302,31 +340,40 @@ def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = 
     check_folder(folder, prefix)
     if not isinstance(estimator, BaseOrtSGD):
         raise ValueError(
-            "estimator must be the fitted OrtSGDRegressor or OrtSGDClassifier of the artifacts, got "
-            f"{type(estimator).__name__}."
+            "estimator must be the fitted OrtSGDRegressor or OrtSGDClassifier of the artifacts, "
+            f"got {type(estimator).__name__}."
         )
+
     _, variables, problem, _ = fitted_problem(estimator, of_model_rows=True)
     path = pathlib.Path(folder)
     if not path.exists():
-        raise FileNotFoundError(f"{str(path)!r} does not exist: give a checkpoint, or the folder that has one.")
+        raise FileNotFoundError(
+            f"{str(path)!r} does not exist: give a checkpoint, or the folder that has one."
+        )
+
     path = artifact(folder, prefix, CHECKPOINT) if path.is_dir() else path
     checkpoint = checkpoint_at(path)
     given = {**checkpoint.trainable, **checkpoint.frozen}
     score_graph, _ = predicting_graph(problem.score_graph, variables)
     expected = {**score_graph.arrays, **problem.loss_weights}
-    shapes, wanted = ({name: array.shape for name, array in arrays.items()} for arrays in (given, expected))
+    shapes, wanted = (
+        {name: array.shape for name, array in arrays.items()} for arrays in (given, expected)
+    )
     if shapes != wanted:
         raise ValueError(
-            f"{str(path)!r} is the checkpoint of another model: it has the parameters {shapes}, the estimator {wanted}."
+            f"{str(path)!r} is the checkpoint of another model: it has the parameters {shapes}, "
+            f"the estimator {wanted}."
         )
+
     # The device may have trained other weights than the estimator did.
     trained = problem.weights.keys() | checkpoint.trainable.keys()
     for name, array in expected.items():
         if name not in trained and not np.allclose(given[name], array, rtol=1e-6, atol=0):
             raise ValueError(
-                f"{str(path)!r} is the checkpoint of another fit: the values of {name!r}, which is not trained, differ "
-                "from those of the estimator."
+                f"{str(path)!r} is the checkpoint of another fit: the values of {name!r}, which is "
+                "not trained, differ from those of the estimator."
             )
+
     weights = {name: given[name] for name in expected if name in trained}
     changed = variables.model_weights({name: weights[name] for name in problem.weights})
     return estimator.with_weights(weights | changed)

@@ -50,8 +50,10 @@ class TrainingBuilder:
     def __init__(self, model: onnx.ModelProto, *, batch_size: int | None = None):
         if not isinstance(model, onnx.ModelProto):
             raise ValueError(f"model must be an onnx.ModelProto, got {model!r}.")
+
         check_batch_size(batch_size)
-        self._model, self._batch_size = model, batch_size
+        self._model = model
+        self._batch_size = batch_size
         self._requires_grad: dict[str, bool] = {}
         self._source: Source | None = None
 
@@ -69,7 +71,9 @@ class TrainingBuilder:
         """
         self._requires_grad[name] = value
 
-    def build(self, loss: Any, *, additional_output_names: Sequence[str] = (), sample_weight: bool = False) -> str:
+    def build(
+        self, loss: Any, *, additional_output_names: Sequence[str] = (), sample_weight: bool = False
+    ) -> str:
         """
         Return the name of the output that is the loss, after adding the losses to the model.
 
@@ -89,13 +93,19 @@ class TrainingBuilder:
         """
 
         def source(names):
-            return model_source(self._model, loss, names, additional_output_names, sample_weight=sample_weight)
+            return model_source(
+                self._model, loss, names, additional_output_names, sample_weight=sample_weight
+            )
 
-        named, frozen = ([n for n, value in self._requires_grad.items() if value == v] for v in (True, False))
+        named, frozen = (
+            [n for n, value in self._requires_grad.items() if value == v] for v in (True, False)
+        )
         built = source(named or None)
+
         if frozen:
             stay = matching(frozen, [*built.plan.trainable, *built.plan.frozen])
             built = source([name for name in built.plan.trainable if name not in stay])
+
         self._source = built
         return LOSS
 

@@ -19,7 +19,8 @@ class _Available:
     """The descriptor of a method that may be missing."""
 
     def __init__(self, method, check):
-        self._method, self._check = method, check
+        self._method = method
+        self._check = check
         functools.update_wrapper(self, method)  # type: ignore[arg-type]  # a callable has what it sets
 
     def __set_name__(self, owner, name):
@@ -28,10 +29,12 @@ class _Available:
     def __get__(self, instance, owner=None):
         if instance is None:
             return self._method
+
         try:
             self._check(instance)
         except Exception as error:
             message = f"This {type(instance).__name__!r} has no attribute {self._name!r}: {error}"
             # scikit-learn's tests look for the reason in the cause.
             raise AttributeError(message) from error
+
         return types.MethodType(self._method, instance)

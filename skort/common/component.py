@@ -72,15 +72,20 @@ class Component(BaseEstimator):
 
 def _validate_new(part):
     """Raise scikit-learn's error for an invalid parameter; skip values that have passed before."""
-    cls, unknown, keys = type(part), {}, []
+    cls = type(part)
+    unknown = {}
+    keys = []
     for name in parameter_names(cls):  # type: ignore[arg-type]  # classes are hashable
         value = getattr(part, name)
         key = (cls, name, type(value), value) if type(value) in PLAIN else None
         if key is None or key not in _PASSED:
             unknown[name] = value
             keys.append(key)
+
     if unknown:
-        validate_parameter_constraints(part._parameter_constraints, unknown, caller_name=cls.__name__)
+        validate_parameter_constraints(
+            part._parameter_constraints, unknown, caller_name=cls.__name__
+        )
         if len(_PASSED) > _MOST:
             _PASSED.clear()
         _PASSED.update(key for key in keys if key is not None)
@@ -94,7 +99,10 @@ class DocumentationLink:
     _doc_link_template = DOCUMENTATION + "api/{name}.html"
 
     def _doc_link_url_param_generator(self) -> dict[str, str]:
-        """Return the name by which users import the class, such as ``skort.dask.OrtSGDRegressor``."""
+        """
+        Return the name by which users import the class,
+        such as ``skort.dask.OrtSGDRegressor``.
+        """
         return {"name": f"{type(self).__module__}.{type(self).__name__}"}
 
 
@@ -136,7 +144,10 @@ def what_was_completed(value: Completed) -> tuple[Any, type]:
 
 @functools.cache
 def _completed_class(given: type, base: type) -> type:
-    attributes = {"__reduce__": lambda self: (completed, what_was_completed(self)), "__module__": given.__module__}
+    attributes = {
+        "__reduce__": lambda self: (completed, what_was_completed(self)),
+        "__module__": given.__module__,
+    }
     return type(given.__name__, (given, base, Completed), attributes)
 
 

@@ -20,6 +20,7 @@ def write_files(contents: Mapping[str | os.PathLike, bytes]) -> None:
     """Write files as `write_file` does. No file is replaced before all new ones are complete."""
     files = {file_at(path): content for path, content in contents.items()}
     unfinished = {path: path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp") for path in files}
+
     try:
         for path, content in files.items():
             _write(unfinished[path], content, path)
@@ -30,6 +31,7 @@ def write_files(contents: Mapping[str | os.PathLike, bytes]) -> None:
             with contextlib.suppress(OSError):
                 new.unlink(missing_ok=True)
         raise
+
     for folder in {path.parent for path in files}:
         _sync_folder(folder)
 
@@ -38,13 +40,20 @@ def file_at(path: str | os.PathLike) -> pathlib.Path:
     """Return the absolute path of a file; raise an error if the file cannot be written."""
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(f"The name of a file must be a str or path-like, got {path!r}.")
+
     path = pathlib.Path(path).resolve()
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder. Give the name of a file.")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{str(path)!r} cannot be written: the folder {str(path.parent)!r} does not exist.")
+        raise FileNotFoundError(
+            f"{str(path)!r} cannot be written: the folder {str(path.parent)!r} does not exist."
+        )
     if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"{str(path)!r} cannot be written: the folder {str(path.parent)!r} is read-only for you.")
+        raise PermissionError(
+            f"{str(path)!r} cannot be written: the folder {str(path.parent)!r} is "
+            "read-only for you."
+        )
+
     return path
 
 
@@ -64,6 +73,7 @@ def _sync_folder(folder):
     """Write the new names of files to the disk, too, if the system can."""
     if os.name != "posix":
         return
+
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -26,6 +26,7 @@ def aligned(values: Any) -> Any:
         return _aligned_matrix(values)
     if type(values) is not np.ndarray or values.flags.aligned:
         return values
+
     return values.copy()
 
 

@@ -43,6 +43,7 @@ def mark_rest(model: onnx.ModelProto) -> onnx.ModelProto:
             node.doc_string = "update"
         elif phase_of(node) is None:
             node.doc_string = "backward" if node.doc_string == _OF_RUNTIME else "forward"
+
     return model
 
 

@@ -1,4 +1,7 @@
-"""ONNX written as text: functions that read like their formula, calls to them, and their inlining."""
+"""
+ONNX written as text: functions that read like their formula,
+calls to them, and their inlining.
+"""
 
 import copy
 import re
@@ -13,8 +16,8 @@ import onnx.parser
 from numpy.typing import ArrayLike, DTypeLike
 from onnx import numpy_helper
 
-# Every supported runtime reads these versions: the oldest, onnxruntime-training 1.16, reads up to opset 19 and IR 9. No
-# operator that skort writes needs a newer one.
+# Every supported runtime reads these versions: the oldest, onnxruntime-training 1.16, reads up to
+# opset 19 and IR 9. No operator that skort writes needs a newer one.
 OPSET = 17
 IR_VERSION = 8
 DOMAIN = "skort"
@@ -46,20 +49,30 @@ def function(source: Source, dtype: DTypeLike) -> onnx.FunctionProto:
     else:
         proto = copy.deepcopy(source)
         proto.domain = DOMAIN
+
     opsets = [o.version for o in proto.opset_import if o.domain == ""]
     if opsets != [OPSET]:
-        raise ValueError(f"the operators of {proto.name!r} are of opset {opsets}: write it in opset {OPSET}.")
+        raise ValueError(
+            f"the operators of {proto.name!r} are of opset {opsets}: write it in opset {OPSET}."
+        )
+
     for node in proto.node:
         if node.op_type == "Constant" and (value := constant_value(node)).dtype.kind == "f":
             tensor = numpy_helper.from_array(value.astype(dtype))
             node.attribute[0].CopyFrom(onnx.helper.make_attribute("value", tensor))
+
     return proto
 
 
 def constant_value(constant: onnx.NodeProto) -> np.ndarray:
-    """Return the value of a Constant node, whichever attribute holds it. A float attribute becomes float64."""
+    """
+    Return the value of a Constant node, whichever attribute holds it.
+    A float attribute becomes float64.
+    """
     value = onnx.helper.get_attribute_value(constant.attribute[0])
-    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
+    return (
+        numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
+    )
 
 
 def is_elementwise(function: onnx.FunctionProto) -> bool:
@@ -78,16 +91,20 @@ def repeated_constants(function: onnx.FunctionProto) -> onnx.FunctionProto:
     # made.
     if not is_elementwise(function) or all(node.op_type != "Constant" for node in function.node):
         return function
+
     # Nobody writes a name with a slash, so this one is free.
-    repeated, shape = copy.deepcopy(function), "shape/of_first_input"
+    repeated = copy.deepcopy(function)
+    shape = "shape/of_first_input"
     del repeated.node[:]
     repeated.node.append(onnx.helper.make_node("Shape", function.input[:1], [shape]))
+
     for node in function.node:
         repeated.node.append(node)
         if node.op_type == "Constant":
             single = f"{node.output[0]}/single"
             repeated.node[-1].output[0] = single
             repeated.node.append(onnx.helper.make_node("Expand", [single, shape], node.output))
+
     return repeated
 
 
@@ -103,23 +120,39 @@ class Fragment:
         self.nodes: list[onnx.NodeProto] = []
         self.functions: dict[bytes, onnx.FunctionProto] = {}
 
-    def call(self, source: Source, inputs: Sequence[str], outputs: Sequence[str], n_columns: int | None = None) -> None:
+    def call(
+        self,
+        source: Source,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        n_columns: int | None = None,
+    ) -> None:
         """
         Add a call to a function, with a `source` as for `function`.
 
         With `n_columns`, an elementwise function gets repeated constants.
         """
         called = function(source, self.dtype)
-        self.call_as_is(called if n_columns is None else repeated_constants(called), inputs, outputs)
+        self.call_as_is(
+            called if n_columns is None else repeated_constants(called), inputs, outputs
+        )
 
-    def call_as_is(self, called: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Add a call to a function that `function` returned: its constants have the right dtype already."""
+    def call_as_is(
+        self, called: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]
+    ) -> None:
+        """
+        Add a call to a function that `function` returned:
+        its constants have the right dtype already.
+        """
         key = called.SerializeToString()
         if key not in self.functions:
             # The number keeps functions apart whose sources have the same name.
             self.functions[key] = copy.deepcopy(called)
             self.functions[key].name = f"{called.name}_{len(self.functions)}"
-        self.nodes.append(onnx.helper.make_node(self.functions[key].name, inputs, outputs, domain=DOMAIN))
+
+        self.nodes.append(
+            onnx.helper.make_node(self.functions[key].name, inputs, outputs, domain=DOMAIN)
+        )
 
     def constant(self, name: str, array: ArrayLike) -> None:
         """Add a constant with the values and the dtype of an array."""
@@ -130,19 +163,28 @@ class Fragment:
         """Give a result another name, wherever it is made or read."""
         rename(self.nodes, {old: new})
 
-    def node(self, op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
+    def node(
+        self, op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any
+    ) -> None:
         """Add a node of a standard operator."""
         self.nodes.append(onnx.helper.make_node(op_type, inputs, outputs, **attributes))
 
-    def as_function(self, name: str, inputs: Sequence[str], outputs: Sequence[str]) -> onnx.FunctionProto:
+    def as_function(
+        self, name: str, inputs: Sequence[str], outputs: Sequence[str]
+    ) -> onnx.FunctionProto:
         """Return the nodes as one function without calls: each is replaced by its nodes."""
         model = build_model(onnx.helper.make_graph(self.nodes, name, [], []), self)
-        return onnx.helper.make_function(DOMAIN, name, inputs, outputs, model.graph.node, model.opset_import)
+        return onnx.helper.make_function(
+            DOMAIN, name, inputs, outputs, model.graph.node, model.opset_import
+        )
 
 
 def infos(arrays: Mapping[str, np.ndarray]) -> list[onnx.ValueInfoProto]:
     """Return the shapes and types of arrays as inputs or outputs of a graph, by their names."""
-    return [onnx.helper.make_tensor_value_info(name, onnx_dtype(a.dtype), a.shape) for name, a in arrays.items()]
+    return [
+        onnx.helper.make_tensor_value_info(name, onnx_dtype(a.dtype), a.shape)
+        for name, a in arrays.items()
+    ]
 
 
 def read_names(node: onnx.NodeProto) -> list[str]:
@@ -152,6 +194,7 @@ def read_names(node: onnx.NodeProto) -> list[str]:
         for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
             names.extend(name for inner in graph.node for name in read_names(inner))
             names.extend(output.name for output in graph.output)
+
     return names
 
 
@@ -164,7 +207,9 @@ def leading_to(nodes: Iterable[onnx.NodeProto], outputs: Iterable[str]) -> set[s
     return names
 
 
-def pruned(model: onnx.ModelProto, outputs: Sequence[str] = (), *, drop_inputs: bool = False) -> onnx.ModelProto:
+def pruned(
+    model: onnx.ModelProto, outputs: Sequence[str] = (), *, drop_inputs: bool = False
+) -> onnx.ModelProto:
     """
     Keep only the nodes and weights that the outputs need, in place; return the model.
 
@@ -172,30 +217,41 @@ def pruned(model: onnx.ModelProto, outputs: Sequence[str] = (), *, drop_inputs: 
     """
     graph = model.graph
     known = {info.name: info for info in (*graph.value_info, *graph.output)}
-    ends = [known.get(name, onnx.ValueInfoProto(name=name)) for name in outputs] or list(graph.output)
+    ends = [known.get(name, onnx.ValueInfoProto(name=name)) for name in outputs] or list(
+        graph.output
+    )
     names = leading_to(graph.node, [end.name for end in ends])
     replace_nodes(graph, [node for node in graph.node if not names.isdisjoint(node.output)])
-    kept = [i for i in graph.initializer if i.name in names], [i for i in graph.input if i.name in names]
+    kept = (
+        [i for i in graph.initializer if i.name in names],
+        [i for i in graph.input if i.name in names],
+    )
     del graph.initializer[:], graph.output[:]
     graph.initializer.extend(kept[0])
     graph.output.extend(ends)
+
     if drop_inputs:
         del graph.input[:]
         graph.input.extend(kept[1])
+
     return model
 
 
-def with_parameter_inputs(model: onnx.ModelProto, arrays: Mapping[str, np.ndarray]) -> onnx.ModelProto:
+def with_parameter_inputs(
+    model: onnx.ModelProto, arrays: Mapping[str, np.ndarray]
+) -> onnx.ModelProto:
     """
     Return a copy of a model in which the initializers with the names of `arrays` are inputs.
 
     They are the last inputs.
     """
-    copied, names = copy.deepcopy(model), {i.name for i in model.graph.initializer}
+    copied = copy.deepcopy(model)
+    names = {i.name for i in model.graph.initializer}
     del copied.graph.initializer[:], copied.graph.input[:]
     copied.graph.initializer.extend(i for i in model.graph.initializer if i.name not in arrays)
     copied.graph.input.extend(i for i in model.graph.input if i.name not in names)
     copied.graph.input.extend(infos(arrays))
+
     return copied
 
 
@@ -211,8 +267,11 @@ def known_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
     shapes = {i.name: tuple(i.dims) for i in graph.initializer}
     for info in (*graph.input, *graph.value_info, *graph.output):
         shape = info.type.tensor_type.shape
-        if info.type.tensor_type.HasField("shape") and all(dim.HasField("dim_value") for dim in shape.dim):
+        if info.type.tensor_type.HasField("shape") and all(
+            dim.HasField("dim_value") for dim in shape.dim
+        ):
             shapes[info.name] = tuple(dim.dim_value for dim in shape.dim)
+
     return shapes
 
 
@@ -235,6 +294,7 @@ def inlined(model: onnx.ModelProto, fragment: Fragment) -> onnx.ModelProto:
     calls.functions.extend(_documented(calls.graph, fragment))
     plain = onnx.inliner.inline_local_functions(calls)
     import_each_domain_once(plain)
+
     return plain
 
 
@@ -244,21 +304,27 @@ def _documented(graph, fragment):
 
     The nodes of such a function have the doc_string of the call.
     """
-    functions, documented = {f.name: f for f in fragment.functions.values()}, {}
+    functions = {f.name: f for f in fragment.functions.values()}
+    documented = {}
     for node in graph.node:
         if node.domain != DOMAIN or not node.doc_string:
             continue
+
         key = node.op_type, node.doc_string
         if key not in documented:
             documented[key] = copy.deepcopy(functions[node.op_type])
             documented[key].name = f"{node.op_type}_documented_{len(documented)}"
             for inner in documented[key].node:
                 inner.doc_string = node.doc_string
+
         node.op_type = documented[key].name
+
     return documented.values()
 
 
-def rewritten(model: onnx.ModelProto, functions: dict[str, str], dtype: DTypeLike) -> onnx.ModelProto:
+def rewritten(
+    model: onnx.ModelProto, functions: dict[str, str], dtype: DTypeLike
+) -> onnx.ModelProto:
     """
     Return a copy of a model in which functions replace the operators of some types.
 
@@ -271,6 +337,7 @@ def rewritten(model: onnx.ModelProto, functions: dict[str, str], dtype: DTypeLik
             fragment.nodes[-1].doc_string = node.doc_string
         else:
             fragment.nodes.append(node)
+
     copied = copy.deepcopy(model)
     replace_nodes(copied.graph, fragment.nodes)
     return inlined(copied, fragment)
@@ -280,7 +347,9 @@ def import_each_domain_once(model: onnx.ModelProto) -> None:
     """Drop repeated opset imports, and the import of skort's own functions, in place."""
     versions = {o.domain: o.version for o in model.opset_import if o.domain != DOMAIN}
     del model.opset_import[:]
-    model.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in versions.items())
+    model.opset_import.extend(
+        onnx.helper.make_opsetid(domain, version) for domain, version in versions.items()
+    )
 
 
 def build_model(
@@ -296,8 +365,12 @@ def build_model(
     `domains` are the versions of all domains of operators but the standard one.
     """
     # No other function of skort makes a ModelProto of a graph.
-    imports = [onnx.helper.make_opsetid(*domain) for domain in {**(domains or {}), "": OPSET}.items()]
-    model = onnx.helper.make_model(graph, ir_version=IR_VERSION, opset_imports=imports, producer_name=producer_name)
+    imports = [
+        onnx.helper.make_opsetid(*domain) for domain in {**(domains or {}), "": OPSET}.items()
+    ]
+    model = onnx.helper.make_model(
+        graph, ir_version=IR_VERSION, opset_imports=imports, producer_name=producer_name
+    )
     return model if fragment is None else inlined(model, fragment)
 
 
@@ -306,7 +379,9 @@ def domains_of(model: onnx.ModelProto) -> dict[str, int]:
     return {o.domain: o.version for o in model.opset_import if o.domain}
 
 
-def function_model(source: Source, dtype: DTypeLike, inputs: Mapping[str, tuple[int | None, ...]]) -> onnx.ModelProto:
+def function_model(
+    source: Source, dtype: DTypeLike, inputs: Mapping[str, tuple[int | None, ...]]
+) -> onnx.ModelProto:
     """
     Return a model that calls one function, as for `function`, on inputs of these shapes.
 
@@ -316,6 +391,10 @@ def function_model(source: Source, dtype: DTypeLike, inputs: Mapping[str, tuple[
     fragment.call(source, list(inputs), ["result"])
     shapes = {**inputs, "result": (None, None)}
     *given, result = [
-        onnx.helper.make_tensor_value_info(name, onnx_dtype(dtype), shape) for name, shape in shapes.items()
+        onnx.helper.make_tensor_value_info(name, onnx_dtype(dtype), shape)
+        for name, shape in shapes.items()
     ]
-    return build_model(onnx.helper.make_graph(fragment.nodes, "function", given, [result]), fragment)
+
+    return build_model(
+        onnx.helper.make_graph(fragment.nodes, "function", given, [result]), fragment
+    )

@@ -1,4 +1,7 @@
-"""Parts of a graph whose numbers are parameters: graphs that differ in numbers only are the same graph."""
+"""
+Parts of a graph whose numbers are parameters:
+graphs that differ in numbers only are the same graph.
+"""
 
 import functools
 import re
@@ -76,15 +79,22 @@ class Program(Fragment):
     def __init__(self, dtype: DTypeLike, batch_size: int, name: str):
         super().__init__(np.dtype(dtype))
         self.parameters: dict[str, np.ndarray] = {}
-        self._batch_size, self._name = batch_size, name
+        self._batch_size = batch_size
+        self._name = name
 
     @property
     def structure(self) -> Any:
         """A hashable value of all that the graph depends on."""
-        lines = ((n.source, tuple(n.input), tuple(n.output), n.is_node, n.doc_string) for n in self.nodes)
-        return tuple(lines), tuple((name, a.dtype.str, a.shape) for name, a in self.parameters.items())
+        lines = (
+            (n.source, tuple(n.input), tuple(n.output), n.is_node, n.doc_string) for n in self.nodes
+        )
+        return tuple(lines), tuple(
+            (name, a.dtype.str, a.shape) for name, a in self.parameters.items()
+        )
 
-    def call(self, source, inputs: Sequence[str], outputs: Sequence[str], n_columns: int | None = None) -> None:
+    def call(
+        self, source, inputs: Sequence[str], outputs: Sequence[str], n_columns: int | None = None
+    ) -> None:
         """Add a call to a function, as `Fragment.call` does."""
         if isinstance(source, str):
             text, numbers = with_parameters(source)
@@ -95,11 +105,14 @@ class Program(Fragment):
             for number in numbers:
                 names.append(f"skort_{self._name}_{len(self.parameters)}")
                 self.parameters[names[-1]] = np.full(shape, number, self.dtype)
+
             self.nodes.append(_Line(text, [*inputs, *names], list(outputs)))
         else:
             super().call(source, inputs, outputs, n_columns)
 
-    def call_as_is(self, called: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    def call_as_is(
+        self, called: onnx.FunctionProto, inputs: Sequence[str], outputs: Sequence[str]
+    ) -> None:
         """Add a call to a function as `Fragment.call_as_is` does. Its numbers stay constants."""
         self.nodes.append(_Line(called.SerializeToString(), list(inputs), list(outputs)))
 
@@ -115,7 +128,12 @@ class Program(Fragment):
         """Add the calls and nodes to a fragment. They read the parameters by their names."""
         for line in self.nodes:
             if isinstance(line.source, bytes):
-                fragment.call_as_is(onnx.FunctionProto.FromString(line.source), line.input, line.output)
+                fragment.call_as_is(
+                    onnx.FunctionProto.FromString(line.source), line.input, line.output
+                )
             else:
-                (fragment.node if line.is_node else fragment.call)(line.source, line.input, line.output)
+                (fragment.node if line.is_node else fragment.call)(
+                    line.source, line.input, line.output
+                )
+
             fragment.nodes[-1].doc_string = line.doc_string

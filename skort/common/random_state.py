@@ -35,7 +35,9 @@ def seeded(seed: int) -> np.random.RandomState:
 def generator_of(state: dict[str, Any]) -> np.random.RandomState:
     """Return a new random generator in a state as from `RandomState.get_state(legacy=False)`."""
     name = state["bit_generator"]
-    generator = np.random.RandomState(getattr(np.random, name)(_UNSEEDED if name == "MT19937" else 0))
+    generator = np.random.RandomState(
+        getattr(np.random, name)(_UNSEEDED if name == "MT19937" else 0)
+    )
     generator.set_state(state)
     return generator
 
@@ -60,10 +62,15 @@ def advance(random_state, state):
     The training used a copy of the RandomState.
     """
     # A training that continued from a checkpoint may have used another kind of generator.
-    if _is_own(random_state) and random_state.get_state(legacy=False)["bit_generator"] == state["bit_generator"]:
+    if (
+        _is_own(random_state)
+        and random_state.get_state(legacy=False)["bit_generator"] == state["bit_generator"]
+    ):
         random_state.set_state(state)
 
 
 def _is_own(random_state):
     """Return whether a random_state is a generator of the caller, and not numpy's global one."""
-    return isinstance(random_state, np.random.RandomState) and random_state is not check_random_state(None)
+    return isinstance(
+        random_state, np.random.RandomState
+    ) and random_state is not check_random_state(None)

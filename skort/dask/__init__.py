@@ -3,7 +3,9 @@
 try:
     import distributed  # noqa: F401  # Everything here needs it.
 except ImportError as error:
-    raise ImportError('skort.dask needs dask and distributed: pip install "dask[distributed]".') from error
+    raise ImportError(
+        'skort.dask needs dask and distributed: pip install "dask[distributed]".'
+    ) from error
 
 from skort.dask.estimators import OrtSGDClassifier, OrtSGDRegressor
 

@@ -11,7 +11,8 @@ from skort.optim.batches import Portion
 # The rows of a task have at most so many bytes, or are one partition.
 _MOST_BYTES = 2**27
 # The number of exchanges per round, and the least number of updates of a group between two of them.
-_EXCHANGES, _LEAST_UPDATES = 5, 50
+_EXCHANGES = 5
+_LEAST_UPDATES = 50
 # The rows of a piece come from at least so many partitions, since all rows of one may be alike.
 _LEAST_PARTITIONS = 2
 
@@ -55,14 +56,22 @@ class Assignments:
     # groups is dealt at random, one to each group. A group divides its rows between the exchanges
     # of a round in the same way.
 
-    def __init__(self, sizes: Sequence[Size], n_groups: int, batch_size: int, random_state: np.random.RandomState):
+    def __init__(
+        self,
+        sizes: Sequence[Size],
+        n_groups: int,
+        batch_size: int,
+        random_state: np.random.RandomState,
+    ):
         self._sizes = list(sizes)
         self.n_groups = min(n_groups, len(sizes))
         self.batch_size = min(batch_size, sum(size.n_rows for size in sizes))
+
         #: The generator, used once per round.
         self.random_state = random_state
         #: The number of rounds so far.
         self.n_drawn = 0
+
         #: The rows are on the workers, so there are none here. The workers' batches are dense.
         self.data: list[Any] = []
         self.are_sparse = False
@@ -74,7 +83,9 @@ class Assignments:
         draws = seeded(int(random_state.randint(2**32, dtype=np.uint32)))
         groups: list[list[int]] = [[] for _ in range(self.n_groups)]
         n_rows = [0] * self.n_groups
-        n, size = len(self._sizes), self.n_groups
+        n = len(self._sizes)
+        size = self.n_groups
+
         # A stratum has as many consecutive partitions as there are groups. Each stratum is
         # shuffled.
         for number in np.argsort(np.arange(n) // size + draws.random_sample(n)).tolist():
@@ -82,18 +93,21 @@ class Assignments:
             least = n_rows.index(min(n_rows))
             groups[least].append(number)
             n_rows[least] += self._sizes[number].n_rows
+
         # All groups have equally many pieces, so that all of them work in every exchange. With
         # enough partitions, each partition is in one piece, and moves to another worker at most
         # once per round. Otherwise, several exchanges share the partitions of a piece, and each
         # takes every `stride`-th row of them.
-        fewest, most = min(map(len, groups)), self._n_updates(max(n_rows)) // _LEAST_UPDATES
+        fewest = min(map(len, groups))
+        most = self._n_updates(max(n_rows)) // _LEAST_UPDATES
         n_exchanges = 1 if size == 1 else max(1, min(_EXCHANGES, most))
         n_bytes = max(sum(self._sizes[number].n_bytes for number in group) for group in groups)
         n_pieces = min(fewest, -(-n_bytes // _MOST_BYTES))
         if fewest >= _LEAST_PARTITIONS * n_exchanges:
             n_pieces = max(n_pieces, n_exchanges)
         stride = -(-n_exchanges // n_pieces)
-        exchanges, n_updates = [], []
+        exchanges = []
+        n_updates = []
         for pieces in zip(*(_pieces(group, n_pieces, draws) for group in groups), strict=True):
             for start in range(stride):
                 tasks = [
@@ -103,11 +117,16 @@ class Assignments:
                 ]
                 if tasks:
                     exchanges.append(tasks)
-                    n_updates.append(max(self._n_updates(self._n_rows(*task[:3])) for task in tasks))
+                    n_updates.append(
+                        max(self._n_updates(self._n_rows(*task[:3])) for task in tasks)
+                    )
+
         return Assignment(exchanges, n_updates)
 
     def _n_rows(self, partitions, start, stride):
-        return sum(max(0, -(-(self._sizes[number].n_rows - start) // stride)) for number in partitions)
+        return sum(
+            max(0, -(-(self._sizes[number].n_rows - start) // stride)) for number in partitions
+        )
 
     def _n_updates(self, n_rows):
         return -(-n_rows // self.batch_size)
@@ -133,7 +152,10 @@ def _pieces(group, n_pieces, random_state):
 
     Each piece has a random partition of each stratum.
     """
-    strata = [random_state.permutation(stratum).tolist() for stratum in np.array_split(group, len(group) // n_pieces)]
+    strata = [
+        random_state.permutation(stratum).tolist()
+        for stratum in np.array_split(group, len(group) // n_pieces)
+    ]
     pieces = [[stratum[i] for stratum in strata] for i in range(n_pieces)]
     for i, number in enumerate(number for stratum in strata for number in stratum[n_pieces:]):
         pieces[i % n_pieces].append(number)

@@ -16,7 +16,15 @@ from skort.dask.cluster import Broadcast, Cluster
 from skort.dask.fitted_steps import with_fitted_steps
 from skort.dask.local_sgd import PartitionedRows, without_velocity
 from skort.dask.part_statistics import PartStatistics, Preparation, prepared_rows
-from skort.dask.partitions import Part, Partitions, blocks_of, check_rows, delayed_parts, is_collection, sizes_of
+from skort.dask.partitions import (
+    Part,
+    Partitions,
+    blocks_of,
+    check_rows,
+    delayed_parts,
+    is_collection,
+    sizes_of,
+)
 from skort.dask.scores import PartLoss, PartScoring, check_scoring, merged_tallies, tally
 from skort.estimators.base import BaseOrtSGD, hand_over_fit
 from skort.estimators.data.data_source import GivenRows
@@ -24,7 +32,11 @@ from skort.estimators.data.rows import knowing, training_rows
 from skort.estimators.data.targets import target_encoder
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batches import TrainingSize
-from skort.estimators.planning.objective import chosen_class_weight, own_objective_of, warn_of_scoring
+from skort.estimators.planning.objective import (
+    chosen_class_weight,
+    own_objective_of,
+    warn_of_scoring,
+)
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.fit import at_given_weights
 from skort.estimators.training.read import FitInput, converted
@@ -63,7 +75,17 @@ class DaskFit(BaseOrtSGD):
 
     # False: the steps of a pipeline in `estimator` validate their own parameters.
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None, X_val=None, y_val=None, *, coef_init=None, intercept_init=None):
+    def fit(  # noqa: PLR0913  # as for rows in memory
+        self,
+        X,
+        y,
+        sample_weight=None,
+        X_val=None,
+        y_val=None,
+        *,
+        coef_init=None,
+        intercept_init=None,
+    ):
         """
         Train on the partitions of Dask collections, and forget an earlier fit.
 
@@ -95,7 +117,9 @@ class DaskFit(BaseOrtSGD):
             scheduler is gone; a `RuntimeError`. All other errors and warnings are those of
             `skort.OrtSGDRegressor.fit`.
         """
-        return self._fit_collections((X, y, sample_weight), (X_val, y_val), (coef_init, intercept_init))
+        return self._fit_collections(
+            (X, y, sample_weight), (X_val, y_val), (coef_init, intercept_init)
+        )
 
     def predict(self, X):
         """
@@ -110,7 +134,9 @@ class DaskFit(BaseOrtSGD):
         y : dask Array, or ndarray, of shape (n_samples,) or (n_samples, n_outputs)
             Predictions, with the partitions of X.
         """
-        return self._predicted("predict", X, () if result_of(self).model.single_output else (self._n_scores(),))
+        return self._predicted(
+            "predict", X, () if result_of(self).model.single_output else (self._n_scores(),)
+        )
 
     def score(self, X, y, sample_weight=None):
         """
@@ -124,12 +150,16 @@ class DaskFit(BaseOrtSGD):
         """
         if not is_collection(X):
             return self.to_local().score(X, y, sample_weight)
-        cluster, parts = self._cluster(), delayed_parts(X, y, sample_weight)
-        model, name = cluster.broadcast("model", self.to_local()), check_scoring(self, None)
+
+        cluster = self._cluster()
+        parts = delayed_parts(X, y, sample_weight)
+        model = cluster.broadcast("model", self.to_local())
+        name = check_scoring(self, None)
         tallies = cluster.each(_tally, cluster.computed(parts), model, name)
         merged = cluster.value(cluster.merged(merged_tallies, tallies))
         if merged is None:
             raise ValueError("No row of X has a positive sample weight.")
+
         return merged.score(name)
 
     def to_local(self) -> Any:
@@ -152,9 +182,10 @@ class DaskFit(BaseOrtSGD):
     def _partial_fit(self, X, y, sample_weight, classes=None):
         if is_collection(X) or is_collection(y):
             raise TypeError(
-                "partial_fit takes rows in memory, but X or y is a Dask collection. Use fit, or give one partition "
-                "after the other: partial_fit(*dask.compute(part_X, part_y))."
+                "partial_fit takes rows in memory, but X or y is a Dask collection. Use fit, or "
+                "give one partition after the other: partial_fit(*dask.compute(part_X, part_y))."
             )
+
         return super()._partial_fit(X, y, sample_weight, classes)
 
     def _n_scores(self):
@@ -163,17 +194,21 @@ class DaskFit(BaseOrtSGD):
     def _cluster(self):
         if self.client is not None:
             return Cluster(self.client)
+
         try:
             return Cluster(default_client())
         except ValueError:
-            raise ValueError("There is no Dask client: make one with distributed.Client(), or give client=.") from None
+            raise ValueError(
+                "There is no Dask client: make one with distributed.Client(), or give client=."
+            ) from None
 
     def _check_callbacks(self):
         check_callbacks(self.callbacks)
         for callback in self.callbacks or ():
             if hasattr(callback, "on_batch_end"):
                 raise ValueError(
-                    f"callbacks: {callback!r} has on_batch_end, but the batches are on the workers: use on_epoch_end."
+                    f"callbacks: {callback!r} has on_batch_end, but the batches are on the "
+                    "workers: use on_epoch_end."
                 )
 
     def _fit_collections(self, data, validation, init):
@@ -181,11 +216,16 @@ class DaskFit(BaseOrtSGD):
         wrapped = WrappedModel.inside(self)
         own = own_objective_of(self, None if self.estimator is None else wrapped.model)
         self._check_callbacks()
-        cluster, generator = self._cluster(), own_generator(self.random_state)
+        cluster = self._cluster()
+        generator = own_generator(self.random_state)
         partitions = Partitions.of(self, cluster, data, validation, generator)
-        read, counted = self._read(with_fitted_steps(wrapped, partitions), own, partitions, generator)
+        read, counted = self._read(
+            with_fitted_steps(wrapped, partitions), own, partitions, generator
+        )
         n_groups = min(_N_GROUPS if self.n_groups is None else self.n_groups, len(partitions.parts))
-        size = TrainingSize.of(counted.weight_sum, counted.n_rows, self.batch_size, read.encoded.target.shape[1])
+        size = TrainingSize.of(
+            counted.weight_sum, counted.n_rows, self.batch_size, read.encoded.target.shape[1]
+        )
         size = size._replace(n_batches=-(-size.n_batches // n_groups))
         plan = Plan.of(self, own, size).for_target(read.encoded)
         plan.update.check_steps("the estimators of skort.dask")
@@ -195,22 +235,31 @@ class DaskFit(BaseOrtSGD):
         preparation = self._preparation(partitions, counted, model, read.columns)
         parts = cluster.each(prepared_rows, partitions.parts, preparation)
         scores: PartLoss | PartScoring | None = None
-        statistics, validation = PartStatistics.of(cluster, parts, counted.n_rows), partitions.validation
+        statistics = PartStatistics.of(cluster, parts, counted.n_rows)
+        validation = partitions.validation
+
         if validation is not None and self.scoring is None:
             rows = cluster.each(prepared_rows, validation, preparation, " of the validation set")
             scores = PartLoss(cluster, rows, decides=self.early_stopping)
         elif validation is not None:
             scores = PartScoring(cluster, validation, check_scoring(self, self.scoring))
+
         # Release the original partitions: the workers have the prepared ones.
         del partitions
-        some, fitted = statistics.some_rows, wrapped.fitted_model
-        model = model.with_loss_weights(plan.loss.initial_weights(some.target, some.sample_weight, fitted))
+        some = statistics.some_rows
+        fitted = wrapped.fitted_model
+        model = model.with_loss_weights(
+            plan.loss.initial_weights(some.target, some.sample_weight, fitted)
+        )
         source = PartitionedRows(plan, statistics, n_groups)
         observers = Observers(self, read.columns, scores)
         start = TrainState.start(generator)
         result = run_fit(plan, model, source, start, observers)
+
         # Leave out the velocity, which the steps of a later `partial_fit` do not have.
-        state = dataclasses.replace(result.state, solver=without_velocity(result.state.solver or {}))
+        state = dataclasses.replace(
+            result.state, solver=without_velocity(result.state.solver or {})
+        )
         return self._end_fit(dataclasses.replace(result, state=state), read)
 
     def _read(self, wrapped, own, partitions, generator):
@@ -220,12 +269,19 @@ class DaskFit(BaseOrtSGD):
         rows, y, columns = training_rows(self, X, encoder.columns(y), has_steps=wrapped.has_steps)
         wrapped.check_columns(X)
         transform = wrapped.fit_target(y)
-        encoded = transform.applied(encoder.encode(y, wrapped.known_classes(partitions.survey.classes)))
+        encoded = transform.applied(
+            encoder.encode(y, wrapped.known_classes(partitions.survey.classes))
+        )
         wrapped.check_labels(multi_label=encoded.multi_label)
-        counted = partitions.counts(chosen_class_weight(self, own, is_stream=False), encoded.classes)
+        counted = partitions.counts(
+            chosen_class_weight(self, own, is_stream=False), encoded.classes
+        )
         encoded = encoded._replace(class_weight=counted.of_positives)
         given = GivenRows(X, y, None)
-        read = FitInput(given, wrapped, own, rows, columns, encoder, encoded, None, None, transform, generator)
+        read = FitInput(
+            given, wrapped, own, rows, columns, encoder, encoded, None, None, transform, generator
+        )
+
         return read, counted
 
     def _preparation(self, partitions, counted, model, columns):
@@ -245,13 +301,22 @@ class DaskFit(BaseOrtSGD):
         model = self.to_local()
         if not is_collection(X):
             return getattr(model, method)(X)
+
         check_rows("X", X)
-        shared, one = dask.delayed(model), dask.delayed(_of_block, pure=False)
-        dtype = model.classes_.dtype if method == "predict" and hasattr(model, "classes_") else np.dtype(np.float64)
+        shared = dask.delayed(model)
+        one = dask.delayed(_of_block, pure=False)
+        dtype = (
+            model.classes_.dtype
+            if method == "predict" and hasattr(model, "classes_")
+            else np.dtype(np.float64)
+        )
         pieces = [
-            da.from_delayed(one(shared, method, block, columns, dtype), (size, *columns), dtype=dtype)
+            da.from_delayed(
+                one(shared, method, block, columns, dtype), (size, *columns), dtype=dtype
+            )
             for block, size in zip(blocks_of("X", X), sizes_of(X), strict=True)
         ]
+
         return da.concatenate(pieces)
 
 

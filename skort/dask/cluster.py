@@ -73,9 +73,12 @@ class Cluster:
         self._check_open()
         # A partial has no name, but its function has.
         key = self.key(getattr(function, "func", function).__name__.strip("_"))
+
         # Later tasks run first, so that a task runs while its partitions are in memory. The
         # priority is below 0, so that other work does not wait.
-        return self.client.submit(function, *arguments, key=key, pure=False, priority=-1 / self._n_tasks)
+        return self.client.submit(
+            function, *arguments, key=key, pure=False, priority=-1 / self._n_tasks
+        )
 
     def _check_open(self):
         if self.client.status in ("closing", "closed"):
@@ -98,7 +101,11 @@ class Cluster:
         """
         level = list(futures)
         while len(level) > 1:
-            level = [self.submit(merge, level[start : start + _FAN_IN]) for start in range(0, len(level), _FAN_IN)]
+            level = [
+                self.submit(merge, level[start : start + _FAN_IN])
+                for start in range(0, len(level), _FAN_IN)
+            ]
+
         return level[0]
 
     def few(self, merge: Callable[[list], Any], futures: Sequence[Future]) -> list[Future]:
@@ -117,12 +124,14 @@ class Cluster:
                 return future.result(timeout=_TICK)
             except KilledWorker as error:
                 raise ClusterError(
-                    f"Workers died, one after the other, while they ran a task of skort: {error}. The most frequent "
-                    "cause is too little memory: use smaller partitions, or give each worker more memory."
+                    f"Workers died, one after the other, while they ran a task of skort: {error}. "
+                    "The most frequent cause is too little memory: use smaller partitions, or give "
+                    "each worker more memory."
                 ) from error
             except FutureCancelledError as error:
                 raise ClusterError(
-                    "The scheduler lost the tasks of this fit: it was closed, or started again. Fit again."
+                    "The scheduler lost the tasks of this fit: it was closed, or started "
+                    "again. Fit again."
                 ) from error
             except (TimeoutError, UnboundLocalError):
                 # A task may have raised the error. Otherwise the wait has ended. The
@@ -130,6 +139,7 @@ class Cluster:
                 # at its end has neither a result nor an error.
                 if future.status == "error":
                     raise
+
             watch.look()
 
     def values(self, futures: Sequence[Future]) -> list[Any]:
@@ -147,28 +157,35 @@ class _Watch:
 
     def look(self):
         """Check whether there are workers, and whether a task has finished."""
-        now, is_running, pending = time.monotonic(), self._client.status == "running", self._still_pending()
+        now = time.monotonic()
+        is_running = self._client.status == "running"
+        pending = self._still_pending()
         if is_running and self._has_workers():
             self._last_worker = now
         if pending != self._pending:
-            self._pending, self._last_result = pending, now
+            self._pending = pending
+            self._last_result = now
+
         option, most = _option("skort.no-worker-timeout", _NO_WORKER)
         if now - self._last_worker > most:
             missing = "cluster has had no worker" if is_running else "client has had no scheduler"
             raise ClusterError(
-                f'The {missing} for {most:.0f} seconds. Start one and fit again; the option "{option}" of dask.config '
-                "says how long to wait."
+                f"The {missing} for {most:.0f} seconds. Start one and fit again; the option "
+                f'"{option}" of dask.config says how long to wait.'
             )
+
         option, most = _option("skort.no-result-timeout", _NO_RESULT)
         if now - self._last_result > most:
             raise ClusterError(
-                f"No task has finished for {most:.0f} seconds: one may hang on a worker. Restart the workers, for "
-                f'instance with client.restart(), and fit again; the option "{option}" of dask.config says how long to '
-                "wait."
+                f"No task has finished for {most:.0f} seconds: one may hang on a worker. Restart "
+                "the workers, for instance with client.restart(), and fit again; the option "
+                f'"{option}" of dask.config says how long to wait.'
             )
 
     def _still_pending(self):
-        return {key for key, state in list(self._client.futures.items()) if state.status == "pending"}
+        return {
+            key for key, state in list(self._client.futures.items()) if state.status == "pending"
+        }
 
     def _has_workers(self):
         try:

@@ -72,9 +72,16 @@ References
 def _for_dask(local: type[BaseOrtSGD]) -> Callable[[type], Any]:
     """Return a decorator that gives a class the parameters of a local estimator and of Dask."""
     parameters = inspect.signature(local.__init__).parameters
-    own = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=t) for n, t in _TYPES.items()]
-    signature = inspect.Signature([*(each for name, each in parameters.items() if name not in _NOT_HERE), *own])
-    constraints = {name: each for name, each in local._parameter_constraints.items() if name not in _NOT_HERE}
+    own = [
+        inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=t)
+        for n, t in _TYPES.items()
+    ]
+    signature = inspect.Signature(
+        [*(each for name, each in parameters.items() if name not in _NOT_HERE), *own]
+    )
+    constraints = {
+        name: each for name, each in local._parameter_constraints.items() if name not in _NOT_HERE
+    }
 
     def init(self, *args, **kwargs):
         values = signature.bind(self, *args, **kwargs)
@@ -87,7 +94,10 @@ def _for_dask(local: type[BaseOrtSGD]) -> Callable[[type], Any]:
         init.__qualname__ = f"{cls.__qualname__}.__init__"
         cls.__init__, cls._local = init, local
         cls._parameter_constraints = {**constraints, **_CONSTRAINTS}
-        cls.__doc__ = inspect.cleandoc(cls.__doc__).format(_DESCRIPTION.format(name=cls.__name__), _REFERENCES)
+        cls.__doc__ = inspect.cleandoc(cls.__doc__).format(
+            _DESCRIPTION.format(name=cls.__name__), _REFERENCES
+        )
+
         return cls
 
     return decorated

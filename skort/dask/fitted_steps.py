@@ -15,7 +15,13 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
 from sklearn.utils import _safe_indexing, get_tags
 
 from skort.dask.cluster import Cluster
@@ -57,6 +63,7 @@ class _Standard(Statistic):
         if fitted.mean_ is None or fitted.var_ is None:
             # The scaler does not divide, and maybe does not subtract: it needs the mean at most.
             fitted = StandardScaler(with_mean=step.with_mean).fit(X)
+
         n = fitted.n_samples_seen_
         return Moments(n, np.nan_to_num(fitted.mean_), np.nan_to_num(fitted.var_) * n)
 
@@ -64,22 +71,28 @@ class _Standard(Statistic):
         return Moments.of_all(values)
 
     def fitted(self, step, value, head):
-        fitted, n = step.fit(head), value.total
+        fitted = step.fit(head)
+        n = value.total
+
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = np.where(np.asarray(n) > 0, value.mean, np.nan)
             variance = value.squares / n
+
         fitted.n_samples_seen_ = n
         if fitted.mean_ is not None:
             fitted.mean_ = mean
         if fitted.var_ is not None:
             fitted.var_, fitted.scale_ = variance, _scale(mean, variance, n)
+
         return fitted
 
 
 def _scale(mean, variance, n):
     """Return the standard deviation, or one if it is only rounding, by scikit-learn's rule."""
     eps = np.finfo(np.float64).eps
-    return np.where(variance <= n * eps * variance + np.square(n * mean * eps), 1.0, np.sqrt(variance))
+    return np.where(
+        variance <= n * eps * variance + np.square(n * mean * eps), 1.0, np.sqrt(variance)
+    )
 
 
 class _Extremes(Statistic):
@@ -127,22 +140,33 @@ class _Filling(Statistic):
     """For each column: whether any value is missing, and the counts or sums for the fill value."""
 
     def collected(self, step, X):
-        columns, missing = [], step.missing_values
+        columns = []
+        missing = step.missing_values
+
         for values in _columns_of(X):
             # Only NaN differs from itself.
             is_missing = values == missing if missing == missing else values != values
-            columns.append((bool(is_missing.any()), self._of_column(step.strategy, values[~is_missing])))
+            columns.append(
+                (bool(is_missing.any()), self._of_column(step.strategy, values[~is_missing]))
+            )
+
         return columns
 
     def _of_column(self, strategy, values):
         if strategy == "mean":
             values = values.astype(np.float64)
             return np.array([values.sum(), len(values)])
-        return collections.Counter(values.tolist() if strategy == "most_frequent" else values[:1].tolist())
+
+        return collections.Counter(
+            values.tolist() if strategy == "most_frequent" else values[:1].tolist()
+        )
 
     def merged(self, values):
         return [
-            (any(each[0] for each in column), functools.reduce(lambda a, b: a + b, [each[1] for each in column]))
+            (
+                any(each[0] for each in column),
+                functools.reduce(lambda a, b: a + b, [each[1] for each in column]),
+            )
             for column in zip(*values, strict=True)
         ]
 
@@ -151,25 +175,37 @@ class _Filling(Statistic):
         columns = []
         for _, found in value:
             filling = self._filling(step.strategy, found)
-            rows = [step.missing_values if filling is None else filling, *[step.missing_values] * has_missing]
+            rows = [
+                step.missing_values if filling is None else filling,
+                *[step.missing_values] * has_missing,
+            ]
             dtype = np.float64 if step.strategy == "mean" else getattr(head, "dtype", object)
             columns.append(np.array(rows, dtype=dtype))
+
         return step.fit(_like_columns(head, columns))
 
     def _filling(self, strategy, found):
         if strategy == "mean":
             return found[0] / found[1] if found[1] else None
+
         most = max(found.values(), default=0)
         # Of several most frequent values, take the smallest one, as scikit-learn does.
-        return min((value for value, n in found.items() if strategy == "constant" or n == most), default=None)
+        return min(
+            (value for value, n in found.items() if strategy == "constant" or n == most),
+            default=None,
+        )
 
 
 def _columns_of(X):
     """Return the columns of an array or a DataFrame."""
     if scipy.sparse.issparse(X):
-        raise ValueError(f"estimator: SimpleImputer cannot be fitted over partitions of sparse rows. {FIT_STEP_FIRST}")
+        raise ValueError(
+            "estimator: SimpleImputer cannot be fitted over partitions of sparse rows. "
+            f"{FIT_STEP_FIRST}"
+        )
     if hasattr(X, "iloc"):
         return [X.iloc[:, j].to_numpy() for j in range(X.shape[1])]
+
     return list(np.asarray(X).T)
 
 
@@ -200,6 +236,7 @@ def statistic_of(step: Any) -> Statistic | None:
     if kind is SimpleImputer:
         merges = step.strategy in ("mean", "most_frequent", "constant") and not step.add_indicator
         return _Filling() if merges else None
+
     return _STATISTICS.get(kind)
 
 
@@ -222,7 +259,9 @@ class _Table(NamedTuple):
     def collected(self, step: Any, statistic: Any) -> Any:
         """Return a statistic of all rows."""
         of_parts = self.cluster.each(_collected, self.parts, self.view, step, statistic)
-        return self.cluster.value(self.cluster.merged(functools.partial(_merge, statistic), of_parts))
+        return self.cluster.value(
+            self.cluster.merged(functools.partial(_merge, statistic), of_parts)
+        )
 
 
 def _merge(statistic, values):
@@ -234,20 +273,28 @@ def _merge(statistic, values):
 def _collected(part: Part, view: tuple, step: Any, statistic: Any) -> Any:
     if part.n_rows == 0:
         return None
-    return statistic.collected(step, functools.reduce(lambda rows, transform: transform(rows), view, part))
+    return statistic.collected(
+        step, functools.reduce(lambda rows, transform: transform(rows), view, part)
+    )
 
 
 def with_fitted_steps(inner: WrappedModel, partitions: Partitions) -> WrappedModel:
     """Return the model with its steps, and its transformer of y, fitted to all partitions."""
     X, y = partitions.survey.some_rows()
-    target, transformers = inner.target, inner.transformers
+    target = inner.target
+    transformers = inner.transformers
+
     if target is not None and getattr(target, "transformer", None) is not None:
-        table = _Table(partitions.cluster, partitions.parts, (operator.attrgetter("y"), _columns), _columns(y))
+        table = _Table(
+            partitions.cluster, partitions.parts, (operator.attrgetter("y"), _columns), _columns(y)
+        )
         fitted = _fitted("transformer", target.transformer, table)
         target = clone(target).set_params(transformer=_frozen(fitted))
+
     if transformers is not None:
         table = _Table(partitions.cluster, partitions.parts, (operator.attrgetter("X"),), X)
         transformers = _fitted_steps(transformers, table)
+
     return dataclasses.replace(inner, transformers=transformers, target=target)
 
 
@@ -268,14 +315,16 @@ def _fitted(name, step, table):
         return _fitted_steps(step, table, f"{name}/")
     if isinstance(step, ColumnTransformer):
         return _fitted_columns(name, step, table)
+
     statistic = statistic_of(step)
     if statistic is not None:
         return statistic.fitted(clone(step), table.collected(clone(step), statistic), table.head)
     if get_tags(step).requires_fit:
         raise ValueError(
-            f"estimator: the step {name!r}, {step!r}, cannot be fitted over partitions: its fits to two partitions "
-            f"cannot be merged. {FIT_STEP_FIRST}"
+            f"estimator: the step {name!r}, {step!r}, cannot be fitted over partitions: its fits "
+            f"to two partitions cannot be merged. {FIT_STEP_FIRST}"
         )
+
     return clone(step).fit(table.head)
 
 
@@ -287,17 +336,23 @@ def _fitted_steps(pipeline, table, prefix=""):
             step = _fitted(prefix + key, step, table)
             table = table.then(step.transform)
         steps.append((key, step if prefix else _frozen(step)))
+
     return Pipeline(steps, memory=pipeline.memory)
 
 
 def _fitted_columns(name, step, table):
     """Return a fitted `ColumnTransformer`. Its transformers are fitted one by one."""
     rest = step.remainder
-    if not isinstance(rest, str) and not isinstance(rest, FrozenEstimator) and get_tags(rest).requires_fit:
+    if (
+        not isinstance(rest, str)
+        and not isinstance(rest, FrozenEstimator)
+        and get_tags(rest).requires_fit
+    ):
         raise ValueError(
-            f"estimator: the remainder of {name!r}, {rest!r}, cannot be fitted over partitions. Give its columns to a "
-            "transformer of their own."
+            f"estimator: the remainder of {name!r}, {rest!r}, cannot be fitted over partitions. "
+            "Give its columns to a transformer of their own."
         )
+
     parts = []
     for key, transformer, columns in step.transformers:
         if not isinstance(transformer, str):
@@ -305,7 +360,11 @@ def _fitted_columns(name, step, table):
             taken = table.then(functools.partial(_safe_indexing, indices=chosen, axis=1))
             transformer = _frozen(_fitted(f"{name}/{key}", transformer, taken))
         parts.append((key, transformer, columns))
+
     fitted = clone(step).set_params(transformers=parts).fit(table.head)
     fitted.transformers = clone(step).transformers
-    fitted.transformers_ = [(key, thawed(each), columns) for key, each, columns in fitted.transformers_]
+    fitted.transformers_ = [
+        (key, thawed(each), columns) for key, each, columns in fitted.transformers_
+    ]
+
     return fitted

@@ -1,4 +1,7 @@
-"""Local SGD (Stich, ICLR 2019) with momentum between the exchanges (Douillard et al., DiLoCo, arXiv:2311.08105)."""
+"""
+Local SGD (Stich, ICLR 2019) with momentum between the exchanges (Douillard et al.,
+DiLoCo, arXiv:2311.08105).
+"""
 
 import dataclasses
 import functools
@@ -22,7 +25,8 @@ from skort.runtime.cache import SessionPool
 
 # A worker keeps only the compiled step of a training. All else comes with each task.
 _RUNS: SessionPool = SessionPool(8)
-_SUM, _COUNT = "average_sum", "average_n_updates"
+_SUM = "average_sum"
+_COUNT = "average_n_updates"
 # The name of the velocity of the global weights in a state and in checkpoints. An optimizer may
 # have a velocity of its own.
 _VELOCITY = "global_velocity"
@@ -63,7 +67,11 @@ class GlobalState(NamedTuple):
     def ahead(self, momentum: float) -> np.ndarray:
         """Return the weights at which groups start: the global weights moved by the velocity."""
         weights = self.state["weights"]
-        return weights if self.velocity is None else (weights + momentum * self.velocity).astype(weights.dtype)
+        return (
+            weights
+            if self.velocity is None
+            else (weights + momentum * self.velocity).astype(weights.dtype)
+        )
 
 
 class LocalResult(NamedTuple):
@@ -114,7 +122,11 @@ class Job:
 
 
 def local_steps(
-    spec: Broadcast[Job], start: GlobalState | list[LocalResult], rates: np.ndarray, task: Task, parts: Sequence[Rows]
+    spec: Broadcast[Job],
+    start: GlobalState | list[LocalResult],
+    rates: np.ndarray,
+    task: Task,
+    parts: Sequence[Rows],
 ) -> LocalResult:
     """
     Make one pass over the rows of a task, with one update for each rate.
@@ -126,14 +138,19 @@ def local_steps(
     rows = Rows.concatenated([part.every(task.start, task.stride) for part in parts])
     batch_size, borrower = min(job.plan.batch_size, rows.n_rows), Borrower()
     run = _RUNS.borrow((spec.key, batch_size), borrower, lambda: job.run(batch_size))
-    solver, batches = run.step, job.batches(rows, run, task.seed)
+    solver = run.step
+    batches = job.batches(rows, run, task.seed)
     solver.restore(common.state | {"weights": common.ahead(job.momentum)})
     solver.batch.begin(batches.data)
+
     # A diverging training overflows. No warning here: the client reports it.
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        for eta, portion in zip(rates[: batches.n_batches].tolist(), batches.epoch(solver.batch), strict=True):
+        for eta, portion in zip(
+            rates[: batches.n_batches].tolist(), batches.epoch(solver.batch), strict=True
+        ):
             solver.step(eta * portion.part, portion.share)
         objective, loss = solver.means()
+
     means = Means(rows.n_rows, objective, loss, solver.objective(), solver.gradient_norm())
     start = common._replace(state={"weights": common.state["weights"]})
     return LocalResult(start, solver.state(), means)
@@ -148,12 +165,14 @@ def exchanged(results: Sequence[LocalResult], momentum: float, first: int) -> Gl
     # The mean over G groups moves about as far as one group. That is 1 / G of the way of a single
     # group with all the updates. With a momentum of 1 - 1 / G, the moves of many exchanges add up
     # to the whole way. Weights that an l1 penalty makes zero in all groups stay zero.
-    start, (mean, means) = results[0].start, _mean(results, first)
+    start = results[0].start
+    (mean, means) = _mean(results, first)
     velocity = np.subtract(mean["weights"], start.ahead(momentum), dtype=np.float64)
     if start.velocity is not None:
         velocity += momentum * start.velocity
     velocity[mean["weights"] == 0] = 0.0
     so_far = means if start.so_far is None else start.so_far.then(means)
+
     return GlobalState(_like(results[0].state, mean), velocity, so_far)
 
 
@@ -175,16 +194,33 @@ def _mean(results, first):
     """
     # Groups count the same, however many rows they have: each row has already moved the weights of
     # its group by its part of the rate.
-    n_groups, n_rows = (np.array([getattr(each.means, n) for each in results]) for n in ("n_groups", "n_rows"))
+    n_groups, n_rows = (
+        np.array([getattr(each.means, n) for each in results]) for n in ("n_groups", "n_rows")
+    )
     shares, of_rows = n_groups / n_groups.sum(), n_rows / n_rows.sum()
-    states, state = _on_one_count([each.state for each in results], first), {}
+    states = _on_one_count([each.state for each in results], first)
+
+    state = {}
     for name, array in states[0].items():
         if array.dtype.kind in "iu":
             state[name] = np.max([each[name] for each in states], axis=0)
         else:
-            state[name] = sum(share * each[name].astype(np.float64) for share, each in zip(shares, states, strict=True))
-    objective, loss, last_objective, gradient_norm = (of_rows @ [each.means[1:5] for each in results]).tolist()
-    return state, Means(int(n_rows.sum()), objective, loss, last_objective, gradient_norm, n_groups=int(n_groups.sum()))
+            state[name] = sum(
+                share * each[name].astype(np.float64)
+                for share, each in zip(shares, states, strict=True)
+            )
+
+    objective, loss, last_objective, gradient_norm = (
+        of_rows @ [each.means[1:5] for each in results]
+    ).tolist()
+    return state, Means(
+        int(n_rows.sum()),
+        objective,
+        loss,
+        last_objective,
+        gradient_norm,
+        n_groups=int(n_groups.sum()),
+    )
 
 
 def _like(state, mean):
@@ -196,6 +232,7 @@ def _on_one_count(states, first):
     """Return the states with the sums of averaged weights scaled to equal numbers of updates."""
     if _SUM not in states[0]:
         return states
+
     counts = [max(0, int(state[_COUNT][0]) - first + 1) for state in states]
     return [
         state | {_SUM: state[_SUM] * (max(counts) / count)} if count else state
@@ -217,15 +254,22 @@ class PartitionedRows:
 
     def batches(self, view: Any, random_state: np.random.RandomState) -> Assignments:
         """Return the `Assignments` of partitions to groups."""
-        return Assignments(self.of_parts.measures.sizes, self.n_groups, self.plan.batch_size, random_state)
+        return Assignments(
+            self.of_parts.measures.sizes, self.n_groups, self.plan.batch_size, random_state
+        )
 
     def step(self, run: TrainRun, model: Model, state: TrainState) -> "DistributedStep":
         """Return the step that lets groups make the steps of a run."""
         # The workers have their own random generators. A fixed one keeps the job the same.
-        state = dataclasses.replace(state, random_state=np.random.RandomState(0).get_state(legacy=False))
-        n_groups, n_batches = min(self.n_groups, len(self.of_parts.measures.sizes)), run.problem.n_batches or 1
-        mean_weight, momentum = self.of_parts.mean_weight, 1 - 1 / n_groups
+        state = dataclasses.replace(
+            state, random_state=np.random.RandomState(0).get_state(legacy=False)
+        )
+        n_groups = min(self.n_groups, len(self.of_parts.measures.sizes))
+        n_batches = run.problem.n_batches or 1
+        mean_weight = self.of_parts.mean_weight
+        momentum = 1 - 1 / n_groups
         job = Job(run.plan, model.without_steps(), state, n_batches, mean_weight, momentum)
+
         return DistributedStep(run, job, self.of_parts)
 
 
@@ -237,7 +281,8 @@ class DistributedStep:
     """
 
     def __init__(self, run: TrainRun, job: Job, of_parts: PartStatistics):
-        self._cluster, self._partitions = of_parts.cluster, of_parts.partitions
+        self._cluster = of_parts.cluster
+        self._partitions = of_parts.partitions
         self._solver, self._trial = run.step, functools.partial(job.trial, of_parts.some_rows)
         self._job = of_parts.cluster.broadcast("job", job)
         self._momentum, self._first = job.momentum, job.first
@@ -253,7 +298,8 @@ class DistributedStep:
 
     def open(self, assignment: Assignment) -> None:
         """Begin to record the learning rates of a round."""
-        self._assignment, self._rates = assignment, []
+        self._assignment = assignment
+        self._rates = []
 
     def step(self, eta: float, share: float) -> None:
         """Record the learning rate of one update of every group."""
@@ -262,26 +308,39 @@ class DistributedStep:
     def close(self) -> None:
         """Let all groups make the steps of the round."""
         assert self._assignment is not None
-        cluster, rates, partitions = self._cluster, np.array(self._rates), self._partitions
+        cluster = self._cluster
+        rates = np.array(self._rates)
+        partitions = self._partitions
         futures: list[Any] = []
         start: Any = GlobalState(self._solver.state(), self._velocity)
         ends = np.cumsum(self._assignment.n_updates)
+
         for tasks, part in zip(self._assignment.exchanges, np.split(rates, ends[:-1]), strict=True):
             results = [
-                cluster.submit(local_steps, self._job, start, part, task, [partitions[i] for i in task.partitions])
+                cluster.submit(
+                    local_steps,
+                    self._job,
+                    start,
+                    part,
+                    task,
+                    [partitions[i] for i in task.partitions],
+                )
                 for task in tasks
             ]
             # The next tasks average these results themselves. No task in between is needed.
             start = cluster.few(self._mean, results)
             futures += start
+
         try:
             made = exchanged(cluster.values(start), self._momentum, self._first)
         except BaseException:
             if cluster.client.status == "running":
                 cluster.client.cancel(futures, force=True)
             raise
+
         self._solver.restore(made.state)
-        self._velocity, self._last = made.velocity, made.so_far
+        self._velocity = made.velocity
+        self._last = made.so_far
 
     def objective(self) -> float:
         """

@@ -14,7 +14,13 @@ from skort.dask.partitions import Part, joined_pieces
 from skort.estimators.data.data_source import encoded_rows
 from skort.estimators.data.rows import Columns, DataStatistics, TrainingData
 from skort.estimators.model.model import Model
-from skort.optim.standardization import Standardization, batch_smoothness, largest_eigenvalue, largest_norm, moments
+from skort.optim.standardization import (
+    Standardization,
+    batch_smoothness,
+    largest_eigenvalue,
+    largest_norm,
+    moments,
+)
 
 # The number of rows for the largest eigenvalue.
 _SOME_ROWS = 2000
@@ -35,7 +41,9 @@ class Rows(TrainingData):
     def taken(self, numbers: np.ndarray | slice) -> "Rows":
         """Return the rows with some numbers."""
         weights = self.sample_weight
-        return Rows(self.X[numbers], self.target[numbers], None if weights is None else weights[numbers])
+        return Rows(
+            self.X[numbers], self.target[numbers], None if weights is None else weights[numbers]
+        )
 
     def every(self, start: int, stride: int) -> "Rows":
         """Return every `stride`-th row, from number `start` on."""
@@ -45,7 +53,11 @@ class Rows(TrainingData):
     def concatenated(cls, parts: "Sequence[Rows]") -> "Rows":
         """Return all rows of some partitions, in their order."""
         X, target, weights = zip(*parts, strict=True)
-        return cls(joined_pieces(X), joined_pieces(target), None if weights[0] is None else joined_pieces(weights))
+        return cls(
+            joined_pieces(X),
+            joined_pieces(target),
+            None if weights[0] is None else joined_pieces(weights),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,18 +76,21 @@ class Preparation:
         """Return the prepared rows of a partition, without rows of sample weight zero."""
         if part.n_rows == 0:
             return Rows(np.empty((0, 0)), np.empty((0, 0)), None)
+
         model = self.model
         X, encoded = encoded_rows(self.estimator, model, part.X, part.y, self.columns)
         X = model.transform(X)
         model.loss.check_target(encoded.target)
         if not self.is_weighted:
             return Rows(X, encoded.target, None)
+
         weights = np.ones(part.n_rows)
         if part.sample_weight is not None:
             weights = np.array(part.sample_weight, dtype=np.float64)
         if self.by_class is not None and model.classes is not None:
             weights *= self.by_class[np.searchsorted(model.classes, encoded.y)]
         rows = Rows(X, encoded.target, weights)
+
         return rows if weights.all() else rows.taken(np.flatnonzero(weights))
 
 
@@ -117,6 +132,7 @@ class Moments(NamedTuple):
             share = np.nan_to_num(np.divide(other.total, total))
         delta = other.mean - self.mean
         squares = self.squares + other.squares + np.square(delta) * (self.total * share)
+
         return Moments(total, self.mean + delta * share, squares)
 
 
@@ -137,6 +153,7 @@ def measured(rows: Rows, n_rows: int) -> Measures:
     """Return the measures of a partition. `n_rows` is the number of rows of all partitions."""
     if rows.n_rows == 0:
         return Measures((Size(0, 0),), 0.0, None, None, 0.0)
+
     weights = rows.sample_weight
     total = float(rows.n_rows if weights is None else weights.sum())
     return Measures(
@@ -165,14 +182,21 @@ def merged_measures(measures: Sequence[Measures]) -> Measures:
 
 
 def _norm(rows: Rows, mean_weight: float, used: Standardization | None) -> float:
-    return largest_norm(rows.X, None if rows.sample_weight is None else rows.sample_weight / mean_weight, used)
+    return largest_norm(
+        rows.X, None if rows.sample_weight is None else rows.sample_weight / mean_weight, used
+    )
 
 
 def _some_rows(cluster, partitions, sizes):
     """Return at most 2,000 evenly spaced rows."""
     n_rows = [size.n_rows for size in sizes]
     ends = np.cumsum(n_rows)
-    numbers = np.linspace(0, ends[-1] - 1, _SOME_ROWS).astype(int) if ends[-1] > _SOME_ROWS else np.arange(ends[-1])
+    numbers = (
+        np.linspace(0, ends[-1] - 1, _SOME_ROWS).astype(int)
+        if ends[-1] > _SOME_ROWS
+        else np.arange(ends[-1])
+    )
+
     # A partition without chosen rows needs no task.
     pieces = np.split(numbers, np.searchsorted(numbers, ends[:-1]))
     futures = [
@@ -203,9 +227,12 @@ class PartStatistics(DataStatistics):
 
         `n_rows` is the number of rows of all partitions.
         """
-        measures = cluster.value(cluster.merged(merged_measures, cluster.each(measured, partitions, n_rows)))
+        measures = cluster.value(
+            cluster.merged(merged_measures, cluster.each(measured, partitions, n_rows))
+        )
         if not any(size.n_rows for size in measures.sizes):
             raise ValueError("No row has a positive sample weight: there is nothing to train on.")
+
         some = [part for part, size in zip(partitions, measures.sizes, strict=True) if size.n_rows]
         sizes = tuple(size for size in measures.sizes if size.n_rows)
         return cls(_some_rows(cluster, some, sizes), cluster, some, Measures(sizes, *measures[1:]))
@@ -234,8 +261,11 @@ class PartStatistics(DataStatistics):
 
     def common_scale(self, batch_size: int) -> float:
         """Return the number by which a sparse X is divided."""
-        n, norm = self.n_rows, self.measures.norm / self.mean_weight
-        return float(np.sqrt(batch_smoothness(self._eigenvalue(None, 0.0), norm, n, min(batch_size, n))))
+        n = self.n_rows
+        norm = self.measures.norm / self.mean_weight
+        return float(
+            np.sqrt(batch_smoothness(self._eigenvalue(None, 0.0), norm, n, min(batch_size, n)))
+        )
 
     def largest_norm(self, used: Standardization | None) -> float:
         """Return the largest squared norm of a row times its relative weight."""

@@ -40,7 +40,8 @@ def check_rows(name: str, X: Any) -> None:
     """Raise a ValueError for an array with one dimension."""
     if isinstance(X, da.Array) and X.ndim == 1:
         raise ValueError(
-            f"{name} has 1 dimension, expected rows and columns: use {name}.reshape(-1, 1) for one column."
+            f"{name} has 1 dimension, expected rows and columns: use {name}.reshape(-1, "
+            "1) for one column."
         )
 
 
@@ -49,7 +50,9 @@ def is_collection(X: Any) -> bool:
     return isinstance(X, da.Array) or _is_frame(X)
 
 
-def delayed_parts(X: Any, y: Any, sample_weight: Any = None, names: tuple[str, str] = ("X", "y")) -> list[Any]:
+def delayed_parts(
+    X: Any, y: Any, sample_weight: Any = None, names: tuple[str, str] = ("X", "y")
+) -> list[Any]:
     """
     Return the partitions of aligned collections, each as a delayed `Part`.
 
@@ -57,28 +60,40 @@ def delayed_parts(X: Any, y: Any, sample_weight: Any = None, names: tuple[str, s
     """
     given = {names[0]: X, names[1]: y, "sample_weight": sample_weight}
     given = {name: collection for name, collection in given.items() if collection is not None}
+
     for name, collection in given.items():
         if not is_collection(collection):
             raise TypeError(
-                f"{name} is of type {type(collection).__name__}: skort.dask trains on Dask arrays and DataFrames. Use "
-                f"dask.array.from_array({name}, chunks=...), or the estimators of skort itself."
+                f"{name} is of type {type(collection).__name__}: skort.dask trains on Dask arrays "
+                f"and DataFrames. Use dask.array.from_array({name}, chunks=...), or the estimators "
+                "of skort itself."
             )
+
     check_rows(names[0], X)
-    columns = [blocks_of(name, collection) for name, collection in _aligned(given, names[0]).items()]
+    columns = [
+        blocks_of(name, collection) for name, collection in _aligned(given, names[0]).items()
+    ]
     columns += [[None] * len(columns[0])] * (3 - len(columns))
     part = dask.delayed(_part, pure=False)
-    return [part(names, number, *blocks) for number, blocks in enumerate(zip(*columns, strict=True))]
+
+    return [
+        part(names, number, *blocks) for number, blocks in enumerate(zip(*columns, strict=True))
+    ]
 
 
 def _part(names, number, X, y, sample_weight):
     """Return a partition after a check that its parts have equally many rows."""
-    n, lengths = X.shape[0], {names[1]: y, "sample_weight": sample_weight}
+    n = X.shape[0]
+    lengths = {names[1]: y, "sample_weight": sample_weight}
+
     for name, values in lengths.items():
         if values is not None and len(values) != n:
             raise ValueError(
-                f"Partition {number} of {names[0]} has {n} rows, that of {name} has {len(values)}: they are not "
-                "aligned. Divide both alike, for instance with rechunk after compute_chunk_sizes()."
+                f"Partition {number} of {names[0]} has {n} rows, that of {name} has {len(values)}: "
+                "they are not aligned. Divide both alike, for instance with rechunk after "
+                "compute_chunk_sizes()."
             )
+
     return Part(number, X, y, sample_weight)
 
 
@@ -89,7 +104,11 @@ def _aligned(given, first):
     lengths = {name: sum(size) for name, size in sizes.items()}
     known = {name: n for name, n in lengths.items() if not math.isnan(n)}
     if len(set(known.values())) > 1:
-        raise ValueError(f"The collections have different numbers of rows: {_listed(known)}. They need the same rows.")
+        raise ValueError(
+            f"The collections have different numbers of rows: {_listed(known)}. They "
+            "need the same rows."
+        )
+
     aligned = dict(given)
     for name, size in sizes.items():
         if name in known and first in known:
@@ -97,9 +116,11 @@ def _aligned(given, first):
         elif len(size) != len(expected):
             counts = {name: len(size) for name, size in sizes.items()}
             raise ValueError(
-                f"The collections have different numbers of partitions: {_listed(counts)}, and not all sizes are "
-                "known, so that they cannot be aligned. Call compute_chunk_sizes() of the arrays, or divide all alike."
+                f"The collections have different numbers of partitions: {_listed(counts)}, and not "
+                "all sizes are known, so that they cannot be aligned. Call compute_chunk_sizes() "
+                "of the arrays, or divide all alike."
             )
+
     return aligned
 
 
@@ -115,6 +136,7 @@ def blocks_of(name: str, collection: Any) -> list[Any]:
         return collection.simplify().to_delayed(optimize_graph=False)
     if collection.ndim > 2:
         raise ValueError(f"{name} has {collection.ndim} dimensions, expected at most 2.")
+
     if collection.ndim == 2 and len(collection.chunks[1]) > 1:
         collection = collection.rechunk({1: -1})
     return list(np.ravel(collection.to_delayed()))
@@ -153,15 +175,20 @@ def survey(part: Part, is_classifier: bool) -> Survey:
     n = part.n_rows
     if n == 0:
         return Survey()
+
     weights = np.ones(n)
     if part.sample_weight is not None:
-        weights = check_array(part.sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+        weights = check_array(
+            part.sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+        )
         if (weights < 0).any():
             raise ValueError("Negative values in data passed to `sample_weight`.")
+
     classes, codes = _classes_of(part, is_classifier)
     few = np.arange(min(n, _HEAD))
     head = ([_safe_indexing(part.X, few)], [_safe_indexing(part.y, few)])
     totals, counts, all_counts = (np.bincount(codes, each) for each in (weights, weights > 0, None))
+
     return Survey(head, classes, totals, counts, all_counts)
 
 
@@ -174,6 +201,7 @@ def _classes_of(part, is_classifier):
     shape = np.shape(part.y)
     if not is_classifier or not (len(shape) == 1 or shape[1] == 1):
         return None, np.zeros(part.n_rows, dtype=int)
+
     y = column_or_1d(part.y)
     check_classification_targets(y)
     return np.unique(y, return_inverse=True)
@@ -184,11 +212,17 @@ def merged_surveys(surveys: Sequence[Survey]) -> Survey:
     surveys = [each for each in surveys if each.head is not None]
     if not surveys:
         return Survey()
+
     head = _merged_heads([each.head for each in surveys])
-    sums = [[getattr(each, name) for each in surveys] for name in ("totals", "counts", "all_counts")]
+    sums = [
+        [getattr(each, name) for each in surveys] for name in ("totals", "counts", "all_counts")
+    ]
     if surveys[0].classes is None:
         return Survey(head, None, *(np.sum(each, axis=0) for each in sums))
-    classes, codes = np.unique(np.concatenate([each.classes for each in surveys]), return_inverse=True)
+
+    classes, codes = np.unique(
+        np.concatenate([each.classes for each in surveys]), return_inverse=True
+    )
     return Survey(head, classes, *(np.bincount(codes, np.concatenate(each)) for each in sums))
 
 
@@ -222,14 +256,20 @@ def held_out(part: Part, split: Split, is_validation: bool) -> Part:
     """Return the held-out rows of a partition, the same part of each class, or all other rows."""
     if part.n_rows == 0:
         return part
+
     random_state = np.random.RandomState([split.seed % 2**32, part.number])
     _, codes = _classes_of(part, split.is_classifier)
     is_held = np.zeros(part.n_rows, dtype=bool)
+
     for code in range(codes.max() + 1):
         order = random_state.permutation(np.flatnonzero(codes == code))
         is_held[order[: int(split.fraction * len(order) + random_state.random_sample())]] = True
+
     rows = np.flatnonzero(is_held if is_validation else ~is_held)
-    return Part(part.number, *(None if values is None else _safe_indexing(values, rows) for values in part[1:]))
+    return Part(
+        part.number,
+        *(None if values is None else _safe_indexing(values, rows) for values in part[1:]),
+    )
 
 
 class RowCounts(NamedTuple):
@@ -259,7 +299,9 @@ class Partitions:
     is_weighted: bool
 
     @classmethod
-    def of(cls, estimator: Any, cluster: Cluster, data: tuple, validation: tuple, random_state: Any) -> "Partitions":
+    def of(
+        cls, estimator: Any, cluster: Cluster, data: tuple, validation: tuple, random_state: Any
+    ) -> "Partitions":
         """
         Let the workers compute the partitions of (X, y, sample_weight) and (X_val, y_val).
 
@@ -268,42 +310,59 @@ class Partitions:
         X_val, y_val = validation
         has_validation_set = is_given(X_val, y_val)
         surveyed = parts = cluster.computed(delayed_parts(*data))
+
         validation_parts = None
         if has_validation_set:
-            validation_parts = cluster.computed(delayed_parts(X_val, y_val, names=("X_val", "y_val")))
+            validation_parts = cluster.computed(
+                delayed_parts(X_val, y_val, names=("X_val", "y_val"))
+            )
         elif estimator.early_stopping:
             seed = int(random_state.randint(2**32, dtype=np.uint32))
             split = Split(estimator.validation_fraction, seed, is_classifier(estimator))
-            parts, validation_parts = (cluster.each(held_out, surveyed, split, kind) for kind in (False, True))
+            parts, validation_parts = (
+                cluster.each(held_out, surveyed, split, kind) for kind in (False, True)
+            )
+
         distinct = [parts] if surveyed is parts else [parts, surveyed]
         surveys = [cluster.each(survey, each, is_classifier(estimator)) for each in distinct]
         found = cluster.values([cluster.merged(merged_surveys, each) for each in surveys])
-        train, whole = found[0], found[-1]
+        train = found[0]
+        whole = found[-1]
         if train.head is None:
             raise ValueError("X has no rows to train on.")
         if whole.classes is not None and len(whole.classes) != len(train.classes):
             lost = np.setdiff1d(whole.classes, train.classes).tolist()
             raise ValueError(
-                f"early_stopping=True holds out all rows of the classes {lost}: lower validation_fraction, or give "
-                "X_val and y_val."
+                f"early_stopping=True holds out all rows of the classes {lost}: lower "
+                "validation_fraction, or give X_val and y_val."
             )
+
         return cls(cluster, parts, validation_parts, train, data[2] is not None)
 
     def counts(self, class_weight: ClassWeight | None, classes: np.ndarray | None) -> RowCounts:
         """Return the weights of rows and classes. `classes` has all classes, seen or not."""
-        totals, counts, all_counts = self.survey.totals, self.survey.counts, self.survey.all_counts
+        totals = self.survey.totals
+        counts = self.survey.counts
+        all_counts = self.survey.all_counts
+
         by_class = None
         if class_weight is not None:
             if classes is None or self.survey.classes is None:
-                raise ValueError("class_weight is for one label per row, and y has several. Use sample_weight.")
+                raise ValueError(
+                    "class_weight is for one label per row, and y has several. Use sample_weight."
+                )
+
             places = np.searchsorted(classes, self.survey.classes)
             totals, counts, all_counts = (
-                np.bincount(places, each, minlength=len(classes)) for each in (totals, counts, all_counts)
+                np.bincount(places, each, minlength=len(classes))
+                for each in (totals, counts, all_counts)
             )
+
             if class_weight.given == "balanced":
                 by_class = balanced(all_counts if class_weight.balances_rows else totals)
             else:
                 by_class = class_weight.by_class(classes, classes, None)
+
         of_positives = None
         if class_weight is not None and class_weight.of_positives and len(classes) > 2:  # type: ignore[arg-type]
             by_class, of_positives = None, by_class
@@ -311,4 +370,5 @@ class Partitions:
         n_rows = int(np.sum(counts[factors > 0]))
         if n_rows == 0:
             raise ValueError("No row has a positive sample weight: there is nothing to train on.")
+
         return RowCounts(by_class, of_positives, float(totals @ factors), n_rows)

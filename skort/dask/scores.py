@@ -27,7 +27,10 @@ def _accuracy(model, X, y):
 def _log_probability(model, X, y):
     unknown = np.setdiff1d(y, model.classes_)
     if unknown.size:
-        raise ValueError(f"y contains labels that are not among the known classes: {unknown.tolist()}.")
+        raise ValueError(
+            f"y contains labels that are not among the known classes: {unknown.tolist()}."
+        )
+
     return model.predict_log_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
 
 
@@ -53,9 +56,10 @@ def check_scoring(estimator: Any, scoring: Any) -> str:
     name = ("accuracy" if is_classifier(estimator) else "r2") if scoring is None else scoring
     if name not in names:
         raise ValueError(
-            f"scoring={scoring!r} cannot be computed from partitions. Use one of {', '.join(map(repr, names))}, or "
-            "the callback EpochScoring with rows in memory."
+            f"scoring={scoring!r} cannot be computed from partitions. Use one of "
+            f"{', '.join(map(repr, names))}, or the callback EpochScoring with rows in memory."
         )
+
     return name
 
 
@@ -79,24 +83,37 @@ class Tally(NamedTuple):
         if name == "r2":
             assert self.targets is not None
             squares = self.targets.squares
-            ratios = np.where(squares > 0, self.values / np.where(squares > 0, squares, 1.0), -1.0 * (self.values < 0))
+            ratios = np.where(
+                squares > 0,
+                self.values / np.where(squares > 0, squares, 1.0),
+                -1.0 * (self.values < 0),
+            )
             return float(np.mean(1 + ratios))
-        return float(np.mean(-np.sqrt(-self.mean) if name == "neg_root_mean_squared_error" else self.mean))
+
+        return float(
+            np.mean(-np.sqrt(-self.mean) if name == "neg_root_mean_squared_error" else self.mean)
+        )
 
 
 def tally(model: Any, X: Any, y: Any, sample_weight: np.ndarray | None, name: str) -> Tally | None:
     """Return the tally of the rows of a partition, or None if no row counts."""
     if X.shape[0] == 0:
         return None
+
     y = np.asarray(y)
     y = y.ravel() if y.ndim == 2 and y.shape[1] == 1 and np.ndim(model.predict(X[:1])) == 1 else y
     values = SCORES[name](model, X, y).astype(np.float64).reshape(len(y), -1)
-    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    total, targets = float(weights.sum()), None
+    weights = (
+        np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    )
+    total = float(weights.sum())
+
+    targets = None
     if name == "r2" and total > 0:
         columns = y.astype(np.float64).reshape(len(y), -1)
         mean = weights @ columns / total
         targets = Moments(total, mean, weights @ np.square(columns - mean))
+
     return None if total == 0 else Tally(weights @ values, total, targets)
 
 
@@ -123,16 +140,25 @@ class PartLoss:
         """Compute the loss of the best constant prediction."""
         estimator = training.trained_model()
         estimator.callbacks = None
-        self._parts = self._cluster.each(_row_loss, self._parts, self._cluster.broadcast("view", estimator))
+        self._parts = self._cluster.each(
+            _row_loss, self._parts, self._cluster.broadcast("view", estimator)
+        )
         weights = training.solver.weights()
-        self.prior = float(np.fmin.reduce(self._mean("of_constants", self._mean("summary"), weights)))
+        self.prior = float(
+            np.fmin.reduce(self._mean("of_constants", self._mean("summary"), weights))
+        )
 
     def on_epoch_end(self, training: Training) -> None:
         """Record minus the loss in the history."""
-        training.history.record(VALIDATION_SCORE, -float(self._mean("at", training.solver.weights())))
+        training.history.record(
+            VALIDATION_SCORE, -float(self._mean("at", training.solver.weights()))
+        )
 
     def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.ndarray:
-        """Return how far the sum of losses at weights is above that at others, and its squared standard error."""
+        """
+        Return how far the sum of losses at weights is above that at others,
+        and its squared standard error.
+        """
         return self._tally("rise", weights, others).values
 
     def _mean(self, name, *arguments):
@@ -151,7 +177,9 @@ class PartScoring:
     """
 
     def __init__(self, cluster: Cluster, parts: Sequence[Future], scoring: str):
-        self._cluster, self._parts, self._scoring = cluster, parts, scoring
+        self._cluster = cluster
+        self._parts = parts
+        self._scoring = scoring
 
     def on_train_begin(self, training: Training) -> None:
         """Score once, so that errors are raised before the training."""
@@ -166,7 +194,9 @@ class PartScoring:
         training.history.record(VALIDATION_SCORE, self._score(training))
 
     def _score(self, training):
-        tallies = self._cluster.each(_tally, self._parts, training.weights(), self._estimator, self._scoring)
+        tallies = self._cluster.each(
+            _tally, self._parts, training.weights(), self._estimator, self._scoring
+        )
         return _merged(self._cluster, tallies).score(self._scoring)
 
 
@@ -174,7 +204,10 @@ def _merged(cluster, tallies):
     """Return the merged tally of a validation set."""
     merged = cluster.value(cluster.merged(merged_tallies, tallies))
     if merged is None:
-        raise ValueError("The validation set has no rows: increase validation_fraction, or give X_val and y_val.")
+        raise ValueError(
+            "The validation set has no rows: increase validation_fraction, or give X_val and y_val."
+        )
+
     return merged
 
 
@@ -191,13 +224,18 @@ def _preview(estimator: Broadcast) -> ModelPreview:
 
 def _tallied(loss: Any, name: str, *arguments: Any) -> Tally | None:
     """Return the result of a method of a `RowLoss` as a tally."""
-    return None if loss is None else Tally(loss.total * getattr(loss, name)(*arguments), loss.total, None)
+    return (
+        None
+        if loss is None
+        else Tally(loss.total * getattr(loss, name)(*arguments), loss.total, None)
+    )
 
 
 def _prepared(part: Part, estimator: Broadcast) -> Part:
     """Return a partition with X transformed by the steps before the model."""
     if part.n_rows == 0:
         return part
+
     try:
         fitted = estimator.value()
         X = prepared(fitted, result_of(fitted).model, part.X)

@@ -36,7 +36,8 @@ from skort.optim.schedules import SCHEDULES
 
 Own = TypeVar("Own", bound="BaseOrtSGD")
 # Constraints of several parameters.
-_AUTO, _POSITIVE_INT = StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")
+_AUTO = StrOptions({"auto"})
+_POSITIVE_INT = Interval(Integral, 1, None, closed="left")
 _NOT_NEGATIVE = Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")
 
 
@@ -53,7 +54,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         "epsilon": [_AUTO, _NOT_NEGATIVE],
         "l1_ratio": [_AUTO, Interval(Real, 0, 1, closed="both"), None],
         "n_total": [_POSITIVE_INT, None],
-        "optimizer": [StrOptions({"auto", *OPTIMIZERS}), HasMethods(["start", "update", "step_length"])],
+        "optimizer": [
+            StrOptions({"auto", *OPTIMIZERS}),
+            HasMethods(["start", "update", "step_length"]),
+        ],
         "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
         "learning_rate": [StrOptions({"auto", *SCHEDULES}), callable],
         "eta0": [_AUTO, Interval(Real, 0, None, closed="neither")],
@@ -81,7 +85,9 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
 
     def _store(self, parameters):
         """Store all parameters, the names of a constructor: those of a subclass may be others."""
-        self.__dict__.update({name: value for name, value in parameters.items() if name not in ("self", "__class__")})
+        self.__dict__.update(
+            {name: value for name, value in parameters.items() if name not in ("self", "__class__")}
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -97,9 +103,11 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
     def __sklearn_clone__(self):
         cloned = super().__sklearn_clone__()
         search = vars(self).get("_search")
+
         if search is not None:
             # A search makes fits of its candidates, which are clones, together.
             search.mark(cloned)
+
         return cloned
 
     def __getstate__(self):
@@ -124,14 +132,17 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         return copied
 
     def _register(self):
-        """Make skl2onnx convert models that hold this one: here, so that `import skort` need not import it."""
+        """
+        Make skl2onnx convert models that hold this one:
+        here, so that `import skort` need not import it.
+        """
         from skort.graphs.sklearn.registration import register
 
         register(type(self))  # type: ignore[arg-type]  # classes are hashable
 
     # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(
+    def fit(  # noqa: PLR0913  # as in scikit-learn
         self: Own,
         X: ArrayLike,
         y: ArrayLike,
@@ -148,20 +159,22 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers, or what the first step of a pipeline in `estimator` takes: a DataFrame, texts, sparse rows.
+            Finite numbers, or what the first step of a pipeline in `estimator` takes: a DataFrame,
+            texts, sparse rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or dict of str to such arrays
-            Targets, finite numbers; a dict with the same names, where `loss` is one. For a classifier: labels of at
-            least two classes; only ints, strings, bools and floats can be exported to ONNX. With an `MLPClassifier` in
-            `estimator`, y may be multi-label: 1 where a row has a label, 0 elsewhere.
+            Targets, finite numbers; a dict with the same names, where `loss` is one. For a
+            classifier: labels of at least two classes; only ints, strings, bools and floats can be
+            exported to ONNX. With an `MLPClassifier` in `estimator`, y may be multi-label: 1 where
+            a row has a label, 0 elsewhere.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows, not negative and not all zero. A row of weight zero is in no batch. The steps of a
-            pipeline in `estimator` are fitted on all rows, without weights.
+            Weights of the rows, not negative and not all zero. A row of weight zero is in no batch.
+            The steps of a pipeline in `estimator` are fitted on all rows, without weights.
         X_val, y_val : array-like, default=None
-            A validation set, like X and y. It is scored after every epoch (`validation_scores_`). With
-            `early_stopping=True`, it decides when the training ends.
+            A validation set, like X and y. It is scored after every epoch (`validation_scores_`).
+            With `early_stopping=True`, it decides when the training ends.
         coef_init, intercept_init : array-like, default=None
-            Initial weights of a linear model, of the shapes of `coef_` and `intercept_`. They replace zeros, and the
-            weights of `warm_start` or of a fitted model.
+            Initial weights of a linear model, of the shapes of `coef_` and `intercept_`. They
+            replace zeros, and the weights of `warm_start` or of a fitted model.
 
         Returns
         -------
@@ -170,26 +183,33 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         Raises
         ------
         ValueError
-            For a parameter, X, y or `sample_weight` that is not as described, and where the training diverges. After an
-            error the estimator is as it was before, with one exception: after an error of a callback, it is fitted up
-            to the last whole epoch, if there is one.
+            For a parameter, X, y or `sample_weight` that is not as described, and where the
+            training diverges. After an error the estimator is as it was before, with one exception:
+            after an error of a callback, it is fitted up to the last whole epoch, if there is one.
         NotTrainableError
             Where `estimator` is not a model that can be trained; a `ValueError`.
         RuntimeNotAvailableError
-            Where the installed ONNX Runtime lacks the API that `solver` needs, or cannot use `device`; an
-            `ImportError`.
+            Where the installed ONNX Runtime lacks the API that `solver` needs, or cannot use
+            `device`; an `ImportError`.
 
         Warns
         -----
         ConvergenceWarning
-            Where `max_iter` ended the training before `tol` did, where it ended no better than it began or than a
-            constant prediction, and where one y is so far from all others that a squared error follows it alone.
+            Where `max_iter` ended the training before `tol` did, where it ended no better than it
+            began or than a constant prediction, and where one y is so far from all others that a
+            squared error follows it alone.
         UserWarning
-            Where a step of a pipeline cannot be part of an ONNX model, or gives other values as ONNX than in
-            scikit-learn: then everything works except the export, which raises the same message. Where a
-            `KeyboardInterrupt` ended the training: then the estimator is fitted up to the last whole epoch.
+            Where a step of a pipeline cannot be part of an ONNX model, or gives other values as
+            ONNX than in scikit-learn: then everything works except the export, which raises the
+            same message. Where a `KeyboardInterrupt` ended the training: then the estimator is
+            fitted up to the last whole epoch.
         """
-        return self._fit(GivenRows(X, y, sample_weight), X_val=X_val, y_val=y_val, init=(coef_init, intercept_init))
+        return self._fit(
+            GivenRows(X, y, sample_weight),
+            X_val=X_val,
+            y_val=y_val,
+            init=(coef_init, intercept_init),
+        )
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit_batches(
@@ -203,19 +223,22 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         """
         Train on your batches, in their order; an earlier fit is forgotten.
 
-        Everything else is as in `fit`: schedules, stopping, validation sets, history and checkpoints. One pass over the
-        batches comes before the training, and each epoch is one pass. X is never in memory as a whole. The scales of
-        the columns and the learning rate come from about 4 million values of it. The labels of a classifier and the
-        sample weights of all rows are kept.
+        Everything else is as in `fit`: schedules, stopping, validation sets, history and
+        checkpoints. One pass over the batches comes before the training, and each epoch is one
+        pass. X is never in memory as a whole. The scales of the columns and the learning rate come
+        from about 4 million values of it. The labels of a classifier and the sample weights of all
+        rows are kept.
 
         Parameters
         ----------
         batches : iterable, or callable that returns one
-            Each batch is (X, y) or (X, y, sample_weight), with parts as for `fit`, or from a library with DLPack, such
-            as torch. Every pass has to give the same rows, in any order. An iterator, which can be read only once, is
-            refused: give a function that returns a new one.
+            Each batch is (X, y) or (X, y, sample_weight), with parts as for `fit`, or from a
+            library with DLPack, such as torch. Every pass has to give the same rows, in any
+            order. An iterator, which can be read only once, is refused: give a function that
+            returns a new one.
         X_val, y_val : array-like, default=None
-            A validation set, as for `fit`. `early_stopping=True` needs it: no rows of batches are held out.
+            A validation set, as for `fit`. `early_stopping=True` needs it: no rows of
+            batches are held out.
         classes : array-like of shape (n_classes,), default=None
             The labels of a classifier. None: those in the batches.
 
@@ -226,15 +249,17 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         Raises
         ------
         ValueError
-            For what `fit` refuses, with the number of the batch; for batches that cannot be read again, or that have
-            another number of rows in a later pass; and for steps before the model that need a fit.
+            For what `fit` refuses, with the number of the batch; for batches that cannot be read
+            again, or that have another number of rows in a later pass; and for steps before the
+            model that need a fit.
         NotTrainableError, RuntimeNotAvailableError
             As `fit` does, which also says what it warns of.
 
         Notes
         -----
-        With `batch_size="auto"`, each batch makes one update. With a number, larger batches, such as files, are split
-        into parts of so many rows. `shuffle` has no effect: the rows are used in the order of the batches.
+        With `batch_size="auto"`, each batch makes one update. With a number, larger batches, such
+        as files, are split into parts of so many rows. `shuffle` has no effect: the rows are used
+        in the order of the batches.
 
         Examples
         --------
@@ -247,21 +272,32 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         0.52
         """
         for name in steps_to_fit(self.estimator):
-            raise ValueError(f"fit_batches does not fit the step {name!r} before the model. {FIT_STEP_FIRST}")
+            raise ValueError(
+                f"fit_batches does not fit the step {name!r} before the model. {FIT_STEP_FIRST}"
+            )
+
         if self.early_stopping and X_val is None:
-            raise ValueError("early_stopping=True cannot hold out rows of batches: give X_val and y_val.")
+            raise ValueError(
+                "early_stopping=True cannot hold out rows of batches: give X_val and y_val."
+            )
+
         is_labelled = isinstance(self, ClassifierMixin)
         if classes is not None and not is_labelled:
             raise ValueError("classes is for classifiers, and this is a regressor.")
+
         passes = repeatable(batches)
         steps, *_ = split(self.estimator)
         first = FirstPass.over(passes(), has_labels=is_labelled, has_steps=bool(steps))
         known = known_classes(self.estimator, classes, first.all_labels)
         given = StreamedRows(first.X, first.y, first.sample_weight, passes, first, self.batch_size)
+
         return self._fit(given, X_val=X_val, y_val=y_val, classes=known)
 
     def _fit(self, given, *, X_val=None, y_val=None, init=(None, None), classes=None):
-        """Train from the beginning, alone or with other fits of a search, and take over the result."""
+        """
+        Train from the beginning, alone or with other fits of a search,
+        and take over the result.
+        """
         warn_of_scoring(self, X_val)
         made = self._joint_fit(given, X_val, y_val, init)
         if made is None:
@@ -269,11 +305,17 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         return self._end_fit(*made)
 
     def _joint_fit(self, given, X_val, y_val, init):
-        """Return a fit that a search makes with others, and what it has read; None where it is made alone."""
+        """
+        Return a fit that a search makes with others, and what it has read;
+        None where it is made alone.
+        """
         search = self.__dict__.pop("_search", None)
-        is_plain = not isinstance(given, StreamedRows) and not any(each is not None for each in (X_val, y_val, *init))
+        is_plain = not isinstance(given, StreamedRows) and not any(
+            each is not None for each in (X_val, y_val, *init)
+        )
         if search is None or not is_plain or getattr(self, "_skl_callbacks", None):
             return None
+
         return search.take(self, given.X, given.y, given.sample_weight)
 
     def _end_fit(self, result, read, *, is_stream=False):
@@ -284,14 +326,16 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         advance(self.random_state, result.state.random_state)
         warn_of_lost_digits(self, result)
         warn_of_outcome(self, result, is_stream=is_stream)
+
         return self
 
     def _partial_fit(self, X, y, sample_weight, classes=None):
         if self.early_stopping:
             raise ValueError(
-                "partial_fit does not support early_stopping=True: one epoch has no best one. early_stopping should be "
-                "False with partial_fit."
+                "partial_fit does not support early_stopping=True: one epoch has no best one. "
+                "early_stopping should be False with partial_fit."
             )
+
         given, last = GivenRows(X, y, sample_weight), vars(self).get("_result")
         if last is None:
             warn_of_scoring(self, None, is_stream=True)
@@ -303,14 +347,30 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             result, columns = made
             self._adopt(result, columns)
             warn_of_outcome(self, result, is_stream=True)
+
         return self
 
     def _adopt(self, result, columns=None):
-        """Take over a result: that of a training on columns, in place of an earlier one, or other weights alone."""
+        """
+        Take over a result: that of a training on columns, in place of an earlier one,
+        or other weights alone.
+        """
         is_training = columns is not None
-        kept = {name: value for name, value in vars(self).items() if not (is_training and is_of_fit(name))}
-        told = columns.attributes | self._of_training(result) if is_training else {"_sparse_coef": None}
-        adopted = {"_result": dataclasses.replace(result, ending=NO_ENDING), **result.model.shown_attributes()}
+        kept = {
+            name: value
+            for name, value in vars(self).items()
+            if not (is_training and is_of_fit(name))
+        }
+        told = (
+            columns.attributes | self._of_training(result)
+            if is_training
+            else {"_sparse_coef": None}
+        )
+        adopted = {
+            "_result": dataclasses.replace(result, ending=NO_ENDING),
+            **result.model.shown_attributes(),
+        }
+
         # One assignment: a thread that predicts meanwhile sees the earlier fit or this one.
         self.__dict__ = kept | told | adopted
         self._register()
@@ -332,7 +392,10 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         }
 
     def _model(self):
-        """Return the fitted model. A prediction asks once, as another thread may fit the estimator meanwhile."""
+        """
+        Return the fitted model. A prediction asks once,
+        as another thread may fit the estimator meanwhile.
+        """
         return result_of(self).model
 
     def _run(self, model, output, X):
@@ -343,5 +406,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
 
 def hand_over_fit(estimator: BaseOrtSGD, other: BaseOrtSGD) -> None:
     """Give another estimator what a fit has left in this one."""
-    other.__dict__.update({name: value for name, value in vars(estimator).items() if is_of_fit(name)})
+    other.__dict__.update(
+        {name: value for name, value in vars(estimator).items() if is_of_fit(name)}
+    )
     other._register()

@@ -70,10 +70,15 @@ def check_gradient(
     """
     x0 = np.array(x0, dtype=np.float64)
     is_model = isinstance(part, onnx.ModelProto) or hasattr(part, "predict")
-    value, point, gradient = _of_model(part, x0, trainable, random_state) if is_model else _of_part(part, x0, target)
+    value, point, gradient = (
+        _of_model(part, x0, trainable, random_state) if is_model else _of_part(part, x0, target)
+    )
     shifts = epsilon * np.eye(point.size).reshape(-1, *point.shape)
-    differences = np.array([(value(point + by) - value(point - by)) / (2 * epsilon) for by in shifts])
+    differences = np.array(
+        [(value(point + by) - value(point - by)) / (2 * epsilon) for by in shifts]
+    )
     largest = max(np.abs(differences).max(), np.abs(gradient).max()) or 1.0
+
     return float(np.abs(differences - gradient.ravel()).max() / largest)
 
 
@@ -82,16 +87,28 @@ def _of_model(model, X, trainable, random_state):
     given = score_graph_of(model, trainable)
     structure = copy.deepcopy(given.structure)
     recast(structure, TensorProto.FLOAT, TensorProto.DOUBLE)
-    arrays = {name: a.astype(np.float64) if a.dtype == np.float32 else a for name, a in given.arrays.items()}
+    arrays = {
+        name: a.astype(np.float64) if a.dtype == np.float32 else a
+        for name, a in given.arrays.items()
+    }
     score_graph = replace(given, structure=structure, arrays=arrays)
     if X.ndim != 2 or X.shape[1] != score_graph.n_features:
-        raise ValueError(f"x0 must be an X of shape (n_rows, {score_graph.n_features}), got {X.shape}.")
+        raise ValueError(
+            f"x0 must be an X of shape (n_rows, {score_graph.n_features}), got {X.shape}."
+        )
+
     sessions, frozen = GradientSessions(score_graph), score_graph.frozen_arrays
     factors = check_random_state(random_state).normal(size=(len(X), score_graph.n_outputs))
-    pair, point = sessions.pair(len(X), input_gradient=False), flat(score_graph.trained_arrays)
+    pair = sessions.pair(len(X), input_gradient=False)
+    point = flat(score_graph.trained_arrays)
     arrays = sessions.arrays(point, frozen)
     gradient, _ = sessions.backward(pair, factors, X, arrays, sessions.forward(pair, X, arrays)[1])
-    return lambda weights: np.sum(factors * sessions.score(X, sessions.arrays(weights, frozen))), point, gradient
+
+    return (
+        lambda weights: np.sum(factors * sessions.score(X, sessions.arrays(weights, frozen))),
+        point,
+        gradient,
+    )
 
 
 def _of_part(part, point, target):
@@ -100,12 +117,25 @@ def _of_part(part, point, target):
     session = inference_session(model.SerializeToString(), float64=True)
     name, *others = (i.name for i in model.graph.input)
     if name == "weights":
-        raise ValueError(f"part must be a model, a loss or a penalty: {part!r} is an optimizer, which has no gradient.")
+        raise ValueError(
+            f"part must be a model, a loss or a penalty: {part!r} is an optimizer, which "
+            "has no gradient."
+        )
+
     value, gradient, *_ = (output.name for output in model.graph.output)
     fixed = {other: np.ones(point.shape[1]) for other in others} if value == LOSS else {}
+
     if value == LOSS:
         if target is None or np.shape(target) != point.shape:
-            raise ValueError(f"target must have the shape {point.shape} of x0, the score, got {np.shape(target)}.")
-        fixed |= {TARGET: np.array(target, dtype=np.float64), SAMPLE_WEIGHT: np.ones((len(point), 1))}
+            raise ValueError(
+                f"target must have the shape {point.shape} of x0, the score, got "
+                f"{np.shape(target)}."
+            )
+
+        fixed |= {
+            TARGET: np.array(target, dtype=np.float64),
+            SAMPLE_WEIGHT: np.ones((len(point), 1)),
+        }
+
     at_point = session.run([gradient], {name: point, **fixed})[0]
     return lambda x: session.run([value], {name: x, **fixed})[0], point, at_point

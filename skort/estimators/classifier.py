@@ -17,7 +17,15 @@ from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.data.first_pass import known_classes
 from skort.estimators.data.targets import streamed_classes
-from skort.estimators.literals import Auto, DtypeName, ModelProto, OptimizerName, PenaltyName, ScheduleName, SolverName
+from skort.estimators.literals import (
+    Auto,
+    DtypeName,
+    ModelProto,
+    OptimizerName,
+    PenaltyName,
+    ScheduleName,
+    SolverName,
+)
 from skort.estimators.model.nesting import can_partial_fit, layers
 from skort.estimators.planning.objective import loss_before_fit
 from skort.estimators.regressor import OrtSGDRegressor
@@ -35,20 +43,31 @@ def gives_probabilities(classifier):
     """Raise an AttributeError if the loss, or after a fit the fitted loss, has no probabilities."""
     result = vars(classifier).get("_result")
     loss = loss_before_fit(classifier) if result is None else result.model.loss
-    if loss is None or "classifier" not in loss.estimator_types or loss.inverse_link_function(1) is None:
+    if (
+        loss is None
+        or "classifier" not in loss.estimator_types
+        or loss.inverse_link_function(1) is None
+    ):
         raise AttributeError(
-            f'probability estimates are not available for loss={classifier.loss!r}. Use loss="log_loss" or '
-            '"modified_huber", or put CalibratedClassifierCV of sklearn.calibration around the classifier.'
+            f"probability estimates are not available for loss={classifier.loss!r}. Use "
+            'loss="log_loss" or "modified_huber", or put CalibratedClassifierCV of '
+            "sklearn.calibration around the classifier."
         )
 
 
 def _documented(cls):
     """Replace lines such as {solver} in a docstring by entries of `OrtSGDRegressor`'s docstring."""
     entry = re.compile(r"^(\w+) : .*\n(?: {4}.*\n)*", re.MULTILINE)
-    entries = {found[1]: found[0] for found in entry.finditer(inspect.cleandoc(OrtSGDRegressor.__doc__ or ""))}
+    entries = {
+        found[1]: found[0]
+        for found in entry.finditer(inspect.cleandoc(OrtSGDRegressor.__doc__ or ""))
+    }
     names = re.compile(r"^\{([\w,\s]+)\}\n", re.MULTILINE)
     docstring = inspect.cleandoc(cls.__doc__ or "")
-    cls.__doc__ = names.sub(lambda found: "".join(map(entries.__getitem__, re.findall(r"\w+", found[1]))), docstring)
+    cls.__doc__ = names.sub(
+        lambda found: "".join(map(entries.__getitem__, re.findall(r"\w+", found[1]))), docstring
+    )
+
     return cls
 
 
@@ -134,11 +153,14 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     classes_: np.ndarray
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
-        "loss": [StrOptions({"auto", *CLASSIFICATION_LOSSES}), *BaseOrtSGD._parameter_constraints["loss"]],
+        "loss": [
+            StrOptions({"auto", *CLASSIFICATION_LOSSES}),
+            *BaseOrtSGD._parameter_constraints["loss"],
+        ],
         "class_weight": [StrOptions({"auto", "balanced"}), dict, None],
     }
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the parameters
         self,
         estimator: BaseEstimator | ModelProto | None = None,
         *,
@@ -179,7 +201,11 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     @available_if(can_partial_fit)
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(
-        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> OrtSGDClassifier:
         """
         Make one pass over X and y, and continue where the last `partial_fit` or `fit` ended.
@@ -296,11 +322,13 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         if not fitted.loss.is_logistic:
             with np.errstate(divide="ignore"):
                 return np.log(self._run(fitted, PROBABILITIES, X))
+
         score = self._score(fitted, X)
         if fitted.multi_label:
             return log_expit(score)
         if score.shape[1] == 1:
             return log_expit(np.hstack([-score, score]))
+
         return log_softmax(log_expit(score) if fitted.loss.one_against_rest else score, axis=1)
 
     def __sklearn_tags__(self):

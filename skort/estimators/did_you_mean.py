@@ -18,7 +18,14 @@ _VALUES = {
     "squared_error": ("mse", "mean_squared_error", "l2_loss"),
     "absolute_error": ("mae", "mean_absolute_error", "l1_loss"),
     "quantile": ("pinball",),
-    "log_loss": ("bce", "binary_crossentropy", "categorical_crossentropy", "cross_entropy", "crossentropy", "logistic"),
+    "log_loss": (
+        "bce",
+        "binary_crossentropy",
+        "categorical_crossentropy",
+        "cross_entropy",
+        "crossentropy",
+        "logistic",
+    ),
 }
 _PARAMETERS = {
     "eta0": ("lr", "learning_rate_init"),
@@ -33,7 +40,9 @@ _PARAMETERS = {
 
 
 # A remark for those who may expect more of a parameter, because it does more in other libraries.
-_ALONE = {"eta0": " It sets only the first learning rate: optimizer and learning_rate stay as they are."}
+_ALONE = {
+    "eta0": " It sets only the first learning rate: optimizer and learning_rate stay as they are."
+}
 
 
 def _nearest(given, known, other_names, cutoff):
@@ -48,9 +57,14 @@ def hint(parameters: Mapping[str, Any], constraints: Mapping[str, Any]) -> str:
     for name, value in parameters.items():
         if name == "learning_rate" and isinstance(value, Real):
             hints.append(f" To set the rate, give eta0={value}.")
-        options = set().union(*(c.options for c in constraints.get(name, ()) if isinstance(c, StrOptions)))
+        options = set().union(
+            *(c.options for c in constraints.get(name, ()) if isinstance(c, StrOptions))
+        )
         if isinstance(value, str) and value not in options:
-            hints.extend(f" Did you mean {name}={o!r}?" for o in _nearest(value, options, _VALUES, 0.5))
+            hints.extend(
+                f" Did you mean {name}={o!r}?" for o in _nearest(value, options, _VALUES, 0.5)
+            )
+
     return "".join(hints)
 
 
@@ -68,7 +82,9 @@ class NamedParameters(Component):
         try:
             return super().set_params(**params)
         except ValueError as error:
-            unknown = [name for name in params if name.partition("__")[0] not in self._get_param_names()]
+            unknown = [
+                name for name in params if name.partition("__")[0] not in self._get_param_names()
+            ]
             hints = (name_hint(type(self), self.estimator, name, params[name]) for name in unknown)
             raise ValueError(f"{error}{next(hints, '')}") from None
 
@@ -91,33 +107,48 @@ def _with_hints(init):
             unknown = [name for name in given if name not in inspect.signature(init).parameters]
             if not unknown:
                 raise
+
             inside = args[0] if args else given.get("estimator")
             # Since Python 3.13, the error itself suggests a similar name.
             refused = str(error).partition(". Did you mean")[0]
-            raise TypeError(f"{refused}.{name_hint(type(self), inside, unknown[0], given[unknown[0]])}") from None
+            raise TypeError(
+                f"{refused}.{name_hint(type(self), inside, unknown[0], given[unknown[0]])}"
+            ) from None
 
     return __init__
 
 
 def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
     """Return a sentence, after a space, that suggests a parameter for an unknown one, if any."""
-    of_optimizers = [each.__name__ for each in OPTIMIZERS.values() if name in each._get_param_names()]
+    of_optimizers = [
+        each.__name__ for each in OPTIMIZERS.values() if name in each._get_param_names()
+    ]
     nearest = _nearest(name, cls._get_param_names(), _PARAMETERS, 0.75)
     if nearest:
         alone = _ALONE.get(nearest[0], "") if name in _PARAMETERS.get(nearest[0], ()) else ""
         return f" Did you mean {nearest[0]}={value!r}?{alone}"
     if of_optimizers:
-        return f" It is a parameter of the optimizer: optimizer={of_optimizers[0]}({name}={value!r})."
+        return (
+            f" It is a parameter of the optimizer: optimizer={of_optimizers[0]}({name}={value!r})."
+        )
     if isinstance(inside, BaseEstimator):
         paths = [path for path in inside.get_params() if path == name or path.endswith(f"__{name}")]
-        return f" It is a parameter of the estimator inside: estimator__{paths[0]}." if paths else ""
+        return (
+            f" It is a parameter of the estimator inside: estimator__{paths[0]}." if paths else ""
+        )
+
     # These imports take long.
     from sklearn.linear_model import LinearRegression, LogisticRegression
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
     is_classifier = issubclass(cls, ClassifierMixin)
-    known_models = (LogisticRegression, MLPClassifier) if is_classifier else (LinearRegression, MLPRegressor)
+    known_models = (
+        (LogisticRegression, MLPClassifier) if is_classifier else (LinearRegression, MLPRegressor)
+    )
     models = [each for each in known_models if name in each._get_param_names()]
+
     return (
-        f" It is a parameter of the model inside: estimator={models[0].__name__}({name}={value!r})." if models else ""
+        f" It is a parameter of the model inside: estimator={models[0].__name__}({name}={value!r})."
+        if models
+        else ""
     )

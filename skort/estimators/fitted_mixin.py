@@ -47,7 +47,9 @@ def _linear(estimator, name):
 
 
 def _not_set(name):
-    return AttributeError(f"{name} shows weights of the fitted model and cannot be set: use set_weights.")
+    return AttributeError(
+        f"{name} shows weights of the fitted model and cannot be set: use set_weights."
+    )
 
 
 class FittedAttributes:
@@ -104,9 +106,12 @@ class FittedAttributes:
 
     @property
     def plan_(self) -> Plan:
-        """Every decision of the last training, with its reason: `print(model.plan_)` shows them as a table.
+        """
+        Every decision of the last training, with its reason:
+        `print(model.plan_)` shows them as a table.
 
-        `plan_.decisions` has them by name, each with a `value`, a `because` and the parameters to `change_with`.
+        `plan_.decisions` has them by name, each with a `value`, a `because` and the parameters to
+        `change_with`.
         """
         return result_of(self).told()
 
@@ -229,8 +234,13 @@ class FittedAttributes:
         if original:
             model = result_of(self).model
             if target_opset is not None:
-                raise ValueError(f"original=True keeps the opset of the model: leave out target_opset={target_opset}.")
+                raise ValueError(
+                    "original=True keeps the opset of the model: leave out "
+                    f"target_opset={target_opset}."
+                )
+
             return model.original()
+
         model = self.onnx_
         return copy.deepcopy(model) if target_opset is None else at_opset(model, target_opset)
 
@@ -253,7 +263,8 @@ class FittedAttributes:
 
     def to_sklearn(self) -> BaseEstimator:
         """
-        Return the model as plain scikit-learn: `estimator` with the trained weights written into it.
+        Return the model as plain scikit-learn:
+        `estimator` with the trained weights written into it.
 
         Returns
         -------
@@ -296,7 +307,9 @@ class FittedAttributes:
         array([1., 6.])
         """
         result = result_of(self)
-        return shown(self, Columns.of(self), result.with_weights(result.model.checked_weights(weights)))
+        return shown(
+            self, Columns.of(self), result.with_weights(result.model.checked_weights(weights))
+        )
 
     def training_graphs(self) -> dict[str, ModelProto]:
         """
@@ -342,8 +355,15 @@ class FittedAttributes:
         OSError
             If the files cannot be written.
         """
-        graphs, folder = self.training_graphs(), pathlib.Path(folder)
+        graphs = self.training_graphs()
+        folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         paths = [folder / f"{name}.onnx" for name in graphs]
-        write_files({path: graph.SerializeToString() for path, graph in zip(paths, graphs.values(), strict=True)})
+        write_files(
+            {
+                path: graph.SerializeToString()
+                for path, graph in zip(paths, graphs.values(), strict=True)
+            }
+        )
+
         return paths

@@ -34,13 +34,16 @@ class HTMLRepr(DocumentationLink):
 def training_html(estimator: Any) -> str:
     """Return an HTML table about the training. It has no colours: it fits light and dark pages."""
     cells = "".join(
-        f'<tr><th style="text-align:left;vertical-align:top;padding:1px 12px 1px 0;font-weight:600">{name}</th>'
+        '<tr><th style="text-align:left;vertical-align:top;padding:1px 12px 1px '
+        f'0;font-weight:600">{name}</th>'
         f'<td style="text-align:left;padding:1px 0;max-width:40em">{html.escape(value)}</td></tr>'
         for name, value in _facts(estimator).items()
     )
     return (
-        '<div class="skort-training" style="margin:8px 0 12px;font-family:monospace;font-size:0.85em;line-height:1.4">'
-        f'<table style="border-collapse:collapse;margin:0;width:auto"><tbody>{cells}</tbody></table>'
+        '<div class="skort-training" style="margin:8px 0 '
+        '12px;font-family:monospace;font-size:0.85em;line-height:1.4">'
+        "<table "
+        f'style="border-collapse:collapse;margin:0;width:auto"><tbody>{cells}</tbody></table>'
         f"<details><summary>plan</summary>{estimator.plan_._repr_html_()}</details></div>"
     )
 
@@ -60,12 +63,20 @@ def _facts(estimator: Any) -> dict[str, str]:
 
 
 def _weights(weights: Mapping[str, np.ndarray], trainable: Sequence[str]) -> str:
-    """Return how many weights there are, how many of them were trained, and their names and shapes."""
+    """
+    Return how many weights there are, how many of them were trained,
+    and their names and shapes.
+    """
     n_all = sum(array.size for array in weights.values())
     n_trained = sum(weights[name].size for name in trainable)
     trained = "" if n_trained == n_all else f", of which {n_trained:,} were trained"
+
     # Lines must not break within a shape.
-    shapes = [f"{name} {array.shape}".replace(" ", "\N{NO-BREAK SPACE}") for name, array in weights.items()]
+    shapes = [
+        f"{name} {array.shape}".replace(" ", "\N{NO-BREAK SPACE}")
+        for name, array in weights.items()
+    ]
     more = f" and {len(shapes) - _MOST_WEIGHTS} more" if len(shapes) > _MOST_WEIGHTS else ""
     arrays = "1 array" if len(shapes) == 1 else f"{len(shapes)} arrays"
+
     return f"{n_all:,} numbers in {arrays}{trained}: {', '.join(shapes[:_MOST_WEIGHTS])}{more}"

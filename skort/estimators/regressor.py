@@ -13,7 +13,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.data.targets import columns_of
-from skort.estimators.literals import Auto, DtypeName, ModelProto, OptimizerName, PenaltyName, ScheduleName, SolverName
+from skort.estimators.literals import (
+    Auto,
+    DtypeName,
+    ModelProto,
+    OptimizerName,
+    PenaltyName,
+    ScheduleName,
+    SolverName,
+)
 from skort.estimators.model.nesting import can_partial_fit
 from skort.estimators.planning.objective import loss_before_fit
 from skort.objective.loss import REGRESSION_LOSSES, ScoreLoss
@@ -178,8 +186,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     best_validation_score_ : float or None
         The largest validation score.
     history_ : dict of str to list
-        One value per epoch for each of "loss" (without the penalty), "objective", "eta", "gradient_norm", "seconds",
-        "validation_score", "restarts", and what callbacks record.
+        One value per epoch for each of "loss" (without the penalty), "objective", "eta",
+        "gradient_norm", "seconds", "validation_score", "restarts", and what callbacks record.
     stopping_reason_ : str or None
         A sentence that says why the training ended. None after a `partial_fit`.
     eta0_ : float
@@ -220,11 +228,15 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     __module__ = "skort"
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
-        "loss": [StrOptions({"auto", *REGRESSION_LOSSES}), dict, *BaseOrtSGD._parameter_constraints["loss"]],
+        "loss": [
+            StrOptions({"auto", *REGRESSION_LOSSES}),
+            dict,
+            *BaseOrtSGD._parameter_constraints["loss"],
+        ],
         "quantile": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
     }
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the parameters
         self,
         estimator: BaseEstimator | ModelProto | None = None,
         *,
@@ -264,7 +276,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
     @available_if(can_partial_fit)
     @_fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> OrtSGDRegressor:
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> OrtSGDRegressor:
         """
         Make one pass over X and y, and continue where the last `partial_fit` or `fit` ended.
 
@@ -310,9 +324,12 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         from skort.graphs.export import PREDICTION
 
         model = self._model()
-        prediction = model.target_transform.inverse(self._run(model, PREDICTION, X).astype(np.float64))
+        prediction = model.target_transform.inverse(
+            self._run(model, PREDICTION, X).astype(np.float64)
+        )
         if model.outputs is not None and model.outputs.by_name:
             return model.outputs.split(prediction)
+
         return prediction.ravel() if model.single_output else prediction
 
     def score(self, X, y, sample_weight=None):

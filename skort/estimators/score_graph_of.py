@@ -29,7 +29,15 @@ from skort.solvers.graph.gradient_sessions import GradientSessions
 class DifferentiableModel:
     """A model and sessions for its score and gradient, for `ForwardBackward` and `OnnxModule`."""
 
-    def __init__(self, model: Any, trainable: Any, dtype: str | None, n_jobs: int | None, *, input_gradient=False):
+    def __init__(
+        self,
+        model: Any,
+        trainable: Any,
+        dtype: str | None,
+        n_jobs: int | None,
+        *,
+        input_gradient=False,
+    ):
         self._model, self.graph = model, score_graph_of(model, trainable, dtype)
         check_gradient(self.graph, input_gradient=input_gradient)
         self.sessions = GradientSessions(self.graph, Device(n_threads=n_threads(n_jobs)))
@@ -52,28 +60,38 @@ def score_graph_of(model: Any, trainable: Any = None, dtype: str | None = None) 
     """Return the score graph of a model, X -> raw score, with its steps before the model."""
     if dtype not in (None, "float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
+
     transformers, score_graph = _parts(model, dtype)
     if transformers is not None:
         score_graph = _with_steps(transformers, score_graph)
-    return score_graph if trainable is None else select_trainable(score_graph, StepGraphs({}, None), trainable)[1]
+    return (
+        score_graph
+        if trainable is None
+        else select_trainable(score_graph, StepGraphs({}, None), trainable)[1]
+    )
 
 
 def _parts(model, dtype):
     """Return the fitted steps before a model, or None, and the score graph of the model alone."""
     if isinstance(model, onnx.ModelProto):
-        transformers, score_graph = None, onnx_score_graph(model, spec_of(model))
+        transformers = None
+        score_graph = onnx_score_graph(model, spec_of(model))
     elif isinstance(model, BaseOrtSGD):
         fitted = result_of(model).model
-        transformers, score_graph = fitted.preprocessing.transformers, fitted.score_graph
+        transformers = fitted.preprocessing.transformers
+        score_graph = fitted.score_graph
     else:
         transformers, score_graph = _of_scikit_learn(model, np.dtype(dtype or "float32"))
+
     if dtype not in (None, str(score_graph.dtype)):
         raise ValueError(f"dtype={dtype!r}, but the model computes in {score_graph.dtype}.")
     if any(node.op_type == "Dropout" for node in score_graph.structure.graph.node):
         raise NotTrainableError(
-            "model: it has a Dropout in training mode, and only the estimators draw its masks. Export the model for "
-            "predictions (in torch, after model.eval()), and apply the dropout before it or after it."
+            "model: it has a Dropout in training mode, and only the estimators draw its masks. "
+            "Export the model for predictions (in torch, after model.eval()), and apply the "
+            "dropout before it or after it."
         )
+
     return transformers, score_graph
 
 
@@ -81,16 +99,19 @@ def _of_scikit_learn(model, dtype):
     """Return the fitted steps before a fitted model, or None, and the score graph of the model."""
     if isinstance(model, type) or not hasattr(model, "predict"):
         raise ValueError(
-            "model must be an onnx.ModelProto, a fitted estimator that predicts, or a Pipeline that ends in one, got "
-            f"{model!r}."
+            "model must be an onnx.ModelProto, a fitted estimator that predicts, or a Pipeline "
+            f"that ends in one, got {model!r}."
         )
+
     inner = WrappedModel.of(FrozenEstimator(model))
     if inner.target is not None:
         raise NotTrainableError(
-            "model: the score of a TransformedTargetRegressor is not its prediction. Give its regressor_."
+            "model: the score of a TransformedTargetRegressor is not its prediction. "
+            "Give its regressor_."
         )
     if isinstance(inner.model, onnx.ModelProto):
         return inner.transformers, onnx_score_graph(inner.model, spec_of(inner.model))
+
     check_trainable(inner.model, is_fitted=True)
     return inner.transformers, fitted_score_graph(inner.model, dtype)
 
@@ -100,9 +121,11 @@ def _with_steps(transformers, score_graph):
     steps = trainable_steps(transformers, score_graph.dtype)
     if steps.obstacle is not None:
         raise NotExportableError(
-            f"model: the step {steps.obstacle.step!r} cannot be a part of the graph: {steps.obstacle.reason}. "
-            "Transform X by the steps up to it, and give the rest of the Pipeline."
+            f"model: the step {steps.obstacle.step!r} cannot be a part of the graph: "
+            f"{steps.obstacle.reason}. Transform X by the steps up to it, and give the rest "
+            "of the Pipeline."
         )
+
     whole = joined([*steps.graphs.values(), score_graph]).with_input_name("X")
     return whole.training_only(score_graph.trainable)
 
@@ -111,15 +134,18 @@ def estimator_with(model: Any, score_graph: ScoreGraph) -> Any:
     """Return a fitted copy of an estimator with the weights of a score graph."""
     if isinstance(model, onnx.ModelProto):
         raise ValueError("The model is an ONNX model, not an estimator: use to_onnx().")
+
     _, last = _parts(model, str(score_graph.dtype))
     trained = score_graph.trained_arrays
     of_steps = [name for name in trained if name not in last.arrays]
     if of_steps:
         raise ValueError(
-            f"{of_steps} are weights of steps before the model, which estimators do not take: use to_onnx()."
+            f"{of_steps} are weights of steps before the model, which estimators do not "
+            "take: use to_onnx()."
         )
     if isinstance(model, BaseOrtSGD):
         return model.with_weights(trained)
+
     inner = WrappedModel.of(FrozenEstimator(model))
     plain = inner.to_sklearn(
         Preprocessing(inner.transformers, None, last.dtype),
@@ -131,6 +157,7 @@ def estimator_with(model: Any, score_graph: ScoreGraph) -> Any:
     )
     if inner.transformers is None and hasattr(model, "feature_names_in_"):
         plain.feature_names_in_ = model.feature_names_in_
+
     return plain
 
 

@@ -21,8 +21,11 @@ def sklearn_callbacks(estimator: Any, given: Any, max_iter: int) -> list["Sklear
     # A search gives its fits a callback context even if it has no callbacks.
     if not vars(estimator).get("_skl_callbacks"):
         return []
+
     metadata = None if given.sample_weight is None else {"sample_weight": given.sample_weight}
-    return [SklearnCallbacks(estimator, {"X": given.X, "y": given.y, "metadata": metadata}, max_iter)]
+    return [
+        SklearnCallbacks(estimator, {"X": given.X, "y": given.y, "metadata": metadata}, max_iter)
+    ]
 
 
 class SklearnCallbacks:
@@ -46,6 +49,7 @@ class SklearnCallbacks:
         """
         if self._n_left == 0:
             return
+
         self._n_left -= 1
         epoch = self._context.subcontext(task_name="epoch").call_on_fit_task_begin(**self._data)
         if self._end(epoch, training):

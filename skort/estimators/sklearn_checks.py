@@ -12,27 +12,37 @@ from skort.estimators.planning.objective import loss_before_fit
 
 __all__ = ["expected_failed_checks"]
 
-_SAMPLE_WEIGHT = tuple(f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
+_SAMPLE_WEIGHT = tuple(
+    f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")
+)
 # The largest number of rows in the checks: they repeat each of 15 rows up to 4 times.
 _ROWS = 60
 
 _OF_PIPELINES = "a Pipeline gives no sample_weight to its transformers, in scikit-learn as here"
 _IN_FLOAT32 = (
-    "predictions are compared at a relative 1e-7, and float32 rounds at 6e-8: the products of a weighted row and of a "
-    "repeated one are rounded differently, and the fits end 1e-7 to 3e-4 apart. They pass with dtype='float64', "
-    "which takes 1.5 to 1.8 times as long"
+    "predictions are compared at a relative 1e-7, and float32 rounds at 6e-8: the products of a "
+    "weighted row and of a repeated one are rounded differently, and the fits end 1e-7 to 3e-4 "
+    "apart. They pass with dtype='float64', which takes 1.5 to 1.8 times as long"
 )
-_OF_BATCHES = "repeated rows fill other mini-batches than weighted rows: they pass where a batch has all rows"
-_OF_ADAM = "Adam divides a gradient by its size: near the optimum, roundings decide the direction of a step"
-_OF_QUARTILES = "the training of this loss starts from quartiles of y, which lie elsewhere between two repeated rows"
+_OF_BATCHES = (
+    "repeated rows fill other mini-batches than weighted rows: they pass where a batch has all rows"
+)
+_OF_ADAM = (
+    "Adam divides a gradient by its size: near the optimum, roundings decide the "
+    "direction of a step"
+)
+_OF_QUARTILES = (
+    "the training of this loss starts from quartiles of y, which lie elsewhere between "
+    "two repeated rows"
+)
 
 
 def expected_failed_checks(estimator: Any) -> dict[str, str]:
     """
     Return the checks of scikit-learn that an estimator may fail, with the reasons.
 
-    They all compare a fit on weighted rows with one on repeated rows. Some pass by chance, so pytest's
-    `xfail_strict` has to be off.
+    They all compare a fit on weighted rows with one on repeated rows. Some pass by chance, so
+    pytest's `xfail_strict` has to be off.
 
     Parameters
     ----------
@@ -49,7 +59,9 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     --------
     >>> from sklearn.utils.estimator_checks import parametrize_with_checks
     >>> from skort import OrtSGDClassifier, expected_failed_checks
-    >>> @parametrize_with_checks([OrtSGDClassifier()], expected_failed_checks=expected_failed_checks)
+    >>> @parametrize_with_checks(
+    ...     [OrtSGDClassifier()], expected_failed_checks=expected_failed_checks
+    ... )
     ... def test_classifier(estimator, check):
     ...     check(estimator)
     >>> sorted(expected_failed_checks(OrtSGDClassifier()))
@@ -64,6 +76,7 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
         # squares end at the same weights.
         is_least_squares = estimator.dtype == "float64" and is_regressor(estimator)
         return dict.fromkeys(_SAMPLE_WEIGHT[is_least_squares:], _OF_PIPELINES)
+
     reason = _reason(estimator)
     return {} if reason is None else dict.fromkeys(_SAMPLE_WEIGHT, reason)
 
@@ -72,9 +85,11 @@ def _reason(estimator):
     """Return why a fit on weighted rows differs by over 1e-7 from one on repeated rows, or None."""
     if estimator.batch_size != "auto" and estimator.batch_size < _ROWS:
         return _OF_BATCHES
+
     loss = loss_before_fit(estimator)
     if loss is not None and loss.is_robust:
         return _OF_QUARTILES
     if estimator.dtype == "float32":
         return _IN_FLOAT32
+
     return _OF_ADAM if estimator.optimizer == "adam" else None

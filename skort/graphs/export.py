@@ -13,7 +13,14 @@ import onnx.version_converter
 from onnx import helper, numpy_helper
 
 from skort.common.formulas import function_text
-from skort.common.onnx_text import IR_VERSION, Fragment, function, import_each_domain_once, inlined, onnx_dtype
+from skort.common.onnx_text import (
+    IR_VERSION,
+    Fragment,
+    function,
+    import_each_domain_once,
+    inlined,
+    onnx_dtype,
+)
 from skort.exceptions import NotExportableError
 from skort.graphs.score_graph import ScoreGraph
 from skort.version import __version__
@@ -44,7 +51,9 @@ label (score, classes) => (label) {
     column = ArgMax <axis = 1, keepdims = 0> (score)
     label = Gather <axis = 0> (classes, column)
 }"""
-_LABELS = function_text("labels (score) => (label)", "has_label = Greater(score, 0)\nlabel = Cast(has_label, to=7)")
+_LABELS = function_text(
+    "labels (score) => (label)", "has_label = Greater(score, 0)\nlabel = Cast(has_label, to=7)"
+)
 _IN_FLOAT64 = "in_float64 (score) => (wide) { wide = Cast <to = 11> (score) }"
 _IDENTITY = "identity (score) => (prediction) { prediction = Identity (score) }"
 
@@ -69,12 +78,19 @@ def regressor_model(
         head.call(inverse_target, [transformed], [PREDICTION])
     model.graph.node.extend(head.nodes)
     widths = outputs or {PREDICTION: score_graph.n_outputs}
+
     if outputs:
         sizes = numpy_helper.from_array(np.array(list(outputs.values())), "skort_columns")
         model.graph.initializer.append(sizes)
-        model.graph.node.append(helper.make_node("Split", [PREDICTION, sizes.name], list(outputs), axis=1))
+        model.graph.node.append(
+            helper.make_node("Split", [PREDICTION, sizes.name], list(outputs), axis=1)
+        )
+
     element_type = onnx_dtype(score_graph.dtype)
-    infos = [helper.make_tensor_value_info(name, element_type, [None, width]) for name, width in widths.items()]
+    infos = [
+        helper.make_tensor_value_info(name, element_type, [None, width])
+        for name, width in widths.items()
+    ]
     return _finished(inlined(model, head), infos)
 
 
@@ -96,20 +112,33 @@ def classifier_model(
     labels = label_tensor(classes)
     head = Fragment(score_graph.dtype)
     head.node("Identity", [score_graph.score_name], [SCORE])
+
     if multi_label:
         head.call(_LABELS, [SCORE], [LABEL])
-        outputs = [helper.make_tensor_value_info(LABEL, onnx.TensorProto.INT64, [None, len(classes)])]
+        outputs = [
+            helper.make_tensor_value_info(LABEL, onnx.TensorProto.INT64, [None, len(classes)])
+        ]
     else:
         model.graph.initializer.append(labels)
-        head.call(_BINARY_LABEL if score_graph.n_outputs == 1 else _LABEL, [SCORE, labels.name], [LABEL])
+        head.call(
+            _BINARY_LABEL if score_graph.n_outputs == 1 else _LABEL, [SCORE, labels.name], [LABEL]
+        )
         outputs = [helper.make_tensor_value_info(LABEL, labels.data_type, [None])]
+
     if inverse_link is not None:
-        dtype, score = score_graph.dtype, SCORE
+        dtype = score_graph.dtype
+        score = SCORE
+
         if in_float64 and dtype != np.float64:
-            dtype, score = np.dtype(np.float64), _LINKED
+            dtype = np.dtype(np.float64)
+            score = _LINKED
             head.call(_IN_FLOAT64, [SCORE], [score])
+
         head.call_as_is(function(inverse_link, dtype), [score], [PROBABILITIES])
-        outputs.append(helper.make_tensor_value_info(PROBABILITIES, onnx_dtype(dtype), [None, len(classes)]))
+        outputs.append(
+            helper.make_tensor_value_info(PROBABILITIES, onnx_dtype(dtype), [None, len(classes)])
+        )
+
     model.graph.node.extend(head.nodes)
     return _finished(inlined(model, head), outputs)
 
@@ -119,14 +148,27 @@ def check_names(score_graph: ScoreGraph, transformers: onnx.ModelProto | None = 
     graph = score_graph.structure.graph
     inside = {name for node in graph.node for name in node.output}
     weights = {*score_graph.arrays, *(i.name for i in graph.initializer)}
-    owner, inputs = ("estimator has an input", graph.input[:1])
+    owner = "estimator has an input"
+    inputs = graph.input[:1]
+
     if transformers is not None:
-        owner, inputs = "X has a column", transformers.graph.input
-    kinds = ((owner, [i.name for i in inputs], inside | weights), ("estimator has a weight", weights, inside))
+        owner = "X has a column"
+        inputs = transformers.graph.input
+
+    kinds = (
+        (owner, [i.name for i in inputs], inside | weights),
+        ("estimator has a weight", weights, inside),
+    )
     for kind, names, others in kinds:
         for name in names:
-            if name in (PREDICTION, LABEL, PROBABILITIES) or name in others or name.startswith("skort_"):
-                raise ValueError(f"{kind} named {name!r}, which is also a name inside the ONNX model: rename it.")
+            if (
+                name in (PREDICTION, LABEL, PROBABILITIES)
+                or name in others
+                or name.startswith("skort_")
+            ):
+                raise ValueError(
+                    f"{kind} named {name!r}, which is also a name inside the ONNX model: rename it."
+                )
 
 
 def at_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
@@ -134,22 +176,29 @@ def at_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     newest = onnx.defs.onnx_opset_version()
     if not isinstance(opset, Integral) or not _OLDEST_OPSET <= opset <= newest:
         raise ValueError(
-            f"The model cannot be written with target_opset={opset!r}: it is an integer between {_OLDEST_OPSET} and "
-            f"{newest}, the newest one that the installed onnx knows."
+            f"The model cannot be written with target_opset={opset!r}: it is an integer between "
+            f"{_OLDEST_OPSET} and {newest}, the newest one that the installed onnx knows."
         )
+
     model = copy.deepcopy(model)
     (default,) = [o for o in model.opset_import if o.domain == ""]
+
     try:
         if opset > default.version:
             model = onnx.version_converter.convert_version(model, opset)
         else:
-            # skort's own operators have not changed since then; the checker refuses others that have.
+            # skort's own operators have not changed since then; the checker refuses
+            # others that have.
             default.version = opset
+
         model.ir_version = max(IR_VERSION, helper.find_min_ir_version_for(model.opset_import, True))
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # the converter and the checker raise errors of many kinds
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(f"The model cannot be written with target_opset={opset!r}: {reason}") from error
+        raise ValueError(
+            f"The model cannot be written with target_opset={opset!r}: {reason}"
+        ) from error
+
     return model
 
 
@@ -157,26 +206,32 @@ def _raw_score(score_graph, transformers):
     """Return the model X -> raw score, which includes the transformers."""
     if transformers is None:
         return score_graph.model
+
     before = onnx.compose.add_prefix(transformers, "transformers/", rename_inputs=False)
     link = [(before.graph.output[0].name, score_graph.input_name)]
     model = onnx.compose.merge_models(before, score_graph.model, io_map=link)
     import_each_domain_once(model)
+
     return model
 
 
 def label_tensor(classes: np.ndarray) -> onnx.TensorProto:
     """Return class labels as an ONNX tensor: ints, floats, bools or strings."""
-    # Unsigned ints keep their type: int64 is too small for the largest. Other labels get the types of Python.
+    # Unsigned ints keep their type: int64 is too small for the largest. Other labels get the
+    # types of Python.
     labels = classes if classes.dtype.kind == "u" else np.array(classes.tolist())
     known = classes.dtype.kind in "biufUOT" and labels.dtype.kind in "biufU"
+
     try:
         if not known or labels.dtype == np.longdouble or labels.tolist() != classes.tolist():
             raise ValueError
-        return numpy_helper.from_array(labels.astype(object) if labels.dtype.kind == "U" else labels, "skort_classes")
+        return numpy_helper.from_array(
+            labels.astype(object) if labels.dtype.kind == "U" else labels, "skort_classes"
+        )
     except ValueError as error:  # numpy_helper raises it, too, for text that is no Unicode
         raise NotExportableError(
-            f"y has labels of dtype {classes.dtype}, such as {classes[0]!r}, that an ONNX model cannot return. "
-            "Use ints, floats, bools or strings."
+            f"y has labels of dtype {classes.dtype}, such as {classes[0]!r}, that an ONNX model "
+            "cannot return. Use ints, floats, bools or strings."
         ) from error
 
 
@@ -185,6 +240,8 @@ def _finished(model, outputs):
     model.graph.output.extend(outputs)
     model.graph.name = "skort"
     model.graph.doc_string = ""
-    model.producer_name, model.producer_version = "skort", __version__
+    model.producer_name = "skort"
+    model.producer_version = __version__
     model.domain = ""
+
     return model

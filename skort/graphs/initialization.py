@@ -41,20 +41,26 @@ def initial_score_graph(
     """
     if isinstance(model, onnx.ModelProto):
         return onnx_score_graph(model, spec)
+
     name = type(model).__name__
     if is_fitted and getattr(model, "n_features_in_", spec.n_features) != spec.n_features:
         raise ValueError(
-            f"X has {spec.n_features} features, but the fitted {name} is expecting {model.n_features_in_} features as "
-            "input."
+            f"X has {spec.n_features} features, but the fitted {name} is expecting "
+            f"{model.n_features_in_} features as input."
         )
     if type(score_model(model)) not in FAMILY:
         return onnx_score_graph(_converted(model, spec), spec)
+
     if is_fitted:
         stand_in = fitted_stand_in(model)
     else:
         stand_in = initial_stand_in(model, spec.n_features, spec.n_outputs, random_state)
+
     if layers(stand_in)[0][-1].shape[1] != spec.n_outputs:
-        raise ValueError(f"y asks for {spec.n_outputs} outputs, which the fitted {name} does not have.")
+        raise ValueError(
+            f"y asks for {spec.n_outputs} outputs, which the fitted {name} does not have."
+        )
+
     log_link = spec.own_link and not is_classifier(model) and has_log_link(model)
     return stand_in_graph(stand_in, spec.dtype, log_link=log_link)
 
@@ -65,11 +71,19 @@ def drawn_weights(
     """Return new initial weights for a network of scikit-learn, by name; None for other models."""
     if FAMILY.get(type(score_model(model))) != "neural network":
         return None
+
     names = score_graph.weight_names
-    sizes = [score_graph.n_features, *(score_graph.arrays[name].shape[1] for name in names.coefficients)]
+    sizes = [
+        score_graph.n_features,
+        *(score_graph.arrays[name].shape[1] for name in names.coefficients),
+    ]
     coefs, intercepts = drawn_layers(score_model(model), sizes, random_state)
     drawn = zip([*names.coefficients, *names.intercepts], [*coefs, *intercepts], strict=True)
-    return {name: w.astype(score_graph.dtype).reshape(score_graph.arrays[name].shape) for name, w in drawn}
+
+    return {
+        name: w.astype(score_graph.dtype).reshape(score_graph.arrays[name].shape)
+        for name, w in drawn
+    }
 
 
 def given_model(model: Any) -> onnx.ModelProto | BaseEstimator:
@@ -79,12 +93,21 @@ def given_model(model: Any) -> onnx.ModelProto | BaseEstimator:
         return getattr(model, "onnx_", model)
     if isinstance(model, onnx.ModelProto):
         return model
+
     raise ValueError(f"model must be an onnx.ModelProto or a fitted estimator, got {model!r}.")
 
 
-def fitted_score_graph(model: BaseEstimator, dtype: DTypeLike = np.float32, *, own_link: bool = True) -> ScoreGraph:
+def fitted_score_graph(
+    model: BaseEstimator, dtype: DTypeLike = np.float32, *, own_link: bool = True
+) -> ScoreGraph:
     """Return the score graph of a fitted predictor of scikit-learn, or of a pipeline with one."""
-    spec = ScoreSpec(model.n_features_in_, n_score_columns(model), np.dtype(dtype), is_classifier(model), own_link)
+    spec = ScoreSpec(
+        model.n_features_in_,
+        n_score_columns(model),
+        np.dtype(dtype),
+        is_classifier(model),
+        own_link,
+    )
     return initial_score_graph(model, spec, np.random.RandomState(0), is_fitted=True)
 
 
@@ -94,6 +117,7 @@ def n_score_columns(model: BaseEstimator) -> int:
         return layers(fitted_stand_in(model))[0][-1].shape[1]
     if is_classifier(model):
         return 1 if len(model.classes_) == 2 else len(model.classes_)
+
     prediction = model.predict(np.zeros((1, model.n_features_in_)))
     return 1 if np.ndim(prediction) == 1 else np.shape(prediction)[1]
 
@@ -104,8 +128,9 @@ def _converted(model: Any, spec: ScoreSpec) -> onnx.ModelProto:
         return to_onnx(model, (RawInput("X", False, spec.n_features),), spec.dtype)
     except Exception as error:  # skl2onnx raises errors of many kinds
         raise NotTrainableError(
-            f"estimator={type(model).__name__} cannot be trained by gradient descent: skl2onnx cannot convert it: "
-            f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
+            f"estimator={type(model).__name__} cannot be trained by gradient descent: skl2onnx "
+            f"cannot convert it: {type(error).__name__}: "
+            f"{(str(error) or 'no reason given').splitlines()[0]}"
         ) from error
 
 
@@ -121,14 +146,21 @@ def stand_in_graph(
     sizes = (stand_in.n_features_in_, *(coef.shape[1] for coef in coefs))
     options = getattr(stand_in, "activation", None), getattr(stand_in, "fit_intercept", True)
     template = _template(sizes, *options, np.dtype(dtype), log_link)
+
     # A model without intercepts has none in its graph.
     values = zip(template.arrays.items(), [*coefs, *intercepts], strict=False)
-    return template.with_weights({name: w.astype(dtype).reshape(like.shape) for (name, like), w in values})
+    return template.with_weights(
+        {name: w.astype(dtype).reshape(like.shape) for (name, like), w in values}
+    )
 
 
 @functools.lru_cache(maxsize=8)
 def _template(
-    sizes: tuple[int, ...], activation: str | None, fit_intercept: bool, dtype: np.dtype, log_link: bool
+    sizes: tuple[int, ...],
+    activation: str | None,
+    fit_intercept: bool,
+    dtype: np.dtype,
+    log_link: bool,
 ) -> ScoreGraph:
     """
     Return the graph of a stand-in with arbitrary weights.
@@ -138,32 +170,44 @@ def _template(
     model = to_onnx(any_stand_in(sizes, activation), (RawInput("X", False, sizes[0]),), dtype)
     without_idle_nodes(model.graph)
     last = model.graph.node[-1]
+
     # skl2onnx reshapes all scores of a network to one column.
     graph = pruned(model, [last.input[0] if last.op_type == "Reshape" else last.output[0]]).graph
     name = graph.output[0].name
-    graph.output[0].CopyFrom(helper.make_tensor_value_info(name, onnx_dtype(dtype), [None, sizes[-1]]))
+    graph.output[0].CopyFrom(
+        helper.make_tensor_value_info(name, onnx_dtype(dtype), [None, sizes[-1]])
+    )
+
     if not fit_intercept:
         graph.output[0].name = graph.node.pop().input[0]
         graph.initializer.pop()
+
     if log_link:
         graph.node.append(helper.make_node("Exp", [graph.output[0].name], ["prediction"]))
         graph.output[0].name = "prediction"
+
     return ScoreGraph.of(model)
 
 
 def check_differentiable(score_graph: ScoreGraph, solver: str, gradient: Gradient) -> None:
     """Raise a NotTrainableError if no weight is trained, or if an operator stops a gradient."""
     if not score_graph.trainable:
-        operators = ", ".join(dict.fromkeys(node.op_type for node in score_graph.structure.graph.node))
+        operators = ", ".join(
+            dict.fromkeys(node.op_type for node in score_graph.structure.graph.node)
+        )
         has_branches = "If" in operators.split(", ")
-        branches = " The weights in the branches of If are not found: export the branch that is used." * has_branches
+        branches = (
+            " The weights in the branches of If are not found: export the branch that is used."
+            * has_branches
+        )
         raise NotTrainableError(
-            "estimator: the model has no weight to train: no initializer of its ONNX graph is an operand of MatMul, "
-            f"Gemm, Conv or Add between its input and its output. Its operators are {operators}.{branches}"
+            "estimator: the model has no weight to train: no initializer of its ONNX graph is an "
+            "operand of MatMul, Gemm, Conv or Add between its input and its output. Its operators "
+            f"are {operators}.{branches}"
         )
     if obstacle := obstacle_of(score_graph, score_graph.trainable, gradient):
         raise NotTrainableError(
-            f"estimator: its ONNX graph computes with the operator {obstacle} "
-            f"between a weight and the score, which has no gradient in {score_graph.dtype} with solver={solver!r}. "
-            "Name the weights after it in trainable, or cut the model before it."
+            f"estimator: its ONNX graph computes with the operator {obstacle} between a weight and "
+            f"the score, which has no gradient in {score_graph.dtype} with solver={solver!r}. Name "
+            "the weights after it in trainable, or cut the model before it."
         )

@@ -13,7 +13,12 @@ import onnx.shape_inference
 from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
-from skort.common.onnx_text import import_each_domain_once, known_shapes, read_names, with_parameter_inputs
+from skort.common.onnx_text import (
+    import_each_domain_once,
+    known_shapes,
+    read_names,
+    with_parameter_inputs,
+)
 from skort.graphs.differentiable import Gradient, undifferentiable
 from skort.graphs.sklearn.conversion import rename_input
 
@@ -96,8 +101,11 @@ class ScoreGraph:
         del model.graph.input[1:], model.graph.initializer[:]
         model.graph.input.extend(i for i in self.structure.graph.input if i.name in self.dropout)
         weights = {name: array for name, array in self.arrays.items() if name not in self.dropout}
-        model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+        model.graph.initializer.extend(
+            numpy_helper.from_array(array, name) for name, array in weights.items()
+        )
         model.graph.initializer.extend(self.structure.graph.initializer)
+
         return model
 
     @functools.cached_property
@@ -148,7 +156,9 @@ class ScoreGraph:
     @functools.cached_property
     def dtype(self) -> np.dtype:
         """float32 or float64."""
-        return helper.tensor_dtype_to_np_dtype(self.structure.graph.input[0].type.tensor_type.elem_type)
+        return helper.tensor_dtype_to_np_dtype(
+            self.structure.graph.input[0].type.tensor_type.elem_type
+        )
 
     @functools.cached_property
     def n_outputs(self) -> int:
@@ -162,7 +172,9 @@ class ScoreGraph:
     def n_weights(self) -> tuple[int, int]:
         """Return the numbers of elements of trained coefficients and of other trained weights."""
         n_coefficients = sum(self.arrays[name].size for name in self.coefficients)
-        return n_coefficients, sum(self.arrays[name].size for name in self.trainable) - n_coefficients
+        return n_coefficients, sum(
+            self.arrays[name].size for name in self.trainable
+        ) - n_coefficients
 
     @functools.cached_property
     def is_linear(self) -> bool:
@@ -180,7 +192,10 @@ class ScoreGraph:
         for name, array in weights.items():
             known = self.arrays.get(name)
             if known is None or known.shape != array.shape or known.dtype != array.dtype:
-                raise ValueError(f"There is no weight {name!r} of shape {array.shape} and dtype {array.dtype}.")
+                raise ValueError(
+                    f"There is no weight {name!r} of shape {array.shape} and dtype {array.dtype}."
+                )
+
         return replace(self, arrays={**self.arrays, **weights})
 
     def with_input_name(self, name: str) -> "ScoreGraph":
@@ -193,9 +208,14 @@ class ScoreGraph:
         """Return a new model for exactly `batch_size` rows, with frozen weights as inputs, too."""
         model = copy.deepcopy(self.structure)
         del model.graph.input[:]
-        model.graph.input.extend(i for i in self.structure.graph.input if i.name not in self.trainable)
-        model.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in self.trained_arrays.items())
+        model.graph.input.extend(
+            i for i in self.structure.graph.input if i.name not in self.trainable
+        )
+        model.graph.initializer.extend(
+            numpy_helper.from_array(a, name) for name, a in self.trained_arrays.items()
+        )
         set_batch_size(model, batch_size)
+
         return model
 
 
@@ -212,7 +232,10 @@ def shared_edit(edit: Callable[..., None]) -> Callable[..., onnx.ModelProto]:
 
 
 def set_batch_size(model: onnx.ModelProto, batch_size: int) -> None:
-    """Fix the number of rows of the first input, of masks and of the output of a model, in place."""
+    """
+    Fix the number of rows of the first input,
+    of masks and of the output of a model, in place.
+    """
     first, *others = model.graph.input
     masks = [info for info in others if _dims(info) and not _dims(info)[0].dim_value]
     for info in (first, *masks, model.graph.output[0]):
@@ -230,7 +253,9 @@ def _step_work(serialized, trained, n_rows):
     set_batch_size(model, n_rows)
     graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     shapes = known_shapes(graph)
-    reached, work = set(trained.names), 0
+    reached = set(trained.names)
+
+    work = 0
     for node in graph.node:
         names = read_names(node)
         if not reached.isdisjoint(names):
@@ -240,7 +265,13 @@ def _step_work(serialized, trained, n_rows):
             first, second, result = factors
             length = math.prod(second[1:]) if node.op_type == "Conv" else first[-1]
             # The gradient is a product for each factor that depends on trained weights.
-            work += 2 * math.prod(result) * length * (1 + sum(name in reached for name in node.input[:2]))
+            work += (
+                2
+                * math.prod(result)
+                * length
+                * (1 + sum(name in reached for name in node.input[:2]))
+            )
+
     return work
 
 
@@ -268,8 +299,10 @@ def joined(graphs: Sequence[ScoreGraph]) -> ScoreGraph:
         link = [(first.score_name, second.input_name)]
         structure = onnx.compose.merge_models(first.structure, second.structure, io_map=link)
         import_each_domain_once(structure)
-        weights, arrays = find_weights(structure.graph), {**first.arrays, **second.arrays}
+        weights = find_weights(structure.graph)
+        arrays = {**first.arrays, **second.arrays}
         first = ScoreGraph(structure, {name: arrays[name] for name in weights.names}, weights)
+
     return first
 
 
@@ -280,30 +313,46 @@ def find_weights(graph: onnx.GraphProto) -> Weights:
     X, *inputs = graph.input
     element_type = X.type.tensor_type.elem_type
     # The name of a result -> the name of the initializer or input that it holds.
-    constants = {i.name: i.name for i in graph.initializer if i.data_type == element_type and i.dims}
+    constants = {
+        i.name: i.name for i in graph.initializer if i.data_type == element_type and i.dims
+    }
     constants |= {i.name: i.name for i in inputs}
-    reached, multiplied = {X.name}, set[str]()
+    reached = {X.name}
+    multiplied = set[str]()
     kinds: dict[str, str] = {}
+
     for node in graph.node:
         is_cast = node.op_type == "Cast" and node.attribute[0].i == element_type
         if (is_cast or node.op_type in _SAME_NUMBERS) and node.input[0] in constants:
             constants[node.output[0]] = constants[node.input[0]]
         if reached.isdisjoint(read_names(node)):
             continue
+
         reached.update(node.output)
         # Picking rows of a table by ids is a product of the table with ones and zeros.
-        product = node.op_type in _PRODUCTS or (node.op_type == "Gather" and node.input[0] in constants)
+        product = node.op_type in _PRODUCTS or (
+            node.op_type == "Gather" and node.input[0] in constants
+        )
         if product or not multiplied.isdisjoint(node.input):
             multiplied.update(node.output)
         for position, name in enumerate(node.input):
             kind = _kind(node.op_type, position, not multiplied.isdisjoint(node.output))
             if name in constants and kind is not None:
                 kinds.setdefault(constants[name], kind)
-    return Weights(*(tuple(n for n, k in kinds.items() if k == kind) for kind in ("coefficient", "intercept", "scale")))
+
+    return Weights(
+        *(
+            tuple(n for n, k in kinds.items() if k == kind)
+            for kind in ("coefficient", "intercept", "scale")
+        )
+    )
 
 
 def _kind(op_type: str, position: int, multiplied: bool) -> str | None:
-    """Return the kind of weight that a node of this type reads at this position; None if it is no weight."""
+    """
+    Return the kind of weight that a node of this type reads at this position;
+    None if it is no weight.
+    """
     if op_type in (*_PRODUCTS, "Gather"):
         return "coefficient" if position < 2 else "intercept"
     if (op_type == "Add" or (op_type == "LayerNormalization" and position == 2)) and multiplied:
@@ -330,24 +379,35 @@ def chain_of(score_graph: ScoreGraph) -> tuple[Link, ...] | None:
 
     All weights of the chain have to be trained.
     """
-    result, links, used = score_graph.input_name, list[Link](), list[str]()
+    result = score_graph.input_name
+    links = list[Link]()
+    used = list[str]()
     for node in score_graph.structure.graph.node:
         others = [name for name in node.input if name != result]
         if len(others) != len(node.input) - 1:
             return None
+
         if node.op_type == "MatMul" and node.input[0] == result:
             links.append(Link(*others))
-        elif links and node.op_type == "Add" and links[-1].intercept is None and not links[-1].activations:
+        elif (
+            links
+            and node.op_type == "Add"
+            and links[-1].intercept is None
+            and not links[-1].activations
+        ):
             links[-1] = Link(links[-1].coefficient, *others)
         elif links and node.op_type in _ACTIVATIONS:
             last = links[-1]
             links[-1] = Link(last.coefficient, last.intercept, (*last.activations, node.op_type))
         else:
             return None
+
         used += others
         result = node.output[0]
+
     arrays = score_graph.arrays
     is_whole = result == score_graph.score_name and sorted(used) == sorted(score_graph.trainable)
     layers = [(arrays[link.coefficient].shape, link.intercept) for link in links if is_whole]
     fits = all(len(shape) == 2 and (not b or arrays[b].size == shape[1]) for shape, b in layers)
+
     return tuple(links) if is_whole and fits else None

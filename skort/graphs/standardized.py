@@ -15,12 +15,14 @@ from skort.runtime.cache import LRUCache
 PRODUCT = "skort_product"
 #: The weight that `centred` subtracts from X.
 OFFSET = "X_offset"
-MEAN, INVERSE_SCALE = "skort_X_mean", "skort_X_inverse_scale"
+MEAN = "skort_X_mean"
+INVERSE_SCALE = "skort_X_inverse_scale"
 #: The score before `rescaled_score`.
 STANDARDIZED_SCORE = "skort_standardized_score"
 #: Layers by the structure of their graph. A fit asks for them several times.
 _LAYERS: LRUCache = LRUCache(64)
-_TARGET_MEAN, _TARGET_SCALE = "skort_y_mean", "skort_y_scale"
+_TARGET_MEAN = "skort_y_mean"
+_TARGET_SCALE = "skort_y_scale"
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,9 @@ def _kept(find: Callable[[ScoreGraph], Layer | None]) -> Callable[[ScoreGraph], 
 
     def layer(score_graph):
         shapes = tuple((name, array.shape) for name, array in score_graph.trained_arrays.items())
-        return _LAYERS.get((find, OFFSET in score_graph.arrays, shapes, score_graph.key), lambda: find(score_graph))
+        return _LAYERS.get(
+            (find, OFFSET in score_graph.arrays, shapes, score_graph.key), lambda: find(score_graph)
+        )
 
     return layer
 
@@ -50,31 +54,40 @@ def _kept(find: Callable[[ScoreGraph], Layer | None]) -> Callable[[ScoreGraph], 
 @_kept
 def first_layer(score_graph: ScoreGraph) -> Layer | None:
     """Return the layer that reads X; None if X has other readers or the matrix is not trained."""
-    name, readers = score_graph.input_name, _readers(score_graph)
+    name = score_graph.input_name
+    readers = _readers(score_graph)
     if OFFSET in score_graph.arrays:
         name = readers[name][0].output[0]
     products = readers.get(name, [])
     if len(products) != 1 or products[0].input[0] != name:
         return None
+
     layer = _layer(score_graph, products[0], readers)
     # An offset needs a trained intercept.
-    return None if layer is not None and layer.intercept is None and OFFSET in score_graph.arrays else layer
+    return (
+        None
+        if layer is not None and layer.intercept is None and OFFSET in score_graph.arrays
+        else layer
+    )
 
 
 @_kept
 def last_layer(score_graph: ScoreGraph) -> Layer | None:
     """Return the layer that computes the score; None if there is none that is all trained."""
     makers = {name: node for node in score_graph.structure.graph.node for name in node.output}
-    node, has_intercept = makers[score_graph.score_name], False
+    node = makers[score_graph.score_name]
+    has_intercept = False
     if TARGET_OFFSET in score_graph.arrays:
         node = makers[node.input[0]]
     if node.op_type == "Add":
         products = [makers[name] for name in node.input if name in makers]
         node, has_intercept = (products[0], True) if len(products) == 1 else (node, True)
+
     layer = _layer(score_graph, node, _readers(score_graph))
     has_intercept = has_intercept or len(node.input) > 2 or TARGET_OFFSET in score_graph.arrays
     if layer is None or (layer.intercept is None and has_intercept):
         return None
+
     return layer
 
 
@@ -96,14 +109,20 @@ def _layer(score_graph, product, readers):
 
     No other node may read the matrix.
     """
-    trained, arrays = score_graph.trained.names, score_graph.arrays
+    trained = score_graph.trained.names
+    arrays = score_graph.arrays
     options = {a.name: helper.get_attribute_value(a) for a in product.attribute}
-    plain = options.get("transA", 0) == 0 and options.get("alpha", 1.0) == options.get("beta", 1.0) == 1.0
+    plain = (
+        options.get("transA", 0) == 0
+        and options.get("alpha", 1.0) == options.get("beta", 1.0) == 1.0
+    )
     if product.op_type not in ("MatMul", "Gemm") or not plain:
         return None
+
     coefficient, *added = product.input[1:]
     if coefficient not in trained or arrays[coefficient].ndim != 2 or len(readers[coefficient]) > 1:
         return None
+
     adders = readers.get(product.output[0], [])
     if not added and len(adders) == 1 and adders[0].op_type == "Add":
         added = [name for name in adders[0].input if name != product.output[0]]
@@ -115,26 +134,37 @@ def _layer(score_graph, product, readers):
         and arrays[added[0]].shape in ((n_outputs,), (1, n_outputs))
         and len(readers[added[0]]) == 1
     )
+
     return Layer(coefficient, added[0] if is_own else None, transposed)
 
 
-def standardized_graph(score_graph: ScoreGraph, layer: Layer, mean: np.ndarray, scale: np.ndarray) -> ScoreGraph:
+def standardized_graph(
+    score_graph: ScoreGraph, layer: Layer, mean: np.ndarray, scale: np.ndarray
+) -> ScoreGraph:
     """
     Return a score graph whose first layer reads (X - mean) / scale.
 
     Mean and inverse scale are weights that are not trained.
     """
     arrays = {MEAN: mean} if mean.any() else {}
-    arrays = {name: array.astype(score_graph.dtype) for name, array in {**arrays, INVERSE_SCALE: 1 / scale}.items()}
+    arrays = {
+        name: array.astype(score_graph.dtype)
+        for name, array in {**arrays, INVERSE_SCALE: 1 / scale}.items()
+    }
     operators = tuple(("Sub" if name == MEAN else "Mul", name, len(scale)) for name in arrays)
     structure = _before_product(score_graph.structure, layer.coefficient, operators)
+
     return ScoreGraph(structure, {**score_graph.arrays, **arrays}, score_graph.trained)
 
 
 @shared_edit
-def _before_product(graph: onnx.GraphProto, coefficient: str, operators: Sequence[tuple[str, str, int]]) -> None:
+def _before_product(
+    graph: onnx.GraphProto, coefficient: str, operators: Sequence[tuple[str, str, int]]
+) -> None:
     """Insert operators (type, name of weight, size of weight) before a product, in place."""
-    place, product = next((i, node) for i, node in enumerate(graph.node) if coefficient in node.input)
+    place, product = next(
+        (i, node) for i, node in enumerate(graph.node) if coefficient in node.input
+    )
     for i, (kind, name, size) in enumerate(operators):
         node = helper.make_node(kind, [product.input[0], name], [f"{name}_changed"])
         product.input[0] = node.output[0]
@@ -143,7 +173,9 @@ def _before_product(graph: onnx.GraphProto, coefficient: str, operators: Sequenc
 
 
 @shared_edit
-def _after_score(graph: onnx.GraphProto, before: str, operators: Sequence[tuple[str, str, int]]) -> None:
+def _after_score(
+    graph: onnx.GraphProto, before: str, operators: Sequence[tuple[str, str, int]]
+) -> None:
     """
     Append operators, as for `_before_product`, to the score, in place.
 
@@ -151,10 +183,12 @@ def _after_score(graph: onnx.GraphProto, before: str, operators: Sequence[tuple[
     """
     score = graph.output[0].name
     rename(graph.node, {score: before})
+
     for kind, name, size in operators:
         graph.node.append(helper.make_node(kind, [before, name], [f"{name}_changed"]))
         before = f"{name}_changed"
         graph.input.append(_vector(graph, name, size))
+
     graph.node[-1].output[0] = score
 
 
@@ -184,24 +218,38 @@ def centred(score_graph: ScoreGraph, offset: np.ndarray, name: str = OFFSET) -> 
     # Without an offset, a large mean of X or y may take all digits of an intercept.
     layer = _OFFSET_LAYERS[name](score_graph)
     assert layer is not None
-    arrays, before, structure = score_graph.arrays, score_graph.arrays.get(name), score_graph.structure
+    arrays = score_graph.arrays
+    before = score_graph.arrays.get(name)
+    structure = score_graph.structure
     offset = offset.astype(score_graph.dtype)
+
     if before is None and name == OFFSET:
         structure = _before_product(structure, layer.coefficient, (("Sub", name, len(offset)),))
     elif before is None:
         structure = _after_score(structure, "y_centred", (("Add", name, len(offset)),))
+
     change = offset.astype(np.float64) - (0 if before is None else before)
-    arrays = _moved(arrays, layer, change) if name == OFFSET else _shifted(arrays, layer.intercept, -change)
+    arrays = (
+        _moved(arrays, layer, change)
+        if name == OFFSET
+        else _shifted(arrays, layer.intercept, -change)
+    )
     return replace(score_graph, structure=structure, arrays={**arrays, name: offset})
 
 
-def without_offsets(score_graph: ScoreGraph, names: Sequence[str] = (OFFSET, TARGET_OFFSET)) -> ScoreGraph:
+def without_offsets(
+    score_graph: ScoreGraph, names: Sequence[str] = (OFFSET, TARGET_OFFSET)
+) -> ScoreGraph:
     """
     Return a score graph whose offsets are zero.
 
     It takes rows minus `OFFSET`, and gives scores minus `TARGET_OFFSET`.
     """
-    zeros = {name: np.zeros_like(score_graph.arrays[name]) for name in names if name in score_graph.arrays}
+    zeros = {
+        name: np.zeros_like(score_graph.arrays[name])
+        for name in names
+        if name in score_graph.arrays
+    }
     return replace(score_graph, arrays={**score_graph.arrays, **zeros}) if zeros else score_graph
 
 
@@ -216,6 +264,7 @@ def with_moved_offsets(score_graph: ScoreGraph, offsets: Mapping[str, np.ndarray
         offset = offsets.get(name, None if before is None else np.zeros_like(before))
         if offset is not None and layer_of(score_graph) is not None:
             score_graph = centred(score_graph, offset, name)
+
     return score_graph
 
 
@@ -228,8 +277,14 @@ def check_offsets(score_graph: ScoreGraph) -> None:
     has_intercept = before.op_type == "Add" or len(before.input) > 2
     places = {
         OFFSET: ("Sub", [X, OFFSET], score_graph.n_features, readers.get(X, [])),
-        TARGET_OFFSET: ("Add", [*last.input[:1], TARGET_OFFSET], score_graph.n_outputs, [last] * has_intercept),
+        TARGET_OFFSET: (
+            "Add",
+            [*last.input[:1], TARGET_OFFSET],
+            score_graph.n_outputs,
+            [last] * has_intercept,
+        ),
     }
+
     for name, (kind, inputs, size, nodes) in places.items():
         is_offset = (
             [(node.op_type, list(node.input)) for node in nodes] == [(kind, inputs)]
@@ -237,17 +292,21 @@ def check_offsets(score_graph: ScoreGraph) -> None:
             and name in score_graph.arrays
             and score_graph.arrays[name].shape == (size,)
         )
-        if not is_offset and (name in score_graph.arrays or any(i.name == name for i in graph.initializer)):
+        if not is_offset and (
+            name in score_graph.arrays or any(i.name == name for i in graph.initializer)
+        ):
             raise ValueError(
-                f"estimator: {name!r} is the name of a mean that skort writes into models, and this ONNX model has "
-                "another weight of this name. Rename it."
+                f"estimator: {name!r} is the name of a mean that skort writes into models, and "
+                "this ONNX model has another weight of this name. Rename it."
             )
 
 
 def uncentred_arrays(score_graph: ScoreGraph, dtype=None) -> dict[str, np.ndarray]:
     """Return the weights of a score graph for X and y themselves, `centred` or not."""
-    graph, arrays = replace(score_graph, trained=score_graph.weight_names), dict(score_graph.arrays)
+    graph = replace(score_graph, trained=score_graph.weight_names)
+    arrays = dict(score_graph.arrays)
     offset, of_target = (arrays.pop(name, None) for name in (OFFSET, TARGET_OFFSET))
+
     # Add the offset of the target last, because it is the larger one.
     if offset is not None:
         arrays = _moved(arrays, first_layer(graph), -offset, dtype)
@@ -255,13 +314,18 @@ def uncentred_arrays(score_graph: ScoreGraph, dtype=None) -> dict[str, np.ndarra
         layer = last_layer(graph)
         assert layer is not None  # `centred` has checked this.
         arrays = _shifted(arrays, layer.intercept, of_target.astype(np.float64), dtype)
+
     return arrays
 
 
 def linear_weights(score_graph: ScoreGraph) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return copies of a linear model's coef_, (n_outputs, n_features), and intercept_, (n_outputs,), or None."""
+    """
+    Return copies of a linear model's coef_, (n_outputs, n_features),
+    and intercept_, (n_outputs,), or None.
+    """
     if not score_graph.is_linear:
         return None
+
     # An intercept for X and y themselves may need more digits than the dtype of the weights has.
     coef, *intercept = uncentred_arrays(score_graph, np.float64).values()
     empty = np.zeros(score_graph.n_outputs, score_graph.dtype)
@@ -286,7 +350,10 @@ def product_layer(score_graph: ScoreGraph) -> Layer | None:
     layer = first_layer(score_graph)
     if layer is None or OFFSET in score_graph.arrays:
         return None
-    return None if layer.transposed and score_graph.arrays[layer.coefficient].shape[0] > 1 else layer
+
+    return (
+        None if layer.transposed and score_graph.arrays[layer.coefficient].shape[0] > 1 else layer
+    )
 
 
 def after_first_product(score_graph: ScoreGraph, layer: Layer) -> ScoreGraph:
@@ -299,16 +366,26 @@ def after_first_product(score_graph: ScoreGraph, layer: Layer) -> ScoreGraph:
     n_outputs = score_graph.arrays[name].shape[0 if layer.transposed else 1]
     structure = _begin_after(score_graph.structure, name, n_outputs)
     arrays = {other: array for other, array in score_graph.arrays.items() if other != name}
-    return replace(score_graph, structure=structure, arrays=arrays, trained=score_graph.trained.only(arrays))
+
+    return replace(
+        score_graph, structure=structure, arrays=arrays, trained=score_graph.trained.only(arrays)
+    )
 
 
 @shared_edit
 def _begin_after(graph: onnx.GraphProto, coefficient: str, n_outputs: int) -> None:
     inputs = [i for i in graph.input[1:] if i.name != coefficient]
-    first = helper.make_tensor_value_info(PRODUCT, graph.input[0].type.tensor_type.elem_type, [None, n_outputs])
+    first = helper.make_tensor_value_info(
+        PRODUCT, graph.input[0].type.tensor_type.elem_type, [None, n_outputs]
+    )
     del graph.input[:]
     graph.input.extend([first, *inputs])
+
     for node in graph.node:
         if coefficient in node.input:
             added = [name for name in node.input[2:] if name]
-            node.CopyFrom(helper.make_node("Add" if added else "Identity", [PRODUCT, *added], list(node.output)))
+            node.CopyFrom(
+                helper.make_node(
+                    "Add" if added else "Identity", [PRODUCT, *added], list(node.output)
+                )
+            )

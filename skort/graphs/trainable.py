@@ -1,4 +1,7 @@
-"""Which models and which of their weights gradient descent can train, and why it cannot train the others."""
+"""
+Which models and which of their weights gradient descent can train,
+and why it cannot train the others.
+"""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -22,7 +25,15 @@ from skort.graphs.sklearn.transformers import StepGraphs
 
 _OURS = {"regressor": "OrtSGDRegressor", "classifier": "OrtSGDClassifier"}
 # Operators that are seldom the reason why a model has no gradient: an error names others first.
-_BOOKKEEPING = {"ArgMax", "ArrayFeatureExtractor", "ConstantOfShape", "Equal", "Less", "Not", "Shape"}
+_BOOKKEEPING = {
+    "ArgMax",
+    "ArrayFeatureExtractor",
+    "ConstantOfShape",
+    "Equal",
+    "Less",
+    "Not",
+    "Shape",
+}
 
 
 def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
@@ -33,28 +44,37 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
     """
     if isinstance(model, onnx.ModelProto):
         return
+
     # Ask the class: some models have `predict` only once they are fitted.
     cls = model if isinstance(model, type) else type(model)
     if not (hasattr(cls, "fit") and hasattr(cls, "predict")):
         raise ValueError(
-            "The 'estimator' parameter must be an object implementing 'fit' and 'predict', a Pipeline that ends in one,"
-            f" a FrozenEstimator, or an onnx.ModelProto (a file: onnx.load; Keras: tf2onnx). Got {model!r}."
+            "The 'estimator' parameter must be an object implementing 'fit' and 'predict', a "
+            "Pipeline that ends in one,"
+            " a FrozenEstimator, or an onnx.ModelProto (a file: onnx.load; Keras: "
+            f"tf2onnx). Got {model!r}."
         )
     if isinstance(model, type):
-        raise NotTrainableError(f"estimator={model.__name__} is a class: pass an instance, {model.__name__}().")
+        raise NotTrainableError(
+            f"estimator={model.__name__} is a class: pass an instance, {model.__name__}()."
+        )
     if type(score_model(model)) not in FAMILY:
         if is_fitted:
             return
+
         raise NotTrainableError(
-            f"estimator={type(model).__name__} cannot be trained by gradient descent: {_why_untrainable(model)}"
+            f"estimator={type(model).__name__} cannot be trained by gradient descent: "
+            f"{_why_untrainable(model)}"
         )
+
     check_parameters(model)
     parameters = vars(score_model(model))
     if parameters.get("positive"):
         raise NotTrainableError(
-            f"estimator={type(model).__name__}(positive=True) cannot be trained: gradient steps do not keep the "
-            "weights positive."
+            f"estimator={type(model).__name__}(positive=True) cannot be trained: gradient steps do "
+            "not keep the weights positive."
         )
+
     for size in np.ravel(parameters.get("hidden_layer_sizes", ())).tolist():
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise ValueError(
@@ -74,13 +94,19 @@ def select_trainable(
     names = [name for graph in (*steps.graphs.values(), score_graph) for name in graph.arrays]
     hint = ""
     if steps.obstacle is not None:
-        step, reason = steps.obstacle.step, steps.obstacle.reason
-        hint = f" Those of the step {step!r}, and of the steps before it, are not available: {reason}."
+        step = steps.obstacle.step
+        reason = steps.obstacle.reason
+        hint = (
+            f" Those of the step {step!r}, and of the steps before it, are not available: {reason}."
+        )
+
     matched = set(matching(patterns, names, hint))
     first = next((i for i, graph in steps.graphs.items() if matched & graph.arrays.keys()), None)
+
     if first is not None:
         later = [graph for i, graph in steps.graphs.items() if i >= first]
         score_graph = joined([*later, score_graph]).with_input_name("X")
+
     return first, score_graph.training_only(matched)
 
 
@@ -92,30 +118,52 @@ def matching(patterns: str | Sequence[str], names: Sequence[str], hint: str = ""
     """
     if isinstance(patterns, str):
         patterns = [patterns]
-    if not isinstance(patterns, Iterable) or not all(isinstance(pattern, str) for pattern in patterns):
+    if not isinstance(patterns, Iterable) or not all(
+        isinstance(pattern, str) for pattern in patterns
+    ):
         raise ValueError(f"trainable must be names or patterns of weights, got {patterns!r}.")
-    unknown = [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)]
+
+    unknown = [
+        pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)
+    ]
     if unknown or not patterns:
-        raise ValueError(f"trainable={unknown or patterns!r} matches no weight. The weights are {names}.{hint}")
+        raise ValueError(
+            f"trainable={unknown or patterns!r} matches no weight. The weights are {names}.{hint}"
+        )
+
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
 def _why_untrainable(model: Any) -> str:
     """Say why a model has no gradient, from the graph of a copy that is fitted to a few rows."""
-    X = np.random.RandomState(0).uniform(size=(60, 1 if get_tags(model).input_tags.one_d_array else 3))
+    X = np.random.RandomState(0).uniform(
+        size=(60, 1 if get_tags(model).input_tags.one_d_array else 3)
+    )
     y = (X[:, 0] > 0.5).astype(int) if is_classifier(model) else X[:, 0] + 1
     if {"estimator", "estimators", "regressor"} & set(model.get_params(deep=False)):
         return f"put {_OURS[get_tags(model).estimator_type]} inside it, not around it."
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            graph = to_onnx(clone(model).fit(X, y), (RawInput("X", False, X.shape[1]),), np.float32).graph
+            graph = to_onnx(
+                clone(model).fit(X, y), (RawInput("X", False, X.shape[1]),), np.float32
+            ).graph
     except (MissingShapeCalculator, MissingConverter):
         return "skl2onnx has no converter for it, so that there is no graph to differentiate."
     except Exception as error:  # scikit-learn and skl2onnx raise errors of many kinds
-        return f"skl2onnx cannot convert it: {type(error).__name__}: {(str(error) or '?').splitlines()[0][:200]}"
-    operators = [node.op_type for node in graph.node if node.domain or node.op_type not in DIFFERENTIABLE]
+        return (
+            f"skl2onnx cannot convert it: {type(error).__name__}: "
+            f"{(str(error) or '?').splitlines()[0][:200]}"
+        )
+
+    operators = [
+        node.op_type for node in graph.node if node.domain or node.op_type not in DIFFERENTIABLE
+    ]
     telling = [operator for operator in operators if operator not in _BOOKKEEPING] or operators
     if telling:
         return f"its ONNX graph computes with the operator {telling[0]}, which has no gradient."
-    return "skort does not know its initial weights. Fit it, and pass FrozenEstimator(fitted_model)."
+
+    return (
+        "skort does not know its initial weights. Fit it, and pass FrozenEstimator(fitted_model)."
+    )

@@ -6,7 +6,12 @@ targets.
 """
 
 from skort.objective.loss import FormulaLoss
-from skort.objective.regression import EpsilonInsensitive, Huber, SquaredEpsilonInsensitive, SquaredError
+from skort.objective.regression import (
+    EpsilonInsensitive,
+    Huber,
+    SquaredEpsilonInsensitive,
+    SquaredError,
+)
 
 __all__ = [
     "Hinge",
@@ -47,8 +52,8 @@ class LogLoss(ClassificationLoss, name="log_loss"):
     .. math:: loss(y, s) = -\sum_k y_k \log p_k, \qquad
         \frac{\partial loss}{\partial s_k} = p_k - y_k, \quad p_k = \frac{e^{s_k}}{\sum_j e^{s_j}}
 
-    as `HalfBinomialLoss` and `HalfMultinomialLoss` in `sklearn._loss`; :math:`p` are the probabilities. The value is
-    computed from the raw score and is finite for every finite score.
+    as `HalfBinomialLoss` and `HalfMultinomialLoss` in `sklearn._loss`; :math:`p` are the
+    probabilities. The value is computed from the raw score and is finite for every finite score.
 
     Examples
     --------
@@ -63,9 +68,9 @@ class LogLoss(ClassificationLoss, name="log_loss"):
     one_against_rest = False
     is_logistic = True
 
-    # log(1 + e^s) = m + log(e^-m + e^(s-m)) with m = max(s, 0). Differentiated operator by operator, this gives the
-    # sigmoid for every s, as the part through m cancels. The shorter max(s, 0) + log(1 + e^-|s|) does not give it at
-    # s = 0, where all linear models start.
+    # log(1 + e^s) = m + log(e^-m + e^(s-m)) with m = max(s, 0). Differentiated operator by
+    # operator, this gives the sigmoid for every s, as the part through m cancels. The shorter
+    # max(s, 0) + log(1 + e^-|s|) does not give it at s = 0, where all linear models start.
     _formula = """
     m = Max(score, 0)
     softplus = m + Log(Exp(-m) + Exp(score - m))
@@ -103,21 +108,24 @@ class OneVsRestLogLoss(LogLoss):
     r"""
     The log-loss of one sigmoid for each class: each class is trained against the rest.
 
-    Two classes are trained as in `LogLoss`. With one score :math:`s_k` for each class and a one-hot target, the loss is
-    the sum over the classes,
+    Two classes are trained as in `LogLoss`. With one score :math:`s_k` for each class and a one-hot
+    target, the loss is the sum over the classes,
 
     .. math:: loss(y, s) = \sum_k \log(1 + e^{s_k}) - y_k s_k, \qquad
         \frac{\partial loss}{\partial s_k} = \sigma(s_k) - y_k, \quad \sigma(s) = \frac{1}{1 + e^{-s}}
 
-    as in `sklearn.linear_model.SGDClassifier(loss="log_loss")`, and in `LogisticRegression(solver="liblinear")` until
-    scikit-learn 1.7. The probability of a class is :math:`\sigma(s_k) / \sum_j \sigma(s_j)`.
+    as in `sklearn.linear_model.SGDClassifier(loss="log_loss")`, and in
+    `LogisticRegression(solver="liblinear")` until scikit-learn 1.7. The probability of a class is
+    :math:`\sigma(s_k) / \sum_j \sigma(s_j)`.
 
     Examples
     --------
     >>> from skort import OrtSGDClassifier
     >>> from skort.objective import OneVsRestLogLoss
     >>> model = OrtSGDClassifier(loss=OneVsRestLogLoss(), eta0=0.5, random_state=0)
-    >>> model.fit([[-4.0, 1.0], [0.0, -4.0], [4.0, 1.0]], [0, 1, 2]).predict([[-2.0, 1.0], [2.0, 1.0]])
+    >>> model.fit([[-4.0, 1.0], [0.0, -4.0], [4.0, 1.0]], [0, 1, 2]).predict(
+    ...     [[-2.0, 1.0], [2.0, 1.0]]
+    ... )
     array([0, 2])
     """
 
@@ -167,8 +175,9 @@ class Hinge(ClassificationLoss, name="hinge"):
     .. math:: loss = \max(0, 1 - z), \qquad
         \frac{\partial loss}{\partial s} = \begin{cases} -y & z \le 1 \\ 0 & z > 1 \end{cases}
 
-    as in `sklearn.linear_model.SGDClassifier(loss="hinge")`. Several classes are trained one against the rest: the
-    losses of their scores are added up. So each class is a problem of two classes, as in `SGDClassifier`.
+    as in `sklearn.linear_model.SGDClassifier(loss="hinge")`. Several classes are trained one
+    against the rest: the losses of their scores are added up. So each class is a problem of two
+    classes, as in `SGDClassifier`.
 
     Examples
     --------
@@ -194,7 +203,8 @@ class SquaredHinge(ClassificationLoss, name="squared_hinge"):
 
     .. math:: loss = \max(0, 1 - z)^2, \qquad \frac{\partial loss}{\partial s} = -2 y \max(0, 1 - z)
 
-    as in `sklearn.linear_model.SGDClassifier(loss="squared_hinge")`; y, z and several classes are as in `Hinge`.
+    as in `sklearn.linear_model.SGDClassifier(loss="squared_hinge")`; y, z and several classes are
+    as in `Hinge`.
 
     Examples
     --------
@@ -220,8 +230,9 @@ class ModifiedHuber(ClassificationLoss, name="modified_huber"):
         \frac{\partial loss}{\partial s} = -2 y \min(2, \max(0, 1 - z))
 
     as in `sklearn.linear_model.SGDClassifier(loss="modified_huber")`. The probability of a class is
-    :math:`(\max(-1, \min(s, 1)) + 1) / 2` (Zadrozny and Elkan, KDD 2002). With several classes it is divided by the sum
-    over them; if that is zero, all probabilities are equal. y, z and several classes are as in `Hinge`.
+    :math:`(\max(-1, \min(s, 1)) + 1) / 2` (Zadrozny and Elkan, KDD 2002). With several classes it
+    is divided by the sum over them; if that is zero, all probabilities are equal. y, z and several
+    classes are as in `Hinge`.
 
     Examples
     --------
@@ -233,8 +244,8 @@ class ModifiedHuber(ClassificationLoss, name="modified_huber"):
     """
 
     _curvature = 2.0
-    # With m = max(0, 1 - z) and c = min(2, m), c (2 m - c) is m^2 up to m = 2, and 4 m - 4 beyond. Differentiated
-    # operator by operator it gives 2 c for every m.
+    # With m = max(0, 1 - z) and c = min(2, m), c (2 m - c) is m^2 up to m = 2, and 4 m - 4 beyond.
+    # Differentiated operator by operator it gives 2 c for every m.
     _formula = """
     y = 2 * target - 1
     positive = Relu(1 - y * score)
@@ -306,28 +317,36 @@ class _OfLabels(ClassificationLoss):
     is_robust = False
 
     def _formula_of(self, n_outputs):
-        return f"    y = 2 * target - 1{super()._formula_of(n_outputs).replace('score - target', 'score - y')}"
+        return (
+            "    y = 2 * target - "
+            f"1{super()._formula_of(n_outputs).replace('score - target', 'score - y')}"
+        )
 
 
 class LabelSquaredError(_OfLabels, SquaredError, name="squared_error"):
     r"""
-    Half the squared distance of the score from the label: `SquaredError` of :math:`y = 2 \, target - 1 \in \{-1, 1\}`.
+    Half the squared distance of the score from the label: `SquaredError` of
+    :math:`y = 2 \, target - 1 \in \{-1, 1\}`.
 
-    It is least squares classification, as in `sklearn.linear_model.SGDClassifier(loss="squared_error")` and
+    It is least squares classification, as in
+    `sklearn.linear_model.SGDClassifier(loss="squared_error")` and
     `sklearn.linear_model.RidgeClassifier`. Several classes are trained as in `Hinge`.
 
     Examples
     --------
     >>> from skort import OrtSGDClassifier
     >>> from skort.objective import LabelSquaredError
-    >>> OrtSGDClassifier(loss=LabelSquaredError()).fit([[-1.0], [1.0]], [0, 1]).predict([[-2.0], [2.0]])
+    >>> OrtSGDClassifier(loss=LabelSquaredError()).fit([[-1.0], [1.0]], [0, 1]).predict(
+    ...     [[-2.0], [2.0]]
+    ... )
     array([0, 1])
     """
 
 
 class LabelHuber(_OfLabels, Huber, name="huber"):
     r"""
-    The `Huber` loss of the distance of the score from the label :math:`y = 2 \, target - 1 \in \{-1, 1\}`.
+    The `Huber` loss of the distance of the score from the label
+    :math:`y = 2 \, target - 1 \in \{-1, 1\}`.
 
     It is the loss of `sklearn.linear_model.SGDClassifier(loss="huber")`. Several classes are
     trained as in `Hinge`.
@@ -347,7 +366,8 @@ class LabelHuber(_OfLabels, Huber, name="huber"):
 
 class LabelEpsilonInsensitive(_OfLabels, EpsilonInsensitive, name="epsilon_insensitive"):
     r"""
-    `EpsilonInsensitive` of the label: the distance from :math:`y = 2 \, target - 1 \in \{-1, 1\}` beyond `epsilon`.
+    `EpsilonInsensitive` of the label:
+    the distance from :math:`y = 2 \, target - 1 \in \{-1, 1\}` beyond `epsilon`.
 
     It is the loss of `sklearn.linear_model.SGDClassifier(loss="epsilon_insensitive")`. Several
     classes are trained as in `Hinge`.
@@ -365,7 +385,9 @@ class LabelEpsilonInsensitive(_OfLabels, EpsilonInsensitive, name="epsilon_insen
     """
 
 
-class LabelSquaredEpsilonInsensitive(_OfLabels, SquaredEpsilonInsensitive, name="squared_epsilon_insensitive"):
+class LabelSquaredEpsilonInsensitive(
+    _OfLabels, SquaredEpsilonInsensitive, name="squared_epsilon_insensitive"
+):
     r"""
     `SquaredEpsilonInsensitive` of the label :math:`y = 2 \, target - 1 \in \{-1, 1\}`.
 

@@ -37,7 +37,9 @@ class OutputLosses(Component, ScoreLoss):
     @property
     def smooth_instead(self) -> str | None:  # type: ignore[override]
         """The name of a smooth loss to use instead of the first loss with a kink, or None."""
-        return next((loss.smooth_instead for loss in self.losses.values() if loss.smooth_instead), None)
+        return next(
+            (loss.smooth_instead for loss in self.losses.values() if loss.smooth_instead), None
+        )
 
     def with_widths(self, widths: dict[str, int] | None) -> "OutputLosses":
         """Return the same losses with known numbers of columns."""
@@ -48,7 +50,9 @@ class OutputLosses(Component, ScoreLoss):
         for name, loss in self.losses.items():
             check_part(f"loss[{name!r}]", loss)
             if "regressor" not in loss.estimator_types:
-                raise ValueError(f"loss[{name!r}]: {type(loss).__name__} is not a loss of a regressor.")
+                raise ValueError(
+                    f"loss[{name!r}]: {type(loss).__name__} is not a loss of a regressor."
+                )
 
     def _parts(self):
         """Return the name, the loss and the number of columns of each output."""
@@ -56,7 +60,9 @@ class OutputLosses(Component, ScoreLoss):
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`, of shape (n_samples, 1)."""
-        return self._of_parts([loss.value_function(width) for _, loss, width in self._parts()], "loss")
+        return self._of_parts(
+            [loss.value_function(width) for _, loss, width in self._parts()], "loss"
+        )
 
     def gradient_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return the ONNX function `(score, target) => (gradient)`, or None if a loss has none."""
@@ -72,12 +78,14 @@ class OutputLosses(Component, ScoreLoss):
         sources = [loss.inverse_link_function(width) for _, loss, width in self._parts()]
         if not any(sources):
             return None
+
         fragment, columns = self._fragment(["score"])
         results = []
         for i, source in enumerate(sources):
             results.append(f"prediction{i}" if source else columns["score"][i])
             if source:
                 fragment.call(source, [columns["score"][i]], [results[-1]])
+
         fragment.node("Concat", results, ["prediction"], axis=1)
         return fragment.as_function("predictions", ["score"], ["prediction"])
 
@@ -91,6 +99,7 @@ class OutputLosses(Component, ScoreLoss):
             fragment.constant(f"scale{i}", np.asarray(loss.weight_scale(width), np.float64))
             fragment.node("Mul", [part, f"scale{i}"], [f"scaled{i}"])
             scaled.append(f"scaled{i}")
+
         fragment.node("Concat", scaled, ["gradient" if result == "gradient" else "losses"], axis=1)
         if result == "loss":
             fragment.call(_ROW_SUMS, ["losses"], [result])
@@ -109,12 +118,14 @@ class OutputLosses(Component, ScoreLoss):
         columns = {name: [f"{name}{i}" for i in range(len(self.losses))] for name in names}
         for name, parts in columns.items():
             fragment.node("Split", [name, "widths"], parts, axis=1)
+
         return fragment, columns
 
     def check_target(self, target: np.ndarray) -> None:
         """Raise a ValueError that names the output if its loss cannot take its targets."""
         parts = self._parts()
         ends = np.cumsum([width for *_, width in parts])[:-1]
+
         for (name, loss, _), columns in zip(parts, np.split(target, ends, axis=1), strict=True):
             try:
                 loss.check_target(columns)
@@ -122,7 +133,9 @@ class OutputLosses(Component, ScoreLoss):
                 raise ValueError(f"output {name!r}: {error}") from error
 
 
-_ROW_SUMS = function_text("row_sums (losses) => (sums)", "sums = ReduceSum(losses, [1], keepdims=1)")
+_ROW_SUMS = function_text(
+    "row_sums (losses) => (sums)", "sums = ReduceSum(losses, [1], keepdims=1)"
+)
 
 _TIMES_CLASS_WEIGHT = function_text(
     "times_class_weight (unweighted, target, class_weight) => (weighted)",
@@ -143,7 +156,10 @@ class ClassWeighted(ScoreLoss):
     def __init__(self, loss: ScoreLoss, class_weight: np.ndarray):
         self.loss, self.class_weight = loss, class_weight
         # These attributes are those of the loss.
-        of_loss = "estimator_types typical_curvature smooth_instead is_logistic inverse_link_function weight_scale "
+        of_loss = (
+            "estimator_types typical_curvature smooth_instead is_logistic "
+            "inverse_link_function weight_scale "
+        )
         of_loss += "check_target"
         for name in of_loss.split():
             setattr(self, name, getattr(loss, name))
@@ -171,6 +187,7 @@ class ClassWeighted(ScoreLoss):
         fragment.call(source, ["score", "target"], ["unweighted"])
         fragment.constant("class_weight", self.class_weight.astype(np.float64))
         fragment.call(_TIMES_CLASS_WEIGHT, ["unweighted", "target", "class_weight"], ["weighted"])
+
         return fragment.as_function("class_weighted", ["score", "target"], ["weighted"])
 
 
@@ -178,6 +195,7 @@ def check_part(what: str, loss) -> None:
     """Raise a ValueError if a loss cannot be a part of another loss, which is called `what`."""
     if not isinstance(loss, ScoreLoss):
         raise ValueError(f"{what} takes instances of losses, such as Huber(), got {loss!r}.")
+
     check_parameters(loss)
     if loss.takes_weight or loss.weight_names:
         kind = "weights of its own" if loss.weight_names else "sample weights as an input"

@@ -39,12 +39,14 @@ def check_signature(what: str, source: FunctionSource, signatures: Sequence[Sequ
     if list(proto.input) not in [list(inputs) for inputs in signatures] or len(proto.output) != 1:
         wanted = " or ".join(f"({', '.join(inputs)})" for inputs in signatures)
         raise ValueError(
-            f"{what} must be a function of {wanted} with one output, got ({', '.join(proto.input)}) => "
-            f"({', '.join(proto.output)})."
+            f"{what} must be a function of {wanted} with one output, got "
+            f"({', '.join(proto.input)}) => ({', '.join(proto.output)})."
         )
 
 
-def result_shape(what: str, source: FunctionSource, inputs: Mapping[str, tuple[int, ...]]) -> list[int]:
+def result_shape(
+    what: str, source: FunctionSource, inputs: Mapping[str, tuple[int, ...]]
+) -> list[int]:
     """Return the shape of a function's result for inputs of these shapes; 0: an unknown size."""
     try:
         return list(_inferred_shape(source_key(source), tuple(inputs.items())))
@@ -64,7 +66,10 @@ def _inferred_shape(key, inputs):
     model = function_model(source, "float32", dict(inputs))
     onnx.checker.check_model(model)
     model.graph.output[0].type.tensor_type.ClearField("shape")
-    model = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    model = onnx.shape_inference.infer_shapes(
+        model, check_type=True, strict_mode=True, data_prop=True
+    )
+
     return tuple(dim.dim_value for dim in model.graph.output[0].type.tensor_type.shape.dim)
 
 
@@ -124,8 +129,9 @@ class Loss(Component, ScoreLoss):
 
     Examples
     --------
-    The logarithm of the hyperbolic cosine, a smooth absolute error, fits the mean of symmetric data. Its value is
-    written as :math:`|r| + \log(1 + e^{-2 |r|}) - \log 2`, since :math:`\cosh r` overflows in float32 above r = 89:
+    The logarithm of the hyperbolic cosine, a smooth absolute error, fits the mean of symmetric
+    data. Its value is written as :math:`|r| + \log(1 + e^{-2 |r|}) - \log 2`, since :math:`\cosh r`
+    overflows in float32 above r = 89:
 
     >>> import numpy as np
     >>> from skort import OrtSGDRegressor
@@ -145,12 +151,18 @@ class Loss(Component, ScoreLoss):
     ...     loss = Sub (sum, log_two)
     ... }''')
     >>> X, y = np.zeros((3, 1)), [1.0, 2.0, 3.0]
-    >>> OrtSGDRegressor(loss=log_cosh, eta0=0.5, max_iter=100, tol=None).fit(X, y).predict(X[:1]).round(2)
+    >>> OrtSGDRegressor(loss=log_cosh, eta0=0.5, max_iter=100, tol=None).fit(X, y).predict(
+    ...     X[:1]
+    ... ).round(2)
     array([2.])
     """
 
     __module__ = "skort.objective"
-    _parameter_constraints = {"value": _FUNCTION, "gradient": [*_FUNCTION, None], "inverse_link": [*_FUNCTION, None]}
+    _parameter_constraints = {
+        "value": _FUNCTION,
+        "gradient": [*_FUNCTION, None],
+        "inverse_link": [*_FUNCTION, None],
+    }
     value: FunctionSource
     gradient: "FunctionSource | None" = None
     inverse_link: "FunctionSource | None" = None
@@ -173,8 +185,11 @@ class Loss(Component, ScoreLoss):
     def gradient_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return `gradient`, checked, or None."""
         if self.gradient is not None:
-            check_signature("loss: gradient", self.gradient, [list(parsed("loss: value", self.value).input)])
+            check_signature(
+                "loss: gradient", self.gradient, [list(parsed("loss: value", self.value).input)]
+            )
             _check_columns("loss: gradient", self.gradient, n_outputs, {n_outputs})
+
         return self.gradient
 
     def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
@@ -186,7 +201,9 @@ class Loss(Component, ScoreLoss):
 
     def weight_scale(self, n_outputs: int) -> float:
         """Return 1 / the number of columns of `value`."""
-        check_signature("loss: value", self.value, [["score", "target"], ["score", "target", "weight"]])
+        check_signature(
+            "loss: value", self.value, [["score", "target"], ["score", "target", "weight"]]
+        )
         return 1.0 / _check_columns("loss: value", self.value, n_outputs, {1, n_outputs})
 
 
@@ -198,6 +215,7 @@ def _check_columns(name, source, n_outputs, allowed):
         wanted = " or ".join(f"(n_samples, {columns})" for columns in sorted(allowed))
         got = ", ".join("n_samples" if size == ROWS else str(size or "?") for size in shape)
         raise ValueError(f"{name} must return an array of shape {wanted} here, got ({got}).")
+
     return shape[1]
 
 
@@ -278,7 +296,9 @@ class Penalty(Component, WeightPenalty):
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     >>> fitted = LinearRegression().fit(X, X @ [2.0, -1.0])
     >>> X_new = np.array([[-1.0, 0.0], [1.0, 0.0]])
-    >>> model = OrtSGDRegressor(FrozenEstimator(fitted), penalty=Penalty(pull, alpha=1.0), eta0=0.2, tol=1e-8)
+    >>> model = OrtSGDRegressor(
+    ...     FrozenEstimator(fitted), penalty=Penalty(pull, alpha=1.0), eta0=0.2, tol=1e-8
+    ... )
     >>> model.fit(X_new, X_new @ [3.0, 0.0]).coef_.round(2)
     array([ 2.5, -1. ], dtype=float32)
     """
@@ -303,15 +323,27 @@ class Penalty(Component, WeightPenalty):
         """Whether the penalty depends on the weights at the start of the training."""
         return "start" in parsed("penalty: value", self.value).input
 
-    def custom_terms(self, coefficients: tuple[str, ...], intercepts: tuple[str, ...]) -> dict[str, CustomTerm]:
+    def custom_terms(
+        self, coefficients: tuple[str, ...], intercepts: tuple[str, ...]
+    ) -> dict[str, CustomTerm]:
         """Return the terms by the names of the weights, after checks of functions and names."""
         check_signature("penalty: value", self.value, _SIGNATURES)
         if self.gradient is not None:
-            check_signature("penalty: gradient", self.gradient, [list(parsed("penalty: value", self.value).input)])
-        names = list(coefficients) if self.weights is None else matching("weights", self.weights, coefficients)
+            check_signature(
+                "penalty: gradient",
+                self.gradient,
+                [list(parsed("penalty: value", self.value).input)],
+            )
+
+        names = (
+            list(coefficients)
+            if self.weights is None
+            else matching("weights", self.weights, coefficients)
+        )
         if self.intercepts is not None:
             names += matching("intercepts", self.intercepts, intercepts)
         term = CustomTerm(self.value, self.gradient, float(self.alpha))
+
         return dict.fromkeys(names, term) if term.strength else {}
 
 
@@ -321,13 +353,14 @@ def check_term(term: CustomTerm, name: str, shape: tuple[int, ...]) -> None:
     of_value = result_shape("penalty: value", term.value, inputs)
     if of_value:
         raise ValueError(
-            f"penalty: value must return one number without dimensions, got shape {tuple(of_value)} for the weight "
-            f"{name!r}. End it with ReduceSum <keepdims = 0>."
+            "penalty: value must return one number without dimensions, got shape "
+            f"{tuple(of_value)} for the weight {name!r}. End it with ReduceSum <keepdims = 0>."
         )
+
     if term.gradient is not None:
         of_gradient = result_shape("penalty: gradient", term.gradient, inputs)
         if tuple(of_gradient) != tuple(shape):
             raise ValueError(
-                f"penalty: gradient must return an array of the shape {tuple(shape)} of the weight {name!r}, got "
-                f"{tuple(of_gradient)}."
+                f"penalty: gradient must return an array of the shape {tuple(shape)} of the weight "
+                f"{name!r}, got {tuple(of_gradient)}."
             )

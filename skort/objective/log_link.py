@@ -29,8 +29,8 @@ class _LogLink(RegressionLoss):
         if self.power >= 1 and ((target <= 0) if self.power >= 2 else (target < 0)).any():
             loss = f'"{self.name}"' if self.name else f"{type(self).__name__}(power={self.power})"
             raise ValueError(
-                f"loss={loss} needs {wanted}, and the smallest y is {np.min(target):.4g}. Use another loss, such as "
-                '"squared_error".'
+                f"loss={loss} needs {wanted}, and the smallest y is {np.min(target):.4g}. Use "
+                'another loss, such as "squared_error".'
             )
 
     def in_units(self, scale: float) -> InUnits:
@@ -43,18 +43,22 @@ class _LogLink(RegressionLoss):
 
 class PoissonLoss(_LogLink, name="poisson"):
     r"""
-    Half the Poisson deviance of counts, up to a constant; the score is the logarithm of the prediction.
+    Half the Poisson deviance of counts, up to a constant;
+    the score is the logarithm of the prediction.
 
     .. math:: loss(y, s) = e^s - y s, \qquad \frac{\partial loss}{\partial s} = e^s - y, \qquad prediction = e^s
 
-    as `HalfPoissonLoss` in `sklearn._loss` and `sklearn.linear_model.PoissonRegressor`. y is not negative.
+    as `HalfPoissonLoss` in `sklearn._loss` and `sklearn.linear_model.PoissonRegressor`. y
+    is not negative.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skort import OrtSGDRegressor
     >>> X, y = np.zeros((4, 1)), [0, 1, 2, 5]
-    >>> OrtSGDRegressor(loss="poisson", eta0=0.2, max_iter=300, tol=None).fit(X, y).predict(X[:1]).round(2)
+    >>> OrtSGDRegressor(loss="poisson", eta0=0.2, max_iter=300, tol=None).fit(X, y).predict(
+    ...     X[:1]
+    ... ).round(2)
     array([2.])
     """
 
@@ -67,7 +71,8 @@ class PoissonLoss(_LogLink, name="poisson"):
 
 class GammaLoss(_LogLink, name="gamma"):
     r"""
-    Half the gamma deviance of positive amounts, up to a constant; the score is the logarithm of the prediction.
+    Half the gamma deviance of positive amounts, up to a constant;
+    the score is the logarithm of the prediction.
 
     .. math:: loss(y, s) = s + y e^{-s}, \qquad \frac{\partial loss}{\partial s} = 1 - y e^{-s}, \qquad prediction = e^s
 
@@ -78,7 +83,9 @@ class GammaLoss(_LogLink, name="gamma"):
     >>> import numpy as np
     >>> from skort import OrtSGDRegressor
     >>> X, y = np.zeros((4, 1)), [1, 1, 2, 4]
-    >>> OrtSGDRegressor(loss="gamma", eta0=0.2, max_iter=300, tol=None).fit(X, y).predict(X[:1]).round(2)
+    >>> OrtSGDRegressor(loss="gamma", eta0=0.2, max_iter=300, tol=None).fit(X, y).predict(
+    ...     X[:1]
+    ... ).round(2)
     array([2.])
     """
 
@@ -102,8 +109,8 @@ class TweedieLoss(_LogLink):
         \frac{\partial loss}{\partial s} = e^{(2 - p) s} - y e^{(1 - p) s}, \qquad prediction = e^s
 
     with :math:`p` = `power`, as `HalfTweedieLoss` in `sklearn._loss` and
-    `sklearn.linear_model.TweedieRegressor(link="log")`. The limits :math:`p = 1` and :math:`p = 2` are `PoissonLoss`
-    and `GammaLoss`.
+    `sklearn.linear_model.TweedieRegressor(link="log")`. The limits :math:`p = 1` and :math:`p = 2`
+    are `PoissonLoss` and `GammaLoss`.
 
     Parameters
     ----------
@@ -144,7 +151,11 @@ class TweedieLoss(_LogLink):
     def value_function(self, n_outputs):
         """Return the ONNX function `(score, target) => (loss)`."""
         limit = _LIMITS.get(self.power)
-        return super().value_function(n_outputs) if limit is None else limit().value_function(n_outputs)
+        return (
+            super().value_function(n_outputs)
+            if limit is None
+            else limit().value_function(n_outputs)
+        )
 
     def _constants(self):
         return {"two_minus_power": 2 - float(self.power), "one_minus_power": 1 - float(self.power)}

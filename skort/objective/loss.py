@@ -165,9 +165,12 @@ class FormulaLoss(Component, ScoreLoss):
     def __init_subclass__(cls, *, name: str | None = None, **options: Any):
         super().__init_subclass__(**options)
         cls.name = name
+
         if name is not None:
             cls.__module__ = "skort.objective"
-            (CLASSIFICATION_LOSSES if "classifier" in cls.estimator_types else REGRESSION_LOSSES)[name] = cls
+            (CLASSIFICATION_LOSSES if "classifier" in cls.estimator_types else REGRESSION_LOSSES)[
+                name
+            ] = cls
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""
@@ -183,7 +186,9 @@ class FormulaLoss(Component, ScoreLoss):
         return None if link is None else function_text("inverse_link (score) => (prediction)", link)
 
     def _function(self, which: int, n_outputs: int) -> str:
-        return function_text(self._signatures[which], self._formula_of(n_outputs), **self._constants())
+        return function_text(
+            self._signatures[which], self._formula_of(n_outputs), **self._constants()
+        )
 
     def _formula_of(self, n_outputs: int) -> str:
         return self._formula if n_outputs == 1 else self._formula_of_several or self._formula

@@ -28,8 +28,12 @@ _STRONGEST = 1e15
 _SUM = "sum_of_all (loss) => (sum) { sum = ReduceSum <keepdims = 0> (loss) }"
 # The weights of a loss are expanded to the shape of the score: operators on equal shapes are
 # faster.
-_REPEATED = function_text("repeated (weight, score) => (repeated)", "repeated = Expand(weight, Shape(score))")
-_COLUMN_SUMS = function_text("column_sums (gradient) => (sums)", "sums = ReduceSum(gradient, [0], keepdims=0)")
+_REPEATED = function_text(
+    "repeated (weight, score) => (repeated)", "repeated = Expand(weight, Shape(score))"
+)
+_COLUMN_SUMS = function_text(
+    "column_sums (gradient) => (sums)", "sums = ReduceSum(gradient, [0], keepdims=0)"
+)
 
 
 def _bounded(strength):
@@ -68,7 +72,11 @@ class Objective:
     @functools.cached_property
     def custom_terms(self) -> dict[str, CustomTerm]:
         """The terms of a custom penalty, by name of the weight; a ValueError if it is not valid."""
-        return {} if self.penalty is None else self.penalty.custom_terms(self.coefficients, self.intercepts)
+        return (
+            {}
+            if self.penalty is None
+            else self.penalty.custom_terms(self.coefficients, self.intercepts)
+        )
 
     @property
     def sample_weight_scale(self):
@@ -78,7 +86,8 @@ class Objective:
     @property
     def loss_key(self) -> tuple[Any, ...]:
         """A hashable value of everything that the value of the loss depends on."""
-        loss, n_outputs = self.loss, self.n_outputs
+        loss = self.loss
+        n_outputs = self.n_outputs
         value = source_key(loss.value_function(n_outputs))
         return value, loss.takes_weight, loss.weight_names, n_outputs, np.dtype(self.dtype).str
 
@@ -89,19 +98,27 @@ class Objective:
 
     def weight_infos(self, names):
         """Return inputs or outputs of a graph with the shape of the loss's own weights."""
-        return [make_tensor_value_info(name, onnx_dtype(self.dtype), [self.n_outputs]) for name in names]
+        return [
+            make_tensor_value_info(name, onnx_dtype(self.dtype), [self.n_outputs]) for name in names
+        ]
 
     def inputs(self, batch_size):
         """Return the graph inputs `TARGET` and `SAMPLE_WEIGHT` of a batch."""
         widths = {TARGET: self.n_outputs, SAMPLE_WEIGHT: 1}
-        return [make_tensor_value_info(name, onnx_dtype(self.dtype), [batch_size, n]) for name, n in widths.items()]
+        return [
+            make_tensor_value_info(name, onnx_dtype(self.dtype), [batch_size, n])
+            for name, n in widths.items()
+        ]
 
     def output(self, name=OBJECTIVE):
         """Return the graph output `OBJECTIVE` or `LOSS`."""
         return make_tensor_value_info(name, onnx_dtype(self.dtype), [])
 
     def add_loss(self, fragment, score, result):
-        """Add the nodes that compute `result`, the weighted sum of the loss over the batch, from `score`."""
+        """
+        Add the nodes that compute `result`,
+        the weighted sum of the loss over the batch, from `score`.
+        """
         self.add_losses(fragment, score, "skort_weighted_losses")
         fragment.call(_SUM, ["skort_weighted_losses"], [result])
 
@@ -115,16 +132,25 @@ class Objective:
             fragment.node("Mul", ["skort_losses", SAMPLE_WEIGHT], [result])
 
     def add_value(self, fragment, score):
-        """Add the nodes that compute the scalars `LOSS`, `SMOOTH` and `OBJECTIVE` from the result named `score`."""
+        """
+        Add the nodes that compute the scalars `LOSS`, `SMOOTH` and `OBJECTIVE`
+        from the result named `score`.
+        """
         with marked(fragment, "loss"):
             self.add_loss(fragment, score, LOSS)
         with marked(fragment, "penalty"):
             self.add_penalty(fragment)
 
     def add_penalty(self, fragment):
-        """Add the nodes that compute the scalars `SMOOTH` and `OBJECTIVE` from the scalar `LOSS`."""
+        """
+        Add the nodes that compute the scalars `SMOOTH` and `OBJECTIVE`
+        from the scalar `LOSS`.
+        """
         with_custom = self.add_custom_value(fragment, LOSS)
-        for norm, text, before, after in (("l2", l2_text, with_custom, SMOOTH), ("l1", l1_text, SMOOTH, OBJECTIVE)):
+        for norm, text, before, after in (
+            ("l2", l2_text, with_custom, SMOOTH),
+            ("l1", l1_text, SMOOTH, OBJECTIVE),
+        ):
             value = before
             for name, strength in self.with_term(norm).items():
                 term = f"skort_{name}_{norm}"
@@ -133,17 +159,24 @@ class Objective:
                 fragment.call(called, [name, f"{term}_strength"], [f"{term}_penalty"])
                 fragment.node("Add", [value, f"{term}_penalty"], [f"{term}_sum"])
                 value = f"{term}_sum"
+
             fragment.node("Identity", [value], [after])
 
     def add_custom_value(self, fragment, value):
-        """Add the nodes that add a custom penalty to the scalar `value`; return the name of the sum."""
+        """
+        Add the nodes that add a custom penalty to the scalar `value`;
+        return the name of the sum.
+        """
         for name, term in self.custom_terms.items():
             result = f"skort_{name}_custom"
-            fragment.call(term.value, self.custom_inputs(fragment, name, "of_value"), [f"{result}_value"])
+            fragment.call(
+                term.value, self.custom_inputs(fragment, name, "of_value"), [f"{result}_value"]
+            )
             fragment.constant(f"{result}_strength", np.asarray(term.strength, self.dtype))
             fragment.node("Mul", [f"{result}_value", f"{result}_strength"], [f"{result}_penalty"])
             fragment.node("Add", [value, f"{result}_penalty"], [f"{result}_sum"])
             value = f"{result}_sum"
+
         return value
 
     def custom_inputs(self, fragment, name, use):
@@ -152,11 +185,13 @@ class Objective:
 
         `use` is a part of these names.
         """
-        term, data = self.custom_terms[name], f"skort_{name}_{use}"
+        term = self.custom_terms[name]
+        data = f"skort_{name}_{use}"
         fragment.constant(f"{data}_factor", np.asarray(term.factor, self.dtype))
         fragment.node("Mul", [name, f"{data}_factor"], [data])
         if len(term.inputs) == 1:
             return [data]
+
         fragment.constant(f"{data}_start", self.start[name].astype(self.dtype))
         return [data, f"{data}_start"]
 
@@ -170,6 +205,7 @@ class Objective:
         gradient = self.loss.gradient_function(self.n_outputs)
         by_row = [f"{name}_by_row" for name in self.weight_gradients.values()]
         weighted = [SCORE_GRADIENT, *by_row]
+
         if self.loss.takes_weight:
             self._call(fragment, gradient, [score, TARGET, sample_weight], weighted)
         else:
@@ -177,6 +213,7 @@ class Objective:
             self._call(fragment, gradient, [score, TARGET], plain)
             for name, result in zip(plain, weighted, strict=True):
                 fragment.node("Mul", [name, sample_weight], [result])
+
         for name, result in zip(by_row, self.weight_gradients.values(), strict=True):
             fragment.call(_COLUMN_SUMS, [name], [result])
 
@@ -188,13 +225,17 @@ class Objective:
         fragment.call(source, [*inputs, *repeated], results, self.n_outputs)
 
     def add_l2_gradients(self, fragment):
-        """Add the nodes that compute the derivatives of the l2 terms; return their names, by weight."""
+        """
+        Add the nodes that compute the derivatives of the l2 terms;
+        return their names, by weight.
+        """
         results = {}
         for name, strength in self.with_term("l2").items():
             term = f"skort_{name}_data"
             fragment.constant(f"{term}_strength", np.asarray(strength, self.dtype))
             results[name] = f"{term}_penalty_gradient"
             fragment.call(L2_GRADIENT, [name, f"{term}_strength"], [results[name]])
+
         return results
 
 
@@ -205,8 +246,14 @@ def l1_text(*, by_element):
     The strength is one number, or with `by_element` an array of the shape of the weight.
     """
     # One number is multiplied after the sum, which is faster.
-    total = "ReduceSum(strength * terms, keepdims=0)" if by_element else "strength * ReduceSum(terms, keepdims=0)"
-    return function_text("l1 (weight, strength) => (penalty)", f"terms = Abs(weight)\npenalty = {total}")
+    total = (
+        "ReduceSum(strength * terms, keepdims=0)"
+        if by_element
+        else "strength * ReduceSum(terms, keepdims=0)"
+    )
+    return function_text(
+        "l1 (weight, strength) => (penalty)", f"terms = Abs(weight)\npenalty = {total}"
+    )
 
 
 def l2_text(*, by_element):
@@ -215,7 +262,11 @@ def l2_text(*, by_element):
 
     The strength is one number, or with `by_element` an array of the shape of the weight.
     """
-    total = "ReduceSum(factor * terms, keepdims=0)" if by_element else "factor * ReduceSum(terms, keepdims=0)"
+    total = (
+        "ReduceSum(factor * terms, keepdims=0)"
+        if by_element
+        else "factor * ReduceSum(terms, keepdims=0)"
+    )
     formula = f"factor = 0.5 * strength\nterms = weight * weight\npenalty = {total}"
     return function_text("l2 (weight, strength) => (penalty)", formula)
 

@@ -30,7 +30,10 @@ class Strength(NamedTuple):
 
 
 class WeightPenalty:
-    """A penalty of weights as estimators and solvers see it; each attribute is that of most penalties."""
+    """
+    A penalty of weights as estimators and solvers see it;
+    each attribute is that of most penalties.
+    """
 
     #: Parameters that the estimators have, too. A penalty given by its name takes their values.
     shared_parameters: tuple[str, ...] = ()
@@ -38,7 +41,8 @@ class WeightPenalty:
     alpha: Any = 0.0
     #: The strength of the penalty on intercepts, as `alpha`; None: they have no penalty.
     intercepts: Any = None
-    #: Whether the strengths hold for standardized columns of X and y, whatever the units of the data.
+    #: Whether the strengths hold for standardized columns of X and y, whatever the
+    #: units of the data.
     is_unit_free: bool = False
     #: Whether the penalty has `custom_terms`.
     is_custom: bool = False
@@ -46,26 +50,37 @@ class WeightPenalty:
     takes_start: bool = False
 
     def strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
-        """Return the strengths of the weights `names`, none of which is an intercept, by name; none: no penalty."""
+        """
+        Return the strengths of the weights `names`, none of which is an intercept, by name;
+        none: no penalty.
+        """
         return {}
 
     def intercept_strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
         """Return the strengths of the intercepts `names`, by name; none: no penalty."""
         return {}
 
-    def custom_terms(self, coefficients: tuple[str, ...], intercepts: tuple[str, ...]) -> dict[str, "CustomTerm"]:
+    def custom_terms(
+        self, coefficients: tuple[str, ...], intercepts: tuple[str, ...]
+    ) -> dict[str, "CustomTerm"]:
         """Return the terms of a custom penalty, by the names of the weights that have it."""
         return {}
 
 
 def as_penalty(value: Any) -> WeightPenalty | None:
-    """Return a user's penalty with every attribute of a `WeightPenalty`; None for an object that is no penalty."""
+    """
+    Return a user's penalty with every attribute of a `WeightPenalty`;
+    None for an object that is no penalty.
+    """
     return with_defaults(value, WeightPenalty, "strengths")
 
 
 @dataclass(eq=False, repr=False)
 class _Norms(Component, WeightPenalty):
-    """A penalty with one strength for all weights or one for each; `l1_ratio` is the share of the l1 term."""
+    """
+    A penalty with one strength for all weights or one for each;
+    `l1_ratio` is the share of the l1 term.
+    """
 
     shared_parameters = ("alpha",)
     _parameter_constraints = {"alpha": _ALPHA}
@@ -145,8 +160,8 @@ class ElasticPenalty(_Norms):
 
     .. math:: penalty(w) = \alpha \left( \rho \sum_j |w_j| + \frac{1 - \rho}{2} \sum_j w_j^2 \right)
 
-    with :math:`\rho` = `l1_ratio`, as in `sklearn.linear_model.SGDRegressor(penalty="elasticnet")`. The first sum makes
-    exact zeros, as `L1` does.
+    with :math:`\rho` = `l1_ratio`, as in `sklearn.linear_model.SGDRegressor(penalty="elasticnet")`.
+    The first sum makes exact zeros, as `L1` does.
 
     Parameters
     ----------
@@ -165,7 +180,9 @@ class ElasticPenalty(_Norms):
     Examples
     --------
     >>> from skort.objective import ElasticPenalty
-    >>> penalty = ElasticPenalty(0.5, l1_ratio={"coefficient": 0, "*1": 1, "intercept*": 0}, intercepts=0.25)
+    >>> penalty = ElasticPenalty(
+    ...     0.5, l1_ratio={"coefficient": 0, "*1": 1, "intercept*": 0}, intercepts=0.25
+    ... )
     >>> penalty.strengths(("coefficient", "coefficient1"))
     {'coefficient': Strength(l1=0.0, l2=0.5), 'coefficient1': Strength(l1=0.5, l2=0.0)}
     >>> penalty.intercept_strengths(("intercept",))
@@ -195,7 +212,10 @@ class ModelPenalty(WeightPenalty):
         return dict.fromkeys(names, self.coefficients)
 
     def intercept_strengths(self, names):
-        """Return the strengths of the intercepts `names`, by name: all have the same, or none has a penalty."""
+        """
+        Return the strengths of the intercepts `names`, by name:
+        all have the same, or none has a penalty.
+        """
         return {} if self.intercepts is None else dict.fromkeys(names, self.intercepts)
 
 
@@ -233,7 +253,10 @@ class RescaledPenalty(WeightPenalty):
         }
 
     def _rescaled(self, strengths):
-        """Return strengths for v of a penalty of w = factor v: l1 |w| + l2 / 2 w^2, divided by the unit."""
+        """
+        Return strengths for v of a penalty of w = factor v:
+        l1 |w| + l2 / 2 w^2, divided by the unit.
+        """
         rescaled = {}
         for name, (l1, l2) in strengths.items():
             factor = self._factor(name)
@@ -263,12 +286,16 @@ def checked_strengths(penalty: WeightPenalty, names: tuple[str, ...]) -> dict[st
 
 
 def _strengths(alpha, l1_ratio, names, parameter="alpha"):
-    """Return the strengths of the weights `names` that have a penalty; `parameter` is what errors call `alpha`."""
+    """
+    Return the strengths of the weights `names` that have a penalty;
+    `parameter` is what errors call `alpha`.
+    """
     strengths = {}
     for name, strength in _by_name(alpha, names, parameter).items():
         if is_any(strength):
             ratio = _ratio(l1_ratio, name)
             strengths[name] = Strength(l1=strength * ratio, l2=strength * (1 - ratio))
+
     return strengths
 
 
@@ -281,10 +308,12 @@ def _by_name(values, names, parameter):
     """Return the strengths by the names of the weights: one for all, or one for each pattern."""
     if not isinstance(values, dict):
         return dict.fromkeys(names, _checked(values, parameter))
+
     by_name = {}
     for pattern, value in values.items():
         checked = _checked(value, f"{parameter}[{pattern!r}]")
         by_name.update(dict.fromkeys(matching(parameter, pattern, names), checked))
+
     return by_name
 
 
@@ -296,6 +325,7 @@ def matching(parameter: str, patterns: Any, names: Sequence[str]) -> list[str]:
         if not matched:
             raise _no_such_weight(parameter, pattern, names)
         found.update(matched)
+
     return [name for name in names if name in found]
 
 
@@ -304,17 +334,26 @@ def _ratio(l1_ratio, name):
     if isinstance(l1_ratio, dict):
         matching = [ratio for pattern, ratio in l1_ratio.items() if fnmatchcase(name, str(pattern))]
         if not matching:
-            raise ValueError(f"penalty: l1_ratio has no entry that matches {name!r}, which has a penalty.")
+            raise ValueError(
+                f"penalty: l1_ratio has no entry that matches {name!r}, which has a penalty."
+            )
+
         l1_ratio = matching[-1]
+
     ratio = _checked(l1_ratio, "l1_ratio")
     if is_any(ratio > 1):
         raise ValueError(f"penalty: l1_ratio must be between 0 and 1, got {l1_ratio!r}.")
+
     return ratio
 
 
 def _no_such_weight(what, name, names):
     """Return the error for a penalty of a weight that is not among `names`."""
-    listed = f"it can name the weights {', '.join(names)}" if names else "no trained weight can have a penalty"
+    listed = (
+        f"it can name the weights {', '.join(names)}"
+        if names
+        else "no trained weight can have a penalty"
+    )
     return ValueError(f"penalty: {what} names {name!r}, but {listed}.")
 
 
@@ -322,9 +361,11 @@ def _checked(value, name):
     """Return a strength or ratio as a float or an array of floats; raise an error for a bad one."""
     if type(value) is float and 0 <= value <= _STRENGTHS.right:
         return value
+
     array = np.asarray(value)
     if array.dtype.kind not in "biuf" or not np.all((array >= 0) & (array <= _STRENGTHS.right)):
         raise ValueError(f"penalty: {name} must be a number >= 0, got {value!r}.")
+
     return array.astype(np.float64) if array.ndim else float(array)
 
 

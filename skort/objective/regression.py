@@ -141,8 +141,8 @@ class Huber(RegressionLoss, name="huber"):
     epsilon: float = 0.1
     _curvature = 1.0
     _degree = 2
-    # c (r - c / 2), where c is r clipped to [-epsilon, epsilon]. Differentiated operator by operator it gives c for
-    # every r.
+    # c (r - c / 2), where c is r clipped to [-epsilon, epsilon]. Differentiated operator by
+    # operator it gives c for every r.
     _formula = """
     residual = score - target
     clipped = Max(Min(residual, epsilon), -epsilon)
@@ -151,7 +151,10 @@ class Huber(RegressionLoss, name="huber"):
     """
 
     def in_units(self, scale: float) -> InUnits:
-        """Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`."""
+        """
+        Return the loss of targets and scores that are divided by a number, see
+        `RegressionLoss.in_units`.
+        """
         # For a small epsilon, the weight makes the loss one of absolute residuals. Without it, the
         # gradient would vanish.
         epsilon = min(self.epsilon / scale, _LARGEST)
@@ -273,7 +276,8 @@ class Quantile(RegressionLoss, name="quantile"):
 @dataclass(eq=False, repr=False)
 class ElasticLoss(RegressionLoss):
     r"""
-    A sum of absolute and squared error: the score estimates a value between the median and the mean of y.
+    A sum of absolute and squared error:
+    the score estimates a value between the median and the mean of y.
 
     .. math:: loss(y, s) = a |s - y| + \frac{b}{2} (s - y)^2, \qquad
         \frac{\partial loss}{\partial s} = a \, sign(s - y) + b (s - y)
@@ -310,11 +314,16 @@ class ElasticLoss(RegressionLoss):
         return "huber" if self.l1_weight else None
 
     def in_units(self, scale: float) -> InUnits:
-        """Return the loss of targets and scores that are divided by a number, see `RegressionLoss.in_units`."""
+        """
+        Return the loss of targets and scores that are divided by a number, see
+        `RegressionLoss.in_units`.
+        """
         l1_weight = min(self.l1_weight / scale, _LARGEST)
         # The larger weight becomes one.
         largest = max(l1_weight, self.l2_weight) or 1.0
-        return InUnits(ElasticLoss(l1_weight / largest, self.l2_weight / largest), scale**2 * largest)
+        return InUnits(
+            ElasticLoss(l1_weight / largest, self.l2_weight / largest), scale**2 * largest
+        )
 
     def curvature(self, n_outputs: int) -> float | None:
         """Return the second derivative by the score away from the kink, or None if it is zero."""
@@ -334,8 +343,9 @@ class ConcomitantHuber(RegressionLoss):
     .. math:: \frac{\partial loss}{\partial s} = 2 c, \qquad \frac{\partial loss}{\partial \sigma} = 1 - c^2, \qquad
         c = \max(-\epsilon, \min(z, \epsilon))
 
-    as in `sklearn.linear_model.HuberRegressor`, whose `scale_` is :math:`\sigma`. The loss is convex in score and scale
-    together. Each output has a scale of its own: the absolute value of a trained number.
+    as in `sklearn.linear_model.HuberRegressor`, whose `scale_` is :math:`\sigma`. The loss is
+    convex in score and scale together. Each output has a scale of its own: the absolute value of a
+    trained number.
 
     Parameters
     ----------
@@ -349,7 +359,9 @@ class ConcomitantHuber(RegressionLoss):
     >>> from skort import OrtSGDRegressor
     >>> X = np.linspace(-1, 1, 50)[:, None]
     >>> y = X.ravel() + 0.1 * np.cos(np.arange(50))
-    >>> model = OrtSGDRegressor(HuberRegressor(), tol=1e-8, dtype="float64", random_state=0).fit(X, y)
+    >>> model = OrtSGDRegressor(HuberRegressor(), tol=1e-8, dtype="float64", random_state=0).fit(
+    ...     X, y
+    ... )
     >>> print(f"{model.scale_:.3f} {HuberRegressor().fit(X, y).scale_:.3f}")
     0.069 0.069
     """
@@ -384,6 +396,7 @@ class ConcomitantHuber(RegressionLoss):
         scale = getattr(model, "scale_", None)
         if scale is not None:
             return {_SCALE: np.full(target.shape[1], float(scale))}
+
         rows = target if sample_weight is None else target[sample_weight > 0]
         distances = np.median(np.abs(rows - np.median(rows, axis=0)), axis=0)
         return {_SCALE: np.where(distances > 0, distances, 1.0)}

@@ -65,7 +65,9 @@ class SklearnObjective:
 
     def of_intercepts(self, coefficients):
         """Return the `Strength` of the intercepts from the one of the coefficients."""
-        return Strength(coefficients.l1 / self.intercept_scaling, coefficients.l2 / self.intercept_scaling**2)
+        return Strength(
+            coefficients.l1 / self.intercept_scaling, coefficients.l2 / self.intercept_scaling**2
+        )
 
     def skort_alpha(self, weight_sum, mean_weight, batch_size, n_outputs):
         """
@@ -74,7 +76,12 @@ class SklearnObjective:
         `weight_sum` and `mean_weight` are those of the sample weights of all rows, times the class
         weights.
         """
-        divisors = {"mean": 1.0, "sum": weight_sum, "sample_weight": mean_weight, "batch": batch_size * mean_weight}
+        divisors = {
+            "mean": 1.0,
+            "sum": weight_sum,
+            "sample_weight": mean_weight,
+            "batch": batch_size * mean_weight,
+        }
         return self.alpha / (divisors[self.alpha_per] * (n_outputs if self.sums_outputs else 1))
 
 
@@ -90,20 +97,32 @@ def sklearn_objective(model, *, is_classifier=False):
     if model is None:
         return SklearnObjective(penalty="l2", alpha=1e-4, is_unit_free=True)
     if isinstance(model, linear_model.RANSACRegressor):
-        inner = getattr(model, "estimator_", None) or model.estimator or linear_model.LinearRegression()
+        inner = (
+            getattr(model, "estimator_", None) or model.estimator or linear_model.LinearRegression()
+        )
         own = sklearn_objective(inner)
-        sentence = f"RANSACRegressor is trained as the {type(inner).__name__} inside it, on all rows."
-        return replace(own, trained_as=" ".join([sentence, *([own.trained_as] if own.trained_as else [])]))
+        sentence = (
+            f"RANSACRegressor is trained as the {type(inner).__name__} inside it, on all rows."
+        )
+        return replace(
+            own, trained_as=" ".join([sentence, *([own.trained_as] if own.trained_as else [])])
+        )
+
     plain = _as_chosen(model) if type(model) in SEARCHES else model
     family = OBJECTIVES.get(type(plain))
     if family is None:
         return SklearnObjective(trained_as=_default_sentence(model, is_classifier))
     if getattr(plain, "positive", False):
         raise ValueError(
-            f"estimator={type(model).__name__}(positive=True): gradient descent does not keep weights positive. "
-            "Give positive=False."
+            f"estimator={type(model).__name__}(positive=True): gradient descent does not keep "
+            "weights positive. Give positive=False."
         )
-    return replace(family(plain), class_weight=getattr(plain, "class_weight", None), unused=unused_parameters(model))
+
+    return replace(
+        family(plain),
+        class_weight=getattr(plain, "class_weight", None),
+        unused=unused_parameters(model),
+    )
 
 
 def _default_sentence(model, is_classifier):
@@ -121,17 +140,28 @@ def _elastic_net(model):
 def _multi_task(model):
     name = type(model).__name__
     plain = name.removeprefix("MultiTask")
-    sentence = f"{name} is trained as {plain}: each weight has its own l1 term, not all weights of a feature together."
+    sentence = (
+        f"{name} is trained as {plain}: each weight has its own l1 term, not all weights of a "
+        "feature together."
+    )
     return replace(_elastic_net(model), trained_as=sentence)
 
 
 def _logistic_regression(model):
     if model.solver == "liblinear":
         return _per_C(OneVsRestLogLoss(), model, _logistic_l1_ratio(model), True)
+
     own = _per_C(LogLoss(), model, _logistic_l1_ratio(model), False)
-    if getattr(model, "multi_class", "deprecated") in ("ovr", "multinomial"):  # until scikit-learn 1.7
-        sentence = f"LogisticRegression(multi_class={model.multi_class!r}) is trained as with multi_class='auto': two "
-        own = replace(own, trained_as=f"{sentence}classes with one score, more classes with a softmax.")
+    # until scikit-learn 1.7
+    if getattr(model, "multi_class", "deprecated") in ("ovr", "multinomial"):
+        sentence = (
+            f"LogisticRegression(multi_class={model.multi_class!r}) is trained as with "
+            "multi_class='auto': two "
+        )
+        own = replace(
+            own, trained_as=f"{sentence}classes with one score, more classes with a softmax."
+        )
+
     return own
 
 
@@ -145,9 +175,15 @@ def _logistic_l1_ratio(model):
 
 def _linear_svc(model):
     if model.multi_class == "crammer_singer":
-        sentence = "LinearSVC(multi_class='crammer_singer') is trained as with multi_class='ovr' and loss='hinge'."
+        sentence = (
+            "LinearSVC(multi_class='crammer_singer') is trained as with multi_class='ovr' "
+            "and loss='hinge'."
+        )
         return replace(_per_C(Hinge(), model, 0.0, True), trained_as=sentence)
-    return _per_C(_loss(CLASSIFICATION_LOSSES, model.loss), model, float(model.penalty == "l1"), True)
+
+    return _per_C(
+        _loss(CLASSIFICATION_LOSSES, model.loss), model, float(model.penalty == "l1"), True
+    )
 
 
 def _per_C(loss, model, l1_ratio, is_liblinear):
@@ -156,9 +192,11 @@ def _per_C(loss, model, l1_ratio, is_liblinear):
     C = float(values[0]) if len(values) == 1 else np.asarray(model.C)
     if l1_ratio is None or np.all(np.isinf(C)):
         return SklearnObjective(loss)
+
     own = _elastic(loss, 1 / C, l1_ratio, alpha_per="sum")
     if not (is_liblinear and model.fit_intercept):
         return own
+
     return replace(own, penalizes_intercept=True, intercept_scaling=float(model.intercept_scaling))
 
 
@@ -166,11 +204,17 @@ def _sgd(model):
     is_classifier = is_sklearn_classifier(model)
     losses = CLASSIFICATION_LOSSES if is_classifier else REGRESSION_LOSSES
     # SGDClassifier trains several classes one against the rest.
-    loss = OneVsRestLogLoss() if model.loss == "log_loss" else _loss(losses, model.loss, epsilon=model.epsilon)
+    loss = (
+        OneVsRestLogLoss()
+        if model.loss == "log_loss"
+        else _loss(losses, model.loss, epsilon=model.epsilon)
+    )
     own = SklearnObjective(loss)
+
     if model.penalty is not None:
         l1_ratio = {"l1": 1.0, "l2": 0.0}.get(model.penalty, model.l1_ratio)
         own = _elastic(loss, model.alpha, l1_ratio, alpha_per="sample_weight")
+
     return replace(own, sums_outputs=not is_classifier, balances_rows=is_classifier)
 
 
@@ -178,59 +222,89 @@ def _tweedie(model):
     link = model.link if model.link != "auto" else ("identity" if model.power <= 0 else "log")
     if link == "log":
         return _elastic(TweedieLoss(float(model.power)), model.alpha, sums_outputs=True)
+
     own = _elastic(SquaredError(), model.alpha, sums_outputs=True)
     if model.power == 0:
         return own
-    sentence = f"TweedieRegressor(power={model.power}, link='identity') is trained as with power=0: squared error."
+
+    sentence = (
+        f"TweedieRegressor(power={model.power}, link='identity') is trained as with "
+        "power=0: squared error."
+    )
     return replace(own, trained_as=sentence)
 
 
 def _network(model):
     is_classifier = is_sklearn_classifier(model)
     # Until scikit-learn 1.6, regressors have no parameter `loss`.
-    loss = LogLoss() if is_classifier else _loss(REGRESSION_LOSSES, getattr(model, "loss", "squared_error"))
+    loss = (
+        LogLoss()
+        if is_classifier
+        else _loss(REGRESSION_LOSSES, getattr(model, "loss", "squared_error"))
+    )
+
     # The steps follow the sum over the outputs, although `loss_` is their mean. L-BFGS takes all
     # rows at once.
     is_full = model.solver == "lbfgs"
     per = "sum" if is_full else "batch"
-    return _elastic(loss, model.alpha, alpha_per=per, sums_outputs=not is_classifier, is_full=is_full)
+    return _elastic(
+        loss, model.alpha, alpha_per=per, sums_outputs=not is_classifier, is_full=is_full
+    )
 
 
 def _elastic(loss, alpha, l1_ratio=0.0, **others):
     ratios = [l1_ratio] if isinstance(l1_ratio, float) else np.unique(l1_ratio)
     l1_ratio = float(ratios[0]) if len(ratios) == 1 else np.asarray(l1_ratio)
-    penalty = {0.0: "l2", 1.0: "l1"}.get(l1_ratio, "elasticnet") if len(ratios) == 1 else "elasticnet"
+    penalty = (
+        {0.0: "l2", 1.0: "l1"}.get(l1_ratio, "elasticnet") if len(ratios) == 1 else "elasticnet"
+    )
     alpha = float(alpha) if np.ndim(alpha) == 0 else alpha
+
     return SklearnObjective(loss, penalty, alpha, l1_ratio, **others)
 
 
 def _loss(losses, name, **parameters):
     """Return the loss of this name, with those parameters that it has."""
     loss = losses[name]()
-    return loss.set_params(**{key: value for key, value in parameters.items() if key in loss.get_params()})
+    return loss.set_params(
+        **{key: value for key, value in parameters.items() if key in loss.get_params()}
+    )
 
 
 # scikit-learn 1.10 no longer has these models.
-_PASSIVE_AGGRESSIVE = [model for name, model in vars(linear_model).items() if name.startswith("PassiveAggressive")]
+_PASSIVE_AGGRESSIVE = [
+    model for name, model in vars(linear_model).items() if name.startswith("PassiveAggressive")
+]
 
 #: Type of a model -> a function that returns the objective of a model. Other models are trained
 #: with the defaults.
 OBJECTIVES = {
-    linear_model.LinearRegression: lambda model: SklearnObjective(SquaredError(), sums_outputs=True),
+    linear_model.LinearRegression: lambda model: SklearnObjective(
+        SquaredError(), sums_outputs=True
+    ),
     linear_model.Ridge: lambda model: _elastic(
         SquaredError(), np.asarray(model.alpha, dtype=float), alpha_per="sum", sums_outputs=True
     ),
     linear_model.RidgeClassifier: lambda model: _elastic(
-        LabelSquaredError(), model.alpha, alpha_per="sum", weighs_positives=False, balances_rows=True
+        LabelSquaredError(),
+        model.alpha,
+        alpha_per="sum",
+        weighs_positives=False,
+        balances_rows=True,
     ),
-    **dict.fromkeys((linear_model.Lasso, linear_model.ElasticNet, linear_model.LassoLars), _elastic_net),
+    **dict.fromkeys(
+        (linear_model.Lasso, linear_model.ElasticNet, linear_model.LassoLars), _elastic_net
+    ),
     **dict.fromkeys((linear_model.MultiTaskLasso, linear_model.MultiTaskElasticNet), _multi_task),
     linear_model.LogisticRegression: _logistic_regression,
     svm.LinearSVC: _linear_svc,
     svm.LinearSVR: lambda model: replace(
-        _per_C(_loss(REGRESSION_LOSSES, model.loss, epsilon=model.epsilon), model, 0.0, True), sums_outputs=True
+        _per_C(_loss(REGRESSION_LOSSES, model.loss, epsilon=model.epsilon), model, 0.0, True),
+        sums_outputs=True,
     ),
-    **dict.fromkeys((linear_model.SGDRegressor, linear_model.SGDClassifier, linear_model.Perceptron), _sgd),
+    **dict.fromkeys(
+        (linear_model.SGDRegressor, linear_model.SGDClassifier, linear_model.Perceptron), _sgd
+    ),
     **dict.fromkeys(_PASSIVE_AGGRESSIVE, _sgd),
     linear_model.QuantileRegressor: lambda model: _elastic(
         Quantile(model.quantile), model.alpha, 1.0, sums_outputs=True
@@ -239,8 +313,12 @@ OBJECTIVES = {
     linear_model.HuberRegressor: lambda model: _elastic(
         ConcomitantHuber(model.epsilon), 2 * model.alpha, alpha_per="sum", sums_outputs=True
     ),
-    linear_model.PoissonRegressor: lambda model: _elastic(PoissonLoss(), model.alpha, sums_outputs=True),
-    linear_model.GammaRegressor: lambda model: _elastic(GammaLoss(), model.alpha, sums_outputs=True),
+    linear_model.PoissonRegressor: lambda model: _elastic(
+        PoissonLoss(), model.alpha, sums_outputs=True
+    ),
+    linear_model.GammaRegressor: lambda model: _elastic(
+        GammaLoss(), model.alpha, sums_outputs=True
+    ),
     linear_model.TweedieRegressor: _tweedie,
     **dict.fromkeys((neural_network.MLPRegressor, neural_network.MLPClassifier), _network),
 }
@@ -258,22 +336,33 @@ SEARCHES = {
     linear_model.ElasticNetCV: (linear_model.ElasticNet, _ALPHA_AND_RATIO),
     linear_model.MultiTaskLassoCV: (linear_model.MultiTaskLasso, _ALPHA),
     linear_model.MultiTaskElasticNetCV: (linear_model.MultiTaskElasticNet, _ALPHA_AND_RATIO),
-    linear_model.LogisticRegressionCV: (linear_model.LogisticRegression, {"C": "C_", "l1_ratio": "l1_ratio_"}),
+    linear_model.LogisticRegressionCV: (
+        linear_model.LogisticRegression,
+        {"C": "C_", "l1_ratio": "l1_ratio_"},
+    ),
 }
 
 
 def _as_chosen(model):
     """Return the plain model with the penalty that a fitted model has chosen."""
     plain, attributes = SEARCHES[type(model)]
-    name, (parameter, *_) = type(model).__name__, attributes
+    name = type(model).__name__
+    (parameter, *_) = attributes
     if not hasattr(model, attributes[parameter]):
         raise ValueError(
-            f"estimator={name} chooses {parameter} in its own fit, and gradient descent does not. Give "
-            f"{plain.__name__}, and search over estimator__{parameter} with GridSearchCV; or a fitted {name} in a "
-            "FrozenEstimator."
+            f"estimator={name} chooses {parameter} in its own fit, and gradient descent does not. "
+            f"Give {plain.__name__}, and search over estimator__{parameter} with GridSearchCV; or "
+            f"a fitted {name} in a FrozenEstimator."
         )
-    shared = {key: value for key, value in model.get_params(deep=False).items() if key in plain().get_params()}
-    return plain(**shared | {key: getattr(model, attribute) for key, attribute in attributes.items()})
+
+    shared = {
+        key: value
+        for key, value in model.get_params(deep=False).items()
+        if key in plain().get_params()
+    }
+    return plain(
+        **shared | {key: getattr(model, attribute) for key, attribute in attributes.items()}
+    )
 
 
 _SAME_NAME = """
@@ -282,7 +371,10 @@ validation_fraction verbose warm_start
 """
 #: Training parameters of scikit-learn's models -> the same parameters of skort's estimators.
 _TRAINING = {
-    **dict.fromkeys(("beta_1", "beta_2", "momentum", "nesterovs_momentum", "solver", "solver_options"), "optimizer"),
+    **dict.fromkeys(
+        ("beta_1", "beta_2", "momentum", "nesterovs_momentum", "solver", "solver_options"),
+        "optimizer",
+    ),
     **{"learning_rate_init": "eta0", "max_fun": "max_iter", "selection": "shuffle"},
     **{name: name for name in _SAME_NAME.split()},
 }
@@ -297,15 +389,24 @@ def unused_parameters(model):
         training["epsilon"] = "optimizer"
     elif type(model).__name__.startswith("PassiveAggressive"):
         training["C"] = "eta0"
+
     of_type = _defaults(type(model))  # type: ignore[arg-type]  # classes are hashable
     defaults = {name: default for name, default in of_type.items() if name in training}
-    changed = {name: getattr(model, name) for name, default in defaults.items() if getattr(model, name) != default}
+    changed = {
+        name: getattr(model, name)
+        for name, default in defaults.items()
+        if getattr(model, name) != default
+    }
     if changed.get("solver") == "liblinear":
         del changed["solver"]  # it is not without effect: intercepts have the penalty
+
     return {name: training[name] for name in changed}
 
 
 @functools.cache
 def _defaults(model_type):
     """Return the defaults of the parameters of a type of models, by name."""
-    return {name: parameter.default for name, parameter in inspect.signature(model_type).parameters.items()}
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(model_type).parameters.items()
+    }

@@ -47,7 +47,9 @@ class WeightedSum(Component, ScoreLoss):
     >>> from skort import OrtSGDRegressor
     >>> from skort.objective import Huber, SquaredError, WeightedSum
     >>> loss = WeightedSum([(0.4, SquaredError()), (0.6, Huber(epsilon=1.0))])
-    >>> model = OrtSGDRegressor(loss=loss).set_params(loss__huber__epsilon=2.0, loss__squarederror_weight=0.1)
+    >>> model = OrtSGDRegressor(loss=loss).set_params(
+    ...     loss__huber__epsilon=2.0, loss__squarederror_weight=0.1
+    ... )
     >>> model.loss
     WeightedSum(losses=[(0.1, SquaredError()), (0.6, Huber(epsilon=2.0))])
     """
@@ -61,10 +63,12 @@ class WeightedSum(Component, ScoreLoss):
         params: dict[str, Any] = {"losses": self.losses}
         if not (deep and _are_pairs(self.losses)):
             return params
+
         for name, (weight, loss) in zip(_names(self.losses), self.losses, strict=True):
             params |= {name: loss, f"{name}_weight": weight}
             if isinstance(loss, Component):
                 params |= {f"{name}__{key}": value for key, value in loss.get_params().items()}
+
         return params
 
     def set_params(self, **params):
@@ -75,6 +79,7 @@ class WeightedSum(Component, ScoreLoss):
         places = {name: (part, 1) for name, part in parts.items()}
         places |= {f"{name}_weight": (part, 0) for name, part in parts.items()}
         nested: dict[str, dict[str, Any]] = {}
+
         for key, value in params.items():
             name, has_part, parameter = key.partition("__")
             if has_part and name in parts:
@@ -83,8 +88,13 @@ class WeightedSum(Component, ScoreLoss):
                 part, place = places[key]
                 part[place] = value
             else:
-                known = ", ".join(["losses", *(each for name in parts for each in (name, f"{name}_weight"))])
-                raise ValueError(f"Invalid parameter {key!r} for WeightedSum. Valid parameters are: {known}.")
+                known = ", ".join(
+                    ["losses", *(each for name in parts for each in (name, f"{name}_weight"))]
+                )
+                raise ValueError(
+                    f"Invalid parameter {key!r} for WeightedSum. Valid parameters are: {known}."
+                )
+
         for name, values in nested.items():
             parts[name][1].set_params(**values)
         if params:
@@ -94,22 +104,38 @@ class WeightedSum(Component, ScoreLoss):
     def _validate_params(self):
         super()._validate_params()
         if not (_are_pairs(self.losses) and self.losses):
-            raise ValueError(f"loss: WeightedSum takes a list of (weight, loss), got {self.losses!r}.")
+            raise ValueError(
+                f"loss: WeightedSum takes a list of (weight, loss), got {self.losses!r}."
+            )
+
         for weight, loss in self.losses:
             array = np.asarray(weight)
-            if array.dtype.kind not in "biuf" or array.ndim > 1 or not np.all((array >= 0) & np.isfinite(array)):
-                raise ValueError(f"loss: the weights of a WeightedSum must be numbers >= 0, got {weight!r}.")
+            if (
+                array.dtype.kind not in "biuf"
+                or array.ndim > 1
+                or not np.all((array >= 0) & np.isfinite(array))
+            ):
+                raise ValueError(
+                    f"loss: the weights of a WeightedSum must be numbers >= 0, got {weight!r}."
+                )
+
             check_part("loss: WeightedSum", loss)
+
         if not any(np.any(weight) for weight, _ in self.losses):
             raise ValueError("loss: all weights of the WeightedSum are zero.")
         if not self.estimator_types:
             kinds = ", ".join(
-                f"{type(loss).__name__} of a {' or '.join(loss.estimator_types)}" for _, loss in self.losses
+                f"{type(loss).__name__} of a {' or '.join(loss.estimator_types)}"
+                for _, loss in self.losses
             )
-            raise ValueError(f"loss: WeightedSum takes losses of the same kind of estimator, got {kinds}.")
+            raise ValueError(
+                f"loss: WeightedSum takes losses of the same kind of estimator, got {kinds}."
+            )
         if "regressor" in self.estimator_types and not self._has_one_link(1):
             names = ", ".join(type(loss).__name__ for _, loss in self.losses)
-            raise ValueError(f"loss: WeightedSum takes losses with the same prediction for a score, got {names}.")
+            raise ValueError(
+                f"loss: WeightedSum takes losses with the same prediction for a score, got {names}."
+            )
 
     @property
     def estimator_types(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -141,19 +167,26 @@ class WeightedSum(Component, ScoreLoss):
     @property
     def typical_curvature(self) -> float | None:  # type: ignore[override]
         """One if each loss has a curvature or a typical curvature, else None."""
-        return None if None in (loss.curvature(1) or loss.typical_curvature for _, loss in self.losses) else 1.0
+        return (
+            None
+            if None in (loss.curvature(1) or loss.typical_curvature for _, loss in self.losses)
+            else 1.0
+        )
 
     def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""
         shapes = {"score": (ROWS, n_outputs), "target": (ROWS, n_outputs)}
         sources = [loss.value_function(n_outputs) for _, loss in self.losses]
         columns = [result_shape("loss: value", source, shapes)[1] for source in sources]
+
         for (weight, loss), n in zip(self.losses, columns, strict=True):
             if np.ndim(weight) and (n != n_outputs or np.shape(weight) != (n_outputs,)):
                 what = f"{n_outputs} columns" if n == n_outputs else "one value for all columns"
                 raise ValueError(
-                    f"loss: the weights of {type(loss).__name__} have shape {np.shape(weight)}, but it has {what}."
+                    f"loss: the weights of {type(loss).__name__} have shape {np.shape(weight)}, "
+                    f"but it has {what}."
                 )
+
         # A loss with one column is added to each column of the others.
         repeats = [max(columns) // n for n in columns]
         factors = [factor / n for factor, n in zip(self._factors(n_outputs), repeats, strict=True)]
@@ -168,14 +201,21 @@ class WeightedSum(Component, ScoreLoss):
             if source is None or (np.ndim(weight) and not loss.is_elementwise):
                 return None
             sources.append(source)
+
         return _sum_of(sources, self._factors(n_outputs), "gradient")
 
     def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return the common inverse link of all losses, or None if they differ."""
-        return self.losses[0][1].inverse_link_function(n_outputs) if self._has_one_link(n_outputs) else None
+        return (
+            self.losses[0][1].inverse_link_function(n_outputs)
+            if self._has_one_link(n_outputs)
+            else None
+        )
 
     def _has_one_link(self, n_outputs):
-        return len({source_key(loss.inverse_link_function(n_outputs)) for _, loss in self.losses}) == 1
+        return (
+            len({source_key(loss.inverse_link_function(n_outputs)) for _, loss in self.losses}) == 1
+        )
 
     def weight_scale(self, n_outputs: int) -> float:
         """Return the scale of the first loss. `_factors` adapts the others to it."""
@@ -184,7 +224,9 @@ class WeightedSum(Component, ScoreLoss):
     def _factors(self, n_outputs):
         """Return the factors of the losses, for sample weights with the scale of the first one."""
         scale = self.weight_scale(n_outputs)
-        return [np.asarray(w, float) * (loss.weight_scale(n_outputs) / scale) for w, loss in self.losses]
+        return [
+            np.asarray(w, float) * (loss.weight_scale(n_outputs) / scale) for w, loss in self.losses
+        ]
 
     def in_units(self, scale: float) -> InUnits:
         """
@@ -195,13 +237,18 @@ class WeightedSum(Component, ScoreLoss):
         parts = [loss.in_units(scale) for _, loss in self.losses]
         weights = [np.asarray(weight, float) for weight, _ in self.losses]
         unit = float(sum(np.max(w) * part.unit for w, part in zip(weights, parts, strict=True)))
-        scaled = [w * (part.unit * part.weight / unit) for w, part in zip(weights, parts, strict=True)]
+        scaled = [
+            w * (part.unit * part.weight / unit) for w, part in zip(weights, parts, strict=True)
+        ]
         largest = float(sum(np.max(w) for w in scaled))
         offset, by_mean = (
-            float(sum(np.max(w) * getattr(part, name) for w, part in zip(weights, parts, strict=True)))
+            float(
+                sum(np.max(w) * getattr(part, name) for w, part in zip(weights, parts, strict=True))
+            )
             for name in ("offset", "offset_by_mean")
         )
         pairs = [(w / largest, part.loss) for w, part in zip(scaled, parts, strict=True)]
+
         return InUnits(WeightedSum(pairs), unit, offset, largest, by_mean)
 
     def curvature(self, n_outputs: int) -> float | None:
@@ -212,6 +259,7 @@ class WeightedSum(Component, ScoreLoss):
             if curvature is None:
                 return None
             total += float(np.max(factor)) * curvature
+
         return total
 
     def check_target(self, target: np.ndarray) -> None:
@@ -226,22 +274,29 @@ def _names(pairs):
 
 
 def _are_pairs(losses):
-    return isinstance(losses, (list, tuple)) and all(isinstance(p, (list, tuple)) and len(p) == 2 for p in losses)
+    return isinstance(losses, (list, tuple)) and all(
+        isinstance(p, (list, tuple)) and len(p) == 2 for p in losses
+    )
 
 
 def _sum_of(sources, factors, result):
     """Return the weighted sum of some functions of score and target, as a function."""
     from skort.common.onnx_text import Fragment
 
-    fragment, total = Fragment(np.float64), ""
+    fragment = Fragment(np.float64)
+    total = ""
     for i, (source, factor) in enumerate(zip(sources, factors, strict=True)):
-        part, product = f"part{i}", f"product{i}"
+        part = f"part{i}"
+        product = f"product{i}"
         fragment.call(source, ["score", "target"], [part])
         fragment.constant(f"factor{i}", np.asarray(factor, np.float64))
         fragment.node("Mul", [f"factor{i}", part], [product])
+
         if total:
             fragment.node("Add", [total, product], [f"sum{i}"])
             product = f"sum{i}"
+
         total = product
+
     fragment.node("Identity", [total], [result])
     return fragment.as_function("weighted_sum", ["score", "target"], [result])

@@ -14,13 +14,19 @@ from skort.optim.rows import SparseRows, UnchangedRows, source_rows
 #: A larger number of rows is shuffled in windows.
 MANY_ROWS = 2**17
 # Of a block in a pass over all rows: what a step computes of it is to stay in the cache.
-_BLOCK_ROWS, _BLOCK_VALUES = 2**14, 2**20
-# From so many columns on, and up to such a share of values that are not zero, products of sparse rows are the fastest.
-_MANY_COLUMNS, _SHARE = 1000, 0.1
+_BLOCK_ROWS = 2**14
+_BLOCK_VALUES = 2**20
+# From so many columns on, and up to such a share of values that are not zero, products of sparse
+# rows are the fastest.
+_MANY_COLUMNS = 1000
+_SHARE = 0.1
 
 
 class Portion(NamedTuple):
-    """How much the rows of a batch are: of all rows of the epoch, and of those that make a step at the whole rate."""
+    """
+    How much the rows of a batch are: of all rows of the epoch,
+    and of those that make a step at the whole rate.
+    """
 
     share: float
     #: A row counts the same wherever it falls: m rows make a step at m / batch_size of the rate.
@@ -30,7 +36,8 @@ class Portion(NamedTuple):
 class Batch(Protocol):
     """The place from which a solver's next step reads its rows."""
 
-    #: The factor of each row's loss, of shape (batch_size, 1); zero for rows that only fill up the batch.
+    #: The factor of each row's loss, of shape (batch_size, 1); zero for rows that only
+    #: fill up the batch.
     sample_weight: np.ndarray
     #: Whether rows are best read where they are; otherwise windows of many rows are copied first.
     in_place: bool
@@ -43,12 +50,18 @@ class Batch(Protocol):
         return
 
     def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
-        """Return the functions that, called one after the other, put the rows of given numbers into the batch."""
+        """
+        Return the functions that, called one after the other,
+        put the rows of given numbers into the batch.
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class HostBatch(Batch):
-    """Arrays in memory that a solver's next step reads. They are overwritten for every step, never replaced."""
+    """
+    Arrays in memory that a solver's next step reads.
+    They are overwritten for every step, never replaced.
+    """
 
     #: ndarray of shape (batch_size, n_features).
     X: np.ndarray
@@ -59,9 +72,13 @@ class HostBatch(Batch):
     in_place = False
 
     @classmethod
-    def empty(cls, batch_size: int, n_features: int, n_outputs: int, dtype: DTypeLike) -> "HostBatch":
+    def empty(
+        cls, batch_size: int, n_features: int, n_outputs: int, dtype: DTypeLike
+    ) -> "HostBatch":
         """Return a batch of zeros."""
-        return cls(*(np.zeros((batch_size, n_columns), dtype) for n_columns in (n_features, n_outputs, 1)))
+        return cls(
+            *(np.zeros((batch_size, n_columns), dtype) for n_columns in (n_features, n_outputs, 1))
+        )
 
     def __len__(self) -> int:
         return len(self.X)
@@ -76,10 +93,11 @@ class HostBatch(Batch):
 class WindowShape:
     """The order of many rows: blocks of consecutive rows, in windows of about 2^20 values of X."""
 
-    # To read a single row costs a cache miss, or a page of a memory map: windows are copied one after the other. X is
-    # divided into K = `n_blocks` regions, and a window has one random block of each. The variance of the mean over m
-    # rows is about s^2 / m (1 - (1 - f) m / K), with the share f of the variance s^2 that is within regions: at most
-    # that of a permutation (two-stage sampling: Cochran, Sampling Techniques, 1977).
+    # To read a single row costs a cache miss, or a page of a memory map: windows are copied one
+    # after the other. X is divided into K = `n_blocks` regions, and a window has one random block
+    # of each. The variance of the mean over m rows is about s^2 / m (1 - (1 - f) m / K), with the
+    # share f of the variance s^2 that is within regions: at most that of a permutation (two-stage
+    # sampling: Cochran, Sampling Techniques, 1977).
 
     #: The largest number of blocks in a window.
     n_blocks: int
@@ -88,7 +106,10 @@ class WindowShape:
 
     @classmethod
     def of(cls, n_features: int, batch_size: int) -> "WindowShape":
-        """Return windows of about 2^20 values, of as many blocks as a batch has rows: few of them share a block."""
+        """
+        Return windows of about 2^20 values, of as many blocks as a batch has rows:
+        few of them share a block.
+        """
         n_blocks = max(256, batch_size)
         return cls(n_blocks, max(1, 2**20 // (n_blocks * n_features)))
 
@@ -97,15 +118,21 @@ class WindowShape:
         return (blocks[:, None] * self.length + np.arange(self.length)).ravel()
 
     def divide(self, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of blocks with rows of positive weight, and of such rows at the end that fill no block."""
+        """
+        Return the numbers of blocks with rows of positive weight,
+        and of such rows at the end that fill no block.
+        """
         n_blocks = len(sample_weight) // self.length
         in_blocks = n_blocks * self.length
         blocks = sample_weight[:in_blocks].reshape(n_blocks, self.length)
-        return np.flatnonzero(blocks.any(axis=1)), in_blocks + np.flatnonzero(sample_weight[in_blocks:])
+        return np.flatnonzero(blocks.any(axis=1)), in_blocks + np.flatnonzero(
+            sample_weight[in_blocks:]
+        )
 
     def draw(self, blocks: np.ndarray, random_state: np.random.RandomState) -> Iterator[np.ndarray]:
         """Yield the blocks of each window, ascending: all windows together have each block once."""
-        # Each window gets one random block of every stratum of consecutive blocks, and so its part of every region.
+        # Each window gets one random block of every stratum of consecutive blocks, and so its part
+        # of every region.
         n_windows = -(-len(blocks) // self.n_blocks)
         n_strata = -(-len(blocks) // n_windows)
         places = np.argsort(random_state.random_sample((n_strata, n_windows)), axis=1)
@@ -114,16 +141,28 @@ class WindowShape:
             yield blocks[window[window < len(blocks)]]
 
     def deal(self, n_more: int, n_blocks: int, random_state: np.random.RandomState) -> np.ndarray:
-        """Return a random order of a window's rows, as `copier` copies them: single rows, then those of blocks."""
-        # The blocks are dealt out like cards: one row of each, in random order, then another one of each.
+        """
+        Return a random order of a window's rows, as `copier` copies them:
+        single rows, then those of blocks.
+        """
+        # The blocks are dealt out like cards: one row of each, in random order, then
+        # another one of each.
         turns = np.tile(random_state.permutation(self.length), 2)
         first_turns = random_state.randint(self.length, size=n_blocks)
         order = turns.take(np.arange(self.length)[:, None] + first_turns)
         order += n_more + self.length * random_state.permutation(n_blocks)
-        return np.insert(order.ravel(), random_state.randint(order.size + 1, size=n_more), np.arange(n_more))
 
-    def copier(self, rows: np.ndarray, n_more: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """Return the function (at most `n_more` numbers of rows, numbers of blocks) -> their copy, which it reuses."""
+        return np.insert(
+            order.ravel(), random_state.randint(order.size + 1, size=n_more), np.arange(n_more)
+        )
+
+    def copier(
+        self, rows: np.ndarray, n_more: int
+    ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """
+        Return the function (at most `n_more` numbers of rows, numbers of blocks) -> their copy,
+        which it reuses.
+        """
         copies = np.empty((n_more + self.n_blocks * self.length, rows.shape[1]), rows.dtype)
         rows, out = as_taken(rows, copies)
         n_whole = len(rows) // self.length
@@ -140,21 +179,27 @@ class WindowShape:
 
 
 def as_taken(rows: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return arrays of the same bytes for `rows.take(..., out=out)`, which copies nothing but the rows it takes."""
-    # Of rows that do not begin where numbers of their type should, `take` would copy all first: but not of bytes.
+    """
+    Return arrays of the same bytes for `rows.take(..., out=out)`,
+    which copies nothing but the rows it takes.
+    """
+    # Of rows that do not begin where numbers of their type should, `take` would copy all first:
+    # but not of bytes.
     if rows.flags.aligned or not rows.flags.c_contiguous or rows.dtype != out.dtype:
         return rows, out
     return rows.view(np.uint8), out.view(np.uint8)
 
 
 class Batches:
-    """The training data; row i of a batch of m rows counts s_i / (m mean(s)), with all positive sample weights s."""
+    """
+    The training data; row i of a batch of m rows counts s_i / (m mean(s)),
+    with all positive sample weights s.
+    """
 
-    # So the gradient of a random batch is on average that of the weighted mean over all rows. Rows of weight zero fill
-    # up the last batch of an epoch: a solver's graph has one shape.
+    # So the gradient of a random batch is on average that of the weighted mean over all rows. Rows
+    # of weight zero fill up the last batch of an epoch: a solver's graph has one shape.
 
-    # Seven parameters: three are the rows, the others how they are dealt out.
-    def __init__(
+    def __init__(  # noqa: PLR0913  # rows, and how they are dealt out
         self,
         X: Any,
         target: np.ndarray,
@@ -178,13 +223,16 @@ class Batches:
         else:
             largest, mean = relative_mean(sample_weight)
             # s_i / mean(s), with the factor of the user's
-            self.sample_weight = np.asarray(sample_weight, np.float64) / largest * (sample_weight_scale / mean)
+            self.sample_weight = (
+                np.asarray(sample_weight, np.float64) / largest * (sample_weight_scale / mean)
+            )
             self.n_rows = int(np.count_nonzero(self.sample_weight))
 
         #: That of the largest batch there is.
         self.batch_size = min(self._rows_of_a_step, self.n_rows)
         #: Of an epoch, the short one included.
         self.n_batches = -(-self.n_rows // self.batch_size)
+
         #: X, the target and, if they differ, the sample weights.
         self.data: list[Any] = [X, target]
         if self._weighted:
@@ -192,10 +240,15 @@ class Batches:
 
         self._windows = WindowShape.of(X.shape[1], self.batch_size)
         self._in_windows = shuffle and self.n_rows > MANY_ROWS and self._windows.length > 1
+
         if self._in_windows:
             self._blocks, self._rest = self._windows.divide(self.sample_weight)
         else:
-            self._rows = np.nonzero(self.sample_weight)[0] if self._weighted else np.arange(self.n_rows, dtype=np.intp)
+            self._rows = (
+                np.nonzero(self.sample_weight)[0]
+                if self._weighted
+                else np.arange(self.n_rows, dtype=np.intp)
+            )
 
     @property
     def are_sparse(self) -> bool:
@@ -221,25 +274,46 @@ class Batches:
         windows = self._windows
         size = self.batch_size
         rest = self._rest
-        copiers = [] if in_place else [_copier(windows, rows, max(size, windows.length)) for rows in self.data]
+        copiers = (
+            []
+            if in_place
+            else [_copier(windows, rows, max(size, windows.length)) for rows in self.data]
+        )
+
         for blocks in windows.draw(self._blocks, random_state):
             rows = np.concatenate([rest, windows.rows(blocks)])
             order = windows.deal(len(rest), len(blocks), random_state)
             if self._weighted:
                 order = order[self.sample_weight[rows[order]] > 0]
             order, left = np.split(order, [len(order) - len(order) % size])
-            yield (self.data, rows[order]) if in_place else ([copy(rest, blocks) for copy in copiers], order)
+            yield (
+                (self.data, rows[order])
+                if in_place
+                else ([copy(rest, blocks) for copy in copiers], order)
+            )
             rest = rows[left]
+
         yield self.data, rest
 
     def blocks(self) -> list[slice] | None:
-        """Return the rows of the batches in their order, where all are read as they are; None if X has to change."""
+        """
+        Return the rows of the batches in their order, where all are read as they are;
+        None if X has to change.
+        """
         X, target, *_ = self.data
-        is_plain = isinstance(X, np.ndarray) and X.flags.c_contiguous and X.flags.aligned and X.dtype == target.dtype
+        is_plain = (
+            isinstance(X, np.ndarray)
+            and X.flags.c_contiguous
+            and X.flags.aligned
+            and X.dtype == target.dtype
+        )
         if not is_plain or self.n_rows < len(X):
             return None
+
         size = self.batch_size
-        return [slice(begin, min(begin + size, self.n_rows)) for begin in range(0, self.n_rows, size)]
+        return [
+            slice(begin, min(begin + size, self.n_rows)) for begin in range(0, self.n_rows, size)
+        ]
 
     def epoch(self, batch: Batch) -> Iterator[Portion]:
         """Fill `batch` with the rows of each batch of one epoch in turn."""
@@ -247,15 +321,18 @@ class Batches:
         whole = Portion(size / self.n_rows, size / self._rows_of_a_step)
         # If all sample weights are equal, the data have none.
         batch.sample_weight[...] = self.sample_weight[0] / size
+
         # Copying the rows of a sparse matrix takes as long as making them dense.
         in_place = batch.in_place or scipy.sparse.issparse(source_rows(self.data[0]))
         for data, order in self.order(in_place=in_place):
             fillers = batch.fillers(data)
             n_last = len(order) % size
+
             for indices in order[: len(order) - n_last].reshape(-1, size):
                 for fill in fillers:
                     fill(indices)
                 yield whole
+
             if n_last:
                 last = order[-n_last:]
                 indices = np.resize(np.concatenate([last, order]), size)
@@ -282,13 +359,19 @@ def _copier(windows, rows, n_more):
 
 
 def block_size(n_rows: int, n_features: int) -> int:
-    """Return the number of rows of the blocks of a pass over all rows: the fewest of about the same size."""
+    """
+    Return the number of rows of the blocks of a pass over all rows:
+    the fewest of about the same size.
+    """
     n_blocks = max(-(-n_rows // _BLOCK_ROWS), -(-n_rows * n_features // _BLOCK_VALUES))
     return -(-n_rows // n_blocks)
 
 
 def relative_mean(sample_weight: np.ndarray) -> tuple[float, float]:
-    """Return the largest sample weight, and the mean of the positive ones divided by it: no sum overflows."""
+    """
+    Return the largest sample weight, and the mean of the positive ones divided by it:
+    no sum overflows.
+    """
     largest = float(np.max(sample_weight))
     relative = np.asarray(sample_weight, dtype=np.float64) / largest
     return largest, float(np.mean(relative[relative > 0]))
@@ -318,8 +401,10 @@ def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:
             taken.write(out)
 
         return fill_dense
+
     rows, out = as_taken(rows, out)
-    # mode="clip" writes straight into `out`; the default mode uses a buffer. functools.partial would be slower.
+    # mode="clip" writes straight into `out`; the default mode uses a buffer. functools.partial
+    # would be slower.
     take = rows.take
     return lambda indices: take(indices, 0, out, "clip")
 
@@ -332,9 +417,13 @@ def fill(
     scale: float,
     read: Callable[[np.ndarray | None], None] | None = None,
 ) -> int:
-    """Put rows into a batch: m of weights s_i > 0 count scale s_i / m, others fill it up. Return m."""
+    """
+    Put rows into a batch: m of weights s_i > 0 count scale s_i / m,
+    others fill it up. Return m.
+    """
     n_rows = len(target)
     is_whole = n_rows == len(batch) and isinstance(X, np.ndarray) and X.flags.aligned
+
     if read is not None and is_whole and isinstance(batch, HostBatch):
         read(X)
         batch.target[...] = target
@@ -345,11 +434,13 @@ def fill(
         indices = np.resize(np.arange(n_rows), len(batch))
         for put in batch.fillers([X, target]):
             put(indices)
+
     count = n_rows if sample_weight is None else int(np.count_nonzero(sample_weight))
     if sample_weight is None:
         batch.sample_weight[:n_rows] = scale / n_rows
     else:
         batch.sample_weight[:n_rows, 0] = sample_weight * scale / max(count, 1)
+
     batch.sample_weight[n_rows:] = 0
     return count
 
@@ -368,7 +459,10 @@ class StreamSize(NamedTuple):
 
 
 class StreamedBatches:
-    """The batches of a user, in parts of `batch_size` rows; `sample_weight`: of all rows in any order, or None."""
+    """
+    The batches of a user, in parts of `batch_size` rows; `sample_weight`:
+    of all rows in any order, or None.
+    """
 
     def __init__(
         self,
@@ -388,10 +482,12 @@ class StreamedBatches:
         self._largest, mean = (1.0, 1.0) if sample_weight is None else relative_mean(sample_weight)
         self._scale = sample_weight_scale / mean
         self.random_state = random_state
+
         #: How often an order was drawn: never.
         self.n_drawn = 0
         #: Whether sparse batches are the fastest: every batch is made dense.
         self.are_sparse = False
+
         #: The rows that a device could take as a whole: none.
         self.data: list[Any] = []
 
@@ -404,11 +500,14 @@ class StreamedBatches:
                 weight = None if sample_weight is None else sample_weight[part] / self._largest
                 count = len(target[part]) if weight is None else int(np.count_nonzero(weight))
                 n_rows += count
+
                 if count and n_rows <= self.n_rows:
                     fill(batch, X[part], target[part], weight, self._scale)
                     yield Portion(count / self.n_rows, count / self._rows_of_a_step)
+
         if n_rows != self.n_rows:
             raise ValueError(
-                f"batches gave {n_rows} rows of positive sample weight in an epoch, and {self.n_rows} when they were "
-                "read first. Every pass must give the same rows, in any order."
+                f"batches gave {n_rows} rows of positive sample weight in an epoch, and "
+                f"{self.n_rows} when they were read first. Every pass must give the same "
+                "rows, in any order."
             )

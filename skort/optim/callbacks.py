@@ -27,10 +27,11 @@ Hook: TypeAlias = Callable[[Training], None]
 
 class Callback(Protocol):
     """
-    An item of the parameter `callbacks`: at least one of these methods, which get a `skort.callbacks.Training`.
+    An item of the parameter `callbacks`: at least one of these methods, which get a
+    `skort.callbacks.Training`.
 
-    A callback without `on_batch_end` costs no time per batch. One with a true attribute `comes_last` is called
-    after all others, as `Checkpoint` is.
+    A callback without `on_batch_end` costs no time per batch. One with a true attribute
+    `comes_last` is called after all others, as `Checkpoint` is.
 
     Examples
     --------
@@ -49,7 +50,10 @@ class Callback(Protocol):
         """Run before the first epoch of `fit`, and before each `partial_fit`."""
 
     def on_train_restart(self, training: Training) -> None:
-        """Run where the training begins again at a tenth of the learning rate: its epochs so far are forgotten."""
+        """
+        Run where the training begins again at a tenth of the learning rate:
+        its epochs so far are forgotten.
+        """
 
     def on_batch_end(self, training: Training) -> None:
         """Run after every update."""
@@ -62,15 +66,23 @@ class Callback(Protocol):
 
 
 def check_callbacks(callbacks: Sequence[Any] | None) -> None:
-    """Raise a ValueError if an item is a class, has none of a callback's methods, or has an invalid parameter."""
+    """
+    Raise a ValueError if an item is a class, has none of a callback's methods,
+    or has an invalid parameter.
+    """
     for callback in callbacks or ():
         if isinstance(callback, type):
-            raise ValueError(f"callbacks: {callback.__name__} is a class: pass an instance, {callback.__name__}().")
+            raise ValueError(
+                f"callbacks: {callback.__name__} is a class: pass an instance, "
+                f"{callback.__name__}()."
+            )
         if not any(callable(getattr(callback, hook, None)) for hook in HOOKS):
             advice = " Pass it to `set_callbacks`." if hasattr(callback, "on_fit_task_end") else ""
             raise ValueError(
-                f"callbacks: {callback!r} is not a callback: it has none of the methods {', '.join(HOOKS)}.{advice}"
+                f"callbacks: {callback!r} is not a callback: it has none of the methods "
+                f"{', '.join(HOOKS)}.{advice}"
             )
+
         check_parameters(callback)
 
 
@@ -92,7 +104,10 @@ class Hooks:
             self.call(self.each("on_train_begin", [callback]))
 
     def each(self, name: str, callbacks: Sequence[Any] | None = None) -> list[Hook]:
-        """Return the method `name` of each callback that has it, of those of the training where none are given."""
+        """
+        Return the method `name` of each callback that has it,
+        of those of the training where none are given.
+        """
         callbacks = self._training.callbacks if callbacks is None else callbacks
         return [getattr(callback, name) for callback in callbacks if hasattr(callback, name)]
 
@@ -105,20 +120,25 @@ class Hooks:
                 raise CallbackError from error
 
     def end(self) -> BaseException | None:
-        """Call `on_train_end` of all callbacks that have begun, even if one fails; return the first error."""
+        """
+        Call `on_train_end` of all callbacks that have begun, even if one fails;
+        return the first error.
+        """
         errors = []
         for method in self.each("on_train_end", self._begun):
             try:
                 self.call([method])
             except CallbackError as error:
                 errors.append(error.__cause__)
+
         return errors[0] if errors else None
 
 
 @dataclass(eq=False, repr=False)
 class EarlyStopping(BaseEstimator):
     """
-    Stop when a column of the history has not improved for some epochs in a row, and restore the best weights.
+    Stop when a column of the history has not improved for some epochs in a row,
+    and restore the best weights.
 
     Epochs without a value in the column do not count. A schedule that can lower the learning rate
     ("adaptive") does so instead; training stops when it can no longer.
@@ -126,16 +146,19 @@ class EarlyStopping(BaseEstimator):
     Parameters
     ----------
     monitor : str, default="validation_score"
-        A column of the history: "validation_score" (with `early_stopping`, or `X_val` and `y_val` in `fit`), "loss",
-        "objective", or the name of an `EpochScoring` that comes earlier in the list.
+        A column of the history: "validation_score" (with `early_stopping`, or `X_val` and
+        `y_val` in `fit`), "loss", "objective", or the name of an `EpochScoring` that comes
+        earlier in the list.
     patience : int, default=5
         Training stops after this number of epochs in a row without improvement.
     tol : float or None, default=0.0
         The smallest change of the best value that is an improvement. None: never stop.
     restore_best : bool, default=True
-        Whether the training ends with the weights of the epoch with the best value, whatever ends it.
+        Whether the training ends with the weights of the epoch with the best value,
+        whatever ends it.
     greater_is_better : bool or None, default=None
-        Whether larger values are better. None: not those of "loss", "objective" and "gradient_norm".
+        Whether larger values are better. None: not those of "loss", "objective" and
+        "gradient_norm".
 
     Examples
     --------
@@ -177,20 +200,26 @@ class EarlyStopping(BaseEstimator):
     def on_epoch_end(self, training: Training) -> None:
         """Count the epochs without improvement."""
         if self.monitor not in training.history:
-            raise ValueError(f"monitor={self.monitor!r} is not in the history, which has {sorted(training.history)}.")
+            raise ValueError(
+                f"monitor={self.monitor!r} is not in the history, which has "
+                f"{sorted(training.history)}."
+            )
+
         column = training.history[self.monitor]
 
         # After a training was resumed from a checkpoint, several values are new.
         new_values = column[self._n_seen :]
         self._n_seen = training.n_epochs
 
-        improved, n_bad = False, 0
+        improved = False
+        n_bad = 0
         for value in new_values:
             improved, n_bad = self._count(-value if self._is_greater_better() else value)
 
         # The epoch has no value.
         if len(column) < training.n_epochs:
             return
+
         if improved and self.restore_best:
             training.keep_best()
         if n_bad:
@@ -198,7 +227,11 @@ class EarlyStopping(BaseEstimator):
 
     def _is_greater_better(self):
         """Return whether larger values of the column are better."""
-        return self.monitor not in _LOSSES if self.greater_is_better is None else self.greater_is_better
+        return (
+            self.monitor not in _LOSSES
+            if self.greater_is_better is None
+            else self.greater_is_better
+        )
 
     def _count(self, value):
         """
@@ -209,25 +242,31 @@ class EarlyStopping(BaseEstimator):
         is_best : bool
             Whether the value is the best so far, which the same again is not.
         n_bad : int
-            The number of epochs without improvement after which patience runs out; 0 where it does not.
+            The number of epochs without improvement after which patience runs out; 0
+            where it does not.
         """
         is_best = value < self._best
         if self._is_improvement(value):
             self._n_bad = 0
         else:
             self._n_bad += 1
+
         if is_best:
             self._best = value
 
         n_bad = self._n_bad
         if n_bad < self._patience():
             return is_best, 0
+
         # The training may go on at a smaller rate, with new patience.
         self._n_bad = 0
         return is_best, n_bad
 
     def _is_improvement(self, value):
-        """Return whether a value is better than the best one by enough; without a `tol`, each is."""
+        """
+        Return whether a value is better than the best one by enough;
+        without a `tol`, each is.
+        """
         if self.tol is None:
             return True
         return value < self._best and value <= self._best - self._least_change()
@@ -252,7 +291,10 @@ class EarlyStopping(BaseEstimator):
 
 @dataclass(eq=False, repr=False)
 class LossStopping(EarlyStopping):
-    """Stop by a loss: `tol` is a part of its best value, and a `patience` that `grows` is longer after many epochs."""
+    """
+    Stop by a loss: `tol` is a part of its best value,
+    and a `patience` that `grows` is longer after many epochs.
+    """
 
     grows: bool = False
 
@@ -312,7 +354,9 @@ class EpochScoring(BaseEstimator):
     >>> from skort.callbacks import EpochScoring
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> scoring = EpochScoring(scale(X), y, "balanced_accuracy", name="accuracy")
-    >>> model = OrtSGDClassifier(callbacks=[scoring], max_iter=20, tol=None, random_state=0).fit(scale(X), y)
+    >>> model = OrtSGDClassifier(callbacks=[scoring], max_iter=20, tol=None, random_state=0).fit(
+    ...     scale(X), y
+    ... )
     >>> len(model.history_["accuracy"]), round(model.history_["accuracy"][-1], 1)
     (20, 1.0)
     """
@@ -336,18 +380,27 @@ class EpochScoring(BaseEstimator):
         return type(self)(**self.get_params(deep=False))
 
     def on_train_begin(self, training: Training) -> None:
-        """Prepare X, and score once, so that a scorer that cannot work fails before the training."""
+        """
+        Prepare X, and score once, so that a scorer that cannot work fails
+        before the training.
+        """
         from sklearn.metrics import check_scoring
 
         self._X = training.prepare(self.X)
         self._scorer = check_scoring(training.model, self.scoring)
+
         try:
             self._score(training)
         except (AttributeError, TypeError, ValueError) as error:
-            raise ValueError(f"scoring={self.scoring!r} cannot score this model: {error}") from error
+            raise ValueError(
+                f"scoring={self.scoring!r} cannot score this model: {error}"
+            ) from error
 
     def on_epoch_end(self, training: Training) -> None:
-        """Add the score to the history; NaN where a training that diverges predicts no finite numbers."""
+        """
+        Add the score to the history;
+        NaN where a training that diverges predicts no finite numbers.
+        """
         try:
             score = self._score(training)
         except ValueError:
@@ -355,6 +408,7 @@ class EpochScoring(BaseEstimator):
             if np.isfinite(getattr(model, "decision_function", model.predict)(self._X)).all():
                 raise
             score = math.nan
+
         training.history.record(self.name, score)
 
     def on_train_end(self, training: Training) -> None:
@@ -365,7 +419,10 @@ class EpochScoring(BaseEstimator):
     def _score(self, training):
         weight = {} if self.sample_weight is None else {"sample_weight": self.sample_weight}
         score = self._scorer(training.model, self._X, self.y, **weight)
+
         try:
             return float(score)
         except ValueError as error:
-            raise ValueError(f"scoring={self.scoring!r} must return a number, got {score!r}.") from error
+            raise ValueError(
+                f"scoring={self.scoring!r} must return a number, got {score!r}."
+            ) from error

@@ -50,19 +50,21 @@ class Checkpoint(BaseEstimator):
     """
     Save the progress of a training, or resume from a saved one.
 
-    With the same data and parameters, a resumed training ends with the same weights as one that was never interrupted,
-    bit for bit. A `Checkpoint` saves after all other callbacks have seen the epoch, at any place in the list. The file
-    has no code in it, and is checked when it is read.
+    With the same data and parameters, a resumed training ends with the same weights as one that was
+    never interrupted, bit for bit. A `Checkpoint` saves after all other callbacks have seen the
+    epoch, at any place in the list. The file has no code in it, and is checked when it is read.
 
     Parameters
     ----------
     path : str, path-like or None, default=None
-        The file to write: weights, the optimizer's memory, averages, the state of the random generator and the history.
-        The whole file is replaced, so that it is never half written. None: save nothing.
+        The file to write: weights, the optimizer's memory, averages, the state of the random
+        generator and the history. The whole file is replaced, so that it is never half written.
+        None: save nothing.
     every : int, default=1
         Save after each epoch whose number is a multiple of this.
     resume_from : str, path-like or None, default=None
-        The file to resume from. `max_iter` includes its epochs, and a training that had stopped stays stopped.
+        The file to resume from. `max_iter` includes its epochs, and a training that had stopped
+        stays stopped.
 
     Examples
     --------
@@ -73,8 +75,12 @@ class Checkpoint(BaseEstimator):
     >>> from skort.callbacks import Checkpoint
     >>> X, y = load_diabetes(return_X_y=True)
     >>> path = os.path.join(tempfile.mkdtemp(), "training.npz")
-    >>> first = OrtSGDRegressor(max_iter=3, tol=None, random_state=0, callbacks=[Checkpoint(path)]).fit(scale(X), y)
-    >>> rest = OrtSGDRegressor(max_iter=5, tol=None, callbacks=[Checkpoint(resume_from=path)]).fit(scale(X), y)
+    >>> first = OrtSGDRegressor(
+    ...     max_iter=3, tol=None, random_state=0, callbacks=[Checkpoint(path)]
+    ... ).fit(scale(X), y)
+    >>> rest = OrtSGDRegressor(max_iter=5, tol=None, callbacks=[Checkpoint(resume_from=path)]).fit(
+    ...     scale(X), y
+    ... )
     >>> whole = OrtSGDRegressor(max_iter=5, tol=None, random_state=0).fit(scale(X), y)
     >>> rest.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
     True
@@ -110,12 +116,19 @@ def _shapes(training):
     return {name: list(array.shape) for name, array in training.weights().items()}
 
 
-def save_progress(progress: TrainState, path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None) -> None:
-    """Write the progress of a training to a file; `shapes` of the trained weights are checked when it is read."""
+def save_progress(
+    progress: TrainState, path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None
+) -> None:
+    """
+    Write the progress of a training to a file;
+    `shapes` of the trained weights are checked when it is read.
+    """
     held = {part: getattr(progress, part) for part in _HOLDING_ARRAYS}
     if progress.standardization is not None:
         held["standardization"] = progress.standardization.arrays()
-    arrays = {f"{part}/{name}": array for part in held for name, array in (held[part] or {}).items()}
+    arrays = {
+        f"{part}/{name}": array for part in held for name, array in (held[part] or {}).items()
+    }
     others = {name: getattr(progress, name) for name in (*_VALUES, "random_state")}
     others |= {"history": progress.rows(), "shapes": shapes, "version": __version__}
     arrays["json"] = np.array(json.dumps(others, default=lambda value: value.tolist()))
@@ -132,8 +145,13 @@ def _checksum(arrays):
     return digest.hexdigest()
 
 
-def load_progress(path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None) -> TrainState:
-    """Read what `save_progress` wrote; raise a ValueError where it is no checkpoint, damaged, or of another model."""
+def load_progress(
+    path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None
+) -> TrainState:
+    """
+    Read what `save_progress` wrote; raise a ValueError where it is no checkpoint,
+    damaged, or of another model.
+    """
     content = io.BytesIO(pathlib.Path(path).read_bytes())
     # zipfile, numpy and json raise errors of all kinds on damaged bytes.
     try:
@@ -141,34 +159,51 @@ def load_progress(path: str | os.PathLike, shapes: Mapping[str, list[int]] | Non
             # Compressed arrays may be huge.
             if any(item.compress_type != zipfile.ZIP_STORED for item in archive.infolist()):
                 raise ValueError("It is compressed.")
+
         with np.load(content, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         checksum = str(arrays.pop("checksum"))
-        others = {"stopping_reason": None, "first_objective": None} | json.loads(str(arrays["json"]))
-        damage = "its checksum is that of other values" if checksum != _checksum(arrays) else _damage(others, arrays)
+        others = {"stopping_reason": None, "first_objective": None} | json.loads(
+            str(arrays["json"])
+        )
+        damage = (
+            "its checksum is that of other values"
+            if checksum != _checksum(arrays)
+            else _damage(others, arrays)
+        )
         saved = others.pop("shapes")
         progress = None if damage else _progress(others, arrays)
     except Exception as error:
         raise ValueError(f"resume_from={str(path)!r} is no checkpoint of a training.") from error
+
     if progress is None:
         raise ValueError(f"resume_from={str(path)!r} is a damaged checkpoint: {damage}.")
     if saved is not None and shapes is not None and saved != dict(shapes):
         raise ValueError(
-            f"resume_from={str(path)!r} is the checkpoint of another model: its weights are {saved}, expected "
-            f"{dict(shapes)}."
+            f"resume_from={str(path)!r} is the checkpoint of another model: its weights are "
+            f"{saved}, expected {dict(shapes)}."
         )
+
     return progress
 
 
 def _progress(others, arrays):
     held: dict[str, Any] = {
-        part: {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith(f"{part}/")} or None
+        part: {
+            name.partition("/")[2]: array
+            for name, array in arrays.items()
+            if name.startswith(f"{part}/")
+        }
+        or None
         for part in _HOLDING_ARRAYS
     }
     held["standardization"] = Standardization.of_arrays(held["standardization"] or {})
     del others["version"]
     history = History(others.pop("history"))
-    return TrainState(history=history, n_epochs=history.n_epochs, columns=tuple(history), **held, **others)
+
+    return TrainState(
+        history=history, n_epochs=history.n_epochs, columns=tuple(history), **held, **others
+    )
 
 
 def _damage(others: dict[str, Any], arrays: dict[str, np.ndarray]) -> str | None:
@@ -176,6 +211,7 @@ def _damage(others: dict[str, Any], arrays: dict[str, np.ndarray]) -> str | None
     for name, (is_valid, expected) in _VALUES.items():
         if not is_valid(others[name]):
             return f"{name}={others[name]!r}, expected {expected}"
+
     return (
         _damage_of_generator(others["random_state"])
         or _damage_of_history(others["history"])
@@ -190,6 +226,7 @@ def _damage_of_generator(state: dict[str, Any]) -> str | None:
     # At a wrong position numpy reads beyond its numbers.
     if not (0 <= state["state"].get("pos", 0) <= 624 and 0 <= state.get("buffer_pos", 0) <= 4):
         return "random_state is no state of a random generator"
+
     # It raises an error for another state.
     generator_of(state)
     return None
@@ -201,9 +238,11 @@ def _damage_of_history(columns: dict[str, Any]) -> str | None:
         return "the columns of its history are no lists"
     if len({len(column) for column in columns.values()}) != 1:
         return "the columns of its history have not all the same length"
+
     for name in ("objective", "loss", "eta"):
         if not all(map(_is_number, columns.get(name, ()))):
             return f"the column {name!r} of its history has values that are no numbers"
+
     return None
 
 

@@ -1,4 +1,7 @@
-"""Callbacks that show a training while it runs: a table of its epochs, a bar, or a run of MLflow."""
+"""
+Callbacks that show a training while it runs:
+a table of its epochs, a bar, or a run of MLflow.
+"""
 
 import pathlib
 import sys
@@ -22,7 +25,8 @@ _WIDTH = 10
 
 class EpochLines(BaseEstimator):
     """
-    Print the history as a table with a row for each epoch, and why the training stopped, as `verbose=2` does.
+    Print the history as a table with a row for each epoch, and why the training stopped,
+    as `verbose=2` does.
 
     `verbose=2` also prints the plan, before the first epoch.
 
@@ -54,8 +58,12 @@ class EpochLines(BaseEstimator):
         """Print the last row of the history, under the names of its columns where they are new."""
         epoch = training.n_epochs
         history = training.history
-        columns = [*(name for name in _FIRST if name in history), *(name for name in history if name not in _FIRST)]
+        columns = [
+            *(name for name in _FIRST if name in history),
+            *(name for name in history if name not in _FIRST),
+        ]
         header = _line("epoch", {name: name for name in columns})
+
         # The calls of a `partial_fit` make one table together.
         goes_on = self._is_one_epoch and epoch > 1
         if header != self._header and not goes_on:
@@ -70,24 +78,30 @@ class EpochLines(BaseEstimator):
 
 
 def _line(epoch: str, cells: dict[str, str]) -> str:
-    return "  ".join([f"{epoch:>5}", *(f"{cell:>{max(len(name), _WIDTH)}}" for name, cell in cells.items())])
+    return "  ".join(
+        [f"{epoch:>5}", *(f"{cell:>{max(len(name), _WIDTH)}}" for name, cell in cells.items())]
+    )
 
 
 def _cell(history: History, name: str) -> str:
     """Return the value of the last epoch, or nothing where it has none in this column."""
     if len(history[name]) < history.n_epochs:
         return ""
+
     value = history[name][-1]
     if not isinstance(value, Real):
         return str(value)
+
     return f"{value:.3f}" if name == "seconds" else f"{value:.4g}"
 
 
 class ProgressBar(BaseEstimator):
     """
-    Show a tqdm bar over epochs, as `verbose=1` does; without a terminal or notebook, one line at the end.
+    Show a tqdm bar over epochs, as `verbose=1` does;
+    without a terminal or notebook, one line at the end.
 
-    It shows the last objective and the last validation score, and ends with the reason why the training stopped.
+    It shows the last objective and the last validation score, and ends with the reason why the
+    training stopped.
 
     Examples
     --------
@@ -103,7 +117,10 @@ class ProgressBar(BaseEstimator):
         """Show the bar."""
         self._bar: Any = None
         self._begin = time.perf_counter()
-        if _is_open(sys.stderr) and ("ipykernel" in sys.modules or getattr(sys.stderr, "isatty", bool)()):
+
+        if _is_open(sys.stderr) and (
+            "ipykernel" in sys.modules or getattr(sys.stderr, "isatty", bool)()
+        ):
             from tqdm.auto import tqdm
 
             self._bar = tqdm(total=training.max_iter, initial=training.n_epochs, unit="epoch")
@@ -120,11 +137,15 @@ class ProgressBar(BaseEstimator):
             self._bar.reset()
 
     def on_train_end(self, training: Training) -> None:
-        """Fill the bar and close it, and print why the training stopped; an error says it itself."""
+        """
+        Fill the bar and close it, and print why the training stopped;
+        an error says it itself.
+        """
         bar = self._bar
         self._bar = None
         reason = training.stopping_reason
         history = training.history
+
         if bar is not None:
             # TQDM_DISABLE asks for silence; to close a bar disables it.
             is_shown = not bar.disable
@@ -142,7 +163,9 @@ class ProgressBar(BaseEstimator):
             shown = [] if best is None else [f"the best is {best[1]:.4g} in epoch {best[0]}"]
             values = ", ".join([*_last_values(history), *shown])
             by = "" if training.optimizer is None else f" of {type(training.optimizer).__name__}"
-            print(f"{epochs}{by} in {seconds:.2f} s: {values}. {reason}", file=sys.stderr, flush=True)
+            print(
+                f"{epochs}{by} in {seconds:.2f} s: {values}. {reason}", file=sys.stderr, flush=True
+            )
 
 
 def _is_open(stream: Any) -> bool:
@@ -157,7 +180,9 @@ def print_line(line: str) -> None:
 
 
 def _last_values(history: History) -> list[str]:
-    cells = {name: _cell(history, name) for name in ("objective", _VALIDATION_SCORE) if name in history}
+    cells = {
+        name: _cell(history, name) for name in ("objective", _VALIDATION_SCORE) if name in history
+    }
     return [f"{name}={cell}" for name, cell in cells.items() if cell]
 
 
@@ -166,8 +191,9 @@ class MLflowLogger(BaseEstimator):
     """
     Log the training in MLflow, in the active run or in one of its own.
 
-    Logged are the parameters of the estimator, the history's numbers after each epoch, and the tag "stopping_reason".
-    Callbacks that add columns to the history come earlier in the list. It needs mlflow: ``pip install mlflow``.
+    Logged are the parameters of the estimator, the history's numbers after each epoch, and the tag
+    "stopping_reason". Callbacks that add columns to the history come earlier in the list. It needs
+    mlflow: ``pip install mlflow``.
 
     Parameters
     ----------
@@ -197,6 +223,7 @@ class MLflowLogger(BaseEstimator):
             mlflow.start_run()
         parameters = training.trained_model().get_params()
         items = [(name, _shown(value)) for name, value in parameters.items() if name != "callbacks"]
+
         # A server takes at most 100 of them at once.
         for i in range(0, len(items), 100):
             mlflow.log_params(dict(items[i : i + 100]))
@@ -204,8 +231,12 @@ class MLflowLogger(BaseEstimator):
     def on_epoch_end(self, training: Training) -> None:
         """Log the last row of the history."""
         n = training.n_epochs
-        columns = ((name, column[-1]) for name, column in training.history.items() if len(column) == n)
-        _mlflow().log_metrics({name: float(value) for name, value in columns if isinstance(value, Real)}, step=n)
+        columns = (
+            (name, column[-1]) for name, column in training.history.items() if len(column) == n
+        )
+        _mlflow().log_metrics(
+            {name: float(value) for name, value in columns if isinstance(value, Real)}, step=n
+        )
 
     def on_train_end(self, training: Training) -> None:
         """Log why the training ended, and the model; end the run that it began."""
@@ -213,8 +244,11 @@ class MLflowLogger(BaseEstimator):
         owns_run = self._owns_run
         self._owns_run = False
         reason = training.stopping_reason
+
         # A `partial_fit` has no reason to end after its epoch; otherwise an error has none.
-        succeeded = training.n_epochs > self._n_epochs if training.max_iter is None else reason is not None
+        succeeded = (
+            training.n_epochs > self._n_epochs if training.max_iter is None else reason is not None
+        )
         try:
             if reason is not None:
                 mlflow.set_tag("stopping_reason", reason)
@@ -232,11 +266,17 @@ def _mlflow():
     try:
         import mlflow
     except ImportError as error:
-        raise ImportError(f"MLflowLogger needs mlflow ({error}). Install it: pip install mlflow.") from error
+        raise ImportError(
+            f"MLflowLogger needs mlflow ({error}). Install it: pip install mlflow."
+        ) from error
+
     return mlflow
 
 
 def _shown(value):
-    """Return the value of a parameter as MLflow keeps it: as text, which may be short; arrays and models by type."""
+    """
+    Return the value of a parameter as MLflow keeps it: as text, which may be short;
+    arrays and models by type.
+    """
     is_short = value is None or isinstance(value, (str, Real, tuple, list, dict, BaseEstimator))
     return str(value)[:500] if is_short else type(value).__name__

@@ -15,7 +15,8 @@ from skort.optim.schedules import has_ended, is_steady
 from skort.optim.state import TrainState
 from skort.optim.training import Training
 
-# A loss that is so many times that of the first epoch, or 1, overflows in float32; float64 is to say the same.
+# A loss that is so many times that of the first epoch, or 1, overflows in float32; float64 is
+# to say the same.
 _FAR = 1e38
 
 
@@ -29,7 +30,8 @@ class Outcome:
     progress: TrainState
     #: A `KeyboardInterrupt`, or the error of a callback, that ended the training early.
     error: BaseException | None
-    #: Whether the training ended at a larger objective than that of its initial weights, or no better than a constant.
+    #: Whether the training ended at a larger objective than that of its initial weights, or no
+    #: better than a constant.
     no_better: bool = False
     #: Learning rate of the first update; None where there was none.
     first_eta: float | None = None
@@ -47,11 +49,13 @@ def minimise(training: Training) -> Outcome:
         error = _run(training, hooks)
         if error is not None and not training.go_back():
             raise error
+
         _give_reason(training, error)
         # First, so that the callbacks see the model that the training ends with.
         training.take_best()
     finally:
         end_error = hooks.end()
+
     training.history.truncate(training.n_epochs)
     return Outcome(
         weights=training.weights(),
@@ -71,7 +75,9 @@ def _give_reason(training: Training, error: BaseException | None = None) -> None
     elif error is not None:
         training.stopping_reason = f"A callback raised {type(error).__name__}."
     elif not training.stopped and has_ended(training.schedule, training.n_updates):
-        training.stopping_reason = f"The learning rate came to zero, as planned, after {training.n_epochs} epochs."
+        training.stopping_reason = (
+            f"The learning rate came to zero, as planned, after {training.n_epochs} epochs."
+        )
     elif not training.stopped and training.max_iter is not None:
         training.stopping_reason = f"The training reached max_iter={training.max_iter} epochs."
 
@@ -87,6 +93,7 @@ def _run(training, hooks):
         return interrupt
     except CallbackError as error:
         return error.__cause__
+
     return None
 
 
@@ -98,19 +105,23 @@ def _make_epochs(training, hooks):
         _make_iterations(training, hooks, on_batch_end, on_epoch_end)
         return True
 
-    # Even if a callback stops it at the beginning, a fit has at least one epoch and a `partial_fit` makes its own.
+    # Even if a callback stops it at the beginning, a fit has at least one epoch and a `partial_fit`
+    # makes its own.
     if training.max_iter is None:
         least = most = training.n_epochs + 1
     else:
-        least, most = 1, training.max_iter
+        least = 1
+        most = training.max_iter
 
     try:
         while training.n_epochs < least or (training.n_epochs < most and not training.stopped):
             begin = time.perf_counter()
-            # A diverging training overflows: the error of `_write_epoch` reports it, numpy's warnings need not.
+            # A diverging training overflows: the error of `_write_epoch` reports it, numpy's
+            # warnings need not.
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 _make_steps(training, hooks, on_batch_end)
                 _write_epoch(training, begin)
+
             training.end_epoch()
             hooks.call(on_epoch_end)
     except DivergedError:
@@ -139,16 +150,20 @@ def _make_iterations(training, hooks, on_batch_end, on_epoch_end):
         training.end_epoch()
         hooks.call(on_epoch_end)
         begin = time.perf_counter()
+
         return training.stopped
 
     n_left = training.max_iter - training.n_epochs
     if training.n_epochs and (training.stopped or n_left <= 0):
         return
+
     full: Any = training.solver
     reason = full.minimise(n_left, after)
+
     if not training.n_epochs:
         # The weights were the best ones, and a fit has at least one epoch.
         after()
+
     if reason is not None and not training.stopped:
         training.stop(reason)
 
@@ -158,11 +173,13 @@ def _write_epoch(training: Training, begin: float, part: float = 1.0) -> None:
     objective, loss = training.means()
     if not math.isfinite(objective):
         raise _diverged("loss became infinite or NaN", training)
+
     first = next(iter(training.history.get("objective", ())), objective)
     if objective > _FAR * max(abs(first), 1.0):
         raise _diverged(f"loss grew from {first:.3g} to {objective:.3g}", training)
     if not training.solver.is_finite():
         raise _diverged("weights became infinite or NaN", training)
+
     gradient_norm = training.solver.gradient_norm()
     training.history.next_epoch(
         loss=loss,
@@ -179,7 +196,9 @@ def _make_steps(training, hooks, on_batch_end):
     step = training.solver.step
     rate = training.rate
     t = training.n_updates
-    # Where nothing changes the rate within the epoch, it is asked for once: a callback may lower it.
+
+    # Where nothing changes the rate within the epoch, it is asked for once: a
+    # callback may lower it.
     is_same = is_steady(training.schedule) and not on_batch_end
     eta = None
     for share, part in training.batches.epoch(training.solver.batch):
@@ -194,16 +213,20 @@ def _make_steps(training, hooks, on_batch_end):
             if not math.isfinite(training.objective):
                 raise _diverged("loss became infinite or NaN", training)
             hooks.call(on_batch_end)
+
     training.has_updated(t, eta)
 
 
 def _diverged(what, training):
     return DivergedError(
-        f"Training diverged: the {what} in epoch {training.n_epochs + 1}, at a learning rate of {training.eta:.3g}."
+        f"Training diverged: the {what} in epoch {training.n_epochs + 1}, at a learning rate of "
+        f"{training.eta:.3g}."
     )
 
 
-def minimise_together(trainings: list[Training], solver: Any, batches: Batches) -> list[Outcome | None]:
+def minimise_together(
+    trainings: list[Training], solver: Any, batches: Batches
+) -> list[Outcome | None]:
     """Repeat the steps of several trainings, each until it is over; `solver`: their `JointStep`."""
     outcomes: list[Outcome | None] = [None] * len(trainings)
     hooks = [Hooks(training) for training in trainings]
@@ -225,11 +248,13 @@ def minimise_together(trainings: list[Training], solver: Any, batches: Batches) 
                 except DivergedError:
                     # It has no outcome, and is left out.
                     continue
+
                 hooks[number].call(on_epoch_end[number])
                 if training.n_epochs < (training.max_iter or 1) and not training.stopped:
                     left.append(number)
                 else:
                     outcomes[number] = _joint_outcome(training, solver.alone, number)
+
         solver.keep(left)
         active = left
 
@@ -244,6 +269,7 @@ def _make_joint_steps(trainings, solver, batches):
     t = next(iter(trainings.values())).n_updates
     are_steady = all(is_steady(training.schedule) for training in trainings.values())
     etas: dict[int, float] = {}
+
     set_part = None
     for share, part in batches.epoch(solver.batch):
         t += 1
@@ -251,21 +277,27 @@ def _make_joint_steps(trainings, solver, batches):
             etas = {number: training.rate(t) for number, training in trainings.items()}
             solver.rates({number: eta * part for number, eta in etas.items()})
             set_part = part
+
         solver.step(share)
         if t == 1:
             for number, training in trainings.items():
                 training.has_begun(etas[number])
+
     for number, training in trainings.items():
         training.has_updated(t, etas[number])
 
 
 def _joint_outcome(training, alone, number):
-    """Return the outcome of a training that is over; None where it ended no better than it began."""
+    """
+    Return the outcome of a training that is over;
+    None where it ended no better than it began.
+    """
     training.end_epoch()
     _give_reason(training)
     # A lane alone makes no steps: a solver with its weights does.
     if training.seems_no_better() and training.is_no_better(alone(number)):
         return None
+
     training.take_best()
     return Outcome(
         training.weights(),

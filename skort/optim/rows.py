@@ -1,4 +1,7 @@
-"""The rows of X in the variables of a training: changed where they are cast, or where a batch takes them."""
+"""
+The rows of X in the variables of a training: changed where they are cast,
+or where a batch takes them.
+"""
 
 import functools
 from dataclasses import dataclass
@@ -11,9 +14,16 @@ from numpy.typing import DTypeLike
 from skort.common.memory import is_in_memory
 
 try:
-    # The functions behind rows and products of scipy.sparse, whose checks take longer than the work. Products add to an
-    # array in place, and touch no other rows of it.
-    from scipy.sparse._sparsetools import csc_matvec, csc_matvecs, csr_matvec, csr_matvecs, csr_row_index, csr_todense
+    # The functions behind rows and products of scipy.sparse, whose checks take longer than the
+    # work. Products add to an array in place, and touch no other rows of it.
+    from scipy.sparse._sparsetools import (
+        csc_matvec,
+        csc_matvecs,
+        csr_matvec,
+        csr_matvecs,
+        csr_row_index,
+        csr_todense,
+    )
 except ImportError:  # They are private, and may go.
     csr_row_index = None
 
@@ -25,7 +35,10 @@ _BLOCK = 2**18
 
 @dataclass(frozen=True, eq=False)
 class RowChange:
-    """The change of the rows of X for a training: (X - mean) times the inverse scale in the type of X, then a cast."""
+    """
+    The change of the rows of X for a training:
+    (X - mean) times the inverse scale in the type of X, then a cast.
+    """
 
     #: In float64, as the inverse scale; None: nothing is subtracted.
     mean: np.ndarray | None
@@ -38,21 +51,32 @@ class RowChange:
         mean, inverse = self._numbers(X.dtype)
         if mean is None and inverse is None and X.dtype == self.dtype:
             return np.require(X, requirements=["C", "A"])
+
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             if mean is None and inverse is None:
                 return np.require(X, self.dtype, ["C", "A"])
+
             changed = np.empty(X.shape, self.dtype)
             # In blocks that stay in the cache between both operations.
             length = max(1, _BLOCK // X.shape[1])
+
             for start in range(0, len(X), length):
                 rows = slice(start, start + length)
                 block = X[rows] if mean is None else difference(X[rows], mean)
-                np.multiply(block, 1.0 if inverse is None else inverse, out=changed[rows], casting="same_kind")
+                np.multiply(
+                    block,
+                    1.0 if inverse is None else inverse,
+                    out=changed[rows],
+                    casting="same_kind",
+                )
+
         return changed
 
     @functools.cached_property
     def _fits_float32(self):
-        return self.inverse is None or bool(np.all(np.abs(self.inverse) <= np.finfo(np.float32).max))
+        return self.inverse is None or bool(
+            np.all(np.abs(self.inverse) <= np.finfo(np.float32).max)
+        )
 
     def in_place(self, rows: np.ndarray) -> None:
         """Change rows that have the dtype of the training, to the same bits."""
@@ -63,13 +87,21 @@ class RowChange:
             np.multiply(rows, inverse, rows, casting="same_kind")
 
     def _numbers(self, dtype):
-        """Return mean and inverse scale in the type in which rows of a dtype are changed: float32 if it holds both."""
+        """
+        Return mean and inverse scale in the type in which rows of a dtype are changed:
+        float32 if it holds both.
+        """
         dtype = np.float32 if dtype == np.float32 and self._fits_float32 else np.float64
-        return tuple(None if each is None else each.astype(dtype) for each in (self.mean, self.inverse))
+        return tuple(
+            None if each is None else each.astype(dtype) for each in (self.mean, self.inverse)
+        )
 
 
 def difference(X: np.ndarray, offset: np.ndarray) -> np.ndarray:
-    """Return X - offset in the type of X, that of integers in float64: exact, too, where float64 lacks their digits."""
+    """
+    Return X - offset in the type of X, that of integers in float64:
+    exact, too, where float64 lacks their digits.
+    """
     if X.dtype.kind in "iu" and X.dtype.itemsize == 8 and np.any(np.abs(offset) > 2.0**52):
         of_high = np.floor(offset / 2.0**32)
         return ((X >> 32) - of_high) * 2.0**32 + ((X & 0xFFFFFFFF) - (offset - of_high * 2.0**32))
@@ -78,7 +110,10 @@ def difference(X: np.ndarray, offset: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class UnchangedRows:
-    """Rows of X that are read where they are, such as sparse ones or those of a file, and changed in the batch."""
+    """
+    Rows of X that are read where they are, such as sparse ones or those of a file,
+    and changed in the batch.
+    """
 
     rows: Any
     change: RowChange
@@ -93,7 +128,10 @@ class UnchangedRows:
 
 
 def stays_where_it_is(X: Any, dtype: DTypeLike) -> bool:
-    """Return whether X, in a dtype, is sparse, or a file or large and needs no cast: no copy is made of it."""
+    """
+    Return whether X, in a dtype, is sparse, or a file or large and needs no cast:
+    no copy is made of it.
+    """
     if scipy.sparse.issparse(X) or X.dtype != dtype or not X.flags.c_contiguous:
         return scipy.sparse.issparse(X)
     return X.nbytes > _LARGE or not is_in_memory(X)
@@ -105,7 +143,10 @@ def source_rows(X: Any) -> Any:
 
 
 class SparseRows:
-    """Some rows of a CSR matrix, and their products with dense C-contiguous matrices of the same dtype."""
+    """
+    Some rows of a CSR matrix, and their products with dense C-contiguous matrices
+    of the same dtype.
+    """
 
     def __init__(self, n_rows: int, n_columns: int, dtype: DTypeLike):
         self.shape = n_rows, n_columns
@@ -115,22 +156,30 @@ class SparseRows:
         self._values = np.empty(0, self._dtype)
 
     def take(self, X: Any, numbers: np.ndarray) -> None:
-        """Hold some rows of X, a CSR matrix of this dtype; its indices may be unsorted, and repeated."""
+        """
+        Hold some rows of X, a CSR matrix of this dtype;
+        its indices may be unsorted, and repeated.
+        """
         if csr_row_index is None:
             rows = X[numbers]
             self._indptr = rows.indptr
             self._indices = rows.indices
             self._values = rows.data
             return
+
         if self._indptr.dtype != X.indptr.dtype:
             self._indptr = np.zeros(self.shape[0] + 1, X.indptr.dtype)
         numbers = numbers.astype(X.indptr.dtype)
         (X.indptr[1:][numbers] - X.indptr[numbers]).cumsum(out=self._indptr[1:])
         n_values = int(self._indptr[-1])
+
         if len(self._indices) < n_values or self._indices.dtype != X.indices.dtype:
             self._indices = np.empty(n_values, X.indices.dtype)
             self._values = np.empty(n_values, self._dtype)
-        csr_row_index(len(numbers), numbers, X.indptr, X.indices, X.data, self._indices, self._values)
+
+        csr_row_index(
+            len(numbers), numbers, X.indptr, X.indices, X.data, self._indices, self._values
+        )
 
     def write(self, out: np.ndarray) -> None:
         """Write the rows into a dense array of their shape and dtype."""
@@ -149,20 +198,28 @@ class SparseRows:
         n_outputs = matrix.shape[1]
         if csr_row_index is None:
             return self._matrix() @ matrix
+
         product = np.zeros((self.shape[0], n_outputs), self._dtype)
         arrays = self._indptr, self._indices, self._values, matrix.ravel(), product.ravel()
+
         if n_outputs == 1:
             csr_matvec(*self.shape, *arrays)
         else:
             csr_matvecs(*self.shape, n_outputs, *arrays)
+
         return product
 
     def add_transposed_product(self, matrix: np.ndarray, out: np.ndarray) -> None:
-        """Add the product of the transposed rows and a matrix to the rows of `out` whose columns have values."""
-        (n_rows, n_columns), n_outputs = self.shape, matrix.shape[1]
+        """
+        Add the product of the transposed rows and a matrix to the rows
+        of `out` whose columns have values.
+        """
+        (n_rows, n_columns) = self.shape
+        n_outputs = matrix.shape[1]
         if csr_row_index is None:
             out += self._matrix().T @ matrix
             return
+
         # A matrix by rows is its transposed one by columns.
         arrays = self._indptr, self._indices, self._values, matrix.ravel(), out.reshape(-1)
         if n_outputs == 1:

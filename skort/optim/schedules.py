@@ -1,4 +1,7 @@
-"""Learning rates: any callable t -> rate of update number t, from 1; it may have a method `on_bad_epochs`."""
+"""
+Learning rates: any callable t -> rate of update number t, from 1;
+it may have a method `on_bad_epochs`.
+"""
 
 import math
 from collections.abc import Callable
@@ -17,18 +20,30 @@ _NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
 
 def rate(schedule: Callable[[int], Any], t: int) -> float:
-    """Return the learning rate of update number `t`; raise a ValueError unless it is finite and not negative."""
+    """
+    Return the learning rate of update number `t`;
+    raise a ValueError unless it is finite and not negative.
+    """
     eta = schedule(t)
     # This runs before every update, so it tries float first: the check for a Real takes longer.
     if not (isinstance(eta, (float, Real)) and 0 <= float(eta) < math.inf):
-        raise ValueError(f"learning_rate={schedule!r} must return a finite number >= 0, got {eta!r} for update {t}.")
+        raise ValueError(
+            f"learning_rate={schedule!r} must return a finite number >= 0, got {eta!r} "
+            f"for update {t}."
+        )
+
     # A Python float: with numpy's, arithmetic with float32 weights would become float64.
     return float(eta)
 
 
 def largest_rate(schedule: Any) -> float | None:
-    """Return the largest learning rate of all updates; None where it is not known, as of any function."""
-    eta = schedule.largest_rate() if _declares(schedule, "largest_rate", "peak_parameters") else None
+    """
+    Return the largest learning rate of all updates;
+    None where it is not known, as of any function.
+    """
+    eta = (
+        schedule.largest_rate() if _declares(schedule, "largest_rate", "peak_parameters") else None
+    )
     return None if eta is None else float(eta)
 
 
@@ -38,7 +53,10 @@ def is_steady(schedule: Any) -> bool:
 
 
 def lower_rate(schedule: Any) -> bool:
-    """Let a schedule, or any object with its method `on_bad_epochs`, lower its rate; return whether it has."""
+    """
+    Let a schedule, or any object with its method `on_bad_epochs`, lower its rate;
+    return whether it has.
+    """
     return getattr(schedule, "on_bad_epochs", bool)()
 
 
@@ -48,18 +66,26 @@ def advice_to_lower(schedule: Any) -> str:
 
 
 def has_ended(schedule: Any, n_updates: int) -> bool:
-    """Return whether the rate of a schedule has come to zero, as planned, after a number of updates."""
+    """
+    Return whether the rate of a schedule has come to zero, as planned,
+    after a number of updates.
+    """
     last = schedule.last_update if _declares(schedule, "last_update") else None
     return last is not None and n_updates >= last
 
 
 def may_fall(schedule: Any) -> bool:
     """Return whether a schedule lowers its rate where a training would end."""
-    return schedule.may_fall if isinstance(schedule, Schedule) else hasattr(schedule, "on_bad_epochs")
+    return (
+        schedule.may_fall if isinstance(schedule, Schedule) else hasattr(schedule, "on_bad_epochs")
+    )
 
 
 def _declares(schedule, *names):
-    """Return whether the class of a schedule says one of these itself: the rates of a subclass may be others."""
+    """
+    Return whether the class of a schedule says one of these itself:
+    the rates of a subclass may be others.
+    """
     return isinstance(schedule, Schedule) and not vars(type(schedule)).keys().isdisjoint(names)
 
 
@@ -81,12 +107,14 @@ class Schedule(Component):
     shared_parameters: tuple[str, ...] = ()
     #: Whether all updates of an epoch have the same rate: each class says so for itself.
     is_steady: ClassVar[bool] = False
-    #: Parameters of which the largest is that of all rates: each class says them for itself, or `largest_rate`.
+    #: Parameters of which the largest is that of all rates: each class says them for itself, or
+    #: `largest_rate`.
     peak_parameters: ClassVar[tuple[str, ...]] = ()
 
     #: The advice to whoever finds its rates too large.
     advice_to_lower: ClassVar[str] = "lower eta0"
-    #: The last update whose rate is not zero; None: there is none, or it is not known. Each class says it for itself.
+    #: The last update whose rate is not zero; None: there is none, or it is not known. Each class
+    #: says it for itself.
     last_update: int | None = None
 
     def largest_rate(self) -> float | None:
@@ -155,7 +183,8 @@ class InvScaling(Schedule):
 
     .. math:: \eta(t) = \frac{\eta_0}{t^{power\_t}}
 
-    as in `sklearn.linear_model.SGDRegressor(learning_rate="invscaling")`, where t counts updates too.
+    as in `sklearn.linear_model.SGDRegressor(learning_rate="invscaling")`, where t
+    counts updates too.
 
     Parameters
     ----------
@@ -186,12 +215,13 @@ class InvScaling(Schedule):
 @dataclass(eq=False, repr=False)
 class Optimal(Schedule):
     r"""
-    A learning rate that falls with the update's number, by Bottou's heuristic, from :math:`\alpha^{-1/4}` on.
+    A learning rate that falls with the update's number, by Bottou's heuristic,
+    from :math:`\alpha^{-1/4}` on.
 
     .. math:: \eta(t) = \frac{1}{\alpha (t_0 + t - 1)}, \qquad t_0 = \alpha^{-3/4}
 
-    as in `sklearn.linear_model.SGDClassifier(learning_rate="optimal")`. It suits losses whose gradient is bounded, such
-    as the log-loss, and batches of one row.
+    as in `sklearn.linear_model.SGDClassifier(learning_rate="optimal")`. It suits losses whose
+    gradient is bounded, such as the log-loss, and batches of one row.
 
     Parameters
     ----------
@@ -228,9 +258,10 @@ class Adaptive(Schedule):
 
     .. math:: \eta(t) = \frac{\eta_0}{5^k}
 
-    after k plateaus of `n_iter_no_change` epochs, as in `sklearn.linear_model.SGDRegressor(learning_rate="adaptive")`
-    and `torch.optim.lr_scheduler.ReduceLROnPlateau(factor=0.2)`. Training ends at the plateau after `max_falls`
-    reductions; in scikit-learn, when the rate is 1e-6 or less.
+    after k plateaus of `n_iter_no_change` epochs, as in
+    `sklearn.linear_model.SGDRegressor(learning_rate="adaptive")` and
+    `torch.optim.lr_scheduler.ReduceLROnPlateau(factor=0.2)`. Training ends at the plateau after
+    `max_falls` reductions; in scikit-learn, when the rate is 1e-6 or less.
 
     Parameters
     ----------
@@ -254,11 +285,15 @@ class Adaptive(Schedule):
     is_steady = True
     shared_parameters = ("eta0",)
     peak_parameters = ("eta0",)
-    _parameter_constraints = {"eta0": _POSITIVE, "max_falls": [Interval(Integral, 0, None, closed="left")]}
+    _parameter_constraints = {
+        "eta0": _POSITIVE,
+        "max_falls": [Interval(Integral, 0, None, closed="left")],
+    }
     eta0: float = 0.01
     max_falls: int = 4
 
-    #: k: how often the rate has fallen. A clone starts again at 0; a copy or a pickle keeps the number.
+    #: k: how often the rate has fallen. A clone starts again at 0; a copy or a pickle
+    #: keeps the number.
     _n_falls = 0
 
     def __call__(self, t: int) -> float:
@@ -280,7 +315,8 @@ class Cosine(Schedule):
 
     .. math:: \eta(t) = \eta_1 + \frac{\eta_0 - \eta_1}{2} \left(1 + \cos \frac{\pi \min(t - 1, n)}{n}\right)
 
-    as in `torch.optim.lr_scheduler.CosineAnnealingLR` and equation 5 of Loshchilov and Hutter (arXiv:1608.03983).
+    as in `torch.optim.lr_scheduler.CosineAnnealingLR` and equation 5 of Loshchilov and Hutter
+    (arXiv:1608.03983).
 
     Parameters
     ----------
@@ -323,7 +359,8 @@ class Cyclic(Schedule):
 
     .. math:: \eta(t) = \eta_1 - (\eta_1 - \eta_0) \left|1 - \frac{2}{n} ((t - 1) \bmod n)\right|
 
-    as in `torch.optim.lr_scheduler.CyclicLR(mode="triangular")`: the triangles of Smith (arXiv:1506.01186, section 3).
+    as in `torch.optim.lr_scheduler.CyclicLR(mode="triangular")`: the triangles of Smith
+    (arXiv:1506.01186, section 3).
 
     Parameters
     ----------
@@ -361,7 +398,8 @@ class Warmup(Schedule):
 
     .. math:: \eta(t) = \min\left(1, \frac{t}{n}\right) \eta_{schedule}(t)
 
-    as in Goyal et al. (arXiv:1706.02677, section 2.2). The first updates count in the inner schedule, too.
+    as in Goyal et al. (arXiv:1706.02677, section 2.2). The first updates count in the inner
+    schedule, too.
 
     Parameters
     ----------
@@ -405,4 +443,9 @@ class Warmup(Schedule):
 
 
 #: The schedules by name.
-SCHEDULES = {"constant": Constant, "invscaling": InvScaling, "optimal": Optimal, "adaptive": Adaptive}
+SCHEDULES = {
+    "constant": Constant,
+    "invscaling": InvScaling,
+    "optimal": Optimal,
+    "adaptive": Adaptive,
+}

@@ -1,4 +1,7 @@
-"""Sparse rows: their batches, their products, and weights of which an update touches only those with a gradient."""
+"""
+Sparse rows: their batches, their products,
+and weights of which an update touches only those with a gradient.
+"""
 
 import functools
 import itertools
@@ -18,14 +21,18 @@ from skort.optim.rows import SparseRows, source_rows
 
 # Above this momentum a velocity and the weights are too far from each other for float32.
 _LARGEST_MOMENTUM = 0.99
-# Between two passes over all weights, arrays are scaled by at most so much, three digits of float32,
+# Between two passes over all weights, arrays are scaled by at most so much, three
+# digits of float32,
 _FAR = 1e3
 # and for at most so many steps.
 _MANY_STEPS = 1000
 
 
 class SparseBatch(Batch):
-    """The place from which a solver's next step reads its rows, where X, of the given shape, is sparse."""
+    """
+    The place from which a solver's next step reads its rows, where X,
+    of the given shape, is sparse.
+    """
 
     in_place = True
 
@@ -42,20 +49,28 @@ class SparseBatch(Batch):
         X, *others = data
         # The update multiplies by what would change them.
         X = source_rows(X)
+
         if X.indices.dtype != X.indptr.dtype:
             # The constructor makes them the same; somebody has replaced one of them.
             X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), X.shape)
+
         take = self.rows.take
         outs = self.target, self.sample_weight
-        return [lambda numbers: take(X, numbers), *(filler(a, out) for a, out in zip(others, outs, strict=False))]
+        return [
+            lambda numbers: take(X, numbers),
+            *(filler(a, out) for a, out in zip(others, outs, strict=False)),
+        ]
 
 
 @dataclass(frozen=True)
 class Recurrence:
-    """The update (w, v, S) <- A (w, v, S) + B g of a weight, its velocity and its sum, by a gradient g + b w."""
+    """
+    The update (w, v, S) <- A (w, v, S) + B g of a weight, its velocity and its sum,
+    by a gradient g + b w.
+    """
 
-    # The coordinates of A are p = w + kappa v, v and q = S + lambda v. With b = 0, neither p nor q depends on v: A is
-    # as well conditioned as it can be.
+    # The coordinates of A are p = w + kappa v, v and q = S + lambda v. With b = 0, neither p nor q
+    # depends on v: A is as well conditioned as it can be.
 
     #: Zero: there is no velocity.
     momentum: float
@@ -65,7 +80,9 @@ class Recurrence:
     is_averaged: bool
 
     @classmethod
-    def of(cls, update: LinearUpdate | None, l2: float, *, is_averaged: bool) -> "Recurrence | None":
+    def of(
+        cls, update: LinearUpdate | None, l2: float, *, is_averaged: bool
+    ) -> "Recurrence | None":
         """Return the recurrence of an update; None where it is none, or where it loses digits."""
         if update is None or update.momentum > _LARGEST_MOMENTUM:
             return None
@@ -74,7 +91,11 @@ class Recurrence:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the arrays in the state of a rule, the weights first."""
-        return "weights", *(["velocity"] if self.momentum else []), *(["average_sum"] if self.is_averaged else [])
+        return (
+            "weights",
+            *(["velocity"] if self.momentum else []),
+            *(["average_sum"] if self.is_averaged else []),
+        )
 
     @functools.cached_property
     def basis(self) -> np.ndarray:
@@ -94,13 +115,19 @@ class Recurrence:
         return [0, *([1] if self.momentum else []), *([2] if self.is_averaged else [])]
 
     def step(self, eta: float, *, counts: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return A and B, in the coordinates of `basis`; `counts`: whether the weights after it count in the sum."""
+        """
+        Return A and B, in the coordinates of `basis`; `counts`:
+        whether the weights after it count in the sum.
+        """
         (A_0, B_0), (A_1, B_1) = self._ends[counts]
         return A_0 + eta * (A_1 - A_0), B_0 + eta * (B_1 - B_0)
 
     @functools.cached_property
     def _ends(self):
-        """The matrices of `step` for learning rates of zero and one; they are linear between them."""
+        """
+        The matrices of `step` for learning rates of zero and one;
+        they are linear between them.
+        """
         return {counts: [self._at(eta, counts) for eta in (0.0, 1.0)] for counts in (False, True)}
 
     def _at(self, eta, counts):
@@ -115,67 +142,93 @@ class Recurrence:
         used = self._used
         A = rows[np.ix_(used, used)]
         B = rows[used, 3]
+
         return self.basis @ A @ self.inverse_basis, self.basis @ B
 
 
 class _Scales:
-    """The matrix P after `n_steps` steps since the last pass over all weights, and those after one step more."""
+    """
+    The matrix P after `n_steps` steps since the last pass over all weights,
+    and those after one step more.
+    """
 
-    # A pass starts the same steps anew, at the same learning rate more often than not: each remembers the one after it.
+    # A pass starts the same steps anew, at the same learning rate more often than not: each
+    # remembers the one after it.
 
-    def __init__(self, recurrence: Recurrence, P: np.ndarray, inverse: np.ndarray, n_steps: int = 0):
+    def __init__(
+        self, recurrence: Recurrence, P: np.ndarray, inverse: np.ndarray, n_steps: int = 0
+    ):
         self._recurrence = recurrence
         self._inverse = inverse
         self._n_steps = n_steps
+
         #: What the arrays have to be multiplied by, and added up, for the state of the rule.
         self.to_natural = recurrence.inverse_basis @ P
         #: What they are multiplied by in the weights.
         self.shares: list[float] = self.to_natural[0].tolist()
+
         #: Whether a pass over all weights is due.
         self.is_far = n_steps >= _MANY_STEPS or bool(np.abs(inverse).max() > _FAR)
         self._P = P
         self._key = (math.nan, False)
 
     def after(self, eta: float, *, counts: bool) -> tuple[list[float], "_Scales"]:
-        """Return the factor of the gradient in each array, in the next step, and the scales after it."""
+        """
+        Return the factor of the gradient in each array, in the next step,
+        and the scales after it.
+        """
         if self._key != (eta, counts):
             A, B = self._recurrence.step(eta, counts=counts)
             P = A @ self._P
             inverse = self._inverse @ np.linalg.inv(A)
+
             # Without a decay the steps of SGD change nothing.
             is_same = np.array_equal(P, self._P)
-            following = self if is_same else _Scales(self._recurrence, P, inverse, self._n_steps + 1)
+            following = (
+                self if is_same else _Scales(self._recurrence, P, inverse, self._n_steps + 1)
+            )
             self._key = (eta, counts)
             self._next = ((inverse @ B).tolist(), following)
+
         return self._next
 
 
 class LazyWeights:
-    """The weights of a layer with sparse rows, and the other arrays of a recurrence: each (n_columns, n_outputs)."""
+    """
+    The weights of a layer with sparse rows, and the other arrays of a recurrence:
+    each (n_columns, n_outputs).
+    """
 
-    # A step without a gradient multiplies the coordinates x of every weight by the same small matrix. So the arrays
-    # hold u of x = P u, with one matrix P for all weights: such a step changes P alone, and a gradient g changes the
-    # rows of u whose gradient is not zero, by P^-1 B g. This is the scale of the weights of
-    # `sklearn.linear_model.SGDClassifier` for more than one array. `settle` makes a pass over all weights.
+    # A step without a gradient multiplies the coordinates x of every weight by the same small
+    # matrix. So the arrays hold u of x = P u, with one matrix P for all weights: such a step
+    # changes P alone, and a gradient g changes the rows of u whose gradient is not zero, by P^-1
+    # B g. This is the scale of the weights of `sklearn.linear_model.SGDClassifier` for more than
+    # one array. `settle` makes a pass over all weights.
 
     def __init__(self, recurrence: Recurrence, arrays: dict[str, np.ndarray], factor: float):
-        # `factor` multiplies the rows. The arrays are changed in place, and hold these values only after `settle`.
+        # `factor` multiplies the rows. The arrays are changed in place, and hold these values only
+        # after `settle`.
         self._factor = factor
         self._basis = recurrence.basis
         arrays = {name: arrays[name] for name in recurrence.names}
+
         # A sum is in float64: what was added since the last pass is in an array of its own.
         self._total = arrays.pop("average_sum", None)
         #: Of the weights, and of their velocities.
         self._moving = list(arrays.values())
-        self._held = self._moving if self._total is None else [*self._moving, np.zeros_like(self._moving[0])]
+        self._held = (
+            self._moving if self._total is None else [*self._moving, np.zeros_like(self._moving[0])]
+        )
         identity = np.eye(len(self._held))
         self._first_scales = _Scales(recurrence, identity, identity)
+
         #: None after `settle`.
         self._scales: _Scales | None = None
         # Of the arrays with each other, by their numbers; None where there is no l2 term.
         self._products: dict[tuple[int, int], float] | None = {} if recurrence.l2 else None
-        #: Of the weights before the last update: their squared norm, and their product with its gradient but for the l2
-        #: term; zero where there is no l2 term.
+
+        #: Of the weights before the last update: their squared norm, and their product with its
+        #: gradient but for the l2 term; zero where there is no l2 term.
         self.square = self.along = 0.0
 
     def settle(self) -> None:
@@ -193,7 +246,10 @@ class LazyWeights:
             self._held[-1].fill(0)
 
     def products(self, rows: SparseRows) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Return the product of the rows, times the factor, and the weights; and those with the arrays of its sum."""
+        """
+        Return the product of the rows, times the factor, and the weights;
+        and those with the arrays of its sum.
+        """
         if self._scales is None:
             # Take the weights apart into u, after `settle`.
             self._combine(self._basis)
@@ -201,35 +257,55 @@ class LazyWeights:
                 pairs = itertools.product(enumerate(self._moving), repeat=2)
                 self._products = {(i, j): float(np.vdot(a, b)) for (i, a), (j, b) in pairs}
             self._scales = self._first_scales
+
         parts = [rows.product(held) for held in self._moving]
         shares = self._scales.shares
         product = parts[0] * (shares[0] * self._factor)
         for part, share in zip(parts[1:], shares[1:], strict=False):
             product += part * (share * self._factor)
+
         return product, parts
 
     def update(
-        self, rows: SparseRows, parts: list[np.ndarray], gradient: np.ndarray, eta: float, *, counts: bool
+        self,
+        rows: SparseRows,
+        parts: list[np.ndarray],
+        gradient: np.ndarray,
+        eta: float,
+        *,
+        counts: bool,
     ) -> None:
-        """Make one update by the gradient by the products, (n_rows, n_outputs); `parts` are from `products`."""
+        """
+        Make one update by the gradient by the products, (n_rows, n_outputs);
+        `parts` are from `products`.
+        """
         factor = self._factor
         scales = self._scales
         assert scales is not None  # Since `products`.
         lengths, self._scales = scales.after(eta, counts=counts)
+
         for held, length in zip(self._held, lengths, strict=True):
             if length:
                 rows.add_transposed_product(gradient * (length * factor), held)
+
         if self._products is not None:
             along = [factor * float(np.vdot(part, gradient)) for part in parts]
             self.square = self._square(scales.shares)
             self.along = sum(map(operator.mul, scales.shares, along))
+
             if lengths[0]:
                 # The squared norm of the gradient, without a pass over all weights.
                 moved = factor * float(np.vdot(rows.product(self._held[0]), gradient))
                 squared = (moved - along[0]) / lengths[0]
+
                 for i, j in self._products:
-                    step = lengths[i] * along[j] + lengths[j] * along[i] + lengths[i] * lengths[j] * squared
+                    step = (
+                        lengths[i] * along[j]
+                        + lengths[j] * along[i]
+                        + lengths[i] * lengths[j] * squared
+                    )
                     self._products[i, j] += step
+
         if self._scales is not scales and self._scales.is_far:
             self.settle()
 
@@ -248,17 +324,21 @@ class LazyWeights:
             and math.isfinite(self._square([1.0] * len(self._moving)))
         ):
             return True
+
         return all(np.isfinite(held.sum()) for held in self._held)
 
     def _square(self, shares):
         """Return the squared norm of the sum of the moving arrays, each times its share."""
-        return sum(shares[i] * shares[j] * product for (i, j), product in (self._products or {}).items())
+        return sum(
+            shares[i] * shares[j] * product for (i, j), product in (self._products or {}).items()
+        )
 
     def _combine(self, matrix):
         """Replace the arrays that are held by sums of them, times the rows of a matrix."""
         mixed = matrix.copy()
         np.fill_diagonal(mixed, 0)
         added = [self._sum(shares) if shares.any() else None for shares in mixed]
+
         for held, share, more in zip(self._held, np.diag(matrix), added, strict=True):
             if share != 1:
                 np.multiply(held, float(share), out=held)
@@ -267,5 +347,7 @@ class LazyWeights:
 
     def _sum(self, shares):
         """Return the sum of the arrays, each times its share."""
-        terms = [held * float(share) for held, share in zip(self._held, shares, strict=True) if share]
+        terms = [
+            held * float(share) for held, share in zip(self._held, shares, strict=True) if share
+        ]
         return sum(terms[1:], terms[0])

@@ -1,4 +1,7 @@
-"""A change of variables for the training: columns of X and of y with mean zero and standard deviation one."""
+"""
+A change of variables for the training:
+columns of X and of y with mean zero and standard deviation one.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +21,13 @@ _BLOCK = 2**18
 
 @dataclass(frozen=True, eq=False)
 class Standardization:
-    """The means that a training subtracts from the columns of X and y, and the scales by which it divides them."""
+    """
+    The means that a training subtracts from the columns of X and y,
+    and the scales by which it divides them.
+    """
 
-    # It changes how fast a training gets to the minimum, not where this is: the fitted weights are those of X and y.
+    # It changes how fast a training gets to the minimum, not where this is: the fitted weights are
+    # those of X and y.
 
     #: Of shape (n_features,), in float64, as `scale`; None: X is as it is.
     mean: np.ndarray | None
@@ -29,7 +36,8 @@ class Standardization:
     target_mean: np.ndarray | None
     #: Of all outputs.
     target_scale: float
-    #: Whether the fitted model subtracts the mean from X itself, because it is many times the standard deviation.
+    #: Whether the fitted model subtracts the mean from X itself, because it is many times the
+    #: standard deviation.
     is_offset: bool = False
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -39,30 +47,44 @@ class Standardization:
     @classmethod
     def of_arrays(cls, arrays: dict[str, np.ndarray]) -> "Standardization | None":
         """Return the standardization of some arrays; None for no arrays."""
-        values: dict[str, Any] = {name: array if array.ndim else array.item() for name, array in arrays.items()}
-        return cls(**{"mean": None, "scale": None, "target_mean": None} | values) if values else None
+        values: dict[str, Any] = {
+            name: array if array.ndim else array.item() for name, array in arrays.items()
+        }
+        return (
+            cls(**{"mean": None, "scale": None, "target_mean": None} | values) if values else None
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Standardization):
             return NotImplemented
+
         mine = self.arrays()
         theirs = other.arrays()
-        return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+        return mine.keys() == theirs.keys() and all(
+            np.array_equal(mine[name], theirs[name]) for name in mine
+        )
 
     __hash__ = None  # type: ignore[assignment]  # Arrays can change.
 
 
-def moments(X: Any, sample_weight: np.ndarray | None, n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return weighted means and standard deviations of columns in float64; X is a part of `n_rows` rows, if given."""
-    # Of more than 2^22 values, 256 evenly spaced blocks of rows stand for all, but where a column is constant in them:
-    # it may vary elsewhere.
+def moments(
+    X: Any, sample_weight: np.ndarray | None, n_rows: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return weighted means and standard deviations of columns in float64;
+    X is a part of `n_rows` rows, if given.
+    """
+    # Of more than 2^22 values, 256 evenly spaced blocks of rows stand for all, but where a column
+    # is constant in them: it may vary elsewhere.
     many_values = _MANY_VALUES if n_rows is None else _MANY_VALUES * X.shape[0] // n_rows
     blocks = _row_blocks(X.shape[0], X.shape[1], many_values)
     mean, deviation = _moments(X, sample_weight, blocks)
 
-    # Where squares overflow, or are zero, those of multiples are neither. A power of two keeps the bits.
+    # Where squares overflow, or are zero, those of multiples are neither. A power of two
+    # keeps the bits.
     is_huge = ~np.isfinite(deviation)
     is_tiny = (deviation < 2.0**-500) & (np.abs(mean) < 2.0**-400)
+
     for are_extreme, factor in ((is_huge, 2.0**-600), (is_tiny, 2.0**600)):
         columns = np.flatnonzero(are_extreme)
         if len(columns):
@@ -72,14 +94,19 @@ def moments(X: Any, sample_weight: np.ndarray | None, n_rows: int | None = None)
 
     constant = np.flatnonzero(~(deviation > 0))
     n_seen = sum(len(range(X.shape[0])[rows]) for rows in blocks)
+
     if len(constant) and n_seen < X.shape[0]:
         every_row = _row_blocks(X.shape[0], X.shape[1], np.inf)
         mean[constant], deviation[constant] = _moments(X, sample_weight, every_row, constant)
+
     return mean, deviation
 
 
 def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
-    """Return the moments of columns over blocks of rows, times a factor; not finite where squares overflow."""
+    """
+    Return the moments of columns over blocks of rows, times a factor;
+    not finite where squares overflow.
+    """
     total = 0.0
     sums: Any = 0.0
     squares: Any = 0.0
@@ -87,10 +114,12 @@ def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
     # Sums of differences from a row keep their digits where the mean is large.
     at = 0 if sample_weight is None else int(np.argmax(sample_weight > 0))
     first = _dense(X[at : at + 1])[0, columns].astype(np.float64) * factor
+
     with one_blas_thread(X.shape[0] * X.shape[1]), np.errstate(over="ignore", invalid="ignore"):
         for rows in blocks:
             block = _dense(X[rows])[:, columns]
             block = difference(block if factor == 1.0 else block.astype(np.float64) * factor, first)
+
             if sample_weight is None:
                 total += len(block)
                 sums += block.sum(axis=0)
@@ -108,24 +137,34 @@ def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
         return first + shift, np.sqrt(variance)
 
 
-def robust_moments(columns: np.ndarray, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return weighted medians and interquartile ranges / 1.349, that of the normal distribution, in float64."""
+def robust_moments(
+    columns: np.ndarray, sample_weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return weighted medians and interquartile ranges / 1.349,
+    that of the normal distribution, in float64.
+    """
     # Where the quartiles are equal, the scale is the standard deviation.
     weights = np.ones(len(columns)) if sample_weight is None else sample_weight
     # The share of the weight up to the middle of each row, in the order of the values.
     orders = np.argsort(columns, axis=0)
     quartiles = np.empty((3, columns.shape[1]))
+
     for j, order in enumerate(orders.T):
         order = order[weights[order] > 0]
         ordered = weights[order]
         shares = (np.cumsum(ordered) - 0.5 * ordered) / ordered.sum()
         quartiles[:, j] = np.interp([0.25, 0.5, 0.75], shares, columns[order, j].astype(np.float64))
+
     spread = (quartiles[2] - quartiles[0]) / 1.349
     return quartiles[1], np.where(spread > 0, spread, moments(columns, sample_weight)[1])
 
 
 def usable_scale(deviation: Any, dtype: Any) -> np.ndarray:
-    """Return standard deviations to divide by: one for none, and where the inverse would overflow."""
+    """
+    Return standard deviations to divide by:
+    one for none, and where the inverse would overflow.
+    """
     with np.errstate(over="ignore", divide="ignore"):
         usable = np.isfinite(np.divide(1, deviation).astype(dtype)) & np.isfinite(deviation)
     return np.where(usable, deviation, 1.0)
@@ -138,7 +177,8 @@ def _dense(rows):
 
 def deviation_of_all(deviation: np.ndarray) -> Any:
     """Return one deviation for all outputs."""
-    # The squares of numbers such as 1e200 overflow, those of 1e-200 are zero. A power of two keeps the bits.
+    # The squares of numbers such as 1e200 overflow, those of 1e-200 are zero. A power of two
+    # keeps the bits.
     largest = np.max(deviation)
     unit = 2.0**600 if largest > 2.0**500 else 2.0**-600 if 0 < largest < 2.0**-500 else 1.0
     return unit * np.sqrt(np.mean(np.square(deviation / unit)))
@@ -149,6 +189,7 @@ def _row_blocks(n_rows, n_columns, many_values):
     length = max(1, _BLOCK // n_columns)
     if n_rows <= _N_BLOCKS or n_rows * n_columns <= many_values:
         return [slice(start, start + length) for start in range(0, n_rows, length)]
+
     length = max(1, min(length, many_values // (_N_BLOCKS * n_columns)))
     # In the middle of as many equal parts.
     starts = ((np.arange(_N_BLOCKS) + 0.5) * (n_rows / _N_BLOCKS) - length / 2).astype(int)
@@ -163,29 +204,39 @@ def smoothness(
     norm: float | None = None,
     ones: float = 1.0,
 ) -> float:
-    """Return how fast the gradient of a linear model's mean loss changes along a step on one batch, b of n rows."""
-    # The expected smoothness of sampling without replacement (Gower et al., arXiv:1901.09401, proposition 3.8) of X'
-    # with a column of `ones`, for a loss whose second derivative is one: `batch_smoothness` of the largest
-    # eigenvalue of X'^T X' / n and the largest squared norm of a row, `norm` where it is known. A row counts
-    # s_i / mean(s) times.
+    """
+    Return how fast the gradient of a linear model's mean loss changes along a step
+    on one batch, b of n rows.
+    """
+    # The expected smoothness of sampling without replacement (Gower et al., arXiv:1901.09401,
+    # proposition 3.8) of X' with a column of `ones`, for a loss whose second derivative is one:
+    # `batch_smoothness` of the largest eigenvalue of X'^T X' / n and the largest squared norm of a
+    # row, `norm` where it is known. A row counts s_i / mean(s) times.
     shares = relative_weights(sample_weight)
     n = X.shape[0] if shares is None else int(np.count_nonzero(shares))
     b = min(batch_size, n)
     largest = largest_eigenvalue(X, shares, used, ones)
     if b < n and norm is None:
         norm = largest_norm(X, shares, used, ones)
+
     return batch_smoothness(largest, norm or 0.0, n, b)
 
 
 def batch_smoothness(largest: float, norm: float, n: int, b: int) -> float:
-    """Return the smoothness of batches of b of n rows, from the largest eigenvalue and the largest squared norm."""
+    """
+    Return the smoothness of batches of b of n rows, from the largest eigenvalue
+    and the largest squared norm.
+    """
     return largest if b == n else (n * (b - 1) * largest + (n - b) * norm) / (b * (n - 1))
 
 
 def largest_eigenvalue(
     X: Any, sample_weight: np.ndarray | None, used: Standardization | None, ones: float = 1.0
 ) -> float:
-    """Return that of X'^T S X' / n of at most 2,000 rows, within a few percent, with relative sample weights in S."""
+    """
+    Return that of X'^T S X' / n of at most 2,000 rows, within a few percent,
+    with relative sample weights in S.
+    """
     return _eigenvalue(_some_rows(X, sample_weight, used, ones))
 
 
@@ -194,14 +245,19 @@ def _eigenvalue(rows):
     n, n_columns = rows.shape
     if scipy.sparse.issparse(rows) or min(n, n_columns) > 128:
         return _powers(rows, 20)
+
     with one_blas_thread(n * n_columns * min(n, n_columns)):
-        return float(np.linalg.eigvalsh((rows.T @ rows if n_columns <= n else rows @ rows.T) / n)[-1])
+        return float(
+            np.linalg.eigvalsh((rows.T @ rows if n_columns <= n else rows @ rows.T) / n)[-1]
+        )
 
 
 def _powers(rows, n_steps):
     """Return the largest eigenvalue of rows^T rows / n, or less, by steps of the power method."""
     n, n_columns = rows.shape
-    direction, transposed = np.random.RandomState(0).standard_normal(n_columns), rows.T
+    direction = np.random.RandomState(0).standard_normal(n_columns)
+    transposed = rows.T
+
     length = 0.0
     with one_blas_thread(n * n_columns * min(n, n_columns)):
         for _ in range(n_steps):
@@ -210,46 +266,74 @@ def _powers(rows, n_steps):
             if length == 0.0:
                 return 0.0
             direction /= length
+
     return length
 
 
-def common_scale(X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None, batch_size: int) -> float:
-    """Return the number by which a sparse X is divided, so that its smoothness without a column of ones is one."""
-    # Where the values of X are small, as those of text, the column of ones would be nearly all of the smoothness, and
-    # the learning rate too small for all others.
+def common_scale(
+    X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None, batch_size: int
+) -> float:
+    """
+    Return the number by which a sparse X is divided, so that its smoothness
+    without a column of ones is one.
+    """
+    # Where the values of X are small, as those of text, the column of ones would be nearly all of
+    # the smoothness, and the learning rate too small for all others.
     return float(np.sqrt(smoothness(X, sample_weight, batch_size, None, ones=0.0)))
 
 
 def relative_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
     """Return sample weights relative to the mean of those that are not zero; None for None."""
-    return None if sample_weight is None else sample_weight / sample_weight[sample_weight > 0].mean()
+    return (
+        None if sample_weight is None else sample_weight / sample_weight[sample_weight > 0].mean()
+    )
 
 
-def largest_norm(X: Any, sample_weight: np.ndarray | None, used: Standardization | None, ones: float = 1.0) -> float:
-    """Return the largest squared norm of a row of X' with a column of ones, times its relative sample weight."""
+def largest_norm(
+    X: Any, sample_weight: np.ndarray | None, used: Standardization | None, ones: float = 1.0
+) -> float:
+    """
+    Return the largest squared norm of a row of X' with a column of ones,
+    times its relative sample weight.
+    """
     norm = 0.0
     n_values = -(-X.nnz // X.shape[0]) + 1 if scipy.sparse.issparse(X) else X.shape[1]
+
     for rows in _row_blocks(X.shape[0], n_values, _MANY_VALUES):
         if (part := _scaled(X[rows], used)) is not None:
             norms = np.asarray(part.multiply(part).sum(axis=1)).ravel() + ones**2
         else:
             part = _standardized(X[rows], used, ones)
             norms = np.einsum("ij,ij->i", part, part)
-        norm = max(norm, float(np.max(norms if sample_weight is None else norms * sample_weight[rows])))
+
+        norm = max(
+            norm, float(np.max(norms if sample_weight is None else norms * sample_weight[rows]))
+        )
+
     return norm
 
 
 def spread_of_some(
-    X: Any, sample_weight: np.ndarray | None, used: Standardization | None, *, is_rough: bool = False
+    X: Any,
+    sample_weight: np.ndarray | None,
+    used: Standardization | None,
+    *,
+    is_rough: bool = False,
 ) -> tuple[float, float]:
     """
-    Return the largest eigenvalue, and the mean squared norm, of weighted rows of X' with a column of ones.
+    Return the largest eigenvalue, and the mean squared norm,
+    of weighted rows of X' with a column of ones.
 
-    They are those of at most 2,000 rows. Rough ones are those of 256 rows, with an eigenvalue that may be too small.
+    They are those of at most 2,000 rows. Rough ones are those of 256 rows, with an eigenvalue that
+    may be too small.
     """
     rows = _some_rows(X, relative_weights(sample_weight), used, 1.0, 256 if is_rough else 2000)
     with np.errstate(over="ignore"):
-        squares = rows.multiply(rows).sum() if scipy.sparse.issparse(rows) else np.einsum("ij,ij->", rows, rows)
+        squares = (
+            rows.multiply(rows).sum()
+            if scipy.sparse.issparse(rows)
+            else np.einsum("ij,ij->", rows, rows)
+        )
         return _powers(rows, 5) if is_rough else _eigenvalue(rows), float(squares) / rows.shape[0]
 
 
@@ -261,6 +345,7 @@ def _some_rows(X, shares, used, ones, most=2000):
     some = _standardized(X if len(rows) == X.shape[0] else X[rows], used, ones)
     if shares is None:
         return some
+
     roots = np.sqrt(shares[rows])[:, None]
     return some.multiply(roots).tocsr() if scipy.sparse.issparse(some) else some * roots
 
@@ -270,12 +355,14 @@ def _standardized(X, used, ones):
     rows = _scaled(X, used)
     if rows is not None:
         return scipy.sparse.hstack([rows, np.full((X.shape[0], 1), ones)], format="csr")
+
     rows = np.full((X.shape[0], X.shape[1] + 1), ones)
     if used is None or used.scale is None:
         rows[:, :-1] = X
     else:
         rows[:, :-1] = difference(_dense(X), used.mean)
         rows[:, :-1] /= used.scale
+
     return rows
 
 

@@ -16,7 +16,8 @@ class History(dict):
     """
     The table of a training: a column for each recorded value, a row for each epoch.
 
-    `pandas.DataFrame(history)` gives the same table. A column that begins late has NaN before its first value.
+    `pandas.DataFrame(history)` gives the same table. A column that begins late has NaN before
+    its first value.
 
     Examples
     --------
@@ -45,7 +46,8 @@ class History(dict):
 
     def record(self, name: str, value: Any) -> None:
         """
-        Add a value to the row of the last epoch; raise a ValueError if it has one of that name already.
+        Add a value to the row of the last epoch;
+        raise a ValueError if it has one of that name already.
 
         Parameters
         ----------
@@ -56,7 +58,10 @@ class History(dict):
         """
         column = self.setdefault(name, [])
         if len(column) >= self.n_epochs:
-            raise ValueError(f"The history takes one {name!r} an epoch: give each column a name of its own.")
+            raise ValueError(
+                f"The history takes one {name!r} an epoch: give each column a name of its own."
+            )
+
         column += [math.nan] * (self.n_epochs - 1 - len(column))
         column.append(value)
 
@@ -74,7 +79,10 @@ class History(dict):
 
 
 def best_epoch(scores: Iterable[float]) -> tuple[int, float] | None:
-    """Return the number of the first epoch with the largest score, and this score; None where no score is a number."""
+    """
+    Return the number of the first epoch with the largest score, and this score;
+    None where no score is a number.
+    """
     known = [(score, -epoch) for epoch, score in enumerate(scores, 1) if not math.isnan(score)]
     if not known:
         return None
@@ -84,7 +92,10 @@ def best_epoch(scores: Iterable[float]) -> tuple[int, float] | None:
 
 @dataclass(frozen=True, eq=False)
 class TrainState:
-    """Everything that a training goes on from, to the last bit: a value, of which a training makes the next one."""
+    """
+    Everything that a training goes on from, to the last bit:
+    a value, of which a training makes the next one.
+    """
 
     #: The weights, the optimizer's memory and the averages; None: the initial weights.
     solver: dict[str, np.ndarray] | None
@@ -94,7 +105,8 @@ class TrainState:
     stopped: bool
     #: Of the training's own generator, from `RandomState.get_state(legacy=False)`.
     random_state: dict[str, Any]
-    #: A training that goes on adds rows to it, so that short ones copy nothing: `n_epochs` rows and `columns` are ours.
+    #: A training that goes on adds rows to it, so that short ones copy nothing: `n_epochs` rows and
+    #: `columns` are ours.
     history: History
     n_epochs: int
     columns: tuple[str, ...]
@@ -110,7 +122,8 @@ class TrainState:
     stopping_reason: str | None = None
     #: That of the first batch, before its update; None where it is not known.
     first_objective: float | None = None
-    #: The rows of a stream that wait for its training to begin, and the weights that were drawn for it, if any.
+    #: The rows of a stream that wait for its training to begin, and the weights that were drawn
+    #: for it, if any.
     first_rows: Any = None
     first_weights: dict[str, np.ndarray] | None = None
     #: Whether the user was told that a column has left its scale.
@@ -120,7 +133,10 @@ class TrainState:
 
     @classmethod
     def start(cls, random_state: np.random.RandomState, **others: Any) -> "TrainState":
-        """Return the progress before the first update, with the present state of a random generator."""
+        """
+        Return the progress before the first update,
+        with the present state of a random generator.
+        """
         live = NoPickle()
         live.put(random_state)
         state = random_state.get_state(legacy=False)
@@ -136,7 +152,10 @@ class TrainState:
         return generator_of(self.random_state)
 
     def first_generator(self) -> np.random.RandomState:
-        """Return, before the first update, the generator of `start` once; then one as `generator` does."""
+        """
+        Return, before the first update, the generator of `start` once;
+        then one as `generator` does.
+        """
         given = None if self.live is None else self.live.take()
         return self.generator() if given is None else given
 
@@ -145,10 +164,16 @@ class TrainState:
         return self.history.head(self.n_epochs, self.columns)
 
     def column(self, name: str) -> list | None:
-        """Return a copy of a column of the history up to here, or None if there is no such column."""
+        """
+        Return a copy of a column of the history up to here,
+        or None if there is no such column.
+        """
         return self.history[name][: self.n_epochs] if name in self.columns else None
 
     def open_history(self) -> History:
-        """Return a history to add rows to: the same one, or a copy if another training has added rows to it."""
+        """
+        Return a history to add rows to:
+        the same one, or a copy if another training has added rows to it.
+        """
         is_last = self.history.n_epochs == self.n_epochs and tuple(self.history) == self.columns
         return self.history if is_last else self.rows()

@@ -17,11 +17,14 @@ from skort.optim.state import TrainState
 from skort.optim.watchers import Watchers
 
 _MOST_RESTARTS = 3
-# Objectives of the same weights in another order of the rows differ by less, relatively, in float32.
+# Objectives of the same weights in another order of the rows differ by less,
+# relatively, in float32.
 _ROUNDING = 1e-5
-# The loss of a network that says no more than a constant prediction is so near that of the constant, relatively.
+# The loss of a network that says no more than a constant prediction is so near that of the
+# constant, relatively.
 _CONSTANT = 1e-3
-# To ask a generator for its state takes as long as two steps. It is known anew after so many epochs.
+# To ask a generator for its state takes as long as two steps. It is known anew after
+# so many epochs.
 _MANY_DRAWS = 32
 NOBODY = Watchers()
 
@@ -33,7 +36,10 @@ class TrainStep(Protocol):
     batch: Batch
 
     def step(self, eta: float, share: float) -> None:
-        """Make one update on the batch, which has this share of the epoch's rows, and counts so much in `means`."""
+        """
+        Make one update on the batch, which has this share of the epoch's rows,
+        and counts so much in `means`.
+        """
 
     def objective(self) -> float:
         """Return the objective on the last step's batch before its update."""
@@ -42,7 +48,10 @@ class TrainStep(Protocol):
         """Return the objective and the loss, each the mean over all steps since the last call."""
 
     def gradient_norm(self) -> float:
-        """Return the Euclidean norm of the last step's gradient before clipping; 0 before the first step."""
+        """
+        Return the Euclidean norm of the last step's gradient before clipping;
+        0 before the first step.
+        """
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return a copy of the trained weights, by name."""
@@ -51,7 +60,10 @@ class TrainStep(Protocol):
         """Return whether all weights are finite."""
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return a copy of all arrays that it, or another solver of the same problem, goes on from to the last bit."""
+        """
+        Return a copy of all arrays that it, or another solver of the same problem,
+        goes on from to the last bit.
+        """
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go on from a state that `state` returned."""
@@ -71,8 +83,8 @@ class Variables(Protocol):
 class Course:
     """The course of a training: its rates, its length, and when it is a failure."""
 
-    #: Number of the update, from 1 -> learning rate. A method `on_bad_epochs`, if any, lowers the rate and returns
-    #: True, or returns False where the training is to end.
+    #: Number of the update, from 1 -> learning rate. A method `on_bad_epochs`, if any, lowers the
+    #: rate and returns True, or returns False where the training is to end.
     schedule: Callable[[int], float]
     #: None where nobody asks for it.
     optimizer: Any = None
@@ -84,8 +96,9 @@ class Course:
     can_restart: bool = False
     #: Whether a training fails that ends above the objective of its initial weights.
     is_compared: bool = True
-    #: Where the initial weights are fitted ones, the loss of the best constant prediction, or infinity: a training that
-    #: ends no better fails, too, and one that ends above its beginning goes back to it.
+    #: Where the initial weights are fitted ones, the loss of the best constant prediction, or
+    #: infinity: a training that ends no better fails, too, and one that ends above its beginning
+    #: goes back to it.
     constant_loss: float | None = None
 
 
@@ -121,8 +134,8 @@ class Training:
     n_restarts : int
         How often the training began again at a tenth of the learning rate.
     no_better : bool
-        Whether the training has ended at a larger objective than that of its initial weights, or its loss at that of a
-        constant prediction.
+        Whether the training has ended at a larger objective than that of its initial weights, or
+        its loss at that of a constant prediction.
     went_back : bool
         Whether it ends with its initial weights for that reason.
     max_iter : int or None
@@ -132,7 +145,8 @@ class Training:
     kept : {"last", "best", "fitted"} or None
         The weights that it ended with, if it had kept others than the last ones.
     stopping_reason : str or None
-        Why it ends, a sentence; None while it goes on, and where a `partial_fit` has made its epoch.
+        Why it ends, a sentence; None while it goes on, and where a `partial_fit` has
+        made its epoch.
     """
 
     def __init__(
@@ -191,11 +205,17 @@ class Training:
 
     @property
     def model(self) -> Any:
-        """The fitted estimator as it would be if the training ended now, for data from `prepare`."""
+        """
+        The fitted estimator as it would be if the training ended now,
+        for data from `prepare`.
+        """
         return self._view.at(self.weights())
 
     def trained_model(self) -> Any:
-        """Return the fitted estimator as it would be if the training ended now, as a copy that stays."""
+        """
+        Return the fitted estimator as it would be if the training ended now,
+        as a copy that stays.
+        """
         return self._view.fitted(self.weights())
 
     def prepare(self, X: Any) -> Any:
@@ -209,7 +229,10 @@ class Training:
         return self._view.prepare(X)
 
     def loss_of(self, rows: Any) -> Any:
-        """Return the loss of rows, with X of `prepare`, as a function of the weights of the solver: a `RowLoss`."""
+        """
+        Return the loss of rows, with X of `prepare`,
+        as a function of the weights of the solver: a `RowLoss`.
+        """
         return self._view.loss_of(rows)
 
     def weights(self) -> dict[str, np.ndarray]:
@@ -221,7 +244,10 @@ class Training:
         return self._rate_scale * self._course.rate_part * rate(self.schedule, t)
 
     def means(self) -> tuple[float, float]:
-        """Return objective and loss, each the mean over all steps since the last call, in the units of the model."""
+        """
+        Return objective and loss, each the mean over all steps since the last call,
+        in the units of the model.
+        """
         objective, loss = self.solver.means()
         return self._variables.objective(objective), self._variables.objective(loss)
 
@@ -241,14 +267,18 @@ class Training:
         self.first_objective = self.batch_objective()
 
     def seems_no_better(self) -> bool:
-        """Return whether the last epoch's objective is above that of the first batch: only then is it compared."""
+        """
+        Return whether the last epoch's objective is above that of the first batch:
+        only then is it compared.
+        """
         if not self._course.is_compared or self._start is None or self.first_objective is None:
             return False
         return self._is_fine_tuning or self.history["objective"][-1] > self.first_objective
 
     def is_no_better(self, solver: TrainStep | None = None) -> bool:
         """
-        Return whether the last epoch's objective is above that of the initial weights, or that of a constant.
+        Return whether the last epoch's objective is above that of the initial weights,
+        or that of a constant.
 
         Parameters
         ----------
@@ -270,13 +300,21 @@ class Training:
         return constant is not None and self.history["loss"][-1] > (1 - _CONSTANT) * constant
 
     def _is_above_start(self, solver):
-        """Return whether the last epoch's objective is above that of the initial weights, which takes an epoch."""
+        """
+        Return whether the last epoch's objective is above that of the initial weights,
+        which takes an epoch.
+        """
         objective = self._objective_at(self._start, solver)
         return self.history["objective"][-1] > objective + _ROUNDING * abs(objective)
 
     def go_back_to_fitted(self) -> None:
-        """End with the initial weights where these were fitted ones, and the training has ended above them."""
-        self.went_back = self.no_better and self._is_fine_tuning and self._is_above_start(self.solver)
+        """
+        End with the initial weights where these were fitted ones,
+        and the training has ended above them.
+        """
+        self.went_back = (
+            self.no_better and self._is_fine_tuning and self._is_above_start(self.solver)
+        )
         if self.went_back:
             self._best = self._start
 
@@ -299,7 +337,10 @@ class Training:
         return self._variables.objective(objective)
 
     def restart(self) -> bool:
-        """Go back to the initial weights and a tenth of the learning rate, if the rate may be changed; return that."""
+        """
+        Go back to the initial weights and a tenth of the learning rate,
+        if the rate may be changed; return that.
+        """
         if not self._course.can_restart or self._start is None or self.n_restarts == _MOST_RESTARTS:
             return False
 
@@ -322,14 +363,20 @@ class Training:
         return True
 
     def stop(self, reason: str = "A callback stopped the training.") -> None:
-        """End the training after this epoch, for a reason: a sentence; raise a ValueError for another type."""
+        """
+        End the training after this epoch, for a reason: a sentence;
+        raise a ValueError for another type.
+        """
         if not isinstance(reason, str):
             raise ValueError(f"stop: the reason must be a string, got {reason!r}.")
         self.stopped = True
         self.stopping_reason = reason
 
     def no_improvement(self, reason: str = "The training did not improve.") -> None:
-        """End the training after this epoch, for a reason, unless the learning rate can fall instead."""
+        """
+        End the training after this epoch, for a reason,
+        unless the learning rate can fall instead.
+        """
         if lower_rate(self.schedule):
             self._n_falls += 1
         else:
@@ -363,20 +410,29 @@ class Training:
         )
 
     def restore(self, progress: TrainState) -> None:
-        """Go on from another progress of at least one epoch; a ValueError where its data or its start are others."""
+        """
+        Go on from another progress of at least one epoch;
+        a ValueError where its data or its start are others.
+        """
         assert progress.solver is not None  # It has an epoch.
         if progress.standardization != self._standardization:
             raise ValueError(
-                "The checkpoint is that of a training on other rows, or with another value of standardize: the means "
-                "and scales of its columns are others. With early_stopping, give random_state, so that the same rows "
-                "are held out."
+                "The checkpoint is that of a training on other rows, or with another value of "
+                "standardize: the means and scales of its columns are others. With early_stopping, "
+                "give random_state, so that the same rows are held out."
             )
+
         theirs = progress.penalty_start or {}
-        if not all(name in theirs and np.array_equal(w, theirs[name]) for name, w in self._penalty_start.items()):
+        if not all(
+            name in theirs and np.array_equal(w, theirs[name])
+            for name, w in self._penalty_start.items()
+        ):
             raise ValueError(
-                "The checkpoint is that of a training that began at other weights, and the penalty is of them. Begin "
-                "at the same ones: give random_state, the same coef_init, or the same fitted model."
+                "The checkpoint is that of a training that began at other weights, and the penalty "
+                "is of them. Begin at the same ones: give random_state, the same coef_init, or the "
+                "same fitted model."
             )
+
         self.solver.restore(progress.solver)
         self.n_updates = progress.n_updates
         self._fall_to(progress.n_falls)
@@ -404,6 +460,7 @@ class Training:
         """Go back to the end of the last whole epoch; return whether there was one."""
         if self._last_epoch is None:
             return False
+
         # The decisions and columns that callbacks added after that epoch stay.
         progress = dataclasses.replace(
             self._last_epoch,
@@ -419,22 +476,31 @@ class Training:
         return True
 
     def take_best(self) -> None:
-        """Go back to the weights that `keep_best` kept, if any, unless the last are as good but for chance."""
+        """
+        Go back to the weights that `keep_best` kept, if any,
+        unless the last are as good but for chance.
+        """
         if self._best is not None:
             last_state = self.solver.state()
             last_weights = self.solver.weights()
             self.solver.restore(self._best)
             self.kept = "fitted" if self.went_back else "best"
+
             if not self._is_worse(last_weights, self.solver.weights()):
                 self.solver.restore(last_state)
                 self.kept = "last"
-        # Nothing goes back any further, and a training that goes on from here has a best epoch of its own.
+
+        # Nothing goes back any further, and a training that goes on from here has a best
+        # epoch of its own.
         self._start = None
         self._last_epoch = None
         self._best = None
 
     def _is_worse(self, last, best):
-        """Return whether the last weights are worse than the best, by more than chance where that is known."""
+        """
+        Return whether the last weights are worse than the best,
+        by more than chance where that is known.
+        """
         if self._judge is None or self.went_back:
             return True
         rise, squared_error = self._judge.rise(last, best)
@@ -449,7 +515,9 @@ class Training:
         """Return the state of the generator after the last whole epoch."""
         if self.batches.n_drawn == self._n_ended:
             return self.batches.random_state.get_state(legacy=False)
-        # Only the order of an epoch draws from it: draw again what was drawn since its state was known.
+
+        # Only the order of an epoch draws from it: draw again what was drawn since its
+        # state was known.
         generator = generator_of(self._known_state)
         for _ in range(self._n_ended - self._n_known):
             self.batches.draw(generator)

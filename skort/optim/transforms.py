@@ -1,4 +1,7 @@
-"""The transformations around an optimizer: clipping, weight decay, the terms of the penalty, averaging."""
+"""
+The transformations around an optimizer: clipping, weight decay,
+the terms of the penalty, averaging.
+"""
 
 import math
 from collections.abc import Callable
@@ -16,10 +19,13 @@ StepLength: TypeAlias = Callable[[float, State], float | np.ndarray]
 
 
 class Transformation:
-    """A part before the optimizer's update, a part after it, or both, each in numpy and as ONNX; here nothing."""
+    """
+    A part before the optimizer's update, a part after it, or both,
+    each in numpy and as ONNX; here nothing.
+    """
 
-    #: The parts as ONNX functions of "weights", "gradient", "eta", "length", arrays of the state, and `constants`. An
-    #: output `next_...` takes the place of what has the rest of its name.
+    #: The parts as ONNX functions of "weights", "gradient", "eta", "length", arrays of the state,
+    #: and `constants`. An output `next_...` takes the place of what has the rest of its name.
     onnx_before: str | None = None
     onnx_after: str | None = None
     #: The arrays that they take beside those of the update, by names that begin with "skort_".
@@ -30,7 +36,10 @@ class Transformation:
         return {}
 
     def before(self, weights, gradient, eta: float, state: State, scratch):
-        """Return the gradient that the optimizer gets; the weights may be changed in place, the gradient may not."""
+        """
+        Return the gradient that the optimizer gets;
+        the weights may be changed in place, the gradient may not.
+        """
         return gradient
 
     def after(self, weights, eta: float, state: State, scratch, step_length: StepLength) -> None:
@@ -46,7 +55,10 @@ def norm(gradient: np.ndarray) -> float:
 
 
 def clipped(gradient: np.ndarray, max_norm: float, out: np.ndarray) -> np.ndarray:
-    """Return g min(1, max_norm / |g|), in `out` where it differs: torch's `clip_grad_norm_` adds 1e-6 to the norm."""
+    """
+    Return g min(1, max_norm / |g|), in `out` where it differs:
+    torch's `clip_grad_norm_` adds 1e-6 to the norm.
+    """
     length = norm(gradient)
     return gradient if length <= max_norm else np.multiply(gradient, max_norm / length, out=out)
 
@@ -79,12 +91,16 @@ class Clipping(Transformation):
 
 
 class WeightDecay(Transformation):
-    """Coefficients w, never intercepts, become (1 - eta weight_decay) w before each update, as in torch's AdamW."""
+    """
+    Coefficients w, never intercepts, become (1 - eta weight_decay) w before each update,
+    as in torch's AdamW.
+    """
 
     # Loshchilov and Hutter (arXiv:1711.05101). An l2 penalty is part of the gradient.
 
     onnx_before = function_text(
-        "decayed (weights, eta, skort_decays) => (next_weights)", "next_weights = weights * (1 - eta * skort_decays)"
+        "decayed (weights, eta, skort_decays) => (next_weights)",
+        "next_weights = weights * (1 - eta * skort_decays)",
     )
 
     def __init__(self, weight_decay: float):
@@ -118,29 +134,39 @@ next_l1_owed_if_negative = negative + weights - next_weights
 
 
 def with_owed(state: State, current: State) -> State:
-    """Return a state as that of a training with, or without, an l1 term: `current` is of the one that is to go on."""
+    """
+    Return a state as that of a training with, or without, an l1 term:
+    `current` is of the one that is to go on.
+    """
     names = {_POSITIVE, _NEGATIVE}
     nothing = {name: np.zeros_like(current[name]) for name in names & current.keys()}
-    return nothing | {name: array for name, array in state.items() if name not in names or name in current}
+    return nothing | {
+        name: array for name, array in state.items() if name not in names or name in current
+    }
 
 
 class AccumulatedL1(Transformation):
-    """Each weight moves towards zero after the update, by all that it owes of the l1 term's penalty."""
+    """
+    Each weight moves towards zero after the update,
+    by all that it owes of the l1 term's penalty.
+    """
 
-    # With the strength a, l = length a, n = `n_steps`, and p and m, what a positive and a negative weight owes:
+    # With the strength a, l = length a, n = `n_steps`, and p and m, what a positive and a
+    # negative weight owes:
     #     p <- min(p + l, n l),  m <- min(m + l, n l),  w' = max(0, w - p) + min(0, w + m)
     #     p <- p + w' - w,  m <- m - w' + w,  w <- w'
-    # A weight that reached zero before it had paid its penalty pays the rest when noise lifts it, so that it stays at
-    # zero in mini-batches, too. It is the accumulated penalty p = u + q, m = u - q of Tsuruoka, Tsujii and Ananiadou
-    # (ACL 2009), as in SGDClassifier, in vectors that keep all digits. There nothing bounds what a weight at zero owes;
-    # here it is at most the penalty of n steps: for one batch an epoch, this is the proximal gradient step.
+    # A weight that reached zero before it had paid its penalty pays the rest when noise lifts it,
+    # so that it stays at zero in mini-batches, too. It is the accumulated penalty p = u + q, m =
+    # u - q of Tsuruoka, Tsujii and Ananiadou (ACL 2009), as in SGDClassifier, in vectors that keep
+    # all digits. There nothing bounds what a weight at zero owes; here it is at most the penalty of
+    # n steps: for one batch an epoch, this is the proximal gradient step.
 
     def __init__(self, strengths: np.ndarray, n_steps: int):
         self._strengths = strengths
         self._n_steps = float(n_steps)
         signature = (
-            "paid (weights, length, l1_owed_if_positive, l1_owed_if_negative, skort_l1_strengths) => "
-            "(next_weights, next_l1_owed_if_positive, next_l1_owed_if_negative)"
+            "paid (weights, length, l1_owed_if_positive, l1_owed_if_negative, skort_l1_strengths) "
+            "=> (next_weights, next_l1_owed_if_positive, next_l1_owed_if_negative)"
         )
         self.onnx_after = function_text(signature, _PAID, n_steps=self._n_steps)
         self.constants = {"skort_l1_strengths": strengths}
@@ -158,9 +184,11 @@ class AccumulatedL1(Transformation):
         negative = state[_NEGATIVE]
         np.multiply(self._strengths, step_length(eta, state), out=self._more)
         np.multiply(self._more, self._n_steps, out=self._most)
+
         for owed in (positive, negative):
             np.add(owed, self._more, out=owed)
             np.minimum(owed, self._most, out=owed)
+
         before = self._more
         np.copyto(before, weights)
         soft_threshold(weights, positive, negative, scratch)
@@ -171,12 +199,16 @@ class AccumulatedL1(Transformation):
 
 
 class ImplicitL2(Transformation):
-    """The l2 term of strength b, part of the gradient g + b w, where its explicit step would overshoot zero."""
+    """
+    The l2 term of strength b, part of the gradient g + b w,
+    where its explicit step would overshoot zero.
+    """
 
-    # While gain eta b <= 1, with the largest learning rate of the training, nothing changes. Otherwise the term is
-    # taken out of the gradient, and solved for the weight after the step: w <- update(w, g, eta) / (1 + length b).
-    # Both rest where g + b w = 0; the explicit step alone diverges from gain eta b = 2 on. A weight keeps its kind of
-    # steps where the learning rate falls: a velocity holds either all of the gradient or what is left of it.
+    # While gain eta b <= 1, with the largest learning rate of the training, nothing changes.
+    # Otherwise the term is taken out of the gradient, and solved for the weight after the step: w
+    # <- update(w, g, eta) / (1 + length b). Both rest where g + b w = 0; the explicit step alone
+    # diverges from gain eta b = 2 on. A weight keeps its kind of steps where the learning rate
+    # falls: a velocity holds either all of the gradient or what is left of it.
 
     onnx_before = function_text(
         "remaining (weights, gradient, eta, skort_l2_strengths, skort_l2_reach, skort_l2_rate) => "
@@ -188,7 +220,8 @@ class ImplicitL2(Transformation):
         """,
     )
     onnx_after = function_text(
-        "shrunk (weights, length, skort_stiff) => (next_weights)", "next_weights = weights / (skort_stiff * length + 1)"
+        "shrunk (weights, length, skort_stiff) => (next_weights)",
+        "next_weights = weights / (skort_stiff * length + 1)",
     )
 
     def __init__(self, strengths: np.ndarray, gain: float, largest_rate: float = 0.0):
@@ -196,7 +229,11 @@ class ImplicitL2(Transformation):
         self._reach = strengths * float(gain)
         self._largest_rate = float(largest_rate)
         rate = np.asarray(self._largest_rate, strengths.dtype)
-        self.constants = {"skort_l2_strengths": strengths, "skort_l2_reach": self._reach, "skort_l2_rate": rate}
+        self.constants = {
+            "skort_l2_strengths": strengths,
+            "skort_l2_reach": self._reach,
+            "skort_l2_rate": rate,
+        }
 
     def start(self, n_coefficients, n_others, dtype):
         """Make room for what is left of the gradient."""
@@ -212,6 +249,7 @@ class ImplicitL2(Transformation):
         self._is_any_stiff = bool(is_stiff.any())
         if not self._is_any_stiff:
             return gradient
+
         np.multiply(self._strengths, is_stiff, out=self._stiff)
         np.multiply(self._stiff, weights, out=scratch)
         return np.subtract(gradient, scratch, out=self._remaining)
@@ -224,14 +262,21 @@ class ImplicitL2(Transformation):
             np.divide(weights, scratch, out=weights)
 
 
-_N_UPDATES, _SUM = "average_n_updates", "average_sum"
+_N_UPDATES = "average_n_updates"
+_SUM = "average_sum"
 
 
 class Averaging(Transformation):
-    """The result is the mean, in float64, of the weights after each update from number `first` on, as SGD's average."""
+    """
+    The result is the mean, in float64, of the weights after each update from number `first` on,
+    as SGD's average.
+    """
 
     onnx_after = function_text(
-        "averaged (average_sum, average_n_updates, weights, skort_first) => (next_average_sum, next_average_n_updates)",
+        (
+            "averaged (average_sum, average_n_updates, weights, skort_first) => (next_average_sum, "
+            "next_average_n_updates)"
+        ),
         """
         next_average_n_updates = average_n_updates + [1]
         counts = GreaterOrEqual(next_average_n_updates, skort_first)

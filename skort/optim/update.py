@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skort.optim.optimizers import OnnxOptimizer, Optimizer, OptimizerTags, State, optimizer_tags
-from skort.optim.transforms import AccumulatedL1, Averaging, Clipping, ImplicitL2, Transformation, WeightDecay
+from skort.optim.transforms import (
+    AccumulatedL1,
+    Averaging,
+    Clipping,
+    ImplicitL2,
+    Transformation,
+    WeightDecay,
+)
 
 if TYPE_CHECKING:
     from skort.common.onnx_text import Fragment
@@ -17,13 +24,24 @@ MANY_ROWS = 131_072
 
 
 class UpdateRule:
-    """An optimizer and the transformations around it as one update; the average, if any, is the outermost one."""
+    """
+    An optimizer and the transformations around it as one update;
+    the average, if any, is the outermost one.
+    """
 
-    def __init__(self, optimizer: Any, transformations: list[Transformation], averaging: Averaging | None = None):
+    def __init__(
+        self,
+        optimizer: Any,
+        transformations: list[Transformation],
+        averaging: Averaging | None = None,
+    ):
         self._optimizer = optimizer
         #: The outermost first.
-        self.transformations = transformations if averaging is None else [averaging, *transformations]
+        self.transformations = (
+            transformations if averaging is None else [averaging, *transformations]
+        )
         self._inner_first = self.transformations[::-1]
+
         #: As `Optimizer.step_length`.
         self.step_length = optimizer.step_length
         #: Its mean is the result; None: the weights are.
@@ -45,7 +63,10 @@ class UpdateRule:
             part.after(weights, eta, state, scratch, self.step_length)
 
     def add_nodes(self, fragment: "Fragment", names: dict[str, str]) -> dict[str, str]:
-        """Add the nodes of one update; return the names of "weights", "length" and the changed arrays after it."""
+        """
+        Add the nodes of one update; return the names of "weights",
+        "length" and the changed arrays after it.
+        """
         known = dict(names)
         for part in self.transformations:
             for name, array in part.constants.items():
@@ -53,11 +74,14 @@ class UpdateRule:
                 known[name] = name
             if part.onnx_before:
                 known |= _call(part.onnx_before, fragment, known)
+
         source = self._optimizer.onnx_update()
         results = _call(source, fragment, {name: known[name] for name in names}, self._optimizer)
+
         for part in self._inner_first:
             if part.onnx_after:
                 results |= _call(part.onnx_after, fragment, known | results)
+
         return results
 
     def result(self, weights: np.ndarray, state: State) -> np.ndarray:
@@ -67,28 +91,42 @@ class UpdateRule:
 
 
 def _call(source: str, fragment, names, optimizer: OnnxOptimizer | None = None):
-    """Add a call to the ONNX function of a transformation, or of the optimizer; return the names of its results."""
+    """
+    Add a call to the ONNX function of a transformation, or of the optimizer;
+    return the names of its results.
+    """
     from skort.common.parametrized_graph import signature
 
     given, made = signature(source)
     if optimizer is not None:
         possible = ["length", *(f"next_{name}" for name in names)]
-        if not (set(given) <= names.keys() and {"next_weights", "length"} <= set(made) <= set(possible)):
+        if not (
+            set(given) <= names.keys() and {"next_weights", "length"} <= set(made) <= set(possible)
+        ):
             raise ValueError(
-                f"optimizer={optimizer!r}: onnx_update has the inputs {given} and the results {made}. Its "
-                f"inputs may be {list(names)}, its results {possible}; next_weights and length are required."
+                f"optimizer={optimizer!r}: onnx_update has the inputs {given} and the results "
+                f"{made}. Its inputs may be {list(names)}, its results {possible}; next_weights "
+                "and length are required."
             )
+
     prefix = "optimizer" if optimizer is not None else source.split(maxsplit=1)[0]
-    results = {name.removeprefix("next_"): f"skort_{prefix}_{name.removeprefix('next_')}" for name in made}
+    results = {
+        name.removeprefix("next_"): f"skort_{prefix}_{name.removeprefix('next_')}" for name in made
+    }
     fragment.call(source, [names[name] for name in given], list(results.values()))
+
     return results
 
 
 @dataclass(frozen=True, eq=False)
 class PenaltyStrengths:
-    """The penalty of an update: the strength of each term for each weight, None where there is none."""
+    """
+    The penalty of an update: the strength of each term for each weight,
+    None where there is none.
+    """
 
-    # The l2 term is part of the gradients, the l1 term is not. A weight owes at most the l1 penalty of `n_steps` steps.
+    # The l2 term is part of the gradients, the l1 term is not. A weight owes at most the l1 penalty
+    # of `n_steps` steps.
 
     l1: np.ndarray | None = None
     l2: np.ndarray | None = None
@@ -97,12 +135,16 @@ class PenaltyStrengths:
 
 @dataclass(frozen=True)
 class Update:
-    """How a gradient changes the weights: the optimizer, and the parameters of the transformations around it."""
+    """
+    How a gradient changes the weights: the optimizer, and the parameters of the
+    transformations around it.
+    """
 
     optimizer: Optimizer | OnnxOptimizer
     #: A gradient whose Euclidean norm is larger is shortened to this norm.
     max_grad_norm: float | None = None
-    #: The first update whose weights count in the mean that is the result; True is 1. False or 0: no mean.
+    #: The first update whose weights count in the mean that is the result; True is 1. False
+    #: or 0: no mean.
     average: bool | int = False
     #: Upper bound of the learning rate; None: it is not known.
     largest_rate: float | None = None
@@ -118,18 +160,25 @@ class Update:
         return self.max_grad_norm is None and not self.average and self.tags.weight_decay == 0
 
     def check_steps(self, what: str, asked: str = 'optimizer="lbfgs"') -> None:
-        """Raise an error where the optimizer, of the parameter `asked`, reads all rows, which `what` does not have."""
+        """
+        Raise an error where the optimizer, of the parameter `asked`, reads all rows,
+        which `what` does not have.
+        """
         if self.tags.is_full:
             raise ValueError(
-                f"{asked} reads all rows for every update: fit can do it, but not {what}. Use another optimizer, such "
-                'as "adam".'
+                f"{asked} reads all rows for every update: fit can do it, but not {what}. Use "
+                'another optimizer, such as "adam".'
             )
 
     def rule(self, strengths: PenaltyStrengths | None = None, optimizer: Any = None) -> UpdateRule:
-        """Return the update: decay, clip, optimize, the penalty's terms, average. `optimizer` takes the place of it."""
+        """
+        Return the update: decay, clip, optimize, the penalty's terms, average.
+        `optimizer` takes the place of it.
+        """
         tags = self.tags
         strengths = strengths or PenaltyStrengths()
         parts: list[Transformation] = []
+
         # Outside the l1 term: the proximal step of both is the threshold, divided.
         if strengths.l2 is not None and tags.gain is not None and self.is_stiff(strengths):
             parts.append(ImplicitL2(strengths.l2, tags.gain, self.largest_rate or 0.0))
@@ -140,6 +189,7 @@ class Update:
         if self.max_grad_norm is not None:
             parts.append(Clipping(self.max_grad_norm))
         averaging = Averaging(self.average) if self.average else None
+
         return UpdateRule(self.optimizer if optimizer is None else optimizer, parts, averaging)
 
     def is_stiff(self, strengths: PenaltyStrengths) -> bool:
@@ -156,19 +206,26 @@ _NEEDED = {
     "eta0": ("auto", "a line search finds the length of each step"),
     "max_grad_norm": (None, "a line search needs the gradient as it is"),
     "average": (False, "its last weights are the best ones"),
-    "early_stopping": (False, "it has few iterations. Give fit X_val and y_val to see the score after each"),
+    "early_stopping": (
+        False,
+        "it has few iterations. Give fit X_val and y_val to see the score after each",
+    ),
 }
 
 
 def full_obstacle(given: Mapping[str, Any]) -> str | None:
-    """Return a message about the first parameter that an optimizer over all rows cannot follow; None: there is none."""
+    """
+    Return a message about the first parameter that an optimizer over all rows cannot follow;
+    None: there is none.
+    """
     for name, (value, why) in _NEEDED.items():
         found = given.get(name, value)
         if found is not value and found != value:
             return (
-                f'optimizer="lbfgs" needs {name}={value!r}, got {found!r}: {why}. Leave {name} out, or use another '
-                'optimizer, such as "adam".'
+                f'optimizer="lbfgs" needs {name}={value!r}, got {found!r}: {why}. Leave {name} '
+                'out, or use another optimizer, such as "adam".'
             )
+
     return None
 
 

@@ -1,4 +1,7 @@
-"""Those who watch a training: callbacks with the traits that they declare, and the model that they see."""
+"""
+Those who watch a training: callbacks with the traits that they declare,
+and the model that they see.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,17 +20,26 @@ class ModelView(Protocol):
         """Return the estimator at some weights, for prepared data, until the next call."""
 
     def fitted(self, weights: dict[str, np.ndarray]) -> Any:
-        """Return the estimator at some weights, for data as `fit` takes it, as a copy that stays."""
+        """
+        Return the estimator at some weights, for data as `fit` takes it,
+        as a copy that stays.
+        """
 
     def loss_of(self, rows: Any) -> Any:
         """Return the loss of prepared rows as a function of the weights of the solver."""
 
 
 class Judge(Protocol):
-    """A callback that compares the last weights of a training with its best ones: it declares `judges = True`."""
+    """
+    A callback that compares the last weights of a training with its best ones:
+    it declares `judges = True`.
+    """
 
     def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> Any:
-        """Return how far the loss at weights of the solver is above that at others, and the square of its error."""
+        """
+        Return how far the loss at weights of the solver is above that at others,
+        and the square of its error.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +57,16 @@ class Watchers:
 
 
 def declares(callback: Any, trait: str) -> bool:
-    """Return whether a callback, an object of any class, declares a trait by a true attribute of that name."""
+    """
+    Return whether a callback, an object of any class,
+    declares a trait by a true attribute of that name.
+    """
     return bool(getattr(callback, trait, False))
 
 
 def in_order(callbacks: Iterable[Any]) -> list[Any]:
-    """Return callbacks in the order of their calls: as they are given, but that some declare `comes_last = True`."""
+    """
+    Return callbacks in the order of their calls:
+    as they are given, but that some declare `comes_last = True`.
+    """
     return sorted(callbacks, key=lambda callback: declares(callback, "comes_last"))

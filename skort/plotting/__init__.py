@@ -1,7 +1,8 @@
 """
 Pictures of trainings and models, in the manner of scikit-learn's displays.
 
-Pictures need matplotlib: ``pip install matplotlib``. `GraphDisplay` needs the program ``dot`` of Graphviz.
+Pictures need matplotlib: ``pip install matplotlib``. `GraphDisplay` needs the program
+``dot`` of Graphviz.
 """
 
 from skort.plotting.graph import GraphDisplay

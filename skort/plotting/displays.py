@@ -18,8 +18,10 @@ def axes_for(display: Any, ax: Any = None) -> Any:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
-            f"{type(display).__name__}.plot needs matplotlib ({error}). Install it: pip install matplotlib."
+            f"{type(display).__name__}.plot needs matplotlib ({error}). Install it: pip "
+            "install matplotlib."
         ) from error
+
     return plt.subplots(layout="constrained")[1] if ax is None else ax
 
 
@@ -62,7 +64,10 @@ def the_fitted_estimator(estimator: Any) -> tuple[Any, Sequence[str] | None]:
     one, *others = _all_found(estimator)
     if others:
         names = [found.name for found in (one, *others)]
-        raise ValueError(f"estimator has several fitted estimators of skort, {names}: give one of them.")
+        raise ValueError(
+            f"estimator has several fitted estimators of skort, {names}: give one of them."
+        )
+
     return one.estimator, _columns_behind(one.pipelines)
 
 
@@ -72,6 +77,7 @@ def _all_found(estimator: Any) -> list[_Found]:
     found = [one for key, value in named.items() for one in _within(value, str(key))]
     if not found:
         raise ValueError(f"estimator has no fitted estimator of skort inside, got {estimator!r}.")
+
     return found
 
 
@@ -91,7 +97,10 @@ def _within(estimator: Any, name: str, pipelines: tuple[Any, ...] = ()) -> Itera
     elif hasattr(estimator, "get_params"):
         check_is_fitted(estimator)
         if hasattr(estimator, "cv_results_") and estimator.refit is False:
-            raise ValueError(f"estimator: {type(estimator).__name__} keeps no fitted estimator with refit=False.")
+            raise ValueError(
+                f"estimator: {type(estimator).__name__} keeps no fitted estimator with refit=False."
+            )
+
         inside = next((getattr(estimator, a) for a in _INSIDE if hasattr(estimator, a)), None)
         best = getattr(estimator, "best_params_", None) or {}
         name = name or ", ".join(f"{parameter}={value!r}" for parameter, value in best.items())
@@ -119,4 +128,5 @@ def _columns_behind(pipelines: Sequence[Any]) -> Sequence[str] | None:
             names = pipeline[:-1].get_feature_names_out(names) if len(pipeline) > 1 else names
         except (AttributeError, ValueError):
             names = None
+
     return names

@@ -17,7 +17,9 @@ _SECONDS = 30
 _ROUNDS = "-Gnslimit=2"
 _DPI = 150
 # The largest side of a new figure, the height of its title, and the size of letters in points.
-_INCHES, _TITLE, _LETTERS = 20.0, 0.4, 8
+_INCHES = 20.0
+_TITLE = 0.4
+_LETTERS = 8
 # The space in inches that a layout leaves free on both sides.
 _EDGES = 0.1
 # The name of the graph of a step: of solver "graph", of "agent", and of the others.
@@ -28,11 +30,12 @@ class GraphDisplay:
     """
     The ONNX graph of a model, or of a whole training step.
 
-    A box is an operator, with the constants that it reads. The colours and frames of a step show its phases: forward,
-    loss, backward, penalty and update. The phases are in the ONNX file itself, as the doc_string of each node.
+    A box is an operator, with the constants that it reads. The colours and frames of a step show
+    its phases: forward, loss, backward, penalty and update. The phases are in the ONNX file itself,
+    as the doc_string of each node.
 
-    The program ``dot`` of `Graphviz <https://graphviz.org/download/>`_ places the boxes. Without it, the graph is shown
-    as text. A notebook shows the graph as an SVG picture.
+    The program ``dot`` of `Graphviz <https://graphviz.org/download/>`_ places the boxes. Without
+    it, the graph is shown as text. A notebook shows the graph as an SVG picture.
 
     It is best made by `from_estimator` or `from_model`. All parameters are kept as attributes.
 
@@ -101,8 +104,8 @@ class GraphDisplay:
         estimator : estimator
             Fitted: one of skort, a pipeline that ends in one, or a search.
         which : str, default="model"
-            "model": the deployable model. "step": the training step, if it is one ONNX graph. Or the name of another
-            graph in `training_graphs()`, such as "start".
+            "model": the deployable model. "step": the training step, if it is one ONNX graph. Or
+            the name of another graph in `training_graphs()`, such as "start".
 
         Raises
         ------
@@ -112,10 +115,16 @@ class GraphDisplay:
         one, _ = the_fitted_estimator(estimator)
         if which == "model":
             return cls(one.onnx_, "Model")
+
         graphs = one.training_graphs()
-        name = next((step for step in _STEPS if step in graphs), which) if which == "step" else which
+        name = (
+            next((step for step in _STEPS if step in graphs), which) if which == "step" else which
+        )
         if name not in graphs:
-            raise ValueError(f'which must be "model", "step" or one of {list(graphs)}, got {which!r}.')
+            raise ValueError(
+                f'which must be "model", "step" or one of {list(graphs)}, got {which!r}.'
+            )
+
         return cls(graphs[name], "Training step" if which == "step" else which.capitalize())
 
     def plot(self, ax: Any = None) -> "GraphDisplay":
@@ -129,21 +138,27 @@ class GraphDisplay:
         """
         self._ax = axes_for(self, ax)
         self._ax.set_axis_off()
-        self._ax.set_title(self.model.graph.name if self.title is None else self.title, parse_math=False)
+        self._ax.set_title(
+            self.model.graph.name if self.title is None else self.title, parse_math=False
+        )
         draw = self._draw_text if _program() is None else self._draw_picture
         width, height = draw(_INCHES if ax is None else None)
         if ax is None:
             self._ax.figure.set_size_inches(width, height + _TITLE)
+
         return self
 
     def _draw_picture(self, most):
         """Draw the picture of Graphviz; return its width and height in inches, at most `most`."""
         from matplotlib import image
 
-        pixels = image.imread(io.BytesIO(_drawn(self.to_dot(), "png", f"-Gdpi={_DPI}")), format="png")
+        pixels = image.imread(
+            io.BytesIO(_drawn(self.to_dot(), "png", f"-Gdpi={_DPI}")), format="png"
+        )
         self._ax.imshow(pixels)
         height, width = (size / _DPI for size in pixels.shape[:2])
         shrunk = min(1, (most or _INCHES) / max(width, height))
+
         return width * shrunk, height * shrunk
 
     def _draw_text(self, most):
@@ -152,20 +167,32 @@ class GraphDisplay:
 
         The room is `most` inches on each side or, if that is None, the axes.
         """
-        style = {"family": "monospace", "fontsize": _LETTERS, "va": "top", "parse_math": False, "in_layout": False}
+        style = {
+            "family": "monospace",
+            "fontsize": _LETTERS,
+            "va": "top",
+            "parse_math": False,
+            "in_layout": False,
+        }
         text = self._ax.text(0, 1, self.to_text(), transform=self._ax.transAxes, **style)
-        figure, of_axes = self._ax.figure, self._ax.get_window_extent()
+        figure = self._ax.figure
+        of_axes = self._ax.get_window_extent()
         room = ((most - _EDGES) * figure.dpi,) * 2 if most else (of_axes.width, of_axes.height)
+
         # Small letters are not exactly as large as asked for.
         while (size := text.get_window_extent()) and text.get_fontsize() > 1:
             shrunk = min(room[0] / size.width, room[1] / size.height)
             if shrunk >= 1:
                 break
             text.set_fontsize(text.get_fontsize() * shrunk)
+
         return size.width / figure.dpi + _EDGES, size.height / figure.dpi
 
     def to_text(self) -> str:
-        """Return the graph as text: inputs, operators in the order of the file with their phases, and outputs."""
+        """
+        Return the graph as text: inputs, operators in the order of the file
+        with their phases, and outputs.
+        """
         from skort.plotting.graph_text import plain_text
 
         return plain_text(self.model)
@@ -178,7 +205,8 @@ class GraphDisplay:
 
     def to_svg(self) -> str:
         """
-        Return the graph as an SVG picture for a file or a page, readable on light and dark backgrounds.
+        Return the graph as an SVG picture for a file or a page,
+        readable on light and dark backgrounds.
 
         Raises
         ------
@@ -189,9 +217,10 @@ class GraphDisplay:
         """
         if _program() is None:
             raise FileNotFoundError(
-                'GraphDisplay.to_svg needs the program "dot" of Graphviz, see https://graphviz.org/download/. '
-                "to_text() and to_dot() work without it."
+                'GraphDisplay.to_svg needs the program "dot" of Graphviz, see '
+                "https://graphviz.org/download/. to_text() and to_dot() work without it."
             )
+
         svg = _drawn(self.to_dot(), "svg").decode()
         return svg[svg.index("<svg") :]
 
@@ -209,7 +238,9 @@ class GraphDisplay:
         """Return the picture with a scroll bar if it is wide; the text if there is no picture."""
         svg = self._repr_svg_()
         return (
-            f"<pre>{html.escape(self.to_text())}</pre>" if svg is None else f'<div style="overflow-x: auto">{svg}</div>'
+            f"<pre>{html.escape(self.to_text())}</pre>"
+            if svg is None
+            else f'<div style="overflow-x: auto">{svg}</div>'
         )
 
 
@@ -222,9 +253,11 @@ def _drawn(text: str, form: str, *options: str) -> bytes:
     """Return the picture that Graphviz makes of a text in its language."""
     command = [str(_program()), f"-T{form}", _ROUNDS, *options]
     try:
-        return subprocess.run(command, input=text.encode(), capture_output=True, check=True, timeout=_SECONDS).stdout
+        return subprocess.run(
+            command, input=text.encode(), capture_output=True, check=True, timeout=_SECONDS
+        ).stdout
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(
-            f"Graphviz found no places for the boxes of the graph in {_SECONDS} seconds: it is too large to draw. Use "
-            "to_text()."
+            f"Graphviz found no places for the boxes of the graph in {_SECONDS} seconds: it is too "
+            "large to draw. Use to_text()."
         ) from error

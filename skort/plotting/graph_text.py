@@ -14,7 +14,8 @@ from skort.common.onnx_text import constant_value, read_names
 # The largest number of values of a constant that is written out.
 _FEW = 6
 # The largest numbers of characters of an attribute and of the expression of a constant.
-_LONG, _LONGEST = 24, 120
+_LONG = 24
+_LONGEST = 120
 # Dark text on light boxes, grey for all else: readable on white and on black.
 _FILLS = {
     "forward": "#a9cdea",
@@ -63,7 +64,9 @@ def operators_of(model: onnx.ModelProto) -> list[Operator]:
     """
     constants = {i.name: _weight(i.name, numpy_helper.to_array(i)) for i in model.graph.initializer}
     outputs = {output.name for output in model.graph.output}
-    known, operators = {*constants, *(i.name for i in model.graph.input)}, []
+    known = {*constants, *(i.name for i in model.graph.input)}
+
+    operators = []
     for node in model.graph.node:
         # Results of the graph that a subgraph reads come after the inputs.
         inside = [name for name in read_names(node) if name in known and name not in node.input]
@@ -72,12 +75,22 @@ def operators_of(model: onnx.ModelProto) -> list[Operator]:
         results = [name for name in node.output if name]
         operator = Operator(node.op_type, arguments, _attributes(node), results, phase_of(node))
         known |= set(node.output)
-        has_subgraph = any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute)
-        is_constant = all(argument.is_constant for argument in operator.arguments) and not has_subgraph
-        if is_constant and outputs.isdisjoint(node.output) and (operator.arguments or node.op_type == "Constant"):
+        has_subgraph = any(
+            a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute
+        )
+        is_constant = (
+            all(argument.is_constant for argument in operator.arguments) and not has_subgraph
+        )
+
+        if (
+            is_constant
+            and outputs.isdisjoint(node.output)
+            and (operator.arguments or node.op_type == "Constant")
+        ):
             constants |= dict.fromkeys(operator.outputs, _folded(node, operator))
         else:
             operators.append(operator)
+
     return operators
 
 
@@ -89,7 +102,11 @@ def _folded(node: onnx.NodeProto, operator: Operator) -> str:
     if node.op_type == "Identity":
         return arguments[0]
     if node.op_type == "ConstantOfShape" and node.attribute:
-        return f"{_value(numpy_helper.to_array(node.attribute[0].t).reshape(-1)[0])} of shape {arguments[0]}"
+        return (
+            f"{_value(numpy_helper.to_array(node.attribute[0].t).reshape(-1)[0])} of "
+            f"shape {arguments[0]}"
+        )
+
     text = f"{node.op_type}({', '.join(arguments)})"
     return text if len(text) <= _LONGEST else node.output[0]
 
@@ -105,15 +122,22 @@ def _type(info: onnx.ValueInfoProto) -> str:
     tensor = info.type.tensor_type
     if not tensor.elem_type:
         return info.type.WhichOneof("value") or ""
+
     is_text = tensor.elem_type == onnx.TensorProto.STRING
     name = "str" if is_text else str(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
-    dims = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim]
+    dims = [
+        str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?"
+        for d in tensor.shape.dim
+    ]
+
     return f"{name}[{', '.join(dims)}]" if dims else name
 
 
 def _weight(name: str, array: np.ndarray) -> str:
     """Return the name and the shape of weights, the numbers of other initializers."""
-    return _named(name, array) if array.dtype.kind == "f" and array.ndim else _described(name, array)
+    return (
+        _named(name, array) if array.dtype.kind == "f" and array.ndim else _described(name, array)
+    )
 
 
 def _named(name: str, array: np.ndarray) -> str:
@@ -139,26 +163,41 @@ def _attributes(node: onnx.NodeProto) -> dict[str, str]:
     """Return the short attributes of a node as text, by name."""
     found = {}
     for attribute in node.attribute:
-        if attribute.type in (AttributeProto.INT, AttributeProto.FLOAT, AttributeProto.STRING, AttributeProto.INTS):
+        if attribute.type in (
+            AttributeProto.INT,
+            AttributeProto.FLOAT,
+            AttributeProto.STRING,
+            AttributeProto.INTS,
+        ):
             value = helper.get_attribute_value(attribute)
-            text = f"[{', '.join(map(str, value))}]" if attribute.type == AttributeProto.INTS else _value(value)
+            text = (
+                f"[{', '.join(map(str, value))}]"
+                if attribute.type == AttributeProto.INTS
+                else _value(value)
+            )
             if len(text) <= _LONG:
                 found[attribute.name] = text
+
     return found
 
 
 def plain_text(model: onnx.ModelProto) -> str:
     """Return the inputs, the operators by phase, and the outputs of a model, one per line."""
-    inputs, outputs = ([f"  {name}: {type_}" for name, type_ in types.items()] for types in _types(model))
+    inputs, outputs = (
+        [f"  {name}: {type_}" for name, type_ in types.items()] for types in _types(model)
+    )
     lines = ["inputs", *inputs]
     phase: str | None = ""
+
     for operator in operators_of(model):
         if operator.phase != phase:
             phase = operator.phase
             lines.append(phase or "operators")
+
         attributes = [f"{name}={value}" for name, value in operator.attributes.items()]
         arguments = ", ".join([*(argument.text for argument in operator.arguments), *attributes])
         lines.append(f"  {', '.join(operator.outputs)} = {operator.op_type}({arguments})")
+
     return "\n".join([*lines, "outputs", *outputs])
 
 
@@ -172,14 +211,21 @@ def dot_text(model: onnx.ModelProto) -> str:
     made = {name: f"input{i}" for i, name in enumerate(inputs)}
     made |= {name: f"node{i}" for i, operator in enumerate(operators) for name in operator.outputs}
     lines = [_ellipse(f"input{i}", name, inputs[name]) for i, name in enumerate(inputs)]
+
     for phase in dict.fromkeys(operator.phase for operator in operators):
         numbered = {i: operator for i, operator in enumerate(operators) if operator.phase == phase}
         boxes = [_box(i, operator) for i, operator in numbered.items()]
-        head = [] if phase is None else [f"  subgraph cluster_{phase} {{", f"    label={_quoted(phase)}"]
+        head = (
+            []
+            if phase is None
+            else [f"  subgraph cluster_{phase} {{", f"    label={_quoted(phase)}"]
+        )
         lines += [*head, *(f"  {box}" for box in boxes), "  }"] if head else boxes
+
     lines += [_ellipse(f"output{i}", name, outputs[name]) for i, name in enumerate(outputs)]
     lines += _edges(operators, made)
     lines += [f"  {made[name]} -> output{i}" for i, name in enumerate(outputs) if name in made]
+
     return "\n".join([_HEAD.rstrip(), *lines, "}"])
 
 
@@ -200,7 +246,9 @@ def _box(i: int, operator: Operator) -> str:
 
 def _edges(operators: list[Operator], made: dict[str, str]) -> Iterator[str]:
     for i, operator in enumerate(operators):
-        read = dict.fromkeys(a.text for a in operator.arguments if not a.is_constant and a.text in made)
+        read = dict.fromkeys(
+            a.text for a in operator.arguments if not a.is_constant and a.text in made
+        )
         for name in read:
             yield f"  {made[name]} -> node{i} [tooltip={_quoted(name)}]"
 

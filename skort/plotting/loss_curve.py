@@ -18,9 +18,10 @@ class LossCurveDisplay:
     """
     Learning curves of one or more trainings, epoch by epoch.
 
-    The losses are on the left axis. The validation score, if there is one, has its own axis on the right. A circle
-    marks the best epoch: the one with the largest validation score or, without such a score, with the smallest loss. A
-    cross marks the last epoch. The title, or the legend of several trainings, says why the training ended there.
+    The losses are on the left axis. The validation score, if there is one, has its own axis on the
+    right. A circle marks the best epoch: the one with the largest validation score or, without such
+    a score, with the smallest loss. A cross marks the last epoch. The title, or the legend of
+    several trainings, says why the training ended there.
 
     It is best made by `from_estimator`. All parameters are kept as attributes.
 
@@ -31,8 +32,8 @@ class LossCurveDisplay:
     columns : sequence of str, default=("objective",)
         The columns on the left axis.
     score : str or None, default="validation_score"
-        The column on the right axis; larger values have to be better. A training without it has no curve there. None:
-        no right axis.
+        The column on the right axis; larger values have to be better. A training without it has no
+        curve there. None: no right axis.
     stopping_reasons : dict of str to str or None, default=None
         Why each training ended, by its name.
 
@@ -91,12 +92,15 @@ class LossCurveDisplay:
         Parameters
         ----------
         estimator : estimator, list of estimators, or dict of str to estimator
-            Fitted: estimators of skort, pipelines that end in one, a search (its best estimator is drawn), or other
-            estimators that contain some. The keys of a dict are the names in the legend.
+            Fitted: estimators of skort, pipelines that end in one, a search (its best estimator
+            is drawn), or other estimators that contain some. The keys of a dict are the names
+            in the legend.
         columns : str or sequence of str, default="objective"
-            Columns of `history_` on the left axis, such as "loss", without the penalty, or "gradient_norm".
+            Columns of `history_` on the left axis, such as "loss", without the penalty, or
+            "gradient_norm".
         score : str or None, default="validation_score"
-            The column of `history_` on the right axis, such as the `name` of an `EpochScoring`. None: no right axis.
+            The column of `history_` on the right axis, such as the `name` of an `EpochScoring`.
+            None: no right axis.
         ax, **kwargs
             As for `plot`, with the same errors.
 
@@ -109,7 +113,10 @@ class LossCurveDisplay:
         histories = {name: one.history_ for name, one in found.items()}
         columns = (columns,) if isinstance(columns, str) else tuple(columns)
         reasons = {name: one.stopping_reason_ for name, one in found.items()}
-        return cls(histories, columns=columns, score=score, stopping_reasons=reasons).plot(ax, **kwargs)
+
+        return cls(histories, columns=columns, score=score, stopping_reasons=reasons).plot(
+            ax, **kwargs
+        )
 
     def plot(self, ax: Any = None, **kwargs: Any) -> "LossCurveDisplay":
         """
@@ -141,25 +148,35 @@ class LossCurveDisplay:
         shown = self._named() if len(self.histories) == 1 else self._named_by_training()
         self.ax_.set_xlabel("Epoch")
         whole_numbers(self.ax_.xaxis)
+
         if ax is None:
             # A legend below the axes has no curve behind it.
             ncols = 3 if len(self.histories) == 1 else 1
-            self.figure_.legend(handles=shown, loc="outside lower center", ncols=ncols, fontsize="small")
+            self.figure_.legend(
+                handles=shown, loc="outside lower center", ncols=ncols, fontsize="small"
+            )
         else:
             # On the axes that are drawn last, no curve crosses the legend.
             (self.score_ax_ or self.ax_).legend(handles=shown, fontsize="small")
+
         return self
 
     def _check_columns(self):
         """Raise a ValueError if columns are missing, or if the first column has no numbers."""
         if not self.columns:
             raise ValueError("columns: give at least one column.")
+
         for name, history in self.histories.items():
             missing = [column for column in self.columns if column not in history]
             if missing:
-                raise ValueError(f"columns: the history of {name} has no {missing[0]!r}, it has {sorted(history)}.")
+                raise ValueError(
+                    f"columns: the history of {name} has no {missing[0]!r}, it has "
+                    f"{sorted(history)}."
+                )
             if np.isnan(np.asarray(history[self.columns[0]], dtype=float)).all():
-                raise ValueError(f"columns: {self.columns[0]!r} has no numbers in the history of {name}.")
+                raise ValueError(
+                    f"columns: {self.columns[0]!r} has no numbers in the history of {name}."
+                )
 
     def _draw(self, number, name, kwargs):
         """
@@ -167,28 +184,44 @@ class LossCurveDisplay:
 
         With several trainings, a colour stands for a training, else for a curve.
         """
-        history, single = self.histories[name], len(self.histories) == 1
+        history = self.histories[name]
+        single = len(self.histories) == 1
+
         curves = []
         for i, column in enumerate(self.columns):
-            style = line_style(kwargs, color=f"C{i if single else number}", linestyle=_STYLES[i % len(_STYLES)][0])
+            style = line_style(
+                kwargs, color=f"C{i if single else number}", linestyle=_STYLES[i % len(_STYLES)][0]
+            )
             curves.append(_curve(self.ax_, history[column], style))
+
         self.lines_ += curves
-        deciding, best = curves[0], np.nanargmin
+        deciding = curves[0]
+        best = np.nanargmin
+
         if self.score is not None and self.score in history:
-            style = line_style(kwargs, color=f"C{len(curves) if single else number}", linestyle="--")
-            deciding, best = _curve(self.score_ax_, history[self.score], style), np.nanargmax
+            style = line_style(
+                kwargs, color=f"C{len(curves) if single else number}", linestyle="--"
+            )
+            deciding = _curve(self.score_ax_, history[self.score], style)
+            best = np.nanargmax
             self.score_lines_.append(deciding)
+
             if np.isnan(deciding.get_ydata()).all():
                 # The model never predicted finite numbers.
-                deciding, best = curves[0], np.nanargmin
+                deciding = curves[0]
+                best = np.nanargmin
+
         self.best_points_.append(_point(deciding, int(best(deciding.get_ydata())), "o"))
         self.last_points_.append(_point(curves[0], -1, "x"))
 
     def _named(self):
         """Label the curves of the only training; return the legend. The title says why it ended."""
         (name,) = self.histories
-        for column, line in zip((*self.columns, self.score), (*self.lines_, *self.score_lines_), strict=False):
+        for column, line in zip(
+            (*self.columns, self.score), (*self.lines_, *self.score_lines_), strict=False
+        ):
             line.set_label(_words(column))
+
         ((best, last),) = self._epochs()
         self.best_points_[0].set_label(f"Best epoch: {best}")
         self.last_points_[0].set_label(f"Last epoch: {last}")
@@ -196,6 +229,7 @@ class LossCurveDisplay:
         self.ax_.set_ylabel(_words(", ".join(self.columns)))
         if self.score_ax_ is not None:
             self.score_ax_.set_ylabel(_words(self.score))
+
         return [*self.lines_, *self.score_lines_, *self.best_points_, *self.last_points_]
 
     def _named_by_training(self):
@@ -205,10 +239,14 @@ class LossCurveDisplay:
             reason = (self.stopping_reasons or {}).get(name) or ""
             text = f"{name}: best epoch {best}, last epoch {last}. {reason}"
             line.set_label("\n".join(textwrap.wrap(text, _WIDTH)))
-        styles = [f"{column} ({_STYLES[i % len(_STYLES)][1]})" for i, column in enumerate(self.columns)]
+
+        styles = [
+            f"{column} ({_STYLES[i % len(_STYLES)][1]})" for i, column in enumerate(self.columns)
+        ]
         self.ax_.set_ylabel(_words(self.columns[0] if len(styles) == 1 else ", ".join(styles)))
         if self.score_ax_ is not None:
             self.score_ax_.set_ylabel(f"{_words(self.score)} (dashed)")
+
         return shown
 
     def _epochs(self):
@@ -225,9 +263,13 @@ def _curve(ax, values, style):
 
 def _point(line, index, marker):
     """Mark a point of a curve."""
-    x, y = line.get_xdata()[index], line.get_ydata()[index]
+    x = line.get_xdata()[index]
+    y = line.get_ydata()[index]
     style = {"color": line.get_color(), "linestyle": "none", "marker": marker, "fillstyle": "none"}
-    (point,) = line.axes.plot([x], [y], markersize=9 if marker == "o" else 6, markeredgewidth=1.5, **style)
+    (point,) = line.axes.plot(
+        [x], [y], markersize=9 if marker == "o" else 6, markeredgewidth=1.5, **style
+    )
+
     return point
 
 

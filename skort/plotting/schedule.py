@@ -70,8 +70,9 @@ class ScheduleDisplay:
         Parameters
         ----------
         schedule : callable, str, or dict of str to either
-            An instance of `skort.schedules`, any function of the number of the update, or a name, such as "invscaling"
-            for `InvScaling()`. The keys of a dict are the names in the legend. "adaptive" changes only in training.
+            An instance of `skort.schedules`, any function of the number of the update, or a name,
+            such as "invscaling" for `InvScaling()`. The keys of a dict are the names in the legend.
+            "adaptive" changes only in training.
         n_updates : int, default=1000
             The number of rates.
         ax, **kwargs
@@ -85,7 +86,11 @@ class ScheduleDisplay:
         named = dict(schedule) if isinstance(schedule, Mapping) else {_name(schedule): schedule}
         schedules = {name: _resolved(one) for name, one in named.items()}
         updates = range(1, n_updates + 1)
-        rates = {name: np.array([rate(one, t) for t in updates], dtype=float) for name, one in schedules.items()}
+        rates = {
+            name: np.array([rate(one, t) for t in updates], dtype=float)
+            for name, one in schedules.items()
+        }
+
         return cls(rates).plot(ax, **kwargs)
 
     @classmethod
@@ -100,7 +105,10 @@ class ScheduleDisplay:
         ax, **kwargs
             As for `plot`.
         """
-        rates = {name: np.array(one.history_["eta"]) for name, one in fitted_estimators(estimator).items()}
+        rates = {
+            name: np.array(one.history_["eta"])
+            for name, one in fitted_estimators(estimator).items()
+        }
         return cls(rates, unit="epoch").plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> "ScheduleDisplay":
@@ -117,12 +125,15 @@ class ScheduleDisplay:
         self.ax_ = axes_for(self, ax)
         self.figure_ = self.ax_.figure
         self.lines_ = []
+
         # The rate of an epoch is that of its last update.
         drawstyle = "steps-mid" if self.unit == "epoch" else "default"
         for name, eta in self.rates.items():
-            values, style = np.asarray(eta, dtype=float), line_style(kwargs, label=name, drawstyle=drawstyle)
+            values = np.asarray(eta, dtype=float)
+            style = line_style(kwargs, label=name, drawstyle=drawstyle)
             (line,) = self.ax_.plot(range(1, len(values) + 1), values, **style)
             self.lines_.append(line)
+
         values = np.concatenate([np.zeros(0), *(line.get_ydata() for line in self.lines_)])
         if values.size and values.min() > 0 and values.max() >= _FAR * values.min():
             self.ax_.set_yscale("log")
@@ -130,12 +141,17 @@ class ScheduleDisplay:
         whole_numbers(self.ax_.xaxis)
         if self.ax_.get_legend_handles_labels()[0]:
             self.ax_.legend(fontsize="small")
+
         return self
 
 
 def _name(schedule):
     """Return the name of a schedule: its representation, or the name of a function."""
-    return schedule if isinstance(schedule, str) else getattr(schedule, "__name__", None) or repr(schedule)
+    return (
+        schedule
+        if isinstance(schedule, str)
+        else getattr(schedule, "__name__", None) or repr(schedule)
+    )
 
 
 def _resolved(schedule):
@@ -143,5 +159,9 @@ def _resolved(schedule):
     if callable(schedule):
         return schedule
     if not isinstance(schedule, str) or schedule not in SCHEDULES:
-        raise ValueError(f"schedule must be one of {list(SCHEDULES)} or a function of the update, got {schedule!r}.")
+        raise ValueError(
+            f"schedule must be one of {list(SCHEDULES)} or a function of the update, "
+            f"got {schedule!r}."
+        )
+
     return SCHEDULES[schedule]()

@@ -18,13 +18,14 @@ class WeightsDisplay:
     """
     The weights of a linear model, or of the first layer of a network, by the names of the features.
 
-    The weights of one output are drawn as bars. The weights of several outputs are drawn as a table of colours, with
-    one row for each feature, and one column for each output or hidden unit. The features with the largest weights come
-    first; with several outputs, the Euclidean norm over the outputs counts. The weights of several epochs are drawn as
-    lines over the training: with several outputs, their norms.
+    The weights of one output are drawn as bars. The weights of several outputs are drawn as a table
+    of colours, with one row for each feature, and one column for each output or hidden unit. The
+    features with the largest weights come first; with several outputs, the Euclidean norm over the
+    outputs counts. The weights of several epochs are drawn as lines over the training: with several
+    outputs, their norms.
 
-    A weight depends on the units of its feature. Compare weights only if all features have the same scale, for instance
-    behind a `StandardScaler`.
+    A weight depends on the units of its feature. Compare weights only if all features have the same
+    scale, for instance behind a `StandardScaler`.
 
     It is best made by `from_estimator`. All parameters are kept as attributes.
 
@@ -79,7 +80,9 @@ class WeightsDisplay:
         self.name = name
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, top_k: int = 20, ax: Any = None, **kwargs: Any) -> "WeightsDisplay":
+    def from_estimator(
+        cls, estimator: Any, *, top_k: int = 20, ax: Any = None, **kwargs: Any
+    ) -> "WeightsDisplay":
         """
         Draw the weights of a fitted estimator, and return the display.
 
@@ -97,14 +100,21 @@ class WeightsDisplay:
             does not have a weight for every feature.
         """
         one, columns = the_fitted_estimator(estimator)
-        model, is_linear = result_of(one).model, hasattr(one, "coef_")
+        model = result_of(one).model
+        is_linear = hasattr(one, "coef_")
         weights = one.coef_ if is_linear else _of_network(model.score_graph)
         weights = np.atleast_2d(weights.toarray() if scipy.sparse.issparse(weights) else weights)
         columns = getattr(one, "feature_names_in_", columns)
         names = _feature_names(columns, model.preprocessing.transformers, weights.shape[1])
         classes = list(getattr(one, "classes_", ()))
         outputs = classes if is_linear and len(classes) == len(weights) else range(len(weights))
-        display = cls(weights, names, outputs=list(map(str, outputs)), name="Coefficient" if is_linear else "Weight")
+        display = cls(
+            weights,
+            names,
+            outputs=list(map(str, outputs)),
+            name="Coefficient" if is_linear else "Weight",
+        )
+
         return display.plot(ax, top_k=top_k, **kwargs)
 
     def plot(self, ax: Any = None, *, top_k: int = 20, **kwargs: Any) -> "WeightsDisplay":
@@ -118,10 +128,12 @@ class WeightsDisplay:
         top_k : int, default=20
             The largest number of features, at least 1.
         **kwargs : dict
-            Passed to matplotlib's `barh` for one output, to `imshow` for several, to `plot` for several epochs.
+            Passed to matplotlib's `barh` for one output, to `imshow` for several, to `plot` for
+            several epochs.
         """
         if top_k < 1:
             raise ValueError(f"top_k must be at least 1, got {top_k}.")
+
         every = np.asarray(self.weights, dtype=float)
         weights = np.atleast_2d(every[-1] if every.ndim == 3 else every)
         n_features = weights.shape[1]
@@ -131,25 +143,39 @@ class WeightsDisplay:
         self.bars_ = self.image_ = None
         self.lines_: list[Any] = []
         names = [self.feature_names[i] for i in self.shown_]
+
         if every.ndim == 3:
             self._draw_lines(every[:, :, self.shown_], names, kwargs)
         elif len(weights) == 1:
             self._draw_bars(weights[0, self.shown_], kwargs)
         else:
             self._draw_table(weights[:, self.shown_].T, kwargs)
+
         if every.ndim < 3:
             self.ax_.set_yticks(range(len(names)), labels=names, parse_math=False)
         if n_features > len(names):
-            self.ax_.set_title(f"{len(names)} of {n_features:,} features, the largest weights first", fontsize="medium")
+            self.ax_.set_title(
+                f"{len(names)} of {n_features:,} features, the largest weights first",
+                fontsize="medium",
+            )
+
         return self
 
     def _draw_lines(self, weights, names, kwargs):
         values = weights[:, 0] if weights.shape[1] == 1 else np.linalg.norm(weights, axis=1)
         for i, name in enumerate(names):
-            style = line_style(kwargs, color=f"C{i % 10}", linestyle=("-", "--", ":", "-.")[i // 10 % 4])
-            self.lines_ += self.ax_.plot(range(1, len(values) + 1), values[:, i], label=name, **style)
+            style = line_style(
+                kwargs, color=f"C{i % 10}", linestyle=("-", "--", ":", "-.")[i // 10 % 4]
+            )
+            self.lines_ += self.ax_.plot(
+                range(1, len(values) + 1), values[:, i], label=name, **style
+            )
+
         whole_numbers(self.ax_.xaxis)
-        self.ax_.set(xlabel="Epoch", ylabel=self.name + ": norm over outputs" * (weights.shape[1] > 1))
+        self.ax_.set(
+            xlabel="Epoch", ylabel=self.name + ": norm over outputs" * (weights.shape[1] > 1)
+        )
+
         for text in self.ax_.legend(
             self.lines_, names, loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8
         ).get_texts():
@@ -164,7 +190,13 @@ class WeightsDisplay:
 
     def _draw_table(self, weights, kwargs):
         largest = float(np.abs(weights).max()) or 1.0
-        style = {"cmap": "RdBu", "vmin": -largest, "vmax": largest, "aspect": "auto", "interpolation": "nearest"}
+        style = {
+            "cmap": "RdBu",
+            "vmin": -largest,
+            "vmax": largest,
+            "aspect": "auto",
+            "interpolation": "nearest",
+        }
         self.image_ = self.ax_.imshow(weights, **{**style, **kwargs})
         self.figure_.colorbar(self.image_, ax=self.ax_, label=self.name)
         self.ax_.set_xlabel("Output" if self.name == "Coefficient" else "Hidden unit")
@@ -174,10 +206,12 @@ class WeightsDisplay:
 
 def _of_network(score_graph):
     """Return the coefficients of the first layer of a network, one row per unit."""
-    n_features, names = score_graph.n_features, score_graph.weight_names.coefficients
+    n_features = score_graph.n_features
+    names = score_graph.weight_names.coefficients
     weights = score_graph.arrays[names[0]] if names else np.empty(0)
     if weights.ndim != 2 or n_features not in weights.shape:
         raise ValueError(f"estimator: its first layer has no weights of {n_features} features.")
+
     return weights.T if weights.shape[0] == n_features else weights
 
 
@@ -187,6 +221,8 @@ def _feature_names(columns, transformers, n_features):
         names = columns if transformers is None else transformers.get_feature_names_out(columns)
     except (AttributeError, ValueError):
         names = None
+
     if names is None or len(names) != n_features:
         return [f"x{i}" for i in range(n_features)]
+
     return [str(name) for name in names]

@@ -29,6 +29,7 @@ class LRUCache(Generic[Made]):
             if key in self._made:
                 self._made.move_to_end(key)
                 return self._made[key]
+
         # A thing takes long to make, so other threads do not wait for it. Two of them may make the
         # same thing.
         made = make()
@@ -37,6 +38,7 @@ class LRUCache(Generic[Made]):
             self._made.move_to_end(key)
             while len(self._made) > self._size:
                 self._made.popitem(last=False)
+
         return made
 
 
@@ -59,6 +61,7 @@ class SessionPool(Generic[Made]):
             found = next((pair for pair in self._free if pair[0] == key), None)
             if found is not None:
                 self._free.remove(found)
+
         thing = make() if found is None else found[1]
         weakref.finalize(borrower, self._take_back, key, thing).atexit = False
         return thing
@@ -69,7 +72,10 @@ class SessionPool(Generic[Made]):
 
 
 class NoPickle:
-    """A box for a value that must not be copied, such as a session: pickle, deepcopy and joblib see an empty box."""
+    """
+    A box for a value that must not be copied, such as a session:
+    pickle, deepcopy and joblib see an empty box.
+    """
 
     def __init__(self):
         self._value: Any = None
@@ -87,7 +93,8 @@ class NoPickle:
 
     def take(self) -> Any:
         """Return the value, or None, and leave the box empty."""
-        value, self._value = self._value, None
+        value = self._value
+        self._value = None
         return value
 
 

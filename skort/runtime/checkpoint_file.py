@@ -15,11 +15,13 @@ VERSIONS = {"1.16": 1, "1.17": 1, "1.18": 2, "1.19": 2}
 
 _IDENTIFIER = b"ODTC"
 # The only group of parameters of an optimizer model, and the moments of each parameter in it.
-_GROUP, _MOMENTS = "group0", ("momentum0", "momentum1")
+_GROUP = "group0"
+_MOMENTS = ("momentum0", "momentum1")
 _FLOAT32 = 1
 # The tables of ONNX Runtime's schemas ort.fbs and ort_training_checkpoint.fbs: field -> its number
 # and its type. A type is a number, text, another table, or a list of tables or numbers.
-_INT32, _INT64 = "Int32", "Int64"
+_INT32 = "Int32"
+_INT64 = "Int64"
 _TENSOR = {"name": (0, str), "dims": (2, ["<i8"]), "type": (3, _INT32), "raw": (4, ["u1"])}
 _STATE = {"parameter": (0, str), "moments": (1, [_TENSOR])}
 _OPTIMIZER = {"name": (0, str), "step": (1, _INT64), "states": (3, [_STATE])}
@@ -48,7 +50,11 @@ class CheckpointFile:
 def release_here() -> str:
     """Return the key of `VERSIONS` that the installed ONNX Runtime reads."""
     installed = _numbers(load().__version__)
-    return max((release for release in VERSIONS if _numbers(release) <= installed), key=_numbers, default="1.16")
+    return max(
+        (release for release in VERSIONS if _numbers(release) <= installed),
+        key=_numbers,
+        default="1.16",
+    )
 
 
 def release_of_devices() -> str:
@@ -79,14 +85,18 @@ def write_checkpoint(checkpoint: CheckpointFile) -> bytes:
     import flatbuffers
 
     parts = {"trainable": checkpoint.trainable, "frozen": checkpoint.frozen}
-    module = {name: [_tensor(*item) for item in sorted(arrays.items())] for name, arrays in parts.items()}
+    module = {
+        name: [_tensor(*item) for item in sorted(arrays.items())] for name, arrays in parts.items()
+    }
     fields: dict[str, Any] = {"version": checkpoint.version, "module": module}
+
     if checkpoint.moments:
         states = [
             {"parameter": name, "moments": list(map(_tensor, _MOMENTS, moments))}
             for name, moments in sorted(checkpoint.moments.items())
         ]
         fields["groups"] = [{"name": _GROUP, "step": checkpoint.n_steps, "states": states}]
+
     builder = flatbuffers.Builder(1024)
     builder.Finish(_write(builder, _CHECKPOINT, fields), _IDENTIFIER)
     return bytes(builder.Output())
@@ -96,6 +106,7 @@ def read_checkpoint(data: bytes) -> CheckpointFile:
     """Return the checkpoint in the bytes of a file; raise a ValueError if it cannot be read."""
     if data[4:8] != _IDENTIFIER:
         raise ValueError("it is no checkpoint of ONNX Runtime's on-device training.")
+
     try:
         return _checkpoint(data)
     except (IndexError, OverflowError, UnicodeDecodeError, TypeError, struct.error) as error:
@@ -112,17 +123,25 @@ def _checkpoint(data):
     if version not in VERSIONS.values():
         known = ", ".join(f"{v} (ONNX Runtime {releases(v)})" for v in sorted({*VERSIONS.values()}))
         raise ValueError(f"it is of version {version}; the versions {known} are known.")
+
     fields = _read(root, _CHECKPOINT)
     if "module" not in fields:
         raise ValueError("it has no parameters.")
+
     trainable, frozen = (dict(map(_array, fields["module"].get(name, ()))) for name in _MODULE)
-    moments, n_steps = {}, 0
+    moments = {}
+    n_steps = 0
     for group in fields.get("groups", ()):
         n_steps = group.get("step", 0)
         for state in group.get("states", ()):
             tensors = dict(map(_array, state.get("moments", ())))
-            moments[state.get("parameter", "")] = tuple(tensors[name] for name in _MOMENTS if name in tensors)
-    return CheckpointFile(version, trainable, frozen, {name: m for name, m in moments.items() if m}, n_steps)
+            moments[state.get("parameter", "")] = tuple(
+                tensors[name] for name in _MOMENTS if name in tensors
+            )
+
+    return CheckpointFile(
+        version, trainable, frozen, {name: m for name, m in moments.items() if m}, n_steps
+    )
 
 
 def _tensor(name, array):
@@ -133,16 +152,27 @@ def _tensor(name, array):
 
 def _array(tensor):
     """Return the name and the array of a tensor."""
-    name, shape, raw = tensor.get("name", ""), list(map(int, tensor.get("dims", ()))), bytes(tensor.get("raw", b""))
-    if tensor.get("type") != _FLOAT32 or len(raw) != 4 * math.prod(shape) or min(shape, default=0) < 0:
-        raise ValueError(f"its parameter {name!r} is not in float32, or its values are in another file.")
+    name = tensor.get("name", "")
+    shape = list(map(int, tensor.get("dims", ())))
+    raw = bytes(tensor.get("raw", b""))
+    if (
+        tensor.get("type") != _FLOAT32
+        or len(raw) != 4 * math.prod(shape)
+        or min(shape, default=0) < 0
+    ):
+        raise ValueError(
+            f"its parameter {name!r} is not in float32, or its values are in another file."
+        )
+
     return name, np.frombuffer(raw, "<f4").astype(np.float32).reshape(shape)
 
 
 def _read(table, schema):
     """Return the fields that a table has, by name."""
     offsets = {name: table.Offset(4 + 2 * number) for name, (number, _) in schema.items()}
-    return {name: _field(table, offset, schema[name][1]) for name, offset in offsets.items() if offset}
+    return {
+        name: _field(table, offset, schema[name][1]) for name, offset in offsets.items() if offset
+    }
 
 
 def _field(table, offset, kind):
@@ -157,11 +187,15 @@ def _field(table, offset, kind):
         return table.String(table.Pos + offset).decode()
     if not isinstance(kind, list):
         return table.Get(getattr(number_types, f"{kind}Flags"), table.Pos + offset)
-    (item,), start, length = kind, table.Vector(offset), table.VectorLen(offset)
+
+    (item,) = kind
+    start = table.Vector(offset)
+    length = table.VectorLen(offset)
     if isinstance(item, dict):
         return [inner(start + 4 * i, item) for i in range(length)]
     if start + length * np.dtype(item).itemsize > len(table.Bytes):
         raise IndexError("an array ends after the file")
+
     return np.frombuffer(table.Bytes, item, length, start)
 
 
@@ -169,10 +203,12 @@ def _write(builder, schema, fields):
     """Write a table with some fields; return its offset."""
     held = {name: _placed(builder, schema[name][1], value) for name, value in fields.items()}
     builder.StartObject(_N_FIELDS)
+
     for name, value in held.items():
         number, kind = schema[name]
         name = f"Prepend{kind}Slot" if kind in (_INT32, _INT64) else "PrependUOffsetTRelativeSlot"
         getattr(builder, name)(number, value, 0)
+
     return builder.EndObject()
 
 
@@ -184,8 +220,10 @@ def _placed(builder, kind, value):
         return builder.CreateString(value) if kind is str else value
     if isinstance(value, np.ndarray):
         return builder.CreateNumpyVector(value)
+
     offsets = [_write(builder, kind[0], each) for each in value]
     builder.StartVector(4, len(offsets), 4)
     for offset in reversed(offsets):
         builder.PrependUOffsetTRelative(offset)
+
     return builder.EndVector()

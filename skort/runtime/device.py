@@ -24,7 +24,8 @@ from skort.runtime.installed import c_api, installed_distributions, load
 DeviceArray: TypeAlias = Any
 
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
-_SILENT, _WARNINGS = 4, 2
+_SILENT = 4
+_WARNINGS = 2
 
 
 @functools.cache
@@ -56,7 +57,10 @@ def value_vector(arrays: Iterable[np.ndarray] = ()) -> Any:
 
 @dataclass(frozen=True)
 class Device:
-    """A processor and the memory of its arrays: ndarrays in the CPU's memory, values of ONNX Runtime elsewhere."""
+    """
+    A processor and the memory of its arrays: ndarrays in the CPU's memory,
+    values of ONNX Runtime elsewhere.
+    """
 
     kind: Literal["cpu", "cuda"] = "cpu"
     #: The number of the device, if there are several of its kind.
@@ -102,8 +106,11 @@ class Device:
         """Return a new array of the device, whose values are undefined."""
         if not self.is_remote:
             return np.empty(shape, dtype)
+
         dtype = np.dtype(dtype).type
-        return load().OrtValue.ortvalue_from_shape_and_type(list(shape), dtype, self.kind, self.index)
+        return load().OrtValue.ortvalue_from_shape_and_type(
+            list(shape), dtype, self.kind, self.index
+        )
 
     def fill(self, array: DeviceArray, values: np.ndarray) -> None:
         """Copy an ndarray of the same shape and dtype into an array of the device."""
@@ -134,10 +141,14 @@ def device_named(name: str, n_threads: int = 1) -> Device:
     """Return a device by its name."""
     if name == "cpu":
         return Device(n_threads=n_threads)
+
     # The runtime's numbers of devices are small integers.
     match = re.fullmatch(r"cuda(?::(\d{1,4}))?", name)
     if match is None:
-        raise ValueError(f'device={name!r} is unknown. Use "cpu", "cuda", or "cuda:1" for the second of several.')
+        raise ValueError(
+            f'device={name!r} is unknown. Use "cpu", "cuda", or "cuda:1" for the second of several.'
+        )
+
     return Device("cuda", int(match[1] or 0), n_threads, is_remote=True)
 
 
@@ -147,9 +158,10 @@ def _load_provider(device):
     onnxruntime = load()
     if _PROVIDERS[device.kind] not in onnxruntime.get_available_providers():
         raise RuntimeNotAvailableError(
-            f'device="{device.name}" needs the {_PROVIDERS[device.kind]}, which {_installed()} does not have. '
-            f'Replace it: {_replacement()}. Or use device="cpu".'
+            f'device="{device.name}" needs the {_PROVIDERS[device.kind]}, which {_installed()} '
+            f'does not have. Replace it: {_replacement()}. Or use device="cpu".'
         )
+
     # The runtime writes the loader's message to stderr; the error that it raises says less.
     onnxruntime.set_default_logger_severity(_SILENT)
     try:
@@ -158,6 +170,7 @@ def _load_provider(device):
             # not find.
             with contextlib.redirect_stdout(io.StringIO()):
                 onnxruntime.preload_dlls()
+
         device.empty((1,), np.float32)
     except RuntimeError as error:
         reason = _loader_message(device.kind) or _driver_message(error)
@@ -167,13 +180,17 @@ def _load_provider(device):
 
 
 def _loader_message(kind):
-    """Return why the provider's library does not load, after the runtime has tried; None if it loads."""
+    """
+    Return why the provider's library does not load, after the runtime has tried;
+    None if it loads.
+    """
     folder = pathlib.Path(load().__file__).parent / "capi"
     for library in folder.glob(f"*onnxruntime_providers_{kind}.*"):
         try:
             ctypes.CDLL(str(library))
         except OSError as error:
             return f"{error}."
+
     return None
 
 
@@ -189,9 +206,9 @@ def _unavailable(device, reason):
     kind = device.kind
     version = getattr(build_and_package_info, f"{kind}_version", "")
     return (
-        f'device="{device.name}": the {_PROVIDERS[kind]} of {_installed()} does not load. {reason} It needs NVIDIA\'s '
-        f"driver, and the libraries of {kind.upper()} {version} and cuDNN; onnxruntime-gpu brings its own: "
-        f'{_replacement()}. Or use device="cpu".'
+        f'device="{device.name}": the {_PROVIDERS[kind]} of {_installed()} does not load. {reason} '
+        f"It needs NVIDIA's driver, and the libraries of {kind.upper()} {version} and cuDNN; "
+        f'onnxruntime-gpu brings its own: {_replacement()}. Or use device="cpu".'
     )
 
 

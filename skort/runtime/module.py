@@ -22,10 +22,15 @@ def gradient_model(model: bytes, names: Iterable[str], output: str) -> bytes:
     """
     builder_class = require("GradientGraphBuilder")
     try:
-        builder = builder_class(with_statistics(model), {output}, set(names), output, session_options())
+        builder = builder_class(
+            with_statistics(model), {output}, set(names), output, session_options()
+        )
         builder.build()
     except RuntimeError as error:
-        raise NotTrainableError(f"ONNX Runtime does not differentiate the model: {short_message(error)}") from error
+        raise NotTrainableError(
+            f"ONNX Runtime does not differentiate the model: {short_message(error)}"
+        ) from error
+
     return builder.get_model()
 
 
@@ -63,10 +68,12 @@ class ModuleSession:
     ):
         module_class = require("Module")
         api = c_api()
-        memory, options = cpu_memory(), session_options(device)
+        memory = cpu_memory()
+        options = session_options(device)
         self._optimizer: Any = None
         with _loading(checkpoint):
             self._state = api.load_checkpoint(os.fspath(checkpoint))
+
         # The module comes first, because it tells the state where its arrays are.
         path = None if eval is None else os.fspath(eval)
         with _loading(training):

@@ -27,7 +27,9 @@ _PLACE = re.compile(
 )
 
 
-def inference_session(graph: bytes, *, float64: bool = False, device: Device = CPU, options: Any = None) -> Any:
+def inference_session(
+    graph: bytes, *, float64: bool = False, device: Device = CPU, options: Any = None
+) -> Any:
     """Return a session of a serialised model. By default, its options are `session_options`."""
     disabled = {"disabled_optimizers": _FLOAT32_FUSIONS} if float64 else {}
     options = options or session_options(device)
@@ -41,11 +43,13 @@ def session_options(device: Device = CPU) -> Any:
     options = load().SessionOptions()
     options.intra_op_num_threads = device.n_threads
     options.inter_op_num_threads = 1
+
     # Waking a thread costs as much as a small product, so threads spin during a run. Between runs
     # they do not, because the caller needs the cores.
     options.add_session_config_entry("session.intra_op.allow_spinning", "1")
     options.add_session_config_entry("session.force_spinning_stop", "1")
     options.log_severity_level = _FATAL
+
     return options
 
 
@@ -77,7 +81,10 @@ class ArraySession:
         self._run, self._options = self._session._sess.run, load().RunOptions()
 
     def run(self, outputs: Sequence[str], inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-        """Return some outputs as new arrays; `inputs` are all inputs, C-contiguous, and are read in place."""
+        """
+        Return some outputs as new arrays; `inputs` are all inputs,
+        C-contiguous, and are read in place.
+        """
         return self._run(outputs, inputs, self._options)
 
 
@@ -104,30 +111,47 @@ class StepSession:
         parts: Callable[[dict[str, DeviceArray]], dict[str, DeviceArray]] = lambda arrays: {},
         device: Device = CPU,
     ):
-        self._session, self._device, self._parts = session, device, parts
-        self._buffers = [{name: device.put(array) for name, array in state.items()} for _ in range(2)]
+        self._session = session
+        self._device = device
+        self._parts = parts
+        self._buffers = [
+            {name: device.put(array) for name, array in state.items()} for _ in range(2)
+        ]
         read = {i.name for i in session.get_inputs()}
         self._inputs = {name: array for name, array in inputs.items() if name in read}
         self._outputs = outputs
-        self._values = [{n: device.value(array) for n, array in end.items()} for end in (self._inputs, outputs)]
+        self._values = [
+            {n: device.value(array) for n, array in end.items()} for end in (self._inputs, outputs)
+        ]
+
         # The wrapper's own run_with_iobinding takes a quarter of a small step, and a run without
         # options makes its own.
         self._run, self._options = session._sess.run_with_iobinding, load().RunOptions()
         self._turn = 0
         self._bindings = [self._binding(0)]
-        #: The arrays that the next run reads, by the names of the inputs. Writing into them changes that run.
+
+        #: The arrays that the next run reads, by the names of the inputs. Writing into them
+        #: changes that run.
         self.state: dict[str, Any] = self._buffers[0]
 
     def _binding(self, turn):
         """Return the binding of a run that reads the buffers `turn` and writes the others."""
-        value, before, after = self._device.value, self._buffers[turn], self._buffers[1 - turn]
+        value = self._device.value
+        before = self._buffers[turn]
+        after = self._buffers[1 - turn]
         read, written = self._values
-        read = read | {name: value(array) for name, array in {**before, **self._parts(before)}.items()}
+        read = read | {
+            name: value(array) for name, array in {**before, **self._parts(before)}.items()
+        }
         written = written | {next_name(name): value(array) for name, array in after.items()}
+
         return io_binding(self._session, read, written)
 
     def replace(self, name: str, array: DeviceArray) -> None:
-        """Let the next runs read another array of the device as the input `name`, one of `inputs`."""
+        """
+        Let the next runs read another array of the device as the input `name`,
+        one of `inputs`.
+        """
         if array is not self._inputs[name]:
             self._inputs[name], self._values[0][name] = array, self._device.value(array)
             for binding in self._bindings:
@@ -139,6 +163,7 @@ class StepSession:
         if turn == len(self._bindings):
             # The second binding is made late, because some trainings make one run only.
             self._bindings.append(self._binding(turn))
+
         self._run(self._bindings[turn], self._options)
         self._turn = 1 - turn
         self.state = self._buffers[1 - turn]
@@ -179,8 +204,10 @@ class InferenceModel:
         # A session with threads is not shared: a forked process would lack its threads.
         if self._structure is None or device != CPU:
             return self._make_session(device)
+
         return COMPILED.get(
-            ("inference", self._structure, tuple(self.inner_results)), lambda: self._make_session(device)
+            ("inference", self._structure, tuple(self.inner_results)),
+            lambda: self._make_session(device),
         )
 
     def _make_session(self, device):
@@ -189,10 +216,12 @@ class InferenceModel:
             model.graph.initializer.remove(weight)
             info = onnx.helper.make_tensor_value_info(weight.name, weight.data_type, weight.dims)
             model.graph.input.append(info)
+
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in self.inner_results)
         types = [i.data_type for i in model.graph.initializer]
         types += [i.type.tensor_type.elem_type for i in model.graph.input]
         float64 = onnx.TensorProto.DOUBLE in types
+
         return inference_session(model.SerializeToString(), float64=float64, device=device)
 
 

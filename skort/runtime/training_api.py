@@ -1,4 +1,7 @@
-"""TrainingAgent: forward and backward of a model; TrainingSession: loss, gradient and update in one session."""
+"""
+TrainingAgent: forward and backward of a model; TrainingSession: loss,
+gradient and update in one session.
+"""
 
 import copy
 import pathlib
@@ -30,6 +33,7 @@ def gradient_graph(model: bytes, trainable: Sequence[str], inputs: Sequence[str]
     config = c_api().OrtModuleGraphBuilderConfiguration()
     config.initializer_names = list(trainable)
     config.initializer_names_to_train = list(trainable)
+
     # Without the gradient by X, a step has one matrix product less, and the graph exists in
     # float64, too.
     config.input_names_require_grad = list(inputs)
@@ -37,6 +41,7 @@ def gradient_graph(model: bytes, trainable: Sequence[str], inputs: Sequence[str]
     builder = c_api().OrtModuleGraphBuilder()
     builder.initialize(with_statistics(model), config)
     builder.build(c_api().TrainingGraphTransformerConfiguration())
+
     return builder.get_gradient_model()
 
 
@@ -44,10 +49,14 @@ def with_statistics(model: bytes) -> bytes:
     """Return a model whose layer normalizations return statistics, which their gradient reads."""
     if b"LayerNormalization" not in model:
         return model
+
     made = onnx.load_from_string(model)
     for node in made.graph.node:
         if node.op_type == "LayerNormalization":
-            node.output[1:] = [f"{node.output[0]}/{statistic}" for statistic in ("mean", "inverse_deviation")]
+            node.output[1:] = [
+                f"{node.output[0]}/{statistic}" for statistic in ("mean", "inverse_deviation")
+            ]
+
     return made.SerializeToString()
 
 
@@ -70,18 +79,26 @@ class BoundTrainingAgent:
         self._session = session
         input_names = [i.name for i in self._session.get_inputs()]
         output_names = [o.name for o in self._session.get_outputs()]
+
         # The first gradient is that of the scalar by itself.
         returned = [np.ones((), dtype), *returned]
         memories = [cpu_memory()] * len(returned), [cpu_memory()] * len(output_names)
-        self._agent = agent_class(self._session._sess, input_names, memories[0], output_names, memories[1], 0)
+        self._agent = agent_class(
+            self._session._sess, input_names, memories[0], output_names, memories[1], 0
+        )
         self._state, self._vector = c_api().PartialGraphExecutionState, c_api().OrtValueVector
-        self._read, self._borrowed, self._input_names = dict(inputs), [outputs, returned], input_names
+        self._read = dict(inputs)
+        self._borrowed = [outputs, returned]
+        self._input_names = input_names
         self._inputs = value_vector(inputs[name] for name in input_names)
         self._outputs = value_vector(outputs[name] for name in output_names)
         self._returned = value_vector(returned)
 
     def replace(self, name: str, array: np.ndarray) -> None:
-        """Let the next runs read another array as the input `name`: C-contiguous, of the same shape and dtype."""
+        """
+        Let the next runs read another array as the input `name`:
+        C-contiguous, of the same shape and dtype.
+        """
         if array is not self._read[name]:
             self._read[name] = array
             self._inputs = value_vector(self._read[each] for each in self._input_names)
@@ -114,13 +131,16 @@ class SessionOptimizer:
     attributes: dict[str, float] = field(default_factory=dict)
     #: The integer attributes of the operator.
     int_attributes: dict[str, int] = field(default_factory=dict)
-    #: The arrays that the session keeps for each weight besides its value: our name -> the prefix of the weight's name
-    #: in the session's state.
+    #: The arrays that the session keeps for each weight besides its value: our name -> the prefix
+    #: of the weight's name in the session's state.
     memory: dict[str, str] = field(default_factory=dict)
 
 
 class BoundTrainingSession:
-    """A TrainingSession that reads the same arrays in every run; the first of `outputs` is the scalar to minimise."""
+    """
+    A TrainingSession that reads the same arrays in every run;
+    the first of `outputs` is the scalar to minimise.
+    """
 
     def __init__(
         self,
@@ -133,6 +153,7 @@ class BoundTrainingSession:
         self._session = session
         self._trainable = list(trainable)
         self._prefixes = {"weights": "", **optimizer.memory}
+
         #: The keys of the dict that `state` returns.
         self.holds = frozenset(self._prefixes)
         self._eta = np.zeros(1, np.float32)
@@ -140,14 +161,24 @@ class BoundTrainingSession:
         self._outputs = {name: np.zeros((), np.float32) for name in outputs}
         self._objective = self._outputs[outputs[0]]
         self._read = dict(inputs)
-        inputs, written = {**inputs, LEARNING_RATE: self._eta}, {**self._outputs, GRADIENT_NORM: self._gradient_norm}
-        ends = ({name: ortvalue_view(array) for name, array in end.items()} for end in (inputs, written))
+        inputs, written = (
+            {**inputs, LEARNING_RATE: self._eta},
+            {**self._outputs, GRADIENT_NORM: self._gradient_norm},
+        )
+        ends = (
+            {name: ortvalue_view(array) for name, array in end.items()} for end in (inputs, written)
+        )
         self._binding = io_binding(session, *ends)
-        # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without options makes its own.
+
+        # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without
+        # options makes its own.
         self._run, self._options = self._session._sess.run_with_iobinding, load().RunOptions()
 
     def replace(self, name: str, array: np.ndarray) -> None:
-        """Let the next runs read another array as the input `name`: C-contiguous, of the same shape and dtype."""
+        """
+        Let the next runs read another array as the input `name`:
+        C-contiguous, of the same shape and dtype.
+        """
         if array is not self._read[name]:
             self._read[name] = array
             self._binding.bind_ortvalue_input(name, ortvalue_view(array))
@@ -167,17 +198,30 @@ class BoundTrainingSession:
         return float(self._gradient_norm)
 
     def state(self) -> dict[str, dict[str, np.ndarray]]:
-        """Return copies of the trained weights, as "weights", and of the optimizer's memory: kind -> name -> array."""
-        state, names = self._session.get_state(), self._trainable
-        return {what: {name: state[prefix + name] for name in names} for what, prefix in self._prefixes.items()}
+        """
+        Return copies of the trained weights, as "weights", and of the optimizer's memory:
+        kind -> name -> array.
+        """
+        state = self._session.get_state()
+        names = self._trainable
+        return {
+            what: {name: state[prefix + name] for name in names}
+            for what, prefix in self._prefixes.items()
+        }
 
     def load(self, state: dict[str, dict[str, np.ndarray]]) -> None:
         """Continue from a state that `state` returned."""
-        arrays = {self._prefixes[what] + name: a for what, part in state.items() for name, a in part.items()}
+        arrays = {
+            self._prefixes[what] + name: a
+            for what, part in state.items()
+            for name, a in part.items()
+        }
         self._session.load_state(arrays, False)
 
 
-def training_graph(model: onnx.ModelProto, trainable: Iterable[str], optimizer: SessionOptimizer) -> onnx.ModelProto:
+def training_graph(
+    model: onnx.ModelProto, trainable: Iterable[str], optimizer: SessionOptimizer
+) -> onnx.ModelProto:
     """Return the graph that TrainingSession makes of `model`: forward, backward and update."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "training.onnx")
@@ -192,13 +236,17 @@ def training_session(
     device: Device = CPU,
     graph_path: str | None = None,
 ) -> Any:
-    """Return a TrainingSession of a model with fixed shapes, whose first output is the scalar to minimise."""
+    """
+    Return a TrainingSession of a model with fixed shapes,
+    whose first output is the scalar to minimise.
+    """
     session_class = require("TrainingSession")
     parameters = c_api().TrainingParameters()
     parameters.loss_output_name = model.graph.output[0].name
     parameters.use_mixed_precision = False
     parameters.weights_to_train = set(trainable)
     parameters.training_optimizer_name = optimizer.operator
+
     # Both maps need an entry for every weight.
     parameters.optimizer_attributes_map = dict.fromkeys(trainable, optimizer.attributes)
     parameters.optimizer_int_attributes_map = dict.fromkeys(trainable, optimizer.int_attributes)
@@ -206,13 +254,19 @@ def training_session(
         parameters.model_with_training_graph_path = graph_path
     model = _with_copied(model, trainable)
     options = session_options(device)
-    return session_class(with_statistics(model.SerializeToString()), parameters, options, providers=device.providers())
+
+    return session_class(
+        with_statistics(model.SerializeToString()),
+        parameters,
+        options,
+        providers=device.providers(),
+    )
 
 
 def _with_copied(model, weights):
-    # The session updates a weight in place as soon as its gradient is computed. Gradients of earlier weights that are
-    # computed later would then be those at the new weight. So the graph reads a copy: the weight plus a zero, which the
-    # session does not know to be constant.
+    # The session updates a weight in place as soon as its gradient is computed. Gradients of
+    # earlier weights that are computed later would then be those at the new weight. So the graph
+    # reads a copy: the weight plus a zero, which the session does not know to be constant.
     model = copy.deepcopy(model)
     copies = {name: f"skort_copy/{name}" for name in _read_late(model.graph, weights)}
     for node in model.graph.node:
@@ -222,26 +276,35 @@ def _with_copied(model, weights):
     del model.graph.node[:]
     model.graph.node.extend(nodes)
     model.graph.initializer.append(numpy_helper.from_array(np.zeros((), np.float32), _ZERO))
-    # The session folds initializers as constants and merges small ones, which loses the weights. It does neither to an
-    # initializer that is also listed as an input.
+
+    # The session folds initializers as constants and merges small ones, which loses the weights. It
+    # does neither to an initializer that is also listed as an input.
     for initializer in model.graph.initializer:
         if initializer.name in (*weights, _ZERO):
-            info = helper.make_tensor_value_info(initializer.name, initializer.data_type, initializer.dims)
+            info = helper.make_tensor_value_info(
+                initializer.name, initializer.data_type, initializer.dims
+            )
             model.graph.input.append(info)
+
     return model
 
 
 def _read_late(graph, weights):
-    """Return the weights that other gradients may still read after their own gradients are computed."""
+    """
+    Return the weights that other gradients may still read
+    after their own gradients are computed.
+    """
     reached = set(weights)
     for node in graph.node:
         if not reached.isdisjoint(node.input):
             reached.update(node.output)
+
     late = []
     for name in weights:
         readers = [node for node in graph.node if name in node.input]
         others = {other for node in readers for other in node.input if other != name}
         operators = [node.op_type for node in readers]
+
         # The gradient of a sum reads none of its terms. In a product, only the gradient by the
         # other factor reads the weight, and it is not computed if that factor depends on no weight.
         # The result of another operator, such as Identity, may be the weight itself, which later
@@ -249,4 +312,5 @@ def _read_late(graph, weights):
         is_first = operators in (["MatMul"], ["Gemm"]) and reached.isdisjoint(others)
         if operators != ["Add"] and not is_first:
             late.append(name)
+
     return late

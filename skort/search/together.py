@@ -33,7 +33,13 @@ if TYPE_CHECKING:
 # The attribute of an estimator with the `Together` that its next fit asks.
 MARK = "_search"
 # The values of parameters that a fit in a group must have.
-_PLAIN = {"average": False, "max_grad_norm": None, "trainable": None, "verbose": 0, "warm_start": False}
+_PLAIN = {
+    "average": False,
+    "max_grad_norm": None,
+    "trainable": None,
+    "verbose": 0,
+    "warm_start": False,
+}
 # The parameters in which the fits of a group may differ. They change numbers of a step, but neither
 # its data nor its operators.
 OWN_PARAMETERS = frozenset(
@@ -58,6 +64,7 @@ class Together:
         self.n_made = 0
         self._thread = threading.get_ident()
         self._groups: list[tuple[Any, list[tuple[Any, Any]]]] = []
+
         # Results that no fit has taken yet: group number -> data -> place in the group -> result.
         self._made: dict[int, dict[Any, dict[int, Any]]] = {}
         self.open(estimators)
@@ -74,7 +81,8 @@ class Together:
 
     def close(self) -> None:
         """Remove all groups: later fits are trained alone."""
-        self._groups, self._made = [], {}
+        self._groups = []
+        self._made = {}
 
     def mark(self, estimator: Any) -> Any:
         """Let the next fits of an estimator and its clones ask here; return the estimator."""
@@ -94,6 +102,7 @@ class Together:
                 if not any(_are_equal(own, known) for known, _ in members):
                     members.append((own, estimator))
                 return
+
         self._groups.append((shared, [(own, estimator)]))
 
     def take(self, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
@@ -104,25 +113,35 @@ class Together:
         """
         if not self._groups or threading.get_ident() != self._thread:
             return None
+
         shared, own = _split(estimator)
         for group, (key, members) in enumerate(self._groups):
             if len(members) > 1 and _are_equal(key, shared):
                 for place, (known, _) in enumerate(members):
                     if _are_equal(known, own):
                         return self._take(group, place, X, y, sample_weight)
+
         return None
 
     def _take(self, group, place, X, y, sample_weight):
-        made, data = self._made.setdefault(group, {}), (_digest(X), _digest(y), _digest(sample_weight))
+        made, data = (
+            self._made.setdefault(group, {}),
+            (_digest(X), _digest(y), _digest(sample_weight)),
+        )
         if data not in made:
             if any(place in waiting for waiting in made.values()):
                 # Data differ between the candidates if steps before the model draw random numbers.
                 return None
-            made[data] = joint_fits([member for _, member in self._groups[group][1]], X, y, sample_weight)
+
+            made[data] = joint_fits(
+                [member for _, member in self._groups[group][1]], X, y, sample_weight
+            )
             self.n_made += len(made[data])
+
             if not made[data]:
                 # For the next data, the group would fail again.
                 self._groups[group][1].clear()
+
         return made[data].pop(place, None)
 
 
@@ -140,7 +159,10 @@ def _split(estimator):
     """Return the parameters that the fits of a group share, and the other parameters, as values."""
     kind, parameters = snapshot(estimator)
     own = {name: value for name, value in parameters.items() if name in OWN_PARAMETERS}
-    return (kind, {name: value for name, value in parameters.items() if name not in OWN_PARAMETERS}), own
+    return (
+        kind,
+        {name: value for name, value in parameters.items() if name not in OWN_PARAMETERS},
+    ), own
 
 
 def _are_equal(parameters, others):
@@ -157,7 +179,12 @@ def _digest(data):
         return None
     if type(data) is np.ndarray and not data.dtype.hasobject:
         values = np.ascontiguousarray(data)
-        return values.shape, values.dtype.str, hashlib.sha256(values.reshape(-1).view(np.uint8).data).digest()
+        return (
+            values.shape,
+            values.dtype.str,
+            hashlib.sha256(values.reshape(-1).view(np.uint8).data).digest(),
+        )
+
     return joblib.hash(data)
 
 
@@ -178,10 +205,15 @@ class _LaneFit(NamedTuple):
 
     def goes_with(self, other: "_LaneFit") -> bool:
         """Return whether the two fits can have a common step on the same rows."""
-        return self.lane.key == other.lane.key and self.fit.state.standardization == other.fit.state.standardization
+        return (
+            self.lane.key == other.lane.key
+            and self.fit.state.standardization == other.fit.state.standardization
+        )
 
 
-def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) -> dict[int, tuple[FitResult, FitInput]]:
+def joint_fits(
+    estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any
+) -> dict[int, tuple[FitResult, FitInput]]:
     """
     Train estimators that differ only in `OWN_PARAMETERS` together.
 
@@ -194,19 +226,23 @@ def joint_fits(estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any) ->
         for place, plan in configs.items():
             lane = common.lane(estimators[place], plan)
             if lane is not None:
-                group = next((group for group in groups if lane.goes_with(next(iter(group.values())))), None)
+                group = next(
+                    (group for group in groups if lane.goes_with(next(iter(group.values())))), None
+                )
                 if group is None:
                     groups.append(group := {})
                 group[place] = lane
     except (ValueError, TypeError, ImportError):
         # The fits are then made alone, and raise the errors of their parameters or data.
         return {}
+
     fits: dict[int, tuple[FitResult, FitInput]] = {}
     for group in groups:
         if len(group) > 1:
             # If a scorer fails, the fits are made alone and raise its error.
             with contextlib.suppress(CallbackError):
                 fits |= common.trained(group)
+
     return fits
 
 
@@ -221,13 +257,16 @@ def _read(estimators, X, y, sample_weight):
     first = estimators[0]
     read = read_fit(first, GivenRows(X, y, sample_weight))
     scoring, weights = validation_set(first, read)
+
     configs = {}
     for place, estimator in enumerate(estimators):
         with contextlib.suppress(ValueError, TypeError):
             check_parameters(estimator)
             configs[place] = read.plan(estimator, weights)
+
     if len(configs) < 2:
         return None, {}
+
     model, data = model_and_data(read, next(iter(configs.values())), weights, first.trainable)
     chain = chain_of(model.score_graph)
     # A fitted network begins at a part of the rate, or at new weights. A common training has
@@ -235,6 +274,7 @@ def _read(estimators, X, y, sample_weight):
     is_fitted = not (model.is_drawn or model.score_graph.is_linear)
     if model.loss_weights or chain is None or is_fitted:
         return None, {}
+
     return _Common(read, model, data, DataStatistics(data), chain, scoring), configs
 
 
@@ -255,15 +295,20 @@ class _Common(NamedTuple):
         from skort.graphs.standardized import OFFSET
         from skort.solvers.graph.lanes import lane_of
 
-        plan, state = plan.for_model(self.model, in_memory=True), TrainState.start(self.read.generator)
+        plan = plan.for_model(self.model, in_memory=True)
+        state = TrainState.start(self.read.generator)
         if plan.is_full or plan.update.largest_rate is None:
             # The user's function may raise an error, which another fit would then raise.
             return None
-        plan, model, state, variables, _ = start_at_weights(plan, self.model, self.statistics, state)
+
+        plan, model, state, variables, _ = start_at_weights(
+            plan, self.model, self.statistics, state
+        )
         is_offset = any(name in model.score_graph.arrays for name in (OFFSET, TARGET_OFFSET))
         is_of_y = variables.score is not None and variables.score.is_of_y
         if is_offset or is_of_y:
             return None
+
         model = dataclasses.replace(model, loss=plan.loss)
         # The model reads rows that are already in the variables of the training, see `_rows`.
         graph = model.score_graph
@@ -276,6 +321,7 @@ class _Common(NamedTuple):
         lane = lane_of(run.problem, self.chain) if run.solver_name == "graph" else None
         if lane is None:
             return None
+
         run = dataclasses.replace(run, variables=variables)
         observers = Observers(estimator, self.read.columns, copy.copy(self.scoring))
         return _LaneFit(Fit(run, model, state, observers, plan.max_iter), lane)
@@ -285,18 +331,23 @@ class _Common(NamedTuple):
         from skort.solvers import make_step
 
         fits = list(group.values())
-        run, scale = fits[0].fit.run, fits[0].weight_scale
+        run = fits[0].fit.run
+        scale = fits[0].weight_scale
         data = self.data._replace(X=_rows(self.data.X, run.variables, fits[0].lane.n_ones))
         view = dataclasses.replace(run.variables, inputs=None)
         batches = InMemory(run.plan, data).batches(view, copy.deepcopy(self.read.generator))
         if batches.are_sparse:
             # Separate fits do not make such rows dense.
             return {}
+
         # The batches have the sample weights of the first fit.
         lanes = [dataclasses.replace(fit.lane, factor=fit.weight_scale / scale) for fit in fits]
         step = make_step(run.problem, solver=run.solver_name, lanes=lanes)
         results = fit_models([fit.fit for fit in fits], step, batches, self.data)
-        return {place: (r, self.read) for place, r in zip(group, results, strict=True) if r is not None}
+
+        return {
+            place: (r, self.read) for place, r in zip(group, results, strict=True) if r is not None
+        }
 
 
 def _rows(X, variables, n_ones):
@@ -304,6 +355,11 @@ def _rows(X, variables, n_ones):
     ones = np.ones((X.shape[0], n_ones), variables.dtype)
     if not scipy.sparse.issparse(X):
         return np.hstack([variables.row_change(X), ones])
+
     # All columns have the same scale.
     X = X * variables.dtype.type(variables.row_factor)
-    return scipy.sparse.hstack([X, ones], format="csr") if scipy.sparse.issparse(X) else np.hstack([X, ones])
+    return (
+        scipy.sparse.hstack([X, ones], format="csr")
+        if scipy.sparse.issparse(X)
+        else np.hstack([X, ones])
+    )

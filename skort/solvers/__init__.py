@@ -9,7 +9,16 @@ from skort.runtime.installed import load
 from skort.solvers.base import Solver
 from skort.solvers.choice import ON_REQUEST, SOLVERS, choose, has_sparse_steps, make_step, usable
 
-__all__ = ["ON_REQUEST", "SOLVERS", "available_solvers", "choose", "has_sparse_steps", "make_step", "usable", "why_not"]
+__all__ = [
+    "ON_REQUEST",
+    "SOLVERS",
+    "available_solvers",
+    "choose",
+    "has_sparse_steps",
+    "make_step",
+    "usable",
+    "why_not",
+]
 
 
 def available_solvers() -> list[str]:
@@ -24,4 +33,5 @@ def why_not(solver: Solver) -> str | None:
         solver.check(np.dtype("float32"), Update(SGD()))
     except (RuntimeNotAvailableError, ValueError) as error:
         return str(error)
+
     return None

@@ -16,7 +16,11 @@ from skort.runtime.cache import COMPILED
 from skort.runtime.sessions import inference_session, session_options
 from skort.runtime.training_api import BoundTrainingAgent, gradient_graph
 from skort.solvers.base import Problem, is_small
-from skort.solvers.derived_gradients import add_custom_gradients, add_score_gradient, derived_score_gradient
+from skort.solvers.derived_gradients import (
+    add_custom_gradients,
+    add_score_gradient,
+    derived_score_gradient,
+)
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.graph.step_graph import constants_graph
 from skort.solvers.step import HostBackend
@@ -35,10 +39,14 @@ class AgentBackend(HostBackend):
         self.gradient, self._scratch = np.zeros_like(self._flat), np.zeros_like(self._flat)
         self._memory = self.rule.start(*problem.n_weights(), self._flat.dtype)
         inputs = {**self.inputs, **views(self._flat, problem.weights), **self._graph.parameters}
-        outputs = {gradient_of(name): part for name, part in views(self.gradient, problem.weights).items()}
+        outputs = {
+            gradient_of(name): part for name, part in views(self.gradient, problem.weights).items()
+        }
         outputs[RETURNED_LOSS] = loss = np.zeros((), self._flat.dtype)
         self._loss = loss.item
-        self.session = BoundTrainingAgent(self._graph.session(), inputs, outputs, [self.batch.sample_weight])
+        self.session = BoundTrainingAgent(
+            self._graph.session(), inputs, outputs, [self.batch.sample_weight]
+        )
 
     def run(self, eta, share):
         """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
@@ -65,7 +73,8 @@ class AgentBackend(HostBackend):
 
     def training_graphs(self):
         """Return the graph of forward and backward, and a graph of its other inputs."""
-        gradient, arrays = self._graph.model(), {**views(self._flat, self._problem.weights), **self._graph.parameters}
+        gradient = self._graph.model()
+        arrays = {**views(self._flat, self._problem.weights), **self._graph.parameters}
         return {"gradient": gradient, "start": constants_graph(gradient, arrays)}
 
 
@@ -88,13 +97,25 @@ class GradientGraph:
     @functools.cached_property
     def _programs(self) -> tuple[Program, Program, Program]:
         """The parts that `model` adds to the runtime's graph: values, score gradient, penalty."""
-        problem, objective = self.problem, self.problem.objective
+        problem = self.problem
+        objective = self.problem.objective
         parts = "value", "score_gradient", "penalty_gradient"
-        value, by_score, penalty = (Program(objective.dtype, problem.batch_size, part) for part in parts)
+        value, by_score, penalty = (
+            Program(objective.dtype, problem.batch_size, part) for part in parts
+        )
         objective.add_value(value, problem.score_graph.score_name)
+
         with marked(by_score, "backward"):
             score = problem.score_graph.score_name
-            add_score_gradient(by_score, objective, score, problem.batch_size, derived_score_gradient, _RETURNED_WEIGHT)
+            add_score_gradient(
+                by_score,
+                objective,
+                score,
+                problem.batch_size,
+                derived_score_gradient,
+                _RETURNED_WEIGHT,
+            )
+
         added = {name: [f"{name}_data_grad"] for name in _smooth(objective)}
         with marked(penalty, "penalty"):
             of_l2 = objective.add_l2_gradients(penalty)
@@ -103,12 +124,15 @@ class GradientGraph:
                 added[name].append(gradient)
             for name, gradients in added.items():
                 penalty.node("Sum", gradients, [gradient_of(name)])
+
         return value, by_score, penalty
 
     @functools.cached_property
     def parameters(self) -> dict[str, np.ndarray]:
         """The numbers of the problem, by the names of their inputs."""
-        of_parts = {name: array for program in self._programs for name, array in program.parameters.items()}
+        of_parts = {
+            name: array for program in self._programs for name, array in program.parameters.items()
+        }
         return {**of_parts, **self.problem.score_graph.frozen_arrays}
 
     def model(self) -> onnx.ModelProto:
@@ -118,7 +142,10 @@ class GradientGraph:
         source = graph.with_frozen_inputs(problem.batch_size).SerializeToString()
         inputs = [graph.input_name] if self.by_rows else []
         model = onnx.load_from_string(gradient_graph(source, graph.trainable, inputs))
-        parameters = {name: a for name, a in self.parameters.items() if name not in graph.frozen_arrays}
+        parameters = {
+            name: a for name, a in self.parameters.items() if name not in graph.frozen_arrays
+        }
+
         return mark_rest(_with_objective(model, problem, *self._programs, parameters))
 
     def session(self) -> Any:
@@ -132,10 +159,21 @@ class GradientGraph:
             # that it still reads.
             options.enable_mem_pattern = False
             graph = self.model().SerializeToString()
-            return inference_session(graph, float64=is_float64, device=problem.device, options=options)
 
-        key = problem.structure, self.by_rows, tuple(program.structure for program in self._programs)
-        return COMPILED.get(("gradient", *key), compile_graph) if is_small(problem) else compile_graph()
+            return inference_session(
+                graph, float64=is_float64, device=problem.device, options=options
+            )
+
+        key = (
+            problem.structure,
+            self.by_rows,
+            tuple(program.structure for program in self._programs),
+        )
+        return (
+            COMPILED.get(("gradient", *key), compile_graph)
+            if is_small(problem)
+            else compile_graph()
+        )
 
 
 def _with_objective(model, problem, value, by_score, penalty, parameters):
@@ -148,6 +186,7 @@ def _with_objective(model, problem, value, by_score, penalty, parameters):
     objective = problem.objective
     data_gradients = {gradient_of(name): f"{name}_data_grad" for name in _smooth(objective)}
     fragment = Fragment(objective.dtype)
+
     for node in model.graph.node:
         node.output[:] = [data_gradients.get(name, name) for name in node.output]
         if node.op_type == "YieldOp":
@@ -156,24 +195,34 @@ def _with_objective(model, problem, value, by_score, penalty, parameters):
             node.input[:] = [OBJECTIVE, SAMPLE_WEIGHT]
             node.output[:] = [gradient_of(OBJECTIVE), _RETURNED_WEIGHT]
             node.attribute[0].ints[:] = [0, 1]
+
             with marked(fragment, "loss"):
                 fragment.nodes.append(node)
                 # ONNX Runtime returns a forward value only if backward uses it. Hence the product
                 # of the loss and one, the gradient of the objective by itself.
                 fragment.node("Mul", [LOSS, gradient_of(OBJECTIVE)], [RETURNED_LOSS])
+
             by_score.write(fragment)
             with marked(fragment, "backward"):
                 fragment.node("Identity", [SCORE_GRADIENT], [score_gradient])
         else:
             fragment.nodes.append(node)
+
     penalty.write(fragment)
     replace_nodes(model.graph, fragment.nodes)
     by_weights = objective.weight_gradients
-    model.graph.input.extend([*objective.inputs(problem.batch_size), *objective.weight_infos(by_weights)])
+    model.graph.input.extend(
+        [*objective.inputs(problem.batch_size), *objective.weight_infos(by_weights)]
+    )
     model.graph.input.extend(infos(parameters))
-    model.graph.output.extend([objective.output(RETURNED_LOSS), *objective.weight_infos(by_weights.values())])
+    model.graph.output.extend(
+        [objective.output(RETURNED_LOSS), *objective.weight_infos(by_weights.values())]
+    )
+
     # ReluGrad does not exist in float64. In float32, it takes longer than the products of matrices.
-    return rewritten(inlined(model, fragment), {"ReluGrad": relu_gradient(objective.dtype)}, objective.dtype)
+    return rewritten(
+        inlined(model, fragment), {"ReluGrad": relu_gradient(objective.dtype)}, objective.dtype
+    )
 
 
 def _smooth(objective):

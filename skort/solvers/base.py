@@ -96,7 +96,9 @@ def is_small(problem: Problem) -> bool:
     return _is_small(problem, problem.score_graph.n_features + problem.score_graph.n_outputs)
 
 
-def step_session(problem: Problem, key: tuple[Any, ...], model: Callable[[], onnx.ModelProto]) -> Any:
+def step_session(
+    problem: Problem, key: tuple[Any, ...], model: Callable[[], onnx.ModelProto]
+) -> Any:
     """Return the session of a step. Small problems with the same key share their session."""
 
     def make():
@@ -104,13 +106,20 @@ def step_session(problem: Problem, key: tuple[Any, ...], model: Callable[[], onn
 
     graph = problem.score_graph
     # The step of a linear model has no result of the size of X, unless it subtracts an offset.
-    n_made = graph.n_outputs if graph.is_linear and OFFSET not in graph.arrays else graph.n_features + graph.n_outputs
+    n_made = (
+        graph.n_outputs
+        if graph.is_linear and OFFSET not in graph.arrays
+        else graph.n_features + graph.n_outputs
+    )
     return COMPILED.get(key, make) if _is_small(problem, n_made) else make()
 
 
 def _is_small(problem, n_made):
     """Return whether a session keeps little memory if it computes `n_made` numbers for each row."""
-    n_numbers = sum(array.size for array in problem.score_graph.arrays.values()) + problem.batch_size * n_made
+    n_numbers = (
+        sum(array.size for array in problem.score_graph.arrays.values())
+        + problem.batch_size * n_made
+    )
     n_bytes = len(problem.structure[0]) + n_numbers * problem.objective.dtype.itemsize
     return problem.device == CPU and n_bytes < _SMALL
 
@@ -146,9 +155,10 @@ class Solver:
         """Raise an error if the solver cannot train on a device, or the device is not there."""
         if device.is_remote and self.device_backend is None:
             raise ValueError(
-                f'solver="{self.name}" trains with device="cpu" only, got device="{device.name}". Use solver="graph" '
-                'or device="cpu".'
+                f'solver="{self.name}" trains with device="cpu" only, got device="{device.name}". '
+                'Use solver="graph" or device="cpu".'
             )
+
         device.check()
 
     def check_model(self, problem: Problem) -> None:
@@ -161,6 +171,7 @@ class Solver:
         check_differentiable(problem.score_graph, self.name, self.gradient)
         if self.derives_given or objective.loss.gradient_function(objective.n_outputs) is None:
             check_loss(objective, problem.batch_size, self.gradient)
+
         # skort derives the gradient of a custom penalty if the user gives none.
         gradient = self.gradient if self.derives_given else rule_gradient
         check_custom_penalty(objective, problem.weights, gradient, derives_all=self.derives_given)
@@ -171,6 +182,7 @@ class Solver:
             make = self.sparse_backend
         else:
             make = self.device_backend if problem.device.is_remote else self.backend
+
         assert make is not None, self.name
         return make(problem)
 
@@ -179,7 +191,8 @@ def needs_float32(solver: str, dtype: np.dtype, update: Update) -> None:
     """Raise an error for float64."""
     if dtype != np.float32:
         raise ValueError(
-            f'solver="{solver}" trains in float32 only, got dtype="{dtype}". Use dtype="float32" or solver="graph".'
+            f'solver="{solver}" trains in float32 only, got dtype="{dtype}". Use dtype="float32" '
+            'or solver="graph".'
         )
 
 
@@ -189,8 +202,8 @@ def needs_own_update(api: str) -> Requirement:
     def check(solver, dtype, update):
         if update.tags.runtime is None:
             raise ValueError(
-                f'solver="{solver}" has no optimizer={update.optimizer!r}: {api} makes the update itself. Use '
-                'solver="graph", or optimizer="sgd" or "adam".'
+                f'solver="{solver}" has no optimizer={update.optimizer!r}: {api} makes the update '
+                'itself. Use solver="graph", or optimizer="sgd" or "adam".'
             )
 
     return check
@@ -202,7 +215,8 @@ def needs_api(name: Any, api: str = "") -> Requirement:
     def check(solver, dtype, update):
         if name not in training_api():
             raise RuntimeNotAvailableError(
-                f'solver="{solver}" needs {api or name}; solver="graph" works here. {why_missing(name)}'
+                f'solver="{solver}" needs {api or name}; solver="graph" works here. '
+                f"{why_missing(name)}"
             )
 
     return check

@@ -24,9 +24,21 @@ from skort.solvers.session import SessionBackend, needs_corrections, needs_no_cl
 from skort.solvers.sparse.backend import sparse_agent_backend, sparse_graph_backend
 from skort.solvers.step import BackendStep, Masks
 
-_SESSION, _ON_DEVICE = "TrainingSession", "the on-device API"
-_OF_SESSION = (needs_float32, needs_own_update(_SESSION), needs_corrections, needs_no_clipping, needs_api(_SESSION))
-_OF_MODULE = (needs_float32, needs_own_update(_ON_DEVICE), needs_plain_update, needs_api("Module", _ON_DEVICE))
+_SESSION = "TrainingSession"
+_ON_DEVICE = "the on-device API"
+_OF_SESSION = (
+    needs_float32,
+    needs_own_update(_SESSION),
+    needs_corrections,
+    needs_no_clipping,
+    needs_api(_SESSION),
+)
+_OF_MODULE = (
+    needs_float32,
+    needs_own_update(_ON_DEVICE),
+    needs_plain_update,
+    needs_api("Module", _ON_DEVICE),
+)
 
 #: The solvers that "auto" chooses from, the fastest first, as measured by `benchmarks/solvers.py`.
 SOLVERS: dict[str, Solver] = {
@@ -41,12 +53,20 @@ SOLVERS: dict[str, Solver] = {
             DeviceGraphBackend,
             JointStep,
         ),
-        Solver("agent", AgentBackend, runtime_gradient, (needs_api("TrainingAgent"),), sparse_agent_backend),
+        Solver(
+            "agent",
+            AgentBackend,
+            runtime_gradient,
+            (needs_api("TrainingAgent"),),
+            sparse_agent_backend,
+        ),
         Solver("session", SessionBackend, runtime_gradient, _OF_SESSION, derives_given=True),
     )
 }
 #: The solvers that "auto" does not choose: others do the same and more in less time.
-ON_REQUEST: dict[str, Solver] = {"module": Solver("module", ModuleBackend, rule_gradient, _OF_MODULE)}
+ON_REQUEST: dict[str, Solver] = {
+    "module": Solver("module", ModuleBackend, rule_gradient, _OF_MODULE)
+}
 
 # With more weights than this, "agent" comes first: "graph" copies all weights and gradients in each
 # step, and "agent" does not.
@@ -64,10 +84,12 @@ def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -
         declared.check_device(device)
         declared.check(dtype, update)
         return [solver]
+
     names = []
     for name in SOLVERS:
         with contextlib.suppress(ValueError, ImportError):
             names += usable(name, dtype, update, device)
+
     # If no solver can train, the first one raises its error.
     return names or usable(next(iter(SOLVERS)), dtype, update, device)
 
@@ -94,11 +116,13 @@ def make_step(
     if lanes:
         assert declared.joint_step is not None, solver
         return declared.joint_step(lanes)
+
     if device is not None and device != problem.device:
         problem = dataclasses.replace(problem, device=device)
     masks = None
     if problem.score_graph.dropout:
         masks = Masks(problem, int(random_state().randint(2**32, dtype=np.uint32)))
+
     return BackendStep(problem, declared.backend_of(problem), masks)
 
 
@@ -122,6 +146,7 @@ def choose(names: list[str], problem: Problem) -> str:
             errors.append(error)
         else:
             return name
+
     raise errors[0]
 
 
@@ -131,6 +156,9 @@ def _check_model(name, problem):
     source, *others = objective.loss_key
     text = with_parameters(source)[0] if isinstance(source, str) else source
     has_gradient = objective.loss.gradient_function(objective.n_outputs) is not None
-    custom = tuple((n, source_key(term.value), source_key(term.gradient)) for n, term in objective.custom_terms.items())
+    custom = tuple(
+        (n, source_key(term.value), source_key(term.gradient))
+        for n, term in objective.custom_terms.items()
+    )
     key = name, problem.structure, text, *others, has_gradient, custom
     COMPILED.get(("checked model", *key), lambda: _declared(name).check_model(problem))

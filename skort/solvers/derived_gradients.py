@@ -18,8 +18,10 @@ from skort.objective.objective import SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Obj
 from skort.runtime.cache import COMPILED
 from skort.runtime.training_api import gradient_graph
 
-_WEIGHT, _PENALTY = "weight", "skort_penalty"
-_SCORE, _LOSS = "skort_score", "skort_loss_sum"
+_WEIGHT = "weight"
+_PENALTY = "skort_penalty"
+_SCORE = "skort_score"
+_LOSS = "skort_loss_sum"
 #: A function (objective, batch size) -> the gradient of the loss by the score.
 Derive: TypeAlias = Callable[[Objective, int], onnx.FunctionProto]
 
@@ -31,18 +33,26 @@ def check_loss(objective: Objective, batch_size: int, gradient: Gradient) -> Non
 
 def derived_score_gradient(objective: Objective, batch_size: int) -> onnx.FunctionProto:
     """Return the function of `ruled_score_gradient`, but differentiated by ONNX Runtime."""
-    loss, names = _loss_model(objective, batch_size), _inputs(objective)
+    loss = _loss_model(objective, batch_size)
+    names = _inputs(objective)
     _check("loss", loss, names, runtime_gradient)
     model = onnx.load_from_string(gradient_graph(loss.SerializeToString(), names))
-    nodes = [helper.make_node("Constant", [], [weight.name], value=weight) for weight in model.graph.initializer]
+    nodes = [
+        helper.make_node("Constant", [], [weight.name], value=weight)
+        for weight in model.graph.initializer
+    ]
+
     for node in model.graph.node:
         if node.op_type == "YieldOp":
             # The derivative of the sum by itself is one.
             one = numpy_helper.from_array(np.ones((), objective.dtype))
             node = helper.make_node("Constant", [], node.output, value=one)
         nodes.append(node)
-    outputs, opsets = [f"{name}_grad" for name in names], list(model.opset_import)
+
+    outputs = [f"{name}_grad" for name in names]
+    opsets = list(model.opset_import)
     inputs = _inputs(objective, TARGET, SAMPLE_WEIGHT)
+
     return helper.make_function(DOMAIN, "derived_gradient", inputs, outputs, nodes, opsets)
 
 
@@ -72,7 +82,8 @@ def add_score_gradient(
     """
     if objective.loss.gradient_function(objective.n_outputs) is None:
         key = "loss gradient", derive, objective.loss_key, batch_size
-        derived, by_weights = COMPILED.get(key, lambda: derive(objective, batch_size)), objective.weight_gradients
+        derived = COMPILED.get(key, lambda: derive(objective, batch_size))
+        by_weights = objective.weight_gradients
         inputs = [score, TARGET, sample_weight, *by_weights]
         writer.call_as_is(derived, inputs, [SCORE_GRADIENT, *by_weights.values()])
     else:
@@ -87,6 +98,7 @@ def _ruled(part, model, inputs, wanted):
     fragment.constant("one", np.ones((), dtype))
     fragment.nodes.extend(model.graph.node)
     gradients = add_gradients(fragment, model.graph, "one", wanted)
+
     return fragment.as_function("derived_gradient", inputs, list(gradients.values()))
 
 
@@ -100,11 +112,13 @@ def _check(part, model, names, gradient):
     start = {"loss": "score", "penalty": "weight"}[part]
     if not any(names[0] in node.input for node in model.graph.node):
         raise NotTrainableError(f"{part}: its value does not use the {start}.")
+
     found = undifferentiable(model.graph, names, gradient)
     if found is not None:
         raise NotTrainableError(
-            f"{part}: no gradient goes through the operator {found[0]} on the way from the {start} to its value. Write "
-            'the value with others, or give its gradient and use solver="graph".'
+            f"{part}: no gradient goes through the operator {found[0]} on the way from the "
+            f"{start} to its value. Write the value with others, or give its gradient and "
+            'use solver="graph".'
         )
 
 
@@ -116,17 +130,28 @@ def _loss_model(objective, batch_size):
     """
     element_type = onnx_dtype(objective.dtype)
     n_outputs = objective.n_outputs
-    shapes = {_SCORE: (batch_size, n_outputs), **dict.fromkeys(objective.loss.weight_names, (n_outputs,))}
-    zeros = [numpy_helper.from_array(np.zeros(shape, objective.dtype), name) for name, shape in shapes.items()]
+    shapes = {
+        _SCORE: (batch_size, n_outputs),
+        **dict.fromkeys(objective.loss.weight_names, (n_outputs,)),
+    }
+    zeros = [
+        numpy_helper.from_array(np.zeros(shape, objective.dtype), name)
+        for name, shape in shapes.items()
+    ]
     fragment = Fragment(objective.dtype)
     objective.add_loss(fragment, _SCORE, _LOSS)
     output = helper.make_tensor_value_info(_LOSS, element_type, [])
     graph = helper.make_graph(fragment.nodes, "loss", objective.inputs(batch_size), [output], zeros)
+
     return onnx.shape_inference.infer_shapes(build_model(graph, fragment), data_prop=True)
 
 
 def check_custom_penalty(
-    objective: Objective, weights: dict[str, np.ndarray], gradient: Gradient, *, derives_all: bool = False
+    objective: Objective,
+    weights: dict[str, np.ndarray],
+    gradient: Gradient,
+    *,
+    derives_all: bool = False,
 ) -> None:
     """
     Raise an error if a custom penalty does not fit the weights or has no gradient.
@@ -136,7 +161,12 @@ def check_custom_penalty(
     for name, term in objective.custom_terms.items():
         check_term(term, name, weights[name].shape)
         if term.gradient is None or derives_all:
-            _check("penalty", _penalty_model(term, objective.dtype, weights[name].shape), [_WEIGHT], gradient)
+            _check(
+                "penalty",
+                _penalty_model(term, objective.dtype, weights[name].shape),
+                [_WEIGHT],
+                gradient,
+            )
 
 
 def custom_gradient_name(name: str) -> str:
@@ -144,26 +174,38 @@ def custom_gradient_name(name: str) -> str:
     return f"skort_{name}_custom_gradient"
 
 
-def add_custom_gradients(writer, objective: Objective, weights: dict[str, np.ndarray]) -> dict[str, str]:
+def add_custom_gradients(
+    writer, objective: Objective, weights: dict[str, np.ndarray]
+) -> dict[str, str]:
     """Add nodes for the derivatives of a custom penalty; return the results' names by weight."""
     results = {}
     for name, term in objective.custom_terms.items():
         results[name] = custom_gradient_name(name)
         of_model = f"{results[name]}_of_model"
         inputs = objective.custom_inputs(writer, name, "of_gradient")
+
         if term.gradient is None:
-            dtype, shape = objective.dtype, weights[name].shape
+            dtype = objective.dtype
+            shape = weights[name].shape
             key = "penalty gradient", source_key(term.value), np.dtype(dtype).str, shape
-            derived = COMPILED.get(key, functools.partial(ruled_penalty_gradient, term, dtype, shape))
+            derived = COMPILED.get(
+                key, functools.partial(ruled_penalty_gradient, term, dtype, shape)
+            )
             writer.call_as_is(derived, inputs, [of_model])
         else:
             writer.call(term.gradient, inputs, [of_model])
-        writer.constant(f"{results[name]}_factor", np.asarray(term.strength * term.factor, objective.dtype))
+
+        writer.constant(
+            f"{results[name]}_factor", np.asarray(term.strength * term.factor, objective.dtype)
+        )
         writer.node("Mul", [of_model, f"{results[name]}_factor"], [results[name]])
+
     return results
 
 
-def ruled_penalty_gradient(term: CustomTerm, dtype: np.dtype, shape: tuple[int, ...]) -> onnx.FunctionProto:
+def ruled_penalty_gradient(
+    term: CustomTerm, dtype: np.dtype, shape: tuple[int, ...]
+) -> onnx.FunctionProto:
     """Return the derivative of a custom penalty by a weight of this shape, by skort's rules."""
     return _ruled("penalty", _penalty_model(term, dtype, shape), term.inputs, [_WEIGHT])
 
@@ -175,4 +217,5 @@ def _penalty_model(term, dtype, shape):
     inputs = [helper.make_tensor_value_info(name, onnx_dtype(dtype), shape) for name in term.inputs]
     output = helper.make_tensor_value_info(_PENALTY, onnx_dtype(dtype), [])
     graph = helper.make_graph(fragment.nodes, "penalty", inputs, [output])
+
     return onnx.shape_inference.infer_shapes(build_model(graph, fragment), data_prop=True)

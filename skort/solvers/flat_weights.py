@@ -12,18 +12,23 @@ def flat(arrays: dict[str, np.ndarray]) -> np.ndarray:
 
 def views(vector: np.ndarray, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return views of the parts of a vector, with the names and shapes of `arrays`."""
-    parts, start = {}, 0
+    parts = {}
+    start = 0
     for name, array in arrays.items():
         parts[name] = vector[start : start + array.size].reshape(array.shape)
         start += array.size
+
     return parts
 
 
-def strengths_vector(objective: Objective, weights: dict[str, np.ndarray], norm: str) -> np.ndarray | None:
+def strengths_vector(
+    objective: Objective, weights: dict[str, np.ndarray], norm: str
+) -> np.ndarray | None:
     """Return the "l1" or "l2" strengths of all weights as a vector, or None if there is no term."""
     strengths = objective.with_term(norm)
     if not (weights and strengths):
         return None
+
     vector = np.zeros(sum(weight.size for weight in weights.values()), objective.dtype)
     for name, part in views(vector, weights).items():
         strength = np.asarray(strengths.get(name, 0.0), objective.dtype)
@@ -31,7 +36,8 @@ def strengths_vector(objective: Objective, weights: dict[str, np.ndarray], norm:
             part[...] = strength
         except ValueError:
             raise ValueError(
-                f"penalty: the strengths of {name!r} have shape {strength.shape}, but the weight has {part.shape}. "
-                "Use one number, or an array that broadcasts to that shape."
+                f"penalty: the strengths of {name!r} have shape {strength.shape}, but the weight "
+                f"has {part.shape}. Use one number, or an array that broadcasts to that shape."
             ) from None
+
     return vector

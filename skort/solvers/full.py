@@ -27,9 +27,22 @@ class FullStep:
     The rows are read block by block, and the gradients of the blocks are added in float64.
     """
 
-    def __init__(self, problem: Problem, step: BackendStep, batches: Batches, tol: float | None, is_exact: bool = True):
+    def __init__(
+        self,
+        problem: Problem,
+        step: BackendStep,
+        batches: Batches,
+        tol: float | None,
+        is_exact: bool = True,
+    ):
         _check(problem)
-        self.batch, self._step, self._batches, self._dtype = step.batch, step, batches, problem.objective.dtype
+        self.batch, self._step, self._batches, self._dtype = (
+            step.batch,
+            step,
+            batches,
+            problem.objective.dtype,
+        )
+
         # The blocks of rows that the step can read in place, and the block that it reads now.
         self._blocks = batches.blocks() if isinstance(step.batch, HostBatch) else None
         self._rows: slice | None = None
@@ -37,7 +50,8 @@ class FullStep:
         self._optimizer = optimizer
         self._tolerances = optimizer.tolerances(tol, problem.objective.dtype, is_exact=is_exact)
         self.step, self.weights, self.is_finite = step.step, step.weights, step.is_finite
-        self.state, self.restore = step.state, step.restore
+        self.state = step.state
+        self.restore = step.restore
         self._now = _Point(np.empty(0), (np.nan, np.nan), np.zeros(sum(problem.n_weights())))
 
     def objective(self) -> float:
@@ -56,12 +70,16 @@ class FullStep:
         """Return the objective and its gradient at a vector of all weights, and stay there."""
         if np.array_equal(vector, self._now.weights):
             return self.objective(), self._now.gradient
-        step, gradient = self._step, np.zeros_like(self._now.gradient)
+
+        step = self._step
+        gradient = np.zeros_like(self._now.gradient)
+
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             step.backend.load({"weights": vector.astype(self._dtype)})
             for share in self._pass():
                 step.step(0.0, share)
                 gradient += share * step.backend.last_gradient()
+
         self._now = _Point(vector.copy(), step.means(), gradient)
         return self.objective(), gradient
 
@@ -70,11 +88,20 @@ class FullStep:
         if self._blocks is None:
             yield from (portion.share for portion in self._batches.epoch(self.batch))
             return
+
         for rows in self._blocks:
             if rows is not self._rows:
                 X, target, *_ = self._batches.data
-                fill(self.batch, X[rows], target[rows], self._batches.sample_weight[rows], 1.0, self._step.read)
+                fill(
+                    self.batch,
+                    X[rows],
+                    target[rows],
+                    self._batches.sample_weight[rows],
+                    1.0,
+                    self._step.read,
+                )
                 self._rows = rows
+
             yield (rows.stop - rows.start) / self._batches.n_rows
 
     def minimise(self, max_iter: int, after: Callable[[], bool]) -> str | None:
@@ -104,16 +131,17 @@ def _check(problem):
     smooth = problem.objective.loss.smooth_instead
     if smooth is not None:
         raise ValueError(
-            f'optimizer="lbfgs" needs a smooth objective, and the loss has a kink. Use loss="{smooth}", or another '
-            'optimizer, such as "adam".'
+            'optimizer="lbfgs" needs a smooth objective, and the loss has a kink. Use '
+            f'loss="{smooth}", or another optimizer, such as "adam".'
         )
     if problem.terms.l1 is not None:
         raise ValueError(
-            'optimizer="lbfgs" needs a smooth objective, and the penalty has an l1 term. Use penalty="l2", or another '
-            'optimizer, such as "adam".'
+            'optimizer="lbfgs" needs a smooth objective, and the penalty has an l1 term. Use '
+            'penalty="l2", or another optimizer, such as "adam".'
         )
     if problem.score_graph.dropout:
         raise ValueError(
-            'optimizer="lbfgs" needs an objective that is a function of the weights, and Dropout draws masks. Export '
-            'the model in evaluation mode, or use another optimizer, such as "adam".'
+            'optimizer="lbfgs" needs an objective that is a function of the weights, and '
+            "Dropout draws masks. Export the model in evaluation mode, or use another "
+            'optimizer, such as "adam".'
         )

@@ -23,16 +23,24 @@ def loss_model(objective: Objective, score_graph: ScoreGraph | None = None) -> I
 
 def _model(objective: Objective, score_graph: ScoreGraph | None) -> ModelProto:
     """Return the model of X or `SCORE`, all weights, targets and sample weights."""
-    dtype, fragment = onnx_dtype(objective.dtype), Fragment(objective.dtype)
+    dtype = onnx_dtype(objective.dtype)
+    fragment = Fragment(objective.dtype)
+
     if score_graph is None:
         score = helper.make_tensor_value_info(SCORE, dtype, [None, objective.n_outputs])
         model = build_model(helper.make_graph([], "loss", [score], [score]))
     else:
         model = copy.deepcopy(score_graph.structure)
+
     graph = model.graph
     objective.add_loss(fragment, graph.output[0].name, LOSS)
     graph.node.extend(fragment.nodes)
-    graph.input.extend([*objective.inputs(None), *objective.weight_infos(objective.loss.weight_names)])
+    graph.input.extend(
+        [*objective.inputs(None), *objective.weight_infos(objective.loss.weight_names)]
+    )
     del graph.output[:]
-    graph.output.extend([objective.output(LOSS), helper.make_tensor_value_info(ROW_LOSSES, dtype, None)])
+    graph.output.extend(
+        [objective.output(LOSS), helper.make_tensor_value_info(ROW_LOSSES, dtype, None)]
+    )
+
     return inlined(model, fragment)

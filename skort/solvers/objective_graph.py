@@ -64,17 +64,31 @@ def objective_graph(
     ... <ir_version: 8, opset_import: ["" : 17]>
     ... line (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}> { y = MatMul (X, W) }''')
     >>> graph = objective_graph(model, "squared_error", L2(alpha=2.0))
-    >>> session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
-    >>> batch = {"X": np.eye(2), "skort_target": np.zeros((2, 1)), "skort_sample_weight": np.full((2, 1), 0.5)}
-    >>> loss, objective = session.run(None, {name: array.astype(np.float32) for name, array in batch.items()})
+    >>> session = onnxruntime.InferenceSession(
+    ...     graph.SerializeToString(), providers=["CPUExecutionProvider"]
+    ... )
+    >>> batch = {
+    ...     "X": np.eye(2),
+    ...     "skort_target": np.zeros((2, 1)),
+    ...     "skort_sample_weight": np.full((2, 1), 0.5),
+    ... }
+    >>> loss, objective = session.run(
+    ...     None, {name: array.astype(np.float32) for name, array in batch.items()}
+    ... )
     >>> print(loss, objective)
     1.25 6.25
     """
     given = given_model(model)
     for name in training_losses(given)[:1]:
-        warn_user(f"model: The loss {name!r} of the ONNX model is left out: the parameter loss takes its place.")
+        warn_user(
+            f"model: The loss {name!r} of the ONNX model is left out: the parameter loss "
+            "takes its place."
+        )
+
     resolved_loss = _loss(loss, given)
-    resolved_penalty = None if penalty is None else _resolved("penalty", penalty, PENALTIES, as_penalty)
+    resolved_penalty = (
+        None if penalty is None else _resolved("penalty", penalty, PENALTIES, as_penalty)
+    )
     score_graph = _score_graph(given, resolved_loss)
     objective = Objective(
         loss=resolved_loss,
@@ -87,24 +101,38 @@ def objective_graph(
     )
     for name, term in objective.custom_terms.items():
         check_term(term, name, score_graph.arrays[name].shape)
-    whole, fragment = score_graph.model, Fragment(score_graph.dtype)
+    whole = score_graph.model
+    fragment = Fragment(score_graph.dtype)
     objective.add_value(fragment, score_graph.score_name)
     whole.graph.node.extend(fragment.nodes)
-    whole.graph.input.extend([*objective.inputs(None), *objective.weight_infos(resolved_loss.weight_names)])
+    whole.graph.input.extend(
+        [*objective.inputs(None), *objective.weight_infos(resolved_loss.weight_names)]
+    )
     del whole.graph.output[:]
     whole.graph.output.extend(objective.output(name) for name in (LOSS, OBJECTIVE))
+
     return inlined(whole, fragment)
 
 
 def _loss(loss, model):
     """Return a validated loss. A dict becomes an `OutputLosses` with numbers of columns."""
     if isinstance(loss, dict):
-        shaped = onnx.shape_inference.infer_shapes(model) if isinstance(model, onnx.ModelProto) else model
+        shaped = (
+            onnx.shape_inference.infer_shapes(model)
+            if isinstance(model, onnx.ModelProto)
+            else model
+        )
         # A model with an unknown number of columns has no score graph. That raises an error later.
-        widths = {name: width for name, width in output_widths(shaped, tuple(loss)).items() if width is not None}
+        widths = {
+            name: width
+            for name, width in output_widths(shaped, tuple(loss)).items()
+            if width is not None
+        }
         parts = OutputLosses({name: _loss(part, model) for name, part in loss.items()}, widths)
         check_parameters(parts)
+
         return parts
+
     return given_loss(loss)
 
 
@@ -117,11 +145,15 @@ def _resolved(what, given, known, completed):
     """Return the validated loss or penalty for a name or an instance."""
     if isinstance(given, str):
         if given not in known:
-            raise ValueError(f"{what} must be one of {', '.join(known)}, or an instance, got {given!r}.")
+            raise ValueError(
+                f"{what} must be one of {', '.join(known)}, or an instance, got {given!r}."
+            )
         return known[given]()
+
     component = completed(given)
     if component is None:
         raise ValueError(f"{what} must be a name or an instance, got {given!r}.")
+
     check_parameters(component)
     return component
 
@@ -132,8 +164,15 @@ def _score_graph(model, loss):
         spec = spec_of(model, loss.output_names)
         is_classifier = "regressor" not in loss.estimator_types
         n_outputs = 1 if is_classifier and spec.n_outputs == 2 else spec.n_outputs
-        return onnx_score_graph(model, replace(spec, n_outputs=n_outputs, is_classifier=is_classifier))
+        return onnx_score_graph(
+            model, replace(spec, n_outputs=n_outputs, is_classifier=is_classifier)
+        )
+
     kind = get_tags(model).estimator_type
     if kind not in loss.estimator_types:
-        raise ValueError(f"loss={type(loss).__name__} is not a loss of a {kind}, and {type(model).__name__} is one.")
+        raise ValueError(
+            f"loss={type(loss).__name__} is not a loss of a {kind}, and "
+            f"{type(model).__name__} is one."
+        )
+
     return fitted_score_graph(model, own_link=loss.inverse_link_function(1) is None)

@@ -11,15 +11,26 @@ from skort.common.component import check_parameters
 from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, build_model, infos, pruned
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, as_loss
-from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
+from skort.objective.objective import (
+    LOSS,
+    OBJECTIVE,
+    SAMPLE_WEIGHT,
+    SCORE_GRADIENT,
+    TARGET,
+    Objective,
+)
 from skort.objective.penalties import PENALTIES, as_penalty
 from skort.objective.regression import SquaredError
 from skort.optim.optimizers import OPTIMIZERS
 from skort.optim.update import Update
 from skort.solvers.derived_gradients import add_custom_gradients, add_score_gradient
 
-_SCORE, _WEIGHT, _PENALTY = "skort_score", "weight", "skort_penalty"
-_L1_GRADIENT = function_text("l1_gradient (weight, strength) => (gradient)", "gradient = strength * Sign(weight)")
+_SCORE = "skort_score"
+_WEIGHT = "weight"
+_PENALTY = "skort_penalty"
+_L1_GRADIENT = function_text(
+    "l1_gradient (weight, strength) => (gradient)", "gradient = strength * Sign(weight)"
+)
 
 
 def part_graph(part: Any, shape: Sequence[int], *, dtype: str = "float32") -> onnx.ModelProto:
@@ -62,23 +73,36 @@ def part_graph(part: Any, shape: Sequence[int], *, dtype: str = "float32") -> on
     >>> import onnxruntime
     >>> from skort.gradients import part_graph
     >>> model = part_graph("l2", (2,))
-    >>> session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    >>> session = onnxruntime.InferenceSession(
+    ...     model.SerializeToString(), providers=["CPUExecutionProvider"]
+    ... )
     >>> penalty, gradient = session.run(None, {"weight": np.array([100, 200], np.float32)})
     >>> print(penalty.round(3), gradient.round(3))
     2.5 [0.01 0.02]
     """
-    part, shape = _resolved(part), tuple(shape)
+    part = _resolved(part)
+    shape = tuple(shape)
     if dtype not in ("float32", "float64"):
         raise ValueError(f'dtype must be "float32" or "float64", got {dtype!r}.')
-    fragment, array = Fragment(np.dtype(dtype)), np.zeros(shape, dtype)
-    loss, penalty = as_loss(part), as_penalty(part)
-    add: Any = _add_loss if loss is not None else _add_penalty if penalty is not None else _add_update
+
+    fragment = Fragment(np.dtype(dtype))
+    array = np.zeros(shape, dtype)
+    loss = as_loss(part)
+    penalty = as_penalty(part)
+    add: Any = (
+        _add_loss if loss is not None else _add_penalty if penalty is not None else _add_update
+    )
     if array.ndim != {_add_loss: 2, _add_update: 1}.get(add, array.ndim):
-        raise ValueError(f"shape must be (n_rows, n_outputs) for a loss, (n_weights,) for an optimizer, got {shape}.")
+        raise ValueError(
+            "shape must be (n_rows, n_outputs) for a loss, (n_weights,) for an "
+            f"optimizer, got {shape}."
+        )
+
     # Inputs and outputs by name, as arrays with their shapes and types, and constants.
     inputs, outputs, fixed = add(fragment, loss or penalty or part, array)
     graph = helper.make_graph(fragment.nodes, "part", infos(inputs), infos(outputs))
     graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in fixed.items())
+
     return pruned(build_model(graph, fragment))
 
 
@@ -88,7 +112,11 @@ def _resolved(part):
     part = known[part]() if isinstance(part, str) and part in known else part
     if as_loss(part) is None and as_penalty(part) is None and not hasattr(part, "onnx_update"):
         names = f"or the name of one: {', '.join(known)}"
-        raise ValueError(f"part must be a loss, a penalty or an optimizer with onnx_update, {names}; got {part!r}.")
+        raise ValueError(
+            "part must be a loss, a penalty or an optimizer with onnx_update, "
+            f"{names}; got {part!r}."
+        )
+
     check_parameters(part)
     return part
 
@@ -99,14 +127,21 @@ def _add_loss(fragment, loss, score):
     objective.add_loss(fragment, _SCORE, LOSS)
     add_score_gradient(fragment, objective, _SCORE, len(score))
     by_weights = objective.weight_gradients
-    inputs = {_SCORE: score, TARGET: score, SAMPLE_WEIGHT: score[:, :1], **dict.fromkeys(by_weights, score[0])}
+    inputs = {
+        _SCORE: score,
+        TARGET: score,
+        SAMPLE_WEIGHT: score[:, :1],
+        **dict.fromkeys(by_weights, score[0]),
+    }
     by_weights = dict.fromkeys(by_weights.values(), score[0])
+
     return inputs, {LOSS: np.sum(score), SCORE_GRADIENT: score, **by_weights}, {}
 
 
 def _add_penalty(fragment, penalty, weight):
     """Add the nodes of a penalty of one weight and its gradient."""
-    start, loss = {_WEIGHT: weight}, SquaredError()
+    start = {_WEIGHT: weight}
+    loss = SquaredError()
     objective = Objective(loss, penalty, (_WEIGHT,), 1, fragment.dtype, start=start)
     fragment.constant(LOSS, np.sum(weight))
     objective.add_penalty(fragment)
@@ -114,10 +149,12 @@ def _add_penalty(fragment, penalty, weight):
     fragment.constant("skort_zeros", weight)
     terms = ["skort_zeros", *objective.add_l2_gradients(fragment).values()]
     terms += add_custom_gradients(fragment, objective, start).values()
+
     for strength in objective.with_term("l1").values():
         fragment.constant("skort_l1", np.asarray(strength, fragment.dtype))
         fragment.call(_L1_GRADIENT, [_WEIGHT, "skort_l1"], ["skort_l1_gradient"])
         terms.append("skort_l1_gradient")
+
     fragment.node("Sum", terms, [f"{_WEIGHT}_gradient"])
     return start, {_PENALTY: np.sum(weight), f"{_WEIGHT}_gradient": weight}, {}
 
@@ -131,6 +168,9 @@ def _add_update(fragment, optimizer, weights):
     results = rule.add_nodes(fragment, {name: name for name in (*inputs, *memory)})
     for name, result in results.items():
         fragment.rename(result, f"next_{name}")
-    changed, fixed = ({n: a for n, a in memory.items() if (n in results) == is_new} for is_new in (True, False))
+    changed, fixed = (
+        {n: a for n, a in memory.items() if (n in results) == is_new} for is_new in (True, False)
+    )
     outputs = {f"next_{name}": array for name, array in {"weights": weights, **changed}.items()}
+
     return {**inputs, **changed}, outputs, fixed

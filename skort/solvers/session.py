@@ -14,7 +14,12 @@ from skort.objective.objective import LOSS, OBJECTIVE, SMOOTH
 from skort.optim.optimizers import Adam
 from skort.optim.update import PenaltyStrengths, Update
 from skort.runtime.cache import POOL
-from skort.runtime.training_api import BoundTrainingSession, SessionOptimizer, training_graph, training_session
+from skort.runtime.training_api import (
+    BoundTrainingSession,
+    SessionOptimizer,
+    training_graph,
+    training_session,
+)
 from skort.solvers.base import Problem, is_small
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.graph.step_graph import constants_graph
@@ -24,12 +29,20 @@ from skort.solvers.step import HostBackend
 def _adam(optimizer):
     # The session rounds beta to float32. The bias correction has to use the same beta.
     beta_1, beta_2 = (float(np.float32(beta)) for beta in (optimizer.beta_1, optimizer.beta_2))
-    attributes = {"alpha": beta_1, "beta": beta_2, "epsilon": float(optimizer.epsilon), "lambda": 0.0}
+    attributes = {
+        "alpha": beta_1,
+        "beta": beta_2,
+        "epsilon": float(optimizer.epsilon),
+        "lambda": 0.0,
+    }
+
     # The session would correct before it adds epsilon, scikit-learn corrects after. So the
     # correction of the session is off, and the learning rate includes it.
     uncorrected = {"do_bias_correction": 0, "weight_decay_mode": 0}
     memory = {"first_moment": "Moment_1_", "second_moment": "Moment_2_"}
-    return SessionOptimizer("AdamOptimizer", attributes, uncorrected, memory), Adam(beta_1, beta_2).corrected
+    return SessionOptimizer("AdamOptimizer", attributes, uncorrected, memory), Adam(
+        beta_1, beta_2
+    ).corrected
 
 
 # For the runtime's name of an update: the optimizer of TrainingSession, and the function that
@@ -50,10 +63,12 @@ _OUTPUTS = (SMOOTH, OBJECTIVE, LOSS)
 def needs_corrections(solver: str, dtype: np.dtype, update: Update) -> None:
     """Raise an error if the correction of Adam's moments would divide by zero in float32."""
     optimizer: Any = update.optimizer
-    if update.tags.runtime == "AdamW" and 1 in np.asarray([optimizer.beta_1, optimizer.beta_2], np.float32):
+    if update.tags.runtime == "AdamW" and 1 in np.asarray(
+        [optimizer.beta_1, optimizer.beta_2], np.float32
+    ):
         raise ValueError(
-            f'solver="{solver}" needs beta_1 and beta_2 that are below 1 in float32, got optimizer={optimizer!r}. '
-            'Use smaller ones or solver="agent".'
+            f'solver="{solver}" needs beta_1 and beta_2 that are below 1 in float32, got '
+            f'optimizer={optimizer!r}. Use smaller ones or solver="agent".'
         )
 
 
@@ -61,8 +76,8 @@ def needs_no_clipping(solver: str, dtype: np.dtype, update: Update) -> None:
     """Raise an error for clipping."""
     if update.max_grad_norm is not None:
         raise ValueError(
-            f'solver="{solver}" cannot clip gradients (max_grad_norm={update.max_grad_norm}): TrainingSession makes '
-            'the update itself. Use max_grad_norm=None or solver="graph".'
+            f'solver="{solver}" cannot clip gradients (max_grad_norm={update.max_grad_norm}): '
+            'TrainingSession makes the update itself. Use max_grad_norm=None or solver="graph".'
         )
 
 
@@ -75,11 +90,15 @@ class SessionBackend(HostBackend):
 
     def __init__(self, problem: Problem):
         super().__init__(problem)
-        update, terms = problem.update, problem.terms
+        update = problem.update
+        terms = problem.terms
         self._optimizer, correction = _OPTIMIZERS[update.tags.runtime](update.optimizer)
         self.session = self._bound_session()
-        self._is_on_host = terms.l1 is not None or update.is_stiff(terms) or update.tags.weight_decay > 0
+        self._is_on_host = (
+            terms.l1 is not None or update.is_stiff(terms) or update.tags.weight_decay > 0
+        )
         self._made = made = _SessionUpdate(update.optimizer, self.session, correction)
+
         # TrainingSession makes the update. Without decay and such penalties, the only
         # transformation around it is the mean of the weights.
         self.rule = update.rule(terms if self._is_on_host else PenaltyStrengths(), made)
@@ -102,7 +121,9 @@ class SessionBackend(HostBackend):
 
         key = problem.structure, self._program.structure, repr(self._optimizer)
         session = POOL.borrow(("session", *key), self, make) if is_small(problem) else make()
-        return BoundTrainingSession(session, _OUTPUTS, trainable, {**self.inputs, **self._numbers()}, self._optimizer)
+        return BoundTrainingSession(
+            session, _OUTPUTS, trainable, {**self.inputs, **self._numbers()}, self._optimizer
+        )
 
     def _numbers(self):
         return {**self._program.parameters, **self._problem.score_graph.frozen_arrays}
@@ -115,12 +136,15 @@ class SessionBackend(HostBackend):
         self._program.write(fragment)
         model.graph.node.extend(fragment.nodes)
         model.graph.input.extend(objective.inputs(problem.batch_size))
-        initializers = [numpy_helper.from_array(array, name) for name, array in problem.loss_weights.items()]
+        initializers = [
+            numpy_helper.from_array(array, name) for name, array in problem.loss_weights.items()
+        ]
         model.graph.initializer.extend(initializers)
         del model.graph.output[:]
         model.graph.output.extend(objective.output(name) for name in _OUTPUTS)
         model = rewritten(inlined(model, fragment), _OPERATORS, objective.dtype)
         model.graph.input.extend(infos(self._program.parameters))
+
         return mark_rest(model)
 
     def run(self, eta, share):
@@ -134,6 +158,7 @@ class SessionBackend(HostBackend):
             if self._average is not None and self._average.count(self._memory):
                 # Read the weights only if they count: reading takes longer than many steps.
                 self._average.add(_vectors(self.session)["weights"], self._memory)
+
         objective, loss = self._values
         self.sums.add(share, objective(), loss())
 
@@ -151,23 +176,34 @@ class SessionBackend(HostBackend):
             array[...] = arrays[name]
         self._flat[...] = arrays["weights"]
         held = {what: vector for what, vector in arrays.items() if what in self.session.holds}
-        self.session.load({what: views(vector, self._problem.weights) for what, vector in held.items()})
+        self.session.load(
+            {what: views(vector, self._problem.weights) for what, vector in held.items()}
+        )
 
     def training_graphs(self):
         """Return the graph of the objective, TrainingSession's graph from it, and their numbers."""
         model = self._model()
         training = training_graph(model, tuple(self._problem.weights), self._optimizer)
-        return {"objective": model, "training": mark_rest(training), "start": constants_graph(model, self._numbers())}
+        return {
+            "objective": model,
+            "training": mark_rest(training),
+            "start": constants_graph(model, self._numbers()),
+        }
 
 
 class _SessionUpdate:
     """TrainingSession's own update in the form of an optimizer, for transformations around it."""
 
     def __init__(self, optimizer, session, correction):
-        self._session, self._correction = session, correction
+        self._session = session
+        self._correction = correction
         #: The weights that the session holds before the update, as a vector.
         self.held = np.zeros(0)
-        self.start, self.step_length, self._add_step = optimizer.start, optimizer.step_length, optimizer.update
+        self.start, self.step_length, self._add_step = (
+            optimizer.start,
+            optimizer.step_length,
+            optimizer.update,
+        )
 
     def run(self, eta, state):
         """Make the update in the session alone."""

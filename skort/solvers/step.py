@@ -116,9 +116,16 @@ class HostBackend(Backend):
 
     def __init__(self, problem: Problem):
         self._problem, self.sums = problem, Sums()
-        graph, dtype = problem.score_graph, problem.objective.dtype
-        self.batch = batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, dtype)
-        self.inputs = {graph.input_name: batch.X, TARGET: batch.target, SAMPLE_WEIGHT: batch.sample_weight}
+        graph = problem.score_graph
+        dtype = problem.objective.dtype
+        self.batch = batch = HostBatch.empty(
+            problem.batch_size, graph.n_features, graph.n_outputs, dtype
+        )
+        self.inputs = {
+            graph.input_name: batch.X,
+            TARGET: batch.target,
+            SAMPLE_WEIGHT: batch.sample_weight,
+        }
 
     def read(self, X):
         """Let the next steps read the rows of X in place, or with None the rows of `batch`."""
@@ -139,9 +146,11 @@ class Masks:
     def __init__(self, problem: Problem, seed: int):
         if problem.device.is_remote:
             raise NotTrainableError(
-                f"estimator: the ONNX model has a Dropout in training mode, whose masks are drawn on the CPU, got "
-                f'device="{problem.device.name}". Use device="cpu", or export the model in evaluation mode.'
+                "estimator: the ONNX model has a Dropout in training mode, whose masks are drawn "
+                f'on the CPU, got device="{problem.device.name}". Use device="cpu", or export the '
+                "model in evaluation mode."
             )
+
         graph = problem.score_graph
         self._masks = [(graph.arrays[name], ratio) for name, ratio in graph.dropout.items()]
         #: The seed, below 2^32, and the number of steps so far.
@@ -152,8 +161,14 @@ class Masks:
         self.state[1] += 1
         seed, n_steps = self.state.tolist()
         generator = np.random.Generator(np.random.Philox(key=seed, counter=n_steps << 128))
+
         for mask, ratio in self._masks:
-            np.multiply(generator.random(mask.shape, np.float32) >= ratio, 1 / (1 - ratio), out=mask, casting="unsafe")
+            np.multiply(
+                generator.random(mask.shape, np.float32) >= ratio,
+                1 / (1 - ratio),
+                out=mask,
+                casting="unsafe",
+            )
 
 
 class BackendStep:
@@ -164,13 +179,20 @@ class BackendStep:
     """
 
     def __init__(self, problem: Problem, backend: Any, masks: Masks | None = None):
-        self.backend, self.batch = backend, backend.batch
-        self._initial, self._masks = problem.weights, masks
+        self.backend = backend
+        self.batch = backend.batch
+        self._initial = problem.weights
+        self._masks = masks
+
         # The backend reports on its steps.
-        self.objective, self.means = backend.sums.last, backend.sums.take
+        self.objective = backend.sums.last
+        self.means = backend.sums.take
         self.gradient_norm, self.is_finite = backend.gradient_norm, backend.is_finite
-        self.read, self.training_graphs = backend.read, backend.training_graphs
-        self.step: Callable[[float, float], None] = backend.run if masks is None else self._masked_step
+        self.read = backend.read
+        self.training_graphs = backend.training_graphs
+        self.step: Callable[[float, float], None] = (
+            backend.run if masks is None else self._masked_step
+        )
 
     def _masked_step(self, eta, share):
         assert self._masks is not None
@@ -201,6 +223,7 @@ class BackendStep:
             if masks is None or masks.shape != (2,):
                 raise ValueError("state does not fit: it comes from a training without Dropout.")
             state = {name: array for name, array in state.items() if name != _MASKS}
+
         current = self.backend.arrays()
         # The penalty of a stream may have changed, and with it the arrays of owed l1 penalties.
         state = with_owed(state, current)
@@ -210,9 +233,11 @@ class BackendStep:
         )
         if described != given:
             raise ValueError(
-                "state does not fit: it comes from a training with another model, dtype, optimizer or average. It has "
-                f"{given}, expected {described}. Set these parameters back, or start a new training."
+                "state does not fit: it comes from a training with another model, dtype, optimizer "
+                f"or average. It has {given}, expected {described}. Set these parameters back, or "
+                "start a new training."
             )
+
         self.backend.load(state)
         self.backend.sums.take()
         if self._masks is not None:

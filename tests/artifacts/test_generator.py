@@ -15,13 +15,18 @@ from skort.runtime.checkpoint_file import release_here
 from skort.runtime.installed import training_api
 
 pytestmark = [
-    pytest.mark.skipif("Module" not in training_api(), reason="this runtime is no build for training"),
-    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="the generator needs torch"),
+    pytest.mark.skipif(
+        "Module" not in training_api(), reason="this runtime is no build for training"
+    ),
+    pytest.mark.skipif(
+        importlib.util.find_spec("torch") is None, reason="the generator needs torch"
+    ),
 ]
 NETWORK = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
 network (float[N, 2] X) => (float[N, 1] output)
-<float[2, 2] coef1 = {1, 2, -1, 0.5}, float[2] bias1 = {0.1, 0.2}, float[2, 1] coef2 = {1, -2}, float[1] bias2 = {0.5}>
+<float[2, 2] coef1 = {1, 2, -1, 0.5}, float[2] bias1 = {0.1, 0.2}, float[2, 1] coef2 = {1, -2},
+float[1] bias2 = {0.5}>
 { product1 = MatMul (X, coef1)  sum = Add (product1, bias1)  hidden = Tanh (sum)
   product2 = MatMul (hidden, coef2)  output = Add (product2, bias2) }""")
 TRAINED = ["coef1", "bias1", "bias2"]
@@ -46,7 +51,11 @@ onnx.save(model, f"{folder}/optimizer_model.onnx")
 def trained(folder, X, target):
     training = OnDeviceTraining(folder)
     training.learning_rate = 0.05
-    outputs = [training.train_step(X[i : i + 10], target[i : i + 10]) for _ in range(6) for i in range(0, 100, 10)]
+    outputs = [
+        training.train_step(X[i : i + 10], target[i : i + 10])
+        for _ in range(6)
+        for i in range(0, 100, 10)
+    ]
     return training, [next(iter(output.values())).item() for output in outputs]
 
 
@@ -58,12 +67,21 @@ def test_60_steps_reach_the_weights_of_the_generators_files(optimizer, batch_siz
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     theirs.mkdir()
     onnx.save(NETWORK, theirs / "network.onnx")
-    subprocess.run([sys.executable, "-c", GENERATOR, theirs, optimizer, *TRAINED], check=True, capture_output=True)
-    # The mean of squares, without the half; the generator's AdamW has another epsilon. It decays weights, which no
-    # file of skort does.
+    subprocess.run(
+        [sys.executable, "-c", GENERATOR, theirs, optimizer, *TRAINED],
+        check=True,
+        capture_output=True,
+    )
+    # The mean of squares, without the half; the generator's AdamW has another epsilon. It decays
+    # weights, which no file of skort does.
     without_decay(theirs / "optimizer_model.onnx")
     own = Adam(**attributes_of(theirs / "optimizer_model.onnx")) if optimizer == "AdamW" else "SGD"
-    options = {"optimizer": own, "trainable": TRAINED, "batch_size": batch_size, "ort_version": release_here()}
+    options = {
+        "optimizer": own,
+        "trainable": TRAINED,
+        "batch_size": batch_size,
+        "ort_version": release_here(),
+    }
     save_training_artifacts(NETWORK, ours, loss={"output": (2.0, "squared_error")}, **options)
     (first, losses), (second, expected) = trained(ours, X, target), trained(theirs, X, target)
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
@@ -74,7 +92,9 @@ def test_60_steps_reach_the_weights_of_the_generators_files(optimizer, batch_siz
 
 def without_decay(path):
     model = onnx.load(path)
-    for attribute in (a for node in model.graph.node for a in node.attribute if a.name == "weight_decay"):
+    for attribute in (
+        a for node in model.graph.node for a in node.attribute if a.name == "weight_decay"
+    ):
         attribute.f = 0.0
     onnx.save(model, path)
 
@@ -82,5 +102,10 @@ def without_decay(path):
 def attributes_of(path):
     node = next(node for node in onnx.load(path).graph.node if node.op_type == "AdamWOptimizer")
     values = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-    names = {"alpha": "beta_1", "beta": "beta_2", "epsilon": "epsilon", "weight_decay": "weight_decay"}
+    names = {
+        "alpha": "beta_1",
+        "beta": "beta_2",
+        "epsilon": "epsilon",
+        "weight_decay": "weight_decay",
+    }
     return {ours: values.get(theirs, 0.0) for theirs, ours in names.items()}

@@ -16,7 +16,14 @@ from skort.runtime.checkpoint_file import CheckpointFile, read_checkpoint, write
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3)) * [1, 10, 0.1] + [0, 5, 1]
 y = X @ [1.0, 0.2, 3.0] + 4 + 0.1 * rng.normal(size=60)
-OPTIONS = {"learning_rate": "constant", "eta0": 0.1, "max_iter": 2, "tol": None, "random_state": 0, "batch_size": 20}
+OPTIONS = {
+    "learning_rate": "constant",
+    "eta0": 0.1,
+    "max_iter": 2,
+    "tol": None,
+    "random_state": 0,
+    "batch_size": 20,
+}
 
 
 def moved(folder, change):
@@ -41,10 +48,14 @@ def test_the_standardization_is_taken_back(tmp_path):
 
 
 def test_the_estimator_stays_as_it_was_and_the_copy_is_a_fitted_one(tmp_path):
-    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(4,)), **OPTIONS, optimizer="adam").fit(X, y)
+    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(4,)), **OPTIONS, optimizer="adam").fit(
+        X, y
+    )
     before = pickle.dumps(model.weights_)
     save_training_artifacts(model, tmp_path, batch_size=20)
-    np.testing.assert_allclose(load_checkpoint(tmp_path, model).predict(X), model.predict(X), rtol=1e-5)
+    np.testing.assert_allclose(
+        load_checkpoint(tmp_path, model).predict(X), model.predict(X), rtol=1e-5
+    )
     moved(tmp_path, 0.01)
     back = load_checkpoint(tmp_path / "checkpoint", model)
     assert pickle.dumps(model.weights_) == before
@@ -94,7 +105,9 @@ def test_a_checkpoint_of_another_model_or_fit_is_refused(tmp_path):
     model = OrtSGDRegressor(LinearRegression(), **OPTIONS).fit(X, y)
     save_training_artifacts(model, tmp_path, batch_size=20)
     wider = OrtSGDRegressor(LinearRegression(), **OPTIONS).fit(X[:, :2], y)
-    with pytest.raises(ValueError, match=r"checkpoint' is the checkpoint of another model: it has the parameters"):
+    with pytest.raises(
+        ValueError, match=r"checkpoint' is the checkpoint of another model: it has the parameters"
+    ):
         load_checkpoint(tmp_path, wider)
     other = OrtSGDRegressor(LinearRegression(), **OPTIONS).fit(2 * X, y)
     message = "of another fit: the values of 'skort_X_mean', which is not trained, differ"
@@ -106,12 +119,17 @@ def test_a_missing_file_is_named(tmp_path):
     model = OrtSGDRegressor(**OPTIONS).fit(X, y)
     with pytest.raises(FileNotFoundError, match="checkpoint' does not exist"):
         load_checkpoint(tmp_path, model)
-    with pytest.raises(FileNotFoundError, match="nowhere' does not exist: give a checkpoint, or the folder"):
+    with pytest.raises(
+        FileNotFoundError, match="nowhere' does not exist: give a checkpoint, or the folder"
+    ):
         load_checkpoint(tmp_path / "nowhere", model)
 
 
 def test_another_kind_of_estimator_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"must be the fitted OrtSGDRegressor or OrtSGDClassifier .*LinearRegression"):
+    with pytest.raises(
+        ValueError,
+        match=r"must be the fitted OrtSGDRegressor or OrtSGDClassifier .*LinearRegression",
+    ):
         load_checkpoint(tmp_path, LinearRegression().fit(X, y))
     with pytest.raises(NotFittedError):
         load_checkpoint(tmp_path, OrtSGDRegressor())

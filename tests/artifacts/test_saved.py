@@ -1,4 +1,7 @@
-"""The four files, trained by ONNX Runtime's own classes: the weights are those that skort would reach."""
+"""
+The four files, trained by ONNX Runtime's own classes:
+the weights are those that skort would reach.
+"""
 
 import copy
 import types
@@ -37,7 +40,13 @@ y = (score + 1).astype(np.float32)
 counts = generator.poisson(np.exp(np.clip(score / 4, -2, 2))).astype(np.float32)
 two, three = (score > 0).astype(int), np.digitize(score, [-1, 1])
 names = np.array(["blue", "green", "red"])[three]
-OPTIONS = {"learning_rate": "constant", "eta0": ETA, "batch_size": BATCH, "shuffle": False, "tol": None}
+OPTIONS = {
+    "learning_rate": "constant",
+    "eta0": ETA,
+    "batch_size": BATCH,
+    "shuffle": False,
+    "tol": None,
+}
 OPTIONS |= {"random_state": 0, "max_iter": 1, "optimizer": "sgd"}
 
 log_cosh = Loss("""
@@ -94,9 +103,15 @@ MODELS = {
     "network": (OrtSGDRegressor(network(alpha=0.01)), y),
     "tanh": (OrtSGDRegressor(network(activation="tanh")), y),
     "huber": (OrtSGDRegressor(LinearRegression(), loss="huber", epsilon=1.0), y),
-    "loss with weights": (OrtSGDRegressor(LinearRegression(), loss=ConcomitantHuber(), eta0=0.01), y),
+    "loss with weights": (
+        OrtSGDRegressor(LinearRegression(), loss=ConcomitantHuber(), eta0=0.01),
+        y,
+    ),
     "quantile": (OrtSGDRegressor(LinearRegression(), loss="quantile", quantile=0.3), y),
-    "sum of losses": (OrtSGDRegressor(loss=WeightedSum([(0.4, SquaredError()), (0.6, Huber(epsilon=1.0))])), y),
+    "sum of losses": (
+        OrtSGDRegressor(loss=WeightedSum([(0.4, SquaredError()), (0.6, Huber(epsilon=1.0))])),
+        y,
+    ),
     "own penalty": (OrtSGDRegressor(LinearRegression(), penalty=Penalty(cube, alpha=0.05)), y),
     "derived loss": (OrtSGDRegressor(LinearRegression(), loss=log_cosh), y),
     "log link": (OrtSGDRegressor(PoissonRegressor(alpha=0.1), eta0=0.01), counts),
@@ -104,7 +119,10 @@ MODELS = {
     "perceptron": (OrtSGDClassifier(loss="perceptron"), two),
     "hinge": (OrtSGDClassifier(loss="hinge"), two),
     "three classes": (OrtSGDClassifier(MLPClassifier((6,))), names),
-    "labels": (OrtSGDClassifier(MLPClassifier((6,))), np.stack([two, 1 - two, three > 1], axis=1).astype(int)),
+    "labels": (
+        OrtSGDClassifier(MLPClassifier((6,))),
+        np.stack([two, 1 - two, three > 1], axis=1).astype(int),
+    ),
 }
 
 
@@ -131,22 +149,31 @@ def test_60_steps_of_sgd_reach_the_weights_of_skort(case, standardize, batch_siz
         np.testing.assert_allclose(back.weights_[name], weights, atol=2e-6 * scale, err_msg=name)
     assert not all(np.array_equal(w, estimator.weights_[name]) for name, w in back.weights_.items())
     # The loss is the objective in units of y.
-    assert training.eval_step(X, target)["loss"] == pytest.approx(inside_objective(back, X, y), rel=1e-4)
+    assert training.eval_step(X, target)["loss"] == pytest.approx(
+        inside_objective(back, X, y), rel=1e-4
+    )
 
 
 def inside_objective(model, X, y):
-    """Return what a training of one more epoch, in one batch at a negligible rate, says of the objective."""
+    """
+    Return what a training of one more epoch, in one batch at a negligible rate,
+    says of the objective.
+    """
     other = copy.deepcopy(model).set_params(batch_size=len(X), eta0=1e-12)
     return other.partial_fit(X, y).loss_
 
 
 @needs_training
 @pytest.mark.parametrize("batch_size", [BATCH, None])
-@pytest.mark.parametrize("inner", [LinearRegression(), network(alpha=0.01)], ids=["linear", "network"])
+@pytest.mark.parametrize(
+    "inner", [LinearRegression(), network(alpha=0.01)], ids=["linear", "network"]
+)
 def test_60_steps_of_adam_reach_the_weights_of_skort(inner, batch_size, tmp_path):
     options = OPTIONS | {"optimizer": "adam", "eta0": 0.01, "standardize": False}
     first = OrtSGDRegressor(inner, **options).fit(X, y)
-    save_training_artifacts(first, tmp_path, optimizer="AdamW", batch_size=batch_size, ort_version=HERE)
+    save_training_artifacts(
+        first, tmp_path, optimizer="AdamW", batch_size=batch_size, ort_version=HERE
+    )
     weights = train(tmp_path, X, y[:, None], 6, 0.01).weights()
     model = FrozenEstimator(first.to_sklearn())
     inside = OrtSGDRegressor(model, **options | {"max_iter": 6}).fit(X, y)
@@ -177,7 +204,9 @@ def test_the_exported_model_predicts_as_the_estimator(case, tmp_path):
 
 def run(path, inputs):
     session = load().InferenceSession(path, providers=["CPUExecutionProvider"])
-    return dict(zip([o.name for o in session.get_outputs()], session.run(None, inputs), strict=True))
+    return dict(
+        zip([o.name for o in session.get_outputs()], session.run(None, inputs), strict=True)
+    )
 
 
 @needs_training
@@ -186,11 +215,16 @@ def test_steps_of_a_pipeline_run_on_the_device(batch_size, tmp_path):
     colours = generator.choice(["a", "b"], size=(N, 1))
     table = np.concatenate([X[:, :2].astype(object), colours], axis=1)
     pandas = pytest.importorskip("pandas")
-    table = pandas.DataFrame(table, columns=["u", "v", "colour"]).astype({"u": np.float32, "v": np.float32})
-    steps = make_pipeline(
-        ColumnTransformer([("text", OneHotEncoder(), ["colour"])], remainder="passthrough"), LinearRegression()
+    table = pandas.DataFrame(table, columns=["u", "v", "colour"]).astype(
+        {"u": np.float32, "v": np.float32}
     )
-    frozen = make_pipeline(*(FrozenEstimator(step.fit(table, y)) for step in [steps[0]]), LinearRegression())
+    steps = make_pipeline(
+        ColumnTransformer([("text", OneHotEncoder(), ["colour"])], remainder="passthrough"),
+        LinearRegression(),
+    )
+    frozen = make_pipeline(
+        *(FrozenEstimator(step.fit(table, y)) for step in [steps[0]]), LinearRegression()
+    )
     estimator = OrtSGDRegressor(frozen, **OPTIONS).fit(table, y)
     save_training_artifacts(estimator, tmp_path, batch_size=batch_size, ort_version=HERE)
     training = OnDeviceTraining(tmp_path)
@@ -201,7 +235,9 @@ def test_steps_of_a_pipeline_run_on_the_device(batch_size, tmp_path):
         training.train_step(*(column[: BATCH - 1] for column in columns), y[:BATCH, None])
     for _ in range(6):
         for begin in range(0, N, BATCH):
-            training.train_step(*(column[begin : begin + BATCH] for column in (*columns, y[:, None])))
+            training.train_step(
+                *(column[begin : begin + BATCH] for column in (*columns, y[:, None]))
+            )
     training.save_checkpoint(tmp_path / "checkpoint")
     back = load_checkpoint(tmp_path, estimator)
     for _ in range(6):
@@ -211,7 +247,10 @@ def test_steps_of_a_pipeline_run_on_the_device(batch_size, tmp_path):
 
 @needs_training
 def test_a_pipeline_of_texts_takes_texts(tmp_path):
-    texts, target = np.array(["good film", "bad film", "good book", "a bad book"] * 5), np.array([1.0, -1, 1, -2] * 5)
+    texts, target = (
+        np.array(["good film", "bad film", "good book", "a bad book"] * 5),
+        np.array([1.0, -1, 1, -2] * 5),
+    )
     model = make_pipeline(TfidfVectorizer(), LinearRegression())
     estimator = OrtSGDRegressor(model, **OPTIONS, standardize=False).fit(texts, target)
     save_training_artifacts(estimator, tmp_path, batch_size=BATCH, ort_version=HERE)
@@ -221,30 +260,46 @@ def test_a_pipeline_of_texts_takes_texts(tmp_path):
         training.train_step(texts.reshape(-1, 1), target[:, None])
     training.save_checkpoint(tmp_path / "checkpoint")
     back, inside = load_checkpoint(tmp_path, estimator), copy.deepcopy(estimator)
-    frozen = make_pipeline(FrozenEstimator(TfidfVectorizer().fit(texts)), FrozenEstimator(inside.to_sklearn()[-1]))
-    inside = OrtSGDRegressor(frozen, **OPTIONS | {"max_iter": 3}, standardize=False).fit(texts, target)
+    frozen = make_pipeline(
+        FrozenEstimator(TfidfVectorizer().fit(texts)), FrozenEstimator(inside.to_sklearn()[-1])
+    )
+    inside = OrtSGDRegressor(frozen, **OPTIONS | {"max_iter": 3}, standardize=False).fit(
+        texts, target
+    )
     np.testing.assert_allclose(back.predict(texts), inside.predict(texts), rtol=1e-5)
 
 
 @needs_training
 def test_class_weights_are_given_with_the_rows(tmp_path):
-    estimator = OrtSGDClassifier(class_weight={0: 0.5, 1: 1.5}, **OPTIONS, standardize=False).fit(X, two)
-    save_training_artifacts(estimator, tmp_path, batch_size=BATCH, sample_weight=True, ort_version=HERE)
+    estimator = OrtSGDClassifier(class_weight={0: 0.5, 1: 1.5}, **OPTIONS, standardize=False).fit(
+        X, two
+    )
+    save_training_artifacts(
+        estimator, tmp_path, batch_size=BATCH, sample_weight=True, ort_version=HERE
+    )
     training = OnDeviceTraining(tmp_path)
     training.learning_rate = ETA
     weights = np.where(two == 1, 1.5, 0.5)
     for begin in range(0, N, BATCH):
-        training.train_step(*(a[begin : begin + BATCH] for a in (X, two[:, None], weights[:, None])))
+        training.train_step(
+            *(a[begin : begin + BATCH] for a in (X, two[:, None], weights[:, None]))
+        )
     estimator.partial_fit(X, two)
-    np.testing.assert_allclose(training.weights()["coef"].ravel(), estimator.coef_.ravel(), atol=1e-6)
+    np.testing.assert_allclose(
+        training.weights()["coef"].ravel(), estimator.coef_.ravel(), atol=1e-6
+    )
 
 
 @needs_training
 def test_sample_weights_are_an_input(tmp_path):
     weights = generator.uniform(0.5, 1.5, size=N).astype(np.float32)
     weights /= weights.mean()
-    estimator = OrtSGDRegressor(LinearRegression(), **OPTIONS, standardize=False).fit(X, y, sample_weight=weights)
-    save_training_artifacts(estimator, tmp_path, batch_size=BATCH, sample_weight=True, ort_version=HERE)
+    estimator = OrtSGDRegressor(LinearRegression(), **OPTIONS, standardize=False).fit(
+        X, y, sample_weight=weights
+    )
+    save_training_artifacts(
+        estimator, tmp_path, batch_size=BATCH, sample_weight=True, ort_version=HERE
+    )
     training = OnDeviceTraining(tmp_path)
     assert training.input_names == ["X", "target", "sample_weight"]
     training.learning_rate = ETA
@@ -273,7 +328,12 @@ pair (float[N, 5] X) => (float[N, 1] output1, float[N, 2] output2)
 def test_a_weighted_sum_over_two_outputs(batch_size, tmp_path):
     """The gradient in closed form: loss = 0.4 * mean(r1^2) / 2 + 0.6 * mean(r2^2) / 2."""
     loss = {"output1": (0.4, SquaredError()), "output2": (0.6, "squared_error")}
-    options = {"loss": loss, "batch_size": batch_size, "ort_version": HERE, "additional_output_names": ["output2"]}
+    options = {
+        "loss": loss,
+        "batch_size": batch_size,
+        "ort_version": HERE,
+        "additional_output_names": ["output2"],
+    }
     save_training_artifacts(TWO_OUTPUTS, tmp_path, **options)
     training = OnDeviceTraining(tmp_path)
     assert training.input_names == ["X", "target_output1", "target_output2"]
@@ -284,13 +344,17 @@ def test_a_weighted_sum_over_two_outputs(batch_size, tmp_path):
     scaled = rows * np.array([1, 2, 1, 1, 1], np.float32)
     predictions = scaled @ np.ones((5, 1)) + 1, scaled @ np.ones((5, 2)) + [0, 2]
     residuals = [p - t for p, t in zip(predictions, targets, strict=True)]
-    assert outputs["loss"] == pytest.approx(0.2 * np.mean(residuals[0] ** 2) + 0.3 * np.mean(residuals[1] ** 2))
+    assert outputs["loss"] == pytest.approx(
+        0.2 * np.mean(residuals[0] ** 2) + 0.3 * np.mean(residuals[1] ** 2)
+    )
     np.testing.assert_allclose(outputs["output2"], predictions[1], rtol=1e-5)
     weights = training.weights()
     assert weights.keys() == {"weight1", "bias1", "weight2", "bias2"}
     for i, share in ((0, 0.4), (1, 0.6)):
         gradient = share * residuals[i] / residuals[i].size
-        np.testing.assert_allclose(weights[f"weight{i + 1}"], 1 - 0.1 * scaled.T @ gradient, rtol=1e-4)
+        np.testing.assert_allclose(
+            weights[f"weight{i + 1}"], 1 - 0.1 * scaled.T @ gradient, rtol=1e-4
+        )
         bias = ([1], [0, 2])[i] - 0.1 * gradient.sum(axis=0)
         np.testing.assert_allclose(weights[f"bias{i + 1}"], bias, rtol=1e-4, atol=1e-6)
 
@@ -305,13 +369,17 @@ loss (float[N, 5] X, float[N, 1] y) => (float mean) <float[5, 1] coef = {0, 0, 0
 { score = MatMul (X, coef)  residual = Sub (score, y)  square = Mul (residual, residual)
   mean = ReduceMean <keepdims = 0> (square) }""".replace("mean", name)
     )
-    save_training_artifacts(model, tmp_path, loss=None, batch_size=BATCH, optimizer="SGD", ort_version=HERE)
+    save_training_artifacts(
+        model, tmp_path, loss=None, batch_size=BATCH, optimizer="SGD", ort_version=HERE
+    )
     training = OnDeviceTraining(tmp_path)
     training.learning_rate = 0.01
     assert training.input_names == ["X", "y"]
     rows, target = X[:BATCH], y[:BATCH, None]
     assert training.train_step(rows, target)["loss"] == pytest.approx(np.mean(target**2), rel=1e-5)
-    np.testing.assert_allclose(training.weights()["coef"], 0.02 * rows.T @ target / BATCH, rtol=1e-4)
+    np.testing.assert_allclose(
+        training.weights()["coef"], 0.02 * rows.T @ target / BATCH, rtol=1e-4
+    )
 
 
 @needs_training
@@ -331,8 +399,10 @@ def test_the_graph_of_an_objective_is_its_own_loss(tmp_path):
 DROPOUT = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
 network (float[N, 1] X) => (float[N, 1] score)
-<float[1, 4] a = {1, 1, 1, 1}, float[4, 1] b = {1, 2, 3, 4}, float ratio = {0.5}, bool training = {1}>
-{ product = MatMul (X, a)  dropped = Dropout (product, ratio, training)  score = MatMul (dropped, b) }""")
+<float[1, 4] a = {1, 1, 1, 1}, float[4, 1] b = {1, 2, 3, 4}, float ratio = {0.5},
+bool training = {1}>
+{ product = MatMul (X, a)  dropped = Dropout (product, ratio, training)
+score = MatMul (dropped, b) }""")
 
 
 @needs_training
@@ -354,7 +424,9 @@ def test_a_dropout_draws_masks_in_training_steps_only(tmp_path):
 
 
 def test_skorts_rules_draw_no_masks(tmp_path):
-    with pytest.raises(NotTrainableError, match=r"the operator Dropout between .* try batch_size=None"):
+    with pytest.raises(
+        NotTrainableError, match=r"the operator Dropout between .* try batch_size=None"
+    ):
         save_training_artifacts(DROPOUT, tmp_path, loss="squared_error", batch_size=4)
 
 
@@ -366,13 +438,19 @@ def test_only_the_named_weights_are_trained(tmp_path):
     assert list(training.weights()) == ["coefficient1", "intercepts1"]
     training.save_checkpoint(tmp_path / "checkpoint")
     back = load_checkpoint(tmp_path, estimator)
-    moved = {name for name, w in back.weights_.items() if not np.allclose(w, estimator.weights_[name], rtol=1e-6)}
+    moved = {
+        name
+        for name, w in back.weights_.items()
+        if not np.allclose(w, estimator.weights_[name], rtol=1e-6)
+    }
     assert moved == {"coefficient1", "intercepts1"}
 
 
 def test_prefix_and_no_optimizer(tmp_path):
     estimator = OrtSGDRegressor(**OPTIONS).fit(X, y)
-    save_training_artifacts(estimator, tmp_path / "new", batch_size=4, optimizer=None, prefix="line_")
+    save_training_artifacts(
+        estimator, tmp_path / "new", batch_size=4, optimizer=None, prefix="line_"
+    )
     files = sorted(path.name for path in (tmp_path / "new").iterdir())
     assert files == ["line_checkpoint", "line_eval_model.onnx", "line_training_model.onnx"]
     back = load_checkpoint(tmp_path / "new", estimator, prefix="line_")
@@ -402,7 +480,9 @@ def test_the_models_are_of_one_opset_whatever_the_model_was(tmp_path):
 def test_the_default_release_is_that_of_the_build_for_training_else_the_newest(
     installed, api, version, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(checkpoint_file, "load", lambda: types.SimpleNamespace(__version__=installed))
+    monkeypatch.setattr(
+        checkpoint_file, "load", lambda: types.SimpleNamespace(__version__=installed)
+    )
     monkeypatch.setattr(checkpoint_file, "training_api", lambda: api)
     save_training_artifacts(fitted, tmp_path, batch_size=4)
     assert read_checkpoint((tmp_path / "checkpoint").read_bytes()).version == version
@@ -419,51 +499,109 @@ def test_without_any_runtime_the_default_release_is_the_newest(monkeypatch):
 @pytest.mark.skipif(TRAINS, reason="this runtime is a build for training")
 def test_any_batch_size_takes_a_build_for_training(tmp_path):
     estimator = OrtSGDRegressor(**OPTIONS).fit(X, y)
-    with pytest.raises(RuntimeNotAvailableError, match=r"batch_size=None.*has no GradientGraphBuilder"):
+    with pytest.raises(
+        RuntimeNotAvailableError, match=r"batch_size=None.*has no GradientGraphBuilder"
+    ):
         save_training_artifacts(estimator, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 fitted = OrtSGDRegressor(**OPTIONS).fit(X, y)
 WRONG = {
-    "ort_format": (fitted, {"ort_format": True}, "ort_format=True is not possible: the files are ONNX"),
+    "ort_format": (
+        fitted,
+        {"ort_format": True},
+        "ort_format=True is not possible: the files are ONNX",
+    ),
     "custom": (fitted, {"custom_op_library": "a.so"}, "custom_op_library='a.so' is not possible"),
     "batch_size": (fitted, {"batch_size": 0}, "batch_size must be an int > 0, or None, got 0"),
-    "version": (fitted, {"ort_version": "1.15"}, r"ort_version must be one of \['auto', '1.16', .*\], got '1.15'"),
-    "optimizer": (fitted, {"optimizer": Momentum()}, r'optimizer must be "SGD", "AdamW".*Momentum\(\)'),
+    "version": (
+        fitted,
+        {"ort_version": "1.15"},
+        r"ort_version must be one of \['auto', '1.16', .*\], got '1.15'",
+    ),
+    "optimizer": (
+        fitted,
+        {"optimizer": Momentum()},
+        r'optimizer must be "SGD", "AdamW".*Momentum\(\)',
+    ),
     "loss": (fitted, {"loss": "huber"}, "loss='huber': an estimator has its own"),
-    "weight": (fitted, {"trainable": ["w*"]}, r"trainable=\['w\*'\] matches no weight. The weights are \['coef"),
+    "weight": (
+        fitted,
+        {"trainable": ["w*"]},
+        r"trainable=\['w\*'\] matches no weight. The weights are \['coef",
+    ),
     "no name": (fitted, {"trainable": 3}, "trainable must be names or patterns of weights, got 3"),
     "loss array": (fitted, {"loss": np.ones(2)}, "an estimator has its own"),
     "bool": (fitted, {"batch_size": True}, "batch_size must be an int > 0, or None, got True"),
-    "dtype": (OrtSGDRegressor(dtype="float64", **OPTIONS).fit(X, y), {}, 'dtype="float64": on-device training is in'),
-    "l1": (OrtSGDRegressor(penalty="l1", alpha=0.1, **OPTIONS).fit(X, y), {}, "penalty='l1' has an l1 term"),
+    "dtype": (
+        OrtSGDRegressor(dtype="float64", **OPTIONS).fit(X, y),
+        {},
+        'dtype="float64": on-device training is in',
+    ),
+    "l1": (
+        OrtSGDRegressor(penalty="l1", alpha=0.1, **OPTIONS).fit(X, y),
+        {},
+        "penalty='l1' has an l1 term",
+    ),
     "class weights": (
         OrtSGDClassifier(class_weight="balanced", **OPTIONS).fit(X, two),
         {},
         "class_weight='balanced' is a part of the sample weights: use sample_weight=True",
     ),
-    "decay": (fitted, {"optimizer": Adam(weight_decay=0.5)}, r"Adam\(weight_decay=0.5\): .*intercepts.*weight_decay=0"),
+    "decay": (
+        fitted,
+        {"optimizer": Adam(weight_decay=0.5)},
+        r"Adam\(weight_decay=0.5\): .*intercepts.*weight_decay=0",
+    ),
     "sklearn": (LinearRegression(), {}, r"OrtSGDRegressor\(FrozenEstimator\(model\)\)"),
     "no loss": (TWO_OUTPUTS, {}, 'loss="auto" is for estimators'),
-    "two outputs": (TWO_OUTPUTS, {"loss": "huber"}, r"the model has the outputs \['output1', 'output2'\]. Give a dict"),
-    "output": (TWO_OUTPUTS, {"loss": {"out": (1, "huber")}}, r"loss: the model has no outputs \['out'\]"),
+    "two outputs": (
+        TWO_OUTPUTS,
+        {"loss": "huber"},
+        r"the model has the outputs \['output1', 'output2'\]. Give a dict",
+    ),
+    "output": (
+        TWO_OUTPUTS,
+        {"loss": {"out": (1, "huber")}},
+        r"loss: the model has no outputs \['out'\]",
+    ),
     "no pair": (
         TWO_OUTPUTS,
         {"loss": {"output1": "huber"}},
         r"loss\['output1'\] must be \(weight, loss\), with a finite weight",
     ),
-    "class": (TWO_OUTPUTS, {"loss": {"output1": (1, 3)}}, "loss must be a name or an instance, got 3"),
+    "class": (
+        TWO_OUTPUTS,
+        {"loss": {"output1": (1, 3)}},
+        "loss must be a name or an instance, got 3",
+    ),
     "no losses": (TWO_OUTPUTS, {"loss": {}}, r"loss: the model has no outputs \{\}"),
     "class of losses": (
         TWO_OUTPUTS,
         {"loss": {"output1": (1, SquaredError)}},
         "loss must be a name or an instance, got .*SquaredError",
     ),
-    "rows": (TWO_OUTPUTS, {"loss": None}, r"first output 'output1' must be the loss.*shape \(any, 1\). Give a loss"),
-    "unknown loss": (TWO_OUTPUTS, {"loss": {"output1": (1, "hubert")}}, "loss must be one of .*huber.*, got 'hubert'"),
-    "weights of the loss": (TWO_OUTPUTS, {"loss": {"output1": (1, ConcomitantHuber())}}, "has weights of its own"),
-    "result": (fitted, {"additional_output_names": ["there"]}, r"the model has no results \['there'\]"),
+    "rows": (
+        TWO_OUTPUTS,
+        {"loss": None},
+        r"first output 'output1' must be the loss.*shape \(any, 1\). Give a loss",
+    ),
+    "unknown loss": (
+        TWO_OUTPUTS,
+        {"loss": {"output1": (1, "hubert")}},
+        "loss must be one of .*huber.*, got 'hubert'",
+    ),
+    "weights of the loss": (
+        TWO_OUTPUTS,
+        {"loss": {"output1": (1, ConcomitantHuber())}},
+        "has weights of its own",
+    ),
+    "result": (
+        fitted,
+        {"additional_output_names": ["there"]},
+        r"the model has no results \['there'\]",
+    ),
 }
 
 
@@ -480,7 +618,10 @@ def test_an_operator_without_a_rule_is_named(tmp_path):
 <ir_version: 8, opset_import: ["" : 17]>
 rounded (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}>
 { product = MatMul (X, coef)  score = Round (product) }""")
-    with pytest.raises(NotTrainableError, match="No gradient goes through the operator Round between a parameter and"):
+    with pytest.raises(
+        NotTrainableError,
+        match="No gradient goes through the operator Round between a parameter and",
+    ):
         save_training_artifacts(model, tmp_path, loss="squared_error", batch_size=4)
 
 
@@ -494,7 +635,9 @@ line (float[N, 5] {rows}) => (float[N, 1] score) <float[5, 1] {coef} = {{1, 2, 3
 {{ score = MatMul ({rows}, {coef}) }}""")
     estimator = OrtSGDRegressor(model, **OPTIONS).fit(X, y)
     for each, loss in ((model, "squared_error"), (estimator, "auto")):
-        with pytest.raises(ValueError, match=rf"results named \['{name}'\], which artifacts add: rename them"):
+        with pytest.raises(
+            ValueError, match=rf"results named \['{name}'\], which artifacts add: rename them"
+        ):
             save_training_artifacts(each, tmp_path, loss=loss, batch_size=4, sample_weight=True)
     assert list(tmp_path.iterdir()) == []
 
@@ -502,7 +645,8 @@ line (float[N, 5] {rows}) => (float[N, 1] score) <float[5, 1] {coef} = {{1, 2, 3
 def test_a_result_that_is_named_like_those_of_skort_is_refused(tmp_path):
     model = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
-line (float[N, 2] X) => (float[N, 1] skort_score) <float[2, 1] coef = {1, 2}> { skort_score = MatMul (X, coef) }""")
+line (float[N, 2] X) => (float[N, 1] skort_score) <float[2, 1] coef = {1, 2}> {
+skort_score = MatMul (X, coef) }""")
     with pytest.raises(ValueError, match=r"named \['skort_score'\]: rename them"):
         save_training_artifacts(model, tmp_path, loss="squared_error", batch_size=4)
 
@@ -510,8 +654,11 @@ line (float[N, 2] X) => (float[N, 1] skort_score) <float[2, 1] coef = {1, 2}> { 
 def test_a_fixed_number_of_rows_is_the_batch_size(tmp_path):
     model = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
-line (float[8, 2] X) => (float[8, 1] score) <float[2, 1] coef = {1, 2}> { score = MatMul (X, coef) }""")
-    with pytest.raises(ValueError, match=r"batch_size=None: the input 'X' has 8 rows\. Use batch_size=8, or export"):
+line (float[8, 2] X) => (float[8, 1] score) <float[2, 1] coef = {1, 2}> {
+score = MatMul (X, coef) }""")
+    with pytest.raises(
+        ValueError, match=r"batch_size=None: the input 'X' has 8 rows\. Use batch_size=8, or export"
+    ):
         save_training_artifacts(model, tmp_path, loss="squared_error")
     save_training_artifacts(model, tmp_path, loss="squared_error", batch_size=8)
 
@@ -522,7 +669,9 @@ def test_a_weight_that_the_loss_does_not_need_is_named(tmp_path):
 <ir_version: 8, opset_import: ["" : 17]>
 line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}, float[2] unused = {1, 2}>
 { score = MatMul (X, coef) }""")
-    with pytest.raises(NotTrainableError, match="ONNX Runtime does not differentiate the model: unused ") as info:
+    with pytest.raises(
+        NotTrainableError, match="ONNX Runtime does not differentiate the model: unused "
+    ) as info:
         save_training_artifacts(model, tmp_path, loss="squared_error", trainable="*")
     assert ".cc:" not in str(info.value)
 
@@ -535,7 +684,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 @needs_training
 def test_adam_of_ones_own(tmp_path):
-    save_training_artifacts(fitted, tmp_path, optimizer=Adam(beta_1=0.5, epsilon=1e-3), ort_version=HERE)
+    save_training_artifacts(
+        fitted, tmp_path, optimizer=Adam(beta_1=0.5, epsilon=1e-3), ort_version=HERE
+    )
     (node,) = onnx.load(tmp_path / "optimizer_model.onnx").graph.node
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     assert node.op_type == "AdamWOptimizer"

@@ -45,7 +45,10 @@ def test_a_parameter_that_requires_no_gradient_is_frozen():
     assert [p.name for p in trainable] == ["intercept"]
     assert [p.name for p in frozen] == ["coef"]
     builder.requires_grad("slope", False)
-    with pytest.raises(ValueError, match=r"trainable=\['slope'\] matches no weight. The weights are \['coef', 'inter"):
+    with pytest.raises(
+        ValueError,
+        match=r"trainable=\['slope'\] matches no weight. The weights are \['coef', 'inter",
+    ):
         builder.build("squared_error")
 
 
@@ -60,5 +63,8 @@ def test_a_wrong_model_and_batch_size_are_named():
 def test_an_unknown_name_is_named():
     builder = TrainingBuilder(LINE, batch_size=4)
     builder.requires_grad("slope")
-    with pytest.raises(ValueError, match=r"trainable=\['slope'\] matches no weight. The weights are \['coef', 'inter"):
+    with pytest.raises(
+        ValueError,
+        match=r"trainable=\['slope'\] matches no weight. The weights are \['coef', 'inter",
+    ):
         builder.build("squared_error")

@@ -33,6 +33,8 @@ def test_a_method_exists_where_its_check_passes():
 def test_the_last_line_of_the_error_says_why_it_does_not():
     with pytest.raises(AttributeError) as raised:
         Door(True).open(3)
-    assert str(raised.value) == "This 'Door' has no attribute 'open': the door is locked. Unlock it."
+    assert (
+        str(raised.value) == "This 'Door' has no attribute 'open': the door is locked. Unlock it."
+    )
     # As in scikit-learn, whose tests look for it.
     assert isinstance(raised.value.__cause__, AttributeError)

@@ -7,7 +7,9 @@ from skort.common.blas import one_blas_thread, thread_limits
 
 
 def n_threads():
-    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+    return [
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    ]
 
 
 def test_one_thread_and_then_as_many_as_before():

@@ -1,4 +1,7 @@
-"""What skort declares of a user's loss or penalty that is no subclass of its own, and how parameters are validated."""
+"""
+What skort declares of a user's loss or penalty that is no subclass of its own,
+and how parameters are validated.
+"""
 
 import copy
 import pickle
@@ -50,9 +53,15 @@ def test_what_is_none_is_none(value):
 def test_the_rest_is_declared_and_the_object_of_the_user_is_left_alone():
     given = Half(0.5)
     completed = as_penalty(given)
-    assert isinstance(completed, Half) and isinstance(completed, WeightPenalty) and type(given) is Half
+    assert (
+        isinstance(completed, Half) and isinstance(completed, WeightPenalty) and type(given) is Half
+    )
     assert type(completed).__name__ == "Half" and completed.strength == 0.5
-    assert completed.intercept_strengths(("b",)) == {} and not completed.is_custom and completed.alpha == 0.0
+    assert (
+        completed.intercept_strengths(("b",)) == {}
+        and not completed.is_custom
+        and completed.alpha == 0.0
+    )
     assert with_defaults(completed, WeightPenalty, "strengths") is completed
 
 
@@ -78,8 +87,15 @@ def test_a_model_of_scikit_learn_is_validated_as_it_does():
     for alpha in (1.0, 2.0):
         check_parameters(model.set_params(alpha=alpha))
     # Equal numbers of other types are other values, and so are those of other parameters.
-    for parameters in ({"alpha": -1.0}, {"fit_intercept": 1}, {"solver": "none"}, {"max_iter": 2.0}):
-        with pytest.raises(InvalidParameterError, match=f"The '{next(iter(parameters))}' parameter of Ridge"):
+    for parameters in (
+        {"alpha": -1.0},
+        {"fit_intercept": 1},
+        {"solver": "none"},
+        {"max_iter": 2.0},
+    ):
+        with pytest.raises(
+            InvalidParameterError, match=f"The '{next(iter(parameters))}' parameter of Ridge"
+        ):
             check_parameters(Ridge(**parameters))
         check_parameters(model)
 
@@ -99,7 +115,9 @@ def test_a_subclass_that_hands_on_parameters_is_fitted(rng):
     X = rng.normal(size=(30, 2))
     y = X @ [1.0, 2.0]
     expected = OrtSGDRegressor(alpha=0.0, max_iter=3, tol=None, random_state=0).fit(X, y).coef_
-    np.testing.assert_array_equal(Own(max_iter=3, tol=None, random_state=0).fit(X, y).coef_, expected)
+    np.testing.assert_array_equal(
+        Own(max_iter=3, tol=None, random_state=0).fit(X, y).coef_, expected
+    )
 
 
 def test_a_copy_is_deep_where_something_could_be_changed_in_place():

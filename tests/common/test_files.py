@@ -45,7 +45,9 @@ def test_the_permissions_are_those_of_any_new_file(tmp_path):
 
 def _run(code, *arguments, preexec):
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, preexec_fn=preexec, capture_output=True, text=True, cwd=pathlib.Path.cwd())
+    return subprocess.run(
+        command, preexec_fn=preexec, capture_output=True, text=True, cwd=pathlib.Path.cwd()
+    )
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path):
@@ -55,7 +57,9 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
         "import signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "from skort.common.files import write_file; write_file(sys.argv[1], bytes(100_000))"
     )
-    run = _run(code, path, preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)))
+    run = _run(
+        code, path, preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+    )
     assert "OSError: [Errno 27] File too large" in run.stderr
     assert "Exception ignored" not in run.stderr
     assert path.read_bytes() == b"old"
@@ -67,7 +71,10 @@ def test_a_folder_that_the_user_may_not_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"old")
     tmp_path.chmod(0o555)
-    code = "import sys, skort.common.files, os; os.setuid(65534); skort.common.files.write_file(sys.argv[1], b'new')"
+    code = (
+        "import sys, skort.common.files, os; os.setuid(65534); "
+        "skort.common.files.write_file(sys.argv[1], b'new')"
+    )
     # The folders above belong to root alone.
     parents = [p for p in tmp_path.parents if p.stat().st_mode & 0o005 != 0o005]
     modes = [p.stat().st_mode for p in parents]

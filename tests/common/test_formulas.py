@@ -24,7 +24,9 @@ def test_a_formula_becomes_an_onnx_function(run_function):
     assert "copy = Identity (a)" in function_text("f (a) => (copy)", "copy = a")
     wide = function_text("f (n) => (x)", 'x = ConstantOfShape(n, value="double[1] {2}")')
     assert "x = ConstantOfShape <value = double[1] {2}> (n)" in wide
-    with pytest.raises(ValueError, match="A formula has operators, signs, names and numbers, got 'a if b else c'"):
+    with pytest.raises(
+        ValueError, match="A formula has operators, signs, names and numbers, got 'a if b else c'"
+    ):
         function_text("f (a, b, c) => (d)", "d = a if b else c")
 
 

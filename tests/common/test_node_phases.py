@@ -48,8 +48,19 @@ def test_the_step_of_a_linear_model():
     assert operators(graphs(**LINEAR)["step"]) == {
         "forward": ["MatMul", "Add"],
         "loss": ["Identity", "Sub", "Mul", "Mul", "Mul", "ReduceSum"],
-        # The gradient by the score, that by the intercept, that by the coefficients, and both as one vector.
-        "backward": ["Sub", "Mul", "Identity", "Identity", "ReduceSum", "Reshape", "Gemm", "Reshape", "Concat"],
+        # The gradient by the score, that by the intercept, that by the coefficients, and both
+        # as one vector.
+        "backward": [
+            "Sub",
+            "Mul",
+            "Identity",
+            "Identity",
+            "ReduceSum",
+            "Reshape",
+            "Gemm",
+            "Reshape",
+            "Concat",
+        ],
         "penalty": ["Identity"],
         "update": ["Mul", "Sub"],
     }
@@ -57,25 +68,42 @@ def test_the_step_of_a_linear_model():
 
 def test_the_step_of_a_network_with_both_terms_of_a_penalty_and_a_clipped_momentum():
     model = MLPRegressor(hidden_layer_sizes=(4,), alpha=0)
-    options = {"optimizer": Momentum(), "max_grad_norm": 1.0, "penalty": ElasticPenalty(alpha=0.1, l1_ratio=0.5)}
+    options = {
+        "optimizer": Momentum(),
+        "max_grad_norm": 1.0,
+        "penalty": ElasticPenalty(alpha=0.1, l1_ratio=0.5),
+    }
     step = graphs(**PLAIN, estimator=model, **options)["step"]
     phases = phases_of(step)
     assert phases["next_activations"] == phases["add_result1"] == "forward"
     assert phases["skort_loss"] == "loss"
     assert phases["skort_score_gradient"] == phases["skort_loss_gradient"] == "backward"
-    assert phases["skort_gradient/coefficient/0"] == phases["skort_gradient/intercepts1/0"] == "backward"
-    for name in ("skort_l1_penalty", "skort_l2_penalty", "skort_weights_gradient", "skort_objective"):
+    assert (
+        phases["skort_gradient/coefficient/0"]
+        == phases["skort_gradient/intercepts1/0"]
+        == "backward"
+    )
+    for name in (
+        "skort_l1_penalty",
+        "skort_l2_penalty",
+        "skort_weights_gradient",
+        "skort_objective",
+    ):
         assert phases[name] == "penalty", name
     for name in ("skort_clipped_gradient", "skort_weights_next", "skort_velocity_next"):
         assert phases[name] == "update", name
     # In the order of a step: what a phase computes, a later one reads.
-    first = [list(dict.fromkeys(n.doc_string for n in step.graph.node)).index(phase) for phase in PHASES]
+    first = [
+        list(dict.fromkeys(n.doc_string for n in step.graph.node)).index(phase) for phase in PHASES
+    ]
     assert first == sorted(first)
     onnx.checker.check_model(step)
 
 
 def test_the_gradient_of_an_own_penalty_is_of_the_penalty():
-    own = Penalty("own (weight) => (p) { s = Mul (weight, weight)  p = ReduceSum <keepdims = 0> (s) }")
+    own = Penalty(
+        "own (weight) => (p) { s = Mul (weight, weight)  p = ReduceSum <keepdims = 0> (s) }"
+    )
     phases = phases_of(graphs(**{**LINEAR, "penalty": own})["step"])
     assert phases["skort_coef_custom_penalty"] == phases["skort_coef_custom_gradient"] == "penalty"
     assert phases["skort_gradient/coef/0"] == "backward"
@@ -115,7 +143,12 @@ def test_the_gradient_of_sparse_rows(solver):
     model = OrtSGDRegressor(**{**LINEAR, "solver": solver}).fit(X, np.arange(30.0))
     phases = phases_of(model.training_graphs()["gradient"])
     assert phases["skort_loss"] == "loss"
-    assert set(phases.values()) == {"forward", "loss", "backward", *(["penalty"] if solver == "agent" else [])}
+    assert set(phases.values()) == {
+        "forward",
+        "loss",
+        "backward",
+        *(["penalty"] if solver == "agent" else []),
+    }
 
 
 def test_a_function_that_two_phases_call_is_marked_in_each():
@@ -126,14 +159,22 @@ def test_a_function_that_two_phases_call_is_marked_in_each():
         fragment.call(square, ["b"], ["c"])
     fragment.node("Neg", ["c"], ["d"])
     number = np.zeros((), np.float32)
-    graph = onnx.helper.make_graph(fragment.nodes, "twice", infos({"a": number}), infos({"d": number}))
-    model = inlined(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)]), fragment)
+    graph = onnx.helper.make_graph(
+        fragment.nodes, "twice", infos({"a": number}), infos({"d": number})
+    )
+    model = inlined(
+        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)]), fragment
+    )
     assert [(node.op_type, node.doc_string) for node in model.graph.node] == [
         ("Mul", "loss"),
         ("Mul", "penalty"),
         ("Neg", ""),
     ]
-    assert [phase_of(node) for node in mark_rest(model).graph.node] == ["loss", "penalty", "forward"]
+    assert [phase_of(node) for node in mark_rest(model).graph.node] == [
+        "loss",
+        "penalty",
+        "forward",
+    ]
 
 
 def test_a_program_writes_the_marks_that_it_took():

@@ -63,8 +63,13 @@ CONSTANTS = [
 @pytest.mark.parametrize("constant", CONSTANTS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_constants_have_the_dtype(constant, dtype, as_proto, run_function):
-    source = f"scale (x) => (y) {{ c = Constant <{constant}> ()  z = Mul (c, x)  y = LeakyRelu <alpha = 0.5> (z) }}"
-    scaled = run_function(function(source, "float32") if as_proto else source, dtype, np.array([10.0, -10.0]))
+    source = (
+        f"scale (x) => (y) {{ c = Constant <{constant}> ()  z = Mul (c, x)  y = LeakyRelu "
+        "<alpha = 0.5> (z) }"
+    )
+    scaled = run_function(
+        function(source, "float32") if as_proto else source, dtype, np.array([10.0, -10.0])
+    )
     assert scaled.dtype == dtype
     # Text has all digits of a tensor; float attributes and protos are float32 already.
     rtol = 1e-15 if dtype == "float64" and not as_proto and "value_" not in constant else 1e-7
@@ -72,14 +77,18 @@ def test_constants_have_the_dtype(constant, dtype, as_proto, run_function):
 
 
 def test_integers_and_text_stay_as_they_are():
-    proto = function("f (x) => (y) { i = Constant <value = int64[2] {1, 2}> ()  y = Reshape (x, i) }", "float64")
+    proto = function(
+        "f (x) => (y) { i = Constant <value = int64[2] {1, 2}> ()  y = Reshape (x, i) }", "float64"
+    )
     assert proto.node[0].attribute[0].t.data_type == onnx.TensorProto.INT64
 
 
 def test_functions_of_other_opsets_are_refused():
     proto = function(SCALE % 2.0, "float32")
     proto.opset_import[0].version = 18
-    with pytest.raises(ValueError, match=r"the operators of 'scale' are of opset \[18\]: write it in opset 17"):
+    with pytest.raises(
+        ValueError, match=r"the operators of 'scale' are of opset \[18\]: write it in opset 17"
+    ):
         function(proto, "float32")
 
 
@@ -100,11 +109,18 @@ def test_every_operator_meets_arrays_of_one_shape(rng):
     repeated = repeated_constants(function(HUBER, "float32"))
     names = [name for node in repeated.node for name in node.output]
     repeated.output[:] = names
-    feeds = dict(zip(("score", "target"), rng.normal(size=(2, 5, 1)).astype("float32"), strict=True))
-    results = feeds | dict(zip(names, ReferenceEvaluator(repeated).run(None, feeds, {}), strict=True))
+    feeds = dict(
+        zip(("score", "target"), rng.normal(size=(2, 5, 1)).astype("float32"), strict=True)
+    )
+    results = feeds | dict(
+        zip(names, ReferenceEvaluator(repeated).run(None, feeds, {}), strict=True)
+    )
     distance = abs(feeds["score"] - feeds["target"])
     np.testing.assert_allclose(
-        results["loss"], np.where(distance <= 1, distance**2 / 2, distance - 0.5), rtol=1e-6, atol=1e-7
+        results["loss"],
+        np.where(distance <= 1, distance**2 / 2, distance - 0.5),
+        rtol=1e-6,
+        atol=1e-7,
     )
     for node in repeated.node:
         if node.op_type not in ("Shape", "Constant", "Expand"):
@@ -127,7 +143,9 @@ mean_loss (score, target) => (loss) {
 
 
 def test_a_function_without_constants_stays_as_it_is():
-    residual = function("residual (score, target) => (loss) { loss = Sub (score, target) }", "float32")
+    residual = function(
+        "residual (score, target) => (loss) { loss = Sub (score, target) }", "float32"
+    )
     assert repeated_constants(residual) is residual
 
 
@@ -143,7 +161,9 @@ twice_square (score, target) => (loss) {
         "float32",
     )
     score, target = rng.normal(size=(2, 5, 1)).astype("float32")
-    (loss,) = ReferenceEvaluator(repeated_constants(mine)).run(None, {"score": score, "target": target}, {})
+    (loss,) = ReferenceEvaluator(repeated_constants(mine)).run(
+        None, {"score": score, "target": target}, {}
+    )
     np.testing.assert_allclose(loss, 2 * (score - target) ** 2, rtol=1e-6)
 
 
@@ -156,7 +176,8 @@ def test_what_a_result_is_computed_from():
 
 def test_a_pruned_model_has_what_its_outputs_are_computed_from():
     text = """<ir_version: 8, opset_import: ["" : 17]>
-    three (float[N] x, float[N] u) => (float[N] y, float[N] z) <float[1] v = {1}, float[1] w = {2}> {
+    three (float[N] x, float[N] u) => (float[N] y, float[N] z) <float[1] v = {1}, float[1] w = {2}>
+        {
         a = Mul (x, v)  b = Mul (u, w)  y = Neg (a)  z = Add (a, b) }"""
     model = onnx.parser.parse_model(text)
     assert pruned(model, ["y"]) is model
@@ -173,7 +194,11 @@ def test_a_model_has_the_versions_that_every_runtime_reads():
     graph = onnx.parser.parse_graph("copy (float[N] x) => (float[N] y) { y = Identity (x) }")
     model = build_model(graph, domains={"ai.onnx.ml": 2}, producer_name="skort")
     onnx.checker.check_model(model)
-    assert (model.ir_version, model.producer_name, domains_of(model)) == (IR_VERSION, "skort", {"ai.onnx.ml": 2})
+    assert (model.ir_version, model.producer_name, domains_of(model)) == (
+        IR_VERSION,
+        "skort",
+        {"ai.onnx.ml": 2},
+    )
     assert [(o.domain, o.version) for o in model.opset_import] == [("ai.onnx.ml", 2), ("", OPSET)]
 
 
@@ -188,7 +213,9 @@ def test_calls_of_a_fragment_are_replaced(run_onnx):
 
 
 def test_the_model_of_a_function(run_onnx):
-    model = function_model("product (a, b) => (c) { c = MatMul (a, b) }", "float64", {"a": (1, 2), "b": (2, 1)})
+    model = function_model(
+        "product (a, b) => (c) { c = MatMul (a, b) }", "float64", {"a": (1, 2), "b": (2, 1)}
+    )
     result = run_onnx(model, a=np.array([[1.0, 2.0]]), b=np.array([[3.0], [4.0]]))["result"]
     assert result.tolist() == [[11.0]] and result.dtype == np.float64
 

@@ -1,4 +1,7 @@
-"""Programs: what they write is what is written directly, and numbers are no part of their structure."""
+"""
+Programs: what they write is what is written directly,
+and numbers are no part of their structure.
+"""
 
 import numpy as np
 import onnx
@@ -33,11 +36,17 @@ def test_numbers_become_inputs(dtype, run_onnx):
     program.write(fragment)
     given = {"x": x, "y": y, **program.parameters}
     graph = helper.make_graph(fragment.nodes, "program", infos(given), infos({"result": x}))
-    model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
+    model = helper.make_model(
+        graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)]
+    )
     results = run_onnx(inlined(model, fragment), **given)
     expected = (x * np.array(0.1, dtype) + y + 3 - np.array(0.25, dtype)) * [2, 3]
-    np.testing.assert_allclose(results["result"], expected, rtol=1e-6 if dtype == "float32" else 1e-15)
-    assert {name: a.dtype for name, a in program.parameters.items()} == dict.fromkeys(program.parameters, dtype)
+    np.testing.assert_allclose(
+        results["result"], expected, rtol=1e-6 if dtype == "float32" else 1e-15
+    )
+    assert {name: a.dtype for name, a in program.parameters.items()} == dict.fromkeys(
+        program.parameters, dtype
+    )
 
 
 def test_texts_of_other_numbers_have_the_same_structure_and_other_texts_have_not():
@@ -48,7 +57,10 @@ def test_texts_of_other_numbers_have_the_same_structure_and_other_texts_have_not
         return program.structure
 
     assert structure(SHIFTED % 0.1) == structure(SHIFTED % 1e-30) == structure(SHIFTED % 0.1, [7.0])
-    others = [structure(SHIFTED.replace("Mul", "Sub") % 0.1), structure(SHIFTED.replace("{3}", "{4}") % 0.1)]
+    others = [
+        structure(SHIFTED.replace("Mul", "Sub") % 0.1),
+        structure(SHIFTED.replace("{3}", "{4}") % 0.1),
+    ]
     others.append(structure(SHIFTED % 0.1, [1.0, 2.0]))
     assert len({structure(SHIFTED % 0.1), *others}) == 4
 
@@ -58,7 +70,10 @@ def test_numbers_of_elementwise_functions_have_the_shape_of_their_arrays():
     program.call(Huber(0.5).value_function(2), ["score", "target"], ["loss"], 2)
     assert {a.shape for a in program.parameters.values()} == {(4, 2)}
     # Those of others keep theirs.
-    summed = "s (score, target) => (loss) { c = Constant <value = float {2}> () d = Mul (c, c) loss = ReduceSum (d) }"
+    summed = (
+        "s (score, target) => (loss) { c = Constant <value = float {2}> () d = Mul (c, c) "
+        "loss = ReduceSum (d) }"
+    )
     program = Program("float32", 4, "loss")
     program.call(summed, ["score", "target"], ["loss"], 2)
     assert {a.shape for a in program.parameters.values()} == {()}

@@ -36,7 +36,9 @@ def test_generator_of_goes_on_from_a_state(bit_generator):
     np.testing.assert_array_equal(ours.standard_normal(100), theirs.standard_normal(100))
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda generator: pickle.loads(pickle.dumps(generator))])
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda generator: pickle.loads(pickle.dumps(generator))]
+)
 def test_a_copy_draws_the_same(copied):
     ours = seeded(5)
     ours.permutation(10)
@@ -57,7 +59,9 @@ FAILURES = [
 
 
 def network(**options):
-    return OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(4,)), **{"max_iter": 3, "tol": None, **options})
+    return OrtSGDClassifier(
+        MLPClassifier(hidden_layer_sizes=(4,)), **{"max_iter": 3, "tol": None, **options}
+    )
 
 
 def draws(generator):
@@ -91,11 +95,15 @@ def test_a_fit_draws_from_the_callers_generator_as_if_it_were_its_own(kind):
     first, second = (network(random_state=theirs).fit(X, Y) for _ in range(2))
     assert draws(theirs) != draws(generator())
     assert (first.predict_proba(X) != second.predict_proba(X)).any()
-    np.testing.assert_array_equal(first.predict_proba(X), network(random_state=generator()).fit(X, Y).predict_proba(X))
+    np.testing.assert_array_equal(
+        first.predict_proba(X), network(random_state=generator()).fit(X, Y).predict_proba(X)
+    )
 
 
 def test_an_instance_is_the_seed_that_it_was_made_of():
-    for_int, for_instance = (network(random_state=seed).fit(X, Y) for seed in (5, np.random.RandomState(5)))
+    for_int, for_instance = (
+        network(random_state=seed).fit(X, Y) for seed in (5, np.random.RandomState(5))
+    )
     np.testing.assert_array_equal(for_int.predict_proba(X), for_instance.predict_proba(X))
 
 

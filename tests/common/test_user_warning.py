@@ -1,4 +1,7 @@
-"""Warnings point at the line of the user, however deep inside skort and scikit-learn they are raised."""
+"""
+Warnings point at the line of the user, however deep inside skort
+and scikit-learn they are raised.
+"""
 
 import inspect
 import warnings
@@ -15,7 +18,9 @@ def calling(function, module):
     return namespace["call"]
 
 
-@pytest.mark.parametrize("modules", [(), ("skort.estimators.base",), ("skort.a", "skort", "sklearn.base", "joblib.b")])
+@pytest.mark.parametrize(
+    "modules", [(), ("skort.estimators.base",), ("skort.a", "skort", "sklearn.base", "joblib.b")]
+)
 def test_a_warning_points_at_the_line_outside(modules):
     fit = warn_user
     for module in modules:

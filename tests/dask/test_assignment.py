@@ -34,16 +34,34 @@ def test_exchanges():
     """As many as five, but 50 updates in between; as many updates as the largest group makes."""
     sizes = [Size(1000, 8)] * 8
     by_batch = {
-        b: Assignments(sizes, 2, b, np.random.RandomState(0)).draw(np.random.RandomState(0)) for b in (4, 20, 100)
+        b: Assignments(sizes, 2, b, np.random.RandomState(0)).draw(np.random.RandomState(0))
+        for b in (4, 20, 100)
     }
-    assert {b: len(assignment.exchanges) for b, assignment in by_batch.items()} == {4: 5, 20: 4, 100: 1}
-    assert {b: sum(assignment.n_updates) for b, assignment in by_batch.items()} == {4: 1000, 20: 200, 100: 40}
-    assert len(Assignments(sizes, 1, 4, np.random.RandomState(0)).draw(np.random.RandomState(0)).exchanges) == 1
+    assert {b: len(assignment.exchanges) for b, assignment in by_batch.items()} == {
+        4: 5,
+        20: 4,
+        100: 1,
+    }
+    assert {b: sum(assignment.n_updates) for b, assignment in by_batch.items()} == {
+        4: 1000,
+        20: 200,
+        100: 40,
+    }
+    assert (
+        len(
+            Assignments(sizes, 1, 4, np.random.RandomState(0))
+            .draw(np.random.RandomState(0))
+            .exchanges
+        )
+        == 1
+    )
 
 
 def test_many_partitions_are_whole():
     """Ten partitions of each of two groups: two of them before each of five exchanges."""
-    assignment = Assignments([Size(1000, 8)] * 20, 2, 4, np.random.RandomState(0)).draw(np.random.RandomState(0))
+    assignment = Assignments([Size(1000, 8)] * 20, 2, 4, np.random.RandomState(0)).draw(
+        np.random.RandomState(0)
+    )
     tasks = [task for tasks in assignment.exchanges for task in tasks]
     assert [len(task.partitions) for task in tasks] == [2] * 10
     assert {(task.start, task.stride) for task in tasks} == {(0, 1)}
@@ -53,7 +71,10 @@ def test_much_memory_is_divided():
     """Two groups of four partitions of 2^26 bytes: tasks of two partitions, 2^27 bytes."""
     assignments = Assignments([Size(100, 2**26)] * 8, 2, 100, np.random.RandomState(0))
     assignment = assignments.draw(np.random.RandomState(0))
-    assert [[len(task.partitions) for task in tasks] for tasks in assignment.exchanges] == [[2, 2], [2, 2]]
+    assert [[len(task.partitions) for task in tasks] for tasks in assignment.exchanges] == [
+        [2, 2],
+        [2, 2],
+    ]
 
 
 def test_partitions_are_assigned_anew():
@@ -71,13 +92,28 @@ def test_neighbours_go_to_different_groups_and_parts_of_a_round():
         exchanges = assignments.draw(generator).exchanges
         tasks = [task.partitions for tasks in exchanges for task in tasks]
         assert [sum(number < 10 for number in partitions) for partitions in tasks] == [1] * 10
-        groups = [{number for tasks in exchanges for number in tasks[group].partitions} for group in (0, 1)]
-        assert all(len(group & {number, number + 1}) == 1 for group in groups for number in range(0, 20, 2))
+        groups = [
+            {number for tasks in exchanges for number in tasks[group].partitions}
+            for group in (0, 1)
+        ]
+        assert all(
+            len(group & {number, number + 1}) == 1 for group in groups for number in range(0, 20, 2)
+        )
 
 
 @pytest.mark.parametrize(
     "n_partitions, n_groups, share",
-    [(8, 2, 0), (10, 2, 0), (12, 2, 0), (20, 2, 0), (22, 2, 0.1), (30, 2, 0), (40, 8, 0), (90, 8, 0.1), (96, 8, 0)],
+    [
+        (8, 2, 0),
+        (10, 2, 0),
+        (12, 2, 0),
+        (20, 2, 0),
+        (22, 2, 0.1),
+        (30, 2, 0),
+        (40, 8, 0),
+        (90, 8, 0.1),
+        (96, 8, 0),
+    ],
 )
 def test_sorted_data_are_mixed(n_partitions, n_groups, share):
     """Half of the partitions are of one kind: few tasks have rows of one kind only."""

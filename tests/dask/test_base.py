@@ -65,7 +65,9 @@ class TestOneGroup:
         assert found.eta0_ == pytest.approx(local.eta0_, rel=1e-6)
         for name in ("mean", "scale", "target_mean", "target_scale"):
             expected = getattr(local.standardization_, name)
-            np.testing.assert_allclose(getattr(found.standardization_, name), expected, rtol=1e-6, err_msg=name)
+            np.testing.assert_allclose(
+                getattr(found.standardization_, name), expected, rtol=1e-6, err_msg=name
+            )
         assert found.t_ == local.t_ == 3
 
     @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 3.0}])
@@ -82,7 +84,12 @@ class TestOneGroup:
     def test_three_classes_and_class_weights_of_positives(self, client, data):
         X, _ = data
         y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [2, 4])]
-        parameters = SAME | {"batch_size": 600, "loss": "hinge", "class_weight": "balanced", "dtype": "float64"}
+        parameters = SAME | {
+            "batch_size": 600,
+            "loss": "hinge",
+            "class_weight": "balanced",
+            "dtype": "float64",
+        }
         local = skort.OrtSGDClassifier(**parameters).fit(X, y)
         found = OrtSGDClassifier(**parameters, n_groups=1).fit(*chunked(X, y))
         assert found.classes_.tolist() == ["a", "b", "c"]
@@ -91,7 +98,9 @@ class TestOneGroup:
     def test_sparse_rows(self, client, data):
         _, y = data
         X = scipy.sparse.random(600, 30, 0.1, format="csr", random_state=0)
-        blocks = [da.from_delayed(_delayed(X[i : i + 200]), (200, 30), X.dtype) for i in (0, 200, 400)]
+        blocks = [
+            da.from_delayed(_delayed(X[i : i + 200]), (200, 30), X.dtype) for i in (0, 200, 400)
+        ]
         dX = da.concatenate([block.map_blocks(scipy.sparse.csr_matrix) for block in blocks])
         parameters = SAME | {"eta0": "auto", "batch_size": 600, "dtype": "float64"}
         local = skort.OrtSGDClassifier(**parameters).fit(X, y)
@@ -115,10 +124,21 @@ def _delayed(value):
 
 class TestTwoGroups:
     def test_it_is_the_mean_of_local_epochs(self, client, data):
-        """Two partitions of which each fits into one batch: one step each from zero, in which a row counts the same."""
+        """
+        Two partitions of which each fits into one batch: one step each from zero,
+        in which a row counts the same.
+        """
         X, y = data[0][:500], data[1][:500].astype(float)
-        parameters = SAME | {"max_iter": 1, "batch_size": 400, "standardize": False, "dtype": "float64", "eta0": 0.01}
-        found = OrtSGDRegressor(LinearRegression(), **parameters).fit(*chunked(X, y, sizes=(100, 400)))
+        parameters = SAME | {
+            "max_iter": 1,
+            "batch_size": 400,
+            "standardize": False,
+            "dtype": "float64",
+            "eta0": 0.01,
+        }
+        found = OrtSGDRegressor(LinearRegression(), **parameters).fit(
+            *chunked(X, y, sizes=(100, 400))
+        )
         steps = [0.01 * X[part].T @ y[part] / 400 for part in (slice(100), slice(100, None))]
         np.testing.assert_allclose(found.coef_, np.mean(steps, axis=0), rtol=1e-9)
         assert found.t_ == found.n_iter_ == 1
@@ -126,8 +146,16 @@ class TestTwoGroups:
     def test_weights_are_relative_to_the_mean_of_all_rows(self, client, data):
         X, y = data[0][:400], data[1][:400].astype(float)
         weights = np.repeat([1.0, 3.0], 200)
-        parameters = SAME | {"max_iter": 1, "batch_size": 200, "standardize": False, "dtype": "float64", "eta0": 0.01}
-        found = OrtSGDRegressor(LinearRegression(), **parameters).fit(*chunked(X, y, weights, sizes=(200, 200)))
+        parameters = SAME | {
+            "max_iter": 1,
+            "batch_size": 200,
+            "standardize": False,
+            "dtype": "float64",
+            "eta0": 0.01,
+        }
+        found = OrtSGDRegressor(LinearRegression(), **parameters).fit(
+            *chunked(X, y, weights, sizes=(200, 200))
+        )
         # The mean of two steps, each with the weights 1 / 2 and 3 / 2, is the step of all rows.
         step = 0.01 * X.T @ (weights * y) / weights.sum()
         np.testing.assert_allclose(found.coef_, step, rtol=1e-9)
@@ -142,23 +170,32 @@ class TestTwoGroups:
 
     def test_network_by_default(self, client, data):
         X, y = data
-        model = OrtSGDClassifier(MLPClassifier((20,)), max_iter=90, random_state=0).fit(*chunked(X, y))
-        # As many updates as a fit in memory makes in 60 epochs, with its decay; .87 of 40 rounds, as of 40 epochs.
+        model = OrtSGDClassifier(MLPClassifier((20,)), max_iter=90, random_state=0).fit(
+            *chunked(X, y)
+        )
+        # As many updates as a fit in memory makes in 60 epochs, with its decay; .87 of 40 rounds,
+        # as of 40 epochs.
         local = skort.OrtSGDClassifier(MLPClassifier((20,)), max_iter=60, random_state=0).fit(X, y)
         assert model.score(*chunked(X, y)) == pytest.approx(local.score(X, y), abs=0.02)
         assert local.score(X, y) > 0.92
         # Two groups make at least two updates of 200 rows a round: the cosine is over by the end.
         assert (model.eta0_, model.optimizer_.weight_decay) == (0.02, local.optimizer_.weight_decay)
         assert model.history_["eta"][-1] < 0.001
-        assert model.stopping_reason_ == "The learning rate came to zero, as planned, after 90 epochs."
+        assert (
+            model.stopping_reason_ == "The learning rate came to zero, as planned, after 90 epochs."
+        )
 
     def test_average(self, client, data):
         X, y = data
-        found = OrtSGDRegressor(**SAME | {"average": True, "max_iter": 2}).fit(*chunked(X, y.astype(float)))
+        found = OrtSGDRegressor(**SAME | {"average": True, "max_iter": 2}).fit(
+            *chunked(X, y.astype(float))
+        )
         assert np.isfinite(found.coef_).all()
 
     def test_adaptive_rate_and_tol(self, client, data, target):
-        found = OrtSGDRegressor(eta0="auto", tol=1e-4, random_state=0).fit(*chunked(data[0], target))
+        found = OrtSGDRegressor(eta0="auto", tol=1e-4, random_state=0).fit(
+            *chunked(data[0], target)
+        )
         np.testing.assert_allclose(found.coef_, [1.0, 0.2, 3.0, -1.0, 0.5, 2.0], atol=1e-2)
         assert found.history_["eta"][-1] < found.history_["eta"][0]
         assert len(found.loss_curve_) == found.n_iter_ < 1000
@@ -167,25 +204,44 @@ class TestTwoGroups:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = OrtSGDRegressor(
-                optimizer="momentum", eta0=1e4, learning_rate="constant", max_iter=5, tol=None, random_state=0
+                optimizer="momentum",
+                eta0=1e4,
+                learning_rate="constant",
+                max_iter=5,
+                tol=None,
+                random_state=0,
             )
             with pytest.raises(ValueError, match="Training diverged"):
                 found.fit(*chunked(data[0], target))
         assert not hasattr(found, "coef_")
 
     @pytest.mark.parametrize(
-        "n_groups, batch_size, average", [(2, 200, False), (2, 2, True), (3, 2, False), (10, 20, True)]
+        "n_groups, batch_size, average",
+        [(2, 200, False), (2, 2, True), (3, 2, False), (10, 20, True)],
     )
     def test_the_same_bits_with_one_worker(self, client, data, n_groups, batch_size, average):
-        """With one exchange a round and with several, and with so many groups that their means are merged in a tree."""
+        """
+        With one exchange a round and with several, and with so many groups
+        that their means are merged in a tree.
+        """
         from distributed import LocalCluster
 
         X, y = data
         sizes = (60,) * 10 if n_groups == 10 else (130, 0, 250, 1, 219)
-        parameters = SAME | {"eta0": 0.01, "batch_size": batch_size, "average": average, "n_groups": n_groups}
+        parameters = SAME | {
+            "eta0": 0.01,
+            "batch_size": batch_size,
+            "average": average,
+            "n_groups": n_groups,
+        }
         model = OrtSGDClassifier(MLPClassifier((8,)), optimizer="adam", **parameters)
         two = model.fit(*chunked(X, y, sizes=sizes)).weights_
-        options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": ":0"}
+        options = {
+            "n_workers": 1,
+            "threads_per_worker": 2,
+            "processes": False,
+            "dashboard_address": ":0",
+        }
         with LocalCluster(**options) as cluster, Client(cluster):
             one = clone(model).fit(*chunked(X, y, sizes=sizes)).weights_
         assert all(np.array_equal(one[name], two[name]) for name in two)
@@ -203,7 +259,10 @@ class TestTwoGroups:
             "random_state": 0,
         }
         model = OrtSGDClassifier(MLPClassifier((20,)), learning_rate="constant", **parameters)
-        mixed, divided = (clone(model).fit(*chunked(X[rows], y[rows], sizes=sizes)) for rows in (np.arange(600), order))
+        mixed, divided = (
+            clone(model).fit(*chunked(X[rows], y[rows], sizes=sizes))
+            for rows in (np.arange(600), order)
+        )
         assert divided.score(*chunked(X, y)) > mixed.score(*chunked(X, y)) - 0.05
 
 
@@ -215,7 +274,9 @@ class TestCollections:
         found = OrtSGDClassifier(**SAME).fit(parts[list("abcdef")], parts["y"])
         assert found.feature_names_in_.tolist() == list("abcdef")
         expected = found.to_local().predict_proba(frame[list("abcdef")])
-        np.testing.assert_array_equal(found.predict_proba(parts[list("abcdef")]).compute(), expected)
+        np.testing.assert_array_equal(
+            found.predict_proba(parts[list("abcdef")]).compute(), expected
+        )
 
     def test_unknown_sizes(self, client, data):
         X, y = data
@@ -251,7 +312,9 @@ class TestCollections:
             OrtSGDClassifier(**SAME).fit(dX[some], dy[:400][some[:400]])
         with pytest.raises(ValueError, match=r"Partition \d of X has 200 rows, that of y has \d+"):
             OrtSGDClassifier(**SAME).fit(dX, dy[some])
-        with pytest.raises(ValueError, match=r"Partition \d of X_val has 200 rows, that of y_val has \d+"):
+        with pytest.raises(
+            ValueError, match=r"Partition \d of X_val has 200 rows, that of y_val has \d+"
+        ):
             OrtSGDClassifier(**SAME).fit(dX, dy, X_val=dX, y_val=dy[some])
         with pytest.raises(ValueError, match=r"Partition \d of X has 200 rows, that of y has \d+"):
             OrtSGDClassifier(**SAME).fit(dX, dy).score(dX, dy[some])
@@ -271,7 +334,9 @@ class TestCollections:
         with pytest.raises(ValueError, match="Partition 4: Input X contains NaN"):
             OrtSGDClassifier(**SAME).fit(*chunked(X, y))
         good = chunked(*data)
-        with pytest.raises(ValueError, match="Partition 4 of the validation set: Input X contains NaN"):
+        with pytest.raises(
+            ValueError, match="Partition 4 of the validation set: Input X contains NaN"
+        ):
             OrtSGDClassifier(**SAME).fit(*good, X_val=chunked(X)[0], y_val=good[1])
 
     def test_arrays_in_memory(self, client, data):
@@ -298,7 +363,10 @@ def _sizes(rows):
 class TestValidation:
     def test_own_validation_set(self, client, data):
         X, y = data
-        train, held_out = chunked(X[:400], y[:400], sizes=(200, 200)), chunked(X[400:], y[400:], sizes=(150, 50))
+        train, held_out = (
+            chunked(X[:400], y[:400], sizes=(200, 200)),
+            chunked(X[400:], y[400:], sizes=(150, 50)),
+        )
         model = OrtSGDClassifier(**SAME | {"max_iter": 8}, early_stopping=True)
         for is_turned in (False, True):
             y_val = 1 - held_out[1] if is_turned else held_out[1]
@@ -314,7 +382,12 @@ class TestValidation:
     def test_held_out_rows(self, client, data):
         X, y = data
         model = OrtSGDClassifier(
-            eta0=0.1, learning_rate="constant", tol=1e-4, random_state=0, early_stopping=True, n_iter_no_change=2
+            eta0=0.1,
+            learning_rate="constant",
+            tol=1e-4,
+            random_state=0,
+            early_stopping=True,
+            n_iter_no_change=2,
         )
         model.fit(*chunked(X, y))
         assert model.n_iter_ < 100
@@ -326,13 +399,19 @@ class TestValidation:
         """Class weights are those of the rows trained on, and the warning has the same numbers."""
         X, rng = data[0], np.random.default_rng(0)
         labels = np.append(
-            *(rng.choice(["a", "b", "c"], n, p=p) for n, p in ((400, [0.7, 0.2, 0.1]), (200, [0.1, 0.2, 0.7])))
+            *(
+                rng.choice(["a", "b", "c"], n, p=p)
+                for n, p in ((400, [0.7, 0.2, 0.1]), (200, [0.1, 0.2, 0.7]))
+            )
         )
         for estimator_class, y, options in (
             (OrtSGDClassifier, labels, {"class_weight": "balanced"}),
             (OrtSGDRegressor, 3.0 * (labels == "c"), {"loss": "poisson"}),
         ):
-            train, held_out = chunked(X[:400], y[:400], sizes=(200, 200)), chunked(X[400:], y[400:], sizes=(150, 50))
+            train, held_out = (
+                chunked(X[:400], y[:400], sizes=(200, 200)),
+                chunked(X[400:], y[400:], sizes=(150, 50)),
+            )
             model = estimator_class(**SAME, **options, early_stopping=True)
             with pytest.warns(ConvergenceWarning, match="no better than a constant") as ours:
                 model.fit(*train, X_val=held_out[0], y_val=held_out[1])
@@ -351,11 +430,14 @@ class TestValidation:
             scores = model.validation_scores_
             assert scores[-1] == pytest.approx(local.best_validation_score_, rel=1e-5)
             ours, theirs = (
-                [str(each.message).rpartition("prediction ")[2] for each in seen] for seen in (ours, theirs)
+                [str(each.message).rpartition("prediction ")[2] for each in seen]
+                for seen in (ours, theirs)
             )
             assert ours == theirs
 
-    @pytest.mark.parametrize("scoring", ["r2", "neg_mean_squared_error", "neg_root_mean_squared_error"])
+    @pytest.mark.parametrize(
+        "scoring", ["r2", "neg_mean_squared_error", "neg_root_mean_squared_error"]
+    )
     def test_regression_scores(self, client, data, target, scoring):
         from sklearn.metrics import check_scoring
 
@@ -381,11 +463,16 @@ class TestValidation:
 
 class TestSteps:
     def test_columns(self, client, rng):
-        frame = pd.DataFrame({"x": rng.normal(5, 3, 300), "kind": rng.choice(list("abc"), 300), "z": rng.random(300)})
+        frame = pd.DataFrame(
+            {"x": rng.normal(5, 3, 300), "kind": rng.choice(list("abc"), 300), "z": rng.random(300)}
+        )
         y = (frame["x"] + 3 * (frame["kind"] == "a") > 6).astype(int)
         frame.loc[rng.random(300) < 0.1, "x"] = np.nan
         steps = ColumnTransformer(
-            [("n", make_pipeline(SimpleImputer(), StandardScaler()), ["x"]), ("c", OneHotEncoder(), ["kind"])],
+            [
+                ("n", make_pipeline(SimpleImputer(), StandardScaler()), ["x"]),
+                ("c", OneHotEncoder(), ["kind"]),
+            ],
             remainder="passthrough",
         )
         inside = make_pipeline(steps, LogisticRegression())
@@ -410,7 +497,9 @@ class TestSteps:
     def test_a_step_that_does_not_merge(self, client, data):
         X, y = data
         inside = make_pipeline(PowerTransformer(), LogisticRegression())
-        with pytest.raises(ValueError, match=r"step 'powertransformer', PowerTransformer\(\).*FrozenEstimator"):
+        with pytest.raises(
+            ValueError, match=r"step 'powertransformer', PowerTransformer\(\).*FrozenEstimator"
+        ):
             OrtSGDClassifier(inside, **SAME).fit(*chunked(X, y))
         frozen = make_pipeline(FrozenEstimator(PowerTransformer().fit(X)), LogisticRegression())
         assert OrtSGDClassifier(frozen, **SAME).fit(*chunked(X, y)).score(*chunked(X, y)) > 0.6
@@ -422,7 +511,16 @@ class TestEstimator:
         model = OrtSGDClassifier(**SAME).fit(*chunked(X, y))
         local = model.to_local()
         assert type(local) is skort.OrtSGDClassifier
-        for name in ("coef_", "intercept_", "classes_", "loss_curve_", "history_", "t_", "eta0_", "n_features_in_"):
+        for name in (
+            "coef_",
+            "intercept_",
+            "classes_",
+            "loss_curve_",
+            "history_",
+            "t_",
+            "eta0_",
+            "n_features_in_",
+        ):
             np.testing.assert_equal(getattr(local, name), getattr(model, name))
         copied = pickle.loads(pickle.dumps(model))
         np.testing.assert_array_equal(copied.predict(X), local.predict(X))
@@ -455,13 +553,17 @@ class TestEstimator:
         X, y = data
         y = np.column_stack([y, 1 - y, y])
         model = OrtSGDClassifier(MLPClassifier((5,)), **SAME).fit(*chunked(X, y))
-        np.testing.assert_array_equal(model.predict(chunked(X)[0]).compute(), model.to_local().predict(X))
+        np.testing.assert_array_equal(
+            model.predict(chunked(X)[0]).compute(), model.to_local().predict(X)
+        )
         assert model.score(*chunked(X, y)) == model.to_local().score(X, y)
 
     def test_clones_share_the_client(self, client):
         model = OrtSGDClassifier(client=client, n_groups=3)
         with sklearn.config_context(enable_metadata_routing=True):
-            requests = clone(model.set_fit_request(sample_weight=True)).get_metadata_routing().fit.requests
+            requests = (
+                clone(model.set_fit_request(sample_weight=True)).get_metadata_routing().fit.requests
+            )
         assert requests["sample_weight"] is True
         assert clone(model).client is model.client is client
         assert pickle.loads(pickle.dumps(OrtSGDClassifier(client=client))).client is None
@@ -469,7 +571,9 @@ class TestEstimator:
     def test_parameters(self, client, data):
         with pytest.raises(ValueError, match="n_groups"):
             OrtSGDClassifier(n_groups=0).fit(*chunked(*data))
-        assert set(skort.OrtSGDClassifier().get_params()) - set(OrtSGDClassifier().get_params()) == {
+        assert set(skort.OrtSGDClassifier().get_params()) - set(
+            OrtSGDClassifier().get_params()
+        ) == {
             "n_total",
             "device",
         }
@@ -486,7 +590,9 @@ class TestEstimator:
                 if training.n_epochs == 2:
                     raise KeyboardInterrupt
 
-        with pytest.warns(UserWarning, match="interrupted by the user: fitted up to the last whole epoch, 2"):
+        with pytest.warns(
+            UserWarning, match="interrupted by the user: fitted up to the last whole epoch, 2"
+        ):
             model = OrtSGDClassifier(**SAME, callbacks=[Interrupt()]).fit(*chunked(*data))
         assert model.n_iter_ == 2
         expected = OrtSGDClassifier(**SAME | {"max_iter": 2}).fit(*chunked(*data))
@@ -513,7 +619,12 @@ def test_the_workers_do_not_keep_the_partitions_as_they_were(client, data):
     """While a fit trains, each partition is there once."""
 
     def raw():
-        return {str(key) for keys in client.has_what().values() for key in keys if str(key).startswith("_part")}
+        return {
+            str(key)
+            for keys in client.has_what().values()
+            for key in keys
+            if str(key).startswith("_part")
+        }
 
     # Those of fits that failed may still be there.
     before = raw()
@@ -533,7 +644,8 @@ def test_the_workers_do_not_keep_the_partitions_as_they_were(client, data):
 @pytest.mark.parametrize("optimizer", ["adam", "momentum"])
 def test_a_resumed_fit_ends_with_the_same_bits(client, data, tmp_path, optimizer):
     """
-    The velocity of the exchanges is in the checkpoint; the state that `partial_fit` goes on from has none.
+    The velocity of the exchanges is in the checkpoint;
+    the state that `partial_fit` goes on from has none.
 
     That of the optimizer is another one.
     """

@@ -27,7 +27,10 @@ SAME = {"eta0": 0.01, "learning_rate": "constant", "max_iter": 4, "tol": None, "
 @pytest.fixture(scope="module")
 def client():
     """Return the client of a cluster whose workers die."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
         yield client
 
 
@@ -63,7 +66,9 @@ class KillsOne:
 @pytest.mark.parametrize("n_groups", [2, 3])
 def test_a_worker_that_is_killed_changes_no_bit(client, data, n_groups):
     """With several exchanges in a round."""
-    model = OrtSGDClassifier(MLPClassifier((10,)), optimizer="adam", n_groups=n_groups, **SAME | {"batch_size": 10})
+    model = OrtSGDClassifier(
+        MLPClassifier((10,)), optimizer="adam", n_groups=n_groups, **SAME | {"batch_size": 10}
+    )
     expected = clone(model).fit(*data).weights_
     found = model.set_params(callbacks=[KillsOne(client, 2)]).fit(*data).weights_
     assert all(np.array_equal(found[name], expected[name]) for name in expected)
@@ -81,7 +86,9 @@ def test_no_worker(data):
         dask.config.set({"skort.no-worker-timeout": 0.1}),
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
         Client(cluster),
-        pytest.raises(ClusterError, match=r"The cluster has had no worker for 0 seconds. Start one"),
+        pytest.raises(
+            ClusterError, match=r"The cluster has had no worker for 0 seconds. Start one"
+        ),
     ):
         OrtSGDClassifier(**SAME).fit(*data)
 
@@ -97,7 +104,8 @@ def test_a_task_that_kills_its_workers(data):
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster),
         pytest.raises(
-            ClusterError, match=r"Workers died, one after the other, while they ran a task.*too little memory"
+            ClusterError,
+            match=r"Workers died, one after the other, while they ran a task.*too little memory",
         ),
     ):
         OrtSGDClassifier(**SAME).fit(X.map_blocks(_die, meta=np.empty((0, 0), X.dtype)), y)
@@ -112,17 +120,25 @@ def test_a_task_that_hangs(data):
     X, y = data
     with (
         dask.config.set({"skort.no-result-timeout": 0.1}),
-        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as cluster,
         Client(cluster) as client,
     ):
-        hanging = da.from_delayed(client.submit(_hang, np.ones((500, 5), np.float32), pure=False), (500, 5), X.dtype)
-        with pytest.raises(ClusterError, match=r"No task has finished for 0 seconds.*client.restart\(\)"):
+        hanging = da.from_delayed(
+            client.submit(_hang, np.ones((500, 5), np.float32), pure=False), (500, 5), X.dtype
+        )
+        with pytest.raises(
+            ClusterError, match=r"No task has finished for 0 seconds.*client.restart\(\)"
+        ):
             OrtSGDClassifier(**SAME).fit(da.concatenate([X[:500], hanging]), y[:1000])
         Event("end").set()
 
 
 def test_a_scheduler_that_goes(data):
-    cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
+    cluster = LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+    )
 
     class Closes:
         def on_epoch_end(self, training):
@@ -148,7 +164,9 @@ def test_a_wait_goes_on_after_its_tick(error):
         return made
 
     future = SimpleNamespace(result=result, status="pending")
-    client = SimpleNamespace(status="running", futures={}, scheduler_info=lambda n_workers: {"workers": ["one"]})
+    client = SimpleNamespace(
+        status="running", futures={}, scheduler_info=lambda n_workers: {"workers": ["one"]}
+    )
     assert Cluster(client).value(future) == 7
     # The error of a task is one of the fit.
     results, future.status = iter([error]), "error"

@@ -6,7 +6,13 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
 
 pytest.importorskip("distributed")
 
@@ -46,10 +52,22 @@ def numbers(rng):
 def test_numbers(step, numbers):
     parts = np.split(numbers, [1, 40, 41])
     expected, found = clone(step).fit(numbers), merged_fit(step, parts)
-    np.testing.assert_allclose(found.transform(numbers), expected.transform(numbers), rtol=1e-10, atol=1e-10)
-    for name in ("mean_", "var_", "scale_", "data_range_", "max_abs_", "statistics_", "n_samples_seen_"):
+    np.testing.assert_allclose(
+        found.transform(numbers), expected.transform(numbers), rtol=1e-10, atol=1e-10
+    )
+    for name in (
+        "mean_",
+        "var_",
+        "scale_",
+        "data_range_",
+        "max_abs_",
+        "statistics_",
+        "n_samples_seen_",
+    ):
         if getattr(expected, name, None) is not None:
-            own, theirs = (np.asarray(getattr(each, name), dtype=float) for each in (found, expected))
+            own, theirs = (
+                np.asarray(getattr(each, name), dtype=float) for each in (found, expected)
+            )
             np.testing.assert_allclose(own, theirs, rtol=1e-10, err_msg=name)
 
 
@@ -57,7 +75,9 @@ def test_numbers(step, numbers):
 def test_sparse_rows(step, rng):
     X = scipy.sparse.random(60, 8, 0.2, format="csr", random_state=0)
     expected, found = clone(step).fit(X), merged_fit(step, [X[:7], X[7:]])
-    np.testing.assert_allclose(found.transform(X).toarray(), expected.transform(X).toarray(), rtol=1e-10)
+    np.testing.assert_allclose(
+        found.transform(X).toarray(), expected.transform(X).toarray(), rtol=1e-10
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,10 +94,14 @@ def test_sparse_rows(step, rng):
 )
 @pytest.mark.parametrize("as_frame", [False, True])
 def test_categories(step, as_frame, rng):
-    X = np.column_stack([rng.choice(TEXT, 50), rng.integers(1, 4, 50).astype(object)]).astype(object)
+    X = np.column_stack([rng.choice(TEXT, 50), rng.integers(1, 4, 50).astype(object)]).astype(
+        object
+    )
     if isinstance(step, SimpleImputer):
         # Ties: the smallest value.
-        X = np.array([["b", "a"], ["b", "c"], ["a", np.nan], ["a", "c"], [np.nan, "a"]], dtype=object)
+        X = np.array(
+            [["b", "a"], ["b", "c"], ["a", np.nan], ["a", "c"], [np.nan, "a"]], dtype=object
+        )
     parts = [X[:1], X[1:4], X[4:]]
     if as_frame:
         X, *parts = (pd.DataFrame(each, columns=["x", "z"]) for each in (X, *parts))
@@ -108,7 +132,12 @@ def test_a_column_that_is_empty_everywhere_or_in_one_partition():
 
 
 @pytest.mark.parametrize(
-    "step", [SimpleImputer(strategy="median"), SimpleImputer(add_indicator=True), OneHotEncoder(min_frequency=3)]
+    "step",
+    [
+        SimpleImputer(strategy="median"),
+        SimpleImputer(add_indicator=True),
+        OneHotEncoder(min_frequency=3),
+    ],
 )
 def test_no_statistic(step):
     assert statistic_of(step) is None

@@ -10,12 +10,16 @@ from skort.dask.local_sgd import GlobalState, LocalResult, Means, averaged, exch
 
 def of(weights, n_rows, start=None, **state):
     return LocalResult(
-        start, {"weights": np.array(weights, np.float32), **state}, Means(n_rows, 1.0 * n_rows, 2.0, 3.0, 4.0)
+        start,
+        {"weights": np.array(weights, np.float32), **state},
+        Means(n_rows, 1.0 * n_rows, 2.0, 3.0, 4.0),
     )
 
 
 def test_means_of_weights_are_over_groups_and_those_of_losses_over_rows():
-    mean = averaged([of([1.0, 0.0], 30, n_updates=np.array([3])), of([5.0, 0.0], 10, n_updates=np.array([1]))])
+    mean = averaged(
+        [of([1.0, 0.0], 30, n_updates=np.array([3])), of([5.0, 0.0], 10, n_updates=np.array([1]))]
+    )
     assert mean.state["weights"].tolist() == [3.0, 0.0]
     assert mean.state["n_updates"].tolist() == [3]
     assert mean.means == Means(40, (30 * 30 + 10 * 10) / 40, 2.0, 3.0, 4.0, 2)
@@ -26,7 +30,8 @@ def test_means_of_weights_are_over_groups_and_those_of_losses_over_rows():
 def test_sums_of_weights_are_on_one_count():
     """Averages over 4 and 2 updates, of which the first two do not count in `first=3`."""
     states = [
-        {"average_sum": np.array([total]), "average_n_updates": np.array([n])} for total, n in ((8.0, 4), (3.0, 2))
+        {"average_sum": np.array([total]), "average_n_updates": np.array([n])}
+        for total, n in ((8.0, 4), (3.0, 2))
     ]
     results = [of([0.0], 10, **state) for state in states]
     assert averaged(results, 1).state["average_sum"].tolist() == [0.5 * 8 + 0.5 * 6]

@@ -18,11 +18,15 @@ def test_moments_are_those_of_all_rows(rng, weighted):
     X[:, 3] = 5
     rows = Rows(X, rng.normal(size=(90, 1)), rng.uniform(0.1, 2, 90) if weighted else None)
     parts = [rows.taken(np.arange(*ends)) for ends in ((0, 1), (1, 50), (50, 90))]
-    found = merged_measures([measured(part, 90) for part in [*parts, Rows(np.empty((0, 0)), np.empty((0, 0)), None)]])
+    found = merged_measures(
+        [measured(part, 90) for part in [*parts, Rows(np.empty((0, 0)), np.empty((0, 0)), None)]]
+    )
     mean, deviation = moments(X, rows.sample_weight)
     np.testing.assert_allclose(found.columns.mean, mean, rtol=1e-12)
     np.testing.assert_allclose(found.columns.deviation, deviation, rtol=1e-9)
-    np.testing.assert_allclose(found.targets.deviation, moments(rows.target, rows.sample_weight)[1], rtol=1e-10)
+    np.testing.assert_allclose(
+        found.targets.deviation, moments(rows.target, rows.sample_weight)[1], rtol=1e-10
+    )
     assert found.columns.deviation[3] == 0
     assert found.weight_sum == pytest.approx(rows.sample_weight.sum() if weighted else 90)
     assert [size.n_rows for size in found.sizes] == [1, 49, 40, 0]
@@ -43,7 +47,9 @@ def test_partitions_share_the_values_that_stand_for_all(monkeypatch, rng):
     found = merged_measures([measured(part, len(X)) for part in parts]).columns
     blocks = (np.arange(256) * (2000 / 256) + 2000 / 512 - 0.5).astype(int)
     chosen = np.concatenate([part.X[blocks, 0] for part in parts])
-    np.testing.assert_allclose([found.mean[0], found.deviation[0]], [chosen.mean(), chosen.std()], rtol=1e-12)
+    np.testing.assert_allclose(
+        [found.mean[0], found.deviation[0]], [chosen.mean(), chosen.std()], rtol=1e-12
+    )
     np.testing.assert_allclose([found.mean[0], found.deviation[0]], [X.mean(), X.std()], atol=0.01)
 
 

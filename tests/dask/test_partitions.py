@@ -11,7 +11,16 @@ import dask.array as da
 import dask.dataframe as dd
 
 from skort.dask import OrtSGDClassifier
-from skort.dask.partitions import Part, Split, blocks_of, delayed_parts, held_out, merged_surveys, sizes_of, survey
+from skort.dask.partitions import (
+    Part,
+    Split,
+    blocks_of,
+    delayed_parts,
+    held_out,
+    merged_surveys,
+    sizes_of,
+    survey,
+)
 
 X, Y = np.arange(20.0).reshape(10, 2), np.arange(10)
 
@@ -51,7 +60,9 @@ def test_columns_of_a_file(tmp_path):
 
 def test_frame_and_array_of_other_partitions():
     frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
-    with pytest.raises(ValueError, match=r"X has 3, y has 2, and not all sizes are known.*compute_chunk_sizes"):
+    with pytest.raises(
+        ValueError, match=r"X has 3, y has 2, and not all sizes are known.*compute_chunk_sizes"
+    ):
         delayed_parts(frame, da.from_array(Y, chunks=5))
 
 
@@ -70,7 +81,9 @@ def test_no_client(monkeypatch):
         raise ValueError("No clients found")
 
     monkeypatch.setattr("skort.dask.base.default_client", none)
-    with pytest.raises(ValueError, match=r"There is no Dask client: make one with distributed.Client\(\)"):
+    with pytest.raises(
+        ValueError, match=r"There is no Dask client: make one with distributed.Client\(\)"
+    ):
         OrtSGDClassifier().fit(da.from_array(X), da.from_array(Y))
 
 
@@ -101,7 +114,9 @@ def test_nothing():
         merged_surveys([survey(Part(0, np.zeros((0, 1)), np.zeros(0), None), False)]).some_rows()
 
 
-@pytest.mark.parametrize(("weights", "message"), [([1.0, -1.0], "Negative values"), ([1.0, np.nan], "NaN")])
+@pytest.mark.parametrize(
+    ("weights", "message"), [([1.0, -1.0], "Negative values"), ([1.0, np.nan], "NaN")]
+)
 def test_bad_sample_weights(weights, message):
     with pytest.raises(ValueError, match=message):
         survey(Part(0, np.zeros((2, 1)), np.zeros(2), np.array(weights)), False)

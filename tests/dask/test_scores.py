@@ -23,7 +23,9 @@ def test_scores(name, weighted, rng):
     else:
         y = np.column_stack([X[:, 0] + rng.normal(size=100), 100 + X[:, 1] + rng.normal(size=100)])
         model = LinearRegression().fit(X, y)
-    tallies = [tally(model, X[cut], y[cut], weights[cut] if weighted else None, name) for cut in CUTS]
+    tallies = [
+        tally(model, X[cut], y[cut], weights[cut] if weighted else None, name) for cut in CUTS
+    ]
     expected = get_scorer(name)(model, X, y, sample_weight=weights)
     assert merged_tallies(tallies).score(name) == pytest.approx(expected, rel=1e-10)
 
@@ -38,7 +40,11 @@ def test_r2_without_spread(y):
 def test_r2_of_one_value_that_is_not_predicted():
     X = np.zeros((2, 1))
     model = LinearRegression().fit(X, [1.0, 1.0])
-    assert tally(model, X, np.array([2.0, 2.0]), None, "r2").score("r2") == model.score(X, [2.0, 2.0]) == 0
+    assert (
+        tally(model, X, np.array([2.0, 2.0]), None, "r2").score("r2")
+        == model.score(X, [2.0, 2.0])
+        == 0
+    )
 
 
 def test_no_rows():

@@ -41,5 +41,7 @@ def test_unaligned_partitions_give_the_bits_of_aligned_ones(tmp_path):
     script.write_text(SCRIPT)
     # This kernel of OpenBLAS reads only aligned values: others end the process with signal 11.
     environment = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
-    ran = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=600)
+    ran = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, timeout=600
+    )
     assert (ran.returncode, ran.stdout) == (0, "equal\n"), ran.stderr

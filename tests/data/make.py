@@ -1,7 +1,9 @@
 """
-Write the files that `tests/test_data.py` loads: `python tests/data/make.py VERSION`, with numpy below 2.
+Write the files that `tests/test_data.py` loads:
+`python tests/data/make.py VERSION`, with numpy below 2.
 
-They stay as they are in later versions, which have to read them. A new release gets a folder of its own.
+They stay as they are in later versions, which have to read them. A new release gets a
+folder of its own.
 """
 
 import json
@@ -23,7 +25,9 @@ X = np.round(np.random.RandomState(0).normal(size=(12, 3)), 2)
 OPTIONS = {"max_iter": 5, "tol": None, "eta0": 0.1, "learning_rate": "constant", "random_state": 0}
 MODELS = {
     "linear": OrtSGDRegressor(**OPTIONS),
-    "classifier": OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(3,)), optimizer="adam", **OPTIONS),
+    "classifier": OrtSGDClassifier(
+        MLPClassifier(hidden_layer_sizes=(3,)), optimizer="adam", **OPTIONS
+    ),
     "pipeline": OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression()), **OPTIONS),
     "components": OrtSGDRegressor(
         **OPTIONS
@@ -39,7 +43,10 @@ MODELS = {
 
 
 def main(version):
-    """Fit the models, and write a pickle, a file of skops and an ONNX file of each, and what they predict."""
+    """
+    Fit the models, and write a pickle, a file of skops and an ONNX file of each,
+    and what they predict.
+    """
     folder = pathlib.Path(__file__).with_name(version)
     folder.mkdir()
     predictions = {}

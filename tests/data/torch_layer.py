@@ -1,8 +1,9 @@
 """
-Write ``torch_layer.npz``: a transformer layer as torch exports it, and torch's gradient of it, by the names of ONNX.
+Write ``torch_layer.npz``: a transformer layer as torch exports it,
+and torch's gradient of it, by the names of ONNX.
 
-Run it with torch, ``python tests/data/torch_layer.py``; the file is of torch 2.13. Weights that are equal would be one
-weight of the file, so none are.
+Run it with torch, ``python tests/data/torch_layer.py``; the file is of torch 2.13. Weights that are
+equal would be one weight of the file, so none are.
 """
 
 import io
@@ -29,7 +30,10 @@ class Model(nn.Module):
 
 
 def arrays():
-    """Return the file's arrays: the model, rows and targets, and the gradient of half the mean square."""
+    """
+    Return the file's arrays: the model, rows and targets,
+    and the gradient of half the mean square.
+    """
     torch.manual_seed(0)
     model = Model()
     with torch.no_grad():
@@ -38,7 +42,13 @@ def arrays():
     X, y = torch.randn(20, 6), torch.randn(20, 1)
     file = io.BytesIO()
     rows = {"X": {0: "N"}, "y": {0: "N"}}
-    options = {"input_names": ["X"], "output_names": ["y"], "dynamic_axes": rows, "opset_version": 17, "dynamo": False}
+    options = {
+        "input_names": ["X"],
+        "output_names": ["y"],
+        "dynamic_axes": rows,
+        "opset_version": 17,
+        "dynamo": False,
+    }
     torch.onnx.export(model.eval(), (X,), file, **options)
     (((model.train()(X) - y) ** 2).mean() / 2).backward()
     gradients = {}
@@ -46,12 +56,19 @@ def arrays():
         array = numpy_helper.to_array(i)
         for weight in model.parameters():
             for one, gradient in (
-                ((weight, weight.grad), (weight.T, weight.grad.T)) if weight.ndim > 1 else ((weight, weight.grad),)
+                ((weight, weight.grad), (weight.T, weight.grad.T))
+                if weight.ndim > 1
+                else ((weight, weight.grad),)
             ):
                 if one.shape == array.shape and np.array_equal(one.detach().numpy(), array):
                     gradients[f"gradient/{i.name}"] = gradient.numpy()
     assert len(gradients) == len(list(model.parameters()))
-    return {"model": np.frombuffer(file.getvalue(), np.uint8), "X": X.numpy(), "y": y.numpy(), **gradients}
+    return {
+        "model": np.frombuffer(file.getvalue(), np.uint8),
+        "X": X.numpy(),
+        "y": y.numpy(),
+        **gradients,
+    }
 
 
 if __name__ == "__main__":

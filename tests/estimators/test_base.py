@@ -1,4 +1,7 @@
-"""What both estimators promise: scikit-learn's contract, clear errors, no half-changed state, one ONNX model."""
+"""
+What both estimators promise: scikit-learn's contract, clear errors,
+no half-changed state, one ONNX model.
+"""
 
 import copy
 import pickle
@@ -35,7 +38,12 @@ ESTIMATORS = [OrtSGDRegressor, OrtSGDClassifier]
 MODELS = [
     (OrtSGDRegressor, None),
     (OrtSGDRegressor, MLPRegressor(hidden_layer_sizes=(8,))),
-    (OrtSGDRegressor, make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(8,), activation="logistic"))),
+    (
+        OrtSGDRegressor,
+        make_pipeline(
+            StandardScaler(), MLPRegressor(hidden_layer_sizes=(8,), activation="logistic")
+        ),
+    ),
     (OrtSGDClassifier, None),
     (OrtSGDClassifier, MLPClassifier((8,))),
     (OrtSGDClassifier, make_pipeline(StandardScaler(), LogisticRegression())),
@@ -60,14 +68,22 @@ def test_a_fitted_estimator_says_why_its_training_ended(estimator_class):
     assert model.stopping_reason_ == "The training reached max_iter=5 epochs."
     assert pickle.loads(pickle.dumps(model)).stopping_reason_ == model.stopping_reason_
     assert model.partial_fit(X, y).stopping_reason_ is None
-    model = short(estimator_class, tol=1e9, n_iter_no_change=2, learning_rate="constant", standardize=False).fit(X, y)
-    assert model.stopping_reason_ == "The objective did not improve by 1e+09 of itself for 2 epochs in a row."
+    model = short(
+        estimator_class, tol=1e9, n_iter_no_change=2, learning_rate="constant", standardize=False
+    ).fit(X, y)
+    assert (
+        model.stopping_reason_
+        == "The objective did not improve by 1e+09 of itself for 2 epochs in a row."
+    )
     with pytest.raises(NotFittedError):
         estimator_class().stopping_reason_  # noqa: B018
 
 
 def state(estimator):
-    """Return the value of everything that a fit leaves, public or pickled, each as a hash: name -> str."""
+    """
+    Return the value of everything that a fit leaves, public or pickled,
+    each as a hash: name -> str.
+    """
     names = [name for name in dir(estimator) if name.endswith("_") and not name.startswith("_")]
     values = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
     if "n_iter_" in values:
@@ -92,7 +108,16 @@ def state(estimator):
 def test_state_sees_changes(estimator_class, change):
     model = short(estimator_class).fit(*data())
     before = state(model)
-    assert before.keys() >= {"weights_", "history_", "loss_curve_", "n_iter_", "t_", "onnx_", "predict", "pickle"}
+    assert before.keys() >= {
+        "weights_",
+        "history_",
+        "loss_curve_",
+        "n_iter_",
+        "t_",
+        "onnx_",
+        "predict",
+        "pickle",
+    }
     assert state(model) == before
     change(model)
     assert state(model) != before
@@ -122,11 +147,17 @@ BAD_DATA = [
 
 
 # scikit-learn sums X to look for infinities.
-@pytest.mark.filterwarnings("ignore:overflow encountered in cast", "ignore:invalid value encountered in reduce")
-@pytest.mark.parametrize("X, y, sample_weight, message", BAD_DATA, ids=[case[-1] for case in BAD_DATA])
+@pytest.mark.filterwarnings(
+    "ignore:overflow encountered in cast", "ignore:invalid value encountered in reduce"
+)
+@pytest.mark.parametrize(
+    "X, y, sample_weight, message", BAD_DATA, ids=[case[-1] for case in BAD_DATA]
+)
 @pytest.mark.parametrize("fitted", [False, True])
 @pytest.mark.parametrize("estimator_class", ESTIMATORS)
-def test_bad_data_is_refused_and_changes_nothing(estimator_class, fitted, X, y, sample_weight, message):
+def test_bad_data_is_refused_and_changes_nothing(
+    estimator_class, fitted, X, y, sample_weight, message
+):
     estimator = short(estimator_class)
     if fitted:
         estimator.fit(*data())
@@ -169,10 +200,13 @@ def test_bad_parameters_are_named(estimator_class, name, value, message):
 
 
 @pytest.mark.parametrize("estimator_class", ESTIMATORS)
-@pytest.mark.parametrize("inside", [lambda model: model, lambda model: make_pipeline(StandardScaler(), model)])
+@pytest.mark.parametrize(
+    "inside", [lambda model: model, lambda model: make_pipeline(StandardScaler(), model)]
+)
 def test_a_class_in_place_of_a_model_is_refused(estimator_class, inside):
     with pytest.raises(
-        ValueError, match=r"estimator=LinearRegression is a class: pass an instance, LinearRegression\(\)"
+        ValueError,
+        match=r"estimator=LinearRegression is a class: pass an instance, LinearRegression\(\)",
     ):
         estimator_class(inside(LinearRegression)).fit(*data())
 
@@ -196,8 +230,14 @@ class Untouched(TransformerMixin, BaseEstimator):
             OrtSGDClassifier(make_pipeline(Untouched(), RandomForestClassifier())),
             "RandomForestClassifier cannot be trained",
         ),
-        (OrtSGDRegressor(LogisticRegression()), "LogisticRegression is not a regressor: use OrtSGDClassifier"),
-        (OrtSGDClassifier(LinearRegression()), "LinearRegression is not a classifier: use OrtSGDRegressor"),
+        (
+            OrtSGDRegressor(LogisticRegression()),
+            "LogisticRegression is not a regressor: use OrtSGDClassifier",
+        ),
+        (
+            OrtSGDClassifier(LinearRegression()),
+            "LinearRegression is not a classifier: use OrtSGDRegressor",
+        ),
     ],
 )
 def test_models_that_cannot_be_trained_are_refused_before_any_training(estimator, message):
@@ -208,7 +248,9 @@ def test_models_that_cannot_be_trained_are_refused_before_any_training(estimator
 
 
 def test_a_session_trains_no_float64():
-    with pytest.raises(ValueError, match=r'solver="session" trains in float32 only.*solver="graph"'):
+    with pytest.raises(
+        ValueError, match=r'solver="session" trains in float32 only.*solver="graph"'
+    ):
         OrtSGDRegressor(solver="session", dtype="float64").fit(*data())
 
 
@@ -238,7 +280,8 @@ def test_divergence_names_the_epoch_and_leaves_the_estimator_as_it_was(solver, f
         model.fit(X, y)
     model.set_params(standardize=False)
     with pytest.raises(
-        ValueError, match=r"X have .* to 100 \(column 2\)\. .* up to 20\. Use .*StandardScaler, or lower"
+        ValueError,
+        match=r"X have .* to 100 \(column 2\)\. .* up to 20\. Use .*StandardScaler, or lower",
     ):
         model.fit(X * [1, 1, 100, 1, 1] / X.std(axis=0), 20 * y)
     model.set_params(standardize="auto")
@@ -248,7 +291,9 @@ def test_divergence_names_the_epoch_and_leaves_the_estimator_as_it_was(solver, f
 
 def test_divergence_at_a_rate_from_alpha_does_not_advise_another_eta0():
     X, y = load_breast_cancer(return_X_y=True)
-    network = OrtSGDClassifier(MLPClassifier((10,)), learning_rate="optimal", optimizer="nesterov", random_state=0)
+    network = OrtSGDClassifier(
+        MLPClassifier((10,)), learning_rate="optimal", optimizer="nesterov", random_state=0
+    )
     with pytest.raises(ValueError, match=r"rate of \S+\. Use learning_rate=.constant.\.$"):
         network.fit(X, y)
 
@@ -256,10 +301,13 @@ def test_divergence_at_a_rate_from_alpha_does_not_advise_another_eta0():
 def test_divergence_advises_nothing_that_is_there_already():
     model = onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["" : 17]>
-        twice (float[N, 1] X) => (float[N, 1] score) <float[1, 1] coef = {0}> { score = Gemm <alpha = 2.0> (X, coef) }
+        twice (float[N, 1] X) => (float[N, 1] score) <float[1, 1] coef = {0}> {
+    score = Gemm <alpha = 2.0> (X, coef) }
     """)
     X = np.arange(100.0)[:, None]
-    with pytest.raises(ValueError, match=r"y has values of up to 99\. Use StandardScaler, or lower eta0\.$"):
+    with pytest.raises(
+        ValueError, match=r"y has values of up to 99\. Use StandardScaler, or lower eta0\.$"
+    ):
         OrtSGDRegressor(model, optimizer="sgd", eta0=1.0).fit(X, X[:, 0])
 
 
@@ -294,12 +342,18 @@ def test_bad_data_for_predict_is_refused(estimator_class):
 def test_a_missing_runtime_is_named_and_changes_nothing(monkeypatch, solver):
     model = short(OrtSGDRegressor, solver=solver).fit(*data())
     before = state(model)
-    others = {name: api for name, api in training_api().items() if name.removeprefix("Training").lower() != solver}
+    others = {
+        name: api
+        for name, api in training_api().items()
+        if name.removeprefix("Training").lower() != solver
+    }
     monkeypatch.setattr("skort.solvers.base.training_api", lambda: others)
     with pytest.raises(RuntimeNotAvailableError) as error:
         model.fit(*data())
     message = str(error.value)
-    assert message.startswith(f'solver="{solver}" needs Training{solver.capitalize()}; solver="graph" works here. ')
+    assert message.startswith(
+        f'solver="{solver}" needs Training{solver.capitalize()}; solver="graph" works here. '
+    )
     assert "onnxruntime-training 1.16.2 and 1.16.3" in message
     assert state(model) == before
 
@@ -309,11 +363,19 @@ def test_a_missing_runtime_is_named_and_changes_nothing(monkeypatch, solver):
 def test_weighted_batches_lead_to_the_weighted_optimum(solver, batch_size):
     X, y = data(seed=1)
     weight = np.random.default_rng(1).lognormal(sigma=1.5, size=len(X))
-    options = {"solver": solver, "batch_size": batch_size, "penalty": None, "max_iter": 300, "eta0": 1e-3 * batch_size}
+    options = {
+        "solver": solver,
+        "batch_size": batch_size,
+        "penalty": None,
+        "max_iter": 300,
+        "eta0": 1e-3 * batch_size,
+    }
     model = short(OrtSGDRegressor, **options).fit(X, y, sample_weight=weight)
     optimum = LinearRegression().fit(X, y, sample_weight=weight)
     unweighted = LinearRegression().fit(X, y)
-    assert np.linalg.norm(model.coef_ - optimum.coef_) < 0.1 * np.linalg.norm(unweighted.coef_ - optimum.coef_)
+    assert np.linalg.norm(model.coef_ - optimum.coef_) < 0.1 * np.linalg.norm(
+        unweighted.coef_ - optimum.coef_
+    )
 
 
 # --- scikit-learn's contract
@@ -353,7 +415,9 @@ def test_search_and_cross_validation(solver, estimator_class, inner):
     estimator = short(estimator_class, inner, solver=solver)
     search = GridSearchCV(estimator, {"eta0": [0.01, 0.3]}, cv=3, n_jobs=2).fit(X, y)
     for eta0, score in zip((0.01, 0.3), search.cv_results_["mean_test_score"], strict=True):
-        np.testing.assert_allclose(cross_val_score(clone(estimator).set_params(eta0=eta0), X, y, cv=3).mean(), score)
+        np.testing.assert_allclose(
+            cross_val_score(clone(estimator).set_params(eta0=eta0), X, y, cv=3).mean(), score
+        )
 
 
 def test_sample_weight_is_routed_through_a_pipeline():
@@ -362,7 +426,9 @@ def test_sample_weight_is_routed_through_a_pipeline():
     direct = short(OrtSGDClassifier).fit(X, y, sample_weight=weight)
     with sklearn.config_context(enable_metadata_routing=True):
         inner = short(OrtSGDClassifier).set_fit_request(sample_weight=True)
-        scaler = StandardScaler(with_mean=False, with_std=False).set_fit_request(sample_weight=False)
+        scaler = StandardScaler(with_mean=False, with_std=False).set_fit_request(
+            sample_weight=False
+        )
         pipeline = make_pipeline(scaler, inner).fit(X, y, sample_weight=weight)
     np.testing.assert_array_equal(pipeline[-1].coef_, direct.coef_)
     assert not np.allclose(direct.coef_, short(OrtSGDClassifier).fit(X, y).coef_)
@@ -374,7 +440,9 @@ def test_a_weight_of_two_is_a_row_twice_and_a_weight_of_zero_none(estimator_clas
     weight = np.arange(80) % 3
     options = {"dtype": "float64", "max_iter": 50, "batch_size": 80}
     weighted = short(estimator_class, inner, **options).fit(X, y, sample_weight=weight)
-    repeated = short(estimator_class, inner, **options).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    repeated = short(estimator_class, inner, **options).fit(
+        np.repeat(X, weight, axis=0), np.repeat(y, weight)
+    )
     for name, w in weighted.weights_.items():
         np.testing.assert_allclose(w, repeated.weights_[name], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(weighted.loss_curve_, repeated.loss_curve_, rtol=1e-12)
@@ -413,7 +481,9 @@ def test_fits_in_threads_are_the_serial_ones(solver):
     X, y = data(400)
 
     def fit(seed):
-        model = short(OrtSGDClassifier, MLPClassifier((8,)), solver=solver, batch_size=16, random_state=seed)
+        model = short(
+            OrtSGDClassifier, MLPClassifier((8,)), solver=solver, batch_size=16, random_state=seed
+        )
         return model.fit(X, y).onnx_.SerializeToString()
 
     with ThreadPoolExecutor(4) as pool:
@@ -465,17 +535,24 @@ def test_predictions_are_the_saved_models(estimator_class, inner, dtype, tmp_pat
     estimator.save_onnx(tmp_path / "model.onnx")
     model = onnx.load(tmp_path / "model.onnx")
     onnx.checker.check_model(model, full_check=True)
-    session = load().InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    session = load().InferenceSession(
+        str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"]
+    )
     outputs = session.run(None, {"X": X.astype(dtype)})
-    # The weights of small models are inputs of a session that models share: it rounds products otherwise.
+    # The weights of small models are inputs of a session that models share: it rounds
+    # products otherwise.
     rounding = {"float32": 2e-6, "float64": 1e-14}[dtype]
     if estimator_class is OrtSGDRegressor:
         assert [o.name for o in session.get_outputs()] == ["variable"]
-        np.testing.assert_allclose(estimator.predict(X), outputs[0].ravel(), rtol=rounding, atol=rounding)
+        np.testing.assert_allclose(
+            estimator.predict(X), outputs[0].ravel(), rtol=rounding, atol=rounding
+        )
     else:
         assert [o.name for o in session.get_outputs()] == ["label", "probabilities"]
         np.testing.assert_array_equal(estimator.predict(X), outputs[0])
-        np.testing.assert_allclose(estimator.predict_proba(X), outputs[1], rtol=rounding, atol=rounding)
+        np.testing.assert_allclose(
+            estimator.predict_proba(X), outputs[1], rtol=rounding, atol=rounding
+        )
 
 
 def test_to_onnx_is_a_copy():
@@ -489,7 +566,10 @@ def test_to_onnx_is_a_copy():
 def test_a_search_over_the_parameters_of_the_model_inside():
     X, y = data(200)
     model = short(OrtSGDClassifier, MLPClassifier(), max_iter=20, eta0=0.3)
-    grid = {"estimator__hidden_layer_sizes": [(1,), (16,)], "estimator__activation": ["tanh", "relu"]}
+    grid = {
+        "estimator__hidden_layer_sizes": [(1,), (16,)],
+        "estimator__activation": ["tanh", "relu"],
+    }
     search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, y)
     assert search.best_estimator_.weights_["coefficient"].shape == (
         5,
@@ -509,7 +589,9 @@ def test_the_model_inside_is_never_fitted_itself(estimator_class, inner, monkeyp
 
 @pytest.mark.parametrize("step", [LinearRegression(), StandardScaler])
 def test_a_step_that_is_no_transformer_is_named(step):
-    pipeline = Pipeline([("first", StandardScaler()), ("wrong", step), ("model", LinearRegression())])
+    pipeline = Pipeline(
+        [("first", StandardScaler()), ("wrong", step), ("model", LinearRegression())]
+    )
     with pytest.raises(ValueError, match="the step 'wrong' before the model is not a transformer"):
         short(OrtSGDRegressor, pipeline).fit(*data())
 
@@ -519,7 +601,9 @@ def test_steps_that_work_in_place_train_the_same_model(scaler):
     X, y = data(300)
     X = 3 * X + 5
     fits = [
-        short(OrtSGDRegressor, make_pipeline(scaler(copy=copy), LinearRegression()), dtype="float64").fit(X.copy(), y)
+        short(
+            OrtSGDRegressor, make_pipeline(scaler(copy=copy), LinearRegression()), dtype="float64"
+        ).fit(X.copy(), y)
         for copy in (True, False)
     ]
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
@@ -528,9 +612,13 @@ def test_steps_that_work_in_place_train_the_same_model(scaler):
 def test_values_that_only_float64_holds_are_named_with_the_step():
     X, y = data()
     model = short(OrtSGDRegressor, make_pipeline(StandardScaler(), LinearRegression()))
-    with pytest.warns(UserWarning, match="the step 'standardscaler' cannot be part of an ONNX model in float32"):
+    with pytest.warns(
+        UserWarning, match="the step 'standardscaler' cannot be part of an ONNX model in float32"
+    ):
         model.fit(X * [1, 1, 1, 1, 1e39], y)
-    np.testing.assert_allclose(model.predict(X * [1, 1, 1, 1, 1e39]), model.fit(X, y).predict(X), rtol=1e-5)
+    np.testing.assert_allclose(
+        model.predict(X * [1, 1, 1, 1, 1e39]), model.fit(X, y).predict(X), rtol=1e-5
+    )
     model.set_params(dtype="float64").fit(X * [1, 1, 1, 1, 1e39], y)
 
 
@@ -546,14 +634,21 @@ def test_steps_that_do_nothing_are_left_out(nothing):
         np.testing.assert_array_equal(model.predict(X), plain.predict(X))
     search = {"estimator__standardscaler": [nothing, StandardScaler()]}
     model = short(OrtSGDRegressor, make_pipeline(StandardScaler(), LinearRegression()))
-    assert len(GridSearchCV(model, search, cv=2, error_score="raise").fit(X, y).cv_results_["params"]) == 2
+    assert (
+        len(GridSearchCV(model, search, cv=2, error_score="raise").fit(X, y).cv_results_["params"])
+        == 2
+    )
 
 
 def test_nested_pipelines_are_one():
     X, y = data()
-    nested = make_pipeline(StandardScaler(), make_pipeline(PCA(3), StandardScaler(), LinearRegression()))
+    nested = make_pipeline(
+        StandardScaler(), make_pipeline(PCA(3), StandardScaler(), LinearRegression())
+    )
     flat = make_pipeline(StandardScaler(), PCA(3), StandardScaler(), LinearRegression())
-    predictions = [short(OrtSGDRegressor, pipeline).fit(X, y).predict(X) for pipeline in (nested, flat)]
+    predictions = [
+        short(OrtSGDRegressor, pipeline).fit(X, y).predict(X) for pipeline in (nested, flat)
+    ]
     np.testing.assert_array_equal(*predictions)
 
 
@@ -572,7 +667,9 @@ def test_a_step_that_onnx_cannot_hold_is_named_before_any_training(monkeypatch):
 def test_a_step_that_differs_as_onnx_is_a_warning_at_the_line_of_the_fit():
     X, y = data()
     model = short(OrtSGDRegressor, make_pipeline(StandardScaler(), LinearRegression()))
-    with pytest.warns(UserWarning, match="the step 'standardscaler' gives other values as ONNX in float32") as record:
+    with pytest.warns(
+        UserWarning, match="the step 'standardscaler' gives other values as ONNX in float32"
+    ) as record:
         model.fit(X + 1e7, y)
     assert record[0].filename == __file__
     model.set_params(dtype="float64").fit(X + 1e7, y)
@@ -581,8 +678,12 @@ def test_a_step_that_differs_as_onnx_is_a_warning_at_the_line_of_the_fit():
 def test_a_pipelines_steps_are_part_of_the_model(solver):
     X, y = data()
     X = 100 * X + 7
-    inside = short(OrtSGDRegressor, make_pipeline(StandardScaler(), LinearRegression()), solver=solver).fit(X, y)
-    outside = make_pipeline(StandardScaler(), short(OrtSGDRegressor, LinearRegression(), solver=solver)).fit(X, y)
+    inside = short(
+        OrtSGDRegressor, make_pipeline(StandardScaler(), LinearRegression()), solver=solver
+    ).fit(X, y)
+    outside = make_pipeline(
+        StandardScaler(), short(OrtSGDRegressor, LinearRegression(), solver=solver)
+    ).fit(X, y)
     np.testing.assert_array_equal(inside.coef_, outside[-1].coef_)
     np.testing.assert_allclose(inside.predict(X), outside.predict(X), rtol=1e-4, atol=1e-5)
     assert [node.op_type for node in inside.onnx_.graph.node][:2] == ["Sub", "Div"]
@@ -647,7 +748,10 @@ print(fits(160) - before)
     pytest.importorskip("resource")
     for name in available_solvers():
         run = subprocess.run(
-            [sys.executable, "-c", code.replace("SOLVER", repr(name))], capture_output=True, text=True, check=True
+            [sys.executable, "-c", code.replace("SOLVER", repr(name))],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         # 160 fits and predictions, KiB.
         assert int(run.stdout) < 20 * 1024, name

@@ -21,7 +21,9 @@ SQUARES = "squares (score, target) => (loss) { r = Sub (score, target)  loss = M
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses(name, rng):
     # No kink is nearer than the step.
-    target = rng.uniform(0.5, 2, (6, 1)) if name in REGRESSION_LOSSES else rng.integers(0, 2, (6, 1))
+    target = (
+        rng.uniform(0.5, 2, (6, 1)) if name in REGRESSION_LOSSES else rng.integers(0, 2, (6, 1))
+    )
     assert check_gradient(name, rng.normal(size=(6, 1)), target) < 1e-8
 
 
@@ -41,9 +43,13 @@ def test_models_of_either_type_in_float64(activation, dtype, rng):
 def test_estimators_and_pipelines(rng):
     X = rng.normal(2, 3, size=(30, 3))
     y = (X[:, 0] > 2).astype(int)
-    pipeline = make_pipeline(StandardScaler(), MLPClassifier((4,), activation="tanh", tol=0.1, random_state=0))
+    pipeline = make_pipeline(
+        StandardScaler(), MLPClassifier((4,), activation="tanh", tol=0.1, random_state=0)
+    )
     assert check_gradient(pipeline.fit(X, y), X[:5], random_state=0) < 1e-8
-    model = OrtSGDClassifier(MLPClassifier((4,), activation="tanh"), max_iter=3, tol=None, random_state=0).fit(X, y)
+    model = OrtSGDClassifier(
+        MLPClassifier((4,), activation="tanh"), max_iter=3, tol=None, random_state=0
+    ).fit(X, y)
     assert check_gradient(model, X[:5], random_state=0) < 1e-8
     assert check_gradient(model, X[:5], trainable=["*1"], random_state=0) < 1e-8
 
@@ -62,14 +68,19 @@ def test_a_wrong_gradient_has_its_error():
     half = "half (score, target) => (gradient) { gradient = Sub (score, target) }"
     assert check_gradient(Loss(SQUARES, half), [[1.0], [2.0]], [[0.0], [0.0]]) == pytest.approx(0.5)
     large = (
-        "large (score, target) => (gradient) { c = Constant <value = float {2.2}> ()  r = Sub (score, target)  "
-        "gradient = Mul (c, r) }"
+        "large (score, target) => (gradient) { c = Constant <value = float {2.2}> ()  r = Sub "
+        "(score, target)  gradient = Mul (c, r) }"
     )
     error = check_gradient(Loss(SQUARES, large), [[1.0], [2.0]], [[0.0], [0.0]])
     assert error == pytest.approx(0.2 / 2.2, rel=1e-6)
     assert check_gradient(Loss(SQUARES), [[1.0], [2.0]], [[0.0], [0.0]]) < 1e-8
     source = "sum (weight) => (penalty) { penalty = ReduceSum <keepdims = 0> (weight) }"
-    assert check_gradient(Penalty(source, "ones (weight) => (g) { g = Sub (weight, weight) }"), [1.0, 2.0]) == 1
+    assert (
+        check_gradient(
+            Penalty(source, "ones (weight) => (g) { g = Sub (weight, weight) }"), [1.0, 2.0]
+        )
+        == 1
+    )
 
 
 def test_where_nothing_changes_the_error_is_zero():
@@ -79,10 +90,22 @@ def test_where_nothing_changes_the_error_is_zero():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (("adam", [1.0]), {}, "part must be a model, a loss or a penalty: 'adam' is an optimizer, which has no grad"),
+        (
+            ("adam", [1.0]),
+            {},
+            "part must be a model, a loss or a penalty: 'adam' is an optimizer, which has no grad",
+        ),
         (("hinge", [[1.0]]), {}, r"target must have the shape \(1, 1\) of x0, the score, got \(\)"),
-        (("hinge", [[1.0]], [1.0]), {}, r"target must have the shape \(1, 1\) of x0, the score, got \(1,\)"),
-        ((initial_model(LinearRegression(), 3), [[1.0]]), {}, r"x0 must be an X of shape \(n_rows, 3\), got \(1, 1\)"),
+        (
+            ("hinge", [[1.0]], [1.0]),
+            {},
+            r"target must have the shape \(1, 1\) of x0, the score, got \(1,\)",
+        ),
+        (
+            (initial_model(LinearRegression(), 3), [[1.0]]),
+            {},
+            r"x0 must be an X of shape \(n_rows, 3\), got \(1, 1\)",
+        ),
     ],
 )
 def test_what_does_not_fit_is_named(arguments, options, message):
@@ -92,6 +115,7 @@ def test_what_does_not_fit_is_named(arguments, options, message):
 
 def test_an_operator_without_a_gradient_is_named():
     model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
-    graph (float[N, 2] X) => (float[N, 2] y) <float[2, 2] w = {1, 2, 3, 4}> { a = MatMul (X, w)  y = Round (a) }""")
+    graph (float[N, 2] X) => (float[N, 2] y) <float[2, 2] w = {1, 2, 3, 4}> { a = MatMul (X, w)
+    y = Round (a) }""")
     with pytest.raises(NotTrainableError, match="the operator Round"):
         check_gradient(model, np.ones((3, 2)))

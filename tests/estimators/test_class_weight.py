@@ -48,7 +48,11 @@ def check_same(ours, coef, intercept):
 
 def of_classes(class_weight, y):
     """Return class weights of the classes that y has."""
-    return {k: class_weight[k] for k in np.unique(y).tolist()} if isinstance(class_weight, dict) else class_weight
+    return (
+        {k: class_weight[k] for k in np.unique(y).tolist()}
+        if isinstance(class_weight, dict)
+        else class_weight
+    )
 
 
 # Until scikit-learn 1.6, "balanced" counts rows in all models.
@@ -65,7 +69,11 @@ MODELS = [
 @pytest.mark.parametrize("class_weight", ["balanced", CLASS_WEIGHT], ids=["balanced", "dict"])
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_a_long_fit_ends_at_the_optimum_of_scikit_learn(model, class_weight, y, weighted):
-    if class_weight == "balanced" and weighted and not (HAS_WEIGHTED_BALANCE or isinstance(model, RidgeClassifier)):
+    if (
+        class_weight == "balanced"
+        and weighted
+        and not (HAS_WEIGHTED_BALANCE or isinstance(model, RidgeClassifier))
+    ):
         pytest.skip("this scikit-learn does not balance sample weights")
     weight = WEIGHT if weighted else None
     inner = clone(model).set_params(class_weight=of_classes(class_weight, y))
@@ -76,12 +84,16 @@ def test_a_long_fit_ends_at_the_optimum_of_scikit_learn(model, class_weight, y, 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two classes", "three classes"])
-@pytest.mark.parametrize("class_weight", [None, "balanced", CLASS_WEIGHT], ids=["none", "balanced", "dict"])
+@pytest.mark.parametrize(
+    "class_weight", [None, "balanced", CLASS_WEIGHT], ids=["none", "balanced", "dict"]
+)
 def test_that_of_sgd_classifier_is_the_optimum_of_its_binary_problems(class_weight, y, weighted):
     alpha, weight = 0.1, WEIGHT if weighted else np.ones(len(y))
     of_model = of_classes(class_weight, y)
     inner = SGDClassifier("log_loss", alpha=alpha, class_weight=of_model)
-    ours = quietly(OrtSGDClassifier(inner, **LONG).fit, X, y, sample_weight=weight if weighted else None)
+    ours = quietly(
+        OrtSGDClassifier(inner, **LONG).fit, X, y, sample_weight=weight if weighted else None
+    )
     # SGDClassifier balances rows, whatever their sample weights.
     by_class = compute_class_weight(of_model, classes=np.unique(y), y=y)
     coefs, intercepts = [], []
@@ -89,16 +101,27 @@ def test_that_of_sgd_classifier_is_the_optimum_of_its_binary_problems(class_weig
         counts = weight * (np.where(y == k, by_class[k], 1.0) if y is THREE else by_class[y])
         # alpha / mean(s) of the mean over the sum of s; of two classes, s are the rows' weights.
         C = 1 / (alpha * len(y))
-        binary = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit(X, y == k, sample_weight=counts)
+        binary = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit(
+            X, y == k, sample_weight=counts
+        )
         coefs.append(binary.coef_[0])
         intercepts.append(binary.intercept_[0])
     check_same(ours, coefs, intercepts)
-    np.testing.assert_allclose(ours.to_sklearn().predict_proba(X), ours.predict_proba(X), atol=1e-12)
+    np.testing.assert_allclose(
+        ours.to_sklearn().predict_proba(X), ours.predict_proba(X), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("loss", ["hinge", "modified_huber", "squared_error"])
 def test_each_column_is_the_binary_problem_of_its_class(solver, loss):
-    options = {**SHORT, "solver": solver, "loss": loss, "penalty": None, "batch_size": 150, "shuffle": False}
+    options = {
+        **SHORT,
+        "solver": solver,
+        "loss": loss,
+        "penalty": None,
+        "batch_size": 150,
+        "shuffle": False,
+    }
     ours = OrtSGDClassifier(class_weight=CLASS_WEIGHT, **options).fit(X, THREE, WEIGHT)
     for k in range(3):
         counts = WEIGHT * np.where(k == THREE, CLASS_WEIGHT[k], 1.0)
@@ -111,7 +134,11 @@ def test_each_column_is_the_binary_problem_of_its_class(solver, loss):
 def test_a_softmax_weighs_rows_whatever_the_model_inside():
     weights = {"class_weight": CLASS_WEIGHT}
     counts = np.array([CLASS_WEIGHT[k] for k in THREE.tolist()])
-    for inner, loss in ((LogisticRegression(), "auto"), (SGDClassifier(), "log_loss"), (None, "auto")):
+    for inner, loss in (
+        (LogisticRegression(), "auto"),
+        (SGDClassifier(), "log_loss"),
+        (None, "auto"),
+    ):
         options = {**SHORT, "loss": loss, "penalty": None}
         by_class = OrtSGDClassifier(inner, **options, **weights).fit(X, THREE)
         by_row = OrtSGDClassifier(inner, **options).fit(X, THREE, counts)
@@ -126,7 +153,9 @@ def test_a_stream_has_the_class_weights_of_each_call():
     for _ in range(3):
         stream = pickle.loads(pickle.dumps(stream.partial_fit(X, THREE, classes=[0, 1, 2])))
     np.testing.assert_array_equal(stream.coef_, fitted.coef_)
-    other = pickle.loads(pickle.dumps(stream)).set_params(class_weight={1: 5.0}).partial_fit(X, THREE)
+    other = (
+        pickle.loads(pickle.dumps(stream)).set_params(class_weight={1: 5.0}).partial_fit(X, THREE)
+    )
     none = pickle.loads(pickle.dumps(stream)).set_params(class_weight=None).partial_fit(X, THREE)
     stream.partial_fit(X, THREE)
     # Class 0 has the weight 1 of all others; in `other`, class 2 has it, too.
@@ -136,10 +165,14 @@ def test_a_stream_has_the_class_weights_of_each_call():
 
 
 def test_liblinear_trains_one_class_against_the_rest():
-    inner = LogisticRegression(C=0.1, solver="liblinear", intercept_scaling=0.5, tol=1e-10, max_iter=10_000)
+    inner = LogisticRegression(
+        C=0.1, solver="liblinear", intercept_scaling=0.5, tol=1e-10, max_iter=10_000
+    )
     ours = quietly(OrtSGDClassifier(inner, **LONG).fit, X, THREE)
     theirs = OneVsRestClassifier(inner).fit(X, THREE)
-    coefs, intercepts = zip(*((m.coef_[0], m.intercept_[0]) for m in theirs.estimators_), strict=True)
+    coefs, intercepts = zip(
+        *((m.coef_[0], m.intercept_[0]) for m in theirs.estimators_), strict=True
+    )
     check_same(ours, coefs, intercepts)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-3)
     np.testing.assert_allclose(ours.predict_log_proba(X), np.log(ours.predict_proba(X)), atol=1e-12)

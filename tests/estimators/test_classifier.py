@@ -56,10 +56,15 @@ def test_full_batches_follow_gradient_descent_in_numpy(solver, n_classes):
         score = X @ W + b
         e = np.exp(score)
         p = e / (1 + e) if k == 1 else e / e.sum(axis=1, keepdims=True)
-        W, b = W - eta * (X.T @ (p - target) / len(X) + alpha * W), b - eta * (p - target).mean(axis=0)
+        W, b = (
+            W - eta * (X.T @ (p - target) / len(X) + alpha * W),
+            b - eta * (p - target).mean(axis=0),
+        )
     np.testing.assert_allclose(model.coef_, W.T, rtol=1e-4)
     np.testing.assert_allclose(model.intercept_, b, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(model.decision_function(X), (X @ W + b).squeeze(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        model.decision_function(X), (X @ W + b).squeeze(), rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("standardize", [False, True])
@@ -67,12 +72,20 @@ def test_full_batches_follow_gradient_descent_in_numpy(solver, n_classes):
 def test_the_limit_is_logistic_regression(n_classes, standardize):
     X, y = blobs(n_classes)
     alpha = 0.02
-    options = {"dtype": "float64", "eta0": 1.0, "tol": 0.0, "max_iter": 20_000, "standardize": standardize}
+    options = {
+        "dtype": "float64",
+        "eta0": 1.0,
+        "tol": 0.0,
+        "max_iter": 20_000,
+        "standardize": standardize,
+    }
     model = OrtSGDClassifier(penalty="l2", alpha=alpha, **options).fit(X, y)
     reference = LogisticRegression(C=1 / (alpha * len(X)), tol=1e-10, max_iter=10_000).fit(X, y)
     np.testing.assert_allclose(model.coef_, reference.coef_, rtol=1e-5)
     np.testing.assert_allclose(model.predict_proba(X), reference.predict_proba(X), atol=1e-6)
-    np.testing.assert_allclose(model.predict_log_proba(X), reference.predict_log_proba(X), atol=1e-5)
+    np.testing.assert_allclose(
+        model.predict_log_proba(X), reference.predict_log_proba(X), atol=1e-5
+    )
     np.testing.assert_array_equal(model.predict(X), reference.predict(X))
 
 
@@ -136,7 +149,9 @@ def test_training_stays_finite_at_large_scores(solver):
 
 def test_one_class_is_refused():
     X, _ = blobs(2)
-    with pytest.raises(ValueError, match=r"number of classes has to be greater than one; got 1 class"):
+    with pytest.raises(
+        ValueError, match=r"number of classes has to be greater than one; got 1 class"
+    ):
         OrtSGDClassifier().fit(X, np.zeros(len(X)))
 
 
@@ -146,7 +161,9 @@ def test_continuous_targets_are_refused():
         OrtSGDClassifier().fit(X, X[:, 0])
 
 
-@pytest.mark.parametrize("class_weight", ["balanced", {"a": 1.0, "b": 3.0, "c": 0.5}, {"b": 2.0}, {"a": 0.0}])
+@pytest.mark.parametrize(
+    "class_weight", ["balanced", {"a": 1.0, "b": 3.0, "c": 0.5}, {"b": 2.0}, {"a": 0.0}]
+)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_class_weight_is_the_sample_weight_it_stands_for(solver, class_weight, weighted):
     rng = np.random.default_rng(0)
@@ -158,7 +175,9 @@ def test_class_weight_is_the_sample_weight_it_stands_for(solver, class_weight, w
     else:
         weight = np.array([class_weight.get(label, 1.0) for label in y])
     options = {"solver": solver, "max_iter": 5, "tol": None, "random_state": 0, "batch_size": 16}
-    by_class = OrtSGDClassifier(class_weight=class_weight, **options).fit(X, y, sample_weight if weighted else None)
+    by_class = OrtSGDClassifier(class_weight=class_weight, **options).fit(
+        X, y, sample_weight if weighted else None
+    )
     by_row = OrtSGDClassifier(**options).fit(X, y, sample_weight * weight)
     np.testing.assert_allclose(by_class.coef_, by_row.coef_, rtol=1e-6)
 
@@ -207,17 +226,24 @@ def test_probabilities_are_those_of_the_raw_scores_in_float64(loss, n_classes, d
         model.set_weights({name: factor * weight for name, weight in model.weights_.items()})
         score, found = model.decision_function(X), model.predict_proba(X)
         if loss == "modified_huber":
-            part = (np.clip(np.column_stack([-score, score]) if n_classes == 2 else score, -1, 1) + 1) / 2
+            part = (
+                np.clip(np.column_stack([-score, score]) if n_classes == 2 else score, -1, 1) + 1
+            ) / 2
             part[part.sum(axis=1) == 0] = 1
             expected = part / part.sum(axis=1, keepdims=True)
         elif n_classes == 2:
             expected = expit(np.column_stack([-score, score]))
         else:
-            expected = softmax(log_expit(score) if isinstance(loss, OneVsRestLogLoss) else score, axis=1)
+            expected = softmax(
+                log_expit(score) if isinstance(loss, OneVsRestLogLoss) else score, axis=1
+            )
         assert found.dtype == np.float64
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(found.sum(axis=1), 1, rtol=0, atol=1e-15)
-    assert model.onnx_.graph.output[1].type.tensor_type.elem_type == {"float32": 1, "float64": 11}[dtype]
+    assert (
+        model.onnx_.graph.output[1].type.tensor_type.elem_type
+        == {"float32": 1, "float64": 11}[dtype]
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""Every optimizer with every learning rate on problems whose solution is known: the distance that is left."""
+"""
+Every optimizer with every learning rate on problems whose solution is known:
+the distance that is left.
+"""
 
 from functools import cache
 
@@ -31,11 +34,16 @@ def logistic():
     X = rng.normal(size=(200, 4))
     y = (X @ [1.0, -2.0, 3.0, 0.5] + rng.logistic(size=200) > 0).astype(int)
     best = LogisticRegression(C=1 / (ALPHA * len(X)), tol=1e-10, max_iter=1000).fit(X, y)
-    return OrtSGDClassifier(penalty="l2", batch_size=200), X, y, np.append(best.coef_, best.intercept_)
+    return (
+        OrtSGDClassifier(penalty="l2", batch_size=200),
+        X,
+        y,
+        np.append(best.coef_, best.intercept_),
+    )
 
 
-#: Learning rates that suit. An optimizer is not here if its steps do not shrink with the gradient, as those of a sign:
-#: it comes no nearer than its last rate.
+#: Learning rates that suit. An optimizer is not here if its steps do not shrink with the gradient,
+#: as those of a sign: it comes no nearer than its last rate.
 RATES = {"sgd": 0.2, "momentum": 0.05, "nesterov": 0.05, "adam": 0.05}
 LEARNING_RATES = {
     **{name: lambda eta0, name=name: name for name in SCHEDULES},

@@ -12,7 +12,10 @@ from sklearn.preprocessing import StandardScaler
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.model_selection import OrtGridSearchCV
 
-ETA0 = "Did you mean eta0=0.1? It sets only the first learning rate: optimizer and learning_rate stay as they are."
+ETA0 = (
+    "Did you mean eta0=0.1? It sets only the first learning rate: optimizer and learning_rate "
+    "stay as they are."
+)
 NAMES = [
     (OrtSGDRegressor, None, {"lr": 0.1}, ETA0),
     (OrtSGDClassifier, None, {"learning_rate_init": 0.1}, ETA0),
@@ -20,7 +23,12 @@ NAMES = [
     (OrtSGDRegressor, None, {"eta_0": 0.1}, "Did you mean eta0=0.1?"),
     (OrtSGDRegressor, None, {"epochs": 5}, "Did you mean max_iter=5?"),
     (OrtSGDRegressor, None, {"batchsize": 5}, "Did you mean batch_size=5?"),
-    (OrtSGDRegressor, None, {"momentum": 0.9}, "It is a parameter of the optimizer: optimizer=Momentum(momentum=0.9)."),
+    (
+        OrtSGDRegressor,
+        None,
+        {"momentum": 0.9},
+        "It is a parameter of the optimizer: optimizer=Momentum(momentum=0.9).",
+    ),
     (
         OrtSGDClassifier,
         None,
@@ -39,7 +47,12 @@ NAMES = [
         {"activation": "tanh"},
         "It is a parameter of the estimator inside: estimator__mlpclassifier__activation.",
     ),
-    (OrtSGDClassifier, LogisticRegression(), {"C": 2.0}, "It is a parameter of the estimator inside: estimator__C."),
+    (
+        OrtSGDClassifier,
+        LogisticRegression(),
+        {"C": 2.0},
+        "It is a parameter of the estimator inside: estimator__C.",
+    ),
 ]
 
 
@@ -48,7 +61,10 @@ def test_a_name_of_another_library_or_of_the_model_inside_is_explained(cls, insi
     (name,) = given
     with pytest.raises(TypeError) as raised:
         cls(inside, **given)
-    assert str(raised.value) == f"{cls.__name__}.__init__() got an unexpected keyword argument {name!r}. {advice}"
+    assert (
+        str(raised.value)
+        == f"{cls.__name__}.__init__() got an unexpected keyword argument {name!r}. {advice}"
+    )
     with pytest.raises(ValueError, match=f"Invalid parameter '{name}' for estimator") as raised:
         cls(inside).set_params(**given)
     assert str(raised.value).endswith(f" {advice}")
@@ -57,7 +73,9 @@ def test_a_name_of_another_library_or_of_the_model_inside_is_explained(cls, insi
 @pytest.mark.parametrize("search", [GridSearchCV, OrtGridSearchCV])
 def test_a_search_says_where_a_parameter_of_the_model_inside_is(search):
     X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0]
-    candidates = search(OrtSGDRegressor(MLPRegressor(max_iter=1)), {"hidden_layer_sizes": [(3,), (4,)]}, cv=2)
+    candidates = search(
+        OrtSGDRegressor(MLPRegressor(max_iter=1)), {"hidden_layer_sizes": [(3,), (4,)]}, cv=2
+    )
     with pytest.raises(ValueError, match=r"inside: estimator__hidden_layer_sizes\.$"):
         candidates.fit(X, y)
 
@@ -76,7 +94,9 @@ def test_nothing_is_said_where_nothing_is_known():
 
 def test_the_signature_is_that_of_the_class():
     parameters = inspect.signature(OrtSGDRegressor).parameters
-    assert list(parameters)[:2] == ["estimator", "solver"] and parameters["estimator"].default is None
+    assert (
+        list(parameters)[:2] == ["estimator", "solver"] and parameters["estimator"].default is None
+    )
 
     class Own(OrtSGDRegressor):
         def __init__(self, estimator=None, *, eta0=0.5):

@@ -57,7 +57,10 @@ SUPPORTED = {"session": {"adam"}, "module": {"sgd", "adam"}}
 
 
 def looped(batches, optimizer, schedule, mean_weight=1.0):
-    """Return weights and intercept after steps of m / BATCH_SIZE of the rate, on m rows that count."""
+    """
+    Return weights and intercept after steps of m / BATCH_SIZE of the rate,
+    on m rows that count.
+    """
     update, w = OPTIMIZERS[optimizer](), np.zeros(5)
     ones = np.column_stack([X, np.ones(len(X))])
     t = 0
@@ -79,9 +82,21 @@ def estimator(solver, optimizer, schedule, **options):
         pytest.skip(f"solver {solver!r} has no {optimizer}")
     if schedule == "optimal" and optimizer in ("momentum", "nesterov"):
         pytest.skip("its first rates are so large that the step of the penalty is implicit")
-    parameters = {"eta0": ETA, "alpha": ALPHA, "batch_size": BATCH_SIZE, "shuffle": False, "standardize": False}
+    parameters = {
+        "eta0": ETA,
+        "alpha": ALPHA,
+        "batch_size": BATCH_SIZE,
+        "shuffle": False,
+        "standardize": False,
+    }
     return OrtSGDRegressor(
-        solver=solver, optimizer=optimizer, learning_rate=schedule, penalty="l2", tol=None, **parameters, **options
+        solver=solver,
+        optimizer=optimizer,
+        learning_rate=schedule,
+        penalty="l2",
+        tol=None,
+        **parameters,
+        **options,
     )
 
 
@@ -114,7 +129,9 @@ class TestLoops:
         mean = WEIGHTS[counting].mean()
         assert_weights(model, looped(2 * batches_of(counting, WEIGHTS), optimizer, schedule, mean))
 
-    @pytest.mark.parametrize("sizes", [[30, *[1] * 73], [50, 3, 37, 13]], ids=["single rows", "calls"])
+    @pytest.mark.parametrize(
+        "sizes", [[30, *[1] * 73], [50, 3, 37, 13]], ids=["single rows", "calls"]
+    )
     def test_a_stream(self, solver, optimizer, schedule, sizes):
         model = estimator(solver, optimizer, schedule)
         batches = []

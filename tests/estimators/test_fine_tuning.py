@@ -34,7 +34,9 @@ REGRESSORS = [
     Ridge(),
     MLPRegressor(hidden_layer_sizes=(5, 4), max_iter=50, random_state=0),
     RANSACRegressor(random_state=0),
-    make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(5,), max_iter=200, random_state=0)),
+    make_pipeline(
+        StandardScaler(), MLPRegressor(hidden_layer_sizes=(5,), max_iter=200, random_state=0)
+    ),
     StackingRegressor([("a", Ridge()), ("b", LinearRegression())], final_estimator=Ridge()),
 ]
 CLASSIFIERS = [
@@ -46,7 +48,9 @@ CLASSIFIERS = [
 
 def still(estimator_class, estimator, **parameters):
     """Return an estimator that hardly moves."""
-    return estimator_class(estimator, eta0=1e-12, max_iter=1, tol=None, random_state=0, **parameters)
+    return estimator_class(
+        estimator, eta0=1e-12, max_iter=1, tol=None, random_state=0, **parameters
+    )
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 5e-6), ("float64", 1e-9)])
@@ -59,7 +63,9 @@ def test_regression_starts_from_the_fitted_weights(model, dtype, tolerance, solv
     fitted = clone(model).fit(X, Y)
     estimator = still(OrtSGDRegressor, FrozenEstimator(fitted), dtype=dtype, solver=solver)
     for trained in (estimator.fit(X, Y), clone(estimator).fit(X, Y)):
-        np.testing.assert_allclose(trained.predict(X), fitted.predict(X), rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(
+            trained.predict(X), fitted.predict(X), rtol=tolerance, atol=tolerance
+        )
 
 
 @pytest.mark.parametrize("y", [SPECIES, NAMES, NAMES == "virginica"], ids=["ints", "names", "two"])
@@ -69,25 +75,33 @@ def test_classification_starts_from_the_fitted_weights(model, y):
     trained = still(OrtSGDClassifier, FrozenEstimator(fitted)).fit(FLOWERS, y)
     np.testing.assert_array_equal(trained.classes_, fitted.classes_)
     np.testing.assert_array_equal(trained.predict(FLOWERS), fitted.predict(FLOWERS))
-    np.testing.assert_allclose(trained.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=3e-6)
+    np.testing.assert_allclose(
+        trained.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=3e-6
+    )
 
 
 def test_a_search_keeps_the_fitted_weights():
     fitted = make_pipeline(StandardScaler(), LogisticRegression()).fit(FLOWERS, SPECIES)
-    search = GridSearchCV(still(OrtSGDClassifier, FrozenEstimator(fitted)), {"alpha": [0, 1e-4]}, cv=3)
+    search = GridSearchCV(
+        still(OrtSGDClassifier, FrozenEstimator(fitted)), {"alpha": [0, 1e-4]}, cv=3
+    )
     search.fit(FLOWERS, SPECIES)
     # Not refitted: every fold scores as the pipeline that has seen all rows.
     folds = StratifiedKFold(3).split(FLOWERS, SPECIES)
     scores = [fitted.score(FLOWERS[test], SPECIES[test]) for _, test in folds]
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], np.mean(scores))
-    np.testing.assert_allclose(search.best_estimator_.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=3e-6)
+    np.testing.assert_allclose(
+        search.best_estimator_.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=3e-6
+    )
 
 
 def test_frozen_steps_are_not_refitted_and_others_are():
     half = FLOWERS[:75]
     scaler, minmax = StandardScaler().fit(half), MinMaxScaler()
     frozen = OrtSGDClassifier(
-        make_pipeline(FrozenEstimator(scaler), minmax, LogisticRegression()), max_iter=3, random_state=0
+        make_pipeline(FrozenEstimator(scaler), minmax, LogisticRegression()),
+        max_iter=3,
+        random_state=0,
     )
     frozen.fit(FLOWERS, SPECIES)
     by_hand = MinMaxScaler().fit(scaler.transform(FLOWERS))
@@ -100,7 +114,9 @@ def test_frozen_steps_are_not_refitted_and_others_are():
 def test_training_goes_on_from_a_fitted_model_and_leaves_it_as_it_was():
     fitted = MLPRegressor(hidden_layer_sizes=(10,), max_iter=60, random_state=0).fit(X, Y)
     before = copy.deepcopy(fitted.coefs_)
-    tuned = OrtSGDRegressor(FrozenEstimator(fitted), max_iter=100, eta0=0.05, random_state=0).fit(X, Y)
+    tuned = OrtSGDRegressor(FrozenEstimator(fitted), max_iter=100, eta0=0.05, random_state=0).fit(
+        X, Y
+    )
     assert tuned.loss_curve_[0] < 2 * ((fitted.predict(X) - Y) ** 2).mean() / 2
     assert tuned.score(X, Y) > fitted.score(X, Y) + 0.05
     for now, then in zip(fitted.coefs_, before, strict=True):
@@ -112,8 +128,12 @@ def test_classes_are_those_of_the_fitted_model():
     some = NAMES != "versicolor"
     tuned = still(OrtSGDClassifier, FrozenEstimator(fitted)).fit(FLOWERS[some], NAMES[some])
     assert tuned.classes_.tolist() == ["setosa", "versicolor", "virginica"]
-    np.testing.assert_allclose(tuned.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=3e-6)
-    with pytest.raises(ValueError, match=r"labels that are not among the known classes: \['rose'\]"):
+    np.testing.assert_allclose(
+        tuned.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=3e-6
+    )
+    with pytest.raises(
+        ValueError, match=r"labels that are not among the known classes: \['rose'\]"
+    ):
         tuned.fit(FLOWERS, np.where(some, NAMES, "rose"))
 
 
@@ -121,19 +141,31 @@ def test_classes_are_those_of_the_fitted_model():
 def test_a_stream_knows_the_classes_of_a_fitted_model(model):
     fitted = clone(model).fit(FLOWERS, NAMES)
     first = NAMES == "setosa"
-    stream = still(OrtSGDClassifier, FrozenEstimator(fitted)).partial_fit(FLOWERS[first], NAMES[first])
+    stream = still(OrtSGDClassifier, FrozenEstimator(fitted)).partial_fit(
+        FLOWERS[first], NAMES[first]
+    )
     assert stream.classes_.tolist() == ["setosa", "versicolor", "virginica"]
-    np.testing.assert_allclose(stream.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=3e-6)
+    np.testing.assert_allclose(
+        stream.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=3e-6
+    )
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         OrtSGDClassifier(MLPClassifier()).partial_fit(FLOWERS, NAMES)
     with pytest.raises(ValueError, match="are not those of the fitted estimator"):
-        OrtSGDClassifier(FrozenEstimator(fitted)).partial_fit(FLOWERS, NAMES, classes=["setosa", "rose"])
+        OrtSGDClassifier(FrozenEstimator(fitted)).partial_fit(
+            FLOWERS, NAMES, classes=["setosa", "rose"]
+        )
 
 
 @pytest.mark.parametrize(
     "estimator, X, y, error, message",
     [
-        (FrozenEstimator(LinearRegression()), X, Y, NotFittedError, "LinearRegression instance is not fitted"),
+        (
+            FrozenEstimator(LinearRegression()),
+            X,
+            Y,
+            NotFittedError,
+            "LinearRegression instance is not fitted",
+        ),
         (
             FrozenEstimator(make_pipeline(StandardScaler(), LinearRegression())),
             X,
@@ -141,7 +173,13 @@ def test_a_stream_knows_the_classes_of_a_fitted_model(model):
             NotFittedError,
             "instance is not fitted",
         ),
-        (FrozenEstimator(LinearRegression().fit(X, Y)), X[:, 1:], Y, ValueError, "expecting 10 features"),
+        (
+            FrozenEstimator(LinearRegression().fit(X, Y)),
+            X[:, 1:],
+            Y,
+            ValueError,
+            "expecting 10 features",
+        ),
         (
             FrozenEstimator(LinearRegression().fit(X, Y)),
             X,
@@ -181,21 +219,33 @@ def test_an_onnx_model_is_trained_and_not_changed(solver):
     trained = still(OrtSGDRegressor, FrozenEstimator(model), solver=solver).fit(X, Y)
     np.testing.assert_allclose(trained.predict(X), fitted.predict(X), rtol=1e-5, atol=1e-5)
     # skl2onnx puts a Cast and a Reshape around the model: it is not standardized.
-    options = {"solver": solver, "max_iter": 100, "eta0": 0.05, "random_state": 0, "standardize": False}
+    options = {
+        "solver": solver,
+        "max_iter": 100,
+        "eta0": 0.05,
+        "random_state": 0,
+        "standardize": False,
+    }
     options |= {"optimizer": "sgd", "learning_rate": "constant"}
     tuned = OrtSGDRegressor(model, **options)
     # The same as from the model of scikit-learn.
     same = OrtSGDRegressor(FrozenEstimator(fitted), **options)
-    np.testing.assert_allclose(clone(tuned).fit(X, Y).predict(X), same.fit(X, Y).predict(X), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        clone(tuned).fit(X, Y).predict(X), same.fit(X, Y).predict(X), rtol=1e-4, atol=1e-4
+    )
     assert model.SerializeToString() == before
     assert model is tuned.estimator
 
 
 @pytest.mark.parametrize("y", [SPECIES, SPECIES == 2], ids=["three", "two"])
 def test_an_estimators_own_model_is_trained_further(y):
-    first = OrtSGDClassifier(MLPClassifier((5,)), random_state=0, max_iter=30, tol=None).fit(FLOWERS, y)
+    first = OrtSGDClassifier(MLPClassifier((5,)), random_state=0, max_iter=30, tol=None).fit(
+        FLOWERS, y
+    )
     again = still(OrtSGDClassifier, first.onnx_).fit(FLOWERS, y)
-    np.testing.assert_allclose(again.predict_proba(FLOWERS), first.predict_proba(FLOWERS), atol=1e-6)
+    np.testing.assert_allclose(
+        again.predict_proba(FLOWERS), first.predict_proba(FLOWERS), atol=1e-6
+    )
 
 
 def test_a_float64_network_of_gemm_and_relu(rng):
@@ -203,7 +253,8 @@ def test_a_float64_network_of_gemm_and_relu(rng):
     model = onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["" : 17]>
         network (double[N, 2] X) => (double[N, 1] y)
-        <double[3, 2] W = {1, 2, -1, 1, 0, -2}, double[3] b = {0.5, 0.25, 1}, double[1, 3] V = {1, -1, 2}> {
+        <double[3, 2] W = {1, 2, -1, 1, 0, -2}, double[3] b = {0.5, 0.25, 1},
+            double[1, 3] V = {1, -1, 2}> {
             layer = Gemm <transB = 1> (X, W, b)
             hidden = Relu (layer)
             y = Gemm <transB = 1> (hidden, V)
@@ -219,8 +270,12 @@ def test_a_float64_network_of_gemm_and_relu(rng):
         model, optimizer="sgd", eta0=0.1, max_iter=1, tol=None,
         dtype="float64", batch_size=20, penalty=None, standardize=False,
     ).fit(rows, expected - 1)  # fmt: skip
-    np.testing.assert_allclose(stepped.weights_["V"], [V - 0.1 * np.maximum(layer, 0).mean(axis=0)], rtol=1e-12)
-    np.testing.assert_allclose(stepped.weights_["b"], b - 0.1 * ((layer > 0) * V).mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(
+        stepped.weights_["V"], [V - 0.1 * np.maximum(layer, 0).mean(axis=0)], rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        stepped.weights_["b"], b - 0.1 * ((layer > 0) * V).mean(axis=0), rtol=1e-12
+    )
 
 
 # The order in which the runtime takes weights depends on their names.
@@ -240,7 +295,9 @@ def test_gradients_go_through_weights_as_they_were_before_the_step(first, second
     trained = OrtSGDRegressor(model, solver=solver, optimizer="sgd", eta0=0.5, **options)
     weights = trained.fit(rows, hidden @ V - 1).weights_
     np.testing.assert_allclose(weights[second].ravel(), V - 0.5 * hidden.mean(axis=0), atol=1e-6)
-    np.testing.assert_allclose(weights[first], W - 0.5 * rows.T @ ((1 - hidden**2) * V) / 20, atol=1e-6)
+    np.testing.assert_allclose(
+        weights[first], W - 0.5 * rows.T @ ((1 - hidden**2) * V) / 20, atol=1e-6
+    )
 
 
 def test_an_onnx_model_of_text_written_by_hand():
@@ -251,7 +308,9 @@ def test_an_onnx_model_of_text_written_by_hand():
             y = Add (product, shift)
         }""")
     x = np.linspace(-1, 1, 50)[:, None]
-    trained = OrtSGDRegressor(model, eta0=0.3, max_iter=300, tol=None, alpha=0).fit(x, 3 * x.ravel() + 2)
+    trained = OrtSGDRegressor(model, eta0=0.3, max_iter=300, tol=None, alpha=0).fit(
+        x, 3 * x.ravel() + 2
+    )
     assert trained.weights_["slope"] == pytest.approx(3, abs=1e-4)
     assert trained.weights_["shift"] == pytest.approx(2, abs=1e-4)
 
@@ -264,7 +323,8 @@ def test_a_fitted_model_that_is_not_converted_is_refused_by_name():
 
 def test_a_model_without_weights_is_refused():
     model = onnx.parser.parse_model("""
-        <ir_version: 8, opset_import: ["" : 17]> m (float[N, 1] X) => (float[N, 1] y) { y = Exp (X) }""")
+        <ir_version: 8, opset_import: ["" : 17]> m (float[N, 1] X) => (float[N, 1] y) {
+        y = Exp (X) }""")
     with pytest.raises(NotTrainableError, match="has no weight to train"):
         OrtSGDRegressor(model).fit(X[:, :1], Y)
 
@@ -275,10 +335,13 @@ def test_an_onnx_name_that_is_one_inside_the_trained_model_is_refused(name, kind
     model = onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["" : 17]>
         m (float[N, 1] X) => (float[N, 1] y) <float[1, 1] W = {1}> { y = MatMul (X, W) }""")
-    renamed, position = (model.graph.input[0], 0) if kind == "input" else (model.graph.initializer[0], 1)
+    renamed, position = (
+        (model.graph.input[0], 0) if kind == "input" else (model.graph.initializer[0], 1)
+    )
     renamed.name = model.graph.node[0].input[position] = name
     with pytest.raises(
-        ValueError, match=f"estimator has an? {kind} named '{name}', which is also a name inside the ONNX"
+        ValueError,
+        match=f"estimator has an? {kind} named '{name}', which is also a name inside the ONNX",
     ):
         OrtSGDRegressor(model).fit(X[:, :1], Y)
 
@@ -297,7 +360,8 @@ def test_a_model_whose_two_scores_became_one_is_trained_further(solver):
 def test_an_onnx_operator_without_gradient_is_named():
     model = onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["" : 17]>
-        m (float[N, 2] X) => (float[N, 1] y) <float[2, 2] W = {1, 2, 3, 4}, float[2, 1] V = {1, 2}> {
+        m (float[N, 2] X) => (float[N, 1] y) <float[2, 2] W = {1, 2, 3, 4}, float[2, 1] V = {1, 2}>
+            {
             a = MatMul (X, W)
             b = Round (a)
             y = MatMul (b, V)
@@ -316,15 +380,34 @@ def test_an_onnx_operator_without_gradient_is_named():
         ("coefficient1", {"coefficient1"}),
         (["*1", "coefficient2"], {"coefficient1", "intercepts1", "coefficient2"}),
         ("intercept*", {"intercepts", "intercepts1", "intercepts2"}),
-        ("*", {"coefficient", "coefficient1", "coefficient2", "intercepts", "intercepts1", "intercepts2"}),
+        (
+            "*",
+            {
+                "coefficient",
+                "coefficient1",
+                "coefficient2",
+                "intercepts",
+                "intercepts1",
+                "intercepts2",
+            },
+        ),
     ],
 )
 def test_all_weights_but_those_named_stay_bit_for_bit(trainable, trained, solver):
     # Initial weights of standardized columns would be others where the first layer is trained.
-    options = {"solver": solver, "standardize": False, "eta0": 0.01, "learning_rate": "constant", "max_iter": 3}
-    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(6, 5)), trainable=trainable, random_state=0, **options)
+    options = {
+        "solver": solver,
+        "standardize": False,
+        "eta0": 0.01,
+        "learning_rate": "constant",
+        "max_iter": 3,
+    }
+    model = OrtSGDRegressor(
+        MLPRegressor(hidden_layer_sizes=(6, 5)), trainable=trainable, random_state=0, **options
+    )
     start = still(OrtSGDRegressor, model.estimator, standardize=False).fit(X, Y).weights_
-    # Almost nothing is not nothing: the weights that training starts from are those of the same seed.
+    # Almost nothing is not nothing: the weights that training starts from are those of
+    # the same seed.
     after = model.fit(X, Y).weights_
     assert after.keys() == start.keys()
     assert {name for name in after if np.abs(after[name] - start[name]).max() > 1e-6} == trained
@@ -337,7 +420,13 @@ def test_training_the_intercept_alone_gives_the_mean_of_what_is_left(solver):
     fitted = LinearRegression().fit(X, Y)
     shifted = FrozenEstimator(fitted)
     model = OrtSGDRegressor(
-        shifted, trainable="intercept", solver=solver, eta0=0.5, max_iter=100, tol=None, batch_size=len(X)
+        shifted,
+        trainable="intercept",
+        solver=solver,
+        eta0=0.5,
+        max_iter=100,
+        tol=None,
+        batch_size=len(X),
     )
     model.fit(X, Y + 3)
     np.testing.assert_array_equal(model.coef_, fitted.coef_.astype(np.float32))
@@ -347,10 +436,17 @@ def test_training_the_intercept_alone_gives_the_mean_of_what_is_left(solver):
 def test_a_scalers_offsets_are_trained_on_purpose(solver):
     pipeline = make_pipeline(MinMaxScaler(), StandardScaler(), LinearRegression())
     plain = still(OrtSGDRegressor, pipeline).fit(X, Y)
-    names = ["minmaxscaler/offset", "minmaxscaler/scale", "standardscaler/offset", "standardscaler/scale"]
+    names = [
+        "minmaxscaler/offset",
+        "minmaxscaler/scale",
+        "standardscaler/offset",
+        "standardscaler/scale",
+    ]
     assert sorted(plain.weights_) == ["coef", "intercept", *names]
     scaled = MinMaxScaler().fit_transform(X)
-    np.testing.assert_allclose(plain.weights_["standardscaler/offset"], scaled.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(
+        plain.weights_["standardscaler/offset"], scaled.mean(axis=0), rtol=1e-5
+    )
     fitted = make_pipeline(MinMaxScaler(), StandardScaler(), LinearRegression()).fit(X, Y)
     model = OrtSGDRegressor(
         FrozenEstimator(fitted), trainable="standardscaler/offset", solver=solver, alpha=0,
@@ -358,7 +454,8 @@ def test_a_scalers_offsets_are_trained_on_purpose(solver):
     )  # fmt: skip
     with pytest.warns(UserWarning, match="begins from its weights all the same"):
         model.fit(X, Y + 1)
-    # Moving the offsets by d moves all predictions by -(d / scale) @ coef: what the new targets ask for.
+    # Moving the offsets by d moves all predictions by -(d / scale) @ coef: what the new
+    # targets ask for.
     start = still(OrtSGDRegressor, FrozenEstimator(fitted), trainable="standardscaler/offset")
     before = start.fit(X, Y).weights_
     after = model.weights_
@@ -373,22 +470,34 @@ def test_a_scalers_offsets_are_trained_on_purpose(solver):
 
 
 def test_weights_are_those_of_the_fit_whatever_parameters_are_set_later():
-    model = still(OrtSGDRegressor, make_pipeline(StandardScaler(), Ridge())).fit(X, Y).set_params(dtype="float64")
+    model = (
+        still(OrtSGDRegressor, make_pipeline(StandardScaler(), Ridge()))
+        .fit(X, Y)
+        .set_params(dtype="float64")
+    )
     assert {weight.dtype for weight in model.weights_.values()} == {np.dtype("float32")}
 
 
 def test_with_its_first_step_trained_the_onnx_model_has_one_input():
-    model = still(OrtSGDRegressor, make_pipeline(StandardScaler(), Ridge()), trainable="*").fit(FRAME, Y)
+    model = still(OrtSGDRegressor, make_pipeline(StandardScaler(), Ridge()), trainable="*").fit(
+        FRAME, Y
+    )
     assert [i.name for i in model.onnx_.graph.input] == ["X"]
 
 
 @pytest.mark.parametrize("trainable", ["nothing", ["coef", "nothing*"], []])
 def test_a_pattern_without_a_weight_is_refused_with_the_names(trainable):
-    model = OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression()), trainable=trainable)
-    with pytest.raises(ValueError, match=r"trainable=.* matches no weight. The weights are .*'coef', 'intercept'\]"):
+    model = OrtSGDRegressor(
+        make_pipeline(StandardScaler(), LinearRegression()), trainable=trainable
+    )
+    with pytest.raises(
+        ValueError, match=r"trainable=.* matches no weight. The weights are .*'coef', 'intercept'\]"
+    ):
         model.fit(X, Y)
 
 
 def test_what_is_no_name_of_a_weight_is_refused():
-    with pytest.raises(ValueError, match=r"trainable must be names or patterns of weights, got \[1\]"):
+    with pytest.raises(
+        ValueError, match=r"trainable must be names or patterns of weights, got \[1\]"
+    ):
         OrtSGDRegressor(trainable=[1]).fit(X, Y)

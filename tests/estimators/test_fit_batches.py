@@ -47,7 +47,9 @@ MODELS = [
     OrtSGDRegressor(eta0="auto"),
     OrtSGDRegressor(Ridge(2.0), loss="huber", eta0=0.1, optimizer="adam"),
     OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(4,)), eta0="auto", average=True),
-    OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(4,)), eta0=0.01, standardize=False, max_grad_norm=1.0),
+    OrtSGDRegressor(
+        MLPRegressor(hidden_layer_sizes=(4,)), eta0=0.01, standardize=False, max_grad_norm=1.0
+    ),
 ]
 
 
@@ -59,7 +61,9 @@ def test_the_batches_of_fit_give_the_model_of_fit(model):
     identical(clone(model).fit_batches(divided(X, y)), fitted)
     # Larger batches are divided, and "auto" is the size of the largest.
     identical(clone(model).fit_batches(divided(X, y, size=4 * SIZE)), fitted)
-    identical(clone(model).set_params(batch_size="auto").fit_batches(lambda: iter(divided(X, y))), fitted)
+    identical(
+        clone(model).set_params(batch_size="auto").fit_batches(lambda: iter(divided(X, y))), fitted
+    )
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.3, 1: 2.0}])
@@ -69,19 +73,29 @@ def test_weights_give_the_bits_of_fit(class_weight, is_weighted):
     X, labels, weights = rng.randn(73, 3), rng.randint(0, 2, 73), rng.uniform(0.01, 2, 73)
     rows = (X, labels, weights) if is_weighted else (X, labels)
     model = OrtSGDClassifier(
-        LinearSVC(), optimizer="adam", shuffle=False, batch_size=20, max_iter=8, tol=None, dtype="float64"
+        LinearSVC(),
+        optimizer="adam",
+        shuffle=False,
+        batch_size=20,
+        max_iter=8,
+        tol=None,
+        dtype="float64",
     ).set_params(class_weight=class_weight, random_state=0)
     identical(clone(model).fit_batches(divided(*rows, size=20)), model.fit(*rows))
 
 
 def test_each_solver_trains_on_batches(solver):
     X, y = rows()
-    model = OrtSGDRegressor(solver=solver, eta0=0.1, shuffle=False, batch_size=SIZE, max_iter=5, tol=None)
+    model = OrtSGDRegressor(
+        solver=solver, eta0=0.1, shuffle=False, batch_size=SIZE, max_iter=5, tol=None
+    )
     identical(clone(model).fit_batches(divided(X, y)), model.fit(X, y))
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {"no": 1.0, "yes": 3.0}, None])
-@pytest.mark.parametrize("inside", [LogisticRegression(), MLPClassifier((4,))], ids=["linear", "network"])
+@pytest.mark.parametrize(
+    "inside", [LogisticRegression(), MLPClassifier((4,))], ids=["linear", "network"]
+)
 def test_labels_and_weights_of_all_rows_count(class_weight, inside):
     X, y = rows()
     # All rows of a class come last: the first batches lack it.
@@ -110,7 +124,9 @@ def test_a_column_of_labels_counts_as_a_row_of_them(monkeypatch):
     labels = np.where(y > y.mean() + 2, "yes", "no")
     # Few rows stand for all, and do not have the right share of the classes.
     monkeypatch.setattr(first_pass, "_MANY_VALUES", 60)
-    model = OrtSGDClassifier(class_weight="balanced", standardize=False, eta0=0.01, max_iter=5, tol=None)
+    model = OrtSGDClassifier(
+        class_weight="balanced", standardize=False, eta0=0.01, max_iter=5, tol=None
+    )
     flat = clone(model).fit_batches(divided(X, labels))
     with pytest.warns(DataConversionWarning, match="column-vector y"):
         identical(clone(model).fit_batches(divided(X, labels[:, np.newaxis])), flat)
@@ -128,7 +144,9 @@ def test_batches_of_rows_that_do_not_count_change_nothing():
 def test_classes_may_be_more_than_those_in_the_batches():
     X, y = rows()
     labels = (y > y.mean()).astype(int)
-    model = OrtSGDClassifier(eta0=0.1, max_iter=2, tol=None).fit_batches(divided(X, labels), classes=[2, 1, 0])
+    model = OrtSGDClassifier(eta0=0.1, max_iter=2, tol=None).fit_batches(
+        divided(X, labels), classes=[2, 1, 0]
+    )
     np.testing.assert_array_equal(model.classes_, [0, 1, 2])
     with pytest.raises(ValueError, match=r"labels that are not among the known classes: \[1\]"):
         model.fit_batches(divided(X, labels), classes=[0, 2])
@@ -150,8 +168,8 @@ def test_validation_stopping_and_history_are_those_of_fit():
     X, y = rows(195)
     X_val, y_val = X[95:], y[95:]
     model = OrtSGDRegressor(
-        MLPRegressor(hidden_layer_sizes=(4,)), early_stopping=True, eta0=0.05, shuffle=False, batch_size=SIZE, tol=1e-4,
-        random_state=0,
+        MLPRegressor(hidden_layer_sizes=(4,)), early_stopping=True, eta0=0.05, shuffle=False,
+        batch_size=SIZE, tol=1e-4, random_state=0,
     )  # fmt: skip
     fitted = clone(model).fit(X[:95], y[:95], X_val=X_val, y_val=y_val)
     ours = clone(model).fit_batches(divided(X[:95], y[:95]), X_val=X_val, y_val=y_val)
@@ -168,13 +186,19 @@ def test_a_checkpoint_resumes_to_the_last_bit(tmp_path):
     model = OrtSGDRegressor(eta0=0.1, tol=None, random_state=0, optimizer="momentum")
     whole = clone(model).set_params(max_iter=6).fit_batches(divided(X, y))
     clone(model).set_params(max_iter=3, callbacks=[Checkpoint(path)]).fit_batches(divided(X, y))
-    rest = clone(model).set_params(max_iter=6, callbacks=[Checkpoint(resume_from=path)]).fit_batches(divided(X, y))
+    rest = (
+        clone(model)
+        .set_params(max_iter=6, callbacks=[Checkpoint(resume_from=path)])
+        .fit_batches(divided(X, y))
+    )
     identical(rest, whole)
 
 
 def test_a_stream_goes_on_after_batches():
     X, y = rows()
-    model = OrtSGDRegressor(eta0=0.1, max_iter=3, tol=None, random_state=0).fit_batches(divided(X, y))
+    model = OrtSGDRegressor(eta0=0.1, max_iter=3, tol=None, random_state=0).fit_batches(
+        divided(X, y)
+    )
     model = pickle.loads(pickle.dumps(model))
     assert model.partial_fit(X, y).n_iter_ == 4
     assert model.t_ == 3 * 10 + 10
@@ -183,10 +207,17 @@ def test_a_stream_goes_on_after_batches():
 @pytest.mark.parametrize("is_pickled", [False, True])
 def test_a_stream_keeps_the_size_of_the_batches(is_pickled):
     X, y = rows(400)
-    model = OrtSGDRegressor(eta0=0.01, max_iter=3, tol=None, random_state=0).fit_batches(divided(X, y, size=50))
+    model = OrtSGDRegressor(eta0=0.01, max_iter=3, tol=None, random_state=0).fit_batches(
+        divided(X, y, size=50)
+    )
     if is_pickled:
         model = pickle.loads(pickle.dumps(model))
-    for parameters, n_updates in (({}, 8), ({"tol": 0.1}, 8), ({"batch_size": 100}, 4), ({"batch_size": 40}, 10)):
+    for parameters, n_updates in (
+        ({}, 8),
+        ({"tol": 0.1}, 8),
+        ({"batch_size": 100}, 4),
+        ({"batch_size": 40}, 10),
+    ):
         before = model.t_
         assert model.set_params(**parameters).partial_fit(X, y).t_ - before == n_updates
 
@@ -207,8 +238,8 @@ def test_steps_that_need_no_fit_transform_each_batch():
     X, y = rows()
     scaler = StandardScaler().fit(X)
     model = OrtSGDRegressor(
-        make_pipeline(FrozenEstimator(scaler), LinearRegression()), eta0=0.1, shuffle=False, batch_size=SIZE,
-        max_iter=3, tol=None,
+        make_pipeline(FrozenEstimator(scaler), LinearRegression()), eta0=0.1, shuffle=False,
+        batch_size=SIZE, max_iter=3, tol=None,
     )  # fmt: skip
     identical(clone(model).fit_batches(divided(X, y)), clone(model).fit(X, y))
     imputed = make_pipeline(FrozenEstimator(SimpleImputer().fit(X)), LinearRegression())
@@ -216,7 +247,9 @@ def test_steps_that_need_no_fit_transform_each_batch():
     model = model.set_params(estimator=imputed)
     identical(clone(model).fit_batches(divided(missing, y)), clone(model).fit(missing, y))
     with pytest.raises(ValueError, match="fit_batches does not fit the step 'standardscaler'"):
-        OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression())).fit_batches(divided(X, y))
+        OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression())).fit_batches(
+            divided(X, y)
+        )
 
 
 @pytest.mark.skipif(
@@ -224,7 +257,10 @@ def test_steps_that_need_no_fit_transform_each_batch():
     reason="scikit-learn 1.6 takes a pipeline that ends in a HashingVectorizer for unfitted",
 )
 def test_texts_in_batches():
-    texts, labels = np.array(["good", "bad", "very good", "very bad"] * 10, dtype=object), np.tile([1, 0], 20)
+    texts, labels = (
+        np.array(["good", "bad", "very good", "very bad"] * 10, dtype=object),
+        np.tile([1, 0], 20),
+    )
     pipeline = make_pipeline(HashingVectorizer(n_features=2**8), LogisticRegression())
     model = OrtSGDClassifier(pipeline, eta0=0.5, max_iter=20, tol=None)
     with pytest.warns(UserWarning, match="will have no ONNX"):
@@ -249,7 +285,9 @@ def test_rows_that_stand_for_all_are_few(monkeypatch):
         kept = first.X.toarray() if scipy.sparse.issparse(first.X) else np.asarray(first.X)
         np.testing.assert_array_equal(kept, X[::32])
         np.testing.assert_array_equal(first.y, y[::32])
-    model = OrtSGDRegressor(LinearRegression(), eta0="auto", tol=1e-4, max_iter=200).fit_batches(divided(X, y))
+    model = OrtSGDRegressor(LinearRegression(), eta0="auto", tol=1e-4, max_iter=200).fit_batches(
+        divided(X, y)
+    )
     np.testing.assert_allclose(model.coef_, LinearRegression().fit(X, y).coef_, atol=0.02)
 
 
@@ -278,14 +316,26 @@ BAD = [
     ([*GOOD, (np.full((10, 3), np.nan), y[:10])], "batch 4: Input X contains NaN"),
     ([*GOOD, (X[:10], np.full(10, np.inf))], "batch 4: Input y contains infinity"),
     ([(X, y, np.full(40, np.nan))], "batch 0: Input sample_weight contains NaN"),
-    ([(X, {"price": y})], "y is a dict of the outputs price: give loss as a dict by the same names"),
+    (
+        [(X, {"price": y})],
+        "y is a dict of the outputs price: give loss as a dict by the same names",
+    ),
     ([*GOOD, (X, {"price": y})], "batch 4 has X, y of price, and the first one X, y"),
     ([(X, {"price": np.full(40, np.nan)})], "batch 0: Input y of price contains NaN"),
     ([*GOOD, (X, y, np.ones(40))], "batch 4: either all batches have a sample_weight, or none"),
-    (Batches(GOOD, GOOD, GOOD[1:], GOOD), "batches gave 30 rows of positive sample weight in an epoch, and 40 when"),
+    (
+        Batches(GOOD, GOOD, GOOD[1:], GOOD),
+        "batches gave 30 rows of positive sample weight in an epoch, and 40 when",
+    ),
     (Batches(GOOD, GOOD, [*GOOD, GOOD[0]], GOOD), "batches gave 50 rows"),
-    (Batches(GOOD, [*GOOD[1:], (np.full((10, 3), np.nan), y[:10])]), "batch 3: Input X contains NaN"),
-    (Batches(GOOD, [(X[:, :2], y)]), "batch 0: X has 2 features, but OrtSGDRegressor is expecting 3"),
+    (
+        Batches(GOOD, [*GOOD[1:], (np.full((10, 3), np.nan), y[:10])]),
+        "batch 3: Input X contains NaN",
+    ),
+    (
+        Batches(GOOD, [(X[:, :2], y)]),
+        "batch 0: X has 2 features, but OrtSGDRegressor is expecting 3",
+    ),
     (Batches(GOOD, [(X, np.c_[y, y])]), "batch 0: y has 2 outputs, but the model has 1"),
 ]
 
@@ -312,9 +362,9 @@ def test_a_training_that_diverges_or_does_not_end_says_so():
     with pytest.raises(ValueError, match="Training diverged"):
         OrtSGDRegressor(standardize=False, eta0=100.0, tol=None).fit_batches(GOOD)
     with pytest.warns(ConvergenceWarning, match="Maximum number of epochs"):
-        OrtSGDRegressor(eta0=1e-6, learning_rate="constant", tol=0, n_iter_no_change=math.inf, max_iter=2).fit_batches(
-            GOOD
-        )
+        OrtSGDRegressor(
+            eta0=1e-6, learning_rate="constant", tol=0, n_iter_no_change=math.inf, max_iter=2
+        ).fit_batches(GOOD)
 
 
 def test_tensors_of_a_data_loader():

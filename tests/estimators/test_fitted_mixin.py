@@ -30,7 +30,8 @@ network (float[N, 2] features) => (float[N, 1] price)
 }"""
 CLASSIFIER = """\
 <ir_version: 7, opset_import: ["" : 15]>
-classifier (float[N, 3] X) => (int64[N] label, float[N, 2] p) <float[3, 2] W = {0, 0, 0, 0, 0, 0}, float[2] b = {0, 0}>
+classifier (float[N, 3] X) => (int64[N] label, float[N, 2] p) <float[3, 2] W = {0, 0, 0, 0, 0, 0},
+float[2] b = {0, 0}>
 {
     product = MatMul (X, W)
     scores = Add (product, b)
@@ -44,13 +45,18 @@ def numbers(model):
     """Return the tensors of a model, by name, those of constants by the names of their outputs."""
     arrays = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
     constants = [node for node in model.graph.node if node.op_type == "Constant"]
-    return arrays | {node.output[0]: numpy_helper.to_array(node.attribute[0].t) for node in constants}
+    return arrays | {
+        node.output[0]: numpy_helper.to_array(node.attribute[0].t) for node in constants
+    }
 
 
 def blank(model):
     """Return the bytes of a model whose numbers are zero."""
     copied = copy.deepcopy(model)
-    tensors = [*copied.graph.initializer, *(n.attribute[0].t for n in copied.graph.node if n.op_type == "Constant")]
+    tensors = [
+        *copied.graph.initializer,
+        *(n.attribute[0].t for n in copied.graph.node if n.op_type == "Constant"),
+    ]
     for tensor in tensors:
         tensor.float_data[:] = [0.0] * len(tensor.float_data)
         tensor.raw_data = bytes(len(tensor.raw_data))
@@ -65,9 +71,13 @@ def test_the_model_that_was_given_comes_back_with_its_trained_weights(offset, rn
     model = OrtSGDRegressor(given, trainable=["W*", "b1"], **OPTIONS).fit(X, y)
     original = model.to_onnx(original=True)
     assert blank(original) == blank(given) and original != given
-    assert numbers(original)["b2"] == 0.5 and not np.array_equal(numbers(original)["W1"], numbers(given)["W1"])
+    assert numbers(original)["b2"] == 0.5 and not np.array_equal(
+        numbers(original)["W1"], numbers(given)["W1"]
+    )
     tolerance = {"rtol": 1e-4, "atol": 1e-4} if offset == 0 else {"atol": 0.5}
-    np.testing.assert_allclose(run_onnx(original, features=X)["price"].ravel(), model.predict(X), **tolerance)
+    np.testing.assert_allclose(
+        run_onnx(original, features=X)["price"].ravel(), model.predict(X), **tolerance
+    )
     again = pickle.loads(pickle.dumps(model)).to_onnx(original=True)
     assert again.SerializeToString() == original.SerializeToString()
 
@@ -111,13 +121,17 @@ def test_set_weights_predicts_and_exports_with_them(rng, run_onnx):
     assert len(model.loss_curve_) == 5
 
 
-@pytest.mark.parametrize("options", [{}, {"optimizer": "momentum", "average": True}, {"penalty": "l1", "alpha": 0.1}])
+@pytest.mark.parametrize(
+    "options", [{}, {"optimizer": "momentum", "average": True}, {"penalty": "l1", "alpha": 0.1}]
+)
 def test_partial_fit_goes_on_from_the_weights_that_were_set(solver, options, rng):
     if solver == "session" and "optimizer" in options:
         pytest.skip("TrainingSession has no momentum")
     X, y = rng.normal(size=(20, 2)) * [1, 5] + 2, rng.normal(size=20) * 9
     weights = {"coef": [[3.0], [-1.0]], "intercept": [7.0]}
-    model = OrtSGDRegressor(LinearRegression(), solver=solver, batch_size=20, **options, **OPTIONS).partial_fit(X, y)
+    model = OrtSGDRegressor(
+        LinearRegression(), solver=solver, batch_size=20, **options, **OPTIONS
+    ).partial_fit(X, y)
     used = model.standardization_
     model.set_weights(weights).partial_fit(X, y)
     begun = np.mean((y - X @ [3.0, -1.0] - 7) ** 2) / 2 + options.get("alpha", 0) * 4
@@ -130,14 +144,28 @@ def test_partial_fit_goes_on_from_the_weights_that_were_set(solver, options, rng
 
 def test_bad_weights_change_nothing(rng):
     X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
-    model = OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression()), **OPTIONS).fit(X, y)
+    model = OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression()), **OPTIONS).fit(
+        X, y
+    )
     before = model.onnx_.SerializeToString()
     for bad, message in (
-        ({"coef": [[1.0], [1.0]], "standardscaler/offset": [0.0, 0.0]}, r"'standardscaler/offset'.* coef, intercept"),
-        ({"intercept": [1.0], "coef": [1.0, 1.0]}, r"weights\['coef'\] has shape \(2,\), but the weight has \(2, 1\)"),
-        ({"coef": [[np.nan], [1.0]]}, r"weights\['coef'\] has numbers that are not finite in float32"),
+        (
+            {"coef": [[1.0], [1.0]], "standardscaler/offset": [0.0, 0.0]},
+            r"'standardscaler/offset'.* coef, intercept",
+        ),
+        (
+            {"intercept": [1.0], "coef": [1.0, 1.0]},
+            r"weights\['coef'\] has shape \(2,\), but the weight has \(2, 1\)",
+        ),
+        (
+            {"coef": [[np.nan], [1.0]]},
+            r"weights\['coef'\] has numbers that are not finite in float32",
+        ),
         ({"coef": [[1e300], [1.0]]}, "not finite in float32"),
-        ({"coef": [[1.0], [1.0, 2.0]]}, r"weights\['coef'\] is not an array of numbers: .*inhomogeneous"),
+        (
+            {"coef": [[1.0], [1.0, 2.0]]},
+            r"weights\['coef'\] is not an array of numbers: .*inhomogeneous",
+        ),
         ([1.0, 1.0], "weights must be a dict: name -> array, got list"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -149,7 +177,9 @@ def test_bad_weights_change_nothing(rng):
 
 def test_training_graphs_are_saved(tmp_path, solver, rng):
     X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
-    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(3,)), solver=solver, trainable="*1", **OPTIONS).fit(X, y)
+    model = OrtSGDRegressor(
+        MLPRegressor(hidden_layer_sizes=(3,)), solver=solver, trainable="*1", **OPTIONS
+    ).fit(X, y)
     assert model.trainable_ == ("coefficient1", "intercepts1")
     paths = model.save_training_graphs(tmp_path / "graphs")
     graphs = model.training_graphs()

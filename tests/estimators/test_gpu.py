@@ -1,8 +1,8 @@
 """
 Trainings on a GPU: those of the CPU after 100 steps, and the same bytes run after run.
 
-Each test runs twice: on memory of the runtime's own in the CPU, and on CUDA where there is a GPU. Run the second ones
-with `NVIDIA_TF32_OVERRIDE=0 pytest -m gpu`: products in TF32 have three digits.
+Each test runs twice: on memory of the runtime's own in the CPU, and on CUDA where there is a GPU.
+Run the second ones with `NVIDIA_TF32_OVERRIDE=0 pytest -m gpu`: products in TF32 have three digits.
 """
 
 import os
@@ -51,7 +51,10 @@ def _has_cuda():
         "stand-in",
         pytest.param(
             "cuda",
-            marks=[pytest.mark.gpu, pytest.mark.skipif(not _has_cuda(), reason="no CUDA provider, or no device")],
+            marks=[
+                pytest.mark.gpu,
+                pytest.mark.skipif(not _has_cuda(), reason="no CUDA provider, or no device"),
+            ],
         ),
     ]
 )
@@ -60,7 +63,9 @@ def device(request, monkeypatch):
     if request.param == "stand-in":
         named = skort.runtime.device.device_named
         devices = {"cpu": named, "cuda": lambda name, n: Device(n_threads=n, is_remote=True)}
-        monkeypatch.setattr("skort.runtime.device.device_named", lambda name, n=1: devices[name](name, n))
+        monkeypatch.setattr(
+            "skort.runtime.device.device_named", lambda name, n=1: devices[name](name, n)
+        )
     return "cuda"
 
 
@@ -113,7 +118,9 @@ def test_penalties_and_optimizers(device, penalty, optimizer):
     ids=repr,
 )
 @pytest.mark.parametrize(
-    "model", [OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,))), OrtSGDClassifier()], ids=["network", "linear"]
+    "model",
+    [OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,))), OrtSGDClassifier()],
+    ids=["network", "linear"],
 )
 def test_options(device, model, options):
     assert_alike(model, device, **options)
@@ -128,7 +135,9 @@ def test_a_stream_keeps_its_place_on_the_device(device):
 
 
 def test_a_model_trained_on_the_device_serves_on_the_cpu(device):
-    fitted = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,)), **OPTIONS, device=device).fit(X, Y)
+    fitted = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,)), **OPTIONS, device=device).fit(
+        X, Y
+    )
     back = pickle.loads(pickle.dumps(fitted)).set_params(device="cpu")
     np.testing.assert_allclose(back.predict(X), fitted.predict(X), rtol=1e-5, atol=1e-5)
     assert back.onnx_.SerializeToString() == fitted.onnx_.SerializeToString()
@@ -138,13 +147,18 @@ def test_a_model_trained_on_the_device_serves_on_the_cpu(device):
 @pytest.mark.skipif(not _has_cuda(), reason="no CUDA provider, or no device")
 def test_two_processes_share_the_gpu():
     code = (
-        "import numpy as np, skort; X = np.random.default_rng(0).normal(size=(200, 6)).astype(np.float32)\n"
-        "m = skort.OrtSGDRegressor(device='cuda', max_iter=50, tol=None, random_state=0, eta0=0.02)\n"
+        "import numpy as np, skort; X = np.random.default_rng(0).normal(size=(200, "
+        "6)).astype(np.float32)\n"
+        "m = skort.OrtSGDRegressor(device='cuda', max_iter=50, tol=None, "
+        "random_state=0, eta0=0.02)\n"
         "print(m.fit(X, X[:, 0]).coef_.tobytes().hex())"
     )
     environment = {**os.environ, "NVIDIA_TF32_OVERRIDE": "0"}
     command = [sys.executable, "-c", code]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2)]
+    running = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(2)
+    ]
     first, second = (process.communicate(timeout=300)[0] for process in running)
     assert first == second
     assert first.strip()

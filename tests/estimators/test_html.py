@@ -69,14 +69,19 @@ def test_text_where_scikit_learn_is_to_show_text(regressor):
 
 
 def test_best_score_and_frozen_weights():
-    model = OrtSGDClassifier(MLPClassifier((5,)), trainable="*1", max_iter=3, tol=None, random_state=0)
+    model = OrtSGDClassifier(
+        MLPClassifier((5,)), trainable="*1", max_iter=3, tol=None, random_state=0
+    )
     model.fit(X, Y > 0, X_val=X, y_val=Y > 0)
     shown = facts(html_repr.training_html(model))
     best = max(model.validation_scores_)
-    assert shown["validation"] == f"best score {best:.4g}, in epoch {model.validation_scores_.index(best) + 1}"
+    assert (
+        shown["validation"]
+        == f"best score {best:.4g}, in epoch {model.validation_scores_.index(best) + 1}"
+    )
     assert shown["weights"] == (
-        "26 numbers in 4 arrays, of which 6 were trained: coefficient (3, 5), coefficient1 (5, 1), intercepts (1, 5), "
-        "intercepts1 (1, 1)"
+        "26 numbers in 4 arrays, of which 6 were trained: coefficient (3, 5), coefficient1 (5, 1), "
+        "intercepts (1, 5), intercepts1 (1, 1)"
     )
 
 
@@ -84,10 +89,13 @@ def test_many_weights_are_counted():
     weights = {f"w{number}": np.zeros((100, number)) for number in range(1, 9)}
     shown = html_repr._weights(weights, ["w1"]).replace("\N{NO-BREAK SPACE}", " ")
     assert shown == (
-        "3,600 numbers in 8 arrays, of which 100 were trained: w1 (100, 1), w2 (100, 2), w3 (100, 3), w4 (100, 4), "
-        "w5 (100, 5), w6 (100, 6) and 2 more"
+        "3,600 numbers in 8 arrays, of which 100 were trained: w1 (100, 1), w2 (100, 2), w3 (100, "
+        "3), w4 (100, 4), w5 (100, 5), w6 (100, 6) and 2 more"
     )
-    assert html_repr._weights({"w": np.zeros(2)}, ["w"]) == "2 numbers in 1 array: w\N{NO-BREAK SPACE}(2,)"
+    assert (
+        html_repr._weights({"w": np.zeros(2)}, ["w"])
+        == "2 numbers in 1 array: w\N{NO-BREAK SPACE}(2,)"
+    )
 
 
 @pytest.mark.parametrize("scores", [None, [np.nan, np.nan]])
@@ -106,7 +114,12 @@ def test_names_of_weights_are_escaped(regressor):
 
 def test_a_stream_has_no_end_to_name():
     stream = OrtSGDRegressor(random_state=0).partial_fit(X, Y)
-    assert list(facts(html_repr.training_html(stream))) == ["solver", "epochs", "objective", "weights"]
+    assert list(facts(html_repr.training_html(stream))) == [
+        "solver",
+        "epochs",
+        "objective",
+        "weights",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -142,4 +155,7 @@ def test_without_an_address_there_is_no_link(monkeypatch):
 
 
 def test_the_address_is_that_of_the_project():
-    assert f'\nDocumentation = "{DOCUMENTATION}"\n' in Path(__file__).parents[2].joinpath("pyproject.toml").read_text()
+    assert (
+        f'\nDocumentation = "{DOCUMENTATION}"\n'
+        in Path(__file__).parents[2].joinpath("pyproject.toml").read_text()
+    )

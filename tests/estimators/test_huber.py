@@ -1,4 +1,7 @@
-"""HuberRegressor inside: its scale is trained with its weights, and is part of all that a training goes on from."""
+"""
+HuberRegressor inside: its scale is trained with its weights,
+and is part of all that a training goes on from.
+"""
 
 import pickle
 
@@ -23,7 +26,14 @@ WEIGHT = RNG.uniform(0.5, 2.0, 150)
 SCALE = "skort_loss/scale"
 RATE = {"learning_rate": "adaptive", "eta0": 0.1, "tol": 1e-12, "random_state": 0}
 LONG = {"dtype": "float64", "batch_size": 150, "max_iter": 30_000, **RATE}
-SHORT = {"learning_rate": "constant", "eta0": 0.05, "tol": None, "batch_size": 50, "max_iter": 6, "random_state": 0}
+SHORT = {
+    "learning_rate": "constant",
+    "eta0": 0.05,
+    "tol": None,
+    "batch_size": 50,
+    "max_iter": 6,
+    "random_state": 0,
+}
 
 
 def reference(**parameters):
@@ -33,13 +43,21 @@ def reference(**parameters):
 def objective(model, y, weight, inner):
     """Return what scikit-learn minimises."""
     z = (y - model.predict(X)) / model.scale_
-    huber = np.where(np.abs(z) <= inner.epsilon, z**2, 2 * inner.epsilon * np.abs(z) - inner.epsilon**2)
-    return (weight * (model.scale_ + model.scale_ * huber)).sum() + inner.alpha * model.coef_ @ model.coef_
+    huber = np.where(
+        np.abs(z) <= inner.epsilon, z**2, 2 * inner.epsilon * np.abs(z) - inner.epsilon**2
+    )
+    return (
+        weight * (model.scale_ + model.scale_ * huber)
+    ).sum() + inner.alpha * model.coef_ @ model.coef_
 
 
-@pytest.mark.filterwarnings("ignore:estimator. These parameters of HuberRegressor are not used. max_iter")
+@pytest.mark.filterwarnings(
+    "ignore:estimator. These parameters of HuberRegressor are not used. max_iter"
+)
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
-@pytest.mark.parametrize("epsilon, alpha, unit", [(1.35, 1e-4, 1.0), (2.0, 30.0, 1.0), (1.1, 5.0, 0.01)])
+@pytest.mark.parametrize(
+    "epsilon, alpha, unit", [(1.35, 1e-4, 1.0), (2.0, 30.0, 1.0), (1.1, 5.0, 0.01)]
+)
 def test_a_long_fit_ends_at_the_optimum_of_scikit_learn(epsilon, alpha, unit, weight):
     inner, y = reference(epsilon=epsilon, alpha=alpha), unit * Y
     theirs = clone(inner).fit(X, y, sample_weight=weight)
@@ -58,7 +76,9 @@ def test_mini_batches_of_outliers_in_large_units_end_near_the_same_scale():
     y = 100 * Y
     y[::10] += 1e5
     theirs = reference().fit(X, y)
-    ours = OrtSGDRegressor(HuberRegressor(), batch_size=50, max_iter=5000, **RATE | {"eta0": 10.0, "tol": 1e-3})
+    ours = OrtSGDRegressor(
+        HuberRegressor(), batch_size=50, max_iter=5000, **RATE | {"eta0": 10.0, "tol": 1e-3}
+    )
     assert ours.fit(X, y).scale_ == pytest.approx(theirs.scale_, rel=0.05)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=0.05 * theirs.scale_)
 
@@ -67,20 +87,30 @@ def test_the_first_step_is_the_formula(solver):
     inner, eta = HuberRegressor(epsilon=1.2, alpha=3.0), 0.05
     options = {**SHORT, "batch_size": 150, "max_iter": 1, "eta0": eta, "standardize": False}
     frozen = HuberRegressor(epsilon=1.2, alpha=3.0).fit(X[:20], Y[:20])
-    model = OrtSGDRegressor(FrozenEstimator(frozen), solver=solver, **options).fit(X, Y, sample_weight=WEIGHT)
+    model = OrtSGDRegressor(FrozenEstimator(frozen), solver=solver, **options).fit(
+        X, Y, sample_weight=WEIGHT
+    )
     share, residual = WEIGHT / WEIGHT.sum(), frozen.predict(X) - Y
     clipped = np.clip(residual / frozen.scale_, -1.2, 1.2)
     gradient = X.T @ (share * 2 * clipped) + 2 * inner.alpha / WEIGHT.sum() * frozen.coef_
     np.testing.assert_allclose(model.coef_, frozen.coef_ - eta * gradient, rtol=1e-4)
-    np.testing.assert_allclose(model.intercept_, frozen.intercept_ - eta * (share * 2 * clipped).sum(), rtol=1e-4)
+    np.testing.assert_allclose(
+        model.intercept_, frozen.intercept_ - eta * (share * 2 * clipped).sum(), rtol=1e-4
+    )
     assert model.scale_ == pytest.approx(frozen.scale_ - eta * (1 - share @ clipped**2), rel=1e-5)
-    assert model.loss_ == pytest.approx(objective(frozen, Y, WEIGHT, inner) / WEIGHT.sum(), rel=1e-5)
+    assert model.loss_ == pytest.approx(
+        objective(frozen, Y, WEIGHT, inner) / WEIGHT.sum(), rel=1e-5
+    )
 
 
-@pytest.mark.parametrize("options", [{}, {"optimizer": "adam", "eta0": 0.01}, {"average": 3}, {"penalty": "l1"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"optimizer": "adam", "eta0": 0.01}, {"average": 3}, {"penalty": "l1"}]
+)
 def test_solvers_make_the_same_steps(solver, options):
     model, graph = (
-        OrtSGDRegressor(HuberRegressor(alpha=10.0), solver=name, **{**SHORT, "max_iter": 40, **options}).fit(X, Y)
+        OrtSGDRegressor(
+            HuberRegressor(alpha=10.0), solver=name, **{**SHORT, "max_iter": 40, **options}
+        ).fit(X, Y)
         for name in (solver, "graph")
     )
     assert model.solver_ == solver
@@ -105,13 +135,21 @@ def test_it_is_no_weight_of_the_model_but_one_of_the_training(run_onnx):
 
     class Watch:
         def on_epoch_end(self, training):
-            seen.append((training.weights()[SCALE].item(), training.trained_model().scale_, training.model.predict(X)))
+            seen.append(
+                (
+                    training.weights()[SCALE].item(),
+                    training.trained_model().scale_,
+                    training.model.predict(X),
+                )
+            )
 
     model = OrtSGDRegressor(HuberRegressor(), callbacks=[Watch()], **SHORT).fit(X, Y)
     assert list(model.weights_) == ["coef", "intercept"]
     assert [i.name for i in model.onnx_.graph.initializer] == list(model.weights_)
     np.testing.assert_allclose(
-        run_onnx(model.onnx_, X=X.astype(np.float32))["variable"].ravel(), model.predict(X), rtol=3e-5
+        run_onnx(model.onnx_, X=X.astype(np.float32))["variable"].ravel(),
+        model.predict(X),
+        rtol=3e-5,
     )
     assert [abs(scale) for scale, *_ in seen] == [scale for _, scale, _ in seen]
     assert len({scale for scale, *_ in seen}) == 6
@@ -198,14 +236,20 @@ def test_a_stream_goes_on_with_it_after_pickling_too(solver, options):
 def test_a_stream_keeps_the_weights_of_its_loss(before, after):
     model = OrtSGDRegressor(HuberRegressor(), loss=before, **SHORT).partial_fit(X, Y)
     model.set_params(loss=after)
-    with pytest.raises(ValueError, match=r"loss=\w+ has other trained weights than \w+, the loss of earlier calls"):
+    with pytest.raises(
+        ValueError, match=r"loss=\w+ has other trained weights than \w+, the loss of earlier calls"
+    ):
         model.partial_fit(X, Y)
 
 
 def test_a_checkpoint_brings_it_back(tmp_path):
     path = tmp_path / "state"
-    whole = OrtSGDRegressor(HuberRegressor(), callbacks=[Checkpoint(tmp_path / "other")], **SHORT).fit(X, Y)
-    OrtSGDRegressor(HuberRegressor(), callbacks=[Checkpoint(path)], **{**SHORT, "max_iter": 3}).fit(X, Y)
+    whole = OrtSGDRegressor(
+        HuberRegressor(), callbacks=[Checkpoint(tmp_path / "other")], **SHORT
+    ).fit(X, Y)
+    OrtSGDRegressor(HuberRegressor(), callbacks=[Checkpoint(path)], **{**SHORT, "max_iter": 3}).fit(
+        X, Y
+    )
     resumed = OrtSGDRegressor(HuberRegressor(), callbacks=[Checkpoint(path)], **SHORT).fit(X, Y)
     assert resumed.n_iter_ == 6
     assert resumed.scale_ == whole.scale_
@@ -219,8 +263,15 @@ def test_early_stopping_restores_the_scale_of_the_best_weights():
         def on_epoch_end(self, training):
             scales.append(training.trained_model().scale_)
 
-    options = {"early_stopping": True, "scoring": "r2", "n_iter_no_change": 4, "callbacks": [Watch()]}
-    model = OrtSGDRegressor(HuberRegressor(), **{**SHORT, "max_iter": 40, "tol": 0.0, **options}).fit(X, Y)
+    options = {
+        "early_stopping": True,
+        "scoring": "r2",
+        "n_iter_no_change": 4,
+        "callbacks": [Watch()],
+    }
+    model = OrtSGDRegressor(
+        HuberRegressor(), **{**SHORT, "max_iter": 40, "tol": 0.0, **options}
+    ).fit(X, Y)
     assert model.scale_ == scales[int(np.argmax(model.validation_scores_))]
 
 
@@ -230,7 +281,9 @@ def test_a_search_over_the_inner_parameter_ranks_as_scikit_learn_does(grid):
     y = Y + 10 * (RNG.uniform(size=150) < 0.1)
     scoring, options = "neg_median_absolute_error", {"dtype": "float64", **RATE, "tol": 1e-7}
     inside = {f"estimator__{name}": values for name, values in grid.items()}
-    ours = GridSearchCV(OrtSGDRegressor(HuberRegressor(), max_iter=2000, **options), inside, cv=3, scoring=scoring)
+    ours = GridSearchCV(
+        OrtSGDRegressor(HuberRegressor(), max_iter=2000, **options), inside, cv=3, scoring=scoring
+    )
     theirs = GridSearchCV(HuberRegressor(max_iter=1000), grid, cv=3, scoring=scoring)
     ranks = [search.fit(X, y).cv_results_["rank_test_score"].tolist() for search in (ours, theirs)]
     assert ranks[0] == ranks[1]

@@ -1,4 +1,7 @@
-"""What scikit-learn's linear models by gradient descent have besides: initial weights, sparse coefficients, names."""
+"""
+What scikit-learn's linear models by gradient descent have besides:
+initial weights, sparse coefficients, names.
+"""
 
 import pickle
 
@@ -45,19 +48,33 @@ class TestInitialWeights:
         np.testing.assert_allclose(model.coef_, coef - 0.1 * X.T @ residual / 90, rtol=1e-5)
         np.testing.assert_allclose(model.intercept_, [intercept - 0.1 * residual.mean()], rtol=1e-5)
 
-    @pytest.mark.parametrize("y", [np.column_stack([Y, 2 * Y]), CLASSES], ids=["outputs", "classes"])
+    @pytest.mark.parametrize(
+        "y", [np.column_stack([Y, 2 * Y]), CLASSES], ids=["outputs", "classes"]
+    )
     def test_of_several_scores(self, y):
         estimator_class = OrtSGDClassifier if y.ndim == 1 else OrtSGDRegressor
-        coef, intercept = RNG.normal(size=(3 if y.ndim == 1 else 2, 3)), RNG.normal(size=3 if y.ndim == 1 else 2)
+        coef, intercept = (
+            RNG.normal(size=(3 if y.ndim == 1 else 2, 3)),
+            RNG.normal(size=3 if y.ndim == 1 else 2),
+        )
         model = one_step(estimator_class).set_params(eta0=1e-300)
         model.fit(X, y, coef_init=coef, intercept_init=intercept.tolist())
         np.testing.assert_array_equal(model.coef_, coef)
         np.testing.assert_array_equal(model.intercept_, intercept)
 
     def test_training_on_is_scikit_learns(self):
-        options = {"max_iter": 1, "tol": None, "shuffle": False, "eta0": 0.01, "alpha": 0, "learning_rate": "constant"}
+        options = {
+            "max_iter": 1,
+            "tol": None,
+            "shuffle": False,
+            "eta0": 0.01,
+            "alpha": 0,
+            "learning_rate": "constant",
+        }
         init = {"coef_init": [0.1, 0.2, 0.3], "intercept_init": [0.4]}
-        ours = OrtSGDRegressor(batch_size=1, dtype="float64", standardize=False, **options).fit(X, Y, **init)
+        ours = OrtSGDRegressor(batch_size=1, dtype="float64", standardize=False, **options).fit(
+            X, Y, **init
+        )
         theirs = SGDRegressor(**options).fit(X, Y, **init)
         np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-9)
         np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-9)
@@ -81,7 +98,9 @@ class TestInitialWeights:
     def test_other_shapes_are_refused_as_by_scikit_learn(self, y, init, theirs):
         ours = OrtSGDRegressor() if isinstance(theirs, SGDRegressor) else OrtSGDClassifier()
         for model in (ours, theirs):
-            with pytest.raises(ValueError, match=f"Provided {next(iter(init))} does not match dataset."):
+            with pytest.raises(
+                ValueError, match=f"Provided {next(iter(init))} does not match dataset."
+            ):
                 model.fit(X, y, **init)
 
     def test_other_models_have_none(self):
@@ -124,7 +143,10 @@ class TestSparseCoefficients:
 
 
 class TestCoefficientsAreShown:
-    """`coef_` and `intercept_`, which the model predicts with, change through `set_weights` alone."""
+    """
+    `coef_` and `intercept_`, which the model predicts with,
+    change through `set_weights` alone.
+    """
 
     @pytest.mark.parametrize("model", [OrtSGDRegressor(), OrtSGDClassifier()], ids=str)
     def test_they_are_read_only(self, model):
@@ -135,13 +157,19 @@ class TestCoefficientsAreShown:
             with pytest.raises(ValueError, match="read-only"):
                 array[:] = 0
         for name in ("coef_", "intercept_"):
-            with pytest.raises(AttributeError, match=rf"^{name} shows .* cannot be set: use set_weights"):
+            with pytest.raises(
+                AttributeError, match=rf"^{name} shows .* cannot be set: use set_weights"
+            ):
                 setattr(model, name, np.zeros(3))
         np.testing.assert_array_equal(model.predict(X), prediction)
         np.testing.assert_array_equal(model.densify().coef_, shown[0])
 
     def test_set_weights_changes_them_and_predictions(self):
-        model = OrtSGDRegressor().fit(X, Y).set_weights({"coef": [[1.0], [2.0], [3.0]], "intercept": [4.0]})
+        model = (
+            OrtSGDRegressor()
+            .fit(X, Y)
+            .set_weights({"coef": [[1.0], [2.0], [3.0]], "intercept": [4.0]})
+        )
         np.testing.assert_array_equal(model.coef_, [1, 2, 3])
         np.testing.assert_allclose(model.predict(X), X @ [1, 2, 3] + 4, rtol=1e-5, atol=1e-5)
 
@@ -151,20 +179,28 @@ class TestCoefficientsAreShown:
         model = OrtSGDRegressor(random_state=0).fit(X, Y)
         assert SelectFromModel(model, prefit=True, max_features=1).transform(X).shape == (90, 1)
         assert not hasattr(clone(model), "coef_")
-        with pytest.raises(AttributeError, match="'OrtSGDRegressor' object has no attribute 'coef_'"):
+        with pytest.raises(
+            AttributeError, match="'OrtSGDRegressor' object has no attribute 'coef_'"
+        ):
             _ = clone(model).coef_
 
 
 def test_penalties_without_a_ratio_take_none():
-    plain, none = (OrtSGDRegressor(l1_ratio=ratio, random_state=0).fit(X, Y) for ratio in (0.15, None))
+    plain, none = (
+        OrtSGDRegressor(l1_ratio=ratio, random_state=0).fit(X, Y) for ratio in (0.15, None)
+    )
     np.testing.assert_array_equal(plain.coef_, none.coef_)
     with pytest.raises(ValueError, match="l1_ratio must be set when penalty is 'elasticnet'"):
         OrtSGDRegressor(l1_ratio=None, penalty="elasticnet").fit(X, Y)
 
 
-@pytest.mark.parametrize("options", [{}, {"early_stopping": True, "tol": 1e-3}, {"learning_rate": "adaptive"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"early_stopping": True, "tol": 1e-3}, {"learning_rate": "adaptive"}]
+)
 def test_endless_patience_ends_with_max_iter(options):
-    model = OrtSGDRegressor(n_iter_no_change=np.inf, max_iter=40, eta0=0.5, random_state=0, **options)
+    model = OrtSGDRegressor(
+        n_iter_no_change=np.inf, max_iter=40, eta0=0.5, random_state=0, **options
+    )
     assert model.fit(X, Y).n_iter_ == 40
     assert model.set_params(n_iter_no_change=3).fit(X, Y).n_iter_ < 40 or "learning_rate" in options
 
@@ -206,13 +242,24 @@ class TestLabelsWithoutOnnx:
 def test_unscaled_data_with_a_squared_hinge_diverge_or_train():
     rows, y = load_breast_cancer(return_X_y=True)
     for dtype in ("float32", "float64"):
-        model = OrtSGDClassifier(loss="squared_hinge", dtype=dtype, eta0=0.1, standardize=False, random_state=0)
+        model = OrtSGDClassifier(
+            loss="squared_hinge", dtype=dtype, eta0=0.1, standardize=False, random_state=0
+        )
         with pytest.raises(
-            ValueError, match=r"Training diverged: the loss (grew from .* to|became inf).*StandardScaler"
+            ValueError,
+            match=r"Training diverged: the loss (grew from .* to|became inf).*StandardScaler",
         ):
             model.fit(rows, y)
-        assert make_pipeline(StandardScaler(), model.set_params(eta0=0.01)).fit(rows, y).score(rows, y) > 0.95
-        assert OrtSGDClassifier(loss="squared_hinge", dtype=dtype, random_state=0).fit(rows, y).score(rows, y) > 0.95
+        assert (
+            make_pipeline(StandardScaler(), model.set_params(eta0=0.01)).fit(rows, y).score(rows, y)
+            > 0.95
+        )
+        assert (
+            OrtSGDClassifier(loss="squared_hinge", dtype=dtype, random_state=0)
+            .fit(rows, y)
+            .score(rows, y)
+            > 0.95
+        )
 
 
 @pytest.mark.parametrize(
@@ -228,7 +275,9 @@ def test_unscaled_data_with_a_squared_hinge_diverge_or_train():
 )
 def test_a_name_that_is_mistyped_gets_the_nearest_one(options, suggestion):
     (name,) = options
-    with pytest.raises(ValueError, match=f"The {name!r} parameter of OrtSGDRegressor must be") as error:
+    with pytest.raises(
+        ValueError, match=f"The {name!r} parameter of OrtSGDRegressor must be"
+    ) as error:
         OrtSGDRegressor(**options).fit(X, Y)
     assert str(error.value).endswith(" " + suggestion)
 

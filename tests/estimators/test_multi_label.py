@@ -50,8 +50,8 @@ def test_full_batch_steps_are_scikit_learns(n_labels, weighted, solver):
         solver=solver, dtype=dtype, standardize=False,
     ).fit(X, y, **options)  # fmt: skip
     theirs = MLPClassifier(
-        (6,), activation="tanh", solver="sgd", momentum=0, learning_rate_init=0.5, alpha=0, batch_size=150,
-        max_iter=10, tol=0, n_iter_no_change=100, shuffle=False, random_state=0,
+        (6,), activation="tanh", solver="sgd", momentum=0, learning_rate_init=0.5, alpha=0,
+        batch_size=150, max_iter=10, tol=0, n_iter_no_change=100, shuffle=False, random_state=0,
     ).fit(X, y, **options)  # fmt: skip
     np.testing.assert_allclose(ours.loss_curve_, theirs.loss_curve_, rtol=rtol)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=rtol)
@@ -75,7 +75,9 @@ def test_predictions_go_together():
     assert score.shape == (150, 3)
     np.testing.assert_array_equal(model.predict(X), score > 0)
     np.testing.assert_allclose(model.predict_proba(X), 1 / (1 + np.exp(-score)), rtol=1e-12)
-    np.testing.assert_allclose(model.predict_log_proba(X), np.log(model.predict_proba(X)), rtol=1e-9)
+    np.testing.assert_allclose(
+        model.predict_log_proba(X), np.log(model.predict_proba(X)), rtol=1e-9
+    )
     assert model.score(X, Y) == accuracy_score(Y, model.predict(X)) > 0.3
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
 
@@ -109,12 +111,20 @@ def test_the_plain_model_predicts_the_same(n_labels):
 
 
 def test_streams():
-    steps = {"shuffle": False, "optimizer": "sgd", "learning_rate": "constant", "eta0": 0.2, "batch_size": 40}
+    steps = {
+        "shuffle": False,
+        "optimizer": "sgd",
+        "learning_rate": "constant",
+        "eta0": 0.2,
+        "batch_size": 40,
+    }
     stream = trained(**steps)
     stream.partial_fit(X, Y, classes=[0, 1, 2])
     for _ in range(19):
         stream.partial_fit(X, Y)
-    np.testing.assert_array_equal(stream.predict_proba(X), trained(**steps).fit(X, Y).predict_proba(X))
+    np.testing.assert_array_equal(
+        stream.predict_proba(X), trained(**steps).fit(X, Y).predict_proba(X)
+    )
     with pytest.raises(ValueError, match="y must be multi-label in all calls, or in none of them"):
         stream.partial_fit(X, Y.argmax(axis=1))
     with pytest.raises(ValueError, match=r"classes must be \[0, 1, 2\]"):
@@ -153,14 +163,24 @@ def test_labels_may_be_floats_or_bools():
 )
 def test_tags(inner, multi_label):
     assert get_tags(OrtSGDClassifier(inner)).classifier_tags.multi_label is multi_label
-    assert get_tags(make_pipeline(OrtSGDClassifier(inner))).classifier_tags.multi_label is multi_label
+    assert (
+        get_tags(make_pipeline(OrtSGDClassifier(inner))).classifier_tags.multi_label is multi_label
+    )
 
 
 @pytest.mark.parametrize(
     "model, y, message",
     [
-        (OrtSGDClassifier(), Y, "estimator=LogisticRegression cannot be trained on a multi-label y: use MLPClassifier"),
-        (OrtSGDClassifier(RidgeClassifier()), Y, "estimator=RidgeClassifier cannot be trained on a multi-label y"),
+        (
+            OrtSGDClassifier(),
+            Y,
+            "estimator=LogisticRegression cannot be trained on a multi-label y: use MLPClassifier",
+        ),
+        (
+            OrtSGDClassifier(RidgeClassifier()),
+            Y,
+            "estimator=RidgeClassifier cannot be trained on a multi-label y",
+        ),
         (trained(loss="hinge"), Y, "needs loss=\"log_loss\", got 'hinge'"),
         (trained(class_weight={0: 2}), Y, "class_weight is for one label per row"),
         (trained(), 2 * Y, "must have 1 if a row has the label, and 0 otherwise"),
@@ -168,7 +188,16 @@ def test_tags(inner, multi_label):
         (trained(fitted(Y[:, 0] + Y[:, 1])), Y, "y has several labels per row, the fitted"),
         (trained(fitted(Y)), Y.argmax(axis=1), "y has one label per row, the fitted"),
     ],
-    ids=["default", "ridge", "loss", "class weights", "twos", "classes", "fitted to one", "fitted to several"],
+    ids=[
+        "default",
+        "ridge",
+        "loss",
+        "class weights",
+        "twos",
+        "classes",
+        "fitted to one",
+        "fitted to several",
+    ],
 )
 def test_what_cannot_be_is_said(model, y, message):
     with pytest.raises(ValueError, match=message):

@@ -81,7 +81,9 @@ def data(estimator_class, n_outputs, n=100):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 4))
     if estimator_class is OrtSGDRegressor:
-        y = np.exp(X @ rng.normal(0, 0.3, size=(4, n_outputs)) + 0.1 * rng.normal(size=(n, n_outputs)))
+        y = np.exp(
+            X @ rng.normal(0, 0.3, size=(4, n_outputs)) + 0.1 * rng.normal(size=(n, n_outputs))
+        )
         return X, y.ravel() if n_outputs == 1 else y
     classes = (X[:, 0] > 0).astype(int)
     return X, classes + (X[:, 1] > 0.5) * (n_outputs > 1)
@@ -103,28 +105,42 @@ def test_all_solvers_agree_after_100_steps(estimator_class, loss, n_outputs, hid
     inner = {OrtSGDRegressor: MLPRegressor, OrtSGDClassifier: MLPClassifier}[estimator_class]
     model = estimator_class(
         inner(hidden_layer_sizes=(6,), activation="tanh") if hidden else None,
-        **{"loss": loss, "batch_size": 10, "max_iter": 10, "tol": None, "eta0": 0.05, "random_state": 0},
+        **{
+            "loss": loss,
+            "batch_size": 10,
+            "max_iter": 10,
+            "tol": None,
+            "eta0": 0.05,
+            "random_state": 0,
+        },
         optimizer="sgd",
     )
     sample_weight = rng.uniform(0.5, 2, len(X))
     first, *others = (
-        clone(model).set_params(solver=solver).fit(X, y, sample_weight=sample_weight) for solver in available_solvers()
+        clone(model).set_params(solver=solver).fit(X, y, sample_weight=sample_weight)
+        for solver in available_solvers()
     )
     assert first.t_ == 100
     for other in others:
         np.testing.assert_allclose(first.loss_curve_, other.loss_curve_, rtol=1e-5)
-        assert np.linalg.norm(weights(first) - weights(other)) <= 1e-5 * np.linalg.norm(weights(first))
+        assert np.linalg.norm(weights(first) - weights(other)) <= 1e-5 * np.linalg.norm(
+            weights(first)
+        )
 
 
 @pytest.mark.parametrize("loss", [name for name in CLASSIFICATION_LOSSES if name != "log_loss"])
 def test_several_classes_are_trained_as_binary_problems_on_the_same_rows(solver, loss):
     X, y = data(OrtSGDClassifier, 3)
-    model = OrtSGDClassifier(solver=solver, loss=loss, batch_size=16, max_iter=5, tol=None, eta0=0.05, random_state=0)
+    model = OrtSGDClassifier(
+        solver=solver, loss=loss, batch_size=16, max_iter=5, tol=None, eta0=0.05, random_state=0
+    )
     together = clone(model).fit(X, y)
     for k in range(3):
         alone = clone(model).fit(X, y == k)
         np.testing.assert_allclose(together.coef_[k], alone.coef_[0], rtol=1e-5, atol=1e-7)
-        np.testing.assert_allclose(together.intercept_[k], alone.intercept_[0], rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(
+            together.intercept_[k], alone.intercept_[0], rtol=1e-5, atol=1e-7
+        )
 
 
 # --- optima and closed forms
@@ -133,9 +149,20 @@ def test_several_classes_are_trained_as_binary_problems_on_the_same_rows(solver,
 def constant(loss, y, sample_weight=None, **options):
     """Return what a model without features predicts."""
     X = np.zeros((len(y), 1))
-    options = {"eta0": 0.1, "tol": None, "max_iter": 3000, "dtype": "float64", "batch_size": len(y), **options}
+    options = {
+        "eta0": 0.1,
+        "tol": None,
+        "max_iter": 3000,
+        "dtype": "float64",
+        "batch_size": len(y),
+        **options,
+    }
     options = {"learning_rate": "invscaling", "power_t": 0.5, **options}
-    return OrtSGDRegressor(loss=loss, **options).fit(X, y, sample_weight=sample_weight).predict(X[:1])[0]
+    return (
+        OrtSGDRegressor(loss=loss, **options)
+        .fit(X, y, sample_weight=sample_weight)
+        .predict(X[:1])[0]
+    )
 
 
 Y = np.array([0.5, 1.0, 1.25, 3.0, 9.0])
@@ -160,7 +187,13 @@ W = np.array([1.0, 1.0, 2.0, 1.0, 0.5])
 )
 def test_what_a_constant_model_predicts(loss, expected, atol):
     smooth = atol < 1e-3
-    prediction = constant(loss, Y, W, learning_rate="constant" if smooth else "invscaling", eta0=0.1 if smooth else 0.5)
+    prediction = constant(
+        loss,
+        Y,
+        W,
+        learning_rate="constant" if smooth else "invscaling",
+        eta0=0.1 if smooth else 0.5,
+    )
     assert prediction == pytest.approx(expected, abs=atol)
 
 
@@ -169,11 +202,20 @@ def test_what_a_constant_model_predicts(loss, expected, atol):
     [{"standardize": False, "eta0": 0.2, "max_iter": 600}, {"eta0": "auto", "max_iter": 2000}],
     ids=["as it is", "standardized"],
 )
-@pytest.mark.parametrize("loss, reference", [("poisson", PoissonRegressor), ("gamma", GammaRegressor)])
+@pytest.mark.parametrize(
+    "loss, reference", [("poisson", PoissonRegressor), ("gamma", GammaRegressor)]
+)
 def test_the_limit_is_the_generalised_linear_model(loss, reference, options):
     X, y = data(OrtSGDRegressor, 1, n=200)
     exact = reference(alpha=0.05, tol=1e-10, max_iter=1000).fit(X, y)
-    options = {"penalty": "l2", "alpha": 0.05, "tol": None, "batch_size": 200, "dtype": "float64", **options}
+    options = {
+        "penalty": "l2",
+        "alpha": 0.05,
+        "tol": None,
+        "batch_size": 200,
+        "dtype": "float64",
+        **options,
+    }
     model = OrtSGDRegressor(loss=loss, **options).fit(X, y)
     np.testing.assert_allclose(model.coef_, exact.coef_, atol=1e-6)
     np.testing.assert_allclose(model.intercept_, exact.intercept_, atol=1e-6)
@@ -182,14 +224,15 @@ def test_the_limit_is_the_generalised_linear_model(loss, reference, options):
 
 
 @pytest.mark.parametrize(
-    "loss, model", [("poisson", PoissonRegressor(alpha=0.05)), ("gamma", GammaRegressor(alpha=0.05))]
+    "loss, model",
+    [("poisson", PoissonRegressor(alpha=0.05)), ("gamma", GammaRegressor(alpha=0.05))],
 )
 def test_a_generalised_linear_model_has_one_link_with_its_own_loss(loss, model):
     X, y = data(OrtSGDRegressor, 1)
     model.fit(X, y)
-    ours = OrtSGDRegressor(FrozenEstimator(model), loss=loss, eta0=1e-12, max_iter=1, tol=None, dtype="float64").fit(
-        X, y
-    )
+    ours = OrtSGDRegressor(
+        FrozenEstimator(model), loss=loss, eta0=1e-12, max_iter=1, tol=None, dtype="float64"
+    ).fit(X, y)
     np.testing.assert_allclose(ours.predict(X), model.predict(X), rtol=1e-6)
     np.testing.assert_allclose(ours.to_sklearn().predict(X), ours.predict(X), rtol=1e-12)
 
@@ -198,7 +241,8 @@ def test_a_model_without_link_is_not_given_back_as_one_with():
     X, y = data(OrtSGDRegressor, 1)
     model = OrtSGDRegressor(loss="poisson", max_iter=2, tol=None).fit(X, y)
     with pytest.raises(
-        ValueError, match=r"LinearRegression predicts its score.*use to_onnx\(\), or .*PoissonRegressor"
+        ValueError,
+        match=r"LinearRegression predicts its score.*use to_onnx\(\), or .*PoissonRegressor",
     ):
         model.to_sklearn()
 
@@ -233,7 +277,12 @@ def test_l1_reaches_the_lasso_optimum_with_its_exact_zeros(penalty, reference, d
 
 @pytest.mark.parametrize(
     "optimizer, eta0",
-    [("momentum", 0.03), ("nesterov", 0.03), ("adam", 0.02), (Adam(weight_decay=0.0, beta_2=0.9), 0.01)],
+    [
+        ("momentum", 0.03),
+        ("nesterov", 0.03),
+        ("adam", 0.02),
+        (Adam(weight_decay=0.0, beta_2=0.9), 0.01),
+    ],
     ids=str,
 )
 def test_l1_has_the_same_optimum_with_every_optimizer(optimizer, eta0):
@@ -258,7 +307,14 @@ def test_a_strong_penalty_leaves_the_intercept_alone(penalty):
 def test_a_penalty_of_one_weight_only(solver):
     X, y = data(OrtSGDRegressor, 1)
     inner = MLPRegressor(hidden_layer_sizes=(5,), activation="tanh")
-    options = {"solver": solver, "max_iter": 1, "tol": None, "batch_size": 100, "eta0": 0.1, "random_state": 0}
+    options = {
+        "solver": solver,
+        "max_iter": 1,
+        "tol": None,
+        "batch_size": 100,
+        "eta0": 0.1,
+        "random_state": 0,
+    }
     options["optimizer"] = "sgd"
     start = OrtSGDRegressor(inner, penalty=None, **{**options, "eta0": 1e-12}).fit(X, y).weights_
     free = OrtSGDRegressor(inner, penalty=None, **options).fit(X, y).weights_
@@ -278,15 +334,21 @@ def test_a_penalty_of_one_weight_only(solver):
 def test_probabilities_are_those_of_sgd_classifier_with_the_same_weights(loss, n_outputs):
     X, y = data(OrtSGDClassifier, n_outputs)
     model = OrtSGDClassifier(loss=loss, max_iter=20, tol=None, random_state=0).fit(X, y)
-    # scikit-learn's log-loss of several classes is one against the rest: LogisticRegression is the same model there.
+    # scikit-learn's log-loss of several classes is one against the rest: LogisticRegression is the
+    # same model there.
     reference = LogisticRegression() if loss == "log_loss" else SGDClassifier(loss=loss)
     reference.fit(X, y)
-    reference.coef_, reference.intercept_ = model.coef_.astype(float), model.intercept_.astype(float)
+    reference.coef_, reference.intercept_ = (
+        model.coef_.astype(float),
+        model.intercept_.astype(float),
+    )
     expected = reference.predict_proba(X)
     np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(model.predict(X), reference.predict(X))
     with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(model.predict_log_proba(X), np.log(expected), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            model.predict_log_proba(X), np.log(expected), rtol=1e-4, atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -298,7 +360,9 @@ def test_probabilities_are_float64_and_sum_to_one(loss, dtype):
     assert probabilities.dtype == np.float64
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-15)
     # scikit-learn warns where they do not sum to one as exactly as their dtype can.
-    assert log_loss(y, probabilities) == pytest.approx(-np.log(probabilities[np.arange(len(y)), y]).mean(), rel=1e-5)
+    assert log_loss(y, probabilities) == pytest.approx(
+        -np.log(probabilities[np.arange(len(y)), y]).mean(), rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba"])
@@ -315,7 +379,9 @@ def test_probabilities_exist_where_scikit_learn_has_them(loss, method):
 
 def test_probabilities_follow_the_loss_of_the_fit():
     X, y = data(OrtSGDClassifier, 1)
-    model = OrtSGDClassifier(loss="hinge", max_iter=2, tol=None).fit(X, y).set_params(loss="log_loss")
+    model = (
+        OrtSGDClassifier(loss="hinge", max_iter=2, tol=None).fit(X, y).set_params(loss="log_loss")
+    )
     assert not hasattr(model, "predict_proba")
     for no_loss in ("none", 3, Hinge, Loss(LOG_LOSS, inverse_link="no text")):
         assert not hasattr(OrtSGDClassifier(loss=no_loss), "predict_proba")
@@ -333,7 +399,9 @@ def test_instances_are_parameters_and_stay_as_they_are():
     loss, penalty = Quantile(0.25), L1(1e-3)
     options = {"max_iter": 3, "tol": None, "random_state": 0, **STEPS}
     model = OrtSGDRegressor(loss=loss, penalty=penalty, **options)
-    assert "loss=Quantile(quantile=0.25), max_iter=3" in repr(model) and "penalty=L1(alpha=0.001)" in repr(model)
+    assert "loss=Quantile(quantile=0.25), max_iter=3" in repr(
+        model
+    ) and "penalty=L1(alpha=0.001)" in repr(model)
     other = clone(model).set_params(loss__quantile=0.75, penalty__alpha=0.5)
     assert (loss.quantile, penalty.alpha) == (0.25, 1e-3)
     by_name = OrtSGDRegressor(loss="quantile", quantile=0.25, penalty="l1", alpha=1e-3, **options)
@@ -369,7 +437,14 @@ def test_grid_search_over_a_parameter_of_the_loss():
 def test_squared_error_of_ones_own_is_squared_error(solver, loss, n_outputs, rng):
     X, y = data(OrtSGDRegressor, n_outputs)
     sample_weight = rng.uniform(0.5, 2, len(X))
-    options = {"solver": solver, "batch_size": 15, "max_iter": 10, "tol": None, "random_state": 0, **STEPS}
+    options = {
+        "solver": solver,
+        "batch_size": 15,
+        "max_iter": 10,
+        "tol": None,
+        "random_state": 0,
+        **STEPS,
+    }
     ours = OrtSGDRegressor(loss=loss, **options).fit(X, y, sample_weight=sample_weight)
     theirs = OrtSGDRegressor(loss=SquaredError(), **options).fit(X, y, sample_weight=sample_weight)
     np.testing.assert_allclose(ours.loss_curve_, theirs.loss_curve_, rtol=1e-5)
@@ -379,9 +454,18 @@ def test_squared_error_of_ones_own_is_squared_error(solver, loss, n_outputs, rng
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_log_loss_of_ones_own_trains_a_classifier(dtype):
     X, y = data(OrtSGDClassifier, 1)
-    options = {"dtype": dtype, "max_iter": 10, "tol": None, "random_state": 0, "penalty": "elasticnet", "alpha": 1e-3}
+    options = {
+        "dtype": dtype,
+        "max_iter": 10,
+        "tol": None,
+        "random_state": 0,
+        "penalty": "elasticnet",
+        "alpha": 1e-3,
+    }
     options["eta0"] = 0.1
-    ours, theirs = (OrtSGDClassifier(loss=loss, **options).fit(X, y) for loss in (Loss(LOG_LOSS), "log_loss"))
+    ours, theirs = (
+        OrtSGDClassifier(loss=loss, **options).fit(X, y) for loss in (Loss(LOG_LOSS), "log_loss")
+    )
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-4 if dtype == "float32" else 1e-10)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
     assert [output.name for output in ours.onnx_.graph.output] == ["label"]
@@ -401,7 +485,14 @@ def log_cosh():
 def test_the_documented_log_cosh_and_its_gradient_are_finite_everywhere(solver, log_cosh):
     residual = np.array([[0.0, 1e-3, 0.5, 3.0, 88.0, 89.0, 346.0, 1e4]])
     y = np.hstack([residual, -residual])
-    options = {"loss": log_cosh, "penalty": None, **STEPS, "eta0": y.size, "max_iter": 1, "tol": None}
+    options = {
+        "loss": log_cosh,
+        "penalty": None,
+        **STEPS,
+        "eta0": y.size,
+        "max_iter": 1,
+        "tol": None,
+    }
     model = OrtSGDRegressor(solver=solver, **options).fit([[0.0]], y)
     # log(cosh(r)), and one step by the gradient of the mean over outputs.
     assert model.loss_ == pytest.approx(np.mean(np.logaddexp(y, -y) - np.log(2)), rel=1e-6)
@@ -411,7 +502,13 @@ def test_the_documented_log_cosh_and_its_gradient_are_finite_everywhere(solver, 
 def test_the_documented_log_cosh_fits_large_targets(solver, log_cosh):
     X, y = load_diabetes(return_X_y=True)
     X = scale(X)
-    options = {"penalty": None, "eta0": 10.0, "learning_rate": "adaptive", "max_iter": 200, "random_state": 0}
+    options = {
+        "penalty": None,
+        "eta0": 10.0,
+        "learning_rate": "adaptive",
+        "max_iter": 200,
+        "random_state": 0,
+    }
     model = OrtSGDRegressor(solver=solver, loss=log_cosh, **options).fit(X, y)
 
     def objective(weights):
@@ -469,12 +566,27 @@ def test_an_inverse_link_of_ones_own_is_exported(run_onnx):
             None,
             "loss=Loss is not a loss of a classifier",
         ),
-        (OrtSGDClassifier, {"loss": Hinge}, None, r"Hinge is a class: give an instance of it, Hinge\(\)"),
+        (
+            OrtSGDClassifier,
+            {"loss": Hinge},
+            None,
+            r"Hinge is a class: give an instance of it, Hinge\(\)",
+        ),
         (OrtSGDRegressor, {"loss": "poisson"}, -1.0, r'loss="poisson" needs y >= 0'),
         (OrtSGDRegressor, {"loss": "gamma"}, 0.0, r'loss="gamma" needs y > 0'),
-        (OrtSGDRegressor, {"quantile": 1.0}, None, r"'quantile' parameter of OrtSGDRegressor must be .* \(0.0, 1.0\)"),
+        (
+            OrtSGDRegressor,
+            {"quantile": 1.0},
+            None,
+            r"'quantile' parameter of OrtSGDRegressor must be .* \(0.0, 1.0\)",
+        ),
         (OrtSGDRegressor, {"epsilon": -0.1}, None, "'epsilon' parameter of OrtSGDRegressor"),
-        (OrtSGDRegressor, {"loss": "huber", "epsilon": 0}, None, r"'epsilon' parameter of Huber must be .* \(0.0, "),
+        (
+            OrtSGDRegressor,
+            {"loss": "huber", "epsilon": 0},
+            None,
+            r"'epsilon' parameter of Huber must be .* \(0.0, ",
+        ),
         (OrtSGDRegressor, {"loss": Quantile(2.0)}, None, "'quantile' parameter of Quantile"),
         (OrtSGDRegressor, {"penalty": L2(-1.0)}, None, "'alpha' parameter of L2"),
         (
@@ -483,11 +595,18 @@ def test_an_inverse_link_of_ones_own_is_exported(run_onnx):
             None,
             "penalty: alpha names 'intercept', but it can name the weights coef",
         ),
-        (OrtSGDRegressor, {"loss": Loss("half a function (")}, None, "loss: value is not an ONNX function"),
+        (
+            OrtSGDRegressor,
+            {"loss": Loss("half a function (")},
+            None,
+            "loss: value is not an ONNX function",
+        ),
     ],
 )
 @pytest.mark.parametrize("fitted", [False, True])
-def test_what_cannot_work_is_refused_and_changes_nothing(estimator_class, options, y, message, fitted):
+def test_what_cannot_work_is_refused_and_changes_nothing(
+    estimator_class, options, y, message, fitted
+):
     X, good = data(estimator_class, 1)
     model = estimator_class(max_iter=2, tol=None)
     if fitted:
@@ -501,11 +620,16 @@ def test_what_cannot_work_is_refused_and_changes_nothing(estimator_class, option
 
 def test_a_loss_without_gradient_is_refused_by_the_operator(solver):
     X, y = data(OrtSGDRegressor, 1)
-    rounded = "rounded (score, target) => (loss) { r = Sub (score, target)  a = Abs (r)  loss = Ceil (a) }"
+    rounded = (
+        "rounded (score, target) => (loss) { r = Sub (score, target)  a = Abs (r)  "
+        "loss = Ceil (a) }"
+    )
     with pytest.raises(NotTrainableError, match="no gradient goes through the operator Ceil"):
         OrtSGDRegressor(solver=solver, loss=Loss(rounded)).fit(X, y)
     gradient = "g (score, target) => (gradient) { r = Sub (score, target)  gradient = Sign (r) }"
-    model = OrtSGDRegressor(solver=solver, loss=Loss(rounded, gradient=gradient), max_iter=2, tol=None)
+    model = OrtSGDRegressor(
+        solver=solver, loss=Loss(rounded, gradient=gradient), max_iter=2, tol=None
+    )
     if solver == "session":
         with pytest.raises(NotTrainableError, match='give its gradient and use solver="graph"'):
             model.fit(X, y)

@@ -73,7 +73,9 @@ def test_sparse_data_is_never_dense_as_a_whole(solver, method):
     n, n_features = 20_000, 2_000
     # scipy.sparse.random would take a second.
     places = np.random.default_rng(0).integers((n, n_features), size=(n * n_features // 1000, 2)).T
-    X = scipy.sparse.csr_array((np.ones(places.shape[1], np.float32), tuple(places)), shape=(n, n_features))
+    X = scipy.sparse.csr_array(
+        (np.ones(places.shape[1], np.float32), tuple(places)), shape=(n, n_features)
+    )
     y = np.zeros(n)
     model = OrtSGDRegressor(solver=solver, max_iter=1, tol=None).fit(X[:300], y[:300])
     tracemalloc.start()
@@ -105,7 +107,9 @@ def test_fit_reads_a_memory_map_batch_by_batch(tmp_path):
     rows = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(1_000_000, 60))
     rows[::1000] = 1.0
     rows.flush()
-    run = subprocess.run([sys.executable, "-c", MEMORY, path], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", MEMORY, path], capture_output=True, text=True, check=True
+    )
     peak, size = map(int, run.stdout.split())
     # Targets, weights and the order of the rows: below 100 bytes a row, where X has 240.
     assert peak < 0.4 * size

@@ -1,4 +1,7 @@
-"""The same steps as scikit-learn's own estimators of gradient descent: same weights to begin with, same batches."""
+"""
+The same steps as scikit-learn's own estimators of gradient descent:
+same weights to begin with, same batches.
+"""
 
 import warnings
 
@@ -19,7 +22,8 @@ from skort.optim.update import Update
 from skort.solvers import SOLVERS
 
 N_ROWS, BATCH_SIZE, N_EPOCHS = 60, 20, 7
-# The steps of scikit-learn are those of X and y as they are, at a constant rate but where a test says otherwise.
+# The steps of scikit-learn are those of X and y as they are, at a constant rate but where a test
+# says otherwise.
 STEPS = {"standardize": False, "learning_rate": "constant"}
 
 PLAIN = {"solver": "sgd", "momentum": 0.0, "nesterovs_momentum": False}
@@ -64,7 +68,9 @@ def skip_unless_it_can(solver, optimizer):
         (OrtSGDClassifier, MLPClassifier, 3),
     ],
 )
-def test_neural_networks_take_the_steps_of_scikit_learn(solver, ours, theirs, n_classes, optimizer, reference, rng):
+def test_neural_networks_take_the_steps_of_scikit_learn(
+    solver, ours, theirs, n_classes, optimizer, reference, rng
+):
     skip_unless_it_can(solver, optimizer)
     X, y = rows(rng)
     y = y if n_classes is None else classes(y, n_classes)
@@ -75,7 +81,13 @@ def test_neural_networks_take_the_steps_of_scikit_learn(solver, ours, theirs, n_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         expected.fit(X, y)
-    options = {"solver": solver, "optimizer": optimizer, "alpha": 0.2 / BATCH_SIZE, "eta0": 0.02, **STEPS}
+    options = {
+        "solver": solver,
+        "optimizer": optimizer,
+        "alpha": 0.2 / BATCH_SIZE,
+        "eta0": 0.02,
+        **STEPS,
+    }
     model = ours(theirs(**network), tol=None, **options, **shared).fit(X, y)
     assert_close(model.weights_.values(), [*expected.coefs_, *expected.intercepts_])
     assert model.t_ == N_EPOCHS * N_ROWS // BATCH_SIZE
@@ -99,15 +111,26 @@ def assert_close(weights, expected):
     ids=lambda schedule: schedule["learning_rate"],
 )
 @pytest.mark.parametrize("penalty", ["l2", None])
-@pytest.mark.parametrize("ours, theirs", [(OrtSGDRegressor, SGDRegressor), (OrtSGDClassifier, SGDClassifier)])
-def test_one_row_a_batch_takes_the_steps_of_scikit_learn(solver, ours, theirs, penalty, schedule, average, rng):
+@pytest.mark.parametrize(
+    "ours, theirs", [(OrtSGDRegressor, SGDRegressor), (OrtSGDClassifier, SGDClassifier)]
+)
+def test_one_row_a_batch_takes_the_steps_of_scikit_learn(
+    solver, ours, theirs, penalty, schedule, average, rng
+):
     X, y = rows(rng)
     if ours is OrtSGDRegressor:
         # "optimal" begins at a rate at which a squared error with larger features diverges.
         X, loss = X / 4, "squared_error"
     else:
         y, loss = classes(y, 2), "log_loss"
-    shared = {"alpha": 0.01, "max_iter": N_EPOCHS, "shuffle": False, "penalty": penalty, "tol": None, **schedule}
+    shared = {
+        "alpha": 0.01,
+        "max_iter": N_EPOCHS,
+        "shuffle": False,
+        "penalty": penalty,
+        "tol": None,
+        **schedule,
+    }
     shared |= {"loss": loss, "average": average}
     expected = theirs(**shared).fit(X, y)
     model = ours(solver=solver, batch_size=1, **{"eta0": 0.01, **STEPS, **shared}).fit(X, y)
@@ -115,16 +138,31 @@ def test_one_row_a_batch_takes_the_steps_of_scikit_learn(solver, ours, theirs, p
     assert model.t_ == expected.t_ - 1 == N_EPOCHS * N_ROWS
 
 
-@pytest.mark.skipif(parse_version(sklearn.__version__) < parse_version("1.8"), reason="stopped by the loss alone")
-@pytest.mark.parametrize("ours, theirs", [(OrtSGDRegressor, SGDRegressor), (OrtSGDClassifier, SGDClassifier)])
+@pytest.mark.skipif(
+    parse_version(sklearn.__version__) < parse_version("1.8"), reason="stopped by the loss alone"
+)
+@pytest.mark.parametrize(
+    "ours, theirs", [(OrtSGDRegressor, SGDRegressor), (OrtSGDClassifier, SGDClassifier)]
+)
 def test_adaptive_lowers_its_rate_in_the_same_epochs(ours, theirs, rng):
     X, y = rows(rng)
     if ours is OrtSGDClassifier:
         y = classes(y, 2)
-    shared = {"alpha": 0.01, "shuffle": False, "loss": "squared_error" if ours is OrtSGDRegressor else "log_loss"}
-    expected = theirs(**shared, learning_rate="adaptive", eta0=0.02, tol=1e-2, n_iter_no_change=3).fit(X, y)
+    shared = {
+        "alpha": 0.01,
+        "shuffle": False,
+        "loss": "squared_error" if ours is OrtSGDRegressor else "log_loss",
+    }
+    expected = theirs(
+        **shared, learning_rate="adaptive", eta0=0.02, tol=1e-2, n_iter_no_change=3
+    ).fit(X, y)
     # Theirs ends at the first rate of 1e-6 or less, 0.02 / 5^7, and its tol is not relative.
-    steps = {"batch_size": 1, "learning_rate": Adaptive(eta0=0.02, max_falls=7), "standardize": False, "tol": None}
+    steps = {
+        "batch_size": 1,
+        "learning_rate": Adaptive(eta0=0.02, max_falls=7),
+        "standardize": False,
+        "tol": None,
+    }
     stopping = EarlyStopping("objective", patience=3, tol=1e-2, restore_best=False)
     model = ours(**shared, **steps, dtype="float64", callbacks=[stopping]).fit(X, y)
     assert model.n_iter_ == expected.n_iter_

@@ -1,4 +1,7 @@
-"""Penalties at any strength and in any batches, against scikit-learn's optima of the same objective."""
+"""
+Penalties at any strength and in any batches,
+against scikit-learn's optima of the same objective.
+"""
 
 import functools
 import importlib
@@ -59,11 +62,20 @@ def test_a_search_over_strengths_scores_and_ranks_as_scikit_learn(name, how):
 def test_a_strong_l2_term_ends_at_the_optimum_of_ridge(solver, alpha):
     X, y = load_diabetes(return_X_y=True)
     X, y = scale(X), scale(y)
-    options = {"alpha": alpha, "eta0": 0.1, "batch_size": len(y), "max_iter": 2000, "tol": None, "solver": solver}
+    options = {
+        "alpha": alpha,
+        "eta0": 0.1,
+        "batch_size": len(y),
+        "max_iter": 2000,
+        "tol": None,
+        "solver": solver,
+    }
     model = OrtSGDRegressor(**options).fit(X, y)
     ridge = Ridge(alpha * len(y)).fit(X, y)
     np.testing.assert_allclose(model.coef_, ridge.coef_, rtol=1e-3, atol=1e-6)
-    assert model.loss_ == pytest.approx(((y - ridge.predict(X)) ** 2).mean() / 2 + alpha / 2 * (ridge.coef_**2).sum())
+    assert model.loss_ == pytest.approx(
+        ((y - ridge.predict(X)) ** 2).mean() / 2 + alpha / 2 * (ridge.coef_**2).sum()
+    )
 
 
 def test_each_target_has_a_strength_of_its_own(solver):
@@ -77,14 +89,18 @@ def test_each_target_has_a_strength_of_its_own(solver):
     np.testing.assert_allclose(model.coef_, Ridge(alphas * 200).fit(X, y).coef_, atol=1e-5)
 
 
-@pytest.mark.skipif("session" not in available_solvers(), reason="this runtime has no TrainingSession")
+@pytest.mark.skipif(
+    "session" not in available_solvers(), reason="this runtime has no TrainingSession"
+)
 @pytest.mark.parametrize("optimizer, eta0", [("sgd", 0.3), ("adam", 0.02)])
 def test_the_session_comes_to_the_same_optimum_with_its_exact_zeros(optimizer, eta0):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(60, 8))
     y = X[:, 0] - 2 * X[:, 1] + 5 + 0.1 * rng.normal(size=60)
     options = {"batch_size": 60, "tol": None, "eta0": eta0, "max_iter": 3000, "alpha": 0.2}
-    model = OrtSGDRegressor(solver="session", penalty="l1", optimizer=optimizer, **options).fit(X, y)
+    model = OrtSGDRegressor(solver="session", penalty="l1", optimizer=optimizer, **options).fit(
+        X, y
+    )
     reference = Lasso(0.2, tol=1e-14).fit(X, y)
     np.testing.assert_allclose(model.coef_, reference.coef_, atol=1e-5)
     np.testing.assert_array_equal(model.coef_ == 0, reference.coef_ == 0)
@@ -98,7 +114,10 @@ def sparsity(monkeypatch):
 
 @functools.cache
 def sparse_case(case, is_classifier):
-    """Return the case with 20,000 rows, and the zeros and the objective of scikit-learn's optimum."""
+    """
+    Return the case with 20,000 rows, and the zeros and the objective
+    of scikit-learn's optimum.
+    """
     made = case.of(is_classifier=is_classifier)
     return made, made.outcome(made.estimators()["saga" if is_classifier else "Lasso"])
 
@@ -106,7 +125,9 @@ def sparse_case(case, is_classifier):
 ONE_ROW = pytest.param("batches of 1, one epoch", marks=pytest.mark.slow)
 
 
-@pytest.mark.filterwarnings("ignore::FutureWarning", f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
+@pytest.mark.filterwarnings(
+    "ignore::FutureWarning", f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
+)
 @pytest.mark.parametrize("name", [ONE_ROW, "batches of 32", "batches of 200", "batches of 2000"])
 @pytest.mark.parametrize("is_classifier", [True, False])
 def test_an_l1_penalty_selects_in_mini_batches(name, is_classifier, sparsity):
@@ -118,14 +139,29 @@ def test_an_l1_penalty_selects_in_mini_batches(name, is_classifier, sparsity):
     assert zeros >= 90
 
 
-@pytest.mark.filterwarnings("ignore::FutureWarning", f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
+@pytest.mark.filterwarnings(
+    "ignore::FutureWarning", f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
+)
 @pytest.mark.parametrize("optimizer", ["momentum", "nesterov"])
 @pytest.mark.parametrize("batch_size", [pytest.param(32, marks=pytest.mark.slow), 200])
 @pytest.mark.parametrize("is_classifier", [True, False])
-def test_an_l1_penalty_selects_with_momentum_and_a_rate_that_falls(optimizer, batch_size, is_classifier, sparsity):
+def test_an_l1_penalty_selects_with_momentum_and_a_rate_that_falls(
+    optimizer, batch_size, is_classifier, sparsity
+):
     case, (zeros, objective) = sparse_case(sparsity.Case, is_classifier)
-    options = {"learning_rate": "adaptive", "eta0": 0.01, "tol": 1e-4, "max_iter": 60, "random_state": 0}
-    options |= {"penalty": "l1", "alpha": sparsity.ALPHA, "optimizer": optimizer, "batch_size": batch_size}
+    options = {
+        "learning_rate": "adaptive",
+        "eta0": 0.01,
+        "tol": 1e-4,
+        "max_iter": 60,
+        "random_state": 0,
+    }
+    options |= {
+        "penalty": "l1",
+        "alpha": sparsity.ALPHA,
+        "optimizer": optimizer,
+        "batch_size": batch_size,
+    }
     model = (OrtSGDClassifier if is_classifier else OrtSGDRegressor)(**options)
     ours, reached = case.outcome(model)
     assert ours == pytest.approx(zeros, rel=0.05)
@@ -141,10 +177,18 @@ def test_with_momentum_and_a_rate_that_falls_it_is_lasso(optimizer, batch_size, 
         pytest.skip("TrainingSession has no momentum")
     X, y = load_diabetes(return_X_y=True)
     X = scale(X)
-    options = {"learning_rate": "adaptive", "eta0": 0.1, "tol": 1e-5, "n_iter_no_change": 20, "random_state": 0}
+    options = {
+        "learning_rate": "adaptive",
+        "eta0": 0.1,
+        "tol": 1e-5,
+        "n_iter_no_change": 20,
+        "random_state": 0,
+    }
     options |= {"optimizer": optimizer, "batch_size": batch_size, "solver": solver}
     model, lasso = OrtSGDRegressor(Lasso(5.0), **options).fit(X, y), Lasso(5.0, tol=1e-12).fit(X, y)
-    objective, expected = (((m.predict(X) - y) ** 2).mean() / 2 + 5 * abs(m.coef_).sum() for m in (model, lasso))
+    objective, expected = (
+        ((m.predict(X) - y) ** 2).mean() / 2 + 5 * abs(m.coef_).sum() for m in (model, lasso)
+    )
     assert objective == pytest.approx(expected, rel=2e-5)
     np.testing.assert_array_equal(model.coef_ == 0, lasso.coef_ == 0)
 
@@ -154,8 +198,16 @@ def test_with_momentum_and_a_rate_that_falls_it_is_lasso(optimizer, batch_size, 
 def test_a_strong_l2_term_keeps_its_balance_with_momentum_when_the_rate_falls(optimizer, alpha):
     X, y = load_diabetes(return_X_y=True)
     X, y = scale(X), scale(y)
-    options = {"learning_rate": "adaptive", "eta0": 0.1, "tol": 1e-5, "n_iter_no_change": 10, "max_iter": 2000}
-    model = OrtSGDRegressor(alpha=alpha, optimizer=optimizer, batch_size=len(y), **options).fit(X, y)
+    options = {
+        "learning_rate": "adaptive",
+        "eta0": 0.1,
+        "tol": 1e-5,
+        "n_iter_no_change": 10,
+        "max_iter": 2000,
+    }
+    model = OrtSGDRegressor(alpha=alpha, optimizer=optimizer, batch_size=len(y), **options).fit(
+        X, y
+    )
     ridge = Ridge(alpha * len(y)).fit(X, y)
     np.testing.assert_allclose(model.coef_, ridge.coef_, atol=5e-3 * abs(ridge.coef_).max())
     # No epoch is worse than the one before: a fall did not make a jump.
@@ -187,7 +239,10 @@ class Given:
 def test_names_of_no_coefficient_are_refused_with_those_that_there_are(solver, wrong, method):
     X, y = np.eye(3), np.arange(3.0)
     options = {"solver": solver, "eta0": 0.1, "max_iter": 1, "tol": None}
-    for penalty, what in ((L2({wrong: 1.0}), "alpha"), (Given({wrong: Strength(0.5, 0.5)}), "Given")):
+    for penalty, what in (
+        (L2({wrong: 1.0}), "alpha"),
+        (Given({wrong: Strength(0.5, 0.5)}), "Given"),
+    ):
         message = f"penalty: {what} names '{wrong}', but it can name the weights coef."
         with pytest.raises(ValueError, match=message):
             getattr(OrtSGDRegressor(penalty=penalty, **options), method)(X, y)
@@ -197,9 +252,15 @@ def test_a_penalty_of_ones_own_is_that_of_the_same_strengths(solver):
     X, y = np.eye(3), np.arange(3.0)
     options = {"solver": solver, "eta0": 0.1, "max_iter": 3, "tol": None, "shuffle": False}
     ours = OrtSGDRegressor(penalty=Given({"coef": Strength(0.0, 0.5)}), **options).fit(X, y)
-    np.testing.assert_array_equal(ours.coef_, OrtSGDRegressor(penalty=L2(0.5), **options).fit(X, y).coef_)
+    np.testing.assert_array_equal(
+        ours.coef_, OrtSGDRegressor(penalty=L2(0.5), **options).fit(X, y).coef_
+    )
 
 
 def test_a_penalty_of_weights_that_are_not_trained_is_refused():
-    with pytest.raises(ValueError, match="alpha names 'coef', but no trained weight can have a penalty"):
-        OrtSGDRegressor(penalty=L2({"coef": 1.0}), trainable="intercept").fit(np.eye(3), np.arange(3.0))
+    with pytest.raises(
+        ValueError, match="alpha names 'coef', but no trained weight can have a penalty"
+    ):
+        OrtSGDRegressor(penalty=L2({"coef": 1.0}), trainable="intercept").fit(
+            np.eye(3), np.arange(3.0)
+        )

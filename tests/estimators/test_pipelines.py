@@ -1,4 +1,7 @@
-"""Pipelines inside: raw columns in, the same predictions out of the estimator, the ONNX file and scikit-learn."""
+"""
+Pipelines inside: raw columns in, the same predictions out of the estimator,
+the ONNX file and scikit-learn.
+"""
 
 import pickle
 
@@ -28,7 +31,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 RNG = np.random.default_rng(0)
 N = 240
 CELLS = {
-    "age in years": [None if RNG.random() < 0.1 else float(a) for a in RNG.normal(40, 10, N).round(1)],
+    "age in years": [
+        None if RNG.random() < 0.1 else float(a) for a in RNG.normal(40, 10, N).round(1)
+    ],
     "city": RNG.choice(["Bern", "Oslo", "Rome"], N).tolist(),
     "rooms": RNG.integers(1, 6, N).tolist(),
     "garden": (RNG.random(N) > 0.5).tolist(),
@@ -46,8 +51,13 @@ def numbers():
 
 
 def columns(text=True, **parameters):
-    most_frequent = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
-    parts = [("numbers", numbers(), ["age in years", "rooms", "garden"]), ("city", most_frequent, ["city"])]
+    most_frequent = make_pipeline(
+        SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")
+    )
+    parts = [
+        ("numbers", numbers(), ["age in years", "rooms", "garden"]),
+        ("city", most_frequent, ["city"]),
+    ]
     return ColumnTransformer(parts + [("note", TfidfVectorizer(), "note")] * text, **parameters)
 
 
@@ -67,14 +77,18 @@ PIPELINES = {
     "constant in place of missing text": (
         GAPS,
         make_column_transformer(
-            (make_pipeline(SimpleImputer(strategy="constant", fill_value="?"), OrdinalEncoder()), ["city"]),
+            (
+                make_pipeline(SimpleImputer(strategy="constant", fill_value="?"), OrdinalEncoder()),
+                ["city"],
+            ),
             (StandardScaler(), ["rooms"]),
         ),
     ),
     "columns left as they are": (
         FRAME[["city", "rooms", "garden"]],
         make_column_transformer(
-            (OneHotEncoder(), make_column_selector(dtype_exclude="number", pattern="city")), remainder="passthrough"
+            (OneHotEncoder(), make_column_selector(dtype_exclude="number", pattern="city")),
+            remainder="passthrough",
         ),
     ),
     "positions": (
@@ -83,12 +97,17 @@ PIPELINES = {
     ),
     "a mask": (
         FRAME[["city", "rooms", "garden"]],
-        ColumnTransformer([("city", OneHotEncoder(), [True, False, False])], remainder=StandardScaler()),
+        ColumnTransformer(
+            [("city", OneHotEncoder(), [True, False, False])], remainder=StandardScaler()
+        ),
     ),
     "a slice of names": (
         FRAME[["city", "rooms", "garden"]],
         ColumnTransformer(
-            [("city", OneHotEncoder(), ["city"]), ("others", StandardScaler(), slice("rooms", "garden"))]
+            [
+                ("city", OneHotEncoder(), ["city"]),
+                ("others", StandardScaler(), slice("rooms", "garden")),
+            ]
         ),
     ),
     "union": (
@@ -104,10 +123,16 @@ PIPELINES = {
     "encoded DataFrame": (FRAME[["city", "note"]], OneHotEncoder()),
     "encoded mixed DataFrame": (FRAME[["city", "rooms"]], OneHotEncoder()),
     "encoded integers": (NUMBERS.astype(int), OneHotEncoder()),
-    "array": (NUMBERS, make_pipeline(PolynomialFeatures(3), StandardScaler(), PCA(4, random_state=0))),
+    "array": (
+        NUMBERS,
+        make_pipeline(PolynomialFeatures(3), StandardScaler(), PCA(4, random_state=0)),
+    ),
     "interactions": (NUMBERS, PolynomialFeatures(2, interaction_only=True, include_bias=False)),
     "gaps in an array": (FRAME[["age in years", "rooms"]].to_numpy(np.float64), numbers()),
-    "another marker of gaps": (np.where(NUMBERS == 3, -1, NUMBERS), SimpleImputer(missing_values=-1)),
+    "another marker of gaps": (
+        np.where(NUMBERS == 3, -1, NUMBERS),
+        SimpleImputer(missing_values=-1),
+    ),
     "sparse": (scipy.sparse.csr_matrix(NUMBERS), StandardScaler(with_mean=False)),
     "texts": (FRAME["note"], TfidfVectorizer()),
     "list of texts": (CELLS["note"], TfidfVectorizer()),
@@ -120,7 +145,9 @@ PIPELINES = {
 
 def short(estimator, dtype="float32", **parameters):
     estimator_class = OrtSGDClassifier if is_classifier(estimator) else OrtSGDRegressor
-    return estimator_class(estimator, dtype=dtype, max_iter=10, tol=None, random_state=0, **parameters)
+    return estimator_class(
+        estimator, dtype=dtype, max_iter=10, tol=None, random_state=0, **parameters
+    )
 
 
 def served(estimator, X):
@@ -131,7 +158,9 @@ def served(estimator, X):
     return session.run(None, feeds(X, raw_inputs(X), estimator.dtype))
 
 
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), pytest.param("float64", 1e-6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "dtype, tolerance", [("float32", 1e-5), pytest.param("float64", 1e-6, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", PIPELINES)
 def test_regression(name, dtype, tolerance, solver):
     if (solver, dtype) == ("session", "float64"):
@@ -142,14 +171,23 @@ def test_regression(name, dtype, tolerance, solver):
     transformed, options = clone(steps).fit_transform(X, Y), {"solver": solver}
     if scipy.sparse.issparse(transformed):
         # What is sparse inside is not standardized.
-        transformed, options = transformed.toarray(), {"solver": solver, "standardize": False, "eta0": 0.01}
+        transformed, options = (
+            transformed.toarray(),
+            {"solver": solver, "standardize": False, "eta0": 0.01},
+        )
     model = short(make_pipeline(steps, LinearRegression()), dtype, **options).fit(X, Y)
     prediction = model.predict(X)
     transformed = np.asarray(transformed, np.float64)
     outside = short(LinearRegression(), dtype, **options).fit(transformed, Y)
-    np.testing.assert_allclose(prediction, outside.predict(transformed), rtol=tolerance, atol=tolerance)
-    np.testing.assert_allclose(served(model, X)[0].ravel(), prediction, rtol=tolerance, atol=tolerance)
-    np.testing.assert_allclose(model.to_sklearn().predict(X), prediction, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(
+        prediction, outside.predict(transformed), rtol=tolerance, atol=tolerance
+    )
+    np.testing.assert_allclose(
+        served(model, X)[0].ravel(), prediction, rtol=tolerance, atol=tolerance
+    )
+    np.testing.assert_allclose(
+        model.to_sklearn().predict(X), prediction, rtol=tolerance, atol=tolerance
+    )
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), prediction)
 
 
@@ -169,7 +207,13 @@ def test_a_dataframe_has_one_onnx_input_a_column():
     model = short(make_pipeline(columns(), LinearRegression())).fit(FRAME, Y)
     inputs = {i.name: i.type.tensor_type.elem_type for i in model.onnx_.graph.input}
     number, text = onnx.TensorProto.FLOAT, onnx.TensorProto.STRING
-    assert inputs == {"age in years": number, "city": text, "rooms": number, "garden": number, "note": text}
+    assert inputs == {
+        "age in years": number,
+        "city": text,
+        "rooms": number,
+        "garden": number,
+        "note": text,
+    }
     assert [o.name for o in model.onnx_.graph.output] == ["variable"]
 
 
@@ -200,9 +244,13 @@ def test_sparse_rows_are_never_made_dense_as_a_whole(monkeypatch):
     sizes = []
     toarray = scipy.sparse.csr_matrix.toarray
     monkeypatch.setattr(
-        scipy.sparse.csr_matrix, "toarray", lambda self, *a, **k: sizes.append(self.shape[0]) or toarray(self, *a, **k)
+        scipy.sparse.csr_matrix,
+        "toarray",
+        lambda self, *a, **k: sizes.append(self.shape[0]) or toarray(self, *a, **k),
     )
-    model = short(make_pipeline(StandardScaler(with_mean=False), LinearRegression())).fit(X, np.arange(1000) / 1000)
+    model = short(make_pipeline(StandardScaler(with_mean=False), LinearRegression())).fit(
+        X, np.arange(1000) / 1000
+    )
     # Batches, and the rows on which the conversion is checked.
     assert set(sizes) <= {200, 100}
     assert model.predict(X).shape == (1000,)
@@ -219,7 +267,9 @@ def test_sparse_rows_are_never_made_dense_as_a_whole(monkeypatch):
     ids=["missing", "renamed", "reordered", "unseen"],
 )
 def test_another_dataframe_is_refused_by_name(X, message):
-    steps = make_column_transformer((OneHotEncoder(), ["city"]), (numbers(), ["age in years", "rooms"]))
+    steps = make_column_transformer(
+        (OneHotEncoder(), ["city"]), (numbers(), ["age in years", "rooms"])
+    )
     model = short(make_pipeline(steps, LinearRegression())).fit(FRAME, Y)
     before = model.predict(FRAME)
     with pytest.raises(ValueError, match=message):
@@ -231,14 +281,22 @@ def test_another_dataframe_is_refused_by_name(X, message):
 def test_a_column_named_like_a_part_of_the_model_is_refused_before_the_training(name, monkeypatch):
     X = FRAME[["rooms", "garden"]].rename(columns={"rooms": name})
     monkeypatch.delattr("skort.estimators.training.run.minimise")
-    with pytest.raises(ValueError, match=f"X has a column named '{name}', which is also a name inside the ONNX model"):
+    with pytest.raises(
+        ValueError,
+        match=f"X has a column named '{name}', which is also a name inside the ONNX model",
+    ):
         short(make_pipeline(StandardScaler(), LinearRegression())).fit(X, Y)
 
 
 @pytest.mark.parametrize(
     "estimator, X, error, message",
     [
-        (make_pipeline(StandardScaler()), NUMBERS, ValueError, "'estimator' parameter must be an object implementing"),
+        (
+            make_pipeline(StandardScaler()),
+            NUMBERS,
+            ValueError,
+            "'estimator' parameter must be an object implementing",
+        ),
         (LinearRegression(), FRAME[["city"]], ValueError, "X has text in column .city., such as"),
         (
             make_pipeline(StandardScaler(), LinearRegression()),
@@ -246,8 +304,18 @@ def test_a_column_named_like_a_part_of_the_model_is_refused_before_the_training(
             ValueError,
             "X has text in column .city., such as .*",
         ),
-        (make_pipeline(TfidfVectorizer(), LinearRegression()), NUMBERS, AttributeError, "has no attribute 'lower'"),
-        (make_pipeline(StandardScaler(), LinearRegression()), NUMBERS[0], ValueError, "Reshape your data"),
+        (
+            make_pipeline(TfidfVectorizer(), LinearRegression()),
+            NUMBERS,
+            AttributeError,
+            "has no attribute 'lower'",
+        ),
+        (
+            make_pipeline(StandardScaler(), LinearRegression()),
+            NUMBERS[0],
+            ValueError,
+            "Reshape your data",
+        ),
     ],
     ids=["no predictor", "text", "text in a pipeline", "numbers as text", "one row"],
 )
@@ -259,8 +327,12 @@ def test_what_a_model_cannot_take_is_refused(estimator, X, error, message):
 
 
 def test_tags_are_those_of_the_first_step():
-    assert get_tags(OrtSGDClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression()))).input_tags.string
-    plain = get_tags(OrtSGDClassifier(make_pipeline(StandardScaler(), LogisticRegression()))).input_tags
+    assert get_tags(
+        OrtSGDClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression()))
+    ).input_tags.string
+    plain = get_tags(
+        OrtSGDClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
+    ).input_tags
     assert (plain.string, plain.allow_nan, plain.sparse) == (False, False, False)
     encoder = OrtSGDClassifier(make_pipeline(OneHotEncoder(), LogisticRegression()))
     assert get_tags(encoder).input_tags.categorical

@@ -40,7 +40,12 @@ def test_all_defaults_learn_diabetes(solver, seed):
 def test_full_batches_follow_gradient_descent_in_numpy(solver, learning_rate):
     X, y = problem()
     alpha, eta0, power_t = 0.1, 0.2, 0.5
-    options = {"learning_rate": learning_rate, "eta0": eta0, "power_t": power_t, "standardize": False}
+    options = {
+        "learning_rate": learning_rate,
+        "eta0": eta0,
+        "power_t": power_t,
+        "standardize": False,
+    }
     model = OrtSGDRegressor(solver=solver, alpha=alpha, tol=None, max_iter=30, **options).fit(X, y)
     w, b = np.zeros(4), 0.0
     losses = []
@@ -58,7 +63,13 @@ def test_full_batches_follow_gradient_descent_in_numpy(solver, learning_rate):
 
 def test_mini_batches_follow_gradient_descent_in_numpy(solver):
     X, y = problem(n=25)
-    options = {"penalty": None, "eta0": 0.1, "batch_size": 10, "shuffle": False, "standardize": False}
+    options = {
+        "penalty": None,
+        "eta0": 0.1,
+        "batch_size": 10,
+        "shuffle": False,
+        "standardize": False,
+    }
     model = OrtSGDRegressor(solver=solver, tol=None, max_iter=3, **options).fit(X, y)
     w, b = np.zeros(4), 0.0
     for _ in range(3):
@@ -87,7 +98,9 @@ def test_the_limit_is_ridge_regression(n_outputs, standardize):
     assert model.predict(X).shape == y.shape
 
 
-@pytest.mark.parametrize("units, of_y", [([1, 1e30, 1, 1], 1e-20), ([1e-38, 1, 1, 1], 1.0), ([1, 1e-46, 1, 1], 1e9)])
+@pytest.mark.parametrize(
+    "units, of_y", [([1, 1e30, 1, 1], 1e-20), ([1e-38, 1, 1, 1], 1.0), ([1, 1e-46, 1, 1], 1e9)]
+)
 def test_a_model_whose_weights_float32_cannot_hold_is_one_of_float64(units, of_y):
     X, y = problem()
     model = OrtSGDRegressor(max_iter=2, tol=None, random_state=0)
@@ -112,22 +125,35 @@ def test_a_stream_whose_weights_float32_cannot_hold_goes_on_in_float64():
 
 def test_what_no_dtype_holds_is_named():
     X, y = problem()
-    with pytest.raises(ValueError, match=r"float64 cannot hold X, column 2, in the units of the data: .*e-305"):
+    with pytest.raises(
+        ValueError, match=r"float64 cannot hold X, column 2, in the units of the data: .*e-305"
+    ):
         OrtSGDRegressor(random_state=0).fit(X * [1, 1, 1e-305, 1], y)
-    with pytest.raises(ValueError, match=r"The standard deviation of y is .*e-200, whose square float64 cannot hold"):
+    with pytest.raises(
+        ValueError,
+        match=r"The standard deviation of y is .*e-200, whose square float64 cannot hold",
+    ):
         OrtSGDRegressor(random_state=0).fit(X, y * 1e-200)
-    with pytest.raises(ValueError, match=r"The standard deviation of a column of X is .*e-310, whose inverse float64"):
+    with pytest.raises(
+        ValueError,
+        match=r"The standard deviation of a column of X is .*e-310, whose inverse float64",
+    ):
         OrtSGDRegressor(random_state=0).fit(X * [1, 1, 1e-310, 1], y)
     with pytest.raises(
-        ValueError, match=r'X: the values of column 1 are too small for float32. .* use dtype="float64"'
+        ValueError,
+        match=r'X: the values of column 1 are too small for float32. .* use dtype="float64"',
     ):
         OrtSGDRegressor(random_state=0).fit(scipy.sparse.csr_matrix(X * [1, 1e-60, 1, 1]), y)
 
 
-@pytest.mark.skipif("session" not in available_solvers(), reason="this runtime has no TrainingSession")
+@pytest.mark.skipif(
+    "session" not in available_solvers(), reason="this runtime has no TrainingSession"
+)
 def test_a_solver_without_float64_names_the_column():
     X, y = problem()
-    with pytest.raises(ValueError, match=r'float32 cannot hold X, column 0, .* or use dtype="float64"'):
+    with pytest.raises(
+        ValueError, match=r'float32 cannot hold X, column 0, .* or use dtype="float64"'
+    ):
         OrtSGDRegressor(solver="session", random_state=0).fit(X * 1e-46, y)
 
 
@@ -135,10 +161,17 @@ def test_a_solver_without_float64_names_the_column():
 def test_without_intercept(solver):
     X, y = problem()
     model = OrtSGDRegressor(
-        LinearRegression(fit_intercept=False), solver=solver, penalty=None, tol=0.0, eta0=0.3, random_state=0
+        LinearRegression(fit_intercept=False),
+        solver=solver,
+        penalty=None,
+        tol=0.0,
+        eta0=0.3,
+        random_state=0,
     )
     model.fit(X, y)
-    np.testing.assert_allclose(model.coef_, LinearRegression(fit_intercept=False).fit(X, y).coef_, rtol=1e-3)
+    np.testing.assert_allclose(
+        model.coef_, LinearRegression(fit_intercept=False).fit(X, y).coef_, rtol=1e-3
+    )
     np.testing.assert_array_equal(model.intercept_, [0])
     assert list(model.weights_) == ["coef"]
 
@@ -148,13 +181,17 @@ def test_predict_is_the_neural_network_of_the_weights(solver, activation, rng):
     X, y = problem(2)
     inner = MLPRegressor(hidden_layer_sizes=(5, 3), activation=activation)
     model = OrtSGDRegressor(inner, solver=solver, max_iter=5, tol=None, random_state=0).fit(X, y)
-    act = {"identity": lambda z: z, "logistic": lambda z: 1 / (1 + np.exp(-z)), "tanh": np.tanh}.get(
-        activation, lambda z: np.maximum(z, 0)
-    )
+    act = {
+        "identity": lambda z: z,
+        "logistic": lambda z: 1 / (1 + np.exp(-z)),
+        "tanh": np.tanh,
+    }.get(activation, lambda z: np.maximum(z, 0))
     w = model.weights_
     hidden = act(X @ w["coefficient"] + w["intercepts"])
     hidden = act(hidden @ w["coefficient1"] + w["intercepts1"])
-    np.testing.assert_allclose(model.predict(X), hidden @ w["coefficient2"] + w["intercepts2"], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        model.predict(X), hidden @ w["coefficient2"] + w["intercepts2"], rtol=1e-4, atol=1e-5
+    )
     assert not hasattr(model, "coef_")
 
 
@@ -169,7 +206,10 @@ def test_a_refit_forgets_the_linear_model():
 
 @pytest.mark.parametrize(
     "bad, message",
-    [(np.inf, "Input y contains infinity"), ("text", "y has 'text' in row 0: a regressor takes numbers")],
+    [
+        (np.inf, "Input y contains infinity"),
+        ("text", "y has 'text' in row 0: a regressor takes numbers"),
+    ],
 )
 def test_targets_that_are_no_finite_numbers_are_refused(bad, message):
     X, y = problem()
@@ -198,10 +238,18 @@ def test_the_score_is_that_of_scikit_learn_to_the_bit(n, n_outputs):
     rows, target = problem(n_outputs, n, seed=1)
     constant = target.copy()
     constant.reshape(n, -1)[:, 0] = 1.0
-    for of_rows in (target, target.round().astype(int), target.astype(np.float32), target.tolist(), constant):
+    for of_rows in (
+        target,
+        target.round().astype(int),
+        target.astype(np.float32),
+        target.tolist(),
+        constant,
+    ):
         assert model.score(rows, of_rows) == r2_score(of_rows, model.predict(rows))
     weight = np.arange(1.0, n + 1)
-    assert model.score(rows, target, weight) == r2_score(target, model.predict(rows), sample_weight=weight)
+    assert model.score(rows, target, weight) == r2_score(
+        target, model.predict(rows), sample_weight=weight
+    )
 
 
 def test_a_score_that_is_none_is_refused_as_in_scikit_learn():

@@ -17,7 +17,9 @@ Y = (X[:, 0] > 0).astype(int)
 
 
 def short(estimator_class, inner=None, **options):
-    return estimator_class(inner, **{"max_iter": 5, "tol": None, "random_state": 0, "batch_size": 20, **options})
+    return estimator_class(
+        inner, **{"max_iter": 5, "tol": None, "random_state": 0, "batch_size": 20, **options}
+    )
 
 
 class Watch:
@@ -76,18 +78,25 @@ def test_scores_of_epochs_also_in_a_search():
     scores = [row["accuracy"] for row in log if row["task_name"] == "epoch"]
     assert len(scores) == 5
     assert scores[-1] == pytest.approx(model.score(X, Y))
-    search = GridSearchCV(short(OrtSGDClassifier).set_callbacks(monitor), {"eta0": [0.01, 0.1]}, cv=2).fit(X, Y)
+    search = GridSearchCV(
+        short(OrtSGDClassifier).set_callbacks(monitor), {"eta0": [0.01, 0.1]}, cv=2
+    ).fit(X, Y)
     assert search.best_estimator_.n_iter_ == 5
 
 
 def test_a_search_over_trainings_that_begin_again():
     # Strong penalties let the first learning rate be lowered, twice in 20 epochs.
     y = X[:, 0] + np.abs(X[:, 1])
-    model = OrtSGDRegressor(penalty="l2", alpha=100.0, max_iter=20, tol=None, random_state=0, batch_size=16)
+    model = OrtSGDRegressor(
+        penalty="l2", alpha=100.0, max_iter=20, tol=None, random_state=0, batch_size=16
+    )
     assert model.fit(X, y).history_["restarts"][-1] > 0
     watch = Watch()
     GridSearchCV(
-        model.set_callbacks(watch), {"alpha": [100.0]}, cv=[(np.arange(60), np.arange(10))], error_score="raise"
+        model.set_callbacks(watch),
+        {"alpha": [100.0]},
+        cv=[(np.arange(60), np.arange(10))],
+        error_score="raise",
     ).fit(X, y)
     assert watch.began.count("epoch") == 2 * 20
 
@@ -97,5 +106,7 @@ def test_a_search_without_callbacks_has_no_tasks_for_its_fits(monkeypatch):
         raise AssertionError("nobody would see the tasks")
 
     monkeypatch.setattr(OrtSGDRegressor, "_init_callback_context", refuse)
-    search = GridSearchCV(short(OrtSGDRegressor), {"alpha": [1e-4, 1e-2]}, cv=2, error_score="raise").fit(X, Y)
+    search = GridSearchCV(
+        short(OrtSGDRegressor), {"alpha": [1e-4, 1e-2]}, cv=2, error_score="raise"
+    ).fit(X, Y)
     assert search.best_estimator_.n_iter_ == 5

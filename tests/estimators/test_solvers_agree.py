@@ -20,7 +20,10 @@ MODELS = {
     "network": (OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(12,))), load_diabetes),
     "classifier": (OrtSGDClassifier(), load_breast_cancer),
     "logistic regression": (OrtSGDClassifier(LogisticRegression()), load_digits),
-    "network of two classes": (OrtSGDClassifier(MLPClassifier((12,), activation="tanh")), load_breast_cancer),
+    "network of two classes": (
+        OrtSGDClassifier(MLPClassifier((12,), activation="tanh")),
+        load_breast_cancer,
+    ),
     "network of ten classes": (OrtSGDClassifier(MLPClassifier((12,))), load_digits),
 }
 
@@ -34,10 +37,17 @@ def check(estimator, load, solver, tolerance, **parameters):
     X, y = load(return_X_y=True)
     # The last batch is short.
     X, y = X[:-7], y[:-7]
-    ours, theirs = (clone(estimator).set_params(solver=s, random_state=0, **parameters) for s in (solver, "graph"))
+    ours, theirs = (
+        clone(estimator).set_params(solver=s, random_state=0, **parameters)
+        for s in (solver, "graph")
+    )
     ours.fit(X, y), theirs.fit(X, y)
     assert ours.solver_ == solver
-    assert (repr(ours.optimizer_), ours.t_, ours.eta0_) == (repr(theirs.optimizer_), theirs.t_, theirs.eta0_)
+    assert (repr(ours.optimizer_), ours.t_, ours.eta0_) == (
+        repr(theirs.optimizer_),
+        theirs.t_,
+        theirs.eta0_,
+    )
     expected = scores(theirs, X)
     np.testing.assert_allclose(scores(ours, X), expected, atol=tolerance * np.abs(expected).max())
     return ours
@@ -60,6 +70,8 @@ def test_a_hundred_updates_of_the_plan_agree_to_rounding(model, solver):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("parameters", [{"eta0": 0.004}, {"learning_rate": Cosine(60, 0.05)}, {"optimizer": "sgd"}])
+@pytest.mark.parametrize(
+    "parameters", [{"eta0": 0.004}, {"learning_rate": Cosine(60, 0.05)}, {"optimizer": "sgd"}]
+)
 def test_a_parameter_means_the_same(parameters, solver):
     check(*MODELS["network"], solver, 1e-5, max_iter=20, **parameters)

@@ -1,4 +1,7 @@
-"""Sparse X with many columns: what it trains and predicts is what the same values in an array do."""
+"""
+Sparse X with many columns: what it trains and predicts is what the same values
+in an array do.
+"""
 
 import pickle
 import tracemalloc
@@ -19,12 +22,30 @@ from skort.optimizers import Momentum, Nesterov
 from skort.solvers import available_solvers, has_sparse_steps
 
 N_ROWS, N_COLUMNS = 120, 1000
-X = scipy.sparse.random(N_ROWS, N_COLUMNS, density=0.02, format="csr", random_state=0, dtype=np.float32)
+X = scipy.sparse.random(
+    N_ROWS, N_COLUMNS, density=0.02, format="csr", random_state=0, dtype=np.float32
+)
 SCORE = X @ np.random.RandomState(0).normal(size=N_COLUMNS)
 # Of 10 batches: 100 steps.
-OPTIONS = {"eta0": 0.05, "tol": None, "max_iter": 10, "batch_size": 12, "random_state": 0, "standardize": False}
-SOLVERS = [name for name in solvers.SOLVERS if has_sparse_steps(name) and name in available_solvers()]
-REGRESSION = ["squared_error", "absolute_error", "huber", "epsilon_insensitive", "quantile", "poisson"]
+OPTIONS = {
+    "eta0": 0.05,
+    "tol": None,
+    "max_iter": 10,
+    "batch_size": 12,
+    "random_state": 0,
+    "standardize": False,
+}
+SOLVERS = [
+    name for name in solvers.SOLVERS if has_sparse_steps(name) and name in available_solvers()
+]
+REGRESSION = [
+    "squared_error",
+    "absolute_error",
+    "huber",
+    "epsilon_insensitive",
+    "quantile",
+    "poisson",
+]
 CLASSIFICATION = ["log_loss", "hinge", "squared_hinge", "modified_huber", "perceptron"]
 RULES = [
     {"penalty": None},
@@ -37,11 +58,23 @@ RULES = [
     {"optimizer": "momentum", "penalty": None},
     {"optimizer": "momentum", "penalty": "l2", "alpha": 1e-2, "average": 30},
     {"optimizer": Nesterov(0.5), "penalty": "l2", "alpha": 1e-2},
-    {"optimizer": "nesterov", "penalty": "l2", "alpha": 1e-2, "average": True, "learning_rate": "invscaling"},
+    {
+        "optimizer": "nesterov",
+        "penalty": "l2",
+        "alpha": 1e-2,
+        "average": True,
+        "learning_rate": "invscaling",
+    },
     {"optimizer": Momentum(1.0), "penalty": None, "eta0": 1e-3},
     {"optimizer": "adam", "penalty": "l2", "alpha": 1e-2, "eta0": 1e-2},
     # Steps of this l2 term are implicit.
-    {"optimizer": "momentum", "penalty": "l2", "alpha": 0.3, "eta0": 0.4, "learning_rate": "invscaling"},
+    {
+        "optimizer": "momentum",
+        "penalty": "l2",
+        "alpha": 0.3,
+        "eta0": 0.4,
+        "learning_rate": "invscaling",
+    },
 ]
 
 
@@ -55,9 +88,13 @@ def assert_same(model, y, *, rtol=1e-5):
     weights, history, predictions = dense.weights_, dense.history_, dense.predict(X.toarray())
     sparse = model.fit(X, y)
     for name, w in sparse.weights_.items():
-        np.testing.assert_allclose(w, weights[name], atol=rtol * np.abs(weights[name]).max(), rtol=0)
+        np.testing.assert_allclose(
+            w, weights[name], atol=rtol * np.abs(weights[name]).max(), rtol=0
+        )
     for column in ("objective", "loss", "gradient_norm"):
-        np.testing.assert_allclose(sparse.history_[column], history[column], rtol=2e-5, atol=1e-6 * history[column][0])
+        np.testing.assert_allclose(
+            sparse.history_[column], history[column], rtol=2e-5, atol=1e-6 * history[column][0]
+        )
     np.testing.assert_allclose(sparse.predict(X), predictions, rtol=1e-4, atol=1e-5)
 
 
@@ -87,7 +124,10 @@ def test_every_rule(rule, dtype, rtol):
     "model, y",
     [
         (OrtSGDClassifier(MLPClassifier((6,), activation="tanh")), labels(3)),
-        (OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(6, 5))), np.column_stack([SCORE, -SCORE])),
+        (
+            OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(6, 5))),
+            np.column_stack([SCORE, -SCORE]),
+        ),
         (OrtSGDRegressor(HuberRegressor()), SCORE),
         (OrtSGDRegressor(LinearRegression(fit_intercept=False)), SCORE),
         (OrtSGDClassifier(make_pipeline(MaxAbsScaler(), LogisticRegression())), labels(2)),
@@ -105,7 +145,10 @@ def test_every_kind_of_model(model, y, rule, solver):
         (OrtSGDClassifier(), labels(3)),
         (OrtSGDClassifier(MLPClassifier((6,))), np.array(["no", "yes"])[labels(2)]),
         (OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(6,)), trainable="intercept*"), SCORE),
-        (OrtSGDRegressor(make_pipeline(MaxAbsScaler(), LinearRegression())), np.column_stack([SCORE, -SCORE])),
+        (
+            OrtSGDRegressor(make_pipeline(MaxAbsScaler(), LinearRegression())),
+            np.column_stack([SCORE, -SCORE]),
+        ),
     ],
     ids=["classes", "labels", "frozen", "pipeline"],
 )
@@ -119,11 +162,15 @@ def test_predictions_are_those_of_arrays_whatever_rows_are_predicted_together(mo
                 np.testing.assert_allclose(several, predict(X.toarray()), rtol=1e-4, atol=1e-5)
             else:
                 np.testing.assert_array_equal(several, predict(X.toarray()))
-            np.testing.assert_array_equal(np.concatenate([predict(X[:1]), predict(X[1:7]), predict(X[7:])]), several)
+            np.testing.assert_array_equal(
+                np.concatenate([predict(X[:1]), predict(X[1:7]), predict(X[7:])]), several
+            )
 
 
 def test_a_row_of_many_values_is_predicted_alone_as_among_others():
-    full = scipy.sparse.vstack([X, scipy.sparse.csr_matrix(np.full((2, N_COLUMNS), 0.1, np.float32))], format="csr")
+    full = scipy.sparse.vstack(
+        [X, scipy.sparse.csr_matrix(np.full((2, N_COLUMNS), 0.1, np.float32))], format="csr"
+    )
     model = OrtSGDClassifier(MLPClassifier((6,)), **OPTIONS).fit(X, labels(3))
     np.testing.assert_array_equal(model.predict_proba(full[-1:]), model.predict_proba(full)[-1:])
 
@@ -133,7 +180,9 @@ def test_a_validation_set_is_scored_with_the_weights_of_each_epoch(model):
     y = labels(2)
     model.set_params(**OPTIONS, n_iter_no_change=3)
     X_val, y_val = X[80:], y[80:]
-    dense = model.fit(X[:80].toarray(), y[:80], X_val=X_val.toarray(), y_val=y_val).validation_scores_
+    dense = model.fit(
+        X[:80].toarray(), y[:80], X_val=X_val.toarray(), y_val=y_val
+    ).validation_scores_
     sparse = model.fit(X[:80], y[:80], X_val=X_val, y_val=y_val).validation_scores_
     np.testing.assert_allclose(sparse, dense, rtol=1e-4)
     model.set_params(early_stopping=True)
@@ -148,12 +197,18 @@ def chunks_of(form):
     return [(form(X[rows]), labels(3)[rows]) for rows in (slice(0, 60), slice(60, 120))]
 
 
-@pytest.mark.parametrize("options", [{}, {"optimizer": "nesterov", "average": True}, {"optimizer": "adam"}])
-@pytest.mark.parametrize("second", [scipy.sparse.csr_matrix, scipy.sparse.csr_matrix.toarray], ids=["sparse", "dense"])
+@pytest.mark.parametrize(
+    "options", [{}, {"optimizer": "nesterov", "average": True}, {"optimizer": "adam"}]
+)
+@pytest.mark.parametrize(
+    "second", [scipy.sparse.csr_matrix, scipy.sparse.csr_matrix.toarray], ids=["sparse", "dense"]
+)
 def test_streams_of_sparse_rows_and_of_arrays_go_on_with_each_other(options, second):
     streams = [OrtSGDClassifier(**OPTIONS, **options) for _ in range(2)]
     for stream, forms in zip(
-        streams, ([scipy.sparse.csr_matrix, second], [scipy.sparse.csr_matrix.toarray] * 2), strict=True
+        streams,
+        ([scipy.sparse.csr_matrix, second], [scipy.sparse.csr_matrix.toarray] * 2),
+        strict=True,
     ):
         for i, form in enumerate(forms):
             stream.partial_fit(*chunks_of(form)[i], classes=[0, 1, 2])
@@ -163,7 +218,10 @@ def test_streams_of_sparse_rows_and_of_arrays_go_on_with_each_other(options, sec
 
 def test_weights_of_rows_and_of_classes_count():
     y, weights = labels(2), np.random.RandomState(1).randint(0, 3, N_ROWS)
-    models = [OrtSGDClassifier(class_weight={0: 1, 1: 3}, **OPTIONS).fit(form, y, weights) for form in (X, X.toarray())]
+    models = [
+        OrtSGDClassifier(class_weight={0: 1, 1: 3}, **OPTIONS).fit(form, y, weights)
+        for form in (X, X.toarray())
+    ]
     np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-4, atol=1e-6)
 
 
@@ -174,7 +232,9 @@ def test_a_warm_start_goes_on():
     np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{}, {"optimizer": "nesterov", "average": True}, {"penalty": "l1"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"optimizer": "nesterov", "average": True}, {"penalty": "l1"}]
+)
 def test_a_checkpoint_goes_on_to_the_same_bytes(options, tmp_path):
     def model(max_iter, **more):
         return OrtSGDClassifier(**{**OPTIONS, "max_iter": max_iter}, **options, **more)
@@ -189,14 +249,20 @@ def test_a_checkpoint_goes_on_to_the_same_bytes(options, tmp_path):
 
 @pytest.mark.parametrize("standardize", ["auto", True])
 def test_x_is_divided_by_one_number(standardize):
-    model = OrtSGDClassifier(**{**OPTIONS, "standardize": standardize, "penalty": None}).fit(X, labels(2))
+    model = OrtSGDClassifier(**{**OPTIONS, "standardize": standardize, "penalty": None}).fit(
+        X, labels(2)
+    )
     scale = model.standardization_.scale
     assert (scale == scale[0]).all()
-    own = OrtSGDClassifier(**{**OPTIONS, "penalty": None}).fit(X.toarray() / np.float32(scale[0]), labels(2))
+    own = OrtSGDClassifier(**{**OPTIONS, "penalty": None}).fit(
+        X.toarray() / np.float32(scale[0]), labels(2)
+    )
     np.testing.assert_allclose(model.coef_, own.coef_ / scale, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", ["csr_matrix", "csr_array", "csc_matrix", "csc_array", "coo_matrix", "coo_array"])
+@pytest.mark.parametrize(
+    "form", ["csr_matrix", "csr_array", "csc_matrix", "csc_array", "coo_matrix", "coo_array"]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_every_form_of_sparse_x(form, dtype):
     model = OrtSGDClassifier(**OPTIONS).fit(X, labels(2))
@@ -223,7 +289,10 @@ def with_long_indices(X):
 
 
 def unsorted_and_repeated(X):
-    """Return a matrix whose values are each the sum of two halves, from the last column to the first."""
+    """
+    Return a matrix whose values are each the sum of two halves,
+    from the last column to the first.
+    """
     halves = [np.tile(part, 2) for part in np.split(X.indices, X.indptr[1:-1])]
     values = [np.tile(part / 2, 2) for part in np.split(X.data, X.indptr[1:-1])]
     columns, data = (np.concatenate([part[::-1] for part in parts]) for parts in (halves, values))
@@ -252,7 +321,9 @@ def test_the_parts_of_x_may_be_memory_maps(tmp_path):
 def test_rows_without_values_train_the_intercept():
     empty = scipy.sparse.csr_matrix((N_ROWS, N_COLUMNS), dtype=np.float32)
     y = np.arange(N_ROWS) % 4 == 0
-    model = OrtSGDClassifier(penalty=None, eta0=1.0, max_iter=200, tol=None, random_state=0).fit(empty, y)
+    model = OrtSGDClassifier(penalty=None, eta0=1.0, max_iter=200, tol=None, random_state=0).fit(
+        empty, y
+    )
     assert not model.coef_.any()
     np.testing.assert_allclose(model.intercept_, np.log(1 / 3), rtol=1e-3)
 
@@ -283,7 +354,9 @@ BAD += [(broken("lil_matrix", "rows", [column]), "indices") for column in (2**30
 BAD += [(with_short_indptr(), "indptr")]
 
 
-@pytest.mark.parametrize("rows, name", BAD, ids=[f"{type(rows).__name__}-{i}" for i, (rows, _) in enumerate(BAD)])
+@pytest.mark.parametrize(
+    "rows, name", BAD, ids=[f"{type(rows).__name__}-{i}" for i, (rows, _) in enumerate(BAD)]
+)
 def test_a_bad_index_is_an_error_that_names_x(rows, name):
     model = OrtSGDClassifier(**OPTIONS)
     with pytest.raises(ValueError, match=f"X: its {name}"):
@@ -295,11 +368,15 @@ def test_a_bad_index_is_an_error_that_names_x(rows, name):
             call(rows)
 
 
-@pytest.mark.skipif("session" not in available_solvers(), reason="this runtime has no TrainingSession")
+@pytest.mark.skipif(
+    "session" not in available_solvers(), reason="this runtime has no TrainingSession"
+)
 def test_solver_session_refuses_rows_of_very_many_columns():
     wide = scipy.sparse.hstack([X, scipy.sparse.csr_matrix((N_ROWS, 2**21))], format="csr")
     model = OrtSGDClassifier(solver="session", **OPTIONS)
-    with pytest.raises(ValueError, match=r'solver="session" makes the rows of a batch dense, here 25,177,824'):
+    with pytest.raises(
+        ValueError, match=r'solver="session" makes the rows of a batch dense, here 25,177,824'
+    ):
         model.fit(wide, labels(2))
     model.set_params(batch_size=2).fit(X, labels(2))
     assert model.solver_ == "session"
@@ -310,9 +387,13 @@ def test_memory_is_that_of_a_few_vectors_of_the_weights(method):
     n_rows, n_columns = 4000, 2**20
     columns = np.random.default_rng(0).integers(0, n_columns, 40 * n_rows).astype(np.int32)
     indptr = np.arange(0, 40 * n_rows + 1, 40, dtype=np.int32)
-    wide = scipy.sparse.csr_matrix((np.ones(len(columns), np.float32), columns, indptr), (n_rows, n_columns))
+    wide = scipy.sparse.csr_matrix(
+        (np.ones(len(columns), np.float32), columns, indptr), (n_rows, n_columns)
+    )
     y = (columns[::40] > n_columns // 2).astype(int)
-    model = OrtSGDClassifier(max_iter=2, tol=None, random_state=0, penalty="l2").fit(wide[:300], y[:300])
+    model = OrtSGDClassifier(max_iter=2, tol=None, random_state=0, penalty="l2").fit(
+        wide[:300], y[:300]
+    )
     tracemalloc.start()
     model.predict(wide) if method == "predict" else getattr(model, method)(wide, y)
     peak = tracemalloc.get_traced_memory()[1]

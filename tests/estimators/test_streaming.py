@@ -49,7 +49,9 @@ def data(n=80, seed=0):
 
 
 def short(estimator_class, inner=None, **options):
-    return estimator_class(inner, **{"max_iter": 5, "tol": None, "random_state": 0, "batch_size": 16, **options})
+    return estimator_class(
+        inner, **{"max_iter": 5, "tol": None, "random_state": 0, "batch_size": 16, **options}
+    )
 
 
 def classes_of(estimator):
@@ -82,7 +84,12 @@ def test_epochs_one_by_one_are_the_epochs_of_fit(solver, estimator_class, inner,
 @pytest.mark.parametrize("options", OPTIONS)
 def test_partial_fit_goes_on_from_fit(solver, options):
     X, y = data()
-    model = short(OrtSGDClassifier, solver=solver, max_iter=3, **options).fit(X, y).partial_fit(X, y).partial_fit(X, y)
+    model = (
+        short(OrtSGDClassifier, solver=solver, max_iter=3, **options)
+        .fit(X, y)
+        .partial_fit(X, y)
+        .partial_fit(X, y)
+    )
     assert_same(model, short(OrtSGDClassifier, solver=solver, **options).fit(X, y))
     assert model.loss_curve_ == model.history_["objective"]
 
@@ -99,7 +106,9 @@ def test_the_best_loss_is_that_of_all_epochs():
 def test_there_is_no_best_loss_where_a_validation_set_decides():
     X, y = data()
     model = short(OrtSGDRegressor, early_stopping=True).fit(X, y)
-    assert model.best_loss_ is None and model.best_validation_score_ == max(model.validation_scores_)
+    assert model.best_loss_ is None and model.best_validation_score_ == max(
+        model.validation_scores_
+    )
     model.set_params(early_stopping=False).partial_fit(X, y)
     assert model.best_loss_ == model.loss_curve_[-1]
 
@@ -133,7 +142,9 @@ def test_a_stream_that_was_pickled_is_the_stream(solver, sizes):
     X, y = data(sum(sizes))
     weight = np.linspace(1, 2, len(y))
     chunks = [slice(end - size, end) for size, end in zip(sizes, np.cumsum(sizes), strict=True)]
-    stream, pickled = (short(OrtSGDClassifier, solver=solver, learning_rate="invscaling") for _ in range(2))
+    stream, pickled = (
+        short(OrtSGDClassifier, solver=solver, learning_rate="invscaling") for _ in range(2)
+    )
     for rows in chunks:
         stream.partial_fit(X[rows], y[rows], classes=[0, 1], sample_weight=weight[rows])
         pickled.partial_fit(X[rows], y[rows], classes=[0, 1], sample_weight=weight[rows])
@@ -145,11 +156,19 @@ def test_a_stream_that_was_pickled_is_the_stream(solver, sizes):
 def test_chunks_in_order_are_the_epoch_in_order(solver):
     X, y = data(64)
     # The first chunk alone would say what is standardized, and the learning rate.
-    options = {"solver": solver, "shuffle": False, "learning_rate": "invscaling", "eta0": 0.01, "standardize": False}
+    options = {
+        "solver": solver,
+        "shuffle": False,
+        "learning_rate": "invscaling",
+        "eta0": 0.01,
+        "standardize": False,
+    }
     stream = short(OrtSGDRegressor, **options)
     for start in range(0, 64, 32):
         stream.partial_fit(X[start : start + 32], y[start : start + 32])
-    np.testing.assert_array_equal(stream.coef_, short(OrtSGDRegressor, max_iter=1, **options).fit(X, y).coef_)
+    np.testing.assert_array_equal(
+        stream.coef_, short(OrtSGDRegressor, max_iter=1, **options).fit(X, y).coef_
+    )
 
 
 @pytest.mark.parametrize("weight", [0.25, 8.0])
@@ -161,7 +180,9 @@ def test_weights_multiply_as_they_are(weight):
         short(OrtSGDRegressor, eta0=0.01 * weight, **options),
     )
     for rows in (slice(0, 30), slice(30, 31), slice(31, 80)):
-        weighted.partial_fit(X[rows], y[rows], sample_weight=np.full(rows.stop - rows.start, weight))
+        weighted.partial_fit(
+            X[rows], y[rows], sample_weight=np.full(rows.stop - rows.start, weight)
+        )
         faster.partial_fit(X[rows], y[rows])
     np.testing.assert_allclose(weighted.coef_, faster.coef_, rtol=1e-5)
 
@@ -172,7 +193,8 @@ def test_class_weights_count_where_a_call_has_one_class(size):
     X, y = data()
     order = np.argsort(y, kind="stable") if size > 1 else np.arange(80)
     by_class, by_row, plain = (
-        short(OrtSGDClassifier, eta0=0.05, **weights) for weights in ({"class_weight": {0: 1, 1: 9}}, {}, {})
+        short(OrtSGDClassifier, eta0=0.05, **weights)
+        for weights in ({"class_weight": {0: 1, 1: 9}}, {}, {})
     )
     for i in range(0, 80, size):
         rows = order[i : i + size]
@@ -184,12 +206,16 @@ def test_class_weights_count_where_a_call_has_one_class(size):
 
 
 @pytest.mark.parametrize(
-    "weights", [{"sample_weight": np.zeros(80)}, {"class_weight": {0: 0, 1: 1}}], ids=["rows", "class"]
+    "weights",
+    [{"sample_weight": np.zeros(80)}, {"class_weight": {0: 0, 1: 1}}],
+    ids=["rows", "class"],
 )
 def test_a_call_without_a_row_that_counts_changes_nothing(weights):
     X, y = data()
     model = short(OrtSGDClassifier, class_weight=weights.pop("class_weight", None))
-    assert not hasattr(model.partial_fit(X, 0 * y, classes=[0, 1], sample_weight=np.zeros(80)), "coef_")
+    assert not hasattr(
+        model.partial_fit(X, 0 * y, classes=[0, 1], sample_weight=np.zeros(80)), "coef_"
+    )
     model.partial_fit(X, y, classes=[0, 1])
     before = pickle.dumps(model)
     model.partial_fit(X, 0 * y, **weights)
@@ -197,7 +223,10 @@ def test_a_call_without_a_row_that_counts_changes_nothing(weights):
 
 
 def test_the_rate_of_a_stream_is_a_quarter_of_the_largest_stable_one():
-    """Of batches of 16 rows of an endless stream, for half the squared error and columns of mean zero, scale one."""
+    """
+    Of batches of 16 rows of an endless stream, for half the squared error
+    and columns of mean zero, scale one.
+    """
     X, y = data(203)
     Z = np.column_stack([scale(X), np.ones(203)])
     largest = np.linalg.eigvalsh(Z.T @ Z / 203)[-1]
@@ -211,7 +240,9 @@ def test_the_rate_of_a_stream_is_a_quarter_of_the_largest_stable_one():
         if size > 1:
             assert model.eta0_ == pytest.approx(stable / 4, rel=1e-4)
     # Its first call had one row: so has a batch.
-    assert model.history_["eta"][0] * 16 == pytest.approx(_stable_of_first_rows(X[:20]) / 4, rel=1e-4)
+    assert model.history_["eta"][0] * 16 == pytest.approx(
+        _stable_of_first_rows(X[:20]) / 4, rel=1e-4
+    )
 
 
 def _stable_of_first_rows(X):
@@ -236,7 +267,9 @@ def test_a_solver_is_made_once_for_chunks_of_one_size(solver, monkeypatch):
 
 def test_shallow_copies_do_not_share_a_solver(solver):
     X, y = data()
-    model, alone = (short(OrtSGDRegressor, solver=solver, shuffle=False).partial_fit(X, y) for _ in range(2))
+    model, alone = (
+        short(OrtSGDRegressor, solver=solver, shuffle=False).partial_fit(X, y) for _ in range(2)
+    )
     copied = copy.copy(model)
     for each in (copied, model, copied):
         each.partial_fit(X, y)
@@ -282,7 +315,9 @@ def test_parameters_that_changed_in_place_count():
     X, y = data()
     penalty = ElasticPenalty({"coef": 0.1})
     rates = np.full(9, 0.1)
-    model = short(OrtSGDRegressor, penalty=penalty, learning_rate=Rates(rates), batch_size=80).partial_fit(X, y)
+    model = short(
+        OrtSGDRegressor, penalty=penalty, learning_rate=Rates(rates), batch_size=80
+    ).partial_fit(X, y)
     penalty.alpha["coef"], rates[:] = 5.0, 0.01
     fresh = pickle.loads(pickle.dumps(model)).partial_fit(X, y)
     assert_same(model.partial_fit(X, y), fresh)
@@ -313,28 +348,42 @@ def test_a_learning_rate_falls_anew_in_every_call():
 
 def test_a_constant_rate_after_one_that_fell():
     X, y = data()
-    model = short(OrtSGDRegressor, learning_rate="adaptive", eta0=0.1, tol=10.0, n_iter_no_change=1, max_iter=20).fit(
-        X, y
-    )
+    model = short(
+        OrtSGDRegressor,
+        learning_rate="adaptive",
+        eta0=0.1,
+        tol=10.0,
+        n_iter_no_change=1,
+        max_iter=20,
+    ).fit(X, y)
     assert model.history_["eta"][-1] < 0.1
     assert model.set_params(learning_rate="constant").partial_fit(X, y).history_["eta"][-1] == 0.1
 
 
 def test_a_learning_rate_that_is_given_later_is_the_one_that_is_used():
     X, y = data()
-    auto, given = (short(OrtSGDRegressor, eta0=eta0, learning_rate="constant") for eta0 in ("auto", 0.01))
+    auto, given = (
+        short(OrtSGDRegressor, eta0=eta0, learning_rate="constant") for eta0 in ("auto", 0.01)
+    )
     from_data = auto.partial_fit(X, y).history_["eta"][0]
     assert auto.set_params(eta0=0.01).partial_fit(X, y).history_["eta"] == [from_data, 0.01]
-    assert given.partial_fit(X, y).set_params(eta0="auto").partial_fit(X, y).history_["eta"] == [0.01, from_data]
+    assert given.partial_fit(X, y).set_params(eta0="auto").partial_fit(X, y).history_["eta"] == [
+        0.01,
+        from_data,
+    ]
 
 
 def test_parameters_count_from_the_next_call_on():
     X, y = data()
     model = short(OrtSGDRegressor).partial_fit(X, y).set_params(eta0=1e-12).partial_fit(X, y)
-    np.testing.assert_allclose(model.coef_, short(OrtSGDRegressor).partial_fit(X, y).coef_, rtol=1e-6)
+    np.testing.assert_allclose(
+        model.coef_, short(OrtSGDRegressor).partial_fit(X, y).coef_, rtol=1e-6
+    )
 
 
-@pytest.mark.parametrize("changed", [{"batch_size": 0}, {"n_jobs": 0}, {"loss": "nope"}, {"eta0": -1.0}])
+@pytest.mark.parametrize(
+    "changed", [{"batch_size": 0}, {"n_jobs": 0}, {"loss": "nope"}, {"eta0": -1.0}]
+)
 def test_parameters_are_validated_again_where_they_changed(changed):
     X, y = data()
     model, undisturbed = (short(OrtSGDRegressor).partial_fit(X, y) for _ in range(2))
@@ -347,14 +396,21 @@ def test_parameters_are_validated_again_where_they_changed(changed):
 
 @pytest.mark.parametrize(
     "changed, other",
-    [({"optimizer": "adam"}, r"Adam\(\), average=False"), ({"average": True}, r"SGD\(\), average=True")],
+    [
+        ({"optimizer": "adam"}, r"Adam\(\), average=False"),
+        ({"average": True}, r"SGD\(\), average=True"),
+    ],
 )
 def test_another_memory_between_calls_is_refused_in_words_that_help(changed, other):
     X, y = data()
-    model = short(OrtSGDRegressor, standardize=False, learning_rate="constant", eta0=0.01, batch_size=80)
+    model = short(
+        OrtSGDRegressor, standardize=False, learning_rate="constant", eta0=0.01, batch_size=80
+    )
     model.partial_fit(X, y).set_params(**changed)
     before, intercept = model.coef_.copy(), model.intercept_.copy()
-    with pytest.raises(ValueError, match=rf"that of optimizer={other} is another\. .* call model\.set_weights"):
+    with pytest.raises(
+        ValueError, match=rf"that of optimizer={other} is another\. .* call model\.set_weights"
+    ):
         model.partial_fit(X, y)
     np.testing.assert_array_equal(model.coef_, before)
     model.set_weights({}).partial_fit(X, y)
@@ -370,7 +426,12 @@ BAD_CALLS = [
     (np.where(X > 2, np.nan, X), Y, {}, "Input X contains NaN"),
     (X, Y[:-1], {}, "inconsistent numbers of samples"),
     (X, None, {}, "requires y to be passed"),
-    (X, Y, {"sample_weight": np.full(80, -1.0)}, "Negative values in data passed to `sample_weight`"),
+    (
+        X,
+        Y,
+        {"sample_weight": np.full(80, -1.0)},
+        "Negative values in data passed to `sample_weight`",
+    ),
 ]
 
 
@@ -423,7 +484,12 @@ def test_divergence_changes_nothing(solver):
     "before, y, options, message",
     [
         (False, Y, {}, "classes must be passed on the first call to partial_fit"),
-        (False, Y, {"classes": [0, 2]}, r"y contains labels that are not among the known classes: \[1\]"),
+        (
+            False,
+            Y,
+            {"classes": [0, 2]},
+            r"y contains labels that are not among the known classes: \[1\]",
+        ),
         (False, 0 * Y, {"classes": [0]}, "number of classes has to be greater than one"),
         (True, Y, {"classes": [0, 1, 2]}, "is not the same as on last call to partial_fit"),
         (True, Y + 1, {}, r"y contains labels that are not among the known classes: \[2\]"),
@@ -475,7 +541,9 @@ def test_another_dtype_is_refused():
 
 @pytest.mark.parametrize("fitted", [False, True])
 def test_steps_that_need_a_fit_are_named(fitted):
-    model = short(OrtSGDRegressor, make_pipeline(FunctionTransformer(), StandardScaler(), LinearRegression()))
+    model = short(
+        OrtSGDRegressor, make_pipeline(FunctionTransformer(), StandardScaler(), LinearRegression())
+    )
     if fitted:
         model.fit(X, Y)
     assert not hasattr(model, "partial_fit")
@@ -498,7 +566,9 @@ def test_frozen_steps_stay_and_a_frozen_model_is_gone_on_with(solver):
     np.testing.assert_array_equal(streams[0].coef_, streams[1].coef_)
     fitted = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
     model = short(OrtSGDClassifier, FrozenEstimator(fitted), eta0=1e-9, solver=solver)
-    with pytest.raises(ValueError, match=r"classes=\[1 2\] are not those of the fitted estimator: \[0 1\]"):
+    with pytest.raises(
+        ValueError, match=r"classes=\[1 2\] are not those of the fitted estimator: \[0 1\]"
+    ):
         model.partial_fit(X, Y, classes=[1, 2])
     model.partial_fit(X, Y, classes=[0, 1])
     np.testing.assert_allclose(model.predict_proba(X), fitted.predict_proba(X), atol=1e-6)
@@ -509,7 +579,9 @@ def test_frozen_steps_stay_and_a_frozen_model_is_gone_on_with(solver):
 
 @pytest.mark.parametrize("standardize", [False, "auto"])
 @pytest.mark.parametrize("estimator_class, inner", MODELS)
-def test_warm_start_begins_with_the_weights_of_the_last_fit(solver, estimator_class, inner, standardize):
+def test_warm_start_begins_with_the_weights_of_the_last_fit(
+    solver, estimator_class, inner, standardize
+):
     # Without shuffling and with a constant learning rate there is nothing else to go on from.
     options = {"solver": solver, "shuffle": False, "eta0": 0.05, "standardize": standardize}
     options |= {"optimizer": "sgd", "learning_rate": "constant"}
@@ -519,7 +591,9 @@ def test_warm_start_begins_with_the_weights_of_the_last_fit(solver, estimator_cl
     if standardize:
         # Weights that are folded back and out again are rounded.
         for name, weight in whole.weights_.items():
-            np.testing.assert_allclose(model.weights_[name], weight, rtol=1e-5, atol=1e-6, err_msg=name)
+            np.testing.assert_allclose(
+                model.weights_[name], weight, rtol=1e-5, atol=1e-6, err_msg=name
+            )
     else:
         assert model.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
     assert model.n_iter_ == 3
@@ -538,7 +612,9 @@ def test_warm_start_takes_few_epochs_where_the_data_hardly_changed():
 def test_a_warm_start_with_other_data_is_refused(X, y):
     model = short(OrtSGDClassifier, warm_start=True).fit(*data())
     before = model.onnx_
-    with pytest.raises(ValueError, match=r"warm_start=True continues .* other features, outputs or classes"):
+    with pytest.raises(
+        ValueError, match=r"warm_start=True continues .* other features, outputs or classes"
+    ):
         model.fit(X, y)
     assert model.onnx_ is before
     model.set_params(warm_start=False).fit(X, y)
@@ -552,7 +628,10 @@ def test_a_warm_start_with_other_data_is_refused(X, y):
     [
         (make_pipeline(StandardScaler(), MLPClassifier(hidden_layer_sizes=(10,))), {}),
         (MLPClassifier(hidden_layer_sizes=(10,)), {"trainable": "coef*"}),
-        (make_pipeline(StandardScaler(), LogisticRegression()), {"trainable": ["*offset", "coef*"]}),
+        (
+            make_pipeline(StandardScaler(), LogisticRegression()),
+            {"trainable": ["*offset", "coef*"]},
+        ),
     ],
 )
 def test_warm_start_goes_on_with_steps_and_with_frozen_weights(inner, options):
@@ -574,7 +653,11 @@ def changed(model, name, value):
     "inner, name, value",
     [
         (MLPClassifier(hidden_layer_sizes=(8,)), "estimator__activation", "tanh"),
-        (MLPClassifier(hidden_layer_sizes=(8,)), "estimator", MLPClassifier(hidden_layer_sizes=(9,))),
+        (
+            MLPClassifier(hidden_layer_sizes=(8,)),
+            "estimator",
+            MLPClassifier(hidden_layer_sizes=(9,)),
+        ),
         (make_pipeline(Normalizer(), LogisticRegression()), "estimator__normalizer__norm", "l1"),
         (None, "estimator", LogisticRegression(fit_intercept=False)),
         (None, "trainable", "coef*"),
@@ -593,11 +676,15 @@ def test_partial_fit_refuses_another_model_by_name(inner, name, value):
     assert_same(other.partial_fit(X, y), model.partial_fit(X, y))
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+)
 def test_a_frozen_model_is_the_same_in_copies(copied):
     X, y = data()
     frozen = FrozenEstimator(LogisticRegression().fit(X, y))
-    model = copied(short(OrtSGDClassifier, frozen).partial_fit(X, y, classes=[0, 1])).partial_fit(X, y)
+    model = copied(short(OrtSGDClassifier, frozen).partial_fit(X, y, classes=[0, 1])).partial_fit(
+        X, y
+    )
     assert model.n_iter_ == 2
     model.set_params(estimator=FrozenEstimator(LogisticRegression().fit(X, y)))
     with pytest.raises(ValueError, match="estimator was changed"):
@@ -649,7 +736,10 @@ def test_the_lookup_of_partial_fit_clones_nothing(monkeypatch):
 
 
 def stream(model, n_calls, scale_of_x=lambda i: 1.0, scale_of_y=lambda i: 1.0):
-    """Train on calls whose last column and y have some scales; return the R2 on the rows of each call before it."""
+    """
+    Train on calls whose last column and y have some scales;
+    return the R2 on the rows of each call before it.
+    """
     rng, scores = np.random.RandomState(0), []
     for i in range(n_calls):
         rows = rng.randn(200, 3) * [1, 1, scale_of_x(i)]
@@ -669,10 +759,15 @@ def test_scales_are_those_of_the_first_call():
     assert model.history_["eta"] == [first.eta0_] * 3
 
 
-@pytest.mark.parametrize("inner", [None, MLPRegressor(hidden_layer_sizes=(10,))], ids=["linear", "network"])
+@pytest.mark.parametrize(
+    "inner", [None, MLPRegressor(hidden_layer_sizes=(10,))], ids=["linear", "network"]
+)
 @pytest.mark.parametrize("first", [0.2, 5])
 def test_another_scale_in_the_first_call_does_not_ruin_the_stream(inner, first):
-    for scales in ({"scale_of_x": lambda i: 1.0 if i else first}, {"scale_of_y": lambda i: 1.0 if i else first}):
+    for scales in (
+        {"scale_of_x": lambda i: 1.0 if i else first},
+        {"scale_of_y": lambda i: 1.0 if i else first},
+    ):
         assert np.mean(stream(OrtSGDRegressor(inner, random_state=0), 90, **scales)[-5:]) > 0.97
 
 
@@ -681,7 +776,9 @@ def test_a_column_that_leaves_its_scale_by_far_is_named_once():
     X = rng.randn(100, 3)
     model.partial_fit(X, X[:, 0])
     moved = X + np.array([0, 0, 40])
-    with pytest.warns(UserWarning, match=r"column 2 of X is 4\d(\.\d)? standard deviations away .* Call fit"):
+    with pytest.warns(
+        UserWarning, match=r"column 2 of X is 4\d(\.\d)? standard deviations away .* Call fit"
+    ):
         model.partial_fit(moved, X[:, 0])
     model = pickle.loads(pickle.dumps(model)).partial_fit(moved, X[:, 0])
     assert model.n_iter_ == 3
@@ -689,12 +786,16 @@ def test_a_column_that_leaves_its_scale_by_far_is_named_once():
 
 def in_calls(model, X, y, size, **first):
     for start in range(0, len(X), size):
-        model.partial_fit(X[start : start + size], y[start : start + size], **(first if start == 0 else {}))
+        model.partial_fit(
+            X[start : start + size], y[start : start + size], **(first if start == 0 else {})
+        )
     return model
 
 
 @pytest.mark.parametrize("is_pickled", [False, True])
-@pytest.mark.parametrize("inner", [None, MLPRegressor(hidden_layer_sizes=(8,))], ids=["linear", "network"])
+@pytest.mark.parametrize(
+    "inner", [None, MLPRegressor(hidden_layer_sizes=(8,))], ids=["linear", "network"]
+)
 def test_the_first_rows_wait_until_there_are_20(inner, is_pickled):
     """Calls of six rows predict the mean, and end where one call of 24 rows does."""
     X, y = make_friedman1(60, random_state=0)
@@ -719,7 +820,9 @@ def test_the_first_rows_wait_until_there_are_20(inner, is_pickled):
 
 def test_no_row_waits_where_nothing_comes_from_the_rows():
     X, y = data()
-    model = OrtSGDRegressor(standardize=False, eta0=0.5, random_state=0).partial_fit(X[:1], y[:1] + 2)
+    model = OrtSGDRegressor(standardize=False, eta0=0.5, random_state=0).partial_fit(
+        X[:1], y[:1] + 2
+    )
     assert model.t_ == 1
     np.testing.assert_allclose(model.coef_, 0.5 * (y[0] + 2) * X[0], rtol=1e-5)
 
@@ -735,7 +838,9 @@ def test_a_classifier_predicts_the_shares_of_its_first_rows(inner):
 
 def test_a_fitted_network_predicts_as_it_is_while_its_first_rows_wait():
     X, y = make_friedman1(60, random_state=0)
-    fitted = MLPRegressor(hidden_layer_sizes=(8,), random_state=0, solver="lbfgs", max_iter=2000).fit(X, y)
+    fitted = MLPRegressor(
+        hidden_layer_sizes=(8,), random_state=0, solver="lbfgs", max_iter=2000
+    ).fit(X, y)
     model = OrtSGDRegressor(FrozenEstimator(fitted), random_state=0).partial_fit(X[:7], y[:7])
     np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=1e-5)
 
@@ -744,7 +849,10 @@ def test_a_fitted_network_predicts_as_it_is_while_its_first_rows_wait():
 def test_a_new_network_learns_from_small_calls_as_that_of_sklearn(size):
     X, y = load_digits(return_X_y=True)
     first = StandardScaler().fit(X[: max(size, 20)])
-    ours, theirs = OrtSGDClassifier(MLPClassifier((20,)), random_state=0), MLPClassifier((20,), random_state=0)
+    ours, theirs = (
+        OrtSGDClassifier(MLPClassifier((20,)), random_state=0),
+        MLPClassifier((20,), random_state=0),
+    )
     in_calls(ours, X[:1200], y[:1200], size, classes=range(10))
     in_calls(theirs, first.transform(X[:1200]), y[:1200], size, classes=range(10))
     assert ours.score(X[1200:], y[1200:]) > theirs.score(first.transform(X[1200:]), y[1200:]) - 0.02
@@ -761,16 +869,25 @@ def test_a_linear_stream_is_level_with_that_of_sklearn(sizes, is_classifier):
         train, test = np.split(order, [int(0.75 * len(X))])
         first = StandardScaler().fit(X[train[: max(sizes[0], 20)]])
         if is_classifier:
-            ours, theirs = OrtSGDClassifier(random_state=0), SGDClassifier(loss="log_loss", random_state=0)
+            ours, theirs = (
+                OrtSGDClassifier(random_state=0),
+                SGDClassifier(loss="log_loss", random_state=0),
+            )
         else:
             ours, theirs = OrtSGDRegressor(random_state=0), SGDRegressor(random_state=0)
         for rows in np.split(train, np.cumsum(sizes * (len(train) // sum(sizes) + 1))):
             if len(rows):
-                ours.partial_fit(X[rows], y[rows], **({"classes": range(10)} if is_classifier else {}))
-                theirs.partial_fit(
-                    first.transform(X[rows]), y[rows], **({"classes": range(10)} if is_classifier else {})
+                ours.partial_fit(
+                    X[rows], y[rows], **({"classes": range(10)} if is_classifier else {})
                 )
-        scores.append([ours.score(X[test], y[test]), theirs.score(first.transform(X[test]), y[test])])
+                theirs.partial_fit(
+                    first.transform(X[rows]),
+                    y[rows],
+                    **({"classes": range(10)} if is_classifier else {}),
+                )
+        scores.append(
+            [ours.score(X[test], y[test]), theirs.score(first.transform(X[test]), y[test])]
+        )
     ours, theirs = np.mean(scores, axis=0)
     assert ours > theirs - 0.02
 
@@ -778,9 +895,13 @@ def test_a_linear_stream_is_level_with_that_of_sklearn(sizes, is_classifier):
 def test_weights_that_are_set_among_the_first_rows_stay():
     """Hidden units that are alike stay alike; those that are drawn are not."""
     X, y = make_friedman1(30, random_state=0)
-    network = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,)), random_state=0).partial_fit(X[:5], y[:5])
+    network = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,)), random_state=0).partial_fit(
+        X[:5], y[:5]
+    )
     assert np.ptp(network.weights_["coefficient"], axis=1).min() > 0.1
-    network.set_weights({name: np.full_like(weights, 0.5) for name, weights in network.weights_.items()})
+    network.set_weights(
+        {name: np.full_like(weights, 0.5) for name, weights in network.weights_.items()}
+    )
     network.partial_fit(X[5:], y[5:])
     assert network.n_iter_ == 1
     np.testing.assert_allclose(np.ptp(network.weights_["coefficient"], axis=1), 0, atol=1e-6)
@@ -788,7 +909,9 @@ def test_weights_that_are_set_among_the_first_rows_stay():
 
 def test_setting_no_weights_among_the_first_rows_changes_nothing():
     X, y = make_friedman1(60, random_state=0)
-    network, other = (OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,)), random_state=0) for _ in range(2))
+    network, other = (
+        OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,)), random_state=0) for _ in range(2)
+    )
     in_calls(network, X[:10], y[:10], 5).set_weights({})
     in_calls(network, X[10:], y[10:], 5)
     np.testing.assert_array_equal(network.predict(X), in_calls(other, X, y, 5).predict(X))
@@ -797,7 +920,9 @@ def test_setting_no_weights_among_the_first_rows_changes_nothing():
 def test_dense_and_sparse_first_rows():
     X, y = make_friedman1(240, random_state=0)
     X[X < 0.5] = 0
-    networks = [OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,)), random_state=0) for _ in range(2)]
+    networks = [
+        OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,)), random_state=0) for _ in range(2)
+    ]
     for start in range(0, 240, 5):
         rows, sparse = X[start : start + 5], scipy.sparse.csr_matrix(X[start : start + 5])
         for number, network in enumerate(networks):
@@ -863,7 +988,9 @@ def test_a_batch_size_above_the_rows_of_a_fit_is_the_rule_afterwards():
 
 
 @pytest.mark.parametrize("n_rows", [1, 10, 200])
-@pytest.mark.parametrize("estimator, theirs", [(OrtSGDRegressor, SGDRegressor), (OrtSGDClassifier, SGDClassifier)])
+@pytest.mark.parametrize(
+    "estimator, theirs", [(OrtSGDRegressor, SGDRegressor), (OrtSGDClassifier, SGDClassifier)]
+)
 def test_a_linear_fit_learns_from_later_rows_what_scikit_learn_learns(estimator, theirs, n_rows):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 10))
@@ -908,7 +1035,9 @@ def test_one_y_far_away_in_the_first_call_is_told():
     X, y = data(100)
     y = y.astype(float)
     y[3] = 1e9
-    with pytest.warns(UserWarning, match="y has the value 1e.09, which is .* times as far from the median"):
+    with pytest.warns(
+        UserWarning, match="y has the value 1e.09, which is .* times as far from the median"
+    ):
         OrtSGDRegressor(random_state=0).partial_fit(X, y)
 
 

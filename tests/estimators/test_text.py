@@ -16,7 +16,12 @@ from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction import DictVectorizer
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
 from sklearn.feature_selection import SelectKBest, chi2
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -46,7 +51,11 @@ SOURCES = {"arrays": np, "matrices": scipy.sparse, "tables": pd}
 TEXTS = [text for module in SOURCES.values() for text in documentation(module)[:120]]
 LABELS = np.array([name for name, module in SOURCES.items() for _ in documentation(module)[:120]])
 FRAME = pd.DataFrame(
-    {"text": TEXTS, "first": [text.split()[0] for text in TEXTS], "length": [len(text) / 1000 for text in TEXTS]}
+    {
+        "text": TEXTS,
+        "first": [text.split()[0] for text in TEXTS],
+        "length": [len(text) / 1000 for text in TEXTS],
+    }
 )
 DICTS = [{word: text.count(word) for word in text.split()[:10]} for text in TEXTS]
 FEW = {"max_features": 2**10}
@@ -55,12 +64,18 @@ FEW = {"max_features": 2**10}
 WITH_ONNX = {
     "CountVectorizer": (CountVectorizer(**FEW), TEXTS),
     "TfidfVectorizer": (TfidfVectorizer(sublinear_tf=True, **FEW), TEXTS),
-    "stop words and n-grams": (TfidfVectorizer(stop_words="english", ngram_range=(1, 2), **FEW), TEXTS),
+    "stop words and n-grams": (
+        TfidfVectorizer(stop_words="english", ngram_range=(1, 2), **FEW),
+        TEXTS,
+    ),
     "characters": (TfidfVectorizer(analyzer="char", ngram_range=(1, 3), **FEW), TEXTS),
     "characters of words": (TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), **FEW), TEXTS),
     "TfidfTransformer": (make_pipeline(CountVectorizer(**FEW), TfidfTransformer()), TEXTS),
     "SelectKBest": (make_pipeline(TfidfVectorizer(), SelectKBest(chi2, k=200)), TEXTS),
-    "TruncatedSVD": (make_pipeline(TfidfVectorizer(**FEW), TruncatedSVD(20, random_state=0)), TEXTS),
+    "TruncatedSVD": (
+        make_pipeline(TfidfVectorizer(**FEW), TruncatedSVD(20, random_state=0)),
+        TEXTS,
+    ),
     "union": (make_union(CountVectorizer(**FEW), TfidfVectorizer(analyzer="char", **FEW)), TEXTS),
     "OneHotEncoder": (OneHotEncoder(handle_unknown="ignore"), FRAME[["first"]]),
     "ColumnTransformer": (
@@ -73,15 +88,27 @@ WITH_ONNX = {
     ),
 }
 WITHOUT_ONNX = {
-    "HashingVectorizer": (HashingVectorizer(n_features=2**12), TEXTS, "hashingvectorizer", "keeps no vocabulary"),
+    "HashingVectorizer": (
+        HashingVectorizer(n_features=2**12),
+        TEXTS,
+        "hashingvectorizer",
+        "keeps no vocabulary",
+    ),
     "DictVectorizer": (DictVectorizer(), DICTS, "dictvectorizer", "takes dicts"),
     "hashed and weighted": (
-        make_column_transformer((make_pipeline(HashingVectorizer(n_features=2**12), TfidfTransformer()), "text")),
+        make_column_transformer(
+            (make_pipeline(HashingVectorizer(n_features=2**12), TfidfTransformer()), "text")
+        ),
         FRAME,
         "columntransformer",
         "HashingVectorizer: it keeps no vocabulary",
     ),
-    "accents": (TfidfVectorizer(strip_accents="unicode", **FEW), TEXTS, "tfidfvectorizer", "removes accents"),
+    "accents": (
+        TfidfVectorizer(strip_accents="unicode", **FEW),
+        TEXTS,
+        "tfidfvectorizer",
+        "removes accents",
+    ),
     "tokenizer": (
         TfidfVectorizer(tokenizer=str.split, token_pattern=None, **FEW),
         TEXTS,
@@ -95,7 +122,9 @@ OPTIONS = {"max_iter": 3, "tol": None, "eta0": 0.1, "random_state": 0}
 
 
 def classifier(steps, model=None, **options):
-    return OrtSGDClassifier(make_pipeline(clone(steps), model or LogisticRegression()), **{**OPTIONS, **options})
+    return OrtSGDClassifier(
+        make_pipeline(clone(steps), model or LogisticRegression()), **{**OPTIONS, **options}
+    )
 
 
 def served(model, X, dtype="float32"):
@@ -110,8 +139,12 @@ def check_predictions(model, steps, X):
     outside = OrtSGDClassifier(LogisticRegression(), **OPTIONS).fit(rows, LABELS)
     np.testing.assert_allclose(model.predict_proba(X), outside.predict_proba(rows), atol=1e-6)
     np.testing.assert_array_equal(model.predict(X), outside.predict(rows))
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), model.predict_proba(X))
-    np.testing.assert_allclose(model.to_sklearn().predict_proba(X), model.predict_proba(X), atol=1e-5)
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(model)).predict_proba(X), model.predict_proba(X)
+    )
+    np.testing.assert_allclose(
+        model.to_sklearn().predict_proba(X), model.predict_proba(X), atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("name", WITH_ONNX)
@@ -129,15 +162,21 @@ def test_a_step_trains_and_is_in_the_file(name, tmp_path):
 
 
 def skip_where_it_counts_as_unfitted(step):
-    if isinstance(step, HashingVectorizer) and parse_version(sklearn.__version__) < parse_version("1.7"):
-        pytest.skip("scikit-learn 1.6 takes a pipeline that ends in a HashingVectorizer for unfitted")
+    if isinstance(step, HashingVectorizer) and parse_version(sklearn.__version__) < parse_version(
+        "1.7"
+    ):
+        pytest.skip(
+            "scikit-learn 1.6 takes a pipeline that ends in a HashingVectorizer for unfitted"
+        )
 
 
 @pytest.mark.parametrize("name", WITHOUT_ONNX)
 def test_a_step_without_onnx_trains_and_its_export_gives_the_reason(name, tmp_path):
     steps, X, step, reason = WITHOUT_ONNX[name]
     skip_where_it_counts_as_unfitted(steps)
-    with pytest.warns(UserWarning, match=f"no ONNX: estimator: the step '{step}' cannot .*{reason}"):
+    with pytest.warns(
+        UserWarning, match=f"no ONNX: estimator: the step '{step}' cannot .*{reason}"
+    ):
         model = classifier(steps).fit(X, LABELS)
     check_predictions(model, steps, X)
     exports = (lambda: model.onnx_, model.to_onnx, lambda: model.save_onnx(tmp_path / "model.onnx"))
@@ -151,21 +190,39 @@ def test_a_step_without_onnx_trains_and_its_export_gives_the_reason(name, tmp_pa
     "container",
     [
         *(tuple, iter, np.array, lambda texts: np.array(texts, dtype=object)),
-        *(pd.Series, lambda texts: pd.Series(texts).array, lambda texts: [text.encode() for text in texts]),
+        *(
+            pd.Series,
+            lambda texts: pd.Series(texts).array,
+            lambda texts: [text.encode() for text in texts],
+        ),
     ],
-    ids=["tuple", "iterator", "array of str", "array of objects", "Series", "array of pandas", "bytes"],
+    ids=[
+        "tuple",
+        "iterator",
+        "array of str",
+        "array of objects",
+        "Series",
+        "array of pandas",
+        "bytes",
+    ],
 )
 def test_texts_come_in_any_container(container):
     expected = classifier(TfidfVectorizer(**FEW)).fit(TEXTS, LABELS)
     model = classifier(TfidfVectorizer(**FEW)).fit(container(TEXTS), LABELS)
     np.testing.assert_array_equal(model.coef_, expected.coef_)
-    np.testing.assert_array_equal(model.predict_proba(container(TEXTS[:9])), expected.predict_proba(TEXTS[:9]))
+    np.testing.assert_array_equal(
+        model.predict_proba(container(TEXTS[:9])), expected.predict_proba(TEXTS[:9])
+    )
     np.testing.assert_allclose(served(model.onnx_, TEXTS)[1], model.predict_proba(TEXTS), atol=1e-5)
 
 
 @pytest.mark.parametrize(
     "texts, message",
-    [("one text", "string object received"), ([], "0 sample"), (["text", None], "'NoneType' object has no attribute")],
+    [
+        ("one text", "string object received"),
+        ([], "0 sample"),
+        (["text", None], "'NoneType' object has no attribute"),
+    ],
     ids=["str", "no text", "None"],
 )
 def test_what_is_no_list_of_texts_is_refused_by_scikit_learn(texts, message):
@@ -179,7 +236,9 @@ def test_dicts_come_in_a_list_an_array_or_a_column():
     expected = classifier(DictVectorizer()).fit(DICTS, LABELS)
     for container in (tuple, np.array, pd.Series):
         model = classifier(DictVectorizer()).fit(container(DICTS), LABELS)
-        np.testing.assert_array_equal(model.predict_proba(container(DICTS)), expected.predict_proba(DICTS))
+        np.testing.assert_array_equal(
+            model.predict_proba(container(DICTS)), expected.predict_proba(DICTS)
+        )
     column = make_column_transformer((DictVectorizer(), "words"))
     frame = pd.DataFrame({"words": DICTS})
     model = classifier(column).fit(frame, LABELS)
@@ -187,13 +246,26 @@ def test_dicts_come_in_a_list_an_array_or_a_column():
 
 
 @pytest.mark.parametrize(
-    "steps", [TfidfVectorizer(max_features=300), make_column_transformer((TfidfVectorizer(max_features=300), "text"))]
+    "steps",
+    [
+        TfidfVectorizer(max_features=300),
+        make_column_transformer((TfidfVectorizer(max_features=300), "text")),
+    ],
 )
 def test_a_search_over_n_grams(steps):
-    X, name = (TEXTS, "tfidfvectorizer") if isinstance(steps, TfidfVectorizer) else (FRAME, "columntransformer")
+    X, name = (
+        (TEXTS, "tfidfvectorizer")
+        if isinstance(steps, TfidfVectorizer)
+        else (FRAME, "columntransformer")
+    )
     path = name if X is TEXTS else f"{name}__tfidfvectorizer"
-    grid = {f"estimator__{path}__ngram_range": [(1, 1), (1, 2)], f"estimator__{path}__lowercase": [True, False]}
-    search = GridSearchCV(classifier(steps, eta0=1.0), grid, cv=2, error_score="raise").fit(X, LABELS)
+    grid = {
+        f"estimator__{path}__ngram_range": [(1, 1), (1, 2)],
+        f"estimator__{path}__lowercase": [True, False],
+    }
+    search = GridSearchCV(classifier(steps, eta0=1.0), grid, cv=2, error_score="raise").fit(
+        X, LABELS
+    )
     assert search.best_score_ > 0.6
     best = search.best_estimator_
     np.testing.assert_allclose(served(best.onnx_, X)[1], best.predict_proba(X), atol=1e-5)
@@ -216,9 +288,14 @@ def test_early_stopping_and_more_rows():
 
 def test_the_idf_can_be_trained():
     pipeline = make_pipeline(CountVectorizer(**FEW), TfidfTransformer(), LogisticRegression())
-    options, names = {**OPTIONS, "optimizer": "sgd", "eta0": 1.0, "max_iter": 12}, ["coef", "intercept"]
+    options, names = (
+        {**OPTIONS, "optimizer": "sgd", "eta0": 1.0, "max_iter": 12},
+        ["coef", "intercept"],
+    )
     fixed = OrtSGDClassifier(pipeline, trainable=names, **options).fit(TEXTS, LABELS)
-    model = OrtSGDClassifier(pipeline, trainable=[*names, "tfidftransformer/scale"], **options).fit(TEXTS, LABELS)
+    model = OrtSGDClassifier(pipeline, trainable=[*names, "tfidftransformer/scale"], **options).fit(
+        TEXTS, LABELS
+    )
     idf = clone(pipeline[:-1]).fit(TEXTS)[-1].idf_
     np.testing.assert_allclose(fixed.weights_["tfidftransformer/scale"], idf, rtol=1e-6)
     assert np.abs(model.weights_["tfidftransformer/scale"] - idf).max() > 1e-3
@@ -228,15 +305,21 @@ def test_the_idf_can_be_trained():
 
 def test_the_file_of_many_words_is_small():
     words = [f"word{i}" for i in range(2**14)]
-    model = classifier(TfidfVectorizer(vocabulary=words), max_iter=1).fit([*TEXTS[:8], " ".join(words)], [0, 1, 0] * 3)
+    model = classifier(TfidfVectorizer(vocabulary=words), max_iter=1).fit(
+        [*TEXTS[:8], " ".join(words)], [0, 1, 0] * 3
+    )
     # A word takes its letters, an integer for its code and for its column, its IDF and its weight.
     assert model.coef_.size == 2**14
     assert len(model.onnx_.SerializeToString()) < 30 * 2**14
 
 
 def test_a_network_in_float64_behind_text():
-    model = classifier(TfidfVectorizer(**FEW), MLPClassifier((8,)), dtype="float64").fit(TEXTS, LABELS)
-    np.testing.assert_allclose(served(model.onnx_, TEXTS, "float64")[1], model.predict_proba(TEXTS), atol=1e-13)
+    model = classifier(TfidfVectorizer(**FEW), MLPClassifier((8,)), dtype="float64").fit(
+        TEXTS, LABELS
+    )
+    np.testing.assert_allclose(
+        served(model.onnx_, TEXTS, "float64")[1], model.predict_proba(TEXTS), atol=1e-13
+    )
 
 
 def with_one_more(text):
@@ -250,8 +333,11 @@ def test_a_text_whose_small_letters_onnx_takes_otherwise_is_found_and_named():
     texts, y = with_one_more("trains to über\u00c4rger")
     with pytest.warns(
         UserWarning,
-        match=r"the step 'tfidfvectorizer' gives .* of a feature \('überärger'\)\. .* the text 'trains to überÄrger': "
-        r"ONNX does not change 'Ä' \(U\+00C4\) to small .* \(str\.lower\), or put the step in",
+        match=(
+            r"the step 'tfidfvectorizer' gives .* of a feature \('überärger'\)\. .* the text "
+            r"'trains to überÄrger': ONNX does not change 'Ä' \(U\+00C4\) to small .* "
+            r"\(str\.lower\), or put the step in"
+        ),
     ):
         model = classifier(TfidfVectorizer()).fit(texts, y)
     differences = np.abs(served(model.onnx_, texts)[1] - model.predict_proba(texts)).max(axis=1)
@@ -272,9 +358,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from skort import OrtSGDClassifier
-texts = ["H\\u00e4user am See", "Boot im Wald", "der See", "das Boot", "\\u00c4RGER am H\\u00c4USERMEER"] * 10
+texts = ["H\\u00e4user am See", "Boot im Wald", "der See", "das Boot",
+"\\u00c4RGER am H\\u00c4USERMEER"] * 10
 y = np.array(["house", "boat", "house", "boat", "house"] * 10)
-model = OrtSGDClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression()), random_state=0).fit(texts, y)
+model = OrtSGDClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression()),
+random_state=0).fit(texts, y)
 file = model.to_onnx().SerializeToString()
 session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
 labels, probabilities = session.run(None, {"X": np.array(texts, dtype=object).reshape(-1, 1)})
@@ -285,7 +373,11 @@ print((labels == y).mean())
 
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {}], ids=["C", "none"])
 def test_text_needs_no_locale(locale):
-    variables = {name: value for name, value in os.environ.items() if name != "LANG" and not name.startswith("LC_")}
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if name != "LANG" and not name.startswith("LC_")
+    }
     run = subprocess.run(
         [sys.executable, "-c", FIT_AND_SERVE],
         env=variables | locale,
@@ -314,7 +406,11 @@ def test_one_long_text_does_not_make_all_texts_long():
 def test_no_large_part_of_x_is_dense(steps):
     skip_where_it_counts_as_unfitted(steps)
     texts = [f"{text} {i}" for i, text in enumerate(TEXTS[:64])]
-    X = texts if isinstance(steps, HashingVectorizer) else HashingVectorizer(n_features=2**17).transform(texts)
+    X = (
+        texts
+        if isinstance(steps, HashingVectorizer)
+        else HashingVectorizer(n_features=2**17).transform(texts)
+    )
     y = np.arange(64) % 2
     # As batches and blocks are dense, they are small here.
     model = classifier(steps, batch_size=4, max_iter=1, early_stopping=True)

@@ -22,16 +22,22 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
 Y = X @ [1.0, -2.0, 0.5] + 0.1 * RNG.normal(size=120)
-FRAME = pd.DataFrame({"size": X[:, 0], "colour": np.where(X[:, 1] > 0, "red", "blue"), "age": X[:, 2]})
+FRAME = pd.DataFrame(
+    {"size": X[:, 0], "colour": np.where(X[:, 1] > 0, "red", "blue"), "age": X[:, 2]}
+)
 HAS_NO_ONNX = "ignore:The fitted model will have no ONNX"
 
 
 class MeanEncoder(TransformerMixin, BaseEstimator):
-    """Replaces the text in a frame by means of y, as encoders of other libraries do; a frame in and out."""
+    """
+    Replaces the text in a frame by means of y, as encoders of other libraries do;
+    a frame in and out.
+    """
 
     def fit(self, X, y):
         self.means_ = {
-            name: pd.Series(y, X.index).groupby(X[name]).mean() for name in X.select_dtypes(exclude="number")
+            name: pd.Series(y, X.index).groupby(X[name]).mean()
+            for name in X.select_dtypes(exclude="number")
         }
         return self
 
@@ -45,14 +51,19 @@ def squared(X):
 
 PIPELINES = {
     "custom": (make_pipeline(MeanEncoder(), StandardScaler()), FRAME, "meanencoder"),
-    "function": (make_pipeline(StandardScaler(), FunctionTransformer(squared)), X, "functiontransformer"),
+    "function": (
+        make_pipeline(StandardScaler(), FunctionTransformer(squared)),
+        X,
+        "functiontransformer",
+    ),
     "no converter": (make_pipeline(RBFSampler(random_state=0), StandardScaler()), X, "rbfsampler"),
 }
 
 
 def regressor(steps, **options):
     return OrtSGDRegressor(
-        make_pipeline(*clone(steps), LinearRegression()), **{"max_iter": 20, "random_state": 0, **options}
+        make_pipeline(*clone(steps), LinearRegression()),
+        **{"max_iter": 20, "random_state": 0, **options},
     )
 
 
@@ -69,10 +80,16 @@ def test_it_trains_and_predicts_as_behind_the_same_steps(case):
     steps, rows, step = PIPELINES[case]
     model, _ = fitted(steps, rows, step)
     transformed = clone(steps).fit_transform(rows, Y)
-    outside = OrtSGDRegressor(LinearRegression(), max_iter=20, random_state=0).fit(np.asarray(transformed), Y)
+    outside = OrtSGDRegressor(LinearRegression(), max_iter=20, random_state=0).fit(
+        np.asarray(transformed), Y
+    )
     np.testing.assert_allclose(model.coef_, outside.coef_, rtol=1e-6)
-    np.testing.assert_allclose(model.predict(rows), outside.predict(np.asarray(transformed)), rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(rows), model.predict(rows))
+    np.testing.assert_allclose(
+        model.predict(rows), outside.predict(np.asarray(transformed)), rtol=1e-5, atol=1e-6
+    )
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(model)).predict(rows), model.predict(rows)
+    )
     np.testing.assert_array_equal(model.to_sklearn()[-1].coef_, model.coef_)
 
 
@@ -110,7 +127,9 @@ class TestEverythingElseWorks:
 
     def test_a_search(self):
         steps, rows, _ = PIPELINES["custom"]
-        search = GridSearchCV(regressor(steps), {"alpha": [0.0, 1e3]}, cv=3, error_score="raise").fit(rows, Y)
+        search = GridSearchCV(
+            regressor(steps), {"alpha": [0.0, 1e3]}, cv=3, error_score="raise"
+        ).fit(rows, Y)
         assert search.best_params_ == {"alpha": 0.0}
         assert search.best_score_ > 0.2
 
@@ -139,12 +158,16 @@ class TestEverythingElseWorks:
         np.testing.assert_allclose(seen[best], model.predict(X[:4]), rtol=1e-5)
 
     def test_weights_of_such_a_step_cannot_be_trained(self):
-        with pytest.raises(ValueError, match=r"matches no weight.*Those of the step 'functiontransformer'"):
+        with pytest.raises(
+            ValueError, match=r"matches no weight.*Those of the step 'functiontransformer'"
+        ):
             regressor(PIPELINES["function"][0], trainable="functiontransformer/*").fit(X, Y)
 
     def test_text_whose_locale_is_missing(self):
         texts = ["häuser am see", "boot im wald", "der see", "das boot"] * 10
-        model = OrtSGDClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression()), random_state=0)
+        model = OrtSGDClassifier(
+            make_pipeline(TfidfVectorizer(), LogisticRegression()), random_state=0
+        )
         y = ["house", "boat", "house", "boat"] * 10
         assert model.fit(texts, y).score(texts, y) == 1
         try:

@@ -9,7 +9,8 @@ Fuzzing of what skort reads from others.
 - crafted: checkpoints with other values and a right checksum;
 - device: bytes as a checkpoint of a device.
 
-It goes on until it finds an error that is no `ValueError`, a trace of C++ in a message, or the end of the process.
+It goes on until it finds an error that is no `ValueError`, a trace of C++ in a message, or the end
+of the process.
 """
 
 import json
@@ -29,7 +30,12 @@ with atheris.instrument_imports(include=["skort"]):
     from skort import OrtSGDRegressor
     from skort.callbacks import Checkpoint
     from skort.optim.checkpoint import _checksum, load_progress
-    from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, read_checkpoint, write_checkpoint
+    from skort.runtime.checkpoint_file import (
+        VERSIONS,
+        CheckpointFile,
+        read_checkpoint,
+        write_checkpoint,
+    )
 
 X = np.random.default_rng(0).normal(size=(8, 2)).astype(np.float32)
 Y = X[:, 0]
@@ -43,7 +49,10 @@ MODELS = [
         "float[2, 3] W = {1, -2, 3, 4, 5, 6}, float[3, 1] V = {1, 2, 3}",
         "a = MatMul (X, W) h = Relu (a) y = MatMul (h, V)",
     ),
-    ("float[2, 1] W = {1, -2}, int64[2] s = {-1, 1}", "a = MatMul (X, W) t = Tanh (a) y = Reshape (t, s)"),
+    (
+        "float[2, 1] W = {1, -2}, int64[2] s = {-1, 1}",
+        "a = MatMul (X, W) t = Tanh (a) y = Reshape (t, s)",
+    ),
     (
         "float[2, 1] W = {1, -2}, int64[1] i = {1}",
         "s = Sigmoid (X) g = Gather <axis = 1> (s, i) a = MatMul (X, W) y = Add (a, g)",
@@ -59,7 +68,9 @@ OrtSGDRegressor(callbacks=[Checkpoint(WHOLE)], **OPTIONS).fit(X, Y)
 
 def refused(error):
     """Check that an error is one of words."""
-    assert not any(trace in str(error) for trace in ("onnxruntime_src", ".cc:", "[ONNXRuntimeError]")), error
+    assert not any(
+        trace in str(error) for trace in ("onnxruntime_src", ".cc:", "[ONNXRuntimeError]")
+    ), error
 
 
 def models(data):
@@ -81,12 +92,16 @@ def graphs(data):
 def change(given, message):
     """Change one value somewhere inside a message of protobuf."""
     is_new = given.ConsumeIntInRange(0, 9) == 0 or not message.ListFields()
-    field = given.PickValueInList(list(message.DESCRIPTOR.fields) if is_new else [f for f, _ in message.ListFields()])
+    field = given.PickValueInList(
+        list(message.DESCRIPTOR.fields) if is_new else [f for f, _ in message.ListFields()]
+    )
     value, is_list = getattr(message, field.name), field.is_repeated
     if field.message_type is None:
         _change_value(given, message, field, value, is_list)
     elif not is_list:
-        message.ClearField(field.name) if given.ConsumeIntInRange(0, 9) == 0 else change(given, value)
+        message.ClearField(field.name) if given.ConsumeIntInRange(0, 9) == 0 else change(
+            given, value
+        )
     elif not value or given.ConsumeIntInRange(0, 9) == 0:
         value.add()
     else:
@@ -103,7 +118,11 @@ def change(given, message):
 def _change_value(given, message, field, value, is_list):
     kind = type(field.default_value) if not is_list else {9: str, 12: bytes}.get(field.type, int)
     numbers = [0, 1, -1, 2, 3, 7, 11, 17, 100]
-    values = {str: NAMES, bytes: [b"", b"axis", bytes(8), bytes(800)], float: [0.0, 1.0, -1.0, 1e30, float("nan")]}
+    values = {
+        str: NAMES,
+        bytes: [b"", b"axis", bytes(8), bytes(800)],
+        float: [0.0, 1.0, -1.0, 1e30, float("nan")],
+    }
     chosen = given.PickValueInList(values.get(kind, numbers))
     try:
         if not is_list:
@@ -156,7 +175,9 @@ def crafted(data):
     with path.open("wb") as file:
         np.savez(file, checksum=_checksum(arrays), **arrays)
     try:
-        OrtSGDRegressor(callbacks=[Checkpoint(resume_from=path)], **OPTIONS | {"max_iter": 3}).fit(X, Y)
+        OrtSGDRegressor(callbacks=[Checkpoint(resume_from=path)], **OPTIONS | {"max_iter": 3}).fit(
+            X, Y
+        )
     except ValueError as error:
         refused(error)
 
@@ -182,7 +203,9 @@ def seeds(kind):
     """Write what to begin with into a folder; return its path."""
     folder = FOLDER / kind
     folder.mkdir()
-    contents = [WHOLE.read_bytes()] if kind == "checkpoints" else [os.urandom(400) for _ in range(40)]
+    contents = (
+        [WHOLE.read_bytes()] if kind == "checkpoints" else [os.urandom(400) for _ in range(40)]
+    )
     if kind == "device":
         contents = [write_checkpoint(CheckpointFile(VERSIONS["1.19"], {"W": X}, {"b": Y}))]
     if kind == "models":
@@ -194,8 +217,14 @@ def seeds(kind):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    run = {"models": models, "graphs": graphs, "checkpoints": checkpoints, "crafted": crafted, "device": device}[
-        sys.argv[1]
-    ]
-    atheris.Setup([sys.argv[0], "-timeout=60", "-len_control=0", *sys.argv[2:], seeds(sys.argv[1])], run)
+    run = {
+        "models": models,
+        "graphs": graphs,
+        "checkpoints": checkpoints,
+        "crafted": crafted,
+        "device": device,
+    }[sys.argv[1]]
+    atheris.Setup(
+        [sys.argv[0], "-timeout=60", "-len_control=0", *sys.argv[2:], seeds(sys.argv[1])], run
+    )
     atheris.Fuzz()

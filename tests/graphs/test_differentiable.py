@@ -27,7 +27,10 @@ def signed(*shape):
 
 POOL = {"kernel_shape": [2, 2], "strides": [2, 2]}
 ONE_INPUT = {
-    **dict.fromkeys(["Abs", "Cos", "Dropout", "Erf", "Exp", "Identity", "LeakyRelu", "Neg", "Relu"], signed(2, 3)),
+    **dict.fromkeys(
+        ["Abs", "Cos", "Dropout", "Erf", "Exp", "Identity", "LeakyRelu", "Neg", "Relu"],
+        signed(2, 3),
+    ),
     **dict.fromkeys(["Reciprocal", "Sigmoid", "Sin", "Tanh", "Flatten"], signed(2, 3)),
     **dict.fromkeys(["Log", "Sqrt"], positive(2, 3)),
     **dict.fromkeys(["ReduceMean", "ReduceSum"], signed(2, 3)),
@@ -44,16 +47,28 @@ CASES = [
         for name in ("Add", "Div", "Max", "Min", "Mul", "Sub")
         for i in (0, 1)
     ],
-    *[(name, [signed(2, 3), signed(3)], 1, {}) for name in ("Add", "Div", "Max", "Min", "Mul", "Sub")],
+    *[
+        (name, [signed(2, 3), signed(3)], 1, {})
+        for name in ("Add", "Div", "Max", "Min", "Mul", "Sub")
+    ],
     ("Pow", [positive(2, 3), np.array(3.0)], 0, {}),
     ("Clip", [signed(2, 3), np.array(-0.5), np.array(0.5)], 0, {}),
     ("Cast", [signed(2, 3)], 0, {"to": 1}),
     *[("MatMul", [signed(4, 3), signed(3, 2)], i, {}) for i in (0, 1)],
     *[
-        ("Gemm", [signed(4, 3), signed(2, 3), signed(2)], i, {"transB": 1, "alpha": 2.0, "beta": 0.5})
+        (
+            "Gemm",
+            [signed(4, 3), signed(2, 3), signed(2)],
+            i,
+            {"transB": 1, "alpha": 2.0, "beta": 0.5},
+        )
         for i in (0, 1, 2)
     ],
-    *[(name, [signed(2, 3)], 0, {"axis": axis}) for name in ("Softmax", "LogSoftmax") for axis in (0, 1)],
+    *[
+        (name, [signed(2, 3)], 0, {"axis": axis})
+        for name in ("Softmax", "LogSoftmax")
+        for axis in (0, 1)
+    ],
     ("ReduceMean", [signed(2, 3)], 0, {"axes": [1], "keepdims": 0}),
     ("ReduceSum", [signed(2, 3), np.array([1])], 0, {"keepdims": 0}),
     *[("Concat", [signed(2, 3), signed(2, 2)], i, {"axis": 1}) for i in (0, 1)],
@@ -69,7 +84,10 @@ CASES = [
     ("Transpose", [signed(2, 3)], 0, {"perm": [1, 0]}),
     ("Unsqueeze", [signed(2, 3), np.array([1])], 0, {}),
     *[("Where", [MASK, signed(2, 3), signed(2, 3)], i, {}) for i in (1, 2)],
-    *[("Where", [MASK, signed(2, 3), signed(1)], 1, {}), ("Where", [MASK, signed(), signed(2, 3)], 2, {})],
+    *[
+        ("Where", [MASK, signed(2, 3), signed(1)], 1, {}),
+        ("Where", [MASK, signed(), signed(2, 3)], 2, {}),
+    ],
     *[("Conv", [signed(2, 3, 5, 5), signed(4, 3, 3, 3), signed(4)], i, {}) for i in (0, 1, 2)],
     ("MaxPool", [signed(1, 2, 4, 4)], 0, POOL),
     ("AveragePool", [signed(1, 2, 4, 4)], 0, POOL),
@@ -141,7 +159,11 @@ def session_gradient(onnx_model, w, X):
 
 
 def runs(names, dtype):
-    return [pytest.param(case, dtype, id=f"{case[0]}-{case[2]}-{dtype}") for case in CASES if case[0] in names]
+    return [
+        pytest.param(case, dtype, id=f"{case[0]}-{case[2]}-{dtype}")
+        for case in CASES
+        if case[0] in names
+    ]
 
 
 def test_every_operator_has_a_case():
@@ -150,9 +172,12 @@ def test_every_operator_has_a_case():
 
 
 # Relu is written anew by the solver, which is tested with it.
-@pytest.mark.skipif("TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent")
+@pytest.mark.skipif(
+    "TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent"
+)
 @pytest.mark.parametrize(
-    "case, dtype", runs(DIFFERENTIABLE, "float32") + runs(DIFFERENTIABLE - FLOAT32_ONLY - {"Relu"}, "float64")
+    "case, dtype",
+    runs(DIFFERENTIABLE, "float32") + runs(DIFFERENTIABLE - FLOAT32_ONLY - {"Relu"}, "float64"),
 )
 def test_agent_gradient(case, dtype):
     onnx_model, shape = model(case, dtype)
@@ -163,7 +188,9 @@ def test_agent_gradient(case, dtype):
     np.testing.assert_allclose(gradient, finite_difference(case, X), rtol=1e-4, atol=2e-4)
 
 
-@pytest.mark.skipif("TrainingSession" not in training_api(), reason="this runtime has no TrainingSession")
+@pytest.mark.skipif(
+    "TrainingSession" not in training_api(), reason="this runtime has no TrainingSession"
+)
 @pytest.mark.parametrize("case, dtype", runs(DIFFERENTIABLE, "float32"))
 def test_session_gradient(case, dtype):
     onnx_model, shape = model(case, dtype)
@@ -173,7 +200,9 @@ def test_session_gradient(case, dtype):
     np.testing.assert_allclose(gradient, finite_difference(case, X), rtol=1e-4, atol=2e-4)
 
 
-@pytest.mark.parametrize("api, gradient", [("TrainingAgent", agent_gradient), ("TrainingSession", session_gradient)])
+@pytest.mark.parametrize(
+    "api, gradient", [("TrainingAgent", agent_gradient), ("TrainingSession", session_gradient)]
+)
 def test_split_with_every_part_used(api, gradient):
     if api not in training_api():
         pytest.skip(f"this runtime has no {api}")
@@ -186,7 +215,8 @@ def graph(body, dtype="float"):
     text = f"""
     <ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml": 3]>
     graph ({dtype}[n, 2] X) => ({dtype}[n, k] score)
-    <{dtype}[2, 2] w = {{1, 2, 3, 4}}, {dtype}[2] v = {{1, 2}}, {dtype}[2] unused = {{1, 2}}> {{{body}}}"""
+    <{dtype}[2, 2] w = {{1, 2, 3, 4}}, {dtype}[2] v = {{1, 2}}, {dtype}[2] unused = {{1, 2}}>
+    {{{body}}}"""
     parsed = onnx.parser.parse_model(text).graph
     for i, node in enumerate(parsed.node):
         node.name = f"node{i}"
@@ -199,20 +229,41 @@ def graph(body, dtype="float"):
         ("a = MatMul (X, w)  b = Softplus (a)  score = Add (b, v)", ("Softplus", "node1")),
         ("a = Floor (X)  b = MatMul (a, w)  score = Add (b, v)", None),
         ("a = MatMul (X, w)  c = Floor (a)  score = Add (a, v)", None),
-        ("a = MatMul (X, w)  b = ai.onnx.ml.Normalizer (a)  score = Add (b, v)", ("Normalizer", "node1")),
-        ("a = MatMul (X, w)  b = ArgMax (a)  c = Cast <to = 1> (b)  score = Add (c, v)", ("ArgMax", "node1")),
+        (
+            "a = MatMul (X, w)  b = ai.onnx.ml.Normalizer (a)  score = Add (b, v)",
+            ("Normalizer", "node1"),
+        ),
+        (
+            "a = MatMul (X, w)  b = ArgMax (a)  c = Cast <to = 1> (b)  score = Add (c, v)",
+            ("ArgMax", "node1"),
+        ),
         ("a = MatMul (X, w)  b = Greater (a, X)  c = Cast <to = 1> (b)  score = Mul (a, c)", None),
-        ("a = MatMul (X, w)  b = Greater (a, X)  c = Cast <to = 1> (b)  score = Mul (X, c)", ("Greater", "node1")),
-        ("a = MatMul (X, w)  b = Cast <to = 7> (a)  c = Cast <to = 1> (b)  score = Add (c, v)", ("Cast", "node1")),
-        ("a = MatMul (X, w)  b = Cast <to = 7> (a)  c = Cast <to = 1> (b)  score = Mul (a, c)", None),
+        (
+            "a = MatMul (X, w)  b = Greater (a, X)  c = Cast <to = 1> (b)  score = Mul (X, c)",
+            ("Greater", "node1"),
+        ),
+        (
+            "a = MatMul (X, w)  b = Cast <to = 7> (a)  c = Cast <to = 1> (b)  score = Add (c, v)",
+            ("Cast", "node1"),
+        ),
+        (
+            "a = MatMul (X, w)  b = Cast <to = 7> (a)  c = Cast <to = 1> (b)  score = Mul (a, c)",
+            None,
+        ),
         ("a = MatMul (X, w)  b = Floor (a)  score = Mul (a, b)", ("Floor", "node1")),
         ("score = MatMul (X, v)", ("MatMul", "node0")),
         ("score = Pow (X, v)", ("Pow", "node0")),
         ("b = Greater (X, X)  score = Where (b, X, v)", ("Where", "node1")),
         ("a = MatMul (X, w)  score = LayerNormalization (a, v)", ("LayerNormalization", "node1")),
-        ("b, m = LayerNormalization (X, v, v)  score = Add (b, m)", ("LayerNormalization", "node0")),
         (
-            'a = MatMul (X, w)  p = Constant <value_ints = [0, 1, 0, 0]> ()  score = Pad <mode = "edge"> (a, p)',
+            "b, m = LayerNormalization (X, v, v)  score = Add (b, m)",
+            ("LayerNormalization", "node0"),
+        ),
+        (
+            (
+                "a = MatMul (X, w)  p = Constant <value_ints = [0, 1, 0, 0]> ()  score = Pad "
+                '<mode = "edge"> (a, p)'
+            ),
             ("Pad", "node2"),
         ),
         ('score = Conv <auto_pad = "SAME_UPPER"> (X, w)', ("Conv", "node0")),

@@ -37,7 +37,10 @@ def linear(coef, dtype="float32"):
 )
 def test_binary_head(classes, run_onnx):
     scores = np.array([[-1e4], [-3.0], [-1e-30], [0.0], [1e-30], [0.5], [1e4]], dtype=np.float32)
-    outputs = run_onnx(classifier_model(linear(np.eye(1)), classes, None, LogLoss().inverse_link_function(1)), X=scores)
+    outputs = run_onnx(
+        classifier_model(linear(np.eye(1)), classes, None, LogLoss().inverse_link_function(1)),
+        X=scores,
+    )
     assert list(outputs) == ["label", "probabilities"]
     # The label follows the score even where both probabilities round to one half.
     assert outputs["label"].tolist() == classes[(scores.ravel() > 0).astype(int)].tolist()
@@ -48,7 +51,10 @@ def test_binary_head(classes, run_onnx):
 def test_multiclass_head(rng, run_onnx):
     classes = np.array(["a", "b", "c"])
     scores = rng.normal(0, 5, size=(20, 3)).astype(np.float32)
-    outputs = run_onnx(classifier_model(linear(np.eye(3)), classes, None, LogLoss().inverse_link_function(3)), X=scores)
+    outputs = run_onnx(
+        classifier_model(linear(np.eye(3)), classes, None, LogLoss().inverse_link_function(3)),
+        X=scores,
+    )
     assert outputs["label"].tolist() == classes[scores.argmax(axis=1)].tolist()
     np.testing.assert_allclose(outputs["probabilities"], softmax(scores, axis=1), rtol=1e-5)
 
@@ -57,12 +63,20 @@ def test_multiclass_head(rng, run_onnx):
 def test_probabilities_of_modified_huber_are_those_of_sgd_classifier(n_classes, rng, run_onnx):
     # Scores from everywhere, and rows in which all are -1 or less.
     k = 1 if n_classes == 2 else n_classes
-    X = np.vstack([rng.uniform(-2, 2, size=(40, k)), [[-1.0] * k, [-3.0] * k, [1.0] * k, [0.0] * k]])
-    reference = SGDClassifier(loss="modified_huber").fit(rng.normal(size=(30, k)), np.arange(30) % n_classes)
+    X = np.vstack(
+        [rng.uniform(-2, 2, size=(40, k)), [[-1.0] * k, [-3.0] * k, [1.0] * k, [0.0] * k]]
+    )
+    reference = SGDClassifier(loss="modified_huber").fit(
+        rng.normal(size=(30, k)), np.arange(30) % n_classes
+    )
     reference.coef_, reference.intercept_ = np.eye(k), np.zeros(k)
-    model = classifier_model(linear(np.eye(k)), np.arange(n_classes), None, ModifiedHuber().inverse_link_function(k))
+    model = classifier_model(
+        linear(np.eye(k)), np.arange(n_classes), None, ModifiedHuber().inverse_link_function(k)
+    )
     outputs = run_onnx(model, X=X.astype(np.float32))
-    np.testing.assert_allclose(outputs["probabilities"], reference.predict_proba(X), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(
+        outputs["probabilities"], reference.predict_proba(X), rtol=1e-6, atol=1e-7
+    )
     np.testing.assert_array_equal(outputs["label"], reference.predict(X))
 
 
@@ -70,7 +84,9 @@ def test_probabilities_of_modified_huber_are_those_of_sgd_classifier(n_classes, 
 def test_without_probabilities_there_is_one_output(n_classes, rng, run_onnx):
     k = 1 if n_classes == 2 else n_classes
     scores = rng.normal(size=(20, k)).astype(np.float32)
-    model = classifier_model(linear(np.eye(k)), np.arange(n_classes), None, Hinge().inverse_link_function(k))
+    model = classifier_model(
+        linear(np.eye(k)), np.arange(n_classes), None, Hinge().inverse_link_function(k)
+    )
     outputs = run_onnx(model, X=scores)
     assert list(outputs) == ["label"]
     expected = (scores > 0).ravel() if k == 1 else scores.argmax(axis=1)
@@ -91,7 +107,9 @@ def test_the_score_is_read_without_changing_a_bit_of_the_outputs(rng, run_onnx):
         with_score = InferenceModel(model, inner_results=(SCORE,))
         for name, value in run_onnx(model, X=X).items():
             np.testing.assert_array_equal(with_score.run(name, {"X": X}), value)
-        np.testing.assert_allclose(with_score.run(SCORE, {"X": X}), X @ graph.weights()["coef"], rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(
+            with_score.run(SCORE, {"X": X}), X @ graph.weights()["coef"], rtol=1e-4, atol=1e-4
+        )
 
 
 @pytest.mark.parametrize(
@@ -108,7 +126,9 @@ def test_the_score_is_read_without_changing_a_bit_of_the_outputs(rng, run_onnx):
     ids=lambda classes: str(classes.dtype),
 )
 def test_labels_that_onnx_cannot_hold_are_named(classes):
-    with pytest.raises(ValueError, match=r"y has labels of dtype .* Use ints, floats, bools or strings"):
+    with pytest.raises(
+        ValueError, match=r"y has labels of dtype .* Use ints, floats, bools or strings"
+    ):
         label_tensor(classes)
 
 
@@ -121,7 +141,9 @@ def test_regressor_with_transformers(dtype, rtol, rng, run_onnx):
     assert [i.name for i in model.graph.input] == ["X"]
     outputs = run_onnx(model, X=X.astype(dtype))
     assert list(outputs) == ["variable"]
-    np.testing.assert_allclose(outputs["variable"], scaler.transform(X) @ coef, rtol=rtol, atol=10 * rtol)
+    np.testing.assert_allclose(
+        outputs["variable"], scaler.transform(X) @ coef, rtol=rtol, atol=10 * rtol
+    )
 
 
 def test_opset_and_ir_version_are_read_by_every_supported_runtime(rng):

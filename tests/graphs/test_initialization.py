@@ -13,7 +13,10 @@ from skort.graphs.standardized import linear_weights
 MODELS = [
     LinearRegression(),
     LinearRegression(fit_intercept=False),
-    *[MLPRegressor(hidden_layer_sizes=(6, 4), activation=a) for a in ("identity", "logistic", "tanh", "relu")],
+    *[
+        MLPRegressor(hidden_layer_sizes=(6, 4), activation=a)
+        for a in ("identity", "logistic", "tanh", "relu")
+    ],
     MLPRegressor(hidden_layer_sizes=()),
 ]
 
@@ -28,15 +31,20 @@ def test_score_is_the_templates_prediction(model, n_outputs, dtype, rtol, rng, r
     (score,) = run_onnx(graph.model, X=X).values()
     assert score.shape == (9, n_outputs)
     assert score.dtype == dtype
-    np.testing.assert_allclose(score, template.predict(X).reshape(9, n_outputs), rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(
+        score, template.predict(X).reshape(9, n_outputs), rtol=rtol, atol=rtol
+    )
 
 
 def test_weights_of_a_neural_network_by_name():
     graph = initial_score_graph(
-        MLPRegressor(hidden_layer_sizes=(6, 4)), ScoreSpec(5, 2, "float32"), np.random.RandomState(3)
+        MLPRegressor(hidden_layer_sizes=(6, 4)),
+        ScoreSpec(5, 2, "float32"),
+        np.random.RandomState(3),
     )
     assert graph.trained == Weights(
-        ("coefficient", "coefficient1", "coefficient2"), ("intercepts", "intercepts1", "intercepts2")
+        ("coefficient", "coefficient1", "coefficient2"),
+        ("intercepts", "intercepts1", "intercepts2"),
     )
     assert {name: w.shape for name, w in graph.weights().items()} == {
         "coefficient": (5, 6),
@@ -53,19 +61,31 @@ def test_only_nodes_that_a_step_needs():
     graph = initial_score_graph(
         MLPRegressor(hidden_layer_sizes=(6,)), ScoreSpec(5, 2, "float32"), np.random.RandomState(3)
     )
-    assert [node.op_type for node in graph.model.graph.node] == ["MatMul", "Add", "Relu", "MatMul", "Add"]
+    assert [node.op_type for node in graph.model.graph.node] == [
+        "MatMul",
+        "Add",
+        "Relu",
+        "MatMul",
+        "Add",
+    ]
 
 
 def test_graphs_of_one_structure_have_their_own_weights():
     first, second = (
         initial_score_graph(
-            MLPRegressor(hidden_layer_sizes=(6,)), ScoreSpec(5, 2, "float32"), np.random.RandomState(seed)
+            MLPRegressor(hidden_layer_sizes=(6,)),
+            ScoreSpec(5, 2, "float32"),
+            np.random.RandomState(seed),
         )
         for seed in (0, 1)
     )
     for graph, seed in ((first, 0), (second, 1)):
-        template = initial_stand_in(MLPRegressor(hidden_layer_sizes=(6,)), 5, 2, np.random.RandomState(seed))
-        np.testing.assert_array_equal(graph.weights()["coefficient"], template.coefs_[0].astype(np.float32))
+        template = initial_stand_in(
+            MLPRegressor(hidden_layer_sizes=(6,)), 5, 2, np.random.RandomState(seed)
+        )
+        np.testing.assert_array_equal(
+            graph.weights()["coefficient"], template.coefs_[0].astype(np.float32)
+        )
         np.testing.assert_array_equal(
             graph.weights()["intercepts1"].ravel(), template.intercepts_[1].astype(np.float32)
         )
@@ -73,6 +93,11 @@ def test_graphs_of_one_structure_have_their_own_weights():
 
 def test_graphs_of_one_structure_share_it():
     model, spec = MLPRegressor(hidden_layer_sizes=(6,)), ScoreSpec(5, 2, "float32")
-    first, second = (initial_score_graph(model, spec, np.random.RandomState(seed)) for seed in (0, 1))
+    first, second = (
+        initial_score_graph(model, spec, np.random.RandomState(seed)) for seed in (0, 1)
+    )
     assert first.structure is second.structure
-    assert initial_score_graph(model, ScoreSpec(4, 2, "float32"), np.random.RandomState(0)).structure != first.structure
+    assert (
+        initial_score_graph(model, ScoreSpec(4, 2, "float32"), np.random.RandomState(0)).structure
+        != first.structure
+    )

@@ -28,8 +28,10 @@ from skort.graphs.standardized import centred, linear_weights
 OPSET = '<ir_version: 8, opset_import: ["" : 17]>'
 MIXED = """
 mixed (float[N, 3] X) => (float[N, 2] score)
-<float[3] scale = {1, 2, 3}, float[3, 4] W = {1,2,3,4,5,6,7,8,9,10,11,12}, float[4] b = {1, 2, 3, 4}, float unity = {1},
- float[4, 2] V = {1,2,3,4,5,6,7,8}, float[2] c = {1, 2}, int64[2] shape = {-1, 2}, float[2] unused = {1, 2},
+<float[3] scale = {1, 2, 3}, float[3, 4] W = {1,2,3,4,5,6,7,8,9,10,11,12},
+ float[4] b = {1, 2, 3, 4}, float unity = {1},
+ float[4, 2] V = {1,2,3,4,5,6,7,8}, float[2] c = {1, 2}, int64[2] shape = {-1, 2},
+ float[2] unused = {1, 2},
  float[2] d = {1, 2}>
 {
     scaled = Mul (X, scale)
@@ -43,11 +45,15 @@ mixed (float[N, 3] X) => (float[N, 2] score)
 
 
 def test_weights_are_found_by_structure():
-    assert find_weights(onnx.parser.parse_graph(MIXED)) == Weights(("W", "V"), ("b", "c"), ("scale",))
+    assert find_weights(onnx.parser.parse_graph(MIXED)) == Weights(
+        ("W", "V"), ("b", "c"), ("scale",)
+    )
 
 
 def test_with_weights_changes_a_copy(rng):
-    graph = initial_score_graph(LinearRegression(), ScoreSpec(3, 2, "float32"), np.random.RandomState(0))
+    graph = initial_score_graph(
+        LinearRegression(), ScoreSpec(3, 2, "float32"), np.random.RandomState(0)
+    )
     before = graph.model.SerializeToString()
     coef = np.asfortranarray(rng.normal(size=(3, 2)).astype(np.float32))
     changed = graph.with_weights({"coef": coef})
@@ -70,11 +76,14 @@ def test_weights_are_counted_element_by_element():
 
 
 def test_set_batch_size_fixes_the_first_dimension():
-    graph = initial_score_graph(LinearRegression(), ScoreSpec(3, 2, "float32"), np.random.RandomState(0))
+    graph = initial_score_graph(
+        LinearRegression(), ScoreSpec(3, 2, "float32"), np.random.RandomState(0)
+    )
     model = graph.model
     set_batch_size(model, 7)
     shapes = [
-        [d.dim_value for d in v.type.tensor_type.shape.dim] for v in (model.graph.input[0], model.graph.output[0])
+        [d.dim_value for d in v.type.tensor_type.shape.dim]
+        for v in (model.graph.input[0], model.graph.output[0])
     ]
     assert shapes == [[7, 3], [7, 2]]
     assert (graph.n_features, graph.n_outputs) == (3, 2)
@@ -130,7 +139,8 @@ CONV = f"""
 @pytest.mark.parametrize(
     "trained, work",
     [
-        # Of 10 rows: 3 x 4 numbers, then 4 x 2. The score, and the gradients of both matrices and of what is hidden.
+        # Of 10 rows: 3 x 4 numbers, then 4 x 2. The score, and the gradients of both matrices and
+        # of what is hidden.
         (["scale", "W", "V"], 2 * 10 * (3 * 12 + 3 * 8)),
         # Nothing before the first product is trained, whose rows need no gradient then.
         (["W", "V"], 2 * 10 * (2 * 12 + 3 * 8)),
@@ -152,13 +162,19 @@ def test_a_convolution_works_at_every_position():
 def test_weights_are_counted_from_their_shapes(mixed):
     # 8 TB each, of one number.
     large = np.broadcast_to(np.float32(0), (10**6, 2 * 10**6))
-    graph = ScoreGraph(mixed.structure, {**mixed.arrays, "W": large, "b": large}, Weights(("W",), ("b", "c")))
+    graph = ScoreGraph(
+        mixed.structure, {**mixed.arrays, "W": large, "b": large}, Weights(("W",), ("b", "c"))
+    )
     assert graph.n_weights() == (2 * 10**12, 2 * 10**12 + 2)
 
 
-@pytest.mark.parametrize("name, array", [("U", np.ones(2, "f")), ("c", np.ones((1, 2), "f")), ("c", np.ones(2, "d"))])
+@pytest.mark.parametrize(
+    "name, array", [("U", np.ones(2, "f")), ("c", np.ones((1, 2), "f")), ("c", np.ones(2, "d"))]
+)
 def test_weights_of_another_name_shape_or_dtype_are_refused(mixed, name, array):
-    with pytest.raises(ValueError, match=f"There is no weight '{name}' of shape .* and dtype {array.dtype}"):
+    with pytest.raises(
+        ValueError, match=f"There is no weight '{name}' of shape .* and dtype {array.dtype}"
+    ):
         mixed.with_weights({name: array})
 
 
@@ -175,7 +191,9 @@ def test_copies_and_pickles_are_equal_and_apart(mixed):
 
 
 def test_linear_weights_are_copies():
-    graph = initial_score_graph(LinearRegression(), ScoreSpec(3, 2, "float32"), np.random.RandomState(0))
+    graph = initial_score_graph(
+        LinearRegression(), ScoreSpec(3, 2, "float32"), np.random.RandomState(0)
+    )
     for weights in linear_weights(graph):
         weights += 1
     assert not any(array.any() for array in graph.arrays.values())
@@ -186,21 +204,31 @@ def test_joined_graphs_are_one_after_the_other(mixed, rng, run_onnx):
         onnx.parser.parse_model(
             OPSET
             + """
-            second (float[N, 2] features) => (float[N, 1] result) <float[2] shift = {1, 2}, float[2, 1] U = {3, 4}>
+            second (float[N, 2] features) => (float[N, 1] result) <float[2] shift = {1, 2},
+            float[2, 1] U = {3, 4}>
             { moved = Sub (features, shift) result = MatMul (moved, U) }"""
         )
     )
     both = joined([mixed, second])
     assert both.trained == Weights(("W", "V", "U"), ("b", "c"), ("scale", "shift"))
-    assert (both.input_name, both.score_name, both.n_features, both.n_outputs) == ("X", "result", 3, 1)
+    assert (both.input_name, both.score_name, both.n_features, both.n_outputs) == (
+        "X",
+        "result",
+        3,
+        1,
+    )
     assert all(
-        np.shares_memory(both.arrays[name], graph.arrays[name]) for graph in (mixed, second) for name in graph.arrays
+        np.shares_memory(both.arrays[name], graph.arrays[name])
+        for graph in (mixed, second)
+        for name in graph.arrays
     )
     X = rng.normal(size=(4, 3)).astype(np.float32)
     expected = run_onnx(second.model, features=run_onnx(mixed.model, X=X)["score"])["result"]
     np.testing.assert_allclose(run_onnx(both.model, X=X)["result"], expected, rtol=1e-5)
     renamed = both.with_input_name("rows")
-    np.testing.assert_array_equal(run_onnx(renamed.model, rows=X)["result"], run_onnx(both.model, X=X)["result"])
+    np.testing.assert_array_equal(
+        run_onnx(renamed.model, rows=X)["result"], run_onnx(both.model, X=X)["result"]
+    )
     assert both.input_name == "X"
 
 
@@ -224,7 +252,8 @@ def test_linear_models_and_networks_are_chains(model, options, chain):
 def graph_of(nodes, weights="float[2, 1] V = {1, 2}, float[1] c = {0}"):
     return ScoreGraph.of(
         onnx.parser.parse_model(
-            f'<ir_version: 8, opset_import: ["" : 17]> m (float[N, 2] X) => (float[N, 1] s) <{weights}> {{ {nodes} }}'
+            '<ir_version: 8, opset_import: ["" : 17]> m (float[N, 2] X) => (float[N, 1] s) '
+            f"<{weights}> {{ {nodes} }}"
         )
     )
 
@@ -249,5 +278,7 @@ def test_frozen_weights_and_other_shapes_are_none():
     assert chain_of(graph) == (Link("V", "c"),)
     assert chain_of(graph.training_only({"V"})) is None
     assert chain_of(centred(graph, np.ones(2))) is None
-    wide = graph_of("a = MatMul (X, V)  s = Add (a, c)", "float[2, 1] V = {1, 2}, float[3, 1] c = {1, 2, 3}")
+    wide = graph_of(
+        "a = MatMul (X, V)  s = Add (a, c)", "float[2, 1] V = {1, 2}, float[3, 1] c = {1, 2, 3}"
+    )
     assert chain_of(wide) is None

@@ -26,7 +26,9 @@ P = 4
 
 
 def graph_of(text):
-    header = '<ir_version: 8, opset_import: ["" : 17]> model (float[N, 4] X) => (float[N, 2] score) '
+    header = (
+        '<ir_version: 8, opset_import: ["" : 17]> model (float[N, 4] X) => (float[N, 2] score) '
+    )
     return ScoreGraph.of(onnx.parser.parse_model(header + text))
 
 
@@ -35,7 +37,8 @@ def initial(model, n_outputs=2, dtype="float64"):
 
 
 TRANSPOSED = graph_of(
-    "<float[2, 4] W = {1, 2, 3, 4, 5, 6, 7, 8}, float[2] b = {1, 2}> { score = Gemm <transB = 1> (X, W, b) }"
+    "<float[2, 4] W = {1, 2, 3, 4, 5, 6, 7, 8}, float[2] b = {1, 2}> { score = Gemm "
+    "<transB = 1> (X, W, b) }"
 )
 MODELS = {
     "linear": initial(LinearRegression()),
@@ -48,7 +51,9 @@ MODELS = {
 @pytest.fixture(params=MODELS)
 def score_graph(request, rng):
     graph = MODELS[request.param]
-    return graph.with_weights({n: rng.normal(size=w.shape).astype(w.dtype) for n, w in graph.arrays.items()})
+    return graph.with_weights(
+        {n: rng.normal(size=w.shape).astype(w.dtype) for n, w in graph.arrays.items()}
+    )
 
 
 def score(run_onnx, graph, X):
@@ -73,7 +78,10 @@ def test_layers_are_found_by_structure(name, first, last):
 @pytest.mark.parametrize(
     "text",
     [
-        "<float[4, 2] W = {1, 2, 3, 4, 5, 6, 7, 8}> { double = Add (X, X)  score = MatMul (double, W) }",
+        (
+            "<float[4, 2] W = {1, 2, 3, 4, 5, 6, 7, 8}> { double = Add (X, X)  "
+            "score = MatMul (double, W) }"
+        ),
         "<float[4, 2] W = {1, 2, 3, 4, 5, 6, 7, 8}, float[4, 2] V = {1, 2, 3, 4, 5, 6, 7, 8}> "
         "{ a = MatMul (X, W)  b = MatMul (X, V)  score = Add (a, b) }",
         "<float[4, 2] W = {1, 2, 3, 4, 5, 6, 7, 8}> { score = Gemm <alpha = 2.0> (X, W) }",
@@ -91,7 +99,9 @@ def test_frozen_weights_are_no_layer():
     assert last_layer(network.training_only(["coefficient2"])) is None
 
 
-def test_the_graph_of_standardized_columns_is_that_of_the_rows_themselves(score_graph, run_onnx, rng):
+def test_the_graph_of_standardized_columns_is_that_of_the_rows_themselves(
+    score_graph, run_onnx, rng
+):
     X = rng.normal(size=(6, P)) * [1, 10, 100, 1] + [0, 5, 50, 1]
     mean, scale = X.mean(axis=0), X.std(axis=0)
     layer = first_layer(score_graph)
@@ -111,7 +121,9 @@ def test_a_centred_graph_is_the_same_function(score_graph, run_onnx, rng):
         pytest.skip("there is no intercept to take the offset")
     changed = centred(score_graph, offset)
     rtol = 1e-5 if score_graph.dtype == np.float32 else 1e-12
-    np.testing.assert_allclose(score(run_onnx, changed, X), score(run_onnx, score_graph, X), rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(
+        score(run_onnx, changed, X), score(run_onnx, score_graph, X), rtol=rtol, atol=rtol
+    )
     assert first_layer(changed) == first_layer(score_graph)
     assert OFFSET not in changed.trained.names
     for name, array in uncentred_arrays(changed).items():
@@ -131,15 +143,18 @@ line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}, float[1]
 { product = MatMul (X, coef)  score = Add (product, intercept) }"""
 NO_INTERCEPT = """
 <ir_version: 8, opset_import: ["" : 17]>
-line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}> { score = MatMul (X, coef) }"""
+line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {1, 2}> {
+score = MatMul (X, coef) }"""
 GEMM = """
 <ir_version: 8, opset_import: ["" : 17]>
 layers (float[N, 2] X) => (float[N, 2] score)
-<float[2, 3] first = {1, 2, -3, 4, -5, 6}, float[3] b = {1, 0, 1}, float[3, 2] second = {1, 2, 3, 4, 5, 6}>
+<float[2, 3] first = {1, 2, -3, 4, -5, 6}, float[3] b = {1, 0, 1},
+float[3, 2] second = {1, 2, 3, 4, 5, 6}>
 { hidden = Gemm (X, first, b)  active = Relu (hidden)  score = MatMul (active, second) }"""
 ONE_OUTPUT_BY_ROWS = """
 <ir_version: 8, opset_import: ["" : 17]>
-line (float[N, 2] X) => (float[N, 1] score) <float[1, 2] coef = {1, 2}> { score = Gemm <transB = 1> (X, coef) }"""
+line (float[N, 2] X) => (float[N, 1] score) <float[1, 2] coef = {1, 2}> {
+score = Gemm <transB = 1> (X, coef) }"""
 
 
 def parsed(text):
@@ -154,13 +169,19 @@ def test_the_rest_makes_the_same_scores_of_the_product(text, run_onnx, rng):
     coefficient = graph.arrays[layer.coefficient]
     product = X @ (coefficient.T if layer.transposed else coefficient)
     expected = run_onnx(graph.model, X=X)["score"]
-    np.testing.assert_allclose(run_onnx(rest.model, **{PRODUCT: product})["score"], expected, rtol=1e-6)
-    assert rest.trained.names == tuple(name for name in graph.trained.names if name != layer.coefficient)
+    np.testing.assert_allclose(
+        run_onnx(rest.model, **{PRODUCT: product})["score"], expected, rtol=1e-6
+    )
+    assert rest.trained.names == tuple(
+        name for name in graph.trained.names if name != layer.coefficient
+    )
     assert rest.n_features == product.shape[1]
 
 
 def test_a_graph_keeps_its_first_layer_where_the_product_is_none_of_x_alone():
-    several = parsed(GEMM.replace("float[2, 3] first", "float[3, 2] first").replace("Gemm", "Gemm <transB = 1>"))
+    several = parsed(
+        GEMM.replace("float[2, 3] first", "float[3, 2] first").replace("Gemm", "Gemm <transB = 1>")
+    )
     frozen = parsed(LINE).training_only(["intercept"])
     moved = centred(parsed(LINE), np.array([1e6, 0.0]))
     assert product_layer(several) is product_layer(frozen) is product_layer(moved) is None

@@ -38,7 +38,10 @@ class ExponentialRegression(LinearRegression):
         (SVC(), "SVC cannot be trained"),
         (OwnRegressor(), "OwnRegressor cannot be trained"),
         # It has `predict` only when it is fitted.
-        (StackingRegressor([("a", LinearRegression())]), "StackingRegressor .* put OrtSGDRegressor inside it"),
+        (
+            StackingRegressor([("a", LinearRegression())]),
+            "StackingRegressor .* put OrtSGDRegressor inside it",
+        ),
         # It takes one column only.
         (IsotonicRegression(), "IsotonicRegression .* skl2onnx has no converter for it"),
         (ExponentialRegression(), "ExponentialRegression cannot be trained"),
@@ -69,7 +72,9 @@ def test_parameters_of_the_model_are_validated_by_scikit_learn():
 def linear_with_steps(*steps, rng):
     """Return the score graph of a linear model, and the steps before it."""
     transformers = make_pipeline(*steps).fit(rng.normal(size=(20, 3)))
-    graph = initial_score_graph(LinearRegression(), ScoreSpec(3, 1, "float32"), np.random.RandomState(0))
+    graph = initial_score_graph(
+        LinearRegression(), ScoreSpec(3, 1, "float32"), np.random.RandomState(0)
+    )
     return graph, trainable_steps(transformers, "float32")
 
 
@@ -89,7 +94,10 @@ def test_weights_are_selected_from_the_first_step_that_has_one(patterns, first, 
     assert set(selected.trainable) == trained
     assert selected.input_name == "X"
     joined_steps = [
-        name for i, step in steps.graphs.items() if first is not None and i >= first for name in step.arrays
+        name
+        for i, step in steps.graphs.items()
+        if first is not None and i >= first
+        for name in step.arrays
     ]
     assert set(selected.arrays) == {*joined_steps, "coef", "intercept"}
 
@@ -100,9 +108,10 @@ def test_missing_weights_are_explained(rng):
         select_trainable(graph, steps, "functiontransformer/*")
     message = str(caught.value)
     assert message.startswith(
-        "trainable=['functiontransformer/*'] matches no weight. The weights are ['standardscaler/offset', "
-        "'standardscaler/scale', 'coef', 'intercept']. Those of the step 'functiontransformer', and of the steps "
-        "before it, are not available: skl2onnx gives no graph of it: "
+        "trainable=['functiontransformer/*'] matches no weight. The weights are "
+        "['standardscaler/offset', 'standardscaler/scale', 'coef', 'intercept']. Those of the "
+        "step 'functiontransformer', and of the steps before it, are not available: skl2onnx "
+        "gives no graph of it: "
     )
     graph, steps = linear_with_steps(StandardScaler(), rng=rng)
     with pytest.raises(ValueError, match=r"'coef', 'intercept'\]\.$"):

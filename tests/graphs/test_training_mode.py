@@ -1,4 +1,7 @@
-"""Dropout and BatchNormalization: what a model predicts with them, and what a training makes of them."""
+"""
+Dropout and BatchNormalization: what a model predicts with them,
+and what a training makes of them.
+"""
 
 import numpy as np
 import onnx.parser
@@ -13,7 +16,8 @@ HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
 
 
 def score_graph(body, weights="", dtype="float"):
-    text = f"""{HEADER} m ({dtype}[N, 2] X) => ({dtype}[N, 1] y) <{dtype}[2, 1] W = {{1, 2}}, {weights}> {{ {body} }}"""
+    text = f"""{HEADER} m ({dtype}[N, 2] X) => ({dtype}[N, 1] y) <{dtype}[2, 1] W = {{1, 2}},
+        {weights}> {{ {body} }}"""
     numpy_dtype = {"float": "float32", "double": "float64"}[dtype]
     return onnx_score_graph(onnx.parser.parse_model(text), ScoreSpec(2, 1, numpy_dtype))
 
@@ -74,7 +78,9 @@ def test_the_ratio_is_one_half_where_none_is_given():
 
 
 def test_masks_have_the_shape_of_what_they_multiply():
-    body = "h = MatMul (X, V) a = Dropout (h, ratio, on) b = Dropout (a, ratio, on) y = MatMul (b, U)"
+    body = (
+        "h = MatMul (X, V) a = Dropout (h, ratio, on) b = Dropout (a, ratio, on) y = MatMul (b, U)"
+    )
     weights = ACTIVE + ", float[2, 3] V = {1, 2, 3, 4, 5, 6}, float[3, 1] U = {1, 2, 3}"
     training = masked(score_graph(body, weights), 5)
     assert [training.arrays[name].shape for name in training.dropout] == [(5, 3), (5, 3)]
@@ -84,19 +90,29 @@ def test_masks_have_the_shape_of_what_they_multiply():
 @pytest.mark.parametrize(
     "body, weights, message",
     [
-        ("a = Dropout (X, ratio, on) y = MatMul (a, W)", "float ratio = {1}, bool on = {1}", "has the ratio 1.0"),
+        (
+            "a = Dropout (X, ratio, on) y = MatMul (a, W)",
+            "float ratio = {1}, bool on = {1}",
+            "has the ratio 1.0",
+        ),
         (
             "s = ReduceMax <keepdims = 0> (X) a = Dropout (X, s, on) y = MatMul (a, W)",
             "bool on = {1}",
             "has a ratio or a training_mode that is no constant",
         ),
         (
-            "a, mask = Dropout (X, ratio, on) m = Cast <to = 1> (mask) b = Mul (a, m) y = MatMul (b, W)",
+            (
+                "a, mask = Dropout (X, ratio, on) m = Cast <to = 1> (mask) b = Mul (a, m) "
+                "y = MatMul (b, W)"
+            ),
             ACTIVE,
             "has its mask as a result that is read",
         ),
         (
-            "h, mean, variance = BatchNormalization <training_mode = 1> (X, s, b, m, v) y = MatMul (h, W)",
+            (
+                "h, mean, variance = BatchNormalization <training_mode = 1> (X, s, b, m, v) "
+                "y = MatMul (h, W)"
+            ),
             "float[2] s = {1, 1}, float[2] b = {0, 0}, float[2] m = {0, 0}, float[2] v = {1, 1}",
             "BatchNormalization node '' of the ONNX model has training_mode=1",
         ),
@@ -111,21 +127,35 @@ def test_what_a_training_cannot_do_is_named(body, weights, message):
 def test_a_normalization_with_fixed_statistics_trains_its_scale_and_shift(dtype, rng, run_onnx):
     matrix = f"{dtype}[2, 2] V = {{1, -1, 2, 1}}"
     vectors = {"s": "2, 3", "b": "1, -1", "m": "1, 2", "v": "4, 9"}
-    weights = ", ".join([matrix, *(f"{dtype}[2] {name} = {{{values}}}" for name, values in vectors.items())])
-    body = "h = MatMul (X, V) n = BatchNormalization <epsilon = 0.25> (h, s, b, m, v) y = MatMul (n, W)"
+    weights = ", ".join(
+        [matrix, *(f"{dtype}[2] {name} = {{{values}}}" for name, values in vectors.items())]
+    )
+    body = (
+        "h = MatMul (X, V) n = BatchNormalization <epsilon = 0.25> (h, s, b, m, v) "
+        "y = MatMul (n, W)"
+    )
     graph = score_graph(body, weights, dtype)
     # The statistics are no weights.
     assert graph.trained == graph.weight_names == Weights(("V", "W"), ("b",), ("s",))
     X = rng.normal(size=(4, 2)).astype(graph.dtype)
     hidden = (X @ [[1, -1], [2, 1]] - [1, 2]) / np.sqrt([4.25, 9.25]) * [2, 3] + [1, -1]
-    np.testing.assert_allclose(run_onnx(graph.model, X=X)["model/y"], hidden @ [[1], [2]], rtol=1e-5)
+    np.testing.assert_allclose(
+        run_onnx(graph.model, X=X)["model/y"], hidden @ [[1], [2]], rtol=1e-5
+    )
 
 
-@pytest.mark.parametrize("begin", ["", "k = Mod (three, ten) t = Slice (shape, zero, k)"], ids=["known", "unknown"])
+@pytest.mark.parametrize(
+    "begin", ["", "k = Mod (three, ten) t = Slice (shape, zero, k)"], ids=["known", "unknown"]
+)
 def test_a_normalization_of_images_trains_its_scale_and_shift(begin, rng, run_onnx):
     """Whether or not the rank of the images is known before the model runs."""
-    vectors = ", ".join(f"float[1] {name} = {{{value}}}" for name, value in zip("sbmv", (2, 3, 0.5, 4), strict=True))
-    numbers = "int64[3] shape = {-1, 1, 2}, int64[2] back = {-1, 2}, int64[1] three = {3}, int64[1] ten = {10}"
+    vectors = ", ".join(
+        f"float[1] {name} = {{{value}}}" for name, value in zip("sbmv", (2, 3, 0.5, 4), strict=True)
+    )
+    numbers = (
+        "int64[3] shape = {-1, 1, 2}, int64[2] back = {-1, 2}, int64[1] three = {3}, "
+        "int64[1] ten = {10}"
+    )
     weights = f"{vectors}, {numbers}, int64[1] zero = {{0}}"
     end = "n = BatchNormalization (c, s, b, m, v) d = Reshape (n, back) y = MatMul (d, W)"
     body = f"{begin} c = Reshape (X, {'t' if begin else 'shape'}) {end}"
@@ -133,4 +163,6 @@ def test_a_normalization_of_images_trains_its_scale_and_shift(begin, rng, run_on
     assert graph.trained == Weights(("W",), (), ("s", "b"))
     X = rng.normal(size=(4, 2)).astype(np.float32)
     hidden = (X - 0.5) / np.sqrt(4 + 1e-5) * 2 + 3
-    np.testing.assert_allclose(run_onnx(graph.model, X=X)["model/y"], hidden @ [[1], [2]], rtol=1e-5)
+    np.testing.assert_allclose(
+        run_onnx(graph.model, X=X)["model/y"], hidden @ [[1], [2]], rtol=1e-5
+    )

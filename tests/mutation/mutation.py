@@ -1,10 +1,11 @@
 """
 Mutants of the numerical core, each against the tests of its module.
 
-``python tests/mutation/mutation.py [N]`` needs cosmic-ray and the extra `test`. It changes one operator, number or
-condition of `skort/objective`, `skort/optim` or `skort/graphs/gradient` at a time, in a clone of the last commit, and
-runs the tests of that module, then those of its folder. N mutants are drawn, 500 unless given. It prints the changes
-that no test finds, and how many the tests find.
+``python tests/mutation/mutation.py [N]`` needs cosmic-ray and the extra `test`. It changes one
+operator, number or condition of `skort/objective`, `skort/optim` or `skort/graphs/gradient` at
+a time, in a clone of the last commit, and runs the tests of that module, then those of its
+folder. N mutants are drawn, 500 unless given. It prints the changes that no test finds, and how
+many the tests find.
 
 Unions of types are left alone, where `|` is no arithmetic, and so is ONNX text.
 """
@@ -36,7 +37,8 @@ test-command = ""
 [cosmic-ray.distributor]
 name = "local"
 """
-# What the tests of each mutant need: imported once. Each mutant has a process of its own, a fork of this one.
+# What the tests of each mutant need: imported once. Each mutant has a process of its own, a
+# fork of this one.
 IMPORTED = [
     "onnx.checker",
     "onnx.parser",
@@ -50,14 +52,24 @@ IMPORTED += ["sklearn.linear_model", "sklearn.neural_network", "sklearn.pipeline
 
 
 def sampled(n):
-    """Return mutations of the modules of this folder, the same ones each time, and how many there are."""
+    """
+    Return mutations of the modules of this folder, the same ones each time,
+    and how many there are.
+    """
     Path("mutation.toml").write_text(CONFIG)
     command = Path(sys.executable).with_name("cosmic-ray")
     subprocess.run([command, "init", "mutation.toml", "mutation.sqlite"], check=True)
     with use_db("mutation.sqlite", WorkDB.Mode.open) as database:
         mutations = [item.mutations[0] for item in database.work_items]
     mutations = [each for each in mutations if not each.operator_name.startswith(LEFT_OUT)]
-    mutations.sort(key=lambda each: (str(each.module_path), each.start_pos, each.operator_name, each.occurrence))
+    mutations.sort(
+        key=lambda each: (
+            str(each.module_path),
+            each.start_pos,
+            each.operator_name,
+            each.occurrence,
+        )
+    )
     return random.Random(0).sample(mutations, min(n, len(mutations))), len(mutations)
 
 
@@ -97,7 +109,9 @@ def main(n):
                 result = is_found(module, folder)
                 if not result:
                     print(
-                        subprocess.run(["git", "diff", "-U1", "skort"], capture_output=True, text=True).stdout,
+                        subprocess.run(
+                            ["git", "diff", "-U1", "skort"], capture_output=True, text=True
+                        ).stdout,
                         flush=True,
                     )
             found[folder][0] += result
@@ -110,7 +124,9 @@ def main(n):
         os.chdir("/")
     total = [sum(column) for column in zip(*found.values(), strict=True)]
     for name, (n_found, n_tried) in {**found, f"of {n_mutants} mutants": total}.items():
-        print(f"{name:24} {n_found:4} of {n_tried:4} found ({100 * n_found / max(n_tried, 1):.0f} %)")
+        print(
+            f"{name:24} {n_found:4} of {n_tried:4} found ({100 * n_found / max(n_tried, 1):.0f} %)"
+        )
 
 
 if __name__ == "__main__":

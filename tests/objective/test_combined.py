@@ -45,11 +45,17 @@ def test_value_and_gradient_are_those_of_the_outputs(dtype, rtol, rng, run_funct
         given = parts(score)[name], parts(target)[name]
         value = run_function(loss.value_function(WIDTHS[name]), "float64", *given)
         values.append(value.mean(axis=1, keepdims=True))
-        gradients.append(run_function(loss.gradient_function(WIDTHS[name]), "float64", *given) / WIDTHS[name])
+        gradients.append(
+            run_function(loss.gradient_function(WIDTHS[name]), "float64", *given) / WIDTHS[name]
+        )
     given = run_function(losses.value_function(6), dtype, score, target)
-    np.testing.assert_allclose(given, sum(values), rtol=rtol, atol=1e-6 if dtype == "float32" else 1e-14)
+    np.testing.assert_allclose(
+        given, sum(values), rtol=rtol, atol=1e-6 if dtype == "float32" else 1e-14
+    )
     given = run_function(losses.gradient_function(6), dtype, score, target)
-    np.testing.assert_allclose(given, np.hstack(gradients), rtol=rtol, atol=1e-6 if dtype == "float32" else 1e-14)
+    np.testing.assert_allclose(
+        given, np.hstack(gradients), rtol=rtol, atol=1e-6 if dtype == "float32" else 1e-14
+    )
     assert losses.weight_scale(6) == 1.0
 
 
@@ -58,7 +64,10 @@ def test_each_output_has_its_own_link(rng, run_function):
     expected = np.hstack([score[:, :3], np.exp(score[:, 3:])])
     given = run_function(OutputLosses(LOSSES, WIDTHS).inverse_link_function(6), "float64", score)
     np.testing.assert_allclose(given, expected, rtol=1e-12)
-    assert OutputLosses({"a": SquaredError(), "b": AbsoluteError()}, WIDTHS).inverse_link_function(3) is None
+    assert (
+        OutputLosses({"a": SquaredError(), "b": AbsoluteError()}, WIDTHS).inverse_link_function(3)
+        is None
+    )
 
 
 def test_a_loss_of_the_users_gives_a_row_one_value(rng, run_function):
@@ -90,9 +99,12 @@ def data(rng):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    "loss, reference", [(Hinge(), _sgd_fast.Hinge(1.0)), (SquaredHinge(), _sgd_fast.SquaredHinge(1.0))]
+    "loss, reference",
+    [(Hinge(), _sgd_fast.Hinge(1.0)), (SquaredHinge(), _sgd_fast.SquaredHinge(1.0))],
 )
-def test_positives_count_as_often_as_their_class_says_and_all_others_once(loss, reference, dtype, rng, run_function):
+def test_positives_count_as_often_as_their_class_says_and_all_others_once(
+    loss, reference, dtype, rng, run_function
+):
     score, target = data(rng)
     weighted = ClassWeighted(loss, WEIGHTS)
     counts = np.where(target == 1, WEIGHTS, 1.0)
@@ -102,7 +114,9 @@ def test_positives_count_as_often_as_their_class_says_and_all_others_once(loss, 
         (weighted.gradient_function(3), reference.py_dloss),
     ):
         expected = counts * np.reshape([of_pair(s, y) for s, y in pairs], score.shape)
-        np.testing.assert_allclose(run_function(function, dtype, score, target), expected, **DTYPES[dtype])
+        np.testing.assert_allclose(
+            run_function(function, dtype, score, target), expected, **DTYPES[dtype]
+        )
 
 
 def test_weights_of_one_change_nothing(rng, run_function):
@@ -110,7 +124,10 @@ def test_weights_of_one_change_nothing(rng, run_function):
     for loss in (ModifiedHuber(), OneVsRestLogLoss()):
         weighted = ClassWeighted(loss, np.ones(3))
         for name in ("value_function", "gradient_function"):
-            ours, theirs = (run_function(getattr(some, name)(3), "float64", score, target) for some in (weighted, loss))
+            ours, theirs = (
+                run_function(getattr(some, name)(3), "float64", score, target)
+                for some in (weighted, loss)
+            )
             np.testing.assert_array_equal(ours, theirs)
         assert weighted.weight_scale(3) == loss.weight_scale(3) == 1
         assert weighted.inverse_link_function(3) == loss.inverse_link_function(3)
@@ -148,10 +165,16 @@ def test_probabilities_exist_where_all_sigmoids_underflow(dtype, run_function):
     score = np.array([[-1000.0, -1000.0, -1001.0], [1000.0, -1000.0, 1000.0]])
     shares = np.array([1.0, 1.0, np.exp(-1)])
     expected = [shares / shares.sum(), [0.5, 0.0, 0.5]]
-    np.testing.assert_allclose(run_function(function, dtype, score), expected, rtol=1e-6, atol=1e-30)
+    np.testing.assert_allclose(
+        run_function(function, dtype, score), expected, rtol=1e-6, atol=1e-30
+    )
 
 
 def test_the_curvature_is_that_of_the_class_that_counts_most():
-    assert ClassWeighted(SquaredHinge(), np.array([0.3, 2.5])).curvature(2) == 2.5 * SquaredHinge().curvature(2)
-    assert ClassWeighted(SquaredHinge(), np.array([0.3, 0.5])).curvature(2) == SquaredHinge().curvature(2)
+    assert ClassWeighted(SquaredHinge(), np.array([0.3, 2.5])).curvature(
+        2
+    ) == 2.5 * SquaredHinge().curvature(2)
+    assert ClassWeighted(SquaredHinge(), np.array([0.3, 0.5])).curvature(
+        2
+    ) == SquaredHinge().curvature(2)
     assert ClassWeighted(Hinge(), WEIGHTS).curvature(3) is None

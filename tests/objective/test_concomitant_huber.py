@@ -1,4 +1,7 @@
-"""Huber's loss with a trained scale: value, derivatives by score and scale, scikit-learn's minimum of it."""
+"""
+Huber's loss with a trained scale: value, derivatives by score and scale,
+scikit-learn's minimum of it.
+"""
 
 import numpy as np
 import pytest
@@ -14,7 +17,9 @@ from skort.objective.sklearn_objectives import sklearn_objective
 from skort.runtime.installed import training_api
 from skort.solvers.derived_gradients import check_loss, derived_score_gradient, ruled_score_gradient
 
-needs_agent = pytest.mark.skipif("TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent")
+needs_agent = pytest.mark.skipif(
+    "TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent"
+)
 DTYPES = {"float32": {"rtol": 2e-5, "atol": 2e-6}, "float64": {"rtol": 1e-12, "atol": 1e-14}}
 EPSILON = 1.35
 (SCALE,) = ConcomitantHuber.weight_names
@@ -70,15 +75,23 @@ def run_loss(run_onnx):
         add_gradient(objective, fragment)
         gradients = objective.weight_gradients.values()
         score_info, gradient_info = (
-            helper.make_tensor_value_info(name, onnx_dtype(dtype), score.shape) for name in ("score", SCORE_GRADIENT)
+            helper.make_tensor_value_info(name, onnx_dtype(dtype), score.shape)
+            for name in ("score", SCORE_GRADIENT)
         )
         inputs = [score_info, *objective.inputs(len(score)), *objective.weight_infos([SCALE])]
         outputs = [objective.output(LOSS), gradient_info, *objective.weight_infos(gradients)]
         graph = helper.make_graph(fragment.nodes, "loss", inputs, outputs)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
         model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets)
-        feeds = {"score": score, TARGET: target, SAMPLE_WEIGHT: objective.sample_weight_scale * weight, SCALE: scale}
-        results = run_onnx(inlined(model, fragment), **{name: array.astype(dtype) for name, array in feeds.items()})
+        feeds = {
+            "score": score,
+            TARGET: target,
+            SAMPLE_WEIGHT: objective.sample_weight_scale * weight,
+            SCALE: scale,
+        }
+        results = run_onnx(
+            inlined(model, fragment), **{name: array.astype(dtype) for name, array in feeds.items()}
+        )
         return [results[name] for name in (LOSS, SCORE_GRADIENT, *gradients)]
 
     return run
@@ -101,7 +114,14 @@ def test_gradients_are_the_central_differences_of_the_value(rng, run_loss):
 
     def difference(d_score, d_scale):
         up, down = (
-            run_loss("float64", closed_form, score + sign * d_score, target, weight, scale + sign * d_scale)[0]
+            run_loss(
+                "float64",
+                closed_form,
+                score + sign * d_score,
+                target,
+                weight,
+                scale + sign * d_scale,
+            )[0]
             for sign in (1e-6, -1e-6)
         )
         return (up - down) / 2e-6
@@ -110,7 +130,9 @@ def test_gradients_are_the_central_differences_of_the_value(rng, run_loss):
         assert difference(0, step) == pytest.approx(by_scale[column], rel=1e-6)
         for row in range(len(score)):
             step_of_row = np.outer(np.arange(len(score)) == row, step)
-            assert difference(step_of_row, 0) == pytest.approx(by_score[row, column], rel=1e-6, abs=1e-9)
+            assert difference(step_of_row, 0) == pytest.approx(
+                by_score[row, column], rel=1e-6, abs=1e-9
+            )
 
 
 @pytest.mark.parametrize("gradient", [rule_gradient, runtime_gradient])
@@ -122,14 +144,18 @@ def test_every_solver_differentiates_it_by_score_and_scale(gradient, dtype):
 @pytest.mark.parametrize("scale", [0.0, 1e-30])
 def test_a_scale_of_zero_divides_nothing_by_zero(scale, run_loss):
     score, target = np.array([[1.0], [2.0], [3.0]]), np.array([[1.0], [2.0], [1.0]])
-    value, by_score, _ = run_loss("float32", closed_form, score, target, np.full((3, 1), 1 / 3), np.array([scale]))
+    value, by_score, _ = run_loss(
+        "float32", closed_form, score, target, np.full((3, 1), 1 / 3), np.array([scale])
+    )
     assert value == pytest.approx(2 * EPSILON * 2 / 3)
     np.testing.assert_allclose(by_score, [[0], [0], [2 * EPSILON / 3]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [1.1, 1.35, 2.0])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_gradient_is_zero_at_the_weights_and_scale_of_scikit_learn(epsilon, weighted, rng, run_function):
+def test_the_gradient_is_zero_at_the_weights_and_scale_of_scikit_learn(
+    epsilon, weighted, rng, run_function
+):
     X, weight = rng.normal(size=(120, 4)), rng.uniform(0.5, 3, 120) if weighted else np.ones(120)
     y = X @ [1.0, -0.5, 0.25, 0.0] + 3 * rng.standard_t(2, 120)
     model = HuberRegressor(epsilon=epsilon, alpha=20.0, tol=1e-10, max_iter=10_000)
@@ -141,7 +167,9 @@ def test_the_gradient_is_zero_at_the_weights_and_scale_of_scikit_learn(epsilon, 
     by_score, by_scale = 2 * np.clip(z, -epsilon, epsilon), 1 - np.minimum(z**2, epsilon**2)
     score, scale = theirs.predict(X)[:, None], np.full((120, 1), theirs.scale_)
     gradient = own.loss.gradient_function(1)
-    assert gradient.startswith("concomitant_huber_gradient (score, target, scale) => (gradient, scale_gradient)")
+    assert gradient.startswith(
+        "concomitant_huber_gradient (score, target, scale) => (gradient, scale_gradient)"
+    )
     only_score = gradient.replace("=> (gradient, scale_gradient)", "=> (gradient)")
     ours = run_function(only_score, "float64", score, y[:, None], scale).ravel()
     np.testing.assert_allclose(ours, by_score, rtol=1e-12)
@@ -151,7 +179,9 @@ def test_the_gradient_is_zero_at_the_weights_and_scale_of_scikit_learn(epsilon, 
 
 
 def test_it_begins_at_the_median_distance_from_the_median():
-    target = np.array([[0.0, 5.0, 1.0], [1.0, 5.0, 2.0], [4.0, 5.0, -1e9], [100.0, 5.0, 3.0], [-3.0, 6.0, 4.0]])
+    target = np.array(
+        [[0.0, 5.0, 1.0], [1.0, 5.0, 2.0], [4.0, 5.0, -1e9], [100.0, 5.0, 3.0], [-3.0, 6.0, 4.0]]
+    )
     loss = ConcomitantHuber()
     # Of 0, 1, 3, 4, 99; zero of a column that is mostly constant; of 0, 1, 1, 2, 1e9.
     np.testing.assert_array_equal(loss.initial_weights(target)[SCALE], [3, 1, 1])

@@ -1,4 +1,7 @@
-"""Each loss: value and gradient against numpy, scikit-learn, torch, finite differences, and at its kinks."""
+"""
+Each loss: value and gradient against numpy, scikit-learn, torch,
+finite differences, and at its kinks.
+"""
 
 from pathlib import Path
 
@@ -27,8 +30,8 @@ from skort.objective.objective import OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, 
 
 PAGE = Path(__file__).parents[2] / "docs" / "losses.rst"
 
-# Loss; value and gradient in numpy, of the score s and the target y (of classifiers: -1 or 1); both as the page of
-# losses writes them, with z = y s, r = s - y, and t = 0 or 1.
+# Loss; value and gradient in numpy, of the score s and the target y (of classifiers: -1 or 1); both
+# as the page of losses writes them, with z = y s, r = s - y, and t = 0 or 1.
 FORMULAS = {
     "squared_error": (
         objective.SquaredError(),
@@ -48,7 +51,10 @@ FORMULAS = {
         objective.Huber(0.5),
         lambda s, y: np.where(abs(s - y) <= 0.5, (s - y) ** 2 / 2, 0.5 * abs(s - y) - 0.125),
         lambda s, y: np.clip(s - y, -0.5, 0.5),
-        r"\frac{1}{2} r^2 & |r| \le \epsilon \\ \epsilon |r| - \frac{1}{2} \epsilon^2 & |r| > \epsilon",
+        (
+            r"\frac{1}{2} r^2 & |r| \le \epsilon \\ \epsilon |r| - \frac{1}{2} \epsilon^2 "
+            r"& |r| > \epsilon"
+        ),
         r"= \max(-\epsilon, \min(r, \epsilon))",
     ),
     "epsilon_insensitive": (
@@ -133,7 +139,11 @@ FORMULAS = {
 # The same formulas of the labels -1 and 1.
 LABELS = {
     "label_squared_error": (objective.LabelSquaredError(), *FORMULAS["squared_error"][3:]),
-    "label_huber": (objective.LabelHuber(0.5), FORMULAS["huber"][3], r"= \max(-\epsilon, \min(r, \epsilon))"),
+    "label_huber": (
+        objective.LabelHuber(0.5),
+        FORMULAS["huber"][3],
+        r"= \max(-\epsilon, \min(r, \epsilon))",
+    ),
     "label_epsilon_insensitive": (
         objective.LabelEpsilonInsensitive(0.5),
         r"loss = \max(0, |r| - \epsilon) \frac",
@@ -146,16 +156,27 @@ LABELS = {
     ),
 }
 FORMULAS |= {
-    name: (loss, *FORMULAS[name.removeprefix("label_")][1:3], *latex) for name, (loss, *latex) in LABELS.items()
+    name: (loss, *FORMULAS[name.removeprefix("label_")][1:3], *latex)
+    for name, (loss, *latex) in LABELS.items()
 }
 POWERS = {f"tweedie {power}": power for power in (-1.0, 0.0, 1.0, 1.5, 2.0, 3.0)}
 
 
 def tweedie(p):
     limits = {1.0: lambda s, y: np.exp(s) - y * s, 2.0: lambda s, y: s + y * np.exp(-s)}
-    value = limits.get(p, lambda s, y: np.exp((2 - p) * s) / (2 - p) - y * np.exp((1 - p) * s) / (1 - p))
-    latex = r"\frac{e^{(2 - p) s}}{2 - p} - y \frac{e^{(1 - p) s}}{1 - p}", r"= e^{(2 - p) s} - y e^{(1 - p) s}"
-    return objective.TweedieLoss(p), value, lambda s, y: np.exp((2 - p) * s) - y * np.exp((1 - p) * s), *latex
+    value = limits.get(
+        p, lambda s, y: np.exp((2 - p) * s) / (2 - p) - y * np.exp((1 - p) * s) / (1 - p)
+    )
+    latex = (
+        r"\frac{e^{(2 - p) s}}{2 - p} - y \frac{e^{(1 - p) s}}{1 - p}",
+        r"= e^{(2 - p) s} - y e^{(1 - p) s}",
+    )
+    return (
+        objective.TweedieLoss(p),
+        value,
+        lambda s, y: np.exp((2 - p) * s) - y * np.exp((1 - p) * s),
+        *latex,
+    )
 
 
 FORMULAS |= {name: tweedie(power) for name, power in POWERS.items()}
@@ -185,7 +206,11 @@ def data(name, n_outputs, rng, n=12):
     if name in REGRESSION:
         return score, rng.normal(size=(n, n_outputs)), weight
     classes = rng.integers(0, max(2, n_outputs), n)
-    return score, classes[:, None].astype(float) if n_outputs == 1 else np.eye(n_outputs)[classes], weight
+    return (
+        score,
+        classes[:, None].astype(float) if n_outputs == 1 else np.eye(n_outputs)[classes],
+        weight,
+    )
 
 
 def expected(name, score, target, weight):
@@ -193,36 +218,52 @@ def expected(name, score, target, weight):
     _, value, gradient, *_ = FORMULAS[name]
     n_outputs = score.shape[1]
     if name in REGRESSION:
-        return (weight * value(score, target)).sum() / n_outputs, weight * gradient(score, target) / n_outputs
+        return (weight * value(score, target)).sum() / n_outputs, weight * gradient(
+            score, target
+        ) / n_outputs
     if name == "log_loss" and n_outputs > 1:
         log_sum = np.logaddexp.reduce(score, axis=1, keepdims=True)
-        return (weight * target * (log_sum - score)).sum(), weight * (softmax(score, axis=1) - target)
+        return (weight * target * (log_sum - score)).sum(), weight * (
+            softmax(score, axis=1) - target
+        )
     y = 2 * target - 1
     return (weight * value(score, y)).sum(), weight * gradient(score, y)
 
 
 @pytest.fixture
 def run_loss(run_onnx):
-    """Return the weighted sum of a loss and its gradient, as the graphs of the solvers compute them."""
+    """
+    Return the weighted sum of a loss and its gradient,
+    as the graphs of the solvers compute them.
+    """
 
     def run(loss, dtype, score, target, weight):
         nodes = Objective(loss, None, (), score.shape[1], np.dtype(dtype))
         fragment = Fragment(dtype)
         nodes.add_value(fragment, "score")
         nodes.add_score_gradient(fragment, "score")
-        inputs = [helper.make_tensor_value_info("score", onnx_dtype(dtype), score.shape), *nodes.inputs(len(score))]
+        inputs = [
+            helper.make_tensor_value_info("score", onnx_dtype(dtype), score.shape),
+            *nodes.inputs(len(score)),
+        ]
         gradient = helper.make_tensor_value_info(SCORE_GRADIENT, onnx_dtype(dtype), score.shape)
         graph = helper.make_graph(fragment.nodes, "loss", inputs, [nodes.output(), gradient])
-        model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
+        model = helper.make_model(
+            graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)]
+        )
         feeds = {"score": score, TARGET: target, SAMPLE_WEIGHT: nodes.sample_weight_scale * weight}
-        results = run_onnx(inlined(model, fragment), **{key: array.astype(dtype) for key, array in feeds.items()})
+        results = run_onnx(
+            inlined(model, fragment), **{key: array.astype(dtype) for key, array in feeds.items()}
+        )
         return float(results[OBJECTIVE]), results[SCORE_GRADIENT]
 
     return run
 
 
 def test_every_loss_with_a_name_has_its_formula_here():
-    classification = {f"label_{n}" if n in REGRESSION_LOSSES else n: c for n, c in CLASSIFICATION_LOSSES.items()}
+    classification = {
+        f"label_{n}" if n in REGRESSION_LOSSES else n: c for n, c in CLASSIFICATION_LOSSES.items()
+    }
     assert set(FORMULAS) >= {*REGRESSION_LOSSES, *classification}
     for name, loss_class in (REGRESSION_LOSSES | classification).items():
         assert type(FORMULAS[name][0]) is loss_class
@@ -274,9 +315,13 @@ def test_value_and_gradient_are_torchs(name, n_outputs, dtype, rng, run_loss):
         "epsilon_insensitive": lambda s, y: relu(torch.abs(s - y) - 0.5),
         "squared_epsilon_insensitive": lambda s, y: relu(torch.abs(s - y) - 0.5) ** 2,
         "quantile": lambda s, y: torch.maximum(0.75 * (y - s), 0.25 * (s - y)),
-        "elastic": lambda s, y: 0.25 * losses.l1_loss(s, y, reduction="none") + losses.mse_loss(s, y, reduction="none"),
+        "elastic": lambda s, y: (
+            0.25 * losses.l1_loss(s, y, reduction="none") + losses.mse_loss(s, y, reduction="none")
+        ),
         "poisson": lambda s, y: losses.poisson_nll_loss(s, y, reduction="none"),
-        "gamma": lambda s, y: -torch.distributions.Gamma(torch.ones_like(s), torch.exp(-s)).log_prob(y),
+        "gamma": lambda s, y: (
+            -torch.distributions.Gamma(torch.ones_like(s), torch.exp(-s)).log_prob(y)
+        ),
         "log_loss": lambda s, y: losses.binary_cross_entropy_with_logits(s, y, reduction="none"),
         "hinge": lambda s, y: relu(1 - (2 * y - 1) * s),
         "squared_hinge": lambda s, y: relu(1 - (2 * y - 1) * s) ** 2,
@@ -286,7 +331,9 @@ def test_value_and_gradient_are_torchs(name, n_outputs, dtype, rng, run_loss):
         "perceptron": lambda s, y: relu((1 - 2 * y) * s),
         **{name: lambda s, y, p=p: tweedie_of_torch(torch, s, y, p) for name, p in POWERS.items()},
     }
-    elementwise |= {f: lambda s, y, f=f: elementwise[f.removeprefix("label_")](s, 2 * y - 1) for f in LABELS}
+    elementwise |= {
+        f: lambda s, y, f=f: elementwise[f.removeprefix("label_")](s, 2 * y - 1) for f in LABELS
+    }
     score, target, weight = data(name, n_outputs, rng)
     s, y, v = (torch.tensor(a.astype(dtype)) for a in (score, target, weight))
     s.requires_grad_()
@@ -296,7 +343,9 @@ def test_value_and_gradient_are_torchs(name, n_outputs, dtype, rng, run_loss):
         objective = (v * elementwise[name](s, y)).sum() / (n_outputs if name in REGRESSION else 1)
     objective.backward()
     value, gradient = run_loss(FORMULAS[name][0], dtype, score, target, weight)
-    tolerance = {"rtol": 1e-4, "atol": 1e-5} if dtype == "float32" else {"rtol": 1e-11, "atol": 1e-13}
+    tolerance = (
+        {"rtol": 1e-4, "atol": 1e-5} if dtype == "float32" else {"rtol": 1e-11, "atol": 1e-13}
+    )
     np.testing.assert_allclose(value, objective.item(), **tolerance)
     np.testing.assert_allclose(gradient, s.grad.numpy(), **tolerance)
 
@@ -356,7 +405,9 @@ def test_kinks_are_as_in_sgd_of_scikit_learn(name, reference, run_function):
 
 @pytest.mark.parametrize("name", ["absolute_error", "quantile", "elastic"])
 def test_the_gradient_of_an_exact_fit_is_zero(name, run_function):
-    zeros = run_function(FORMULAS[name][0].gradient_function(1), "float32", GRID[:, None], GRID[:, None])
+    zeros = run_function(
+        FORMULAS[name][0].gradient_function(1), "float32", GRID[:, None], GRID[:, None]
+    )
     assert not zeros.any()
 
 
@@ -367,7 +418,8 @@ def test_log_loss_of_extreme_scores(label, dtype, run_function):
     target = np.full_like(score, label)
     exact = np.logaddexp(0, score) - label * score
     value = run_function(objective.LogLoss().value_function(1), dtype, score, target)
-    # Half a unit in the last place of log(2) is the absolute error where the loss itself is smaller.
+    # Half a unit in the last place of log(2) is the absolute error where the loss
+    # itself is smaller.
     np.testing.assert_allclose(value, exact, rtol=1e-6, atol=1e-7)
     probability = 1 / (1 + np.exp(-np.clip(score, -700, 700)))
     gradient = run_function(objective.LogLoss().gradient_function(1), dtype, score, target)
@@ -388,7 +440,9 @@ def test_other_losses_of_extreme_scores_are_exact_too(name, run_function):
     loss, value, *_ = FORMULAS[name]
     score, target = EXTREME[:, None], np.ones((len(EXTREME), 1))
     np.testing.assert_allclose(
-        run_function(loss.value_function(1), "float32", score, target), value(score, target), rtol=1e-6
+        run_function(loss.value_function(1), "float32", score, target),
+        value(score, target),
+        rtol=1e-6,
     )
 
 
@@ -400,9 +454,13 @@ def test_outputs_are_averaged_in_regression_and_summed_in_classification(name):
 def test_tweedie_of_power_0_is_half_the_squared_error_of_the_exponential(rng, run_function):
     loss, (score, target, _) = objective.TweedieLoss(0), data("poisson", 1, rng)
     value = run_function(loss.value_function(1), "float64", score, target)
-    np.testing.assert_allclose(value, (np.exp(score) - target) ** 2 / 2 - target**2 / 2, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        value, (np.exp(score) - target) ** 2 / 2 - target**2 / 2, rtol=1e-12, atol=1e-12
+    )
     gradient = run_function(loss.gradient_function(1), "float64", score, target)
-    np.testing.assert_allclose(gradient, np.exp(score) * (np.exp(score) - target), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        gradient, np.exp(score) * (np.exp(score) - target), rtol=1e-12, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", LOG_LINK)
@@ -432,12 +490,21 @@ def test_targets_out_of_range_are_refused(name, target, message):
 @pytest.mark.parametrize(
     "loss, message",
     [
-        (objective.Quantile(1.0), "'quantile' parameter of Quantile must be a float in the range \\(0.0, 1.0\\)"),
+        (
+            objective.Quantile(1.0),
+            "'quantile' parameter of Quantile must be a float in the range \\(0.0, 1.0\\)",
+        ),
         (objective.Quantile(0), "'quantile' parameter of Quantile"),
         (objective.Huber(0), "'epsilon' parameter of Huber must be a float in the range \\(0.0, "),
         (objective.EpsilonInsensitive(-0.1), "'epsilon' parameter of EpsilonInsensitive"),
-        (objective.SquaredEpsilonInsensitive(np.inf), "'epsilon' parameter of SquaredEpsilonInsensitive"),
-        (objective.LabelHuber(0), "'epsilon' parameter of LabelHuber must be a float in the range \\(0.0, "),
+        (
+            objective.SquaredEpsilonInsensitive(np.inf),
+            "'epsilon' parameter of SquaredEpsilonInsensitive",
+        ),
+        (
+            objective.LabelHuber(0),
+            "'epsilon' parameter of LabelHuber must be a float in the range \\(0.0, ",
+        ),
         (objective.LabelEpsilonInsensitive(-0.1), "'epsilon' parameter of LabelEpsilonInsensitive"),
         (objective.TweedieLoss(0.5), "'power' parameter of TweedieLoss"),
         (objective.TweedieLoss(np.inf), "'power' parameter of TweedieLoss"),
@@ -470,14 +537,20 @@ def test_a_tweedie_loss_of_other_units_differs_by_a_factor_and_a_constant(power,
     loss, scale = objective.TweedieLoss(power), 7.0
     score, target = np.linspace(-1, 1, 9)[:, None], np.linspace(0.5, 3, 9)[:, None]
     inner, unit, *_ = loss.in_units(scale)
-    gradient = run_function(loss.gradient_function(1), "float64", score + np.log(scale), scale * target)
+    gradient = run_function(
+        loss.gradient_function(1), "float64", score + np.log(scale), scale * target
+    )
     moved = run_function(inner.gradient_function(1), "float64", score, target)
     np.testing.assert_allclose(unit * moved, gradient, rtol=1e-10)
 
 
 def test_epsilon_is_that_of_scikit_learn_by_default():
     epsilon = SGDRegressor().epsilon
-    for loss in (objective.Huber(), objective.EpsilonInsensitive(), objective.SquaredEpsilonInsensitive()):
+    for loss in (
+        objective.Huber(),
+        objective.EpsilonInsensitive(),
+        objective.SquaredEpsilonInsensitive(),
+    ):
         assert loss.epsilon == epsilon
 
 
@@ -503,7 +576,14 @@ def test_the_curvature_is_the_largest_second_derivative():
             targets = (-1.0, 1.0) if "classifier" in loss.estimator_types else (0.5, 2.0)
             slopes = [np.diff(gradient(score, y)).max() / (score[1] - score[0]) for y in targets]
             assert max(slopes) == pytest.approx(curvature, rel=1e-3), name
-    assert {"squared_error", "huber", "squared_hinge", "modified_huber", "log_loss", "label_huber"} <= known
+    assert {
+        "squared_error",
+        "huber",
+        "squared_hinge",
+        "modified_huber",
+        "log_loss",
+        "label_huber",
+    } <= known
 
 
 @matrix
@@ -518,9 +598,15 @@ def test_the_page_has_the_formula_that_the_loss_computes(name, run_function, rng
         y = rng.choice([-1.0, 1.0], size=(50, 1))
         target = (y + 1) / 2
     score = 2 * rng.normal(size=(50, 1))
-    for function, formula in ((loss.value_function(1), value), (loss.gradient_function(1), gradient)):
+    for function, formula in (
+        (loss.value_function(1), value),
+        (loss.gradient_function(1), gradient),
+    ):
         np.testing.assert_allclose(
-            run_function(function, "float64", score, target), formula(score, y), rtol=1e-12, atol=1e-12
+            run_function(function, "float64", score, target),
+            formula(score, y),
+            rtol=1e-12,
+            atol=1e-12,
         )
 
 
@@ -529,5 +615,7 @@ def test_the_page_has_every_name_and_every_class():
     for name in {*REGRESSION_LOSSES, *CLASSIFICATION_LOSSES}:
         assert f" {name} ~~~" in text, name
     # Of the others, penalties and custom losses, there are pages, too.
-    others = {name for name in objective.__all__ if "Penalty" not in name and f".{name}`" not in text}
+    others = {
+        name for name in objective.__all__ if "Penalty" not in name and f".{name}`" not in text
+    }
     assert others == {"L1", "L2", "Loss", "WeightedSum"}

@@ -35,7 +35,8 @@ def test_which_weights_are_penalised():
 
 def test_inputs_have_the_shapes_of_a_batch():
     shapes = {
-        info.name: [d.dim_value for d in info.type.tensor_type.shape.dim] for info in objective().inputs(batch_size=7)
+        info.name: [d.dim_value for d in info.type.tensor_type.shape.dim]
+        for info in objective().inputs(batch_size=7)
     }
     assert shapes == {"skort_target": [7, 3], "skort_sample_weight": [7, 1]}
 
@@ -44,5 +45,7 @@ def test_intercepts_have_a_penalty_where_the_model_says_so():
     strength = Strength(0.0, np.array([1.0, 3.0]))
     own = objective(penalty=ModelPenalty(Strength(0.0, 2.0), strength), intercepts=("c",)).strengths
     assert own == {"a": (0, 2), "b": (0, 2), "c": strength}
-    assert set(objective(penalty=ModelPenalty(Strength(0.0, 2.0)), intercepts=("c",)).strengths) == {"a", "b"}
+    assert set(
+        objective(penalty=ModelPenalty(Strength(0.0, 2.0)), intercepts=("c",)).strengths
+    ) == {"a", "b"}
     assert set(objective(intercepts=("c",)).strengths) == {"a", "b"}

@@ -28,7 +28,9 @@ def test_terms_are_the_formulas(alpha, dtype, rtol, rng, run_function):
         absolute = run_function(l1_text(by_element=by_element), dtype, weight, given)
         assert absolute == pytest.approx(float(alpha) * abs(weight).sum(), rel=rtol)
         squares = 0.5 * float(alpha) * (weight**2).sum()
-        assert run_function(l2_text(by_element=by_element), dtype, weight, given) == pytest.approx(squares, rel=rtol)
+        assert run_function(l2_text(by_element=by_element), dtype, weight, given) == pytest.approx(
+            squares, rel=rtol
+        )
     gradient = run_function(L2_GRADIENT, dtype, weight, strength)
     np.testing.assert_allclose(gradient, float(alpha) * weight, rtol=rtol)
 
@@ -39,7 +41,9 @@ def test_one_strength_for_all_weights(alpha):
     assert L1(alpha).strengths(("x", "y")) == {"x": Strength(a, 0), "y": Strength(a, 0)}
     assert L2(alpha).strengths(("x",)) == {"x": Strength(0, a)}
     assert L2(alpha).strengths(()) == {}
-    assert ElasticPenalty(alpha, l1_ratio=0.25).strengths(("x",)) == {"x": Strength(a / 4, 0.75 * a)}
+    assert ElasticPenalty(alpha, l1_ratio=0.25).strengths(("x",)) == {
+        "x": Strength(a / 4, 0.75 * a)
+    }
 
 
 @pytest.mark.parametrize("penalty_class", PENALTIES.values())
@@ -62,18 +66,27 @@ def test_strengths_by_name_and_pattern(penalty_class):
 
 @pytest.mark.parametrize("penalty_class", PENALTIES.values())
 def test_unknown_names_and_bad_strengths_are_named(penalty_class):
-    message = r"penalty: alpha names 'intercepts\*', but it can name the weights coefficient, coefficient1\."
+    message = (
+        r"penalty: alpha names 'intercepts\*', but it can name the weights "
+        r"coefficient, coefficient1\."
+    )
     with pytest.raises(ValueError, match=message):
         penalty_class({"intercepts*": 1.0}).strengths(("coefficient", "coefficient1"))
     for bad in (-1, np.inf, "1"):
-        with pytest.raises(ValueError, match=rf"penalty: alpha\['coef'\] must be a number >= 0, got {bad!r}"):
+        with pytest.raises(
+            ValueError, match=rf"penalty: alpha\['coef'\] must be a number >= 0, got {bad!r}"
+        ):
             penalty_class({"coef": bad}).strengths(("coef",))
-        with pytest.raises(ValueError, match=f"'alpha' parameter of {penalty_class.__name__} must be a float"):
+        with pytest.raises(
+            ValueError, match=f"'alpha' parameter of {penalty_class.__name__} must be a float"
+        ):
             penalty_class(bad)._validate_params()
 
 
 def test_l1_ratio_has_its_constraint():
-    with pytest.raises(ValueError, match=r"'l1_ratio' parameter of ElasticPenalty must be a float in the range \[0"):
+    with pytest.raises(
+        ValueError, match=r"'l1_ratio' parameter of ElasticPenalty must be a float in the range \[0"
+    ):
         ElasticPenalty(l1_ratio=1.5)._validate_params()
 
 
@@ -123,5 +136,7 @@ def test_it_is_the_penalty_of_the_model_in_other_units(factor, rng):
     given = penalty.strengths(NAMES) | penalty.intercept_strengths(("intercept",))
     for name, scale in (("coefficient", factor), ("coefficient1", 1.0), ("intercept", 3.0)):
         v = rng.normal(size=(3, 2))
-        assert value(found[name], v) == pytest.approx(value(given[name], scale * v) / unit, rel=1e-12)
+        assert value(found[name], v) == pytest.approx(
+            value(given[name], scale * v) / unit, rel=1e-12
+        )
     assert repr(of_training) == repr(penalty)

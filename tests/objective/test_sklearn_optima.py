@@ -1,8 +1,10 @@
 """
-What scikit-learn's models minimise: each model is fitted by scikit-learn, and its weights are a minimum of skort's J.
+What scikit-learn's models minimise: each model is fitted by scikit-learn,
+and its weights are a minimum of skort's J.
 
-A minimum of a convex J is where a subgradient is zero. The smallest one is found by bounded least squares: rows at a
-kink of the loss may have any slope between those on both sides, weights at zero any sign of the l1 term.
+A minimum of a convex J is where a subgradient is zero. The smallest one is found by bounded least
+squares: rows at a kink of the loss may have any slope between those on both sides, weights at zero
+any sign of the l1 term.
 """
 
 import inspect
@@ -78,7 +80,10 @@ def data(kind):
 
 
 def row_weights(own, y, weight, classes):
-    """Return the weights of rows, or of each row in each column, and those whose sum and mean are S and mean(s)."""
+    """
+    Return the weights of rows, or of each row in each column,
+    and those whose sum and mean are S and mean(s).
+    """
     if own.class_weight is None:
         return weight[:, None], weight
     # Until scikit-learn 1.6, "balanced" counts rows in all models.
@@ -91,7 +96,10 @@ def row_weights(own, y, weight, classes):
 
 
 def slopes(loss, score, target):
-    """Return the derivatives of the loss by the score, just below and just above it; the same but at kinks."""
+    """
+    Return the derivatives of the loss by the score, just below and just above it;
+    the same but at kinks.
+    """
     gradient = loss.gradient_function(score.shape[1])
     at = run(gradient, score, target)
     if isinstance(loss, objective.LogLoss):
@@ -102,7 +110,10 @@ def slopes(loss, score, target):
 
 
 def smallest_subgradient(own, coef, intercept, case, fit_intercept=True, batch_size=1, factor=1.0):
-    """Return the norm of the smallest subgradient of J at some weights; `factor` makes the penalty stronger."""
+    """
+    Return the norm of the smallest subgradient of J at some weights;
+    `factor` makes the penalty stronger.
+    """
     X, target, weight, total = case
     score = X @ coef.T + intercept
     n_outputs = score.shape[1]
@@ -117,9 +128,15 @@ def smallest_subgradient(own, coef, intercept, case, fit_intercept=True, batch_s
     squares = 0.0
     for k in range(n_outputs):
         w = np.append(coef[k], intercept[k])
-        ridge, lasso = np.append(np.full(P, l2[k]), bias_l2[k]), np.append(np.full(P, l1[k]), bias_l1[k])
+        ridge, lasso = (
+            np.append(np.full(P, l2[k]), bias_l2[k]),
+            np.append(np.full(P, l1[k]), bias_l1[k]),
+        )
         fixed = rows.T @ (v[:, k] * below[:, k]) + ridge * w + lasso * np.sign(w)
-        kinks, zeros = np.flatnonzero(above[:, k] > below[:, k]), np.flatnonzero((w == 0) & (lasso > 0))
+        kinks, zeros = (
+            np.flatnonzero(above[:, k] > below[:, k]),
+            np.flatnonzero((w == 0) & (lasso > 0)),
+        )
         jumps = (v[kinks, k] * (above - below)[kinks, k])[:, None] * rows[kinks]
         free = np.hstack([jumps.T, np.diag(lasso)[:, zeros]])
         bounds = np.append(np.zeros(len(kinks)), -np.ones(len(zeros))), np.ones(free.shape[1])
@@ -133,7 +150,9 @@ def case_of(model, kind, batch_size=1):
     X, y, weight = data(kind)
     weight = weight if has_fit_parameter(model, "sample_weight") else np.ones(N)
     own = sklearn_objective(model)
-    fitted = clone(model).fit(X, y, **({"sample_weight": weight} if has_fit_parameter(model, "sample_weight") else {}))
+    fitted = clone(model).fit(
+        X, y, **({"sample_weight": weight} if has_fit_parameter(model, "sample_weight") else {})
+    )
     classes = getattr(fitted, "classes_", None)
     weight, total = row_weights(own, y, weight, classes)
     if classes is not None:
@@ -151,15 +170,21 @@ def logistic(l1_ratio=0.0, **options):
         options |= {"penalty": name, "l1_ratio": l1_ratio if name == "elasticnet" else None}
     else:
         options |= {"l1_ratio": l1_ratio}
-    return LogisticRegression(**{"C": 0.1, "tol": 1e-10, "max_iter": 100_000, "random_state": 0, **options})
+    return LogisticRegression(
+        **{"C": 0.1, "tol": 1e-10, "max_iter": 100_000, "random_state": 0, **options}
+    )
 
 
 def svc(**options):
-    return LinearSVC(**{"C": 0.05, "tol": 1e-9, "max_iter": 1_000_000, "random_state": 0, **options})
+    return LinearSVC(
+        **{"C": 0.05, "tol": 1e-9, "max_iter": 1_000_000, "random_state": 0, **options}
+    )
 
 
 def svr(**options):
-    return LinearSVR(**{"C": 0.05, "tol": 1e-9, "max_iter": 1_000_000, "random_state": 0, **options})
+    return LinearSVR(
+        **{"C": 0.05, "tol": 1e-9, "max_iter": 1_000_000, "random_state": 0, **options}
+    )
 
 
 LASSO = {"tol": 1e-12, "max_iter": 100_000}
@@ -174,9 +199,18 @@ EXACT = {
     "Ridge of two outputs": (Ridge(alpha=30), "two outputs"),
     "Ridge, one alpha an output": (Ridge(alpha=np.array([10.0, 80.0])), "two outputs"),
     "RidgeClassifier": (RidgeClassifier(alpha=30), "two classes"),
-    "RidgeClassifier, class_weight": (RidgeClassifier(alpha=30, class_weight=WEIGHTS), "two classes"),
-    "RidgeClassifier, three classes": (RidgeClassifier(alpha=30, class_weight=THREE), "three classes"),
-    "RidgeClassifier, balanced": (RidgeClassifier(alpha=30, class_weight="balanced"), "three classes"),
+    "RidgeClassifier, class_weight": (
+        RidgeClassifier(alpha=30, class_weight=WEIGHTS),
+        "two classes",
+    ),
+    "RidgeClassifier, three classes": (
+        RidgeClassifier(alpha=30, class_weight=THREE),
+        "three classes",
+    ),
+    "RidgeClassifier, balanced": (
+        RidgeClassifier(alpha=30, class_weight="balanced"),
+        "three classes",
+    ),
     "Lasso": (Lasso(alpha=0.2, **LASSO), "one output"),
     "Lasso of two outputs": (Lasso(alpha=0.2, **LASSO), "two outputs"),
     "LassoLars": (LassoLars(alpha=0.2), "one output"),
@@ -192,10 +226,16 @@ EXACT = {
     "LogisticRegression, l1, three classes": (logistic(1.0, solver="saga"), "three classes"),
     "LogisticRegression, elasticnet": (logistic(0.5, solver="saga"), "two classes"),
     "liblinear": (logistic(solver="liblinear"), "two classes"),
-    "liblinear, intercept_scaling": (logistic(solver="liblinear", intercept_scaling=2.5), "two classes"),
+    "liblinear, intercept_scaling": (
+        logistic(solver="liblinear", intercept_scaling=2.5),
+        "two classes",
+    ),
     "liblinear, class_weight": (logistic(solver="liblinear", class_weight=WEIGHTS), "two classes"),
     "liblinear, l1": (logistic(1.0, solver="liblinear", intercept_scaling=2.5), "two classes"),
-    "liblinear without intercept": (logistic(solver="liblinear", fit_intercept=False), "two classes"),
+    "liblinear without intercept": (
+        logistic(solver="liblinear", fit_intercept=False),
+        "two classes",
+    ),
     "LinearSVC": (svc(), "two classes"),
     "LinearSVC, class_weight": (svc(class_weight=WEIGHTS), "two classes"),
     "LinearSVC, three classes": (svc(intercept_scaling=3), "three classes"),
@@ -212,7 +252,10 @@ EXACT = {
     "PoissonRegressor": (PoissonRegressor(alpha=0.5, **GLM), "counts"),
     "GammaRegressor": (GammaRegressor(alpha=0.5, **GLM), "positive"),
     "TweedieRegressor, 0": (TweedieRegressor(power=0, alpha=0.5, **GLM), "one output"),
-    "TweedieRegressor, 0, log": (TweedieRegressor(power=0, alpha=0.5, link="log", **GLM), "positive"),
+    "TweedieRegressor, 0, log": (
+        TweedieRegressor(power=0, alpha=0.5, link="log", **GLM),
+        "positive",
+    ),
     "TweedieRegressor, 1": (TweedieRegressor(power=1, alpha=0.5, **GLM), "counts"),
     "TweedieRegressor, 1.5": (TweedieRegressor(power=1.5, alpha=0.5, **GLM), "counts"),
     "TweedieRegressor, 2": (TweedieRegressor(power=2, alpha=0.5, **GLM), "positive"),
@@ -223,15 +266,24 @@ if HAS_PENALTY:  # since scikit-learn 1.8, liblinear's LogisticRegression takes 
     LIBLINEAR = {"solver": "liblinear", "intercept_scaling": 2.5}
     EXACT |= {
         "liblinear, three classes": (logistic(**LIBLINEAR), "three classes"),
-        "liblinear, three classes, class_weight": (logistic(class_weight=THREE, **LIBLINEAR), "three classes"),
-        "liblinear, three classes, l1": (logistic(1.0, class_weight="balanced", **LIBLINEAR), "three classes"),
+        "liblinear, three classes, class_weight": (
+            logistic(class_weight=THREE, **LIBLINEAR),
+            "three classes",
+        ),
+        "liblinear, three classes, l1": (
+            logistic(1.0, class_weight="balanced", **LIBLINEAR),
+            "three classes",
+        ),
     }
 
 
 def relative_subgradient(model, kind, factor=1.0):
     own, coef, intercept, case = case_of(model, kind)
     at_zero = smallest_subgradient(own, 0 * coef, 0 * intercept, case, model.fit_intercept)
-    return smallest_subgradient(own, coef, intercept, case, model.fit_intercept, factor=factor) / at_zero
+    return (
+        smallest_subgradient(own, coef, intercept, case, model.fit_intercept, factor=factor)
+        / at_zero
+    )
 
 
 # scikit-learn 1.8.0 warns for C=inf as for penalty=None.
@@ -246,7 +298,13 @@ def test_weights_of_scikit_learn_minimise_the_objective(name):
 
 
 # Stochastic gradient descent comes only near its minimum, with the smallest steps in the end.
-DESCENT = {"learning_rate": "adaptive", "eta0": 0.05, "tol": 1e-9, "n_iter_no_change": 50, "max_iter": 20_000}
+DESCENT = {
+    "learning_rate": "adaptive",
+    "eta0": 0.05,
+    "tol": 1e-9,
+    "n_iter_no_change": 50,
+    "max_iter": 20_000,
+}
 DESCENT |= {"random_state": 0, "alpha": 0.1}
 DESCENTS = {
     "SGDRegressor": (SGDRegressor(**DESCENT), "one output"),
@@ -254,18 +312,42 @@ DESCENTS = {
         SGDRegressor("huber", penalty="elasticnet", epsilon=0.5, l1_ratio=0.3, **DESCENT),
         "one output",
     ),
-    "SGDRegressor, epsilon": (SGDRegressor("epsilon_insensitive", epsilon=0.4, **DESCENT), "one output"),
-    "SGDRegressor, squared epsilon": (SGDRegressor("squared_epsilon_insensitive", **DESCENT), "one output"),
+    "SGDRegressor, epsilon": (
+        SGDRegressor("epsilon_insensitive", epsilon=0.4, **DESCENT),
+        "one output",
+    ),
+    "SGDRegressor, squared epsilon": (
+        SGDRegressor("squared_epsilon_insensitive", **DESCENT),
+        "one output",
+    ),
     "SGDClassifier": (SGDClassifier(**DESCENT), "two classes"),
-    "SGDClassifier, class_weight": (SGDClassifier("log_loss", class_weight=WEIGHTS, **DESCENT), "two classes"),
-    "SGDClassifier, three classes": (SGDClassifier("modified_huber", class_weight=THREE, **DESCENT), "three classes"),
-    "SGDClassifier, log-loss, three classes": (SGDClassifier("log_loss", **DESCENT), "three classes"),
-    "SGDClassifier, balanced": (SGDClassifier("log_loss", class_weight="balanced", **DESCENT), "three classes"),
+    "SGDClassifier, class_weight": (
+        SGDClassifier("log_loss", class_weight=WEIGHTS, **DESCENT),
+        "two classes",
+    ),
+    "SGDClassifier, three classes": (
+        SGDClassifier("modified_huber", class_weight=THREE, **DESCENT),
+        "three classes",
+    ),
+    "SGDClassifier, log-loss, three classes": (
+        SGDClassifier("log_loss", **DESCENT),
+        "three classes",
+    ),
+    "SGDClassifier, balanced": (
+        SGDClassifier("log_loss", class_weight="balanced", **DESCENT),
+        "three classes",
+    ),
     "SGDClassifier, l1": (SGDClassifier("squared_hinge", penalty="l1", **DESCENT), "two classes"),
     "SGDClassifier, squared_error": (SGDClassifier("squared_error", **DESCENT), "two classes"),
     "SGDClassifier, huber": (SGDClassifier("huber", epsilon=0.7, **DESCENT), "three classes"),
-    "SGDClassifier, epsilon": (SGDClassifier("epsilon_insensitive", epsilon=0.4, **DESCENT), "two classes"),
-    "SGDClassifier, squared epsilon": (SGDClassifier("squared_epsilon_insensitive", **DESCENT), "two classes"),
+    "SGDClassifier, epsilon": (
+        SGDClassifier("epsilon_insensitive", epsilon=0.4, **DESCENT),
+        "two classes",
+    ),
+    "SGDClassifier, squared epsilon": (
+        SGDClassifier("squared_epsilon_insensitive", **DESCENT),
+        "two classes",
+    ),
 }
 
 
@@ -281,12 +363,16 @@ def test_stochastic_gradient_descent_of_scikit_learn_ends_near_the_minimum(name)
 
 HIDDEN = {"hidden_layer_sizes": (4,), "activation": "tanh", "alpha": 5.0, "random_state": 0}
 SGD_STEP = {"solver": "sgd", "momentum": 0, "learning_rate_init": 0.01, "batch_size": N, **HIDDEN}
-HAS_LOSS = "loss" in inspect.signature(MLPRegressor).parameters  # from scikit-learn 1.7 on, as sample weights
+# from scikit-learn 1.7 on, as sample weights
+HAS_LOSS = "loss" in inspect.signature(MLPRegressor).parameters
 LBFGS = {"solver": "lbfgs", "tol": 1e-9, "max_iter": 5000, "max_fun": 20_000, **HIDDEN}
 
 
 def network_gradient(model, own, X, target, weight):
-    """Return the gradient of J by the weights of each layer, of a network with one hidden layer of tanh."""
+    """
+    Return the gradient of J by the weights of each layer,
+    of a network with one hidden layer of tanh.
+    """
     (first, last), (first_intercept, last_intercept) = model.coefs_, model.intercepts_
     hidden = np.tanh(X @ first + first_intercept)
     score = hidden @ last + last_intercept
@@ -318,10 +404,19 @@ def network_case(name, training):
     if options and not HAS_LOSS:
         pytest.skip("MLPRegressor has no loss before scikit-learn 1.7")
     X, y, weight = data(kind)
-    target = y.reshape(N, -1) if "classes" not in kind else (y[:, None] == np.unique(y)).astype(float)
+    target = (
+        y.reshape(N, -1) if "classes" not in kind else (y[:, None] == np.unique(y)).astype(float)
+    )
     target = target[:, 1:] if kind == "two classes" else target
     weight = weight if HAS_LOSS else np.ones(N)
-    return network(**options, **training), X, y, target, weight, {"sample_weight": weight} if HAS_LOSS else {}
+    return (
+        network(**options, **training),
+        X,
+        y,
+        target,
+        weight,
+        {"sample_weight": weight} if HAS_LOSS else {},
+    )
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -338,7 +433,8 @@ def test_gradient_of_the_objective_is_the_step_of_scikit_learns_networks(name):
         np.testing.assert_allclose((old - new) / 0.01, factor * by_weight, rtol=1e-9, atol=1e-12)
 
 
-# Not of two outputs: there scikit-learn's loss is their mean and its gradient that of their sum, which stops L-BFGS.
+# Not of two outputs: there scikit-learn's loss is their mean and its gradient that of their sum,
+# which stops L-BFGS.
 @pytest.mark.parametrize("name", [name for name in NETWORKS if "two outputs" not in name])
 def test_networks_that_scikit_learn_trains_by_lbfgs_are_stationary(name):
     model, X, y, target, weight, options = network_case(name, LBFGS)
@@ -348,9 +444,14 @@ def test_networks_that_scikit_learn_trains_by_lbfgs_are_stationary(name):
     first = (
         clone(model)
         .set_params(solver="sgd", learning_rate_init=1e-12)
-        .partial_fit(X, y, **({"classes": np.unique(y)} if isinstance(model, MLPClassifier) else {}))
+        .partial_fit(
+            X, y, **({"classes": np.unique(y)} if isinstance(model, MLPClassifier) else {})
+        )
     )
-    size = [np.sqrt(sum((g**2).sum() for g in network_gradient(m, own, X, target, weight))) for m in (model, first)]
+    size = [
+        np.sqrt(sum((g**2).sum() for g in network_gradient(m, own, X, target, weight)))
+        for m in (model, first)
+    ]
     assert size[0] < 1e-3 * size[1]
 
 
@@ -358,7 +459,9 @@ def test_every_family_is_proved_above():
     proved = {type(model) for model, _ in (*EXACT.values(), *DESCENTS.values())} | {
         network for network, *_ in NETWORKS.values()
     }
-    passive_aggressive = [model for model in OBJECTIVES if model.__name__.startswith("PassiveAggressive")]
+    passive_aggressive = [
+        model for model in OBJECTIVES if model.__name__.startswith("PassiveAggressive")
+    ]
     proved.add(HuberRegressor)  # in test_concomitant_huber.py: its loss has a weight of its own
     no_optimum = {MultiTaskLasso, MultiTaskElasticNet, Perceptron, *passive_aggressive}
     assert set(OBJECTIVES) == proved | no_optimum

@@ -9,7 +9,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skort.optim import rows as rows_module
-from skort.optim.batches import MANY_ROWS, Batches, HostBatch, StreamedBatches, StreamSize, WindowShape, fill
+from skort.optim.batches import (
+    MANY_ROWS,
+    Batches,
+    HostBatch,
+    StreamedBatches,
+    StreamSize,
+    WindowShape,
+    fill,
+)
 
 
 def epoch(n, batch_size, sample_weight=None, shuffle=True, seed=0, scale=1.0):
@@ -48,7 +56,9 @@ def test_every_row_is_used_once_as_one_of_its_batch(n, batch_size, seed):
 @given(data=st.data(), n=st.integers(1, 40), batch_size=st.integers(1, 50))
 @settings(deadline=None)
 def test_an_epoch_sums_to_the_weighted_mean(data, n, batch_size):
-    weight = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=n, max_size=n)))
+    weight = np.array(
+        data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=n, max_size=n))
+    )
     weight[data.draw(st.integers(0, n - 1))] = 3.0
     mean, n_rows = weight[weight > 0].mean(), np.count_nonzero(weight)
     total, used = np.zeros(n), []
@@ -86,7 +96,9 @@ def test_order_is_a_new_seeded_permutation_each_epoch():
     X = np.arange(50.0)[:, None]
 
     def two_epochs(seed):
-        batches = Batches(X, X, None, batch_size=50, shuffle=True, random_state=np.random.RandomState(seed))
+        batches = Batches(
+            X, X, None, batch_size=50, shuffle=True, random_state=np.random.RandomState(seed)
+        )
         batch = HostBatch.empty(50, 1, 1, np.float64)
         return [batch.X.ravel().tolist() for _ in range(2) for _ in batches.epoch(batch)]
 
@@ -102,7 +114,9 @@ def with_long_indices(X):
     return rows
 
 
-@pytest.mark.parametrize("container", [scipy.sparse.csr_matrix, scipy.sparse.csr_array, with_long_indices])
+@pytest.mark.parametrize(
+    "container", [scipy.sparse.csr_matrix, scipy.sparse.csr_array, with_long_indices]
+)
 def test_sparse_rows_make_the_same_batches(rng, container):
     X = rng.normal(size=(25, 4)).astype(np.float32) * (rng.random((25, 4)) < 0.3)
     seen = []
@@ -114,9 +128,13 @@ def test_sparse_rows_make_the_same_batches(rng, container):
     np.testing.assert_array_equal(*seen)
 
 
-@pytest.mark.parametrize("container", [scipy.sparse.csr_matrix, scipy.sparse.csr_array, with_long_indices])
+@pytest.mark.parametrize(
+    "container", [scipy.sparse.csr_matrix, scipy.sparse.csr_array, with_long_indices]
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_sparse_rows_are_the_same_without_scipys_private_functions(rng, container, dtype, monkeypatch):
+def test_sparse_rows_are_the_same_without_scipys_private_functions(
+    rng, container, dtype, monkeypatch
+):
     X = rng.normal(size=(25, 4)).astype(dtype) * (rng.random((25, 4)) < 0.3)
     indices, batch = np.array([3, 24, 3, 0]), HostBatch.empty(4, 4, 1, dtype)
     for functions in (rows_module.csr_row_index, None):
@@ -143,17 +161,23 @@ def order(n, n_features, batch_size, seed=0):
     return [rows for _, rows in batches(X, batch_size=batch_size, seed=seed).order(in_place=True)]
 
 
-@given(data=st.data(), n=st.integers(3, 150), batch_size=st.integers(1, 160), seed=st.integers(0, 99))
+@given(
+    data=st.data(), n=st.integers(3, 150), batch_size=st.integers(1, 160), seed=st.integers(0, 99)
+)
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_windows_use_every_row_of_positive_weight_once(small_windows, data, n, batch_size, seed):
-    weight = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.0, 0.0, 1.0, 2.0]), min_size=n, max_size=n)))
+    weight = np.array(
+        data.draw(st.lists(st.sampled_from([0.0, 0.0, 0.0, 1.0, 2.0]), min_size=n, max_size=n))
+    )
     weight[0] = 1.0
     for sample_weight, used in ((None, np.ones(n)), (weight, weight)):
         total, n_batches = np.zeros(n), 0
         for rows, values, (share, _) in epoch(n, batch_size, sample_weight, seed=seed):
             n_real = np.count_nonzero(values)
             real = rows[:n_real]
-            np.testing.assert_allclose(values[:n_real], used[real] / (used[used > 0].mean() * n_real))
+            np.testing.assert_allclose(
+                values[:n_real], used[real] / (used[used > 0].mean() * n_real)
+            )
             np.add.at(total, rows, share * values)
             n_batches += 1
         np.testing.assert_allclose(total, used / used.sum())
@@ -182,7 +206,9 @@ def test_an_array_a_memory_map_and_a_sparse_matrix_make_the_same_batches(rng, tm
     made = [batches(form, batch_size=1000) for form in forms]
     filled = [HostBatch.empty(1000, n_features, 1, np.float32) for _ in forms]
     seen = []
-    for shares in zip(*(b.epoch(batch) for b, batch in zip(made, filled, strict=True)), strict=True):
+    for shares in zip(
+        *(b.epoch(batch) for b, batch in zip(made, filled, strict=True)), strict=True
+    ):
         assert len(set(shares)) == 1
         rows = filled[0].target.ravel().astype(int)
         for batch in filled:
@@ -208,7 +234,9 @@ def test_rows_at_an_odd_address_make_the_same_batches_and_are_not_copied(rng, n)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 2**14
-    for _ in zip(*(b.epoch(batch) for b, batch in zip(made, (expected, found), strict=True)), strict=True):
+    for _ in zip(
+        *(b.epoch(batch) for b, batch in zip(made, (expected, found), strict=True)), strict=True
+    ):
         np.testing.assert_array_equal(found.X, expected.X)
         np.testing.assert_array_equal(found.target, expected.target)
 
@@ -218,7 +246,9 @@ def test_equal_weights_are_no_weights(n):
     X = scipy.sparse.csr_array((n, 20), dtype=np.float32)
     made = [batches(X, sample_weight=weight, batch_size=2000) for weight in (None, np.full(n, 3.0))]
     filled = [HostBatch.empty(b.batch_size, 20, 1, np.float32) for b in made]
-    for shares in zip(*(b.epoch(batch) for b, batch in zip(made, filled, strict=True)), strict=True):
+    for shares in zip(
+        *(b.epoch(batch) for b, batch in zip(made, filled, strict=True)), strict=True
+    ):
         assert len(set(shares)) == 1
         np.testing.assert_array_equal(filled[0].target, filled[1].target)
         np.testing.assert_array_equal(filled[0].sample_weight, filled[1].sample_weight)
@@ -232,8 +262,13 @@ def test_a_window_reads_few_blocks(n_features, batch_size):
     assert len(last) == n % batch_size
     for rows in windows:
         assert len(rows) % batch_size == 0
-        # Its own blocks, and less than a batch of rows that the window before left. A permutation would be all over X.
-        assert len(np.unique(rows // shape.length)) <= shape.n_blocks + batch_size < n // shape.length / 4
+        # Its own blocks, and less than a batch of rows that the window before left. A permutation
+        # would be all over X.
+        assert (
+            len(np.unique(rows // shape.length))
+            <= shape.n_blocks + batch_size
+            < n // shape.length / 4
+        )
 
 
 @pytest.mark.slow
@@ -242,7 +277,10 @@ def test_a_window_reads_few_blocks(n_features, batch_size):
 def test_the_composition_of_batches_is_that_of_two_stage_sampling(rng, run, batch_size):
     # Ten classes: sorted, or in runs of one class.
     n, classes = 10**6, np.arange(10)
-    label = np.repeat(classes if run == 100_000 else rng.integers(0, 10, n // run), run)[:, None] == classes
+    label = (
+        np.repeat(classes if run == 100_000 else rng.integers(0, 10, n // run), run)[:, None]
+        == classes
+    )
     p = label.mean(axis=0)
     # In standard deviations of a permutation's batches, which are hypergeometric.
     deviation = np.sqrt(batch_size * p * (1 - p) * (n - batch_size) / (n - 1))
@@ -271,7 +309,9 @@ def test_an_order_draws_what_an_epoch_draws(n):
         if i == 0:
             # In the middle of an epoch, too.
             state = made[1].random_state.get_state(legacy=False)["state"]
-            np.testing.assert_array_equal(state["key"], made[0].random_state.get_state(legacy=False)["state"]["key"])
+            np.testing.assert_array_equal(
+                state["key"], made[0].random_state.get_state(legacy=False)["state"]["key"]
+            )
     assert made[0].random_state.randint(10**6) == made[1].random_state.randint(10**6)
 
 
@@ -288,14 +328,24 @@ def test_no_order_of_all_rows_is_held():
     assert peak < 10 * 2**20
 
 
-@pytest.mark.parametrize(("n", "batch_size", "expected"), [(10, 5, 2), (11, 5, 3), (9, 5, 2), (5, 5, 1), (1, 5, 1)])
+@pytest.mark.parametrize(
+    ("n", "batch_size", "expected"), [(10, 5, 2), (11, 5, 3), (9, 5, 2), (5, 5, 1), (1, 5, 1)]
+)
 def test_the_last_batch_may_be_short(n, batch_size, expected):
-    batches = Batches(np.zeros((n, 1)), np.zeros((n, 1)), None, batch_size=batch_size, shuffle=False, random_state=None)
+    batches = Batches(
+        np.zeros((n, 1)),
+        np.zeros((n, 1)),
+        None,
+        batch_size=batch_size,
+        shuffle=False,
+        random_state=None,
+    )
     assert batches.n_batches == expected
 
 
 @pytest.mark.parametrize(
-    ("density", "n_columns", "expected"), [(0.09, 1000, True), (0.11, 1000, False), (0.09, 999, False)]
+    ("density", "n_columns", "expected"),
+    [(0.09, 1000, True), (0.11, 1000, False), (0.09, 999, False)],
 )
 def test_batches_of_many_columns_with_few_values_are_sparse(density, n_columns, expected):
     X = scipy.sparse.random(50, n_columns, density, format="csr", dtype=np.float32, random_state=0)
@@ -311,7 +361,9 @@ def test_rows_of_weight_zero_fill_the_batch_up(form):
     fill(batch, form(X), target, None, 2.0)
     np.testing.assert_array_equal(batch.X, X[[0, 1, 2, 0, 1]])
     np.testing.assert_array_equal(batch.target, target[[0, 1, 2, 0, 1]])
-    np.testing.assert_array_equal(batch.sample_weight.ravel(), np.float32([2 / 3, 2 / 3, 2 / 3, 0, 0]))
+    np.testing.assert_array_equal(
+        batch.sample_weight.ravel(), np.float32([2 / 3, 2 / 3, 2 / 3, 0, 0])
+    )
 
 
 def test_a_batch_is_divided_by_its_rows_of_positive_weight():
@@ -350,7 +402,10 @@ def test_an_epoch_is_the_rows_in_their_order_divided_into_parts():
 
 def test_a_part_without_weight_is_left_out():
     weight = np.array([0.0, 0.0, 2.0, 4.0])
-    batches, batch = streamed([part(1, 4, weight)], 2, 2, weight), HostBatch.empty(2, 1, 1, "float64")
+    batches, batch = (
+        streamed([part(1, 4, weight)], 2, 2, weight),
+        HostBatch.empty(2, 1, 1, "float64"),
+    )
     assert list(batches.epoch(batch)) == [(1.0, 0.5)]
     np.testing.assert_allclose(batch.sample_weight.ravel(), [1 / 3, 2 / 3])
 
@@ -358,7 +413,9 @@ def test_a_part_without_weight_is_left_out():
 @pytest.mark.parametrize("n_rows", [2, 4])
 def test_other_numbers_of_rows_are_an_error(n_rows):
     batches, batch = streamed([part(1, 3)], 3, n_rows), HostBatch.empty(3, 1, 1, "float64")
-    with pytest.raises(ValueError, match=f"batches gave 3 rows .* and {n_rows} when they were read first"):
+    with pytest.raises(
+        ValueError, match=f"batches gave 3 rows .* and {n_rows} when they were read first"
+    ):
         list(batches.epoch(batch))
 
 
@@ -380,7 +437,9 @@ def test_nothing_is_drawn():
         (2**14, 1, WindowShape(256, 1)),
     ],
 )
-def test_a_window_has_two_to_the_20_values_and_a_block_for_every_row_of_a_batch(n_features, batch_size, expected):
+def test_a_window_has_two_to_the_20_values_and_a_block_for_every_row_of_a_batch(
+    n_features, batch_size, expected
+):
     assert WindowShape.of(n_features, batch_size) == expected
 
 
@@ -392,14 +451,18 @@ def test_windows_share_all_blocks_one_of_every_stratum(n, n_blocks, seed):
     np.testing.assert_array_equal(np.sort(np.concatenate(windows)), blocks)
     assert len(windows) == np.ceil(n / n_blocks)
     for window in windows:
-        # The i-th block of a window is of the i-th stratum: of as many consecutive blocks as there are windows.
+        # The i-th block of a window is of the i-th stratum: of as many consecutive blocks as
+        # there are windows.
         np.testing.assert_array_equal((window - 1) // 3 // len(windows), np.arange(len(window)))
         assert len(window) <= n_blocks
 
 
 def test_windows_are_drawn_anew_from_their_seed():
     def drawn(seed):
-        return [window.tolist() for window in WindowShape(8, 2).draw(np.arange(60), np.random.RandomState(seed))]
+        return [
+            window.tolist()
+            for window in WindowShape(8, 2).draw(np.arange(60), np.random.RandomState(seed))
+        ]
 
     assert drawn(0) == drawn(0)
     assert drawn(0) != drawn(1)
@@ -415,7 +478,12 @@ def test_rows_are_divided_among_blocks_that_have_some_of_positive_weight():
     assert (blocks.tolist(), rest.tolist()) == ([0], [4, 5, 6])
 
 
-@given(n_more=st.integers(0, 9), n_blocks=st.integers(1, 9), length=st.integers(1, 9), seed=st.integers(0, 99))
+@given(
+    n_more=st.integers(0, 9),
+    n_blocks=st.integers(1, 9),
+    length=st.integers(1, 9),
+    seed=st.integers(0, 99),
+)
 @settings(deadline=None)
 def test_each_round_deals_a_row_of_every_block(n_more, n_blocks, length, seed):
     order = WindowShape(9, length).deal(n_more, n_blocks, np.random.RandomState(seed))

@@ -79,13 +79,24 @@ def test_early_stopping_after_bad_epochs_in_a_row(objectives, tol, n_epochs, sig
     "stopping, reason",
     [
         (EarlyStopping("objective", 3), "The objective did not improve for 3 epochs in a row."),
-        (EarlyStopping("objective", 1, tol=0.1), "The objective did not improve by 0.1 for 1 epoch."),
-        (EarlyStopping(patience=2, tol=1e-4), "The validation score did not improve by 0.0001 for 2 epochs in a row."),
+        (
+            EarlyStopping("objective", 1, tol=0.1),
+            "The objective did not improve by 0.1 for 1 epoch.",
+        ),
+        (
+            EarlyStopping(patience=2, tol=1e-4),
+            "The validation score did not improve by 0.0001 for 2 epochs in a row.",
+        ),
     ],
 )
 def test_early_stopping_says_why_it_ends(stopping, reason):
     sign = -1 if stopping.monitor == "validation_score" else 1
-    assert Scripted(stopping.monitor, [sign * value for value in range(9)]).run(stopping).stopping_reason == reason
+    assert (
+        Scripted(stopping.monitor, [sign * value for value in range(9)])
+        .run(stopping)
+        .stopping_reason
+        == reason
+    )
 
 
 @pytest.mark.parametrize("unit", [1e-30, 1.0, 1e30])
@@ -101,10 +112,15 @@ def test_early_stopping_says_why_it_ends(stopping, reason):
     ],
 )
 def test_a_loss_has_to_fall_by_a_part_of_itself(values, n_epochs, unit):
-    training = Scripted("objective", [unit * value for value in values]).run(LossStopping("objective", 2, tol=0.1))
+    training = Scripted("objective", [unit * value for value in values]).run(
+        LossStopping("objective", 2, tol=0.1)
+    )
     assert training.n_epochs == n_epochs
     if n_epochs < len(values):
-        assert training.stopping_reason == "The objective did not improve by 0.1 of itself for 2 epochs in a row."
+        assert (
+            training.stopping_reason
+            == "The objective did not improve by 0.1 of itself for 2 epochs in a row."
+        )
 
 
 @pytest.mark.parametrize(
@@ -177,16 +193,22 @@ def test_an_epoch_without_a_value_does_not_keep_its_weights_for_the_best_value_b
 
 
 def test_greater_is_better_may_be_said():
-    training = Scripted("error", [3.0, 2.0, 4.0]).run(EarlyStopping("error", greater_is_better=False))
+    training = Scripted("error", [3.0, 2.0, 4.0]).run(
+        EarlyStopping("error", greater_is_better=False)
+    )
     assert training.best == 2
 
 
 def test_a_column_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match=r"monitor='accuracy' is not in the history, which has \['objective'\]"):
+    with pytest.raises(
+        ValueError, match=r"monitor='accuracy' is not in the history, which has \['objective'\]"
+    ):
         Scripted("objective", [1.0]).run(EarlyStopping("accuracy"))
 
 
-@pytest.mark.parametrize("wrap", [lambda scoring: scoring, lambda scoring: OrtSGDRegressor(callbacks=[scoring])])
+@pytest.mark.parametrize(
+    "wrap", [lambda scoring: scoring, lambda scoring: OrtSGDRegressor(callbacks=[scoring])]
+)
 def test_clones_of_a_scoring_share_its_data(wrap):
     X, y, sample_weight = np.ones((4, 2)), np.arange(4.0), np.ones(4)
     scoring = EpochScoring(X, y, "r2", sample_weight=sample_weight, name="r2")
@@ -219,8 +241,11 @@ def test_what_is_no_callback_is_refused():
     check_callbacks(None)
     check_callbacks([ProgressBar(), EpochLines()])
     with pytest.raises(
-        ValueError, match="callbacks: 'bar' is not a callback: it has none of the methods on_train_begin"
+        ValueError,
+        match="callbacks: 'bar' is not a callback: it has none of the methods on_train_begin",
     ):
         check_callbacks(["bar"])
-    with pytest.raises(ValueError, match=r"callbacks: ProgressBar is a class: pass an instance, ProgressBar\(\)"):
+    with pytest.raises(
+        ValueError, match=r"callbacks: ProgressBar is a class: pass an instance, ProgressBar\(\)"
+    ):
         check_callbacks([ProgressBar])

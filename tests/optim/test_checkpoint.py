@@ -19,7 +19,9 @@ Y = (X[:, 0] + 0.3 * RNG.normal(size=80) > 0).astype(int)
 
 
 def short(estimator_class, **options):
-    return estimator_class(**{"tol": None, "random_state": 0, "batch_size": 16, "max_iter": 8, **options})
+    return estimator_class(
+        **{"tol": None, "random_state": 0, "batch_size": 16, "max_iter": 8, **options}
+    )
 
 
 @pytest.mark.parametrize("generator", ["MT19937", "PCG64", "Philox", "SFC64"])
@@ -40,7 +42,9 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best, standardiza
     table = {"history": history, "n_epochs": 3, "columns": ("objective", "score")}
     variables = {"standardization": standardization, "rate_scale": 0.1, "is_rate_auto": True}
     variables["stopping_reason"] = "It was enough."
-    progress = TrainState(solver, 7, 2, True, random_state.get_state(legacy=False), best=best, **table, **variables)
+    progress = TrainState(
+        solver, 7, 2, True, random_state.get_state(legacy=False), best=best, **table, **variables
+    )
     save_progress(progress, tmp_path / "state")
     back = load_progress(tmp_path / "state")
     for arrays, expected in ((back.solver, solver), (back.best or {}, best or {})):
@@ -48,8 +52,17 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best, standardiza
         for name, array in expected.items():
             np.testing.assert_array_equal(arrays[name], array)
             assert arrays[name].dtype == array.dtype
-    assert (back.n_updates, back.n_falls, back.stopped, back.stopping_reason) == (7, 2, True, "It was enough.")
-    assert (back.standardization, back.rate_scale, back.is_rate_auto) == (standardization, 0.1, True)
+    assert (back.n_updates, back.n_falls, back.stopped, back.stopping_reason) == (
+        7,
+        2,
+        True,
+        "It was enough.",
+    )
+    assert (back.standardization, back.rate_scale, back.is_rate_auto) == (
+        standardization,
+        0.1,
+        True,
+    )
     np.testing.assert_array_equal(back.history["objective"], history["objective"])
     other = np.random.RandomState(getattr(np.random, generator)(4))
     other.set_state(back.random_state)
@@ -71,18 +84,46 @@ class Crash:
     [
         ({}, 1),
         ({"learning_rate": "invscaling", "average": 9}, 3),
-        ({"optimizer": "adam", "learning_rate": "adaptive", "tol": 0.5, "n_iter_no_change": 2, "max_iter": 30}, 1),
-        ({"early_stopping": True, "tol": 1e-4, "n_iter_no_change": 3, "max_iter": 200, "eta0": 0.5}, 1),
+        (
+            {
+                "optimizer": "adam",
+                "learning_rate": "adaptive",
+                "tol": 0.5,
+                "n_iter_no_change": 2,
+                "max_iter": 30,
+            },
+            1,
+        ),
+        (
+            {
+                "early_stopping": True,
+                "tol": 1e-4,
+                "n_iter_no_change": 3,
+                "max_iter": 200,
+                "eta0": 0.5,
+            },
+            1,
+        ),
     ],
 )
-def test_a_fit_resumed_after_a_crash_ends_with_the_same_bytes(solver, estimator_class, options, every, tmp_path):
+def test_a_fit_resumed_after_a_crash_ends_with_the_same_bytes(
+    solver, estimator_class, options, every, tmp_path
+):
     path = tmp_path / "training.npz"
     scoring = EpochScoring(X, Y, name="score")
-    crashing = short(estimator_class, solver=solver, callbacks=[scoring, Checkpoint(path, every), Crash()], **options)
+    crashing = short(
+        estimator_class,
+        solver=solver,
+        callbacks=[scoring, Checkpoint(path, every), Crash()],
+        **options,
+    )
     with pytest.raises(RuntimeError, match="crash"):
         crashing.fit(X, Y)
     resumed = short(
-        estimator_class, solver=solver, callbacks=[scoring, Checkpoint(path, every, resume_from=path)], **options
+        estimator_class,
+        solver=solver,
+        callbacks=[scoring, Checkpoint(path, every, resume_from=path)],
+        **options,
     ).fit(X, Y)
     whole = short(estimator_class, solver=solver, callbacks=[scoring], **options).fit(X, Y)
     assert resumed.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
@@ -101,7 +142,9 @@ def test_a_resumed_fit_that_ends_no_better_than_it_began_begins_again_as_the_who
     with pytest.raises(RuntimeError, match="crash"):
         short(OrtSGDRegressor, batch_size=10, callbacks=[Checkpoint(path), Crash()]).fit(rows, y)
     assert not load_progress(path).history.get("restarts")
-    resumed = short(OrtSGDRegressor, batch_size=10, callbacks=[Checkpoint(resume_from=path)]).fit(rows, y)
+    resumed = short(OrtSGDRegressor, batch_size=10, callbacks=[Checkpoint(resume_from=path)]).fit(
+        rows, y
+    )
     assert resumed.history_["restarts"] == whole.history_["restarts"]
     np.testing.assert_array_equal(resumed.coef_, whole.coef_)
 
@@ -127,7 +170,9 @@ def test_a_resumed_fit_that_ends_no_better_than_it_began_begins_again_as_the_who
 def test_a_checkpoint_of_a_finished_training_trains_no_more(options, n_iter, tmp_path):
     path = tmp_path / "training.npz"
     whole = short(OrtSGDRegressor, callbacks=[Checkpoint(path)], **options).fit(X, Y)
-    again = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)], random_state=5, **options).fit(X, Y)
+    again = short(
+        OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)], random_state=5, **options
+    ).fit(X, Y)
     assert again.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
     assert again.history_ == whole.history_
     assert again.n_iter_ == n_iter
@@ -149,7 +194,9 @@ def test_a_resumed_training_has_the_learning_rate_that_is_given(before, after, t
     path = tmp_path / "progress.npz"
     OrtSGDRegressor(eta0=before, max_iter=2, callbacks=[Checkpoint(path)], **options).fit(X, Y)
     expected = OrtSGDRegressor(eta0=after, max_iter=1, **options).fit(X, Y)
-    resumed = OrtSGDRegressor(eta0=after, max_iter=3, callbacks=[Checkpoint(resume_from=path)], **options).fit(X, Y)
+    resumed = OrtSGDRegressor(
+        eta0=after, max_iter=3, callbacks=[Checkpoint(resume_from=path)], **options
+    ).fit(X, Y)
     assert resumed.history_["eta"][2:] == expected.history_["eta"]
 
 
@@ -176,14 +223,19 @@ def test_files_that_are_no_checkpoint_are_named(tmp_path):
 def test_a_checkpoint_of_another_model_is_refused(tmp_path, standardize, other_X, message):
     path = tmp_path / "training.npz"
     short(OrtSGDRegressor, callbacks=[Checkpoint(path)], standardize=standardize).fit(X, Y)
-    model = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)], standardize=standardize)
+    model = short(
+        OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)], standardize=standardize
+    )
     with pytest.raises(ValueError, match=message):
         model.fit(other_X, Y)
     assert not hasattr(model, "n_iter_")
 
 
 def _rewritten(path, change):
-    """Write a checkpoint again, with a checksum that is right, after a change of its arrays and of its other values."""
+    """
+    Write a checkpoint again, with a checksum that is right,
+    after a change of its arrays and of its other values.
+    """
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files if name != "checksum"}
     others = json.loads(str(arrays["json"]))
@@ -196,25 +248,73 @@ def _rewritten(path, change):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda others, arrays: others.update(n_updates=math.nan), "n_updates=nan, expected an integer"),
+        (
+            lambda others, arrays: others.update(n_updates=math.nan),
+            "n_updates=nan, expected an integer",
+        ),
         (lambda others, arrays: others.update(n_updates=1.5), "n_updates=1.5, expected an integer"),
-        (lambda others, arrays: others.update(n_falls=-5), "n_falls=-5, expected an integer that is not negative"),
-        (lambda others, arrays: others.update(stopped="no"), "stopped='no', expected true or false"),
-        (lambda others, arrays: others.update(stopping_reason=3), "stopping_reason=3, expected a string or null"),
-        (lambda others, arrays: others.update(first_objective="1"), "first_objective='1', expected a number or null"),
-        (lambda others, arrays: others.update(rate_scale=math.inf), "rate_scale=inf, expected a finite number"),
-        (lambda others, arrays: others.update(rate_scale=0.0), "rate_scale=0.0, expected a finite number"),
-        (lambda others, arrays: others["random_state"].update(bit_generator="seed"), "random_state is that of 'seed'"),
-        (lambda others, arrays: others["random_state"]["state"].update(pos=10**6), "no state of a random generator"),
-        (lambda others, arrays: others["random_state"]["state"].update(pos=-1), "no state of a random generator"),
-        (lambda others, arrays: others["random_state"]["state"].update(pos="a"), "is no checkpoint of a training"),
-        (lambda others, arrays: others["random_state"]["state"].update(key=[1, 2]), "is no checkpoint of a training"),
-        (lambda others, arrays: others["history"].update(loss={"0": 1.0}), "the columns of its history are no lists"),
+        (
+            lambda others, arrays: others.update(n_falls=-5),
+            "n_falls=-5, expected an integer that is not negative",
+        ),
+        (
+            lambda others, arrays: others.update(stopped="no"),
+            "stopped='no', expected true or false",
+        ),
+        (
+            lambda others, arrays: others.update(stopping_reason=3),
+            "stopping_reason=3, expected a string or null",
+        ),
+        (
+            lambda others, arrays: others.update(first_objective="1"),
+            "first_objective='1', expected a number or null",
+        ),
+        (
+            lambda others, arrays: others.update(rate_scale=math.inf),
+            "rate_scale=inf, expected a finite number",
+        ),
+        (
+            lambda others, arrays: others.update(rate_scale=0.0),
+            "rate_scale=0.0, expected a finite number",
+        ),
+        (
+            lambda others, arrays: others["random_state"].update(bit_generator="seed"),
+            "random_state is that of 'seed'",
+        ),
+        (
+            lambda others, arrays: others["random_state"]["state"].update(pos=10**6),
+            "no state of a random generator",
+        ),
+        (
+            lambda others, arrays: others["random_state"]["state"].update(pos=-1),
+            "no state of a random generator",
+        ),
+        (
+            lambda others, arrays: others["random_state"]["state"].update(pos="a"),
+            "is no checkpoint of a training",
+        ),
+        (
+            lambda others, arrays: others["random_state"]["state"].update(key=[1, 2]),
+            "is no checkpoint of a training",
+        ),
+        (
+            lambda others, arrays: others["history"].update(loss={"0": 1.0}),
+            "the columns of its history are no lists",
+        ),
         (lambda others, arrays: others.clear(), "is no checkpoint of a training"),
         (lambda others, arrays: others["history"]["loss"].pop(), "have not all the same length"),
-        (lambda others, arrays: others["history"]["loss"].__setitem__(0, "1"), "'loss' of its history has values that"),
-        (lambda others, arrays: arrays["solver/weights"].fill(np.nan), "solver/weights has values that are not finite"),
-        (lambda others, arrays: others.update(shapes={"coef": [5, 2]}), "is the checkpoint of another model"),
+        (
+            lambda others, arrays: others["history"]["loss"].__setitem__(0, "1"),
+            "'loss' of its history has values that",
+        ),
+        (
+            lambda others, arrays: arrays["solver/weights"].fill(np.nan),
+            "solver/weights has values that are not finite",
+        ),
+        (
+            lambda others, arrays: others.update(shapes={"coef": [5, 2]}),
+            "is the checkpoint of another model",
+        ),
     ],
 )
 def test_a_checkpoint_with_a_value_that_cannot_be_is_refused(tmp_path, change, message):
@@ -229,15 +329,27 @@ def test_a_checkpoint_without_a_reason_to_stop_or_a_first_objective_is_read(tmp_
     path = tmp_path / "training.npz"
     short(OrtSGDRegressor, callbacks=[Checkpoint(path)]).fit(X, Y)
     assert load_progress(path).first_objective > 0
-    _rewritten(path, lambda others, arrays: [others.pop(name) for name in ("stopping_reason", "first_objective")])
+    _rewritten(
+        path,
+        lambda others, arrays: [
+            others.pop(name) for name in ("stopping_reason", "first_objective")
+        ],
+    )
     assert load_progress(path).stopping_reason is load_progress(path).first_objective is None
 
 
 def test_a_checkpoint_of_many_falls_is_read_at_once(tmp_path):
     path = tmp_path / "training.npz"
-    short(OrtSGDRegressor, callbacks=[Checkpoint(path)], learning_rate="adaptive", eta0=0.5).fit(X, Y)
+    short(OrtSGDRegressor, callbacks=[Checkpoint(path)], learning_rate="adaptive", eta0=0.5).fit(
+        X, Y
+    )
     _rewritten(path, lambda others, arrays: others.update(n_falls=2**70))
-    resumed = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)], learning_rate="adaptive", eta0=0.5)
+    resumed = short(
+        OrtSGDRegressor,
+        callbacks=[Checkpoint(resume_from=path)],
+        learning_rate="adaptive",
+        eta0=0.5,
+    )
     # The rate falls four times at most.
     assert resumed.set_params(max_iter=9).fit(X, Y).history_["eta"][-1] == pytest.approx(0.5 / 5**4)
 
@@ -249,7 +361,9 @@ def test_a_checkpoint_whose_values_were_changed_is_refused(tmp_path):
         arrays = {name: file[name] for name in file.files}
     arrays["solver/weights"] = arrays["solver/weights"] + 1
     np.savez(path, **arrays)
-    with pytest.raises(ValueError, match="damaged checkpoint: its checksum is that of other values"):
+    with pytest.raises(
+        ValueError, match="damaged checkpoint: its checksum is that of other values"
+    ):
         short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)]).fit(X, Y)
 
 
@@ -284,9 +398,14 @@ def test_every_byte_of_a_small_checkpoint(tmp_path):
     whole, changed = tmp_path / "whole", tmp_path / "changed"
     random_state = np.random.RandomState(np.random.PCG64(0)).get_state(legacy=False)
     solver = {"weights": np.array([1.5, 2.5], np.float32)}
-    save_progress(TrainState(solver, 7, 2, True, random_state, History(objective=[3.0]), 1, ("objective",)), whole)
+    save_progress(
+        TrainState(solver, 7, 2, True, random_state, History(objective=[3.0]), 1, ("objective",)),
+        whole,
+    )
     content, expected = whole.read_bytes(), str(load_progress(whole))
-    flipped = (content[:i] + bytes([content[i] ^ 0xFF]) + content[i + 1 :] for i in range(len(content)))
+    flipped = (
+        content[:i] + bytes([content[i] ^ 0xFF]) + content[i + 1 :] for i in range(len(content))
+    )
     for damaged in (*flipped, *(content[:i] for i in range(len(content)))):
         changed.write_bytes(damaged)
         try:
@@ -310,7 +429,10 @@ def test_a_network_of_as_many_weights_is_another_model(tmp_path):
     first, second = (MLPRegressor(hidden_layer_sizes=sizes) for sizes in ((4, 4), (2, 9)))
     short(OrtSGDRegressor, estimator=first, callbacks=[Checkpoint(path)]).fit(X, Y)
     n_weights = [
-        sum(array.size for array in short(OrtSGDRegressor, estimator=model).fit(X, Y).weights_.values())
+        sum(
+            array.size
+            for array in short(OrtSGDRegressor, estimator=model).fit(X, Y).weights_.values()
+        )
         for model in (first, second)
     ]
     assert n_weights[0] == n_weights[1]

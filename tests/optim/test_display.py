@@ -65,12 +65,18 @@ def test_table(capsys):
 
 
 def test_table_with_a_validation_score_and_columns_of_callbacks(capsys):
-    rows = [{**ROWS[0], "validation_score": 0.75, "phase": "warm-up"}, {**ROWS[1], "validation_score": math.nan}]
+    rows = [
+        {**ROWS[0], "validation_score": 0.75, "phase": "warm-up"},
+        {**ROWS[1], "validation_score": math.nan},
+    ]
     show(EpochLines(), rows)
     assert capsys.readouterr().out == (
-        "epoch        loss   objective  validation_score         eta  gradient_norm     seconds       phase\n"
-        "    1           3        3.25              0.75         0.1      1.235e+07       0.062     warm-up\n"
-        "    2       1.235   -1.25e-05               nan         0.1            0.5     100.000            \n"
+        "epoch        loss   objective  validation_score         eta  gradient_norm     "
+        "seconds       phase\n"
+        "    1           3        3.25              0.75         0.1      1.235e+07       "
+        "0.062     warm-up\n"
+        "    2       1.235   -1.25e-05               nan         0.1            0.5     "
+        "100.000            \n"
         "The training reached max_iter=2 epochs.\n"
     )
 
@@ -91,7 +97,9 @@ def test_the_calls_of_partial_fit_make_one_table(capsys):
     history = None
     for value in (3.0, 2.0):
         # A new callback each time, as `partial_fit` makes it.
-        history = show(EpochLines(), [{"objective": value}], max_iter=None, reason=None, history=history)
+        history = show(
+            EpochLines(), [{"objective": value}], max_iter=None, reason=None, history=history
+        )
     assert capsys.readouterr().out == "epoch   objective\n    1           3\n    2           2\n"
 
 
@@ -113,11 +121,17 @@ def stderr(monkeypatch):
     return replace
 
 
-SCORES = [{"objective": 3.0, "validation_score": 0.875}, {"objective": 1.25, "validation_score": 0.5}]
+SCORES = [
+    {"objective": 3.0, "validation_score": 0.875},
+    {"objective": 1.25, "validation_score": 0.5},
+]
 
 
 def last_states(text):
-    """Return what stands in a terminal in the end: of each line, what came after the last carriage return."""
+    """
+    Return what stands in a terminal in the end:
+    of each line, what came after the last carriage return.
+    """
     # tqdm covers a longer state before with spaces.
     return [line.rpartition("\r")[2].rstrip(" ") for line in text.removesuffix("\n").split("\n")]
 
@@ -155,7 +169,10 @@ def test_a_bar_that_tqdm_disables_is_silent(stderr):
     terminal = stderr(Terminal())
     bar = ProgressBar()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tqdm.auto.tqdm.__init__", lambda self, **options: vars(self).update(disable=True, total=2, n=0))
+        patch.setattr(
+            "tqdm.auto.tqdm.__init__",
+            lambda self, **options: vars(self).update(disable=True, total=2, n=0),
+        )
         show(bar, SCORES)
     assert terminal.getvalue() == ""
 
@@ -173,12 +190,15 @@ def clock(monkeypatch, *times):
         ),
         (
             SCORES,
-            "2 epochs of SGD in 1.50 s: objective=1.25, validation_score=0.5, the best is 0.875 in epoch 1. "
-            "The training reached max_iter=2 epochs.\n",
+            "2 epochs of SGD in 1.50 s: objective=1.25, validation_score=0.5, the best is 0.875 in "
+            "epoch 1. The training reached max_iter=2 epochs.\n",
         ),
         (
             SCORES[:1],
-            "1 epoch of SGD in 1.50 s: objective=3, validation_score=0.875, the best is 0.875 in epoch 1. "
+            (
+                "1 epoch of SGD in 1.50 s: objective=3, validation_score=0.875, the best is "
+                "0.875 in epoch 1. "
+            )
             + REASON
             + "\n",
         ),
@@ -200,7 +220,10 @@ def test_an_error_speaks_for_itself(stderr, capsys):
     show(ProgressBar(), SCORES[:1], reason=None)
     assert log.getvalue() == ""
     show(EpochLines(), SCORES[:1], reason=None)
-    assert capsys.readouterr().out == "epoch   objective  validation_score\n    1           3             0.875\n"
+    assert (
+        capsys.readouterr().out
+        == "epoch   objective  validation_score\n    1           3             0.875\n"
+    )
 
 
 @pytest.mark.parametrize("is_closed", [False, True])
@@ -217,12 +240,24 @@ Y = np.array([0.0, 1.0, 0.0, 1.0])
 
 
 def test_verbose_2_of_a_fit_is_a_table_with_the_reason(capsys):
-    model = OrtSGDClassifier(verbose=2, max_iter=2, tol=None, random_state=0).fit(X, Y, X_val=X, y_val=Y)
+    model = OrtSGDClassifier(verbose=2, max_iter=2, tol=None, random_state=0).fit(
+        X, Y, X_val=X, y_val=Y
+    )
     plan, table = capsys.readouterr().out.split("\n\n")
     assert plan.splitlines()[0].split()[:2] == ["decision", "value"]
-    assert [line.split()[-1] for line in plan.splitlines() if line.startswith("epochs")] == ["max_iter"]
+    assert [line.split()[-1] for line in plan.splitlines() if line.startswith("epochs")] == [
+        "max_iter"
+    ]
     header, *rows, last = table.splitlines()
-    assert header.split() == ["epoch", "loss", "objective", "validation_score", "eta", "gradient_norm", "seconds"]
+    assert header.split() == [
+        "epoch",
+        "loss",
+        "objective",
+        "validation_score",
+        "eta",
+        "gradient_norm",
+        "seconds",
+    ]
     assert {len(row) for row in rows} == {len(header)}
     scores = [f"{score:.4g}" for score in model.validation_scores_]
     assert [row.split()[3] for row in rows] == scores
@@ -255,7 +290,9 @@ class MLflow:
         return self.active
 
     def start_run(self):
-        self.active = SimpleNamespace(parameters={}, metrics=[], tags={}, models={}, status="RUNNING")
+        self.active = SimpleNamespace(
+            parameters={}, metrics=[], tags={}, models={}, status="RUNNING"
+        )
         self.runs.append(self.active)
 
     def end_run(self, status="FINISHED"):
@@ -289,12 +326,20 @@ TARGET = COLUMNS @ [1.0, -2.0, 0.5]
 def test_mlflow_gets_parameters_epochs_reason_and_model(mlflow):
     callbacks = [EpochScoring(COLUMNS, TARGET, name="r2"), MLflowLogger(log_model=True)]
     inner = make_pipeline(StandardScaler(), LinearRegression())
-    model = OrtSGDRegressor(inner, alpha=0.5, max_iter=3, tol=None, callbacks=callbacks).fit(COLUMNS, TARGET)
+    model = OrtSGDRegressor(inner, alpha=0.5, max_iter=3, tol=None, callbacks=callbacks).fit(
+        COLUMNS, TARGET
+    )
     (run,) = mlflow.runs
     assert (run.status, mlflow.active) == ("FINISHED", None)
     parameters = model.get_params()
     assert run.parameters.keys() == parameters.keys() - {"callbacks"}
-    for name in ("alpha", "max_iter", "tol", "learning_rate", "estimator__linearregression__fit_intercept"):
+    for name in (
+        "alpha",
+        "max_iter",
+        "tol",
+        "learning_rate",
+        "estimator__linearregression__fit_intercept",
+    ):
         assert run.parameters[name] == str(parameters[name])
     assert run.parameters["estimator__standardscaler"] == "StandardScaler()"
     history = model.history_
@@ -307,8 +352,13 @@ def test_mlflow_gets_parameters_epochs_reason_and_model(mlflow):
 
 
 def test_mlflow_gets_the_model_of_the_best_epoch(mlflow):
-    callbacks = [EarlyStopping("eta", greater_is_better=True, patience=99), MLflowLogger(log_model=True)]
-    model = OrtSGDRegressor(learning_rate="invscaling", max_iter=4, tol=None, callbacks=callbacks).fit(COLUMNS, TARGET)
+    callbacks = [
+        EarlyStopping("eta", greater_is_better=True, patience=99),
+        MLflowLogger(log_model=True),
+    ]
+    model = OrtSGDRegressor(
+        learning_rate="invscaling", max_iter=4, tol=None, callbacks=callbacks
+    ).fit(COLUMNS, TARGET)
     assert mlflow.runs[0].models["model.onnx"] == model.onnx_
     once = OrtSGDRegressor(learning_rate="invscaling", max_iter=1, tol=None, random_state=0)
     model.set_params(random_state=0).fit(COLUMNS, TARGET)
@@ -323,7 +373,9 @@ def test_an_active_run_of_mlflow_stays_active(mlflow):
         model.partial_fit(COLUMNS, TARGET)
     (run,) = mlflow.runs
     assert (run.status, run.models, run.tags) == ("RUNNING", {}, {})
-    assert [(step, metrics["loss"]) for step, metrics in run.metrics] == [*enumerate(model.history_["loss"], 1)]
+    assert [(step, metrics["loss"]) for step, metrics in run.metrics] == [
+        *enumerate(model.history_["loss"], 1)
+    ]
 
 
 def test_a_run_of_mlflow_says_that_a_training_failed(mlflow):

@@ -90,7 +90,9 @@ def batches():
 def training(solver, rows, schedule, max_iter=40, tol=1e-3):
     stopping = EarlyStopping("objective", patience=2, tol=tol, restore_best=False)
     progress = TrainState.start(np.random.RandomState(0))
-    return Training(solver, rows, progress, Unit(), Course(schedule, max_iter=max_iter), Watchers([stopping]))
+    return Training(
+        solver, rows, progress, Unit(), Course(schedule, max_iter=max_iter), Watchers([stopping])
+    )
 
 
 SCHEDULES = [Constant(0.3), Adaptive(0.5), InvScaling(0.4), Constant(0.01), lambda t: 0.2 / t]
@@ -100,10 +102,16 @@ SCHEDULES = [Constant(0.3), Adaptive(0.5), InvScaling(0.4), Constant(0.01), lamb
 def test_each_has_the_outcome_of_a_training_alone(schedules):
     solver, rows = Lines(len(schedules)), batches()
     pairs = zip(solver.lanes, schedules, strict=True)
-    trainings = [training(lane, rows, schedule, max_iter=10 + k) for k, (lane, schedule) in enumerate(pairs)]
+    trainings = [
+        training(lane, rows, schedule, max_iter=10 + k) for k, (lane, schedule) in enumerate(pairs)
+    ]
     outcomes = minimise_together(trainings, solver, rows)
     for k, (outcome, schedule) in enumerate(zip(outcomes, schedules, strict=True)):
-        alone = minimise(training(Line(HostBatch.empty(4, 1, 1, "float64")), batches(), schedule, max_iter=10 + k))
+        alone = minimise(
+            training(
+                Line(HostBatch.empty(4, 1, 1, "float64")), batches(), schedule, max_iter=10 + k
+            )
+        )
         np.testing.assert_array_equal(outcome.weights["w"], alone.weights["w"])
         theirs, ours = alone.progress, outcome.progress
         for name in ("n_updates", "n_falls", "stopped", "stopping_reason", "n_epochs", "columns"):

@@ -17,7 +17,10 @@ from skort.optim.watchers import Watchers
 
 
 class MeanSolver:
-    """Fits one number w to the target: J = sum_i v_i (w - y_i)^2 / 2 + 1, of which 1 is the penalty."""
+    """
+    Fits one number w to the target: J = sum_i v_i (w - y_i)^2 / 2 + 1,
+    of which 1 is the penalty.
+    """
 
     def __init__(self, batch_size, start=0.0):
         self.batch = HostBatch.empty(batch_size, 1, 1, np.float64)
@@ -75,7 +78,14 @@ class ScriptedSolver(MeanSolver):
 
 def batches(y, batch_size=None, shuffle=False):
     y = np.asarray(y, dtype=float)[:, None]
-    return Batches(y, y, None, batch_size=batch_size or len(y), shuffle=shuffle, random_state=np.random.RandomState(0))
+    return Batches(
+        y,
+        y,
+        None,
+        batch_size=batch_size or len(y),
+        shuffle=shuffle,
+        random_state=np.random.RandomState(0),
+    )
 
 
 def fresh():
@@ -93,7 +103,10 @@ class SameUnits:
 
 
 class Units:
-    """The variables of a training: w of the model is ten times that of the training, J is twice that plus three."""
+    """
+    The variables of a training: w of the model is ten times that of the training,
+    J is twice that plus three.
+    """
 
     def model_weights(self, weights):
         return {name: 10 * w for name, w in weights.items()}
@@ -102,9 +115,13 @@ class Units:
         return 2 * value + 3
 
 
-def training(solver, data, schedule=None, *, progress=None, variables=None, callbacks=(), **options):
+def training(
+    solver, data, schedule=None, *, progress=None, variables=None, callbacks=(), **options
+):
     course = Course(schedule or Constant(0.5), **{"max_iter": 100, **options})
-    return Training(solver, data, progress or fresh(), variables or SameUnits(), course, Watchers(callbacks))
+    return Training(
+        solver, data, progress or fresh(), variables or SameUnits(), course, Watchers(callbacks)
+    )
 
 
 def run(*args, **options):
@@ -135,7 +152,9 @@ def test_full_batches_follow_the_closed_form():
 
 def test_loss_of_an_epoch_is_the_mean_over_its_rows():
     # eta is so small that w stays 0: the loss is the mean of y^2 / 2, whatever the batches.
-    descent = run(MeanSolver(2), batches([1.0, 2.0, 5.0], batch_size=2), Constant(1e-12), max_iter=1)
+    descent = run(
+        MeanSolver(2), batches([1.0, 2.0, 5.0], batch_size=2), Constant(1e-12), max_iter=1
+    )
     assert descent.progress.rows()["loss"] == pytest.approx([0.5 * 30 / 3])
     assert descent.progress.n_updates == 2
 
@@ -155,12 +174,22 @@ def test_schedule_counts_updates_from_one_and_on_from_before():
 
 def test_a_rate_that_falls_after_bad_epochs_prolongs_the_training():
     # Two bad epochs in a row end a rate; after one fall, the training.
-    solver, stopping, schedule = MeanSolver(1), EarlyStopping("objective", patience=2, tol=0.1), Adaptive(4e-6, 1)
+    solver, stopping, schedule = (
+        MeanSolver(1),
+        EarlyStopping("objective", patience=2, tol=0.1),
+        Adaptive(4e-6, 1),
+    )
     descent = run(solver, batches([0.0]), schedule, callbacks=[stopping])
     assert solver.etas == pytest.approx([4e-6] * 3 + [8e-7] * 2)
     assert descent.progress.stopped
     assert descent.progress.n_falls == 1
-    after = run(solver, batches([0.0]), schedule, max_iter=None, progress=dataclasses.replace(fresh(), n_falls=1))
+    after = run(
+        solver,
+        batches([0.0]),
+        schedule,
+        max_iter=None,
+        progress=dataclasses.replace(fresh(), n_falls=1),
+    )
     assert after.progress.rows()["eta"] == pytest.approx([8e-7])
 
 
@@ -186,20 +215,33 @@ def test_on_batch_end_sees_each_objective_and_learning_rate():
         def on_batch_end(self, training):
             self.seen.append((training.objective, training.eta))
 
-    run(ScriptedSolver([3.0, 2.0]), batches([0.0]), InvScaling(1.0, 1.0), max_iter=2, callbacks=[Batchwise()])
+    run(
+        ScriptedSolver([3.0, 2.0]),
+        batches([0.0]),
+        InvScaling(1.0, 1.0),
+        max_iter=2,
+        callbacks=[Batchwise()],
+    )
     assert Batchwise.seen == [(3.0, 1.0), (2.0, 0.5)]
 
 
 @pytest.mark.parametrize("hook", ["on_batch_end", "on_epoch_end"])
 def test_stop_ends_it_after_the_epoch(hook):
-    recorder = Recorder(lambda name, training: training.stop() if name == hook and training.n_updates == 3 else None)
-    descent = run(MeanSolver(2), batches([1.0, 2.0, 3.0, 4.0], batch_size=2), max_iter=9, callbacks=[recorder])
+    recorder = Recorder(
+        lambda name, training: training.stop() if name == hook and training.n_updates == 3 else None
+    )
+    descent = run(
+        MeanSolver(2), batches([1.0, 2.0, 3.0, 4.0], batch_size=2), max_iter=9, callbacks=[recorder]
+    )
     assert descent.progress.stopped == (hook == "on_batch_end")
     assert descent.progress.n_updates == (4 if hook == "on_batch_end" else 18)
 
 
 class Ended:
-    """Keeps the reason that callbacks see at the end of a training; `act` is called with each epoch."""
+    """
+    Keeps the reason that callbacks see at the end of a training;
+    `act` is called with each epoch.
+    """
 
     def __init__(self, act=lambda training: None):
         self.on_epoch_end = act
@@ -240,13 +282,18 @@ def test_why_a_training_ended_is_known_at_its_end(act, max_iter, reason):
 def test_the_reason_of_a_callback_is_a_string(reason):
     ended = Ended(lambda training: training.stop(reason))
     descent = run(MeanSolver(1), batches([1.0]), max_iter=3, callbacks=[ended])
-    assert repr(descent.error) == repr(ValueError(f"stop: the reason must be a string, got {reason!r}."))
+    assert repr(descent.error) == repr(
+        ValueError(f"stop: the reason must be a string, got {reason!r}.")
+    )
     assert descent.progress.stopping_reason == "A callback raised ValueError."
 
 
 def test_a_training_that_goes_on_forgets_why_the_one_before_ended():
     before = run(MeanSolver(1), batches([1.0]), max_iter=2).progress
-    assert run(MeanSolver(1), batches([1.0]), max_iter=None, progress=before).progress.stopping_reason is None
+    assert (
+        run(MeanSolver(1), batches([1.0]), max_iter=None, progress=before).progress.stopping_reason
+        is None
+    )
 
 
 def test_a_training_that_begins_again_forgets_that_it_stopped():
@@ -255,20 +302,34 @@ def test_a_training_that_begins_again_forgets_that_it_stopped():
             if training.n_epochs == 2 and not training.n_restarts:
                 training.stop()
 
-    # The first learning rate moves away from the mean, so that the training ends no better than it began.
-    descent = run(MeanSolver(1), batches([1.0]), Constant(3.0), max_iter=2, can_restart=True, callbacks=[StopsFirst()])
+    # The first learning rate moves away from the mean, so that the training ends no better
+    # than it began.
+    descent = run(
+        MeanSolver(1),
+        batches([1.0]),
+        Constant(3.0),
+        max_iter=2,
+        can_restart=True,
+        callbacks=[StopsFirst()],
+    )
     assert descent.progress.rows()["restarts"] == [1, 1]
     assert descent.progress.stopping_reason == "The training reached max_iter=2 epochs."
 
 
-@pytest.mark.parametrize("max_iter, before, n_epochs", [(5, 0, 1), (5, 2, 2), (None, 0, 1), (None, 2, 3)])
-def test_the_first_epoch_and_that_of_partial_fit_are_made_whatever_stops_it(max_iter, before, n_epochs):
+@pytest.mark.parametrize(
+    "max_iter, before, n_epochs", [(5, 0, 1), (5, 2, 2), (None, 0, 1), (None, 2, 3)]
+)
+def test_the_first_epoch_and_that_of_partial_fit_are_made_whatever_stops_it(
+    max_iter, before, n_epochs
+):
     class AtOnce:
         def on_train_begin(self, training):
             training.stop()
 
     progress = run(MeanSolver(1), batches([1.0]), max_iter=before).progress if before else fresh()
-    descent = run(MeanSolver(1), batches([1.0]), max_iter=max_iter, callbacks=[AtOnce()], progress=progress)
+    descent = run(
+        MeanSolver(1), batches([1.0]), max_iter=max_iter, callbacks=[AtOnce()], progress=progress
+    )
     assert descent.progress.rows().n_epochs == n_epochs
     assert descent.progress.stopped
 
@@ -293,7 +354,9 @@ def test_an_interruption_leaves_the_last_whole_epoch(error, hook, n_updates):
     assert len(recorder.seen) - recorder.seen.count(None) == 0
 
 
-def test_an_interruption_between_windows_goes_back_to_the_order_of_the_last_whole_epoch(small_windows):
+def test_an_interruption_between_windows_goes_back_to_the_order_of_the_last_whole_epoch(
+    small_windows,
+):
     def act(name, training):
         if name == "on_batch_end" and training.n_updates == n_updates:
             raise KeyboardInterrupt
@@ -301,9 +364,13 @@ def test_an_interruption_between_windows_goes_back_to_the_order_of_the_last_whol
     data = np.arange(100.0)
     two_epochs = run(MeanSolver(7), batches(data, 7, shuffle=True), max_iter=2)
     n_updates = two_epochs.progress.n_updates + 8
-    interrupted = run(MeanSolver(7), batches(data, 7, shuffle=True), max_iter=9, callbacks=[Recorder(act)])
+    interrupted = run(
+        MeanSolver(7), batches(data, 7, shuffle=True), max_iter=9, callbacks=[Recorder(act)]
+    )
     assert interrupted.weights == two_epochs.weights
-    assert interrupted.progress.generator().randint(10**9) == two_epochs.progress.generator().randint(10**9)
+    assert interrupted.progress.generator().randint(
+        10**9
+    ) == two_epochs.progress.generator().randint(10**9)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("mine")])
@@ -344,7 +411,9 @@ def test_a_state_put_back_goes_on_to_the_same_numbers():
 
     options = {"schedule": InvScaling(0.5, 0.5), "max_iter": 6}
     whole = run(MeanSolver(2), batches(data, 2, shuffle=True), callbacks=[Saved()], **options)
-    resumed = run(MeanSolver(2, start=5.0), batches(data, 2, shuffle=True), callbacks=[Restored()], **options)
+    resumed = run(
+        MeanSolver(2, start=5.0), batches(data, 2, shuffle=True), callbacks=[Restored()], **options
+    )
     assert resumed.weights == whole.weights
     assert resumed.progress.n_updates == whole.progress.n_updates
     assert resumed.progress.rows()["objective"] == whole.progress.rows()["objective"]
@@ -362,7 +431,9 @@ def test_the_columns_of_the_history_have_one_length():
 
 @pytest.mark.parametrize("bad", [-0.1, math.nan, math.inf, None, np.array([0.1])])
 def test_a_rate_that_is_none_is_named_with_its_update(bad):
-    with pytest.raises(ValueError, match=r"learning_rate=.*finite number >= 0, got .* for update 3"):
+    with pytest.raises(
+        ValueError, match=r"learning_rate=.*finite number >= 0, got .* for update 3"
+    ):
         run(MeanSolver(1), batches([1.0, 2.0], 1), lambda t: bad if t == 3 else 0.1, max_iter=5)
 
 
@@ -385,7 +456,9 @@ def test_the_kept_epoch_is_the_one_it_ends_with():
 @pytest.mark.parametrize("callbacks", [[], [EarlyStopping("objective")]])
 def test_a_loss_that_is_not_finite_ends_it_at_once(bad, callbacks):
     solver = ScriptedSolver([1.0, bad, 1.0])
-    with pytest.raises(DivergedError, match=r"loss became infinite or NaN in epoch 2.*learning rate of 0\.5\."):
+    with pytest.raises(
+        DivergedError, match=r"loss became infinite or NaN in epoch 2.*learning rate of 0\.5\."
+    ):
         run(solver, batches([0.0]), max_iter=3, callbacks=callbacks)
     assert next(solver.objectives) == 1.0
 
@@ -409,11 +482,18 @@ def test_weights_and_objectives_are_those_of_the_model():
     for name in ("objective", "loss"):
         expected = [2 * value + 3 for value in plain.progress.rows()[name]]
         assert descent.progress.rows()[name] == pytest.approx(expected)
-    assert [value for value in seen.seen if value is not None] == descent.progress.rows()["objective"]
+    assert [value for value in seen.seen if value is not None] == descent.progress.rows()[
+        "objective"
+    ]
 
 
 def test_the_rates_of_a_schedule_are_those_of_its_progress():
-    descent = run(MeanSolver(1), batches([1.0]), progress=dataclasses.replace(fresh(), rate_scale=0.2), max_iter=2)
+    descent = run(
+        MeanSolver(1),
+        batches([1.0]),
+        progress=dataclasses.replace(fresh(), rate_scale=0.2),
+        max_iter=2,
+    )
     assert descent.progress.rows()["eta"] == pytest.approx([0.1, 0.1])
     assert descent.first_eta == pytest.approx(0.1)
     assert descent.progress.rate_scale == 0.2
@@ -421,9 +501,16 @@ def test_the_rates_of_a_schedule_are_those_of_its_progress():
 
 def test_a_training_that_diverges_begins_again_at_a_tenth_of_the_rate():
     # w_t = (1 - eta)^t, which overflows at 500, 50 and 5, and converges at 0.5.
-    solver, recorder = MeanSolver(1, start=1.0), Recorder(lambda hook, training: (hook, training.n_epochs))
-    descent = run(solver, batches([0.0]), Constant(500.0), max_iter=99, can_restart=True, callbacks=[recorder])
-    rates = [eta for eta, before in zip(solver.etas, [None, *solver.etas], strict=False) if eta != before]
+    solver, recorder = (
+        MeanSolver(1, start=1.0),
+        Recorder(lambda hook, training: (hook, training.n_epochs)),
+    )
+    descent = run(
+        solver, batches([0.0]), Constant(500.0), max_iter=99, can_restart=True, callbacks=[recorder]
+    )
+    rates = [
+        eta for eta, before in zip(solver.etas, [None, *solver.etas], strict=False) if eta != before
+    ]
     assert rates == pytest.approx([500, 50, 5, 0.5])
     assert descent.weights["w"] == pytest.approx(0.5**99)
     history = descent.progress.rows()
@@ -432,21 +519,37 @@ def test_a_training_that_diverges_begins_again_at_a_tenth_of_the_rate():
     assert history["restarts"] == [3] * 99
     assert descent.progress.n_updates == descent.progress.n_epochs == 99
     assert descent.progress.rate_scale == pytest.approx(1e-3)
-    assert (descent.first_eta, descent.no_better, descent.error) == (pytest.approx(0.5), False, None)
-    between = [event for event in recorder.seen if event[0] in ("on_train_begin", "on_train_restart", "on_train_end")]
+    assert (descent.first_eta, descent.no_better, descent.error) == (
+        pytest.approx(0.5),
+        False,
+        None,
+    )
+    between = [
+        event
+        for event in recorder.seen
+        if event[0] in ("on_train_begin", "on_train_restart", "on_train_end")
+    ]
     assert between == [("on_train_begin", 0), *[("on_train_restart", 0)] * 3, ("on_train_end", 99)]
     last = len(recorder.seen) - recorder.seen[::-1].index(("on_train_restart", 0))
-    assert recorder.seen[last : last + 3] == [("on_batch_end", 0), ("on_epoch_end", 1), ("on_batch_end", 1)]
+    assert recorder.seen[last : last + 3] == [
+        ("on_batch_end", 0),
+        ("on_epoch_end", 1),
+        ("on_batch_end", 1),
+    ]
 
 
 @pytest.mark.parametrize("can_restart, eta", [(True, "5"), (False, r"5e\+03")])
 def test_a_training_without_a_restart_left_diverges(can_restart, eta):
-    with pytest.raises(DivergedError, match=f"loss grew from 1.5 to .* at a learning rate of {eta}\\."):
+    with pytest.raises(
+        DivergedError, match=f"loss grew from 1.5 to .* at a learning rate of {eta}\\."
+    ):
         run(MeanSolver(1, start=1.0), batches([0.0]), Constant(5000.0), can_restart=can_restart)
 
 
 def test_growth_is_relative_to_the_first_objective():
-    descent = run(ScriptedSolver([1e30, 1e35, math.inf]), batches([0.0], 1), Constant(0.1), max_iter=2)
+    descent = run(
+        ScriptedSolver([1e30, 1e35, math.inf]), batches([0.0], 1), Constant(0.1), max_iter=2
+    )
     assert descent.progress.rows()["objective"] == [1e30, 1e35]
 
 
@@ -458,7 +561,8 @@ def test_a_partial_fit_has_no_restart():
 
 
 def test_a_restart_forgets_falls_callbacks_and_the_best_epoch():
-    # Objectives grow at 40 and at 4: the rate falls after two epochs, and the kept epochs are forgotten.
+    # Objectives grow at 40 and at 4: the rate falls after two epochs, and the kept epochs
+    # are forgotten.
     class Keeper:
         kept = []
 
@@ -471,7 +575,12 @@ def test_a_restart_forgets_falls_callbacks_and_the_best_epoch():
     stopping = EarlyStopping("objective", patience=2, tol=1e-9, restore_best=False)
     callbacks = [stopping, Keeper()]
     descent = run(
-        solver, batches([0.0]), Adaptive(40.0, max_falls=1), max_iter=6, can_restart=True, callbacks=callbacks
+        solver,
+        batches([0.0]),
+        Adaptive(40.0, max_falls=1),
+        max_iter=6,
+        can_restart=True,
+        callbacks=callbacks,
     )
     assert solver.etas[:4] == pytest.approx([40, 40, 40, 8])
     begin = solver.etas.index(4.0)
@@ -485,7 +594,9 @@ def test_a_restart_forgets_falls_callbacks_and_the_best_epoch():
 @pytest.mark.parametrize("can_restart", [True, False])
 def test_a_training_that_ends_no_better_than_it_began_says_so(can_restart):
     # w_t = (-1.1)^t; at a tenth of the rate, 0.79^t.
-    descent = run(MeanSolver(1, start=1.0), batches([0.0]), Constant(2.1), max_iter=5, can_restart=can_restart)
+    descent = run(
+        MeanSolver(1, start=1.0), batches([0.0]), Constant(2.1), max_iter=5, can_restart=can_restart
+    )
     assert descent.no_better != can_restart
     assert descent.weights["w"] == pytest.approx(0.79**5 if can_restart else -(1.1**5))
     assert descent.progress.rows()["eta"] == pytest.approx([0.21 if can_restart else 2.1] * 5)
@@ -498,7 +609,10 @@ def test_a_training_that_is_no_better_after_three_restarts_is_kept():
     solver = ScriptedSolver(np.tile([1.0, 2.0, 0.5], 4))
     descent = run(solver, batches([0.0]), Constant(1.0), max_iter=2, can_restart=True)
     assert descent.no_better
-    assert descent.progress.rows() == descent.progress.rows() | {"objective": [1.0, 2.0], "restarts": [3, 3]}
+    assert descent.progress.rows() == descent.progress.rows() | {
+        "objective": [1.0, 2.0],
+        "restarts": [3, 3],
+    }
     assert descent.progress.rows()["eta"] == pytest.approx([1e-3, 1e-3])
     assert descent.weights == {"w": 2}
 
@@ -516,7 +630,13 @@ def test_the_initial_objective_is_that_of_all_rows_and_leaves_no_trace():
         def on_epoch_end(self, training):
             seen.append(training.progress())
 
-    descent = run(MeanSolver(1), batches([0.0, 10.0], 1, shuffle=True), Constant(0.1), max_iter=2, callbacks=[Last()])
+    descent = run(
+        MeanSolver(1),
+        batches([0.0, 10.0], 1, shuffle=True),
+        Constant(0.1),
+        max_iter=2,
+        callbacks=[Last()],
+    )
     rows = descent.progress.rows()["objective"]
     assert 1 < rows[-1] < 26
     assert not descent.no_better
@@ -531,7 +651,9 @@ def test_a_fine_tuning_that_ends_above_its_beginning_goes_back_to_it():
     descent = run(MeanSolver(1, start=1.0), batches([0.0]), Constant(2.1), **options)
     assert (descent.no_better, descent.went_back) == (True, True)
     assert descent.weights["w"] == 1.0
-    again = run(MeanSolver(1, start=1.0), batches([0.0]), Constant(2.1), can_restart=True, **options)
+    again = run(
+        MeanSolver(1, start=1.0), batches([0.0]), Constant(2.1), can_restart=True, **options
+    )
     assert (again.no_better, again.went_back) == (False, False)
     assert again.weights["w"] == pytest.approx(0.79**5)
 
@@ -540,7 +662,9 @@ def test_a_fine_tuning_that_ends_above_its_beginning_goes_back_to_it():
 def test_a_fine_tuning_is_compared_with_all_rows_before_its_first_update(constant_loss):
     # Two batches an epoch: the first has the objective 50, both have 26, and the last epoch 30.
     solver = ScriptedSolver([50.0, 2.0, 20.0, 40.0, *[50.0, 2.0] * 2])
-    descent = run(solver, batches([0.0, 0.0], 1), Constant(1.0), max_iter=2, constant_loss=constant_loss)
+    descent = run(
+        solver, batches([0.0, 0.0], 1), Constant(1.0), max_iter=2, constant_loss=constant_loss
+    )
     assert descent.no_better == descent.went_back == (constant_loss is not None)
 
 
@@ -595,6 +719,8 @@ def test_the_last_weights_are_kept_where_a_judge_finds_them_worse_by_chance_alon
             return rise, 1.0
 
     judge = Judge()
-    descent = run(ScriptedSolver([1.0] * 3), batches([0.0]), max_iter=3, callbacks=[judge], is_compared=False)
+    descent = run(
+        ScriptedSolver([1.0] * 3), batches([0.0]), max_iter=3, callbacks=[judge], is_compared=False
+    )
     assert judge.compared == (3, 1)
     assert descent.weights == {"w": kept}

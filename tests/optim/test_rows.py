@@ -1,4 +1,7 @@
-"""The rows of a training: the digits that they keep, and the same bits wherever they are changed."""
+"""
+The rows of a training: the digits that they keep,
+and the same bits wherever they are changed.
+"""
 
 import numpy as np
 import pytest
@@ -7,7 +10,9 @@ from skort.optim.rows import RowChange, difference
 from skort.optim.standardization import moments
 
 
-@pytest.mark.parametrize(("dtype", "begin"), [("int64", 2**60 + 7), ("int64", -(2**62) - 1), ("uint64", 2**63 + 5)])
+@pytest.mark.parametrize(
+    ("dtype", "begin"), [("int64", 2**60 + 7), ("int64", -(2**62) - 1), ("uint64", 2**63 + 5)]
+)
 def test_differences_of_large_integers_are_exact(dtype, begin):
     X = np.array([[begin + i] for i in range(-3, 4)], dtype=dtype)
     offset = np.array([float(begin)])
@@ -26,7 +31,9 @@ def test_rows_are_changed_in_place_to_the_same_bits(dtype, rng):
     np.testing.assert_array_equal(changed, in_place)
     exact = X.astype(np.float64)
     expected = (exact - mean) / exact.std(axis=0)
-    np.testing.assert_allclose(changed, expected, rtol=1e-5 if dtype == "float32" else 1e-12, atol=1e-6)
+    np.testing.assert_allclose(
+        changed, expected, rtol=1e-5 if dtype == "float32" else 1e-12, atol=1e-6
+    )
 
 
 def test_rows_lose_no_digits_before_the_mean_is_subtracted():

@@ -41,7 +41,8 @@ def test_inv_scaling_ends_at_zero():
 
 @pytest.mark.parametrize("alpha", [1e-6, 1e-4, 0.1, 10.0])
 def test_optimal_is_the_heuristic_of_scikit_learn(alpha):
-    # As written there: t0 from the typical size of a weight, for a loss whose derivative at -typw is at most 1.
+    # As written there: t0 from the typical size of a weight, for a loss whose derivative at
+    # -typw is at most 1.
     typw = np.sqrt(1.0 / np.sqrt(alpha))
     t0 = 1.0 / (typw * alpha)
     np.testing.assert_allclose(Optimal(alpha).simulate(50), 1.0 / (alpha * (t0 + np.arange(50))))
@@ -55,7 +56,9 @@ def test_adaptive_falls_to_a_fifth_as_often_as_it_may():
     assert not Adaptive(max_falls=0).on_bad_epochs()
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda schedule: pickle.loads(pickle.dumps(schedule))])
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda schedule: pickle.loads(pickle.dumps(schedule))]
+)
 def test_adaptive_goes_on_in_a_copy_and_begins_anew_in_a_clone(copied):
     schedule = Warmup(Adaptive(eta0=0.1), n_updates=1)
     assert schedule.on_bad_epochs()
@@ -86,7 +89,9 @@ def test_cyclic_rises_and_falls_along_straight_lines():
     etas = Cyclic(n_updates=8, eta0=0.1, eta1=0.5).simulate(24)
     np.testing.assert_allclose(etas, [0.1, 0.2, 0.3, 0.4, 0.5, 0.4, 0.3, 0.2] * 3)
     # An odd cycle has its largest rate between two updates.
-    np.testing.assert_allclose(Cyclic(n_updates=5, eta0=0.0001, eta1=1.0).simulate(6).max(), 0.80002)
+    np.testing.assert_allclose(
+        Cyclic(n_updates=5, eta0=0.0001, eta1=1.0).simulate(6).max(), 0.80002
+    )
     np.testing.assert_allclose(Cyclic(n_updates=1, eta0=0.3, eta1=1.0).simulate(3), 0.3)
 
 
@@ -102,11 +107,15 @@ def test_cyclic_is_torchs():
     np.testing.assert_allclose(Cyclic(n_updates=14, eta0=0.1, eta1=0.5).simulate(40), etas)
 
 
-@pytest.mark.parametrize("schedule", [Constant(0.3), InvScaling(0.3), Cosine(50, 0.3), Optimal(0.1), lambda t: 1 / t])
+@pytest.mark.parametrize(
+    "schedule", [Constant(0.3), InvScaling(0.3), Cosine(50, 0.3), Optimal(0.1), lambda t: 1 / t]
+)
 def test_warmup_is_a_share_of_the_schedule_inside(schedule):
     t = np.arange(1, 31)
     inside = np.array([schedule(i) for i in range(1, 31)])
-    np.testing.assert_allclose(Warmup(schedule, n_updates=10).simulate(30), inside * np.minimum(1, t / 10))
+    np.testing.assert_allclose(
+        Warmup(schedule, n_updates=10).simulate(30), inside * np.minimum(1, t / 10)
+    )
     assert not Warmup(schedule).on_bad_epochs()
 
 
@@ -118,13 +127,21 @@ def test_warmup_reaches_into_the_schedule_inside():
 
 @pytest.mark.parametrize("n_updates", [0, -1, 1.5])
 def test_a_warmup_and_a_cycle_have_an_update_or_more(n_updates):
-    for schedule in (Warmup(Cosine(), n_updates=n_updates), Cosine(n_updates=n_updates), Cyclic(n_updates=n_updates)):
+    for schedule in (
+        Warmup(Cosine(), n_updates=n_updates),
+        Cosine(n_updates=n_updates),
+        Cyclic(n_updates=n_updates),
+    ):
         name = type(schedule).__name__
-        with pytest.raises(ValueError, match=f"The 'n_updates' parameter of {name} must be an int in the range"):
+        with pytest.raises(
+            ValueError, match=f"The 'n_updates' parameter of {name} must be an int in the range"
+        ):
             schedule.simulate(3)
 
 
-@pytest.mark.parametrize("schedule", [cls() for cls in [*SCHEDULES.values(), Cosine, Cyclic, Warmup]], ids=repr)
+@pytest.mark.parametrize(
+    "schedule", [cls() for cls in [*SCHEDULES.values(), Cosine, Cyclic, Warmup]], ids=repr
+)
 def test_simulate_gives_the_first_rates(schedule):
     np.testing.assert_array_equal(schedule.simulate(5), [schedule(t) for t in (1, 2, 3, 4, 5)])
     assert len(schedule.simulate(0)) == 0
@@ -155,7 +172,9 @@ def test_the_largest_rate_of_other_callables_is_not_known():
         def __call__(self, t):
             return t
 
-    assert [largest_rate(s) for s in (lambda t: 0.1, Own(), Warmup(lambda t: 0.1), Warmup(Own()))] == [None] * 4
+    assert [
+        largest_rate(s) for s in (lambda t: 0.1, Own(), Warmup(lambda t: 0.1), Warmup(Own()))
+    ] == [None] * 4
 
 
 def test_what_is_the_same_for_all_updates_of_an_epoch():
@@ -170,7 +189,9 @@ def test_what_is_the_same_for_all_updates_of_an_epoch():
 
 @pytest.mark.parametrize("schedule_type", [*SCHEDULES.values(), Cosine, Cyclic, Warmup])
 def test_defaults_are_those_of_the_docstring(schedule_type):
-    documented = dict(re.findall(r"^(\w+) : .*default=([^\s,]+)$", inspect.getdoc(schedule_type), re.MULTILINE))
+    documented = dict(
+        re.findall(r"^(\w+) : .*default=([^\s,]+)$", inspect.getdoc(schedule_type), re.MULTILINE)
+    )
     parameters = inspect.signature(schedule_type).parameters
     given = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
     assert given == {name: ast.literal_eval(default) for name, default in documented.items()}

@@ -1,4 +1,7 @@
-"""Products of sparse rows are those of the same rows in an array; lazy updates are those of all weights."""
+"""
+Products of sparse rows are those of the same rows in an array;
+lazy updates are those of all weights.
+"""
 
 import numpy as np
 import pytest
@@ -33,7 +36,8 @@ def kernels(request, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "kind", [scipy.sparse.csr_matrix, scipy.sparse.csr_array, with_long_indices, with_repeated_indices]
+    "kind",
+    [scipy.sparse.csr_matrix, scipy.sparse.csr_array, with_long_indices, with_repeated_indices],
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_outputs", [1, 3])
@@ -81,7 +85,10 @@ class OwnSGD(SGD):
 
 
 def lazy_and_full(optimizer, l2, average, etas, *, settle_at=()):
-    """Make the same updates by a rule and lazily; return both states, the norms and the true ones of each update."""
+    """
+    Make the same updates by a rule and lazily;
+    return both states, the norms and the true ones of each update.
+    """
     rng = np.random.default_rng(0)
     X = scipy.sparse.random(40, SHAPE[0], 0.1, format="csr", random_state=0)
     n = SHAPE[0] * SHAPE[1]
@@ -90,7 +97,11 @@ def lazy_and_full(optimizer, l2, average, etas, *, settle_at=()):
     state = rule.start(n, 0, weights.dtype)
     names = Recurrence.of(optimizer_tags(optimizer).linear, l2, is_averaged=bool(average)).names
     arrays = {name: ({"weights": weights} | state)[name].copy().reshape(SHAPE) for name in names}
-    lazy = LazyWeights(Recurrence.of(optimizer_tags(optimizer).linear, l2, is_averaged=bool(average)), arrays, FACTOR)
+    lazy = LazyWeights(
+        Recurrence.of(optimizer_tags(optimizer).linear, l2, is_averaged=bool(average)),
+        arrays,
+        FACTOR,
+    )
     rows, seen, true = SparseRows(N_ROWS, SHAPE[0], "float64"), [], []
     for t, eta in enumerate(etas, 1):
         numbers, by_product = rng.integers(0, 40, N_ROWS), rng.normal(size=(N_ROWS, SHAPE[1]))
@@ -111,11 +122,15 @@ def lazy_and_full(optimizer, l2, average, etas, *, settle_at=()):
     return arrays, {"weights": weights, **state}, seen, true
 
 
-@pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.9), Momentum(0.99), Nesterov(0.6)], ids=repr)
+@pytest.mark.parametrize(
+    "optimizer", [SGD(), Momentum(0.9), Momentum(0.99), Nesterov(0.6)], ids=repr
+)
 @pytest.mark.parametrize("l2", [0.0, 0.3])
 @pytest.mark.parametrize("average", [False, 1, 20])
 @pytest.mark.parametrize(
-    "etas", [[0.05] * 200, [0.1 / t for t in range(1, 100)], [0.1, 0.0, 0.1] * 5], ids=["constant", "falling", "zero"]
+    "etas",
+    [[0.05] * 200, [0.1 / t for t in range(1, 100)], [0.1, 0.0, 0.1] * 5],
+    ids=["constant", "falling", "zero"],
 )
 def test_lazy_updates_are_those_of_all_weights(optimizer, l2, average, etas):
     arrays, state, seen, true = lazy_and_full(optimizer, l2, average, etas)
@@ -140,8 +155,12 @@ def test_other_optimizers_have_no_recurrence(optimizer):
 def test_only_rows_with_a_gradient_change(rng):
     weights = rng.normal(size=SHAPE)
     before, rows = weights.copy(), SparseRows(1, SHAPE[0], "float64")
-    lazy = LazyWeights(Recurrence.of(SGD().tags.linear, 0.0, is_averaged=False), {"weights": weights}, 1.0)
-    rows.take(scipy.sparse.csr_matrix(([2.0, 3.0], ([0, 0], [4, 7])), shape=(1, SHAPE[0])), np.array([0]))
+    lazy = LazyWeights(
+        Recurrence.of(SGD().tags.linear, 0.0, is_averaged=False), {"weights": weights}, 1.0
+    )
+    rows.take(
+        scipy.sparse.csr_matrix(([2.0, 3.0], ([0, 0], [4, 7])), shape=(1, SHAPE[0])), np.array([0])
+    )
     _, parts = lazy.products(rows)
     lazy.update(rows, parts, np.array([[1.0, -1.0]]), 0.1, counts=False)
     expected = before.copy()
@@ -152,7 +171,9 @@ def test_only_rows_with_a_gradient_change(rng):
 
 def test_numbers_that_are_not_finite_are_found():
     weights = np.zeros(SHAPE)
-    lazy = LazyWeights(Recurrence.of(SGD().tags.linear, 0.0, is_averaged=False), {"weights": weights}, 1.0)
+    lazy = LazyWeights(
+        Recurrence.of(SGD().tags.linear, 0.0, is_averaged=False), {"weights": weights}, 1.0
+    )
     assert lazy.is_finite()
     weights[3, 1] = np.inf
     assert not lazy.is_finite()

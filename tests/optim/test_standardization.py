@@ -67,7 +67,9 @@ def test_a_column_that_is_constant_in_the_blocks_has_the_moments_of_all_rows(mon
         mean, deviation = moments(X, shares)
         expected = np.average(X[:, 1], weights=shares)
         assert mean[1] == pytest.approx(expected, rel=1e-12)
-        assert deviation[1] == pytest.approx(np.sqrt(np.average((X[:, 1] - expected) ** 2, weights=shares)), rel=1e-12)
+        assert deviation[1] == pytest.approx(
+            np.sqrt(np.average((X[:, 1] - expected) ** 2, weights=shares)), rel=1e-12
+        )
     # The blocks do not have these rows.
     assert moments(X, None)[1][0] < 2
 
@@ -77,7 +79,9 @@ def test_squares_that_overflow_have_a_mean(rng):
     mean, deviation = moments(X, None)
     np.testing.assert_allclose(mean, X.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(deviation[1], X[:, 1].std(), rtol=1e-12)
-    np.testing.assert_allclose(deviation[[0, 2]], (X[:, [0, 2]] * 1e-200).std(axis=0) * 1e200, rtol=1e-12)
+    np.testing.assert_allclose(
+        deviation[[0, 2]], (X[:, [0, 2]] * 1e-200).std(axis=0) * 1e200, rtol=1e-12
+    )
 
 
 def test_the_blocks_are_in_the_middle_of_equal_parts(monkeypatch, rng):
@@ -91,7 +95,9 @@ def test_the_blocks_are_in_the_middle_of_equal_parts(monkeypatch, rng):
 def test_few_long_rows_count_once_each(monkeypatch, rng):
     X = rng.normal(size=(100, 50))
     monkeypatch.setattr(standardization, "_MANY_VALUES", 2560)
-    np.testing.assert_allclose(moments(X, None), [X.mean(axis=0), X.std(axis=0)], rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        moments(X, None), [X.mean(axis=0), X.std(axis=0)], rtol=1e-12, atol=1e-15
+    )
 
 
 def test_the_eigenvalue_is_that_of_2000_evenly_spaced_rows(rng):
@@ -112,7 +118,9 @@ def test_quartiles_less_than_one_apart_are_a_scale_and_equal_ones_are_not():
 
 
 def test_scales_whose_inverse_overflows_are_not_used():
-    np.testing.assert_array_equal(usable_scale(np.array([2.0, 0.0, 1e-42, np.inf]), "float32"), [2, 1, 1, 1])
+    np.testing.assert_array_equal(
+        usable_scale(np.array([2.0, 0.0, 1e-42, np.inf]), "float32"), [2, 1, 1, 1]
+    )
     np.testing.assert_array_equal(usable_scale(np.array([1e-42]), "float64"), [1e-42])
 
 
@@ -162,8 +170,12 @@ def test_sparse_rows_are_divided_by_their_scales(rng):
     X = scipy.sparse.random(300, 20, 0.2, format="csr", random_state=0)
     used = Standardization(np.zeros(20), rng.uniform(0.1, 4, size=20), None, 1.0)
     rows = X.toarray() / used.scale
-    np.testing.assert_allclose(largest_norm(X, None, used), (rows**2).sum(axis=1).max() + 1, rtol=1e-12)
-    np.testing.assert_allclose(smoothness(X, None, 10, used), expected_smoothness(rows, 10), rtol=1e-6)
+    np.testing.assert_allclose(
+        largest_norm(X, None, used), (rows**2).sum(axis=1).max() + 1, rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        smoothness(X, None, 10, used), expected_smoothness(rows, 10), rtol=1e-6
+    )
 
 
 def test_one_row_and_rows_of_zeros_have_a_finite_smoothness():
@@ -193,5 +205,11 @@ def test_bits_do_not_depend_on_the_threads_of_numpy(rng):
     found = []
     for n_threads in (1, 2):
         with threadpool_limits(n_threads, "blas"):
-            found.append((largest_eigenvalue(X, None, None), norm(X.ravel()), moments(X, weights)[0].tolist()))
+            found.append(
+                (
+                    largest_eigenvalue(X, None, None),
+                    norm(X.ravel()),
+                    moments(X, weights)[0].tolist(),
+                )
+            )
     assert found[0] == found[1]

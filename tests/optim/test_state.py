@@ -21,7 +21,11 @@ def test_more_rows_are_added_to_the_same_history():
 
 
 @pytest.mark.parametrize(
-    "rows, columns", [({"loss": [2.0, 1.0, 9.0]}, ("loss",)), ({"loss": [2.0, 1.0], "score": [5.0, 6.0]}, ("loss",))]
+    "rows, columns",
+    [
+        ({"loss": [2.0, 1.0, 9.0]}, ("loss",)),
+        ({"loss": [2.0, 1.0], "score": [5.0, 6.0]}, ("loss",)),
+    ],
 )
 def test_rows_and_columns_that_another_training_added_are_not_part_of_it(rows, columns):
     history = History(rows)

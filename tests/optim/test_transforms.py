@@ -27,7 +27,9 @@ def test_a_gradient_that_is_short_enough_is_itself():
 def test_no_square_overflows_in_float32():
     gradient = np.array([3e30, 4e30], dtype="float32")
     assert norm(gradient) == pytest.approx(5e30)
-    np.testing.assert_allclose(clipped(gradient, 1.0, np.empty_like(gradient)), [0.6, 0.8], rtol=1e-6)
+    np.testing.assert_allclose(
+        clipped(gradient, 1.0, np.empty_like(gradient)), [0.6, 0.8], rtol=1e-6
+    )
 
 
 def test_a_gradient_that_is_not_finite_stays_so():
@@ -43,9 +45,13 @@ def test_clipping_is_torchs(max_norm, rng):
     gradient = rng.normal(size=20)
     weight = torch.zeros(20, dtype=torch.float64, requires_grad=True)
     weight.grad = torch.tensor(gradient)
-    assert norm(gradient) == pytest.approx(float(torch.nn.utils.clip_grad_norm_([weight], max_norm)))
+    assert norm(gradient) == pytest.approx(
+        float(torch.nn.utils.clip_grad_norm_([weight], max_norm))
+    )
     # torch adds 1e-6 to the norm that it divides by.
-    np.testing.assert_allclose(clipped(gradient, max_norm, np.empty(20)), weight.grad.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(
+        clipped(gradient, max_norm, np.empty(20)), weight.grad.numpy(), rtol=1e-6
+    )
 
 
 def run(optimizer, gradients, a, *, n_steps, eta=0.1, start=0.0, dtype=np.float64):
@@ -91,9 +97,13 @@ def test_a_single_batch_an_epoch_makes_proximal_steps(optimizer, rng):
 
 
 def test_a_weight_comes_back_within_the_bound_however_long_it_was_at_zero():
-    # Nothing happens for 1,000 steps, then the gradient is twice the strength. Each step pays one more than it adds.
+    # Nothing happens for 1,000 steps, then the gradient is twice the strength. Each step pays one
+    # more than it adds.
     gradients = np.repeat([0.0, -2.0], [1000, 1100])
-    first = {n: int(np.argmax(run(SGD(), gradients, 1.0, n_steps=n) > 1e-9)) - 1000 for n in (1, 20, 300, 10**9)}
+    first = {
+        n: int(np.argmax(run(SGD(), gradients, 1.0, n_steps=n) > 1e-9)) - 1000
+        for n in (1, 20, 300, 10**9)
+    }
     assert first == {1: 0, 20: 19, 300: 299, 10**9: pytest.approx(1000, abs=1)}
 
 
@@ -107,19 +117,28 @@ def test_noise_does_not_lift_a_weight_off_zero(rng):
 
 def test_float32_keeps_the_digits_of_a_weight_that_pays_much_and_moves_little():
     # It pays 500 in all: a sum of that has no digits left for steps of 1e-4.
-    seen = run(SGD(), np.full(20_000, -2.51), 2.5, n_steps=100, eta=0.01, start=1.0, dtype=np.float32)
+    seen = run(
+        SGD(), np.full(20_000, -2.51), 2.5, n_steps=100, eta=0.01, start=1.0, dtype=np.float32
+    )
     assert seen[-1] == pytest.approx(1 + 20_000 * 0.01 * 0.01, rel=5e-3)
 
 
 def test_a_weight_without_strength_is_left_alone(rng):
     gradients = rng.normal(size=50)
-    np.testing.assert_allclose(run(SGD(), gradients, 0.0, n_steps=10), -0.1 * np.cumsum(gradients), atol=1e-14)
+    np.testing.assert_allclose(
+        run(SGD(), gradients, 0.0, n_steps=10), -0.1 * np.cumsum(gradients), atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.9), Nesterov(0.75)], ids=repr)
 @pytest.mark.parametrize("start, gradient", [(2.0, -0.3), (-2.0, 0.3), (0.0, 0.2999), (0.0, -0.1)])
-def test_a_weight_at_its_balance_stays_there_when_the_learning_rate_falls(optimizer, start, gradient):
-    rule, weights = Update(optimizer).rule(PenaltyStrengths(l1=np.array([0.3]), n_steps=7)), np.array([start])
+def test_a_weight_at_its_balance_stays_there_when_the_learning_rate_falls(
+    optimizer, start, gradient
+):
+    rule, weights = (
+        Update(optimizer).rule(PenaltyStrengths(l1=np.array([0.3]), n_steps=7)),
+        np.array([start]),
+    )
     state = rule.start(1, 0, weights.dtype)
     for eta in np.repeat([0.1, 0.02, 0.3, 1e-4], 40):
         rule.update(weights, np.array([gradient]), eta, state, np.empty(1))
@@ -133,7 +152,9 @@ def test_what_is_owed_falls_with_the_length_of_the_steps():
     for eta, owed in ((0.1, 1.0), (0.01, 0.1)):
         for _ in range(20):
             rule.update(weights, np.zeros(1), eta, state, np.empty(1))
-        np.testing.assert_allclose([state["l1_owed_if_positive"], state["l1_owed_if_negative"]], owed)
+        np.testing.assert_allclose(
+            [state["l1_owed_if_positive"], state["l1_owed_if_negative"]], owed
+        )
 
 
 def rule_and_state(optimizer, b, dtype=np.float64, **options):
@@ -142,7 +163,9 @@ def rule_and_state(optimizer, b, dtype=np.float64, **options):
 
 
 # 0.125 is exact: its eight times is the last explicit step.
-@pytest.mark.parametrize("b, is_implicit", [(0.08, False), (7.2, False), (8.0, False), (8.0001, True), (400.0, True)])
+@pytest.mark.parametrize(
+    "b, is_implicit", [(0.08, False), (7.2, False), (8.0, False), (8.0001, True), (400.0, True)]
+)
 def test_one_step_is_explicit_up_to_the_boundary_and_implicit_beyond(b, is_implicit):
     eta, g, w = 0.125, 3.0, 2.0
     rule, state = rule_and_state(SGD(), b)
@@ -152,7 +175,9 @@ def test_one_step_is_explicit_up_to_the_boundary_and_implicit_beyond(b, is_impli
     assert weights[0] == pytest.approx(expected, rel=1e-13)
 
 
-@pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.5), Momentum(0.9), Nesterov(0.75)], ids=repr)
+@pytest.mark.parametrize(
+    "optimizer", [SGD(), Momentum(0.5), Momentum(0.9), Nesterov(0.75)], ids=repr
+)
 @pytest.mark.parametrize("b", [0.1, 9.0, 15.0, 500.0, 1e6])
 def test_a_weight_rests_where_gradient_and_penalty_balance(optimizer, b):
     rule, state = rule_and_state(optimizer, b)

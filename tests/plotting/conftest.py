@@ -21,5 +21,8 @@ def no_window():
 @pytest.fixture
 def no_matplotlib(monkeypatch):
     """Let every import of matplotlib fail."""
-    for name in [*(name for name in sys.modules if name.partition(".")[0] == "matplotlib"), "matplotlib.pyplot"]:
+    for name in [
+        *(name for name in sys.modules if name.partition(".")[0] == "matplotlib"),
+        "matplotlib.pyplot",
+    ]:
         monkeypatch.setitem(sys.modules, name, None)

@@ -40,7 +40,9 @@ def test_the_best_estimator_of_a_search_has_the_name_of_its_parameters():
 
 
 def test_a_search_over_a_pipeline_inside_a_transformed_target():
-    search = GridSearchCV(make_pipeline(StandardScaler(), short()), {"ortsgdregressor__alpha": [1e-3]}, cv=2)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), short()), {"ortsgdregressor__alpha": [1e-3]}, cv=2
+    )
     model = TransformedTargetRegressor(search).fit(X, Y)
     (found,) = fitted_estimators(model).values()
     assert found is model.regressor_.best_estimator_[-1]
@@ -55,16 +57,28 @@ def test_dicts_and_lists_keep_their_order():
 def test_all_of_an_ensemble():
     bagging = BaggingRegressor(short(), n_estimators=2, random_state=0).fit(X, Y)
     assert list(fitted_estimators(bagging).values()) == bagging.estimators_
-    voting = VotingRegressor([("a", short()), ("plain", LinearRegression()), ("b", short())]).fit(X, Y)
-    assert fitted_estimators({"v": voting}) == {"v a": voting.estimators_[0], "v b": voting.estimators_[2]}
-    stacking = StackingRegressor([("a", short()), ("plain", LinearRegression())], short(alpha=1.0), cv=2).fit(X, Y)
-    assert fitted_estimators(stacking) == {"a": stacking.estimators_[0], "final": stacking.final_estimator_}
+    voting = VotingRegressor([("a", short()), ("plain", LinearRegression()), ("b", short())]).fit(
+        X, Y
+    )
+    assert fitted_estimators({"v": voting}) == {
+        "v a": voting.estimators_[0],
+        "v b": voting.estimators_[2],
+    }
+    stacking = StackingRegressor(
+        [("a", short()), ("plain", LinearRegression())], short(alpha=1.0), cv=2
+    ).fit(X, Y)
+    assert fitted_estimators(stacking) == {
+        "a": stacking.estimators_[0],
+        "final": stacking.final_estimator_,
+    }
 
 
 def test_all_of_a_calibrated_classifier():
     classifier = OrtSGDClassifier(max_iter=2, tol=None, random_state=0)
     model = CalibratedClassifierCV(classifier, cv=2).fit(X, Y > 0)
-    assert fitted_estimators(model) == {str(i): one.estimator for i, one in enumerate(model.calibrated_classifiers_)}
+    assert fitted_estimators(model) == {
+        str(i): one.estimator for i, one in enumerate(model.calibrated_classifiers_)
+    }
 
 
 def test_a_frozen_pipeline():
@@ -75,7 +89,12 @@ def test_a_frozen_pipeline():
 
 @pytest.mark.parametrize(
     "estimator",
-    [short(), make_pipeline(StandardScaler(), short()), GridSearchCV(short(), {"alpha": [1.0]}), {"a": short()}],
+    [
+        short(),
+        make_pipeline(StandardScaler(), short()),
+        GridSearchCV(short(), {"alpha": [1.0]}),
+        {"a": short()},
+    ],
 )
 def test_what_is_not_fitted_is_refused(estimator):
     with pytest.raises(NotFittedError, match="is not fitted yet"):
@@ -89,6 +108,10 @@ def test_what_has_no_estimator_of_skort_is_refused(estimator):
 
 
 def test_a_search_without_a_refit_is_refused():
-    search = GridSearchCV(OrtSGDRegressor(max_iter=2, tol=None), {"alpha": [0.1]}, cv=2, refit=False).fit(X, Y)
-    with pytest.raises(ValueError, match=r"estimator: GridSearchCV keeps no fitted estimator with refit=False\."):
+    search = GridSearchCV(
+        OrtSGDRegressor(max_iter=2, tol=None), {"alpha": [0.1]}, cv=2, refit=False
+    ).fit(X, Y)
+    with pytest.raises(
+        ValueError, match=r"estimator: GridSearchCV keeps no fitted estimator with refit=False\."
+    ):
         fitted_estimators({"found": search})

@@ -18,11 +18,15 @@ from skort.plotting.graph_text import operators_of
 X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
 SHORT = {"max_iter": 2, "tol": None, "random_state": 0, "standardize": False, "eta0": 0.01}
 
-needs_dot = pytest.mark.skipif(shutil.which("dot") is None, reason="needs the program dot of Graphviz")
+needs_dot = pytest.mark.skipif(
+    shutil.which("dot") is None, reason="needs the program dot of Graphviz"
+)
 
 
 def linear(**options):
-    return OrtSGDRegressor(LinearRegression(), **{"penalty": None, **SHORT, **options}).fit(X, X[:, 0])
+    return OrtSGDRegressor(LinearRegression(), **{"penalty": None, **SHORT, **options}).fit(
+        X, X[:, 0]
+    )
 
 
 def parsed(text):
@@ -31,7 +35,8 @@ def parsed(text):
 
 def test_the_text_of_a_small_model():
     model = parsed("""
-    small (float[N, 2] X, float Z) => (float[N, 1] y, int64[1] k) <float[2, 1] W = {1, 2}, float[1] b = {0.5}> {
+    small (float[N, 2] X, float Z) => (float[N, 1] y, int64[1] k) <float[2, 1] W = {1, 2},
+        float[1] b = {0.5}> {
         one = Constant <value = float {1}> ()
         c = Neg (one)
         product = MatMul (X, W)
@@ -88,7 +93,9 @@ def test_a_constant_of_many_operators_has_its_name():
 
 def test_a_constant_that_is_an_output_is_an_operator():
     model = parsed("given () => (float[1] y) { y = Constant <value = float[1] {2}> () }")
-    assert [(operator.op_type, operator.outputs) for operator in operators_of(model)] == [("Constant", ["y"])]
+    assert [(operator.op_type, operator.outputs) for operator in operators_of(model)] == [
+        ("Constant", ["y"])
+    ]
 
 
 def test_a_subgraph_reads_results_of_the_graph_around_it():
@@ -102,7 +109,13 @@ def test_a_subgraph_reads_results_of_the_graph_around_it():
     }""")
     assert [a.text for a in operators_of(model)[1].arguments] == ["c", "z", "x"]
     dot = GraphDisplay(model).to_dot()
-    pairs = [("input1", "node0"), ("input0", "node1"), ("node0", "node1"), ("input1", "node1"), ("node1", "output0")]
+    pairs = [
+        ("input1", "node0"),
+        ("input0", "node1"),
+        ("node0", "node1"),
+        ("input1", "node1"),
+        ("node1", "output0"),
+    ]
     assert edges(dot) == pairs
 
 
@@ -208,7 +221,9 @@ def test_which_graph(solver):
     for other in graphs:
         found = GraphDisplay.from_estimator(model, other).model.graph
         assert [n.op_type for n in found.node] == [n.op_type for n in graphs[other].graph.node]
-    with pytest.raises(ValueError, match=r'which must be "model", "step" or one of \[.*\], got \'steps\''):
+    with pytest.raises(
+        ValueError, match=r'which must be "model", "step" or one of \[.*\], got \'steps\''
+    ):
         GraphDisplay.from_estimator(model, "steps")
 
 
@@ -225,7 +240,9 @@ def test_the_picture_has_every_operator():
     root = xml.etree.ElementTree.fromstring(svg)
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     operators = [operator.op_type for operator in operators_of(display.model)]
-    assert {name: texts.count(name) for name in operators} == {name: operators.count(name) for name in operators}
+    assert {name: texts.count(name) for name in operators} == {
+        name: operators.count(name) for name in operators
+    }
     assert [text for text in texts if text in PHASES] == list(PHASES)
     assert display._repr_svg_() == svg
     assert display._repr_html_() == f'<div style="overflow-x: auto">{svg}</div>'
@@ -256,7 +273,9 @@ def test_without_graphviz_there_is_text(monkeypatch):
 def test_a_graph_that_is_too_large_to_draw_is_text(monkeypatch):
     monkeypatch.setattr(graph, "_SECONDS", 1e-4)
     display = GraphDisplay.from_estimator(linear())
-    with pytest.raises(TimeoutError, match=r"in 0.0001 seconds: it is too large to draw. Use to_text\(\)"):
+    with pytest.raises(
+        TimeoutError, match=r"in 0.0001 seconds: it is too large to draw. Use to_text\(\)"
+    ):
         display.to_svg()
     assert display._repr_svg_() is None
     assert display._repr_html_().startswith("<pre>inputs\n  X: float32")
@@ -280,7 +299,11 @@ def test_a_step_without_graphviz_is_all_in_the_picture(monkeypatch):
     plt = pytest.importorskip("matplotlib.pyplot")
     monkeypatch.setattr(graph, "_program", lambda: None)
     network = OrtSGDClassifier(MLPClassifier((4,)), optimizer="adam", **SHORT).fit(X, X[:, 0] > 0)
-    for model, ax in ((network, None), (linear(), None), (network, plt.subplots(1, 2, figsize=(12, 8))[1][1])):
+    for model, ax in (
+        (network, None),
+        (linear(), None),
+        (network, plt.subplots(1, 2, figsize=(12, 8))[1][1]),
+    ):
         display = GraphDisplay.from_estimator(model, "step").plot(ax)
         (text,) = display.ax_.texts
         assert [line for line in text.get_text().splitlines() if line in PHASES] == list(PHASES)
@@ -300,5 +323,7 @@ def test_a_display_is_drawn_where_its_axes_are_asked_for(monkeypatch):
 
 
 def test_without_matplotlib_the_error_says_how_to_install_it(no_matplotlib):
-    with pytest.raises(ImportError, match=r"GraphDisplay.plot needs matplotlib .* pip install matplotlib"):
+    with pytest.raises(
+        ImportError, match=r"GraphDisplay.plot needs matplotlib .* pip install matplotlib"
+    ):
         GraphDisplay.from_estimator(linear()).plot()

@@ -76,7 +76,9 @@ def test_score_none_draws_no_right_axis():
 
 
 def test_another_column_as_the_score():
-    display = LossCurveDisplay({"a": {**SCORED, "recall": [math.nan, 0.9, 0.8]}}, score="recall").plot()
+    display = LossCurveDisplay(
+        {"a": {**SCORED, "recall": [math.nan, 0.9, 0.8]}}, score="recall"
+    ).plot()
     assert at(display.best_points_) == [(2, 0.9)]
     assert display.score_ax_.get_ylabel() == "Recall"
 
@@ -89,20 +91,32 @@ def test_a_score_that_is_never_a_number_is_not_the_best():
 def test_several_trainings_have_a_colour_each_and_say_why_they_ended():
     reasons = {"a": "It was enough.", "b": None}
     histories = {"a": SCORED, "b": HISTORY}
-    display = LossCurveDisplay(histories, columns=("objective", "loss"), stopping_reasons=reasons).plot()
-    assert ydata(display.lines_) == [SCORED["objective"], SCORED["loss"], HISTORY["objective"], HISTORY["loss"]]
+    display = LossCurveDisplay(
+        histories, columns=("objective", "loss"), stopping_reasons=reasons
+    ).plot()
+    assert ydata(display.lines_) == [
+        SCORED["objective"],
+        SCORED["loss"],
+        HISTORY["objective"],
+        HISTORY["loss"],
+    ]
     assert [line.get_color() for line in display.lines_] == ["C0", "C0", "C1", "C1"]
     assert [line.get_linestyle() for line in display.lines_] == ["-", ":", "-", ":"]
     assert [line.get_color() for line in display.score_lines_] == ["C0"]
     assert at(display.best_points_) == [(3, 0.7), (2, 2.0)]
-    assert legend(display) == ["a: best epoch 3, last epoch 3. It was enough.", "b: best epoch 2, last epoch 3."]
+    assert legend(display) == [
+        "a: best epoch 3, last epoch 3. It was enough.",
+        "b: best epoch 2, last epoch 3.",
+    ]
     assert display.ax_.get_title() == ""
     assert display.ax_.get_ylabel() == "Objective (solid), loss (dotted)"
     assert display.score_ax_.get_ylabel() == "Validation score (dashed)"
 
 
 def test_long_reasons_are_broken_into_lines():
-    display = LossCurveDisplay({"a": HISTORY, "b": HISTORY}, stopping_reasons={"a": "word " * 40}).plot()
+    display = LossCurveDisplay(
+        {"a": HISTORY, "b": HISTORY}, stopping_reasons={"a": "word " * 40}
+    ).plot()
     assert max(map(len, legend(display)[0].split("\n"))) <= 88
     assert legend(display)[0].count("\n") == 2
 
@@ -111,7 +125,9 @@ def test_a_dict_of_estimators():
     models = {"slow": fitted(eta0=0.01), "fast": fitted()}
     display = LossCurveDisplay.from_estimator(models, columns="loss")
     assert ydata(display.lines_) == [model.history_["loss"] for model in models.values()]
-    assert display.stopping_reasons == dict.fromkeys(models, "The training reached max_iter=4 epochs.")
+    assert display.stopping_reasons == dict.fromkeys(
+        models, "The training reached max_iter=4 epochs."
+    )
 
 
 def test_axes_and_keywords_of_the_user():
@@ -154,7 +170,9 @@ def legend_of_one():
 
 
 def test_a_missing_column_names_those_that_there_are():
-    with pytest.raises(ValueError, match=r"the history of a has no 'lost', it has \['loss', 'objective'\]"):
+    with pytest.raises(
+        ValueError, match=r"the history of a has no 'lost', it has \['loss', 'objective'\]"
+    ):
         LossCurveDisplay({"a": HISTORY}, columns=("lost",)).plot()
 
 
@@ -170,5 +188,7 @@ def test_without_columns_nothing_is_drawn():
 
 
 def test_without_matplotlib_the_error_says_how_to_install_it(no_matplotlib):
-    with pytest.raises(ImportError, match=r"LossCurveDisplay.plot needs matplotlib .* pip install matplotlib"):
+    with pytest.raises(
+        ImportError, match=r"LossCurveDisplay.plot needs matplotlib .* pip install matplotlib"
+    ):
         LossCurveDisplay({"a": HISTORY}).plot()

@@ -31,7 +31,9 @@ def test_one_schedule():
 
 
 def test_a_dict_of_a_schedule_a_name_and_a_function():
-    display = ScheduleDisplay.from_schedule({"a": InvScaling(0.5), "b": "invscaling", "c": halved}, n_updates=3)
+    display = ScheduleDisplay.from_schedule(
+        {"a": InvScaling(0.5), "b": "invscaling", "c": halved}, n_updates=3
+    )
     assert labels(display) == ["a", "b", "c"]
     np.testing.assert_allclose(display.rates["a"], InvScaling(0.5).simulate(3))
     np.testing.assert_allclose(display.rates["b"], InvScaling().simulate(3))
@@ -53,7 +55,9 @@ def test_rates_that_differ_a_hundredfold_have_a_logarithmic_axis():
 def test_the_rates_that_trainings_used():
     X = np.random.default_rng(0).normal(size=(60, 2))
     options = {"eta0": 0.1, "batch_size": 10, "tol": 1e-3, "random_state": 0}
-    models = {name: OrtSGDRegressor(learning_rate=name, **options) for name in ("adaptive", "invscaling")}
+    models = {
+        name: OrtSGDRegressor(learning_rate=name, **options) for name in ("adaptive", "invscaling")
+    }
     models = {name: model.fit(X, X[:, 0]) for name, model in models.items()}
     display = ScheduleDisplay.from_estimator(models)
     for line, model in zip(display.lines_, models.values(), strict=True):
@@ -81,7 +85,9 @@ def test_axes_and_keywords_of_the_user():
 
 @pytest.mark.parametrize("schedule", ["constnat", [Cosine(10)], 0.1])
 def test_what_is_no_name_and_no_function_is_refused(schedule):
-    with pytest.raises(ValueError, match=f"schedule must be one of .* got {re.escape(repr(schedule))}"):
+    with pytest.raises(
+        ValueError, match=f"schedule must be one of .* got {re.escape(repr(schedule))}"
+    ):
         ScheduleDisplay.from_schedule(schedule)
 
 
@@ -91,5 +97,7 @@ def test_what_is_no_learning_rate_is_refused():
 
 
 def test_without_matplotlib_the_error_says_how_to_install_it(no_matplotlib):
-    with pytest.raises(ImportError, match=r"ScheduleDisplay.plot needs matplotlib .* pip install matplotlib"):
+    with pytest.raises(
+        ImportError, match=r"ScheduleDisplay.plot needs matplotlib .* pip install matplotlib"
+    ):
         ScheduleDisplay.from_schedule("constant")

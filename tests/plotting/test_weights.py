@@ -107,7 +107,9 @@ def test_names_of_what_the_steps_of_a_pipeline_make():
     y = (TABLE["width"] > 0).astype(int)
     made = ["standardscaler__width", "standardscaler__height", "standardscaler__depth"]
     made += ["onehotencoder__kind_u", "onehotencoder__kind_v"]
-    inside = OrtSGDClassifier(make_pipeline(steps, LogisticRegression()), **SHORT).fit(TABLE_WITH_TEXT, y)
+    inside = OrtSGDClassifier(make_pipeline(steps, LogisticRegression()), **SHORT).fit(
+        TABLE_WITH_TEXT, y
+    )
     assert sorted(names(WeightsDisplay.from_estimator(inside))) == sorted(made)
     outside = make_pipeline(steps, OrtSGDClassifier(**SHORT)).fit(TABLE_WITH_TEXT, y)
     display = WeightsDisplay.from_estimator(outside)
@@ -118,20 +120,32 @@ def test_names_of_what_the_steps_of_a_pipeline_make():
 def test_names_of_the_columns_of_steps_around_steps():
     y = TABLE["width"] - 2 * TABLE["depth"]
     turned = make_pipeline(
-        make_column_transformer((StandardScaler(), [2]), ("passthrough", [0, 1])), LinearRegression()
+        make_column_transformer((StandardScaler(), [2]), ("passthrough", [0, 1])),
+        LinearRegression(),
     )
     model = make_pipeline(StandardScaler(), OrtSGDRegressor(turned, **SHORT)).fit(TABLE, y)
     display = WeightsDisplay.from_estimator(model)
-    assert display.feature_names == ["standardscaler__depth", "passthrough__width", "passthrough__height"]
+    assert display.feature_names == [
+        "standardscaler__depth",
+        "passthrough__width",
+        "passthrough__height",
+    ]
     np.testing.assert_allclose(widths(display), model[-1].coef_[display.shown_])
     assert names(display) == [display.feature_names[i] for i in display.shown_]
 
 
-@pytest.mark.parametrize("steps", [(), ("passthrough",), (StandardScaler(),), (make_pipeline(StandardScaler()),)])
+@pytest.mark.parametrize(
+    "steps", [(), ("passthrough",), (StandardScaler(),), (make_pipeline(StandardScaler()),)]
+)
 def test_names_of_columns_that_steps_do_not_change(steps):
     y = TABLE["width"] - 2 * TABLE["depth"]
     pipeline = make_pipeline(*steps, OrtSGDRegressor(**SHORT))
-    for model in (pipeline, make_pipeline(pipeline), TransformedTargetRegressor(pipeline), {"a": pipeline}):
+    for model in (
+        pipeline,
+        make_pipeline(pipeline),
+        TransformedTargetRegressor(pipeline),
+        {"a": pipeline},
+    ):
         (fitted,) = model.values() if isinstance(model, dict) else (model,)
         fitted.fit(TABLE, y)
         assert WeightsDisplay.from_estimator(model).feature_names == ["width", "height", "depth"]
@@ -157,20 +171,28 @@ def test_the_classes_of_a_linear_classifier():
 def test_the_first_layer_of_a_network():
     model = OrtSGDClassifier(MLPClassifier((5, 4)), **SHORT).fit(TABLE, RNG.integers(0, 3, 60))
     display = WeightsDisplay.from_estimator(model, top_k=2, cmap="PiYG")
-    np.testing.assert_allclose(display.image_.get_array(), model.weights_["coefficient"][display.shown_])
+    np.testing.assert_allclose(
+        display.image_.get_array(), model.weights_["coefficient"][display.shown_]
+    )
     assert display.image_.get_cmap().name == "PiYG"
     assert display.ax_.get_xlabel() == "Hidden unit"
     assert names(display) == [TABLE.columns[i] for i in display.shown_]
 
 
 def test_a_layer_stays_the_first_where_another_is_trained():
-    model = OrtSGDClassifier(MLPClassifier((5,)), trainable="coefficient1", **SHORT).fit(TABLE, TABLE["width"] > 0)
-    np.testing.assert_array_equal(WeightsDisplay.from_estimator(model).weights, model.weights_["coefficient"].T)
+    model = OrtSGDClassifier(MLPClassifier((5,)), trainable="coefficient1", **SHORT).fit(
+        TABLE, TABLE["width"] > 0
+    )
+    np.testing.assert_array_equal(
+        WeightsDisplay.from_estimator(model).weights, model.weights_["coefficient"].T
+    )
 
 
 def test_several_estimators_are_refused():
     model = OrtSGDRegressor(**SHORT).fit(TABLE, TABLE["width"])
-    with pytest.raises(ValueError, match=r"estimator has several fitted estimators of skort, \['a', 'b'\]"):
+    with pytest.raises(
+        ValueError, match=r"estimator has several fitted estimators of skort, \['a', 'b'\]"
+    ):
         WeightsDisplay.from_estimator({"a": model, "b": model})
 
 
@@ -192,5 +214,7 @@ def test_names_are_no_formulas():
 
 
 def test_without_matplotlib_the_error_says_how_to_install_it(no_matplotlib):
-    with pytest.raises(ImportError, match=r"WeightsDisplay.plot needs matplotlib .* pip install matplotlib"):
+    with pytest.raises(
+        ImportError, match=r"WeightsDisplay.plot needs matplotlib .* pip install matplotlib"
+    ):
         WeightsDisplay([[1.0]], ["a"]).plot()

@@ -76,7 +76,9 @@ def test_threads_do_not_get_the_same_thing():
     assert next(numbers) <= 8
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda box: pickle.loads(pickle.dumps(box))])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda box: pickle.loads(pickle.dumps(box))]
+)
 def test_copies_are_empty_and_the_original_is_not(copied):
     box = NoPickle()
     # A lock can neither be copied nor pickled.

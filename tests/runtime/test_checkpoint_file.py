@@ -3,10 +3,19 @@
 import numpy as np
 import pytest
 
-from skort.runtime.checkpoint_file import VERSIONS, CheckpointFile, read_checkpoint, version_here, write_checkpoint
+from skort.runtime.checkpoint_file import (
+    VERSIONS,
+    CheckpointFile,
+    read_checkpoint,
+    version_here,
+    write_checkpoint,
+)
 from skort.runtime.installed import training_api
 
-ARRAYS = {"coef": np.arange(6, dtype=np.float32).reshape(2, 3), "intercept": np.array([7], dtype=np.float32)}
+ARRAYS = {
+    "coef": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "intercept": np.array([7], dtype=np.float32),
+}
 FROZEN = {"scale": np.array([[0.5]], dtype=np.float32)}
 MOMENTS = {name: (array + 1, array + 2) for name, array in ARRAYS.items()}
 
@@ -60,5 +69,7 @@ def test_what_cannot_be_read_is_said():
     longer = good.replace(np.uint32(24).tobytes() + values, np.uint32(2**20).tobytes() + values)
     with pytest.raises(ValueError, match=r"^it is damaged\.$"):
         read_checkpoint(longer)
-    with pytest.raises(ValueError, match=r"it is of version 3; the versions 1 \(ONNX Runtime 1.16 and 1.17\), 2 "):
+    with pytest.raises(
+        ValueError, match=r"it is of version 3; the versions 1 \(ONNX Runtime 1.16 and 1.17\), 2 "
+    ):
         read_checkpoint(write_checkpoint(CheckpointFile(3, ARRAYS, FROZEN)))

@@ -14,17 +14,25 @@ CUDA = "CUDAExecutionProvider"
 
 
 @pytest.mark.parametrize(
-    "name, kind, index", [("cpu", "cpu", 0), ("cuda", "cuda", 0), ("cuda:0", "cuda", 0), ("cuda:13", "cuda", 13)]
+    "name, kind, index",
+    [("cpu", "cpu", 0), ("cuda", "cuda", 0), ("cuda:0", "cuda", 0), ("cuda:13", "cuda", 13)],
 )
 def test_names(name, kind, index):
     device = device_named(name, 3)
-    assert (device.kind, device.index, device.n_threads, device.is_remote) == (kind, index, 3, kind != "cpu")
+    assert (device.kind, device.index, device.n_threads, device.is_remote) == (
+        kind,
+        index,
+        3,
+        kind != "cpu",
+    )
     assert device_named(device.name, 3) == device
 
 
 @pytest.mark.parametrize("name", ["gpu", "cpu:0", "CUDA", "cuda:", "cuda:-1", "cuda:1 ", ""])
 def test_other_names_are_refused_with_those_that_there_are(name):
-    with pytest.raises(ValueError, match=f'device={name!r} is unknown. Use "cpu", "cuda", or "cuda:1"'):
+    with pytest.raises(
+        ValueError, match=f'device={name!r} is unknown. Use "cpu", "cuda", or "cuda:1"'
+    ):
         device_named(name)
 
 
@@ -33,7 +41,9 @@ def test_the_cpu_runs_what_another_device_cannot():
     assert device_named("cuda:1").providers() == [(CUDA, {"device_id": 1}), "CPUExecutionProvider"]
 
 
-@pytest.mark.parametrize("values", [np.array(2.5), np.zeros((0,), np.float32), np.arange(6).reshape(2, 3)])
+@pytest.mark.parametrize(
+    "values", [np.array(2.5), np.zeros((0,), np.float32), np.arange(6).reshape(2, 3)]
+)
 @pytest.mark.parametrize("device", [CPU, Device(is_remote=True)])
 def test_arrays_are_copies(device, values):
     given = values.copy()
@@ -71,17 +81,22 @@ GPU = 'pip install "onnxruntime-gpu[cuda,cudnn]"'
         ),
     ],
 )
-def test_a_runtime_without_the_provider_says_how_to_replace_it(installed, name, command, monkeypatch):
+def test_a_runtime_without_the_provider_says_how_to_replace_it(
+    installed, name, command, monkeypatch
+):
     monkeypatch.setattr(load(), "get_available_providers", lambda: ["CPUExecutionProvider"])
     monkeypatch.setattr(device_module, "installed_distributions", lambda: installed)
     with pytest.raises(RuntimeNotAvailableError) as error:
         device_named("cuda:7").check()
     assert str(error.value) == (
-        f'device="cuda:7" needs the {CUDA}, which {name} does not have. Replace it: {command}. Or use device="cpu".'
+        f'device="cuda:7" needs the {CUDA}, which {name} does not have. Replace it: {command}. Or '
+        'use device="cpu".'
     )
 
 
-@pytest.mark.skipif(CUDA not in load().get_available_providers(), reason="this runtime has no CUDA provider")
+@pytest.mark.skipif(
+    CUDA not in load().get_available_providers(), reason="this runtime has no CUDA provider"
+)
 def test_a_provider_that_does_not_load_says_which_library_it_wants(capfd):
     # The 99th device is nowhere, whether the libraries are there or not.
     with pytest.raises(RuntimeNotAvailableError) as error:
@@ -96,10 +111,13 @@ def test_a_provider_that_does_not_load_says_which_library_it_wants(capfd):
 
 def test_what_the_driver_says_is_told_without_the_code_around_it():
     error = RuntimeError(
-        "cuda_call.cc:154 onnxruntime::CudaCall(ERRTYPE, const char*) [with ERRTYPE = cudaError; bool THRW = true] "
-        "CUDA failure 35: CUDA driver version is insufficient for CUDA runtime version ; GPU=-1 ; hostname=vm ; "
+        "cuda_call.cc:154 onnxruntime::CudaCall(ERRTYPE, const char*) [with ERRTYPE = cudaError; "
+        "bool THRW = true] CUDA failure 35: CUDA driver version is insufficient for CUDA runtime "
+        "version ; GPU=-1 ; hostname=vm ; "
     )
-    expected = "The driver says: failure 35: CUDA driver version is insufficient for CUDA runtime version."
+    expected = (
+        "The driver says: failure 35: CUDA driver version is insufficient for CUDA runtime version."
+    )
     assert device_module._driver_message(error) == expected
     assert device_module._driver_message(RuntimeError("no device")) == "no device"
 
@@ -108,7 +126,10 @@ def test_a_session_that_fell_back_to_the_cpu_is_an_error(monkeypatch):
     session = types.SimpleNamespace(get_providers=lambda: ["CPUExecutionProvider"])
     CPU.check_session(session)
     monkeypatch.setattr(device_module, "_load_provider", lambda device: None)
-    with pytest.raises(RuntimeNotAvailableError, match=f'device="cuda": the {CUDA} .* A session was made without it'):
+    with pytest.raises(
+        RuntimeNotAvailableError,
+        match=f'device="cuda": the {CUDA} .* A session was made without it',
+    ):
         device_named("cuda").check_session(session)
 
 
@@ -119,7 +140,9 @@ def test_a_value_follows_its_array():
     np.testing.assert_array_equal(value.numpy(), array)
 
 
-@pytest.mark.parametrize("array", [np.zeros((2, 3)).T, np.zeros(6)[::2]], ids=["transposed", "strided"])
+@pytest.mark.parametrize(
+    "array", [np.zeros((2, 3)).T, np.zeros(6)[::2]], ids=["transposed", "strided"]
+)
 def test_an_array_that_would_be_copied_is_refused(array):
     with pytest.raises(ValueError, match="C-contiguous"):
         ortvalue_view(array)

@@ -36,9 +36,13 @@ def test_a_missing_class_names_what_is_installed_and_which_packages_have_it(pret
     assert "uninstall" not in message
 
 
-MEND = "Fix it with: pip uninstall -y onnxruntime onnxruntime-training && pip install onnxruntime-training==1.16.3"
+MEND = (
+    "Fix it with: pip uninstall -y onnxruntime onnxruntime-training && pip install "
+    "onnxruntime-training==1.16.3"
+)
 MIX = (
-    f"onnxruntime and onnxruntime-training are installed over each other and share the import name onnxruntime. {MEND}"
+    "onnxruntime and onnxruntime-training are installed over each other and share the import name "
+    f"onnxruntime. {MEND}"
 )
 
 
@@ -73,8 +77,16 @@ MIXES = [
     (["onnxruntime", "onnxruntime-training-cpu"], None, "onnxruntime-training-cpu"),
     (["onnxruntime-gpu", "onnxruntime-training"], None, "onnxruntime-gpu"),
     (["onnxruntime-gpu", "onnxruntime-training"], "onnxruntime-training", "onnxruntime-training"),
-    (["onnxruntime", "onnxruntime-directml", "onnxruntime-openvino"], "onnxruntime", "onnxruntime-directml"),
-    (["onnxruntime", "onnxruntime-directml", "onnxruntime-openvino"], "onnxruntime-openvino", "onnxruntime-openvino"),
+    (
+        ["onnxruntime", "onnxruntime-directml", "onnxruntime-openvino"],
+        "onnxruntime",
+        "onnxruntime-directml",
+    ),
+    (
+        ["onnxruntime", "onnxruntime-directml", "onnxruntime-openvino"],
+        "onnxruntime-openvino",
+        "onnxruntime-openvino",
+    ),
     (["onnxruntime", "onnxruntime-qnn"], "onnxruntime-qnn", "onnxruntime"),
 ]
 
@@ -84,8 +96,9 @@ def test_the_cure_of_a_mix_keeps_the_accelerated_build(names, owner, kept, prete
     pretend({name: f"1.{number}" for number, name in enumerate(names)})
     monkeypatch.setattr(installed, "_owner_of_the_files", lambda: owner)
     assert installed.mix_advice() == (
-        f"{' and '.join(names)} are installed over each other and share the import name onnxruntime. Fix it with: "
-        f"pip uninstall -y {' '.join(names)} && pip install {kept}==1.{names.index(kept)}"
+        f"{' and '.join(names)} are installed over each other and share the import name "
+        f"onnxruntime. Fix it with: pip uninstall -y {' '.join(names)} && pip install "
+        f"{kept}==1.{names.index(kept)}"
     )
 
 
@@ -106,10 +119,10 @@ def test_the_files_say_which_distribution_they_are_of(tmp_path, monkeypatch):
 
 NO_RUNTIME = (
     "No ONNX Runtime is installed: install exactly one of skort's extras, "
-    'pip install "skort[cpu]" (onnxruntime: every system, all but the solvers "session", "agent" and "module"), '
-    'pip install "skort[gpu]" (onnxruntime-gpu with CUDA: device="cuda" as well) or '
-    'pip install "skort[training]" (the package for training of this system and Python, if there is one: '
-    "these solvers as well)."
+    'pip install "skort[cpu]" (onnxruntime: every system, all but the solvers "session", "agent" '
+    'and "module"), pip install "skort[gpu]" (onnxruntime-gpu with CUDA: device="cuda" as well) or '
+    'pip install "skort[training]" (the package for training of this system and Python, if there '
+    "is one: these solvers as well)."
 )
 BROKEN = "onnxruntime cannot be imported (no DLL). "
 
@@ -118,7 +131,11 @@ BROKEN = "onnxruntime cannot be imported (no DLL). "
     "distributions, error, message",
     [
         ({}, ModuleNotFoundError("No module named 'onnxruntime'", name="onnxruntime"), NO_RUNTIME),
-        ({}, ImportError("no DLL"), f"{BROKEN}Fix it with: pip install --force-reinstall --no-deps onnxruntime"),
+        (
+            {},
+            ImportError("no DLL"),
+            f"{BROKEN}Fix it with: pip install --force-reinstall --no-deps onnxruntime",
+        ),
         (
             {"onnxruntime-gpu": "1.31.1"},
             ImportError("no DLL"),
@@ -178,7 +195,9 @@ print(fitted.to_onnx().graph.output[0].name)
 def test_without_a_runtime_only_fits_and_predictions_fail_and_nothing_is_lost():
     X, y = [[0.0, 1.0], [1.0, 0.0]] * 4, [0, 1] * 4
     fitted = OrtSGDClassifier(MLPClassifier((4,)), max_iter=2, tol=None, random_state=0).fit(X, y)
-    run = subprocess.run([sys.executable, "-c", WITHOUT], input=pickle.dumps(fitted), capture_output=True)
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT], input=pickle.dumps(fitted), capture_output=True
+    )
     assert run.stderr.decode() == ""
     assert run.stdout.decode().split("\n") == [*["No ONNX Runtime is installed:"] * 5, "label", ""]
 
@@ -192,11 +211,16 @@ def test_a_numpy_too_new_for_the_runtime_is_named_with_its_cure(pretend, monkeyp
         "scipy": ["numpy<2.7,>=1.26", 'numpy>=2; extra == "test"'],
         "old": None,
     }
-    found = [SimpleNamespace(metadata={"Name": name}, requires=requires) for name, requires in needs.items()]
+    found = [
+        SimpleNamespace(metadata={"Name": name}, requires=requires)
+        for name, requires in needs.items()
+    ]
     monkeypatch.setattr(installed.importlib.metadata, "distributions", lambda: found)
     installed.load.cache_clear()
     try:
-        with pytest.raises(RuntimeNotAvailableError, match="was built for numpy 1, and numpy 2") as error:
+        with pytest.raises(
+            RuntimeNotAvailableError, match="was built for numpy 1, and numpy 2"
+        ) as error:
             installed.load()
     finally:
         installed.load.cache_clear()
@@ -213,7 +237,9 @@ def test_a_runtime_without_its_files_is_named_with_its_cure(pretend, monkeypatch
             installed.load()
     finally:
         installed.load.cache_clear()
-    assert str(error.value).endswith("pip install --force-reinstall --no-deps onnxruntime-training==1.16.3")
+    assert str(error.value).endswith(
+        "pip install --force-reinstall --no-deps onnxruntime-training==1.16.3"
+    )
 
 
 def test_import_leaves_the_root_logger_alone(monkeypatch):

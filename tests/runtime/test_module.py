@@ -10,10 +10,13 @@ from skort.runtime.device import value_vector
 from skort.runtime.installed import training_api
 from skort.runtime.module import ModuleSession
 
-pytestmark = pytest.mark.skipif("Module" not in training_api(), reason="this runtime is no build for training")
+pytestmark = pytest.mark.skipif(
+    "Module" not in training_api(), reason="this runtime is no build for training"
+)
 NETWORK = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
-network (float[N, 2] X) => (float[N, 1] score) <float[2, 2] coef1 = {1, 2, -1, 0.5}, float[2, 1] coef2 = {1, -2}>
+network (float[N, 2] X) => (float[N, 1] score) <float[2, 2] coef1 = {1, 2, -1, 0.5},
+float[2, 1] coef2 = {1, -2}>
 { product = MatMul (X, coef1)  hidden = Tanh (product)  score = MatMul (hidden, coef2) }""")
 X = np.array([[1.0, 0.5], [-0.5, 2.0], [0.25, -1.0]], np.float32)
 TARGET = np.array([[1.0], [0.0], [2.0]], np.float32)
@@ -47,7 +50,9 @@ def test_gradients_are_those_of_finite_differences_and_sgd_follows_them(session)
     session.learning_rate = 0.5
     session.update()
     for name, weights in before.items():
-        np.testing.assert_allclose(session.parameter(name), weights - 0.5 * gradients[name], rtol=1e-6)
+        np.testing.assert_allclose(
+            session.parameter(name), weights - 0.5 * gradients[name], rtol=1e-6
+        )
 
 
 def test_gradients_add_up_until_an_update(session):
@@ -67,5 +72,7 @@ def test_bound_arrays_are_read_in_place(session):
     (first,) = session.add_gradients_bound(inputs)
     rows[...] = 0
     (second,) = session.add_gradients_bound(inputs)
-    assert first == pytest.approx(loss(session.parameter("coef1"), session.parameter("coef2")), rel=1e-6)
+    assert first == pytest.approx(
+        loss(session.parameter("coef1"), session.parameter("coef2")), rel=1e-6
+    )
     assert second == pytest.approx(np.mean(TARGET**2) / 2)

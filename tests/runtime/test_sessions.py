@@ -13,7 +13,14 @@ import onnx.parser
 import pytest
 
 from skort.runtime.device import Device
-from skort.runtime.sessions import ArraySession, InferenceModel, StepSession, compiled, session_options, short_message
+from skort.runtime.sessions import (
+    ArraySession,
+    InferenceModel,
+    StepSession,
+    compiled,
+    session_options,
+    short_message,
+)
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
@@ -74,7 +81,12 @@ fibonacci (double[2] a, double[2] b, double x) => (double[2] a_next, double[2] b
 def make(session=None):
     x, total = np.ones(()), np.zeros(())
     start = {"a": np.zeros(2), "b": np.array([1.0, 2.0])}
-    return StepSession(session or compiled(FIBONACCI), {"x": x}, {"sum": total}, start), x, total, start
+    return (
+        StepSession(session or compiled(FIBONACCI), {"x": x}, {"sum": total}, start),
+        x,
+        total,
+        start,
+    )
 
 
 def test_every_run_goes_on_from_the_one_before():
@@ -137,7 +149,9 @@ shift (double[2] a, double[1] last) => (double[2] a_next)
     a_next = Add (a, last)
 }""").SerializeToString()
     start = {"a": np.array([0.0, 1.0])}
-    session = StepSession(compiled(model), {}, {}, start, parts=lambda state: {"last": state["a"][1:]})
+    session = StepSession(
+        compiled(model), {}, {}, start, parts=lambda state: {"last": state["a"][1:]}
+    )
     for expected in ([1, 2], [3, 4], [7, 8]):
         session.run()
         np.testing.assert_array_equal(session.state["a"], expected)
@@ -208,14 +222,20 @@ def test_copies_run(model, used, tmp_path):
     if used:
         model.run("twice", {"X": X})
     joblib.dump(model, tmp_path / "model.joblib")
-    for copied in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), joblib.load(tmp_path / "model.joblib")):
+    for copied in (
+        pickle.loads(pickle.dumps(model)),
+        copy.deepcopy(model),
+        joblib.load(tmp_path / "model.joblib"),
+    ):
         np.testing.assert_array_equal(copied.run("twice", {"X": X}), 2 * X)
 
 
 def test_threads_share_a_model(model):
     inputs = [np.full((50, 2), i, dtype=np.float32) for i in range(100)]
     with ThreadPoolExecutor(8) as pool:
-        for X, result in zip(inputs, pool.map(lambda X: model.run("twice", {"X": X}), inputs), strict=True):
+        for X, result in zip(
+            inputs, pool.map(lambda X: model.run("twice", {"X": X}), inputs), strict=True
+        ):
             np.testing.assert_array_equal(result, 2 * X)
 
 
@@ -232,7 +252,9 @@ def test_threads_make_the_sessions_of_their_own_devices(model, monkeypatch):
     with ThreadPoolExecutor(2) as pool:
         for result in pool.map(lambda device: model.run("twice", {"X": X}, device), devices):
             np.testing.assert_array_equal(result, 2 * X)
-    n_threads = [model._sessions[device].get_session_options().intra_op_num_threads for device in devices]
+    n_threads = [
+        model._sessions[device].get_session_options().intra_op_num_threads for device in devices
+    ]
     assert n_threads == [1, 2]
 
 
@@ -240,7 +262,9 @@ ERRORS = {
     "/src/module.cc:538 Status f(const std::vector<OrtValue>&) [ONNXRuntimeError] : 6 : FAIL : No rows.": "No rows.",
     "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Got 2\nPlease fix it.": "Got 2",
     "Status Message: /src/math.h:540 void Broadcast(long int) const [with T = A] x": "[with T = A] x",
-    "Message: pool.cc:115 Compute Input dimension is 3 (or less)": "Message: Input dimension is 3 (or less)",
+    "Message: pool.cc:115 Compute Input dimension is 3 (or less)": (
+        "Message: Input dimension is 3 (or less)"
+    ),
     "/src/a.cc:1 onnxruntime::Pool::Compute Too few.": "Too few.",
     "[ShapeInferenceError] Other ranks.": "Other ranks.",
     "": "no reason given",

@@ -1,4 +1,7 @@
-"""Gradient graphs and sessions for training against rules on paper, also where they would silently go wrong."""
+"""
+Gradient graphs and sessions for training against rules on paper,
+also where they would silently go wrong.
+"""
 
 import gc
 import weakref
@@ -18,7 +21,9 @@ from skort.runtime.training_api import (
     training_session,
 )
 
-needs_agent = pytest.mark.skipif("TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent")
+needs_agent = pytest.mark.skipif(
+    "TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent"
+)
 needs_session = pytest.mark.skipif(
     "TrainingSession" not in training_api(), reason="this runtime has no TrainingSession"
 )
@@ -47,7 +52,11 @@ def test_the_arrays_are_kept_alive():
     graph = gradient_graph(MODEL.SerializeToString(), ["b", "W"])
 
     def make():
-        inputs = {"X": np.ones((3, 2), np.float32), "W": np.ones((2, 1), np.float32), "b": np.ones(1, np.float32)}
+        inputs = {
+            "X": np.ones((3, 2), np.float32),
+            "W": np.ones((2, 1), np.float32),
+            "b": np.ones(1, np.float32),
+        }
         outputs = {"W_grad": np.zeros((2, 1), np.float32), "b_grad": np.zeros(1, np.float32)}
         arrays = [weakref.ref(array) for array in (*inputs.values(), *outputs.values())]
         return BoundTrainingAgent(inference_session(graph), inputs, outputs), arrays
@@ -71,7 +80,9 @@ def test_runs_read_and_write_the_arrays_in_place():
         W[...] = rng.normal(size=W.shape)
         b[...] = rng.normal()
         np.testing.assert_allclose(agent.run(), (X @ W + b + 5).sum(), rtol=1e-5)
-        np.testing.assert_allclose(gradients["W_grad"], X.sum(axis=0)[:, None], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            gradients["W_grad"], X.sum(axis=0)[:, None], rtol=1e-5, atol=1e-6
+        )
         np.testing.assert_allclose(gradients["b_grad"], [3])
 
 
@@ -80,7 +91,8 @@ def bound(model, trainable, inputs):
     return BoundTrainingSession(session, ["J"], trainable, inputs, SessionOptimizer())
 
 
-# J = sum((X W + b)^2) / 2. W and b are small enough to be merged with other constants, were they not listed as inputs.
+# J = sum((X W + b)^2) / 2. W and b are small enough to be merged with other constants, were they
+# not listed as inputs.
 HALF_SQUARE = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
 half_square (float[3, 2] X) => (float J) <float[2, 1] W = {1, 2}, float[1] b = {0.5}>
@@ -110,7 +122,8 @@ def test_every_step_sees_the_weights_of_the_step_before():
 # J = sum((X W W + b)^2) / 2: the gradient that comes to the first W goes through the second one.
 TIED = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
-half_square (float[3, 2] X) => (float J) <float[2, 2] W = {1, 2, -1, 0.5}, float[1, 2] b = {0.5, -1}>
+half_square (float[3, 2] X) => (float J) <float[2, 2] W = {1, 2, -1, 0.5},
+float[1, 2] b = {0.5, -1}>
 {
     hidden = MatMul (X, W)
     product = MatMul (hidden, W)
@@ -139,7 +152,8 @@ def test_gradients_go_through_weights_as_they_were_before_the_step():
 # J = sum((X U V)^2) / 2, where V is W under another name, or in another shape.
 RENAMED = """
 <ir_version: 8, opset_import: ["" : 17]>
-half_square (float[3, 2] X) => (float J) <float[2, 2] U = {1, 2, -1, 0.5}, float[2, 2] W = {0.5, -1, 1, 1}>
+half_square (float[3, 2] X) => (float J) <float[2, 2] U = {1, 2, -1, 0.5},
+float[2, 2] W = {0.5, -1, 1, 1}>
 {
     hidden = MatMul (X, U)
     V = %s

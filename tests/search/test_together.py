@@ -11,7 +11,14 @@ from sklearn.preprocessing import FunctionTransformer
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.search.together import Together
 
-OPTIONS = {"penalty": "l2", "max_iter": 3, "tol": None, "random_state": 0, "learning_rate": "constant", "eta0": 0.02}
+OPTIONS = {
+    "penalty": "l2",
+    "max_iter": 3,
+    "tol": None,
+    "random_state": 0,
+    "learning_rate": "constant",
+    "eta0": 0.02,
+}
 
 HAS_NO_ONNX = pytest.mark.filterwarnings("ignore:The fitted model will have no ONNX")
 
@@ -77,7 +84,9 @@ def test_dates_as_labels(rows):
 def test_parameters_that_cannot_be_compared_are_no_group(rows):
     def pipeline():
         table = pd.DataFrame({"factor": [2.0, 3.0]})
-        return make_pipeline(FunctionTransformer(_scaled, kw_args={"table": table}), LinearRegression())
+        return make_pipeline(
+            FunctionTransformer(_scaled, kw_args={"table": table}), LinearRegression()
+        )
 
     pair = [OrtSGDRegressor(pipeline(), alpha=alpha, **OPTIONS) for alpha in (0.1, 0.2)]
     together = Together(pair)
@@ -100,7 +109,12 @@ def test_groups_are_estimators_that_differ_in_numbers_only():
     several += [OrtSGDRegressor(Ridge(), random_state=0, alpha=0.1)]
     assert n_groups(Together(several)) == 3
     assert n_groups(Together([*models(0.1), *models(0.1)])) == 0
-    for options in ({"callbacks": [object()]}, {"verbose": 1}, {"average": True}, {"solver": "session"}):
+    for options in (
+        {"callbacks": [object()]},
+        {"verbose": 1},
+        {"average": True},
+        {"solver": "session"},
+    ):
         assert n_groups(Together(models(0.1, 0.2, **options))) == 0
 
 
@@ -126,4 +140,6 @@ def test_rows_that_differ_from_candidate_to_candidate_are_not_trained_for_all(ro
     together.mark(second).fit(X + 2, y)
     assert together.n_made == 4
     together.mark(second).fit(X + 1, y)
-    np.testing.assert_allclose(second.coef_, together.mark(models(0.2)[0]).fit(X + 1, y).coef_, rtol=1e-5)
+    np.testing.assert_allclose(
+        second.coef_, together.mark(models(0.2)[0]).fit(X + 1, y).coef_, rtol=1e-5
+    )

@@ -14,7 +14,9 @@ from skort.solvers import available_solvers, usable
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 y = X[:, 0]
-needs_agent = pytest.mark.skipif("agent" not in available_solvers(), reason="this runtime has no TrainingAgent")
+needs_agent = pytest.mark.skipif(
+    "agent" not in available_solvers(), reason="this runtime has no TrainingAgent"
+)
 
 
 class OwnOptimizer(BaseEstimator):
@@ -31,7 +33,9 @@ class OwnOptimizer(BaseEstimator):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("optimizer", [*(cls() for cls in OPTIMIZERS.values()), Adam(weight_decay=0.1)], ids=repr)
+@pytest.mark.parametrize(
+    "optimizer", [*(cls() for cls in OPTIMIZERS.values()), Adam(weight_decay=0.1)], ids=repr
+)
 def test_graph_can_do_everything_and_comes_first(optimizer, dtype):
     assert usable("auto", np.dtype(dtype), Update(optimizer, 1.0))[0] == "graph"
 
@@ -44,12 +48,21 @@ def test_what_is_asked_for_is_what_is_used(solver):
 
 @needs_agent
 def test_an_optimizer_without_onnx_needs_the_agent():
-    options = {"optimizer": OwnOptimizer(), "eta0": 0.01, "max_iter": 3, "tol": None, "random_state": 0}
+    options = {
+        "optimizer": OwnOptimizer(),
+        "eta0": 0.01,
+        "max_iter": 3,
+        "tol": None,
+        "random_state": 0,
+    }
     own = OrtSGDRegressor(**options).fit(X, y)
     assert own.solver_ == "agent"
     sgd = OrtSGDRegressor(**options | {"optimizer": "sgd"}).fit(X, y)
     np.testing.assert_allclose(own.coef_, sgd.coef_, rtol=1e-5)
-    with pytest.raises(ValueError, match=r'solver="graph" needs an optimizer with a method onnx_update, got .*OwnOpti'):
+    with pytest.raises(
+        ValueError,
+        match=r'solver="graph" needs an optimizer with a method onnx_update, got .*OwnOpti',
+    ):
         OrtSGDRegressor(solver="graph", **options).fit(X, y)
 
 
@@ -74,7 +87,10 @@ def test_a_replaced_update_is_not_that_of_the_inherited_onnx():
     [
         ("(weights, gradient, eta) => (next_weights)", "length are required"),
         ("(weights, gradient, eta, other) => (next_weights, length)", r"the inputs .*'other'"),
-        ("(weights, gradient, eta) => (next_weights, length, next_other)", r"results .*'next_other'"),
+        (
+            "(weights, gradient, eta) => (next_weights, length, next_other)",
+            r"results .*'next_other'",
+        ),
     ],
 )
 def test_an_onnx_update_of_other_names_is_refused(signature, named):
@@ -124,7 +140,14 @@ branches (float[n, 3] X) => (float[n, 1] score)
 @pytest.mark.parametrize("flag, chosen", [(1, X), (-1, 2 * X)])
 def test_control_flow_before_the_weights_trains(flag, chosen, solver):
     branches = onnx.parser.parse_model(BRANCHES.replace("FLAG", str(flag)))
-    options = {"solver": solver, "max_iter": 20, "tol": None, "batch_size": 40, "eta0": 0.05, "penalty": None}
+    options = {
+        "solver": solver,
+        "max_iter": 20,
+        "tol": None,
+        "batch_size": 40,
+        "eta0": 0.05,
+        "penalty": None,
+    }
     options |= {"optimizer": "sgd", "learning_rate": "constant"}
     model = OrtSGDRegressor(branches, standardize=False, **options).fit(X, y)
     w = np.array([0.1, 0.2, 0.3])
@@ -135,7 +158,9 @@ def test_control_flow_before_the_weights_trains(flag, chosen, solver):
 
 
 def test_an_operator_without_rule_is_named():
-    with pytest.raises(NotTrainableError, match=r"operator Trilu .* has no gradient in float32 with solver='graph'"):
+    with pytest.raises(
+        NotTrainableError, match=r"operator Trilu .* has no gradient in float32 with solver='graph'"
+    ):
         OrtSGDRegressor(TRIANGLE, solver="graph").fit(X, y)
 
 
@@ -146,22 +171,37 @@ def test_a_model_without_rule_goes_to_the_agent():
 
 @needs_agent
 def test_a_loss_without_rule_goes_to_the_agent():
-    trilu = Loss("trilu (score, target) => (loss) { r = Sub (score, target)  s = Trilu (r)  loss = Mul (s, r) }")
-    assert OrtSGDRegressor(loss=trilu, max_iter=2, tol=None, random_state=0).fit(X, y).solver_ == "agent"
-    with pytest.raises(NotTrainableError, match="loss: no gradient goes through the operator Trilu"):
+    trilu = Loss(
+        "trilu (score, target) => (loss) { r = Sub (score, target)  s = Trilu (r)  "
+        "loss = Mul (s, r) }"
+    )
+    assert (
+        OrtSGDRegressor(loss=trilu, max_iter=2, tol=None, random_state=0).fit(X, y).solver_
+        == "agent"
+    )
+    with pytest.raises(
+        NotTrainableError, match="loss: no gradient goes through the operator Trilu"
+    ):
         OrtSGDRegressor(loss=trilu, solver="graph", max_iter=2).fit(X, y)
 
 
 def test_where_no_solver_can_the_first_says_why(monkeypatch):
     monkeypatch.setattr("skort.solvers.base.training_api", dict)
     assert usable("auto", np.dtype("float32"), Update(SGD())) == ["graph"]
-    with pytest.raises(ValueError, match='solver="graph" needs an optimizer with a method onnx_update'):
+    with pytest.raises(
+        ValueError, match='solver="graph" needs an optimizer with a method onnx_update'
+    ):
         OrtSGDRegressor(optimizer=OwnOptimizer()).fit(X, y)
-    with pytest.raises(RuntimeNotAvailableError, match='solver="agent" needs TrainingAgent; solver="graph" works here'):
+    with pytest.raises(
+        RuntimeNotAvailableError,
+        match='solver="agent" needs TrainingAgent; solver="graph" works here',
+    ):
         OrtSGDRegressor(solver="agent").fit(X, y)
 
 
 def test_an_l1_penalty_makes_exact_zeros_by_the_default_solver():
-    model = OrtSGDRegressor(penalty="l1", alpha=0.3, max_iter=300, tol=None, random_state=0).fit(X, y)
+    model = OrtSGDRegressor(penalty="l1", alpha=0.3, max_iter=300, tol=None, random_state=0).fit(
+        X, y
+    )
     assert model.coef_[0] > 0.1
     np.testing.assert_array_equal(model.coef_[1:], [0, 0])

@@ -28,7 +28,9 @@ from skort.solvers.derived_gradients import (
 )
 from skort.solvers.graph.step_graph import ETA, GRADIENT, WEIGHTS
 
-needs_agent = pytest.mark.skipif("TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent")
+needs_agent = pytest.mark.skipif(
+    "TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent"
+)
 both_ways = pytest.mark.parametrize(
     "derive, gradient",
     [
@@ -41,7 +43,11 @@ both_ways = pytest.mark.parametrize(
 GRID = np.array([-2.0, -1.0, -0.75, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 2.0])
 LOSSES = {name: loss_class() for name, loss_class in REGRESSION_LOSSES.items()}
 LOSSES |= {f"{name} of classes": loss_class() for name, loss_class in CLASSIFICATION_LOSSES.items()}
-LOSSES |= {name: LOSSES[name].set_params(epsilon=0.5) for name in LOSSES if "epsilon" in LOSSES[name].get_params()}
+LOSSES |= {
+    name: LOSSES[name].set_params(epsilon=0.5)
+    for name in LOSSES
+    if "epsilon" in LOSSES[name].get_params()
+}
 LOSSES["elastic"] = objective.ElasticLoss(0.25, 2)
 LOSSES |= {f"tweedie {power}": objective.TweedieLoss(power) for power in (-1, 0, 1, 1.5, 2, 3)}
 
@@ -52,7 +58,10 @@ def derived(derive, loss, dtype, score, target, weight):
     fragment = Fragment(dtype)
     fragment.call_as_is(function, ["score", "target", "weight"], ["gradient"])
     arrays = {"score": score, "target": target, "weight": weight}
-    inputs = [helper.make_tensor_value_info(name, onnx_dtype(dtype), a.shape) for name, a in arrays.items()]
+    inputs = [
+        helper.make_tensor_value_info(name, onnx_dtype(dtype), a.shape)
+        for name, a in arrays.items()
+    ]
     gradient = helper.make_tensor_value_info("gradient", onnx_dtype(dtype), score.shape)
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
     graph = helper.make_graph(fragment.nodes, "derived", inputs, [gradient])
@@ -64,7 +73,9 @@ def derived(derive, loss, dtype, score, target, weight):
 @both_ways
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("name", LOSSES)
-def test_the_closed_form_is_what_is_derived_at_kinks_too(name, n_outputs, derive, gradient, rng, run_function):
+def test_the_closed_form_is_what_is_derived_at_kinks_too(
+    name, n_outputs, derive, gradient, rng, run_function
+):
     loss = LOSSES[name]
     score = np.stack([rng.permutation(GRID) for _ in range(n_outputs)], axis=1)
     target = np.eye(3)[np.arange(len(GRID)) % 3, :n_outputs] + (name in ("poisson", "gamma"))
@@ -92,7 +103,9 @@ def test_derived_gradient_of_a_loss_of_ones_own(dtype, rtol, derive, gradient, r
     score, target = rng.normal(size=(2, 9, 2))
     weight = rng.uniform(size=(9, 1))
     expected = weight * np.where(score > target, 2 * (score - target), -np.exp(target - score))
-    np.testing.assert_allclose(derived(derive, loss, dtype, score, target, weight), expected, rtol=rtol)
+    np.testing.assert_allclose(
+        derived(derive, loss, dtype, score, target, weight), expected, rtol=rtol
+    )
 
 
 SOFTPLUS = "r = Sub (score, target) loss = Softplus (r)"
@@ -103,7 +116,11 @@ SOFTMAX = "p = Softmax (score) loss = Sub (p, target)"
 @pytest.mark.parametrize(
     "body, dtype, message",
     [
-        ("r = Sub (score, target) loss = Floor (r)", "float32", "no gradient goes through the operator Floor"),
+        (
+            "r = Sub (score, target) loss = Floor (r)",
+            "float32",
+            "no gradient goes through the operator Floor",
+        ),
         ("b = Greater (score, target) loss = Cast <to = 1> (b)", "float32", "the operator Greater"),
         (SOFTPLUS, "float64", "the operator Softplus"),
         ("loss = Abs (target)", "float32", "its value does not use the score"),
@@ -147,8 +164,17 @@ def test_a_loss_in_float64_inside_has_its_gradient_there(solver):
         loss = Cast <to = 1> (product)
     }"""
     X, y = np.array([[1.0], [2.0], [-1.0]]), np.array([1.0, 0.5, 2.0])
-    options = {"penalty": None, "eta0": 0.5, "max_iter": 1, "tol": None, "batch_size": 3, "standardize": False}
-    model = OrtSGDRegressor(LinearRegression(fit_intercept=False), loss=Loss(text), solver=solver, **options).fit(X, y)
+    options = {
+        "penalty": None,
+        "eta0": 0.5,
+        "max_iter": 1,
+        "tol": None,
+        "batch_size": 3,
+        "standardize": False,
+    }
+    model = OrtSGDRegressor(
+        LinearRegression(fit_intercept=False), loss=Loss(text), solver=solver, **options
+    ).fit(X, y)
     # From w = 0 the residual is -y; d(r tanh r)/dr = tanh r + r (1 - tanh(r)^2)
     slope = np.tanh(-y) - y * (1 - np.tanh(y) ** 2)
     np.testing.assert_allclose(model.coef_, -0.5 * np.mean(slope * X[:, 0]), rtol=1e-5)
@@ -207,7 +233,11 @@ def of_pull(weight, start):
     return ((weight - start) ** 4).sum()
 
 
-FORMULAS = {"rows": (ROWS, of_rows), "correlation": (CORRELATION, of_correlation), "pull": (PULL, of_pull)}
+FORMULAS = {
+    "rows": (ROWS, of_rows),
+    "correlation": (CORRELATION, of_correlation),
+    "pull": (PULL, of_pull),
+}
 
 
 def differences(f, x, step=1e-6):
@@ -223,12 +253,23 @@ def differences(f, x, step=1e-6):
 @pytest.mark.parametrize("name", FORMULAS)
 def test_the_derived_gradient_is_that_of_the_formula(name, rng):
     source, formula = FORMULAS[name]
-    term, weight, start = CustomTerm(source, None, 1.0), rng.normal(size=(4, 3)), rng.normal(size=(4, 3))
+    term, weight, start = (
+        CustomTerm(source, None, 1.0),
+        rng.normal(size=(4, 3)),
+        rng.normal(size=(4, 3)),
+    )
     fragment = Fragment("float64")
-    fragment.call_as_is(ruled_penalty_gradient(term, np.dtype("float64"), (4, 3)), term.inputs, ["gradient"])
-    infos = [helper.make_tensor_value_info(n, onnx_dtype("float64"), (4, 3)) for n in (*term.inputs, "gradient")]
+    fragment.call_as_is(
+        ruled_penalty_gradient(term, np.dtype("float64"), (4, 3)), term.inputs, ["gradient"]
+    )
+    infos = [
+        helper.make_tensor_value_info(n, onnx_dtype("float64"), (4, 3))
+        for n in (*term.inputs, "gradient")
+    ]
     graph = helper.make_graph(fragment.nodes, "derived", infos[:-1], infos[-1:])
-    model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
+    model = helper.make_model(
+        graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)]
+    )
     session = inference_session(inlined(model, fragment).SerializeToString(), float64=True)
     arrays = {n: array for n, array in (("weight", weight), ("start", start)) if n in term.inputs}
     expected = differences(lambda w: formula(w, start), weight)
@@ -239,8 +280,18 @@ def test_the_derived_gradient_is_that_of_the_formula(name, rng):
 @pytest.mark.parametrize("standardize", ["auto", False])
 def test_half_the_squares_make_the_steps_of_the_l2_penalty(solver, standardize, gradient, rng):
     X, y = rng.normal(size=(60, 3)) * [1, 10, 100] + 5, rng.normal(size=(60, 2)) * 20
-    options = {"solver": solver, "standardize": standardize, "random_state": 0, "max_iter": 5, "tol": None}
-    options |= {"eta0": 1e-5 if standardize is False else 0.1, "learning_rate": "constant", "batch_size": 20}
+    options = {
+        "solver": solver,
+        "standardize": standardize,
+        "random_state": 0,
+        "max_iter": 5,
+        "tol": None,
+    }
+    options |= {
+        "eta0": 1e-5 if standardize is False else 0.1,
+        "learning_rate": "constant",
+        "batch_size": 20,
+    }
     expected = OrtSGDRegressor(penalty=L2(0.3), **options).fit(X, y)
     model = OrtSGDRegressor(penalty=Penalty(HALF_SQUARES, gradient, alpha=0.3), **options).fit(X, y)
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-5)
@@ -253,14 +304,26 @@ def test_the_step_has_the_gradient_of_the_objective_in_the_variables_of_the_trai
     X, Y = rng.normal(size=(40, 4)) * [1, 5, 10, 20] + 3, rng.normal(size=(40, 3)) * 7
     network = MLPRegressor(hidden_layer_sizes=(5,), activation="tanh", alpha=0)
     penalty = Penalty(FORMULAS[name][0], alpha=0.7)
-    options = {"dtype": "float64", "batch_size": 40, "max_iter": 3, "tol": None, "eta0": 0.01, "solver": "graph"}
+    options = {
+        "dtype": "float64",
+        "batch_size": 40,
+        "max_iter": 3,
+        "tol": None,
+        "eta0": 0.01,
+        "solver": "graph",
+    }
     model = OrtSGDRegressor(network, penalty=penalty, random_state=0, **options).fit(X, Y)
     graphs = {n: g.SerializeToString() for n, g in model.training_graphs().items()}
-    step, start, split = (inference_session(graphs[n], float64=True) for n in ("step", "start", "split"))
+    step, start, split = (
+        inference_session(graphs[n], float64=True) for n in ("step", "start", "split")
+    )
     given = dict(zip([o.name for o in start.get_outputs()], start.run(None, {}), strict=True))
     names, weights = [o.name for o in split.get_outputs()], given[WEIGHTS]
     used = model.standardization_
-    batch = {TARGET: (Y - used.target_mean) / used.target_scale, SAMPLE_WEIGHT: np.full((40, 1), 1 / 120)}
+    batch = {
+        TARGET: (Y - used.target_mean) / used.target_scale,
+        SAMPLE_WEIGHT: np.full((40, 1), 1 / 120),
+    }
     inputs = {"X": X, ETA: np.array(0.0), **batch, **given}
 
     def objective(vector):
@@ -272,28 +335,45 @@ def test_the_step_has_the_gradient_of_the_objective_in_the_variables_of_the_trai
     # The penalty is that of the weights of the model, divided by the unit of the objective.
     total, loss = step.run([OBJECTIVE, LOSS], inputs)
     initial = result_of(model).state.penalty_start or dict.fromkeys(model.weights_)
-    values = [FORMULAS[name][1](model.weights_[n], initial[n]) for n in ("coefficient", "coefficient1")]
+    values = [
+        FORMULAS[name][1](model.weights_[n], initial[n]) for n in ("coefficient", "coefficient1")
+    ]
     assert (total - loss) * used.target_scale**2 == pytest.approx(0.7 * sum(values), rel=1e-6)
 
 
 def test_solvers_make_the_same_steps(solver, rng):
     X, Y = rng.normal(size=(50, 4)), rng.normal(size=(50, 2))
-    options = {"random_state": 0, "max_iter": 10, "tol": None, "eta0": 0.05, "penalty": Penalty(ROWS, alpha=0.1)}
+    options = {
+        "random_state": 0,
+        "max_iter": 10,
+        "tol": None,
+        "eta0": 0.05,
+        "penalty": Penalty(ROWS, alpha=0.1),
+    }
     model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(5,)), **options)
-    weights = [clone(model).set_params(solver=name).fit(X, Y).weights_ for name in (solver, "graph")]
+    weights = [
+        clone(model).set_params(solver=name).fit(X, Y).weights_ for name in (solver, "graph")
+    ]
     for name, array in weights[0].items():
         np.testing.assert_allclose(array, weights[1][name], rtol=1e-4, atol=1e-6)
 
 
 def test_an_operator_without_a_gradient_is_named(solver, rng):
     X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
-    value = "f (weight) => (penalty) { whole = Ceil (weight)  penalty = ReduceSum <keepdims = 0> (whole) }"
+    value = (
+        "f (weight) => (penalty) { whole = Ceil (weight)  penalty = ReduceSum "
+        "<keepdims = 0> (whole) }"
+    )
     options = {"solver": solver, "eta0": 0.1, "tol": None, "max_iter": 2}
-    with pytest.raises(NotTrainableError, match="penalty: no gradient goes through the operator Ceil"):
+    with pytest.raises(
+        NotTrainableError, match="penalty: no gradient goes through the operator Ceil"
+    ):
         OrtSGDRegressor(penalty=Penalty(value), **options).fit(X, y)
     given = OrtSGDRegressor(penalty=Penalty(value, ITSELF), **options)
     if solver == "session":
-        with pytest.raises(NotTrainableError, match="penalty: no gradient goes through the operator Ceil"):
+        with pytest.raises(
+            NotTrainableError, match="penalty: no gradient goes through the operator Ceil"
+        ):
             given.fit(X, y)
     else:
         assert np.isfinite(given.fit(X, y).coef_).all()

@@ -15,7 +15,9 @@ from skort.solvers.loss_graph import ROW_LOSSES, SCORE, loss_model
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_model_and_a_score_have_the_same_loss(dtype, rng):
     X, y = rng.normal(size=(30, 3)).astype(dtype), rng.normal(size=(30, 2))
-    model = OrtSGDRegressor(LinearRegression(), dtype=dtype, standardize=False, random_state=0).fit(X, y)
+    model = OrtSGDRegressor(LinearRegression(), dtype=dtype, standardize=False, random_state=0).fit(
+        X, y
+    )
     graph = fitted_problem(model).model.score_graph
     objective = Objective(Huber(0.5), None, (), 2, np.dtype(dtype))
     weights = rng.uniform(size=(30, 1))
@@ -23,7 +25,9 @@ def test_a_model_and_a_score_have_the_same_loss(dtype, rng):
     forget()
     whole = loss_model(objective, graph)
     loss = whole.run(LOSS, {graph.input_name: X, **graph.arrays, **rows})
-    of_score = loss_model(objective).run(ROW_LOSSES, {SCORE: model.predict(X).astype(dtype), **rows})
+    of_score = loss_model(objective).run(
+        ROW_LOSSES, {SCORE: model.predict(X).astype(dtype), **rows}
+    )
     r = np.abs(model.predict(X) - y)
     expected = weights * np.where(r <= 0.5, r**2 / 2, 0.5 * (r - 0.25))
     np.testing.assert_allclose(of_score, expected, rtol=1e-4, atol=1e-6)

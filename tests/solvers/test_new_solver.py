@@ -1,4 +1,7 @@
-"""A new solver is a backend, the models that it differentiates, and its requirements: here, central differences."""
+"""
+A new solver is a backend, the models that it differentiates, and its requirements:
+here, central differences.
+"""
 
 import numpy as np
 import onnx
@@ -34,7 +37,10 @@ def objective_model(problem):
 
 
 class DifferenceBackend(Backend):
-    """Steps along central differences of the objective without its l1 term, which the update adds."""
+    """
+    Steps along central differences of the objective without its l1 term,
+    which the update adds.
+    """
 
     def __init__(self, problem):
         graph, dtype = problem.score_graph, problem.objective.dtype
@@ -63,7 +69,9 @@ class DifferenceBackend(Backend):
         loss, _, objective = self._values(self._flat)
         for i, h in enumerate(1e-6 * np.maximum(1, abs(self._flat))):
             one = h * (np.arange(self._flat.size) == i)
-            higher, lower = (self._values(weights)[1] for weights in (self._flat + one, self._flat - one))
+            higher, lower = (
+                self._values(weights)[1] for weights in (self._flat + one, self._flat - one)
+            )
             self._gradient[i] = (higher - lower) / (2 * h)
         self.rule.update(self._flat, self._gradient, eta, self._memory, self._scratch)
         self.sums.add(share, objective, loss)
@@ -102,7 +110,13 @@ def differences(monkeypatch):
 def test_it_ends_at_the_weights_of_the_other_solvers():
     X, y = load_diabetes(return_X_y=True, scaled=False)
     network = MLPRegressor(hidden_layer_sizes=(3,), activation="tanh")
-    options = {"penalty": "elasticnet", "alpha": 1.0, "optimizer": "nesterov", "max_iter": 3, "tol": None}
+    options = {
+        "penalty": "elasticnet",
+        "alpha": 1.0,
+        "optimizer": "nesterov",
+        "max_iter": 3,
+        "tol": None,
+    }
     options |= {"dtype": "float64", "random_state": 0}
     slow = Regressor(network, solver="differences", **options).fit(X, y)
     fast = Regressor(network, solver="graph", **options).fit(X, y)

@@ -9,12 +9,20 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
 from skort import OrtSGDRegressor
 from skort.exceptions import NotTrainableError
-from skort.objective import L2, AbsoluteError, ConcomitantHuber, ElasticPenalty, Penalty, SquaredError
+from skort.objective import (
+    L2,
+    AbsoluteError,
+    ConcomitantHuber,
+    ElasticPenalty,
+    Penalty,
+    SquaredError,
+)
 from skort.onnx_models import objective_graph, with_weights
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
 LINES = """\
-lines (float[N, 3] X) => (float[N, 2] y) <float[3, 2] W = {1, 2, 3, -1, -2, -3}, float[2] b = {0.5, 1}>
+lines (float[N, 3] X) => (float[N, 2] y) <float[3, 2] W = {1, 2, 3, -1, -2, -3},
+float[2] b = {0.5, 1}>
 { product = MatMul (X, W)  y = Add (product, b) }"""
 CLASSES = (
     LINES.replace("(float[N, 2] y)", "(float[N, 2] p)")
@@ -46,7 +54,10 @@ def test_loss_and_penalty_are_their_formulas(batch, run_onnx):
     loss = (batch["skort_sample_weight"] * residual**2).sum() / 2
     for penalty, value in (
         (None, 0.0),
-        (ElasticPenalty(0.5, l1_ratio=0.25, intercepts=2.0), 0.125 * abs(W).sum() + 0.1875 * (W**2).sum() + 1.6875),
+        (
+            ElasticPenalty(0.5, l1_ratio=0.25, intercepts=2.0),
+            0.125 * abs(W).sum() + 0.1875 * (W**2).sum() + 1.6875,
+        ),
         (Penalty(CUBES, alpha=0.25), 0.25 * 6),
     ):
         outputs = run_onnx(objective_graph(model, "squared_error", penalty), **batch)
@@ -68,12 +79,19 @@ def test_the_score_of_a_classifier_is_the_raw_one(batch, run_onnx):
     graph = objective_graph(model, "log_loss")
     given = log_softmax(batch["X"] @ W + b, axis=1)[np.arange(7), labels.ravel().astype(int)]
     expected = -(batch["skort_sample_weight"].ravel() * given).sum()
-    assert run_onnx(graph, **batch | {"skort_target": labels})["skort_loss"] == pytest.approx(expected, rel=1e-5)
+    assert run_onnx(graph, **batch | {"skort_target": labels})["skort_loss"] == pytest.approx(
+        expected, rel=1e-5
+    )
 
 
 def test_weights_of_the_loss_are_inputs():
     graph = objective_graph(onnx.parser.parse_model(HEADER + LINES), ConcomitantHuber())
-    assert [i.name for i in graph.graph.input] == ["X", "skort_target", "skort_sample_weight", "skort_loss/scale"]
+    assert [i.name for i in graph.graph.input] == [
+        "X",
+        "skort_target",
+        "skort_sample_weight",
+        "skort_loss/scale",
+    ]
 
 
 def test_losses_of_several_outputs_are_summed(batch, run_onnx):
@@ -97,14 +115,17 @@ def test_losses_of_several_outputs_are_summed(batch, run_onnx):
 def test_the_loss_of_a_training_graph_is_left_out_in_words(run_onnx):
     model = onnx.parser.parse_model(
         """<ir_version: 8, opset_import: ["" : 17]>
-        line (float[N, 2] X, float[N, 1] labels) => (float[N, 1] score, float loss) <float[2, 1] W = {1, 2}> {
+        line (float[N, 2] X, float[N, 1] labels) => (float[N, 1] score, float loss)
+            <float[2, 1] W = {1, 2}> {
             score = MatMul (X, W)
             residual = Sub (score, labels)
             distance = Abs (residual)
             loss = ReduceMean <keepdims = 0> (distance)
         }"""
     )
-    with pytest.warns(UserWarning, match="The loss 'loss' of the ONNX model is left out: the parameter loss takes"):
+    with pytest.warns(
+        UserWarning, match="The loss 'loss' of the ONNX model is left out: the parameter loss takes"
+    ):
         graph = objective_graph(model, "squared_error")
     X, target = np.eye(2), np.array([[3.0], [6.0]])
     # (1 - 3)^2 / 2 and (2 - 6)^2 / 2, in the mean.
@@ -114,21 +135,30 @@ def test_the_loss_of_a_training_graph_is_left_out_in_words(run_onnx):
 
 
 def test_an_output_of_unknown_width_is_named():
-    body = LINES.replace("float[N, 3] X", "float[N, M] X").replace("(float[N, 2] y)", "(float[N, K] y)")
+    body = LINES.replace("float[N, 3] X", "float[N, M] X").replace(
+        "(float[N, 2] y)", "(float[N, K] y)"
+    )
     model = onnx.parser.parse_model(HEADER + body)
     with pytest.raises(
-        NotTrainableError, match="must have one input and outputs of floats with known numbers of columns"
+        NotTrainableError,
+        match="must have one input and outputs of floats with known numbers of columns",
     ):
         objective_graph(model, {"y": "squared_error"})
 
 
 def test_bad_arguments_are_named():
     model = onnx.parser.parse_model(HEADER + LINES)
-    with pytest.raises(ValueError, match=r"loss must be one of .*squared_error.*, or an instance, got 'mse'"):
+    with pytest.raises(
+        ValueError, match=r"loss must be one of .*squared_error.*, or an instance, got 'mse'"
+    ):
         objective_graph(model, "mse")
-    with pytest.raises(ValueError, match="penalty must be one of l1, l2, elasticnet, or an instance, got 'l3'"):
+    with pytest.raises(
+        ValueError, match="penalty must be one of l1, l2, elasticnet, or an instance, got 'l3'"
+    ):
         objective_graph(model, penalty="l3")
-    with pytest.raises(ValueError, match=r"model must be an onnx\.ModelProto or a fitted estimator, got None"):
+    with pytest.raises(
+        ValueError, match=r"model must be an onnx\.ModelProto or a fitted estimator, got None"
+    ):
         objective_graph(None)
     with pytest.raises(ValueError, match="The 'alpha' parameter of ElasticPenalty"):
         objective_graph(model, penalty=ElasticPenalty(-1))
@@ -137,15 +167,20 @@ def test_bad_arguments_are_named():
             objective_graph(model, bad)
         with pytest.raises(ValueError, match="penalty must be a name or an instance, got"):
             objective_graph(model, penalty=bad)
-    with pytest.raises(ValueError, match=r"loss names the output 'z', but the outputs of floats .* are y"):
+    with pytest.raises(
+        ValueError, match=r"loss names the output 'z', but the outputs of floats .* are y"
+    ):
         objective_graph(model, {"z": "huber"})
     with pytest.raises(ValueError, match=r"loss\['y'\]: LogLoss is not a loss of a regressor"):
         objective_graph(model, {"y": "log_loss"})
-    with pytest.raises(ValueError, match=r"needs an estimator that is an onnx.ModelProto, got Ridge\(\)"):
+    with pytest.raises(
+        ValueError, match=r"needs an estimator that is an onnx.ModelProto, got Ridge\(\)"
+    ):
         objective_graph(Ridge().fit([[0.0], [1.0]], [0.0, 1.0]), {"y": "huber"})
     open_model = onnx.parser.parse_model(HEADER + LINES.replace("float[N, 3] X", "float[N, M] X"))
     with pytest.raises(
-        NotTrainableError, match="must have one input and outputs of floats with known numbers of columns"
+        NotTrainableError,
+        match="must have one input and outputs of floats with known numbers of columns",
     ):
         objective_graph(open_model)
 
@@ -155,21 +190,30 @@ def test_fitted_estimators_have_an_objective_too(batch, run_onnx):
     weight = batch["skort_sample_weight"]
     ridge = Ridge().fit(X, y)
     expected = (weight * (ridge.predict(X) - y) ** 2).sum() / 2
-    assert run_onnx(objective_graph(ridge), **batch)["skort_loss"] == pytest.approx(expected, rel=1e-5)
+    assert run_onnx(objective_graph(ridge), **batch)["skort_loss"] == pytest.approx(
+        expected, rel=1e-5
+    )
     ours = OrtSGDRegressor(ridge, eta0=0.1, tol=None, max_iter=2).fit(X, y)
     expected = (weight * (ours.predict(X) - y) ** 2).sum() / 2
-    assert run_onnx(objective_graph(ours), **batch)["skort_loss"] == pytest.approx(expected, rel=1e-5)
+    assert run_onnx(objective_graph(ours), **batch)["skort_loss"] == pytest.approx(
+        expected, rel=1e-5
+    )
     labels = (y[:, 0] > 0).astype(int)
     logistic = LogisticRegression().fit(X, labels)
     expected = -(weight.ravel() * logistic.predict_log_proba(X)[np.arange(7), labels]).sum()
     binary = batch | {"skort_target": labels[:, None].astype(np.float32)}
-    assert run_onnx(objective_graph(logistic, "log_loss"), **binary)["skort_loss"] == pytest.approx(expected, rel=1e-5)
+    assert run_onnx(objective_graph(logistic, "log_loss"), **binary)["skort_loss"] == pytest.approx(
+        expected, rel=1e-5
+    )
     counts = abs(y[:, 0])
     poisson = PoissonRegressor().fit(X, counts)
     expected = (weight.ravel() * (poisson.predict(X) - counts * np.log(poisson.predict(X)))).sum()
     one = batch | {"skort_target": counts[:, None]}
-    assert run_onnx(objective_graph(poisson, "poisson"), **one)["skort_loss"] == pytest.approx(expected, rel=1e-5)
+    assert run_onnx(objective_graph(poisson, "poisson"), **one)["skort_loss"] == pytest.approx(
+        expected, rel=1e-5
+    )
     with pytest.raises(
-        ValueError, match="loss=SquaredError is not a loss of a classifier, and LogisticRegression is one"
+        ValueError,
+        match="loss=SquaredError is not a loss of a classifier, and LogisticRegression is one",
     ):
         objective_graph(logistic)

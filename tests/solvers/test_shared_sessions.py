@@ -15,7 +15,13 @@ from skort.runtime.cache import forget
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
 Y = X[:, 0] - X[:, 1] ** 2
-OPTIONS = {"learning_rate": "constant", "max_iter": 5, "tol": None, "batch_size": 10, "random_state": 0}
+OPTIONS = {
+    "learning_rate": "constant",
+    "max_iter": 5,
+    "tol": None,
+    "batch_size": 10,
+    "random_state": 0,
+}
 NUMBERS = [
     {"alpha": alpha, "eta0": eta0, "loss": Huber(epsilon)}
     for alpha, eta0, epsilon in RNG.uniform(0.001, 0.1, size=(12, 3)).tolist()
@@ -31,7 +37,9 @@ def fitted(model, numbers):
 
 
 @pytest.mark.parametrize("penalty", ["l2", "elasticnet"])
-@pytest.mark.parametrize("inner", [None, MLPRegressor(hidden_layer_sizes=(5,))], ids=["linear", "MLP"])
+@pytest.mark.parametrize(
+    "inner", [None, MLPRegressor(hidden_layer_sizes=(5,))], ids=["linear", "MLP"]
+)
 def test_fits_in_threads_are_those_one_by_one(solver, inner, penalty):
     model = OrtSGDRegressor(inner, solver=solver, penalty=penalty, **OPTIONS)
     alone = []
@@ -60,7 +68,9 @@ def test_frozen_weights_are_those_of_each_fit(solver):
         with pytest.warns(Warning, match="Maximum iterations"):
             given.fit(X, Y)
         options = {**OPTIONS, "eta0": 0.01, "standardize": False, "penalty": None}
-        model = OrtSGDRegressor(FrozenEstimator(given), solver=solver, trainable=["coefficient1"], **options).fit(X, Y)
+        model = OrtSGDRegressor(
+            FrozenEstimator(given), solver=solver, trainable=["coefficient1"], **options
+        ).fit(X, Y)
         np.testing.assert_allclose(model.weights_["coefficient"], given.coefs_[0], rtol=1e-6)
         results.append(weights(model))
         forget()
@@ -73,5 +83,7 @@ def test_a_solver_that_is_still_used_keeps_its_session(solver):
     alone = weights(clone(stream).fit(X, Y))
     for _ in range(2):
         np.testing.assert_array_equal(weights(clone(stream).fit(X, Y)), alone)
-    expected = OrtSGDRegressor(solver=solver, eta0=0.01, **OPTIONS).partial_fit(X, Y).partial_fit(X, Y)
+    expected = (
+        OrtSGDRegressor(solver=solver, eta0=0.01, **OPTIONS).partial_fit(X, Y).partial_fit(X, Y)
+    )
     np.testing.assert_array_equal(weights(stream.partial_fit(X, Y)), weights(expected))

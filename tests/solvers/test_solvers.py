@@ -22,13 +22,21 @@ from skort.solvers.base import Problem
 def linear(n_features, n_outputs, rng, *, dtype="float32", fit_intercept=True):
     """Return a linear score graph with random weights."""
     model = LinearRegression(fit_intercept=fit_intercept)
-    graph = initial_score_graph(model, ScoreSpec(n_features, n_outputs, dtype), np.random.RandomState(0))
-    return graph.with_weights({name: rng.normal(size=w.shape).astype(dtype) for name, w in graph.weights().items()})
+    graph = initial_score_graph(
+        model, ScoreSpec(n_features, n_outputs, dtype), np.random.RandomState(0)
+    )
+    return graph.with_weights(
+        {name: rng.normal(size=w.shape).astype(dtype) for name, w in graph.weights().items()}
+    )
 
 
-def make(name, graph, loss, *, batch_size, penalty=None, dtype="float32", optimizer=None, **options):
+def make(
+    name, graph, loss, *, batch_size, penalty=None, dtype="float32", optimizer=None, **options
+):
     objective = Objective(loss, penalty, graph.coefficients, graph.n_outputs, np.dtype(dtype))
-    solver = make_step(Problem(graph, objective, Update(optimizer or SGD(), **options), batch_size), solver=name)
+    solver = make_step(
+        Problem(graph, objective, Update(optimizer or SGD(), **options), batch_size), solver=name
+    )
     solver.scale = objective.sample_weight_scale
     return solver
 
@@ -61,7 +69,9 @@ def closed_form(loss, score, target, weight):
         k = score.shape[1]
         return (share * (score - target) ** 2).sum() / (2 * k), share * (score - target) / k
     if score.shape[1] == 1:
-        return (share * (np.logaddexp(0, score) - target * score)).sum(), share * (expit(score) - target)
+        return (share * (np.logaddexp(0, score) - target * score)).sum(), share * (
+            expit(score) - target
+        )
     log_sum = np.logaddexp.reduce(score, axis=1, keepdims=True)
     return (share * target * (log_sum - score)).sum(), share * (softmax(score, axis=1) - target)
 
@@ -72,7 +82,9 @@ LOSSES = [(SquaredError(), 1), (SquaredError(), 3), (LogLoss(), 1), (LogLoss(), 
 @pytest.mark.parametrize("alpha", [0, 0.3])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("loss, n_outputs", LOSSES)
-def test_one_step_of_a_linear_model_is_the_closed_form(solver, loss, n_outputs, weighted, alpha, rng):
+def test_one_step_of_a_linear_model_is_the_closed_form(
+    solver, loss, n_outputs, weighted, alpha, rng
+):
     X = rng.normal(size=(13, 4))
     target = targets(loss, n_outputs, 13, rng)
     weight = rng.uniform(0, 3, 13) if weighted else np.ones(13)
@@ -86,8 +98,12 @@ def test_one_step_of_a_linear_model_is_the_closed_form(solver, loss, n_outputs, 
 
     assert objective == pytest.approx(mean + alpha / 2 * (coef**2).sum(), rel=1e-5)
     after = step.weights()
-    np.testing.assert_allclose(after["coef"], coef - 0.5 * (X.T @ gradient + alpha * coef), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(after["intercept"], intercept - 0.5 * gradient.sum(axis=0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        after["coef"], coef - 0.5 * (X.T @ gradient + alpha * coef), rtol=1e-5, atol=1e-6
+    )
+    np.testing.assert_allclose(
+        after["intercept"], intercept - 0.5 * gradient.sum(axis=0), rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("loss, n_outputs", LOSSES)
@@ -101,7 +117,9 @@ def test_one_float64_step_is_the_closed_form_to_the_last_digits(solver, loss, n_
     step = make(solver, graph, loss, batch_size=13, penalty=L2(0.3), dtype="float64")
     fill(step, X, target)
     assert one_step(step, 0.5) == pytest.approx(mean + 0.15 * (coef**2).sum(), rel=1e-13)
-    np.testing.assert_allclose(step.weights()["coef"], coef - 0.5 * (X.T @ gradient + 0.3 * coef), rtol=1e-12)
+    np.testing.assert_allclose(
+        step.weights()["coef"], coef - 0.5 * (X.T @ gradient + 0.3 * coef), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])
@@ -120,22 +138,30 @@ def test_log_loss_gradient_is_p_minus_y_at_every_score(solver, n_outputs, rng):
         # A power of two and large: the step is not lost in the rounding of the weight.
         eta = 2.0**20
         assert one_step(step, eta) == pytest.approx(mean, rel=1e-6)
-        np.testing.assert_allclose(step.weights()["coef"], score - eta * gradient, rtol=1e-6, atol=eta * 1e-8)
+        np.testing.assert_allclose(
+            step.weights()["coef"], score - eta * gradient, rtol=1e-6, atol=eta * 1e-8
+        )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("activation", ["identity", "logistic", "tanh", "relu"])
-@pytest.mark.parametrize("model, loss, n_outputs", [(MLPRegressor, SquaredError(), 2), (MLPClassifier, LogLoss(), 3)])
-def test_gradients_of_neural_networks_are_scikit_learns(solver, model, loss, n_outputs, activation, dtype, rng):
+@pytest.mark.parametrize(
+    "model, loss, n_outputs", [(MLPRegressor, SquaredError(), 2), (MLPClassifier, LogLoss(), 3)]
+)
+def test_gradients_of_neural_networks_are_scikit_learns(
+    solver, model, loss, n_outputs, activation, dtype, rng
+):
     if (solver, dtype) == ("session", "float64"):
         pytest.skip("TrainingSession has no float64")
     X, eta = rng.normal(size=(20, 5)), 0.125
     reference = model(
-        hidden_layer_sizes=(7, 4), activation=activation, solver="sgd", momentum=0, nesterovs_momentum=False, alpha=0,
-        learning_rate_init=eta, batch_size=20, shuffle=False,
+        hidden_layer_sizes=(7, 4), activation=activation, solver="sgd", momentum=0,
+        nesterovs_momentum=False, alpha=0, learning_rate_init=eta, batch_size=20, shuffle=False,
     )  # fmt: skip
     graph = initial_score_graph(reference, ScoreSpec(5, n_outputs, dtype), np.random.RandomState(0))
-    graph = graph.with_weights({name: rng.normal(size=w.shape).astype(dtype) for name, w in graph.weights().items()})
+    graph = graph.with_weights(
+        {name: rng.normal(size=w.shape).astype(dtype) for name, w in graph.weights().items()}
+    )
     names = ["", "1", "2"]
     if model is MLPRegressor:
         y = target = rng.normal(size=(20, n_outputs))
@@ -153,12 +179,18 @@ def test_gradients_of_neural_networks_are_scikit_learns(solver, model, loss, n_o
 
     step = make(solver, graph, loss, batch_size=20, dtype=dtype)
     fill(step, X, target)
-    # Our squared error is the mean over the outputs, as scikit-learn's objective; its gradient there is the sum.
+    # Our squared error is the mean over the outputs, as scikit-learn's objective; its gradient
+    # there is the sum.
     step.step(eta / step.scale, 1.0)
     after = step.weights()
-    tolerance = {"rtol": 1e-4, "atol": 2e-6} if dtype == "float32" else {"rtol": 1e-10, "atol": 1e-14}
+    tolerance = (
+        {"rtol": 1e-4, "atol": 2e-6} if dtype == "float32" else {"rtol": 1e-10, "atol": 1e-14}
+    )
     for i, name in enumerate(names):
-        for ours, theirs in (("coefficient", reference.coefs_[i]), ("intercepts", reference.intercepts_[i][None])):
+        for ours, theirs in (
+            ("coefficient", reference.coefs_[i]),
+            ("intercepts", reference.intercepts_[i][None]),
+        ):
             gradient = (before[ours + name].astype(float) - after[ours + name]) / eta
             expected = (before[ours + name].astype(float) - theirs) / eta
             np.testing.assert_allclose(gradient, expected, **tolerance)
@@ -174,18 +206,29 @@ others = pytest.mark.parametrize("other", [name for name in available_solvers() 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("loss, n_outputs", LOSSES)
 def test_solvers_agree_after_100_steps(loss, n_outputs, weighted, alpha, hidden, other, rng):
-    model = LinearRegression() if hidden is None else MLPRegressor(hidden_layer_sizes=hidden, activation="tanh")
+    model = (
+        LinearRegression()
+        if hidden is None
+        else MLPRegressor(hidden_layer_sizes=hidden, activation="tanh")
+    )
     graph = initial_score_graph(model, ScoreSpec(6, n_outputs, "float32"), np.random.RandomState(0))
     solvers = [
-        make(name, graph, loss, batch_size=10, penalty=L2(alpha) if alpha else None) for name in ("graph", other)
+        make(name, graph, loss, batch_size=10, penalty=L2(alpha) if alpha else None)
+        for name in ("graph", other)
     ]
     assert_same_steps(*solvers, loss, weighted, rng)
     assert solvers[0].weights().keys() == set(graph.trainable)
 
 
 OPTIONS = [
-    *({"optimizer": optimizer} for optimizer in (*(cls() for cls in OPTIMIZERS.values()), Adam(0.5, 0.9, 1e-2))),
-    *({"optimizer": Adam(weight_decay=0.1), "penalty": penalty} for penalty in (L1(0.01), ElasticPenalty(0.01, 0.5))),
+    *(
+        {"optimizer": optimizer}
+        for optimizer in (*(cls() for cls in OPTIMIZERS.values()), Adam(0.5, 0.9, 1e-2))
+    ),
+    *(
+        {"optimizer": Adam(weight_decay=0.1), "penalty": penalty}
+        for penalty in (L1(0.01), ElasticPenalty(0.01, 0.5))
+    ),
     *({"optimizer": cls(), "penalty": L1(0.01)} for cls in OPTIMIZERS.values()),
     {"max_grad_norm": 0.05},
     {"average": 50},
@@ -198,16 +241,23 @@ OPTIONS = [
 def test_solvers_agree_with_every_option(options, dtype, other, rng):
     options = {"optimizer": SGD(), "penalty": L2(0.01)} | options
     try:
-        SOLVERS[other].check(np.dtype(dtype), Update(options["optimizer"], options.get("max_grad_norm")))
+        SOLVERS[other].check(
+            np.dtype(dtype), Update(options["optimizer"], options.get("max_grad_norm"))
+        )
     except ValueError as error:
         pytest.skip(str(error))
     model = MLPRegressor(hidden_layer_sizes=(8,), activation="tanh")
     graph = initial_score_graph(model, ScoreSpec(6, 1, dtype), np.random.RandomState(0))
-    solvers = [make(name, graph, SquaredError(), batch_size=10, dtype=dtype, **options) for name in ("graph", other)]
+    solvers = [
+        make(name, graph, SquaredError(), batch_size=10, dtype=dtype, **options)
+        for name in ("graph", other)
+    ]
     assert_same_steps(*solvers, SquaredError(), False, rng, eta=0.01, float64=dtype == "float64")
 
 
-@pytest.mark.parametrize("optimizer", [SGD(), *(OPTIMIZERS[name](0.5) for name in ("momentum", "nesterov"))])
+@pytest.mark.parametrize(
+    "optimizer", [SGD(), *(OPTIMIZERS[name](0.5) for name in ("momentum", "nesterov"))]
+)
 @pytest.mark.parametrize("alpha", [1.0, 90.0, 150.0, 5000.0])
 @others
 def test_solvers_agree_at_any_strength_of_l2(other, alpha, optimizer, rng):
@@ -230,7 +280,14 @@ def test_100_steps_with_an_l2_term_of_any_strength_are_the_formula(solver, is_kn
     weights = {name: w.astype(float) for name, w in graph.weights().items()}
     strengths = np.array([alpha, 0.5])
     largest_rate = eta if is_known else None
-    step = make(solver, graph, SquaredError(), batch_size=10, penalty=L2(strengths), largest_rate=largest_rate)
+    step = make(
+        solver,
+        graph,
+        SquaredError(),
+        batch_size=10,
+        penalty=L2(strengths),
+        largest_rate=largest_rate,
+    )
     for _ in range(100):
         X, target = rng.normal(size=(10, 3)), rng.normal(size=(10, 2))
         fill(step, X, target)
@@ -239,7 +296,9 @@ def test_100_steps_with_an_l2_term_of_any_strength_are_the_formula(solver, is_kn
         value = mean + (strengths * weights["coef"] ** 2).sum() / 2
         moved = weights["coef"] - eta * X.T @ by_score
         is_stiff = np.float32(eta) * strengths.astype(np.float32) > 1
-        weights["coef"] = np.where(is_stiff, moved / (1 + eta * strengths), moved - eta * strengths * weights["coef"])
+        weights["coef"] = np.where(
+            is_stiff, moved / (1 + eta * strengths), moved - eta * strengths * weights["coef"]
+        )
         weights["intercept"] = weights["intercept"] - eta * by_score.sum(axis=0)
         assert one_step(step, eta) == pytest.approx(value, rel=1e-5)
     for name, w in step.weights().items():
@@ -251,10 +310,15 @@ def test_a_penalty_of_intercepts_by_elements(solver, rng):
     weights = {name: w.astype(float) for name, w in graph.weights().items()}
     strengths = {"coef": rng.uniform(0, 1, (3, 2)), "intercept": np.array([2.0, 0.0])}
     penalty = ModelPenalty(
-        *(Strength(0.25 * strengths[name], 0.75 * strengths[name]) for name in ("coef", "intercept"))
+        *(
+            Strength(0.25 * strengths[name], 0.75 * strengths[name])
+            for name in ("coef", "intercept")
+        )
     )
     names = graph.trained
-    objective = Objective(SquaredError(), penalty, names.coefficients, 2, np.dtype("float32"), names.intercepts)
+    objective = Objective(
+        SquaredError(), penalty, names.coefficients, 2, np.dtype("float32"), names.intercepts
+    )
     step = make_step(Problem(graph, objective, Update(SGD(), largest_rate=0.1), 10), solver=solver)
     step.scale = objective.sample_weight_scale
     X, target = rng.normal(size=(10, 3)), rng.normal(size=(10, 2))
@@ -293,16 +357,25 @@ def assert_same_steps(ours, theirs, loss, weighted, rng, eta=0.1, float64=False)
         assert objectives[0] == pytest.approx(objectives[1], rel=unit * 1e-5)
         assert ours.gradient_norm() == pytest.approx(theirs.gradient_norm(), rel=unit * 1e-4)
     # TrainingSession's 1 - beta_2 is rounded to float32, and so is the second moment of Adam.
-    for mine, other, rtol in ((ours.weights(), theirs.weights(), 1e-5), (ours.state(), theirs.state(), 2e-5)):
+    for mine, other, rtol in (
+        (ours.weights(), theirs.weights(), 1e-5),
+        (ours.state(), theirs.state(), 2e-5),
+    ):
         assert mine.keys() == other.keys()
         for name in mine:
             assert mine[name].dtype == other[name].dtype
-            assert np.linalg.norm(mine[name] - other[name]) <= unit * rtol * np.linalg.norm(mine[name])
+            assert np.linalg.norm(mine[name] - other[name]) <= unit * rtol * np.linalg.norm(
+                mine[name]
+            )
 
 
-@pytest.mark.parametrize(("value", "expected"), [(1e200, True), (-1.7e308, True), (np.inf, False), (np.nan, False)])
+@pytest.mark.parametrize(
+    ("value", "expected"), [(1e200, True), (-1.7e308, True), (np.inf, False), (np.nan, False)]
+)
 def test_large_weights_are_finite(value, expected, rng):
-    solver = make("graph", linear(3, 1, rng, dtype="float64"), SquaredError(), batch_size=4, dtype="float64")
+    solver = make(
+        "graph", linear(3, 1, rng, dtype="float64"), SquaredError(), batch_size=4, dtype="float64"
+    )
     solver.restore({"weights": np.array([1.0, value, 2.0, 0.0])})
     with np.errstate(over="ignore"):
         assert solver.is_finite() is expected
@@ -340,9 +413,13 @@ def hidden_layer():
 
 
 @pytest.mark.parametrize("average", [False, True, 12, 15])
-@pytest.mark.parametrize("optimizer", [*(cls() for cls in OPTIMIZERS.values()), Adam(weight_decay=0.1)], ids=repr)
+@pytest.mark.parametrize(
+    "optimizer", [*(cls() for cls in OPTIMIZERS.values()), Adam(weight_decay=0.1)], ids=repr
+)
 @pytest.mark.parametrize("penalty", [L2(0.01), ElasticPenalty(30.0, 0.01)], ids=repr)
-def test_interrupted_steps_are_the_uninterrupted_ones_to_the_last_bit(solver, optimizer, penalty, average, rng):
+def test_interrupted_steps_are_the_uninterrupted_ones_to_the_last_bit(
+    solver, optimizer, penalty, average, rng
+):
     try:
         SOLVERS[solver].check(np.dtype("float32"), Update(optimizer))
     except ValueError as error:
@@ -361,11 +438,15 @@ def test_interrupted_steps_are_the_uninterrupted_ones_to_the_last_bit(solver, op
             fill(step, X, target)
             step.step(0.05, 1.0)
     for ours, theirs in ((whole.weights(), part.weights()), (whole.state(), part.state())):
-        assert {name: a.tobytes() for name, a in ours.items()} == {name: a.tobytes() for name, a in theirs.items()}
+        assert {name: a.tobytes() for name, a in ours.items()} == {
+            name: a.tobytes() for name, a in theirs.items()
+        }
 
 
 def test_state_is_a_copy(solver, rng):
-    step = make(solver, hidden_layer(), SquaredError(), batch_size=10, optimizer=Adam(), average=True)
+    step = make(
+        solver, hidden_layer(), SquaredError(), batch_size=10, optimizer=Adam(), average=True
+    )
     fill(step, rng.normal(size=(10, 6)), rng.normal(size=(10, 2)))
     before = step.state()
     given = {name: array.copy() for name, array in before.items()}
@@ -377,7 +458,10 @@ def test_state_is_a_copy(solver, rng):
 
 
 def test_means_are_those_of_the_steps_since_the_last_call(solver, rng):
-    step, expected = make(solver, hidden_layer(), SquaredError(), batch_size=10, penalty=L2(0.1)), np.zeros(2)
+    step, expected = (
+        make(solver, hidden_layer(), SquaredError(), batch_size=10, penalty=L2(0.1)),
+        np.zeros(2),
+    )
     assert step.means() == (0, 0)
     for share in (0.5, 0.3, 0.2):
         fill(step, rng.normal(size=(10, 6)), rng.normal(size=(10, 2)))
@@ -401,8 +485,13 @@ def test_the_state_of_another_training_is_refused(solver, other, rng):
 
 
 def test_another_penalty_begins_with_nothing_owed(solver, rng):
-    graph, data = hidden_layer(), {"X": rng.normal(size=(10, 6)), "target": rng.normal(size=(10, 2))}
-    with_l1, without = (make(solver, graph, SquaredError(), batch_size=10, penalty=p) for p in (L1(0.1), None))
+    graph, data = (
+        hidden_layer(),
+        {"X": rng.normal(size=(10, 6)), "target": rng.normal(size=(10, 2))},
+    )
+    with_l1, without = (
+        make(solver, graph, SquaredError(), batch_size=10, penalty=p) for p in (L1(0.1), None)
+    )
     begun = with_l1.state()
     fill(with_l1, **data)
     with_l1.step(0.1, 1.0)
@@ -424,20 +513,26 @@ def test_gradient_norm_is_that_before_clipping(solver, rng):
     X, target = rng.normal(size=(13, 4)), rng.normal(size=(13, 1))
     graph = linear(4, 1, rng)
     before = graph.weights()
-    _, by_score = closed_form(SquaredError(), X @ before["coef"] + before["intercept"], target, np.ones(13))
+    _, by_score = closed_form(
+        SquaredError(), X @ before["coef"] + before["intercept"], target, np.ones(13)
+    )
     gradient = np.append(X.T @ by_score, by_score.sum())
     step = make(solver, graph, SquaredError(), batch_size=13, max_grad_norm=0.01)
     assert step.gradient_norm() == 0
     fill(step, X, target)
     step.step(2.0, 1.0)
     assert step.gradient_norm() == pytest.approx(np.linalg.norm(gradient), rel=1e-5)
-    moved = np.append(before["coef"] - step.weights()["coef"], before["intercept"] - step.weights()["intercept"])
+    moved = np.append(
+        before["coef"] - step.weights()["coef"], before["intercept"] - step.weights()["intercept"]
+    )
     np.testing.assert_allclose(moved, 0.02 * gradient / np.linalg.norm(gradient), rtol=1e-3)
 
 
 def test_weights_are_their_mean_once_the_average_has_begun(solver, rng):
     graph = linear(4, 1, rng)
-    plain, averaged = (make(solver, graph, SquaredError(), batch_size=5, average=first) for first in (False, 3))
+    plain, averaged = (
+        make(solver, graph, SquaredError(), batch_size=5, average=first) for first in (False, 3)
+    )
     after = []
     for _ in range(6):
         X, target = rng.normal(size=(5, 4)), rng.normal(size=(5, 1))
@@ -452,8 +547,14 @@ def test_weights_are_their_mean_once_the_average_has_begun(solver, rng):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ((OPTIMIZERS["momentum"](),), r'solver="session" has no optimizer=Momentum\(\).*solver="graph"'),
-        ((OPTIMIZERS["nesterov"](0.5),), r'solver="session" has no optimizer=Nesterov\(momentum=0.5\).*solver="graph"'),
+        (
+            (OPTIMIZERS["momentum"](),),
+            r'solver="session" has no optimizer=Momentum\(\).*solver="graph"',
+        ),
+        (
+            (OPTIMIZERS["nesterov"](0.5),),
+            r'solver="session" has no optimizer=Nesterov\(momentum=0.5\).*solver="graph"',
+        ),
         ((LBFGS(),), r'solver="session" has no optimizer=LBFGS\(\).*solver="graph"'),
         ((SGD(), 1.0), r'solver="session" cannot clip.*max_grad_norm=1.0.*solver="graph"'),
     ],

@@ -1,4 +1,7 @@
-"""Trainings with Dropout: seeded masks on each solver, and gradients with the masks of their step."""
+"""
+Trainings with Dropout: seeded masks on each solver,
+and gradients with the masks of their step.
+"""
 
 import numpy as np
 import onnx
@@ -67,7 +70,9 @@ def test_a_step_is_the_gradient_with_its_mask(solver):
             shifted = [{**before, name: before[name].copy()} for _ in range(2)]
             shifted[0][name][i] += 1e-5
             shifted[1][name][i] -= 1e-5
-            expected = (objective_of(shifted[0], mask, X, y) - objective_of(shifted[1], mask, X, y)) / 2e-5
+            expected = (
+                objective_of(shifted[0], mask, X, y) - objective_of(shifted[1], mask, X, y)
+            ) / 2e-5
             assert (before[name][i] - array[i]) / 0.1 == pytest.approx(expected, rel=1e-3, abs=1e-4)
 
 
@@ -94,11 +99,19 @@ def test_masks_are_seeded_and_each_step_has_its_own():
     next_ones.restore({**solver.state(), "dropout": solver.state()["dropout"] - [0, 1]})
     next_ones.step(0.0, 1.0)
     np.testing.assert_array_equal(mask, masks[2])
-    with pytest.raises(ValueError, match="state does not fit: it comes from a training without Dropout"):
+    with pytest.raises(
+        ValueError, match="state does not fit: it comes from a training without Dropout"
+    ):
         again.restore({name: array for name, array in solver.state().items() if name != "dropout"})
 
 
-OPTIONS = {"eta0": 0.05, "learning_rate": "constant", "tol": None, "batch_size": 10, "random_state": 0}
+OPTIONS = {
+    "eta0": 0.05,
+    "learning_rate": "constant",
+    "tol": None,
+    "batch_size": 10,
+    "random_state": 0,
+}
 OPTIONS |= {"optimizer": "sgd"}
 
 
@@ -109,25 +122,38 @@ def test_each_solver_trains_with_the_same_masks(solver):
     np.testing.assert_allclose(ours.loss_curve_, reference.loss_curve_, rtol=1e-5)
     without = onnx.ModelProto()
     without.CopyFrom(NETWORK)
-    without.graph.initializer[-1].CopyFrom(onnx.helper.make_tensor("training", onnx.TensorProto.BOOL, [], [False]))
+    without.graph.initializer[-1].CopyFrom(
+        onnx.helper.make_tensor("training", onnx.TensorProto.BOOL, [], [False])
+    )
     plain = clone(model).set_params(estimator=without, solver=solver).fit(X, y)
     assert not np.allclose(plain.loss_curve_, ours.loss_curve_, rtol=0.05)
     # Predictions and files have none of it.
     hidden = np.tanh(X @ ours.weights_["V"] + ours.weights_["b"])
-    np.testing.assert_allclose(ours.predict(X), (hidden @ ours.weights_["W"]).ravel(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        ours.predict(X), (hidden @ ours.weights_["W"]).ravel(), rtol=1e-4, atol=1e-5
+    )
     assert all(len(node.input) < 3 for node in ours.onnx_.graph.node if node.op_type == "Dropout")
 
 
 def test_dropout_of_columns_halves_the_coefficients():
-    # With the ratio 1/2, E[mask^2] = 2: the least squares of uncorrelated columns have half the coefficients.
+    # With the ratio 1/2, E[mask^2] = 2: the least squares of uncorrelated columns have half
+    # the coefficients.
     model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
-    line (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {0, 0}, float ratio = {0.5}, bool on = {1}> {
+    line (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {0, 0}, float ratio = {0.5},
+        bool on = {1}> {
         a = Dropout (X, ratio, on)
         y = MatMul (a, W)
     }""")
     X = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]] * 250, dtype=np.float32)
     fitted = OrtSGDRegressor(
-        model, eta0=0.05, learning_rate="constant", average=200, max_iter=200, tol=None, random_state=0, batch_size=100
+        model,
+        eta0=0.05,
+        learning_rate="constant",
+        average=200,
+        max_iter=200,
+        tol=None,
+        random_state=0,
+        batch_size=100,
     ).fit(X, X @ [2, 4])
     np.testing.assert_allclose(fitted.weights_["W"].ravel(), [1, 2], atol=0.02)
 
@@ -138,7 +164,11 @@ def test_a_training_is_resumed_with_the_masks_that_were_next(tmp_path):
     model = OrtSGDRegressor(NETWORK, **OPTIONS)
     whole = clone(model).set_params(max_iter=6).fit(X, y)
     clone(model).set_params(max_iter=3, callbacks=[Checkpoint(path)]).fit(X, y)
-    rest = clone(model).set_params(max_iter=6, random_state=1, callbacks=[Checkpoint(resume_from=path)]).fit(X, y)
+    rest = (
+        clone(model)
+        .set_params(max_iter=6, random_state=1, callbacks=[Checkpoint(resume_from=path)])
+        .fit(X, y)
+    )
     assert rest.loss_curve_ == whole.loss_curve_
     stream = clone(model).set_params(max_iter=1, shuffle=False)
     for _ in range(3):
@@ -165,7 +195,8 @@ def test_a_step_draws_masks_and_forward_does_not(name):
 def test_masks_of_weights_have_the_shape_of_the_weights(solver):
     model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
     masked_weights (float[N, 3] X) => (float[N, 1] y)
-    <float[3, 2] V = {1, -1, 0.5, 2, 0.3, 1}, float[2, 1] W = {0.5, -1}, float ratio = {0.25}, bool on = {1}> {
+    <float[3, 2] V = {1, -1, 0.5, 2, 0.3, 1}, float[2, 1] W = {0.5, -1}, float ratio = {0.25},
+        bool on = {1}> {
         dropped = Dropout (V, ratio, on)
         hidden = MatMul (X, dropped)
         y = MatMul (hidden, W)

@@ -23,8 +23,14 @@ FITS = {
         MLPRegressor(hidden_layer_sizes=(5,)),
         {"penalty": "elasticnet", "optimizer": "adam", "max_grad_norm": 1.0},
     ),
-    "own terms": (MLPRegressor(hidden_layer_sizes=(5,)), {"loss": Huber(0.5), "penalty": Penalty(OWN)}),
-    "frozen": (MLPRegressor(hidden_layer_sizes=(5,)), {"trainable": ["coefficient1"], "average": 3}),
+    "own terms": (
+        MLPRegressor(hidden_layer_sizes=(5,)),
+        {"loss": Huber(0.5), "penalty": Penalty(OWN)},
+    ),
+    "frozen": (
+        MLPRegressor(hidden_layer_sizes=(5,)),
+        {"trainable": ["coefficient1"], "average": 3},
+    ),
 }
 
 
@@ -44,7 +50,9 @@ def ran(monkeypatch):
 
 
 def described(model):
-    return [(n.op_type, list(n.input), list(n.output)) for n in model.graph.node], [i.name for i in model.graph.input]
+    return [(n.op_type, list(n.input), list(n.output)) for n in model.graph.node], [
+        i.name for i in model.graph.input
+    ]
 
 
 @pytest.mark.parametrize("rows", ["dense", "sparse"])
@@ -55,8 +63,14 @@ def test_the_graph_shown_is_the_graph_that_ran(name, rows, solver, ran, run_onnx
     if rows == "sparse" and name == "frozen":
         pytest.skip("the first layer is trained there")
     inner, options = FITS[name]
-    data = X if rows == "dense" else scipy.sparse.random(40, 2000, density=0.01, format="csr", random_state=0)
-    model = OrtSGDRegressor(inner, solver=solver, standardize=False, **OPTIONS, **options).fit(data, Y)
+    data = (
+        X
+        if rows == "dense"
+        else scipy.sparse.random(40, 2000, density=0.01, format="csr", random_state=0)
+    )
+    model = OrtSGDRegressor(inner, solver=solver, standardize=False, **OPTIONS, **options).fit(
+        data, Y
+    )
     trained = [described(model) for model in ran if "skort_loss" in str(model.graph.node)]
     graphs = model.training_graphs()
     shown = graphs["step" if "step" in graphs else "gradient"]

@@ -35,7 +35,10 @@ def seeded():
 
 
 def fits(item, pattern):
-    """Return whether a pattern of the table is of a test; its brackets are those of parametrized tests."""
+    """
+    Return whether a pattern of the table is of a test;
+    its brackets are those of parametrized tests.
+    """
     return fnmatch.fnmatchcase(f"{item.path.name}::{item.name}", pattern.replace("[", "[[]"))
 
 
@@ -45,19 +48,29 @@ def pytest_collection_modifyitems(config, items):
         item.add_marker(pytest.mark.upstream)
         # scikit-learn's tests let them pass.
         item.add_marker(pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"))
-        reason = next((reason for pattern, reason in NOT_PASSING.items() if fits(item, pattern)), None)
+        reason = next(
+            (reason for pattern, reason in NOT_PASSING.items() if fits(item, pattern)), None
+        )
         if reason is not None:
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True, run=reason != TOO_LONG))
     if ours and not any("::" in argument for argument in config.args):
         collected = {item.path.name for item in ours}
-        stale = [p for p in NOT_PASSING if p.split("::")[0] in collected and not any(fits(item, p) for item in ours)]
+        stale = [
+            p
+            for p in NOT_PASSING
+            if p.split("::")[0] in collected and not any(fits(item, p) for item in ours)
+        ]
         if stale:
-            raise pytest.UsageError(f"No test of scikit-learn {SCIKIT_LEARN} is called {', '.join(stale)}.")
+            raise pytest.UsageError(
+                f"No test of scikit-learn {SCIKIT_LEARN} is called {', '.join(stale)}."
+            )
 
 
 def pytest_terminal_summary(terminalreporter):
     """Count the tests by reason."""
     reports = terminalreporter.getreports("xfailed")
-    counts = collections.Counter(r.wasxfail for r in reports if r.fspath.startswith("tests/upstream"))
+    counts = collections.Counter(
+        r.wasxfail for r in reports if r.fspath.startswith("tests/upstream")
+    )
     for reason, n in sorted(counts.items(), key=lambda pair: (pair[0].split(":")[0], -pair[1])):
         terminalreporter.write_line(f"{n:4d}  {reason}")

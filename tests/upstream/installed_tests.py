@@ -13,7 +13,8 @@ def run_source(module, namespace, owner, **replacements):
     Parameters
     ----------
     module : module
-        It was imported as it is: all that it imports has been, so that nothing else sees the replacements.
+        It was imported as it is: all that it imports has been, so that nothing else sees
+        the replacements.
     namespace : dict
         Gets what the module defines.
     owner : module

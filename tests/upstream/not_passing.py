@@ -1,8 +1,8 @@
 """
 The tests of scikit-learn that do not pass with skort, and why.
 
-"not applicable": the test is of something else than fitted models, such as scikit-learn's private attributes.
-"differs": skort does it in another way, on purpose.
+"not applicable": the test is of something else than fitted models, such as scikit-learn's private
+attributes. "differs": skort does it in another way, on purpose.
 "missing": skort does not have it yet, or has a defect. These are the ones to work off.
 """
 
@@ -12,21 +12,38 @@ __all__ = ["NOT_PASSING", "SCIKIT_LEARN", "TOO_LONG"]
 SCIKIT_LEARN = "1.9.1"
 
 ONE_CLASS = "not applicable: SGDOneClassSVM"
-CYTHON = "not applicable: tests scikit-learn's own loss functions (skort's are tested in tests/objective)"
+CYTHON = (
+    "not applicable: tests scikit-learn's own loss functions (skort's are tested in "
+    "tests/objective)"
+)
 LBFGS = "not applicable: lbfgs is no mini-batch gradient descent"
 PRIVATE = "not applicable: reads or writes private attributes of scikit-learn's"
 
-TOO_LONG = "differs: 500,000 steps of one dense row a fit take minutes; batches of one row are not what skort is for"
+TOO_LONG = (
+    "differs: 500,000 steps of one dense row a fit take minutes; batches of one row are not "
+    "what skort is for"
+)
 DTYPE = "differs: predictions of regressors are float64, whatever the dtype of the training"
 MULTI_OUTPUT = "differs: OrtSGDRegressor takes several outputs"
 ONE_LABEL = "differs: a classifier of one class is refused, as by SGDClassifier"
 ORDER = "differs: another random order of the rows ends at another epoch"
 POWER_T = "differs: a negative power_t, deprecated in scikit-learn, is refused"
-SPARSE = "differs: a sparse row trains as a dense one; SGDClassifier and SGDRegressor slow its intercept a hundredfold"
-RELATIVE = "differs: tol is relative, and the loss of a y that is all ones is still a part of itself smaller each epoch"
+SPARSE = (
+    "differs: a sparse row trains as a dense one; SGDClassifier and SGDRegressor slow its "
+    "intercept a hundredfold"
+)
+RELATIVE = (
+    "differs: tol is relative, and the loss of a y that is all ones is still a part of itself "
+    "smaller each epoch"
+)
 DIVERGED = "differs: a training that diverged is an error, with early_stopping too"
-CLASSES_FIRST = "differs: the error of a first partial_fit without classes comes before that of early_stopping"
-READ_ONLY = "differs: coef_ and intercept_ are read-only, and this test writes into them; set_weights changes a model"
+CLASSES_FIRST = (
+    "differs: the error of a first partial_fit without classes comes before that of early_stopping"
+)
+READ_ONLY = (
+    "differs: coef_ and intercept_ are read-only, and this test writes into them; "
+    "set_weights changes a model"
+)
 WORDS = "differs: the same error, or output, in other words"
 
 CLIPPED = "differs: gradients are not clipped at 1e12; a loss that grows so far is an error"

@@ -1,8 +1,8 @@
 """
 scikit-learn's SGD and MLP classes, with skort inside: what scikit-learn's own tests run.
 
-An adapter translates parameters and the names of attributes. It computes nothing: what skort does not have, it does not
-have either.
+An adapter translates parameters and the names of attributes. It computes nothing: what skort does
+not have, it does not have either.
 """
 
 import inspect
@@ -42,20 +42,31 @@ class Adapter(BaseEstimator):
     """
     A skort estimator behind the parameters of a scikit-learn class.
 
-    Subclasses bring `_skort_class` and `_skort_parameters(n_rows)`. Public attributes and methods are those of the
-    skort estimator.
+    Subclasses bring `_skort_class` and `_skort_parameters(n_rows)`. Public attributes and methods
+    are those of the skort estimator.
     """
 
     _skort = None
 
     def _configured(self, X=((),)):
-        """Return the skort estimator with the parameters of this one: the fitted one, where there is one."""
+        """
+        Return the skort estimator with the parameters of this one:
+        the fitted one, where there is one.
+        """
         # scikit-learn trains float32 in float32, all else in float64.
         dtype = "float32" if getattr(X, "dtype", None) == np.float32 else "float64"
-        parameters = {"dtype": dtype, "standardize": False, **self._skort_parameters(np.shape(X)[0])}
+        parameters = {
+            "dtype": dtype,
+            "standardize": False,
+            **self._skort_parameters(np.shape(X)[0]),
+        }
         if parameters["learning_rate"] == "adaptive":
             parameters["learning_rate"] = adaptive(parameters["eta0"])
-        return self._skort_class(**parameters) if self._skort is None else self._skort.set_params(**parameters)
+        return (
+            self._skort_class(**parameters)
+            if self._skort is None
+            else self._skort.set_params(**parameters)
+        )
 
     def _of_skort(self, name):
         return getattr(self._configured() if self._skort is None else self._skort, name)
@@ -136,8 +147,14 @@ class MLP(Adapter):
         n_held_out = math.ceil(self.validation_fraction * n_rows) if self.early_stopping else 0
         batch_size = 200 if self.batch_size == "auto" else self.batch_size
         return {
-            **{name: value for name, value in self.get_params(deep=False).items() if name in self._same},
-            "estimator": self._network(hidden_layer_sizes=self.hidden_layer_sizes, activation=self.activation),
+            **{
+                name: value
+                for name, value in self.get_params(deep=False).items()
+                if name in self._same
+            },
+            "estimator": self._network(
+                hidden_layer_sizes=self.hidden_layer_sizes, activation=self.activation
+            ),
             "optimizer": self._optimizer_of_solver(),
             "eta0": self.learning_rate_init,
             "learning_rate": self.learning_rate if self.solver == "sgd" else "constant",

@@ -7,7 +7,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from skort.estimators.data.first_pass import FirstPass, numbered
-from skort.estimators.data.rows import Columns, DataStatistics, TrainingData, as_array, training_rows
+from skort.estimators.data.rows import (
+    Columns,
+    DataStatistics,
+    TrainingData,
+    as_array,
+    training_rows,
+)
 from skort.estimators.data.sample_weight import ClassWeight, weighted
 from skort.estimators.data.targets import EncodedTarget, target_encoder
 from skort.estimators.model.model import Model
@@ -48,7 +54,9 @@ class InMemory:
         """Return the statistics of all rows."""
         return DataStatistics(self.data)
 
-    def batches(self, view: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0) -> Batches:
+    def batches(
+        self, view: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0
+    ) -> Batches:
         """Return batches of rows in random order. `weight` multiplies all sample weights."""
         X, target, sample_weight = self.data
         return Batches(
@@ -73,9 +81,12 @@ class Streamed(InMemory):
     rows: "StreamedRows"
     encoder: "RowEncoder"
 
-    def batches(self, view: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0) -> Any:
+    def batches(
+        self, view: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0
+    ) -> Any:
         """Return the user's batches. Batches of more than `batch_size` rows are divided."""
-        encoder, plan = self.encoder, self.plan
+        encoder = self.encoder
+        plan = self.plan
         class_weight = None if plan.class_weight is not None else encoder.class_weight
         weights = self.rows.weights(class_weight, encoder.model.classes)
 
@@ -91,7 +102,9 @@ class Streamed(InMemory):
                 yield view.rows(X), view.target(target), sample_weight
 
         size = StreamSize(
-            n_rows=sum(self.rows.first.sizes) if weights is None else int(np.count_nonzero(weights)),
+            n_rows=sum(self.rows.first.sizes)
+            if weights is None
+            else int(np.count_nonzero(weights)),
             n_batches=self.rows.n_batches,
             batch_size=plan.size.batch_size,
             rows_of_a_step=plan.batch_size,
@@ -118,7 +131,9 @@ class GivenRows:
         """The number of rows of a batch, or None if the parameter `batch_size` decides."""
         return None
 
-    def class_weight(self, class_weight: ClassWeight | None, encoded: EncodedTarget) -> ClassWeight | None:
+    def class_weight(
+        self, class_weight: ClassWeight | None, encoded: EncodedTarget
+    ) -> ClassWeight | None:
         """Return the class weights as they are."""
         return class_weight
 
@@ -155,15 +170,19 @@ class StreamedRows(GivenRows):
 
     def weights(self, class_weight, classes):
         """Return the weights of all rows, or None if all rows count the same."""
-        weights, labels = self.first.all_weights, self.first.all_labels
+        weights = self.first.all_weights
+        labels = self.first.all_labels
         if class_weight is None or labels is None:
             return weights
+
         by_row = class_weight.by_class(classes, labels, weights)[np.searchsorted(classes, labels)]
         return by_row if weights is None else weights * by_row
 
     def size(self, batch_size, encoded, weights, class_weight):
         """Return the size of a training on all rows."""
-        weights = self.weights(None if encoded.class_weight is not None else class_weight, encoded.classes)
+        weights = self.weights(
+            None if encoded.class_weight is not None else class_weight, encoded.classes
+        )
         size = _size(sum(self.first.sizes), weights, self.batch_size, encoded)
         return size._replace(n_batches=self.n_batches)
 
@@ -183,14 +202,18 @@ class StreamedRows(GivenRows):
         return Streamed(plan, data, self, encoder)
 
 
-def encoded_rows(estimator: Any, model: Model, X: Any, y: Any, columns: Columns) -> tuple[Any, EncodedTarget]:
+def encoded_rows(
+    estimator: Any, model: Model, X: Any, y: Any, columns: Columns
+) -> tuple[Any, EncodedTarget]:
     """
     Return the validated rows of X for a model that exists, and y as the target of its training.
 
     X must have the given columns. The steps before the model do not transform it.
     """
     encoder = target_encoder(estimator, y)
-    rows, y, _ = training_rows(estimator, X, encoder.columns(y), has_steps=model.has_steps, columns=columns)
+    rows, y, _ = training_rows(
+        estimator, X, encoder.columns(y), has_steps=model.has_steps, columns=columns
+    )
     return rows, model.target_transform.applied(encoder.encode(y, model.classes))
 
 
@@ -208,17 +231,21 @@ class RowEncoder:
         model = self.model
         if y is None:
             raise ValueError("y is needed: the loss depends on it.")
+
         X = as_array(X, "X")
         if isinstance(y, Mapping):
             y = {name: as_array(column, f"y[{name!r}]") for name, column in y.items()}
         else:
             y = as_array(y, "y")
+
         if sample_weight is not None:
             sample_weight = as_array(sample_weight, "sample_weight")
         rows, encoded = encoded_rows(self.estimator, model, X, y, self.columns)
-        n_outputs, expected = encoded.target.shape[1], model.score_graph.n_outputs
+        n_outputs = encoded.target.shape[1]
+        expected = model.score_graph.n_outputs
         if n_outputs != expected:
             raise ValueError(f"y has {n_outputs} outputs, but the model has {expected}.")
+
         sample_weight, encoded = weighted(sample_weight, rows, encoded, self.class_weight)
         model.loss.check_target(encoded.target)
         return TrainingData(model.transform(rows), encoded.target, sample_weight)

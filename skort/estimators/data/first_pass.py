@@ -27,23 +27,25 @@ def repeatable(batches: Any) -> Callable[[], Iterator[Any]]:
         return lambda: _iterator(batches())
     if not isinstance(batches, Iterable):
         raise ValueError(
-            f"batches must be something to iterate over, got {type(batches).__name__}: a list, a DataLoader, or a "
-            "function that returns an iterator."
+            f"batches must be something to iterate over, got {type(batches).__name__}: a list, a "
+            "DataLoader, or a function that returns an iterator."
         )
     if isinstance(batches, Iterator):
         raise ValueError(
             "batches is an iterator, which gives its batches only once, but every epoch reads "
             "them. Give a list, a DataLoader, or a function that returns a new iterator."
         )
+
     return lambda: iter(batches)
 
 
 def _iterator(made):
     if not isinstance(made, Iterable):
         raise ValueError(
-            f"batches: the function returned {made!r}, which cannot be iterated over. Return an iterator, or yield "
-            "batches."
+            f"batches: the function returned {made!r}, which cannot be iterated over. Return an "
+            "iterator, or yield batches."
         )
+
     return iter(made)
 
 
@@ -57,8 +59,10 @@ def numbered(batches: Iterable[Any], encode: Callable[..., Any]) -> Iterator[Any
         if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
             size = f" of {len(batch)}" if isinstance(batch, (tuple, list)) else ""
             raise ValueError(
-                f"batches: batch {number} is a {type(batch).__name__}{size}, and not (X, y) or (X, y, sample_weight)."
+                f"batches: batch {number} is a {type(batch).__name__}{size}, and not (X, y) or (X, "
+                "y, sample_weight)."
             )
+
         try:
             yield encode(*batch)
         except ValueError as error:
@@ -83,27 +87,43 @@ class FirstPass:
     sizes: list[int]
 
     @classmethod
-    def over(cls, batches: Iterable[Any], *, has_labels: bool, has_steps: bool = False) -> "FirstPass":
+    def over(
+        cls, batches: Iterable[Any], *, has_labels: bool, has_steps: bool = False
+    ) -> "FirstPass":
         """Read all batches once."""
         sample = _Sample()
         labels: list[np.ndarray] = []
         weights: list[np.ndarray] = []
         sizes: list[int] = []
+
         for X, y, sample_weight in numbered(
             batches, functools.partial(_as_arrays, has_labels=has_labels, has_steps=has_steps)
         ):
-            sample.add(len(sizes), {"X": X} | y | ({} if sample_weight is None else {"sample_weight": sample_weight}))
+            sample.add(
+                len(sizes),
+                {"X": X} | y | ({} if sample_weight is None else {"sample_weight": sample_weight}),
+            )
             if has_labels and all(each.ndim == 1 or each.shape[1:] == (1,) for each in y.values()):
                 labels += [np.ravel(each) for each in y.values()]
             if sample_weight is not None:
                 weights.append(sample_weight)
             sizes.append(X.shape[0])
+
         if not sum(sizes):
             raise ValueError("batches is empty: it gave no rows.")
+
         rows = sample.joined()
-        X, sample_weight = rows.pop("X"), rows.pop("sample_weight", None)
-        y = rows.pop("y") if "y" in rows else {name.removeprefix(_OUTPUT): column for name, column in rows.items()}
-        all_labels, all_weights = (np.concatenate(parts) if parts else None for parts in (labels, weights))
+        X = rows.pop("X")
+        sample_weight = rows.pop("sample_weight", None)
+        y = (
+            rows.pop("y")
+            if "y" in rows
+            else {name.removeprefix(_OUTPUT): column for name, column in rows.items()}
+        )
+        all_labels, all_weights = (
+            np.concatenate(parts) if parts else None for parts in (labels, weights)
+        )
+
         return cls(X, y, sample_weight, all_labels, all_weights, sizes)
 
 
@@ -111,25 +131,34 @@ def _as_arrays(X, y, sample_weight=None, *, has_labels, has_steps):
     """Return X, the arrays of y by name, and the sample weights, after checks of their values."""
     X = as_array(X, "X")
     check_indices(X)
-    named = {f"{_OUTPUT}{name}": each for name, each in y.items()} if isinstance(y, Mapping) else {"y": y}
+    named = (
+        {f"{_OUTPUT}{name}": each for name, each in y.items()}
+        if isinstance(y, Mapping)
+        else {"y": y}
+    )
     for name, each in named.items():
         check_target(each, is_labels=has_labels, name=name)
     y = {name: _target(each, name) for name, each in named.items()}
     checked = dict(y)
+
     if sample_weight is not None:
         sample_weight = np.asarray(as_array(sample_weight, "sample_weight"), float)
         checked["sample_weight"] = sample_weight
+
     for name, array in checked.items():
         if array.ndim == 0 or array.shape[:1] != X.shape[:1]:
             raise ValueError(
-                f"X has the shape {X.shape}, but {name} has {array.shape}: they need the same number of rows."
+                f"X has the shape {X.shape}, but {name} has {array.shape}: they need the "
+                "same number of rows."
             )
+
     if not has_steps:
         checked["X"] = X
     # Later, all kept rows are validated together. Only here is the number of the batch known.
     for name, array in checked.items():
         if getattr(array, "dtype", np.dtype(object)).kind == "f":
             assert_all_finite(array, input_name=name)
+
     return X.tocsr() if scipy.sparse.issparse(X) else X, y, sample_weight
 
 
@@ -143,7 +172,10 @@ class _Sample:
     """Every k-th of the rows that were added."""
 
     def __init__(self):
-        self._parts, self._every, self._n_rows, self._n_values = [], 1, 0, 0
+        self._parts = []
+        self._every = 1
+        self._n_rows = 0
+        self._n_values = 0
 
     def add(self, number, rows):
         """Add the rows of a batch, arrays by name, after a comparison with the first batch."""
@@ -152,9 +184,12 @@ class _Sample:
         X = rows["X"]
         self._keep(np.arange(self._n_rows, self._n_rows + X.shape[0]), rows)
         self._n_rows += X.shape[0]
+
         while self._n_values > _MANY_VALUES:
             self._every *= 2
-            parts, self._parts, self._n_values = self._parts, [], 0
+            parts = self._parts
+            self._parts = []
+            self._n_values = 0
             for numbers, kept in parts:
                 self._keep(numbers, kept)
 
@@ -163,29 +198,44 @@ class _Sample:
         # Most of many small batches have no chosen row. The first batch always has one.
         if not len(chosen) and self._parts:
             return
+
         is_all = len(chosen) == len(numbers)
-        kept = {name: each.copy() if is_all else getattr(each, "iloc", each)[chosen] for name, each in rows.items()}
+        kept = {
+            name: each.copy() if is_all else getattr(each, "iloc", each)[chosen]
+            for name, each in rows.items()
+        }
         self._parts.append((numbers[chosen], kept))
         X = kept["X"]
+
         # Sparse rows count the values that they store.
-        self._n_values += max(X.nnz if scipy.sparse.issparse(X) else int(np.prod(X.shape)), len(chosen))
+        self._n_values += max(
+            X.nnz if scipy.sparse.issparse(X) else int(np.prod(X.shape)), len(chosen)
+        )
 
     def joined(self):
         """Return the kept rows, as arrays by name."""
-        return {name: _joined([kept[name] for _, kept in self._parts]) for name in self._parts[0][1]}
+        return {
+            name: _joined([kept[name] for _, kept in self._parts]) for name in self._parts[0][1]
+        }
 
 
 def _check_alike(number, first, rows):
     """Raise an error if a batch has other arrays or other columns than the first batch."""
     if rows.keys() != first.keys():
         if rows.keys() ^ first.keys() == {"sample_weight"}:
-            raise ValueError(f"batches: batch {number}: either all batches have a sample_weight, or none.")
-        raise ValueError(f"batches: batch {number} has {', '.join(rows)}, and the first one {', '.join(first)}.")
+            raise ValueError(
+                f"batches: batch {number}: either all batches have a sample_weight, or none."
+            )
+
+        raise ValueError(
+            f"batches: batch {number} has {', '.join(rows)}, and the first one {', '.join(first)}."
+        )
+
     for name, now in rows.items():
         if now.shape[1:] != first[name].shape[1:]:
             raise ValueError(
-                f"batches: batch {number}: {name} has the shape {now.shape}, the first one {first[name].shape}: all "
-                "need the same columns."
+                f"batches: batch {number}: {name} has the shape {now.shape}, the first one "
+                f"{first[name].shape}: all need the same columns."
             )
 
 
@@ -199,7 +249,9 @@ def _joined(parts):
     return np.concatenate(parts)
 
 
-def known_classes(estimator: Any, classes: ArrayLike | None, labels: np.ndarray | None) -> np.ndarray | None:
+def known_classes(
+    estimator: Any, classes: ArrayLike | None, labels: np.ndarray | None
+) -> np.ndarray | None:
     """Return the given classes, else those of a fitted model inside, else those in the batches."""
     *_, (model, is_fitted) = layers(estimator)
     if classes is None and is_fitted:
@@ -207,8 +259,12 @@ def known_classes(estimator: Any, classes: ArrayLike | None, labels: np.ndarray 
     known = None if classes is None else class_labels(classes)
     if labels is None:
         return known
+
     seen = np.unique(labels)
     unknown = [] if known is None else np.setdiff1d(seen, known).tolist()
     if unknown:
-        raise ValueError(f"batches: y contains labels that are not among the known classes: {unknown}.")
+        raise ValueError(
+            f"batches: y contains labels that are not among the known classes: {unknown}."
+        )
+
     return seen if known is None else known

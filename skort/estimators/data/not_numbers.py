@@ -24,16 +24,19 @@ def check_dates(X: Any) -> None:
     """
     if hasattr(X, "columns") and hasattr(X, "head"):
         parts = {
-            name: X[name].head(_LOOKED_AT) for name, dtype in zip(X.columns, X.dtypes, strict=True) if _may_date(dtype)
+            name: X[name].head(_LOOKED_AT)
+            for name, dtype in zip(X.columns, X.dtypes, strict=True)
+            if _may_date(dtype)
         }
         names = [name for name, part in parts.items() if _has_dates(np.asarray(part))]
     else:
         names = [None] if isinstance(X, np.ndarray) and X.dtype.kind in "mM" else []
+
     if names:
         place = "" if names == [None] else f" in {_listed(names)}"
         raise ValueError(
-            f"X has dates or times{place}, but the model takes numbers. Convert them to numbers, such as the days "
-            "since the first one, the month or the hour."
+            f"X has dates or times{place}, but the model takes numbers. Convert them to numbers, "
+            "such as the days since the first one, the month or the hour."
         )
 
 
@@ -43,7 +46,9 @@ def _may_date(dtype):
 
 def _has_dates(values):
     kinds = ("isoformat", "total_seconds", "to_timestamp")
-    return values.dtype.kind in "mM" or any(hasattr(value, kind) for value in values.ravel() for kind in kinds)
+    return values.dtype.kind in "mM" or any(
+        hasattr(value, kind) for value in values.ravel() for kind in kinds
+    )
 
 
 def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
@@ -56,18 +61,29 @@ def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
     texts = _texts(X, error)
     if not texts:
         return error
-    inside, default = estimator.estimator, "LogisticRegression()" if is_classifier(estimator) else "LinearRegression()"
-    encode, place = "TfidfVectorizer()", ""
+
+    inside = estimator.estimator
+    default = "LogisticRegression()" if is_classifier(estimator) else "LinearRegression()"
+
+    encode = "TfidfVectorizer()"
+    place = ""
     if None not in texts:
         place = f" in {_listed(texts)}"
         encoder = 'OneHotEncoder(handle_unknown="ignore")'
         encode = f'ColumnTransformer([("text", {encoder}, {[*texts]!r})], remainder="passthrough")'
-    model = f"model.set_params(estimator=make_pipeline(encode, {default if inside is None else 'model.estimator'}))"
+
+    model = (
+        "model.set_params(estimator=make_pipeline(encode, "
+        f"{default if inside is None else 'model.estimator'}))"
+    )
     if not (inside is None or isinstance(inside, BaseEstimator)):
         model = "model = make_pipeline(encode, model)"
     return ValueError(
-        f"X has text{place}, such as {next(iter(texts.values()))!r}, but the model takes numbers. Convert it to "
-        f"numbers, for instance:\n    encode = {encode}\n    {model}\n    model.fit(X, y)"
+        f"X has text{place}, such as {next(iter(texts.values()))!r}, but the model takes numbers. "
+        "Convert it to numbers, for instance:\n"
+        f"    encode = {encode}\n"
+        f"    {model}\n"
+        "    model.fit(X, y)"
     )
 
 
@@ -76,21 +92,28 @@ def fitted_text_error(error: ValueError, X: Any) -> ValueError:
     texts = _texts(X, error)
     if not texts or None in texts:
         return error
+
     return ValueError(
-        f"X has text in {_listed(texts)}, such as {next(iter(texts.values()))!r}, but the model was fitted on "
-        "numbers. Encode X in the same way as the X of fit."
+        f"X has text in {_listed(texts)}, such as {next(iter(texts.values()))!r}, but the model "
+        "was fitted on numbers. Encode X in the same way as the X of fit."
     )
 
 
 def step_text_error(error: ValueError, X: Any) -> ValueError:
     """Return an error that names the column whose text a step refused, or the given error."""
     refused = str(error).removeprefix(_REFUSED)
-    names = [name for name, text in _texts(X, error).items() if name is not None and repr(text) == refused]
+    names = [
+        name
+        for name, text in _texts(X, error).items()
+        if name is not None and repr(text) == refused
+    ]
     if not names:
         return error
+
     return ValueError(
-        f"X has text in column {names[0]!r}, such as {refused}, and a step of the pipeline inside takes numbers. "
-        "Encode that column before the step, for instance with OneHotEncoder in a ColumnTransformer."
+        f"X has text in column {names[0]!r}, such as {refused}, and a step of the pipeline inside "
+        "takes numbers. Encode that column before the step, for instance with OneHotEncoder in a "
+        "ColumnTransformer."
     )
 
 
@@ -101,11 +124,17 @@ def ids_in_range() -> Iterator[None]:
         yield
     except Exception as error:  # the runtime raises errors of many kinds
         # A backward pass scatters by the same ids, but the Gather of the forward pass fails first.
-        found = re.search(r"running Gather node.*idx=(-?\d+) must be within .* \[-\d+,(\d+)\]", str(error), re.DOTALL)
+        found = re.search(
+            r"running Gather node.*idx=(-?\d+) must be within .* \[-\d+,(\d+)\]",
+            str(error),
+            re.DOTALL,
+        )
         if found is None:
             raise
+
         raise ValueError(
-            f"X has the id {found[1]}, but the ids of a table in the ONNX model go from 0 to {found[2]}."
+            f"X has the id {found[1]}, but the ids of a table in the ONNX model go from "
+            f"0 to {found[2]}."
         ) from error
 
 
@@ -114,9 +143,11 @@ def check_target(y: Any, *, is_labels: bool, name: str = "y") -> None:
     objects = _objects(y)
     if objects is None:
         return
+
     wrong = _wrong_label(objects.ravel()) if is_labels else _wrong_number(objects.ravel())
     if wrong is None:
         return
+
     number, advice = wrong
     width = objects.size // len(objects)
     raise ValueError(f"{name} has {objects.flat[number]!r} in row {number // width}: {advice}")
@@ -129,6 +160,7 @@ def _wrong_number(values):
         return None
     if _is_missing(values[wrong]):
         return wrong, "each row needs a number. Leave out rows without one."
+
     advice = " OrtSGDClassifier takes labels." if isinstance(values[wrong], str) else ""
     return wrong, f"a regressor takes numbers.{advice}"
 
@@ -145,24 +177,41 @@ def _wrong_label(values):
     """Return the position of the first value that is not a label, and advice; or None."""
     missing = next((i for i, value in enumerate(values) if _is_missing(value)), None)
     if missing is not None:
-        return missing, 'each row needs a label. Leave out rows without one, or give them one, such as "unknown".'
+        return (
+            missing,
+            (
+                "each row needs a label. Leave out rows without one, or give them one, "
+                'such as "unknown".'
+            ),
+        )
+
     other = next((i for i, value in enumerate(values) if not isinstance(value, str)), None)
     if other is None:
         return None
-    others = "other labels are text" if any(isinstance(value, str) for value in values) else "y is an array of objects"
+
+    others = (
+        "other labels are text"
+        if any(isinstance(value, str) for value in values)
+        else "y is an array of objects"
+    )
     advice = "Make all labels text, np.array(y, dtype=str), or all int."
     return other, f"Unknown label type {type(values[other]).__name__}, and {others}. {advice}"
 
 
 def _is_missing(value):
     """Return whether a value is None, NaN or the NA of pandas."""
-    return value is None or (isinstance(value, Real) and value != value) or repr(value) in ("<NA>", "NaT")
+    return (
+        value is None
+        or (isinstance(value, Real) and value != value)
+        or repr(value) in ("<NA>", "NaT")
+    )
 
 
 def _objects(y):
     """Return y as an array of objects, or None if its dtype makes every value a valid target."""
     if y is None or scipy.sparse.issparse(y):
         return None
+
     try:
         array = np.asarray(y)
         if array.dtype.kind == "U":
@@ -170,6 +219,7 @@ def _objects(y):
             array = np.asarray(y, dtype=object)
     except (TypeError, ValueError, RuntimeError):  # scikit-learn says what is wrong
         return None
+
     return array if array.dtype == object and array.ndim in (1, 2) and array.size else None
 
 
@@ -177,15 +227,22 @@ def _texts(X, error):
     """Return the first text of each column of X with text, by name, for an error about text."""
     if not str(error).startswith(_REFUSED) or scipy.sparse.issparse(X):
         return {}
+
     names = list(getattr(X, "columns", ()))
     rows = np.asarray(X, dtype=object)
     if rows.ndim == 1:
         return {None: rows[0]}
     if rows.ndim != 2:
         return {}
-    texts = ((value for value in column if isinstance(value, str) and not _is_number(value)) for column in rows.T)
+
+    texts = (
+        (value for value in column if isinstance(value, str) and not _is_number(value))
+        for column in rows.T
+    )
     firsts = {j: next(column, None) for j, column in enumerate(texts)}
-    return {(names or range(len(firsts)))[j]: text for j, text in firsts.items() if text is not None}
+    return {
+        (names or range(len(firsts)))[j]: text for j, text in firsts.items() if text is not None
+    }
 
 
 def _listed(texts):

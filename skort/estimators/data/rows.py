@@ -48,19 +48,26 @@ class TrainingData(NamedTuple):
     @property
     def n_rows(self) -> int:
         """The number of rows of positive sample weight."""
-        return self.X.shape[0] if self.sample_weight is None else int(np.count_nonzero(self.sample_weight))
+        return (
+            self.X.shape[0]
+            if self.sample_weight is None
+            else int(np.count_nonzero(self.sample_weight))
+        )
 
     def after(self, first: "TrainingData | None") -> "TrainingData":
         """Return the rows of `first`, if there are any, and then these rows."""
         if first is None:
             return self
+
         parts = first.X, self.X
         dtype = self.X.dtype if self.is_sparse else first.X.dtype
         is_sparse = first.is_sparse or self.is_sparse
         X = scipy.sparse.vstack(parts, "csr", dtype) if is_sparse else np.concatenate(parts)
         weights = [
-            np.ones(len(each.target)) if each.sample_weight is None else each.sample_weight for each in (first, self)
+            np.ones(len(each.target)) if each.sample_weight is None else each.sample_weight
+            for each in (first, self)
         ]
+
         return TrainingData(X, np.concatenate([first.target, self.target]), np.concatenate(weights))
 
     @property
@@ -111,8 +118,13 @@ class DataStatistics:
         return largest_norm(self.some_rows.X, relative_weights(self.some_rows.sample_weight), used)
 
     def largest_eigenvalue(self, used: Standardization | None) -> float:
-        """Return the largest eigenvalue of the weighted rows, see the function `largest_eigenvalue`."""
-        return largest_eigenvalue(self.some_rows.X, relative_weights(self.some_rows.sample_weight), used)
+        """
+        Return the largest eigenvalue of the weighted rows,
+        see the function `largest_eigenvalue`.
+        """
+        return largest_eigenvalue(
+            self.some_rows.X, relative_weights(self.some_rows.sample_weight), used
+        )
 
 
 class Columns(NamedTuple):
@@ -158,9 +170,14 @@ def training_rows(
     if isinstance(y, Number) or getattr(y, "shape", None) == ():
         # The error of scikit-learn does not name y.
         raise ValueError("y should be an array of one or two dimensions, got a single value.")
+
     check_indices(X)
-    X, y = aligned_rows(X), aligned(y)
-    given, reset, estimator = X, columns is None, knowing(estimator, Columns() if columns is None else columns)
+    X = aligned_rows(X)
+    y = aligned(y)
+    given = X
+    reset = columns is None
+    estimator = knowing(estimator, Columns() if columns is None else columns)
+
     if has_steps:
         X, y = validate_data(estimator, as_rows(X), y, reset=reset, skip_check_array=True)
         y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=estimator)
@@ -170,17 +187,23 @@ def training_rows(
         rows = plain_rows(estimator, X, estimator.dtype) if is_plain(y) else None
         if rows is None:
             check_dates(X)
-            checks = ({"dtype": kept_dtypes(X, estimator.dtype), **_CHECKS}, {"dtype": None, "ensure_2d": False})
+            checks = (
+                {"dtype": kept_dtypes(X, estimator.dtype), **_CHECKS},
+                {"dtype": None, "ensure_2d": False},
+            )
+
             # No warning: after an overflow, an error follows.
             with np.errstate(over="ignore", invalid="ignore"):
                 try:
                     X, y = validate_data(estimator, X, y, reset=reset, validate_separately=checks)
                 except ValueError as error:
                     raise text_error(error, X, estimator) from None
+
                 X = aligned_rows(_in_range(X, estimator.dtype, estimator))
                 _check_no_column_is_lost(given, X)
         elif len(rows) == len(y):
             return rows, y, Columns.of(estimator)
+
     check_consistent_length(X, y)
     return X, aligned(y), Columns.of(estimator)
 
@@ -190,34 +213,48 @@ def prepared(estimator: Any, model: Any, X: Any) -> Any:
     dtype = model.preprocessing.dtype
     check_indices(X)
     X = aligned_rows(X)
+
     if model.has_steps:
         rows = validate_data(estimator, as_rows(X), reset=False, skip_check_array=True)
     elif (rows := plain_rows(estimator, X, dtype)) is None:
         check_dates(X)
         with np.errstate(over="ignore", invalid="ignore"):
             try:
-                rows = validate_data(estimator, X, reset=False, dtype=kept_dtypes(X, dtype), **_CHECKS)
+                rows = validate_data(
+                    estimator, X, reset=False, dtype=kept_dtypes(X, dtype), **_CHECKS
+                )
             except ValueError as error:
                 raise fitted_text_error(error, X) from None
+
             rows = aligned_rows(_in_range(rows, dtype, estimator))
+
     return model.transform(rows)
 
 
 def _check_no_column_is_lost(given, rows):
     """Raise a ValueError if a cast made all values of a column of a sparse X zero."""
-    if not scipy.sparse.issparse(given) or given.dtype == rows.dtype or rows.count_nonzero() == given.count_nonzero():
+    if (
+        not scipy.sparse.issparse(given)
+        or given.dtype == rows.dtype
+        or rows.count_nonzero() == given.count_nonzero()
+    ):
         return
+
     lost = np.setdiff1d(given.tocsr().nonzero()[1], rows.nonzero()[1])
     if len(lost):
         raise ValueError(
-            f"X: the values of column {lost[0]} are too small for {rows.dtype}. Multiply it by a constant, or use "
-            'dtype="float64".'
+            f"X: the values of column {lost[0]} are too small for {rows.dtype}. Multiply it by a "
+            'constant, or use dtype="float64".'
         )
 
 
 def _in_range(rows, dtype, estimator):
     """Return the rows; raise scikit-learn's error if a number is infinite in a dtype."""
-    return rows if is_in_range(rows, dtype) else check_array(rows, dtype=dtype, input_name="X", estimator=estimator)
+    return (
+        rows
+        if is_in_range(rows, dtype)
+        else check_array(rows, dtype=dtype, input_name="X", estimator=estimator)
+    )
 
 
 def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
@@ -235,10 +272,12 @@ def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
         or "feature_names_in_" in known
     ):
         return None
+
     kept = kept_dtypes(X, dtype)
     rows = np.ascontiguousarray(X, X.dtype if X.dtype in kept else kept[0])
     # Most rows need one pass: if their sum of squares is in range, they are finite and in range.
     is_taken = is_plain(rows, largest(dtype)) or (is_plain(rows) and is_in_range(rows, dtype))
+
     return rows if is_taken else None
 
 
@@ -250,6 +289,7 @@ def check_indices(X: Any) -> None:
     """
     if not scipy.sparse.issparse(X) or X.ndim != 2:
         return
+
     for indices, n in _indices(X):
         if len(indices) and (indices.min() < 0 or indices.max() >= n):
             raise ValueError(
@@ -267,9 +307,12 @@ def _indices(X):
         return [(np.fromiter(itertools.chain.from_iterable(X.rows), np.int64), n_columns)]
     if X.format not in ("csr", "csc", "bsr"):
         return []
+
     n_along, n_others = (n_columns, n_rows) if X.format == "csc" else (n_rows, n_columns)
     if X.format == "bsr":
-        n_along, n_others = n_along // X.blocksize[0], n_others // X.blocksize[1]
+        n_along = n_along // X.blocksize[0]
+        n_others = n_others // X.blocksize[1]
+
     indptr = X.indptr
     is_wrong = len(indptr) != n_along + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any()
     if is_wrong or indptr[-1] > min(len(X.indices), len(X.data)):
@@ -277,6 +320,7 @@ def _indices(X):
             "X: its indptr does not have the length that fits the shape, does not begin at 0, "
             "falls, or points beyond the last value. Build X again."
         )
+
     return [(X.indices, n_others)]
 
 
@@ -286,11 +330,19 @@ def is_plain(array: Any, most: float = sys.float_info.max) -> bool:
 
     The sum of its squares must also be at most `most`.
     """
-    if type(array) is not np.ndarray or array.ndim not in (1, 2) or not array.size or not array.flags.aligned:
+    if (
+        type(array) is not np.ndarray
+        or array.ndim not in (1, 2)
+        or not array.size
+        or not array.flags.aligned
+    ):
         return False
+
     # A number that is not finite makes the sum of squares not finite, since squares cannot cancel.
     # `vdot` raises no warning.
-    return array.dtype.kind in "biuU" or (array.dtype.kind == "f" and float(np.vdot(array, array)) <= most)
+    return array.dtype.kind in "biuU" or (
+        array.dtype.kind == "f" and float(np.vdot(array, array)) <= most
+    )
 
 
 def blocks(X: Any, matrix: np.ndarray | None = None) -> Iterator[np.ndarray]:
@@ -329,11 +381,13 @@ def as_array(value: Any, name: str) -> Any:
     """
     if isinstance(value, np.ndarray) or scipy.sparse.issparse(value) or hasattr(value, "iloc"):
         return aligned(value)
+
     if hasattr(value, "__dlpack__"):
         try:
             return aligned(np.from_dlpack(value))
         except _REFUSALS:
             pass  # numpy's own conversion below may succeed, and its error says more.
+
     try:
         return aligned(np.asarray(value))
     except _REFUSALS as error:

@@ -12,7 +12,9 @@ from skort.common.memory import aligned
 from skort.estimators.data.targets import EncodedTarget
 
 
-def validated_sample_weight(sample_weight: ArrayLike | None, X: Any, *, is_stream: bool = False) -> np.ndarray | None:
+def validated_sample_weight(
+    sample_weight: ArrayLike | None, X: Any, *, is_stream: bool = False
+) -> np.ndarray | None:
     """
     Return finite sample weights in float64, or None for None.
 
@@ -23,11 +25,17 @@ def validated_sample_weight(sample_weight: ArrayLike | None, X: Any, *, is_strea
     if is_stream and np.asarray(sample_weight).dtype.kind in "biuf" and not np.any(sample_weight):
         # In a call of a stream, all weights may be zero. scikit-learn would refuse that.
         return np.zeros_like(_check_sample_weight(np.add(sample_weight, 1.0), X, dtype=np.float64))
-    weights = aligned(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+
+    weights = aligned(
+        _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    )
     if not weights.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
     if not _has_sum(weights):
-        raise ValueError("The sum of sample_weight is too large for float64. Divide all by the largest.")
+        raise ValueError(
+            "The sum of sample_weight is too large for float64. Divide all by the largest."
+        )
+
     return weights
 
 
@@ -53,19 +61,29 @@ class ClassWeight(NamedTuple):
     #: Whether "balanced" counts rows. False: it sums sample weights.
     balances_rows: bool
 
-    def by_class(self, classes: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray:
+    def by_class(
+        self, classes: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None
+    ) -> np.ndarray:
         """Return the weight of each class."""
         if isinstance(self.given, str):
             counted = None if self.balances_rows else sample_weight
-            return balanced(np.bincount(np.searchsorted(classes, y), counted, minlength=len(classes)))
+            return balanced(
+                np.bincount(np.searchsorted(classes, y), counted, minlength=len(classes))
+            )
         if not all(isinstance(weight, Real) for weight in self.given.values()):
             raise ValueError(f"class_weight={self.given} has weights that are not numbers.")
+
         weights = compute_class_weight(self.given, classes=classes, y=y)
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
-            raise ValueError(f"class_weight={self.given} has weights that are negative or not finite.")
+            raise ValueError(
+                f"class_weight={self.given} has weights that are negative or not finite."
+            )
+
         return weights
 
-    def of_rows(self, classes: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None) -> "ClassWeight":
+    def of_rows(
+        self, classes: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None
+    ) -> "ClassWeight":
         """Return the class weights, with "balanced" as the numbers for some rows."""
         by_class = self.by_class(classes, y, sample_weight)
         return self._replace(given=dict(zip(classes.tolist(), by_class.tolist(), strict=True)))
@@ -93,19 +111,29 @@ def weighted(
     of_rows = validated_sample_weight(sample_weight, X, is_stream=is_stream)
     if class_weight is None:
         return of_rows, encoded
-    classes, y = encoded.classes, encoded.y
+
+    classes = encoded.classes
+    y = encoded.y
     if encoded.multi_label or classes is None:
-        raise ValueError("class_weight is for one label per row, and y has several. Use sample_weight.")
+        raise ValueError(
+            "class_weight is for one label per row, and y has several. Use sample_weight."
+        )
+
     by_class = class_weight.by_class(classes, y, of_rows)
     if class_weight.of_positives and len(classes) > 2:
         return of_rows, encoded._replace(class_weight=by_class)
+
     weights = by_class[np.searchsorted(classes, y)]
     with np.errstate(over="ignore"):
         weights = weights if of_rows is None else of_rows * weights
     if not _has_sum(weights):
         raise ValueError(
-            f"class_weight={class_weight.given} times sample_weight is too large for float64. Make one of them smaller."
+            f"class_weight={class_weight.given} times sample_weight is too large for float64. Make "
+            "one of them smaller."
         )
     if not (weights.any() or is_stream):
-        raise ValueError(f"class_weight={class_weight.given} and sample_weight leave no row of positive weight.")
+        raise ValueError(
+            f"class_weight={class_weight.given} and sample_weight leave no row of positive weight."
+        )
+
     return weights, encoded

@@ -9,7 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
-from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets, type_of_target
+from sklearn.utils.multiclass import (
+    _check_partial_fit_first_call,
+    check_classification_targets,
+    type_of_target,
+)
 
 from skort.estimators.data.not_numbers import check_target
 from skort.estimators.data.rows import is_plain
@@ -19,7 +23,10 @@ from skort.estimators.model.preprocessing import is_in_range
 
 @dataclass(frozen=True)
 class NamedOutputs:
-    """The outputs of an ONNX model that a regressor trains, in the order of its parameter `loss`."""
+    """
+    The outputs of an ONNX model that a regressor trains,
+    in the order of its parameter `loss`.
+    """
 
     #: The number of columns of each output.
     widths: dict[str, int]
@@ -38,25 +45,34 @@ class NamedOutputs:
             _check_names(names, y)
             dims = {name: np.ndim(y[name]) for name in names}
             widths = {name: 1 if dims[name] < 2 else np.shape(y[name])[1] for name in names}
+
             for name, width in declared.items():
                 if width not in (None, widths[name]):
                     raise ValueError(
-                        f"y[{name!r}] has {widths[name]} columns, but that output of the ONNX model has {width}."
+                        f"y[{name!r}] has {widths[name]} columns, but that output of the ONNX "
+                        f"model has {width}."
                     )
+
             return cls(widths, frozenset(name for name in names if dims[name] < 2), by_name=True)
+
         # An output has one column if the model does not say how many it has.
         widths = {name: width or 1 for name, width in declared.items()}
         n_columns = 1 if np.ndim(y) < 2 else np.shape(y)[1]
         if n_columns != sum(widths.values()):
             listed = ", ".join(f"{name} ({width})" for name, width in widths.items())
-            raise ValueError(f"y has {n_columns} columns, but the outputs have {sum(widths.values())}: {listed}.")
+            raise ValueError(
+                f"y has {n_columns} columns, but the outputs have {sum(widths.values())}: {listed}."
+            )
+
         return cls(widths)
 
     def split(self, columns: np.ndarray) -> dict[str, np.ndarray]:
         """Return the columns of each output, by name, in the shapes of the y of `fit`."""
         ends = np.cumsum(list(self.widths.values()))[:-1]
         parts = dict(zip(self.widths, np.split(columns, ends, axis=1), strict=True))
-        return {name: part.ravel() if name in self.vectors else part for name, part in parts.items()}
+        return {
+            name: part.ravel() if name in self.vectors else part for name, part in parts.items()
+        }
 
 
 def columns_of(loss: Any, y: Any) -> Any:
@@ -66,7 +82,11 @@ def columns_of(loss: Any, y: Any) -> Any:
             return y[[*loss]]
         return y
     if not isinstance(loss, dict):
-        raise ValueError(f"y is a dict of the outputs {', '.join(map(str, y))}: give loss as a dict by the same names.")
+        raise ValueError(
+            f"y is a dict of the outputs {', '.join(map(str, y))}: give loss as a dict "
+            "by the same names."
+        )
+
     _check_names(tuple(loss), y)
     check_consistent_length(*y.values())
     return np.column_stack([np.asarray(y[name]) for name in loss])
@@ -74,7 +94,10 @@ def columns_of(loss: Any, y: Any) -> Any:
 
 def _check_names(names, y):
     if {*y} != {*names}:
-        raise ValueError(f"y has the outputs {', '.join(map(str, y)) or 'none'}, but loss has {', '.join(names)}.")
+        raise ValueError(
+            f"y has the outputs {', '.join(map(str, y)) or 'none'}, but loss has "
+            f"{', '.join(names)}."
+        )
 
 
 class EncodedTarget(NamedTuple):
@@ -82,9 +105,11 @@ class EncodedTarget(NamedTuple):
 
     #: ndarray of shape (n_samples,) or (n_samples, n_outputs). Validated.
     y: np.ndarray
-    #: ndarray of shape (n_samples, n_columns). One column for each raw score; numbers are not cast yet.
+    #: ndarray of shape (n_samples, n_columns). One column for each raw score; numbers
+    #: are not cast yet.
     target: np.ndarray
-    #: ndarray of shape (n_classes,) or None. The labels of a classifier, sorted. None for a regressor.
+    #: ndarray of shape (n_classes,) or None. The labels of a classifier, sorted. None
+    #: for a regressor.
     classes: np.ndarray | None
     #: Whether y has one dimension.
     single_output: bool = True
@@ -118,10 +143,12 @@ class LabelEncoder:
         """Return labels as 0 and 1 in the dtype of the training; `classes` are the known ones."""
         if np.ndim(y) == 2 and type_of_target(y) == "multilabel-indicator":
             return _encoded_labels(y, classes, self.dtype)
+
         # A vector of integers, booleans or text needs no check: it can only be labels.
         if classes is None or not is_plain(y) or y.ndim > 1 or y.dtype.kind == "f":
             y = column_or_1d(y, warn=True)
             check_classification_targets(y)
+
         classes = np.unique(y) if classes is None else classes
         codes = np.searchsorted(classes, y)
         is_unknown = classes.take(codes, mode="clip") != y
@@ -129,9 +156,12 @@ class LabelEncoder:
             unknown = np.unique(y[is_unknown]).tolist()
             raise ValueError(f"y contains labels that are not among the known classes: {unknown}.")
         if len(classes) < 2:
-            raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class.")
+            raise ValueError(
+                f"The number of classes has to be greater than one; got {len(classes)} class."
+            )
         if len(classes) == 2:
             return EncodedTarget(y, codes.reshape(-1, 1).astype(self.dtype), classes)
+
         target = np.zeros((len(codes), len(classes)), self.dtype)
         target[np.arange(len(codes)), codes] = 1
         return EncodedTarget(y, target, classes)
@@ -154,7 +184,11 @@ class NumberEncoder:
 
         Raise an error if a value is not a number.
         """
-        by_name = {f"{name}[{key!r}]": part for key, part in y.items()} if isinstance(y, Mapping) else {name: y}
+        by_name = (
+            {f"{name}[{key!r}]": part for key, part in y.items()}
+            if isinstance(y, Mapping)
+            else {name: y}
+        )
         for each, part in by_name.items():
             check_target(part, is_labels=False, name=each)
         return columns_of(self.loss, y)
@@ -165,12 +199,17 @@ class NumberEncoder:
         # their mean before it casts them.
         is_whole = getattr(y, "dtype", None) in (np.int64, np.uint64)
         given = y
+
         if is_plain(y) and y.dtype.kind != "U":
             y = y.astype(np.float64, copy=False)
         else:
-            y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self.name)
+            y = check_array(
+                y, dtype=np.float64, ensure_2d=False, input_name="y", estimator=self.name
+            )
+
         if not is_in_range(y, self.dtype):
             raise ValueError(f"y contains values too large for dtype={self.dtype!r}.")
+
         target = (np.asarray(given) if is_whole else y).reshape(len(y), -1)
         return EncodedTarget(y, target, None, single_output=y.ndim == 1, outputs=self.outputs)
 
@@ -179,8 +218,13 @@ def target_encoder(estimator: Any, y: Any) -> LabelEncoder | NumberEncoder:
     """Return the encoder of y for an estimator."""
     if isinstance(estimator, ClassifierMixin):
         return LabelEncoder(estimator.dtype)
+
     loss = estimator.loss
-    outputs = NamedOutputs.of(model_inside(estimator.estimator), tuple(loss), y) if isinstance(loss, dict) else None
+    outputs = (
+        NamedOutputs.of(model_inside(estimator.estimator), tuple(loss), y)
+        if isinstance(loss, dict)
+        else None
+    )
     return NumberEncoder(estimator.dtype, type(estimator).__name__, loss, outputs)
 
 
@@ -188,9 +232,13 @@ def _encoded_labels(y, classes, dtype):
     """Return a multi-label y as a target."""
     if not np.isin(y, [0, 1]).all():
         raise ValueError("A multi-label y must have 1 if a row has the label, and 0 otherwise.")
+
     labels = np.arange(y.shape[1])
     if classes is not None and not np.array_equal(classes, labels):
-        raise ValueError(f"y has {len(labels)} columns of labels: classes must be {labels.tolist()}.")
+        raise ValueError(
+            f"y has {len(labels)} columns of labels: classes must be {labels.tolist()}."
+        )
+
     return EncodedTarget(y, y.astype(dtype), labels, single_output=False)
 
 
@@ -198,7 +246,11 @@ def class_labels(classes: ArrayLike) -> np.ndarray:
     """Return the labels that the user gave, sorted and without duplicates."""
     classes = np.asarray(classes)
     if classes.ndim != 1:
-        raise ValueError(f"classes must be an array-like of shape (n_classes,), got one of shape {classes.shape}.")
+        raise ValueError(
+            "classes must be an array-like of shape (n_classes,), got one of shape "
+            f"{classes.shape}."
+        )
+
     return np.unique(classes)
 
 

@@ -15,11 +15,15 @@ VALIDATION_SCORE = "validation_score"
 class ValidationLoss:
     """A callback that records minus the loss of a validation set in the history."""
 
-    def __init__(self, X: Any, target: np.ndarray, sample_weight: np.ndarray | None, *, decides: bool = False):
+    def __init__(
+        self, X: Any, target: np.ndarray, sample_weight: np.ndarray | None, *, decides: bool = False
+    ):
         self._rows = TrainingData(X, target, sample_weight)
         #: Whether the training asks it whether the last weights are worse than the best ones.
         self.judges = decides
-        #: The loss of the best constant prediction, once the training has begun; None: there is one target.
+
+        #: The loss of the best constant prediction, once the training has begun; None: there
+        #: is one target.
         self.prior: float | None = None
 
     def on_train_begin(self, training: Training) -> None:
@@ -30,7 +34,10 @@ class ValidationLoss:
             self.prior = loss.best_constant(training.solver.weights())
 
     def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.ndarray:
-        """Return how far the sum of losses at weights is above that at others, and its squared standard error."""
+        """
+        Return how far the sum of losses at weights is above that at others,
+        and its squared standard error.
+        """
         return self._loss.total * self._loss.rise(weights, others)
 
     def on_epoch_end(self, training: Training) -> None:
@@ -51,14 +58,20 @@ def is_given(X_val: Any, y_val: Any) -> bool:
 
 
 def hold_out(
-    estimator: Any, y: np.ndarray, sample_weight: np.ndarray | None, random_state: np.random.RandomState
+    estimator: Any,
+    y: np.ndarray,
+    sample_weight: np.ndarray | None,
+    random_state: np.random.RandomState,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of the held-out rows, and sample weights that are zero for them."""
     sample_weight = np.ones(len(y)) if sample_weight is None else sample_weight.copy()
     rows = _random_part(estimator, y, np.flatnonzero(sample_weight), random_state)
     sample_weight[rows] = 0.0
     if not sample_weight.any():
-        raise ValueError(f"validation_fraction={estimator.validation_fraction} leaves no row to train on.")
+        raise ValueError(
+            f"validation_fraction={estimator.validation_fraction} leaves no row to train on."
+        )
+
     return rows, sample_weight
 
 
@@ -68,13 +81,20 @@ def _random_part(estimator, y, rows, random_state):
 
     fraction = estimator.validation_fraction
     stratify = y[rows] if is_classifier(estimator) and y.ndim == 1 else None
+
     try:
-        _, held_out = train_test_split(rows, test_size=fraction, random_state=random_state, stratify=stratify)
+        _, held_out = train_test_split(
+            rows, test_size=fraction, random_state=random_state, stratify=stratify
+        )
     except ValueError as error:
-        raise ValueError(f"early_stopping=True cannot hold out validation_fraction={fraction}: {error}") from error
+        raise ValueError(
+            f"early_stopping=True cannot hold out validation_fraction={fraction}: {error}"
+        ) from error
+
     if len(held_out) < 2:
         raise ValueError(
-            f"The validation set is too small: {len(held_out)} of {len(rows)} rows. Increase validation_fraction or "
-            "pass X_val and y_val."
+            f"The validation set is too small: {len(held_out)} of {len(rows)} rows. Increase "
+            "validation_fraction or pass X_val and y_val."
         )
+
     return held_out

@@ -96,9 +96,11 @@ class Model:
         """
         from skort.graphs.export import classifier_model, regressor_model
 
-        graph, link = self.score_graph, self.inverse_link
+        graph = self.score_graph
+        link = self.inverse_link
         if self.classes is None:
             return regressor_model(graph, steps, link, self._inverse_target(), self.named_outputs)
+
         options = {"multi_label": self.multi_label, "in_float64": in_float64}
         return classifier_model(graph, self.classes, steps, link, **options)
 
@@ -142,13 +144,25 @@ class Model:
         graph = bare.for_inference
         bare = bare if graph is bare.score_graph else dataclasses.replace(bare, score_graph=graph)
         weights = bare.score_graph.arrays
+
         # The products with many weights are faster if the weights are constants.
         if sum(array.size for array in weights.values()) > _MANY_WEIGHTS:
-            weights, structure = {}, None
+            weights = {}
+            structure = None
         else:
-            link, n_classes = source_key(bare.inverse_link), None if bare.classes is None else len(bare.classes)
-            structure = graph.key, n_classes, bare.single_output, link, tuple(bare.named_outputs.items())
-        inner_results = (PREDICTION,) * bool(self.named_outputs) if self.classes is None else (SCORE,)
+            link = source_key(bare.inverse_link)
+            n_classes = None if bare.classes is None else len(bare.classes)
+            structure = (
+                graph.key,
+                n_classes,
+                bare.single_output,
+                link,
+                tuple(bare.named_outputs.items()),
+            )
+
+        inner_results = (
+            (PREDICTION,) * bool(self.named_outputs) if self.classes is None else (SCORE,)
+        )
         model = functools.partial(bare._deployable, None, in_float64=True)
         return InferenceModel(model, inner_results, weights, structure)
 
@@ -168,13 +182,18 @@ class Model:
     def _bare(self):
         """Return the model without the steps, labels and target transform of scikit-learn."""
         if self.classes is None:
-            numbers, is_bare = None, self.target_transform.transformer is None
+            numbers = None
+            is_bare = self.target_transform.transformer is None
         else:
             numbers = np.arange(len(self.classes))
             is_bare = self.classes.dtype == numbers.dtype and np.array_equal(self.classes, numbers)
+
         if is_bare and not self.has_steps:
             return self
-        return dataclasses.replace(self.without_steps(), classes=numbers, target_transform=TargetTransform())
+
+        return dataclasses.replace(
+            self.without_steps(), classes=numbers, target_transform=TargetTransform()
+        )
 
     @functools.cached_property
     def step_graphs(self) -> "StepGraphs":
@@ -200,6 +219,7 @@ class Model:
         linear = linear_weights(self.score_graph)
         if linear is None:
             return None
+
         for array in linear:
             array.flags.writeable = False
         coef, intercept = linear
@@ -226,11 +246,17 @@ class Model:
         # `is_wide` looks at the number of columns only. So the prediction of a row is the same,
         # whatever the other rows.
         model, matrix = self._after_product() if is_wide(X) else (self, None)
-        (name, change), run = model.read_input, model.inference.run
+        (name, change) = model.read_input
+        run = model.inference.run
         parts = [run(output, {name: change(rows)}, device) for rows in blocks(X, matrix)]
         result = (parts[0] if len(parts) == 1 else np.concatenate(parts))[: X.shape[0]]
         offset = self.score_graph.arrays.get(TARGET_OFFSET)
-        return result if offset is None or self.inverse_link is not None else result.astype(np.float64) + offset
+
+        return (
+            result
+            if offset is None or self.inverse_link is not None
+            else result.astype(np.float64) + offset
+        )
 
     @functools.cached_property
     def read_input(self) -> tuple[str, RowChange]:
@@ -249,6 +275,7 @@ class Model:
         layer, rest = self.product
         if layer is None:
             return self, None
+
         # The weights with which predictions run now.
         arrays = {**self.for_inference.arrays, **self.inference.weights}
         rest.inference.weights = {name: arrays[name] for name in rest.score_graph.arrays}
@@ -264,18 +291,26 @@ class Model:
         layer = product_layer(graph)
         if layer is None:
             return None, self
-        return layer, dataclasses.replace(self.without_steps(), score_graph=after_first_product(graph, layer))
+
+        return layer, dataclasses.replace(
+            self.without_steps(), score_graph=after_first_product(graph, layer)
+        )
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> "Model":
         """Return the model with other weights of the score graph and of the loss, by name."""
         score_graph = self.score_graph.with_weights(self.without_loss_weights(weights))
         of_loss = {name: weights.get(name, array) for name, array in self.loss_weights.items()}
-        return dataclasses.replace(self, score_graph=score_graph, loss_weights=of_loss, is_drawn=False)
+        return dataclasses.replace(
+            self, score_graph=score_graph, loss_weights=of_loss, is_drawn=False
+        )
 
     def at(self, weights: dict[str, np.ndarray]) -> "Model":
         """Return the model with other trained weights. It shares the session of this model."""
         model = self.with_weights(weights)
-        vars(model).update({name: vars(self)[name] for name in ("inference", "product") if name in vars(self)})
+        vars(model).update(
+            {name: vars(self)[name] for name in ("inference", "product") if name in vars(self)}
+        )
+
         # Models of the same structure share a session: all their weights are inputs.
         model.inference.weights = model.for_inference.arrays
         return model
@@ -289,8 +324,10 @@ class Model:
         """Return the model with values of the loss's own weights."""
         if not weights:
             return self
+
         return dataclasses.replace(
-            self, loss_weights={name: w.astype(self.score_graph.dtype) for name, w in weights.items()}
+            self,
+            loss_weights={name: w.astype(self.score_graph.dtype) for name, w in weights.items()},
         )
 
     def without_loss_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -304,7 +341,10 @@ class Model:
     def loss_attributes(self) -> dict[str, np.ndarray | float]:
         """Return the fitted attributes for the weights of the loss, such as `scale_`."""
         attributes = self.loss.fitted_attributes(self.loss_weights)
-        return {name: array.item() if self.single_output else array for name, array in attributes.items()}
+        return {
+            name: array.item() if self.single_output else array
+            for name, array in attributes.items()
+        }
 
     def by_columns(self) -> "Model":
         """Return the model with predictions as columns, even if y was a dict."""
@@ -314,16 +354,21 @@ class Model:
 
     def without_steps(self) -> "Model":
         """Return the model for rows that the steps have already transformed."""
-        preprocessing = dataclasses.replace(self.preprocessing, transformers=None, graph=None, obstacle=None)
+        preprocessing = dataclasses.replace(
+            self.preprocessing, transformers=None, graph=None, obstacle=None
+        )
         return dataclasses.replace(self, preprocessing=preprocessing)
 
     def for_stream(self, loss: ScoreLoss, encoded: EncodedTarget) -> "Model":
         """Return the model for more rows of a stream. The loss may have changed."""
         n_outputs = encoded.target.shape[1]
         if n_outputs != self.score_graph.n_outputs:
-            raise ValueError(f"y has {n_outputs} outputs, earlier calls had {self.score_graph.n_outputs}.")
+            raise ValueError(
+                f"y has {n_outputs} outputs, earlier calls had {self.score_graph.n_outputs}."
+            )
         if self.classes is not None and encoded.single_output != self.single_output:
             raise ValueError("y must be multi-label in all calls, or in none of them.")
+
         outputs = loss.widths or {}
         if list(outputs.items()) != list(self.named_outputs.items()):
             raise ValueError(
@@ -332,27 +377,38 @@ class Model:
             )
         if set(loss.weight_names) != set(self.loss_weights):
             raise ValueError(
-                f"loss={type(loss).__name__} has other trained weights than {type(self.loss).__name__}, the loss of "
-                "earlier calls. Call fit."
+                f"loss={type(loss).__name__} has other trained weights than "
+                f"{type(self.loss).__name__}, the loss of earlier calls. Call fit."
             )
-        return dataclasses.replace(self, loss=loss, single_output=encoded.single_output, outputs=encoded.outputs)
+
+        return dataclasses.replace(
+            self, loss=loss, single_output=encoded.single_output, outputs=encoded.outputs
+        )
 
     def going_on_from(self, other: "Model") -> "Model":
         """Return the model with the trained weights of another model, for `warm_start`."""
         from skort.graphs.standardized import with_moved_offsets
 
         weights, own = other.score_graph.trained_arrays, self.score_graph.trained_arrays
-        shapes, expected = ({name: w.shape for name, w in arrays.items()} for arrays in (weights, own))
-        if shapes != expected or not np.array_equal(np.asarray(other.classes), np.asarray(self.classes)):
+        shapes, expected = (
+            {name: w.shape for name, w in arrays.items()} for arrays in (weights, own)
+        )
+        if shapes != expected or not np.array_equal(
+            np.asarray(other.classes), np.asarray(self.classes)
+        ):
             raise ValueError(
-                "warm_start=True continues from the weights of the last fit, but that fit had other features, outputs "
-                "or classes, or another model. Use warm_start=False."
+                "warm_start=True continues from the weights of the last fit, but that fit had "
+                "other features, outputs or classes, or another model. Use warm_start=False."
             )
+
         # A loss with other own weights begins with its initial ones.
-        weights = weights | {name: w for name, w in other.loss_weights.items() if name in self.loss_weights}
+        weights = weights | {
+            name: w for name, w in other.loss_weights.items() if name in self.loss_weights
+        }
         # The offsets of the other model keep the digits of its weights.
         graph = with_moved_offsets(self.score_graph, other.score_graph.arrays)
         weights = {name: w.astype(self.score_graph.dtype) for name, w in weights.items()}
+
         return dataclasses.replace(self, score_graph=graph).with_weights(weights)
 
     def starting_at(self, coef_init, intercept_init) -> "Model":
@@ -362,28 +418,45 @@ class Model:
         linear = linear_weights(self.score_graph)
         if linear is None:
             raise ValueError("coef_init and intercept_init are for linear models only.")
-        names, weights = self.score_graph.weight_names, {}
+
+        names = self.score_graph.weight_names
+        weights = {}
         if coef_init is not None:
             weights[names.coefficients[0]] = _like(linear[0], coef_init, "coef_init")
         if intercept_init is not None:
             if not names.intercepts:
-                raise ValueError("intercept_init is for a model with an intercept, and this model has none.")
+                raise ValueError(
+                    "intercept_init is for a model with an intercept, and this model has none."
+                )
             weights[names.intercepts[0]] = _like(linear[1], intercept_init, "intercept_init")
+
         model = dataclasses.replace(self, score_graph=with_moved_offsets(self.score_graph, {}))
         arrays = self.score_graph.arrays
         weights = {name: values.T.reshape(arrays[name].shape) for name, values in weights.items()}
-        return model.with_weights({name: values.astype(arrays[name].dtype) for name, values in weights.items()})
+
+        return model.with_weights(
+            {name: values.astype(arrays[name].dtype) for name, values in weights.items()}
+        )
 
     def checked_weights(self, weights: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
         """Return the user's values of weights, checked, in the dtype of the model."""
         from skort.graphs.onnx_models.weights import check_by_name, weight_array
 
         check_by_name(weights)
-        known, dtype = self.score_graph.arrays | self.loss_weights, self.score_graph.dtype
+        known = self.score_graph.arrays | self.loss_weights
+        dtype = self.score_graph.dtype
+
         for name in weights:
             if name not in known:
-                raise ValueError(f"weights: the model has no weight {name!r}. Its weights are {', '.join(known)}.")
-        return {name: weight_array(name, values, known[name].shape, dtype) for name, values in weights.items()}
+                raise ValueError(
+                    f"weights: the model has no weight {name!r}. Its weights are "
+                    f"{', '.join(known)}."
+                )
+
+        return {
+            name: weight_array(name, values, known[name].shape, dtype)
+            for name, values in weights.items()
+        }
 
     def original(self) -> ModelProto:
         """Return the user's ONNX model with the trained weights."""
@@ -399,7 +472,12 @@ class Model:
                 "original=True returns the given ONNX model with its trained weights, but "
                 f"estimator={type(model).__name__} is not one. Use to_onnx(), or to_sklearn()."
             )
-        given = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer if i.name in (OFFSET, TARGET_OFFSET)}
+
+        given = {
+            i.name: numpy_helper.to_array(i)
+            for i in model.graph.initializer
+            if i.name in (OFFSET, TARGET_OFFSET)
+        }
         arrays = with_moved_offsets(self.score_graph, given).arrays
         return with_weights(model, {name: arrays[name] for name in self.score_graph.trainable})
 
@@ -420,6 +498,7 @@ class Model:
             setattr(score_model(last), name, value)
         if feature_names is not None and not self.inner.has_steps:
             model.feature_names_in_ = feature_names
+
         return model
 
 
@@ -436,6 +515,8 @@ def _like(weights, values, name):
         values = values.reshape(weights.shape)
     if values.shape != weights.shape:
         raise ValueError(
-            f"Provided {name} does not match dataset: it has the shape {values.shape}, the model {weights.shape}."
+            f"Provided {name} does not match dataset: it has the shape {values.shape}, the model "
+            f"{weights.shape}."
         )
+
     return values

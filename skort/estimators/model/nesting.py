@@ -8,7 +8,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 #: The advice for a step before the model that a training cannot fit.
-FIT_STEP_FIRST = "Fit it on rows that are typical of all rows, and put FrozenEstimator(fitted_step) in its place."
+FIT_STEP_FIRST = (
+    "Fit it on rows that are typical of all rows, and put "
+    "FrozenEstimator(fitted_step) in its place."
+)
 
 
 def layers(estimator, *, is_fitted: bool = False):
@@ -32,15 +35,17 @@ def target_of(estimator):
     places = [i for i, (layer, _) in enumerate(whole) if _transforms_target(layer)]
     if not places:
         return None, False
+
     outside, inside = (
         any(isinstance(layer, Pipeline) and len(layer.steps) > 1 for layer, _ in part)
         for part in (whole[: places[0]], whole[places[0] :])
     )
     if len(places) > 1 or (outside and inside):
         raise ValueError(
-            "estimator: a TransformedTargetRegressor is between steps or inside another one. Use one, and put all "
-            "steps inside it, or all before it."
+            "estimator: a TransformedTargetRegressor is between steps or inside another one. Use "
+            "one, and put all steps inside it, or all before it."
         )
+
     target, is_fitted = whole[places[0]]
     return FrozenEstimator(target) if is_fitted else target, inside
 
@@ -55,17 +60,27 @@ def split(estimator, *, is_fitted: bool = False):
             # An ONNX model needs no fit. Other objects without `fit` are refused later.
             if hasattr(fitted, "fit"):
                 check_is_fitted(fitted)
+
         return [(key, FrozenEstimator(step)) for key, step in steps], model, True, name
     if not isinstance(estimator, Pipeline):
         return [], estimator, False, type(estimator).__name__.lower()
     if not estimator.steps:
         raise ValueError("estimator: the Pipeline has no steps.")
+
     *before, (name, last) = estimator.steps
     steps, model, model_is_fitted, inner_name = split(last, is_fitted=is_fitted)
+
     if steps:
         memory = last.memory if isinstance(last, Pipeline) else None
-        before, name = [*before, (name, Pipeline(steps, memory=memory))], inner_name
-    return [(k, s) for k, s in before if s is not None and s != "passthrough"], model, model_is_fitted, name
+        before = [*before, (name, Pipeline(steps, memory=memory))]
+        name = inner_name
+
+    return (
+        [(k, s) for k, s in before if s is not None and s != "passthrough"],
+        model,
+        model_is_fitted,
+        name,
+    )
 
 
 def model_inside(estimator):
@@ -79,13 +94,19 @@ def steps_to_fit(estimator) -> list[str]:
     target, _ = target_of(estimator)
     if target is not None and getattr(target, "transformer", None) is not None:
         steps = [*steps, ("transformer", target.transformer)]
-    return [key for key, step in steps if not isinstance(step, FrozenEstimator) and get_tags(step).requires_fit]
+    return [
+        key
+        for key, step in steps
+        if not isinstance(step, FrozenEstimator) and get_tags(step).requires_fit
+    ]
 
 
 def can_partial_fit(estimator):
     """Raise an AttributeError if a step before the model of an estimator of skort needs a fit."""
     for name in steps_to_fit(estimator.estimator):
-        raise AttributeError(f"partial_fit does not fit the step {name!r} before the model. {FIT_STEP_FIRST}")
+        raise AttributeError(
+            f"partial_fit does not fit the step {name!r} before the model. {FIT_STEP_FIRST}"
+        )
 
 
 def input_tags(estimator):
@@ -94,8 +115,11 @@ def input_tags(estimator):
     (_, first), *_ = getattr(estimator, "steps", None) or [(None, None)]
     if not hasattr(first, "__sklearn_tags__") or isinstance(first, type):
         return None
+
     whole = get_tags(estimator).input_tags
-    return dataclasses.replace(get_tags(first).input_tags, sparse=whole.sparse, allow_nan=whole.allow_nan)
+    return dataclasses.replace(
+        get_tags(first).input_tags, sparse=whole.sparse, allow_nan=whole.allow_nan
+    )
 
 
 def thawed(step):

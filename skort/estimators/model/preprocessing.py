@@ -35,6 +35,7 @@ class Preprocessing:
 
         if transformers is None:
             return cls(None, None, dtype)
+
         try:
             return cls(transformers, transformer_graph(transformers, some_rows, dtype), dtype)
         except NotExportableError as error:
@@ -60,12 +61,14 @@ def as_rows(X):
         return X
     if scipy.sparse.issparse(X):
         return X.tocsr()
+
     if isinstance(X, Iterator):
         X = list(X)
     rows = np.asarray(X, dtype=object if _begins_with_text(X) else None)
     if rows.dtype.kind == "U" and not hasattr(X, "dtype"):
         # numpy turned a list of numbers and text into text.
         rows = np.asarray(X, dtype=object)
+
     if rows.ndim == 1 and rows.size and rows.dtype.kind in "biuf":
         check_array(rows)
     return rows
@@ -78,7 +81,9 @@ def _begins_with_text(X):
     As an array of text, all its texts would be as long as the longest.
     """
     first = X[0] if isinstance(X, (list, tuple)) and X else None
-    return isinstance(first, str) or (isinstance(first, (list, tuple)) and any(isinstance(v, str) for v in first))
+    return isinstance(first, str) or (
+        isinstance(first, (list, tuple)) and any(isinstance(v, str) for v in first)
+    )
 
 
 def numbers(X, dtype):
@@ -93,18 +98,27 @@ def kept_dtypes(X, dtype):
     # If the dtype of the training holds all digits of X, rows are cast to it. So are sparse rows,
     # from which no mean is subtracted. All other rows keep their digits until the training has
     # subtracted the means.
-    given, whole = getattr(X, "dtype", None), (np.int64, np.uint64)
+    given = getattr(X, "dtype", None)
+    whole = (np.int64, np.uint64)
     is_sparse = scipy.sparse.issparse(X) or hasattr(getattr(X, "sparse", None), "to_coo")
-    if is_sparse or (isinstance(given, np.dtype) and np.can_cast(given, dtype) and given not in whole):
+    if is_sparse or (
+        isinstance(given, np.dtype) and np.can_cast(given, dtype) and given not in whole
+    ):
         return (np.dtype(dtype),)
+
     kept = (np.float64, *whole)
     return kept if np.dtype(dtype) == np.float64 else (*kept, np.float32, np.int32, np.uint32)
 
 
 def is_in_range(rows, dtype):
     """Return whether all finite numbers of rows stay finite in a dtype."""
-    if scipy.sparse.issparse(rows) or rows.dtype.kind != "f" or rows.dtype.itemsize <= np.dtype(dtype).itemsize:
+    if (
+        scipy.sparse.issparse(rows)
+        or rows.dtype.kind != "f"
+        or rows.dtype.itemsize <= np.dtype(dtype).itemsize
+    ):
         return True
+
     most = largest(dtype)
     return not rows.size or bool(-most <= rows.min() and rows.max() <= most)
 

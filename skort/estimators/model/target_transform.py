@@ -23,7 +23,10 @@ class TargetTransform:
         columns = y.reshape(len(y), -1)
         if self.transformer is None:
             return columns
-        return check_array(self.transformer.transform(columns), dtype=np.float64, input_name="transformed y")
+
+        return check_array(
+            self.transformer.transform(columns), dtype=np.float64, input_name="transformed y"
+        )
 
     def applied(self, encoded: EncodedTarget) -> EncodedTarget:
         """Return an encoded y with the transformed target."""
@@ -42,4 +45,6 @@ class TargetTransform:
         """Return predictions, of shape (n_samples, n_outputs), in the units of y."""
         if self.transformer is None:
             return prediction
-        return np.asarray(self.transformer.inverse_transform(prediction)).reshape(len(prediction), -1)
+        return np.asarray(self.transformer.inverse_transform(prediction)).reshape(
+            len(prediction), -1
+        )

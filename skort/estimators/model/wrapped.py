@@ -49,7 +49,11 @@ class WrappedModel:
         steps, model, is_fitted, name = split(estimator)
         for key, step in steps:
             if not hasattr(step, "transform") or isinstance(step, type):
-                raise ValueError(f"estimator: the step {key!r} before the model is not a transformer, got {step!r}.")
+                raise ValueError(
+                    f"estimator: the step {key!r} before the model is not a "
+                    f"transformer, got {step!r}."
+                )
+
         memory = estimator.memory if isinstance(estimator, Pipeline) else None
         transformers = clone(Pipeline(steps, memory=memory)) if steps else None
         return cls(transformers, model, is_fitted, name, *target_of(estimator))
@@ -66,12 +70,23 @@ class WrappedModel:
             return cls(None, model, False, type(model).__name__.lower(), is_own=True)
         from skort.graphs.trainable import check_trainable
 
-        wrapped, kind = cls.of(estimator.estimator), "classifier" if is_classifier else "regressor"
+        wrapped = cls.of(estimator.estimator)
+        kind = "classifier" if is_classifier else "regressor"
         check_trainable(wrapped.model, is_fitted=wrapped.is_fitted)
+
         # An ONNX model is neither a classifier nor a regressor.
-        if isinstance(wrapped.model, BaseEstimator) and get_tags(wrapped.model).estimator_type != kind:
-            other = {"regressor": "OrtSGDClassifier for classifiers", "classifier": "OrtSGDRegressor for regressors"}
-            raise NotTrainableError(f"estimator={type(wrapped.model).__name__} is not a {kind}: use {other[kind]}.")
+        if (
+            isinstance(wrapped.model, BaseEstimator)
+            and get_tags(wrapped.model).estimator_type != kind
+        ):
+            other = {
+                "regressor": "OrtSGDClassifier for classifiers",
+                "classifier": "OrtSGDRegressor for regressors",
+            }
+            raise NotTrainableError(
+                f"estimator={type(wrapped.model).__name__} is not a {kind}: use {other[kind]}."
+            )
+
         return wrapped
 
     @property
@@ -103,13 +118,19 @@ class WrappedModel:
         """
         if not self.has_steps and self.is_fitted and isinstance(self.model, BaseEstimator):
             validate_data(self.model, X, reset=False, skip_check_array=True)
-        if not self.has_steps and not isinstance(self.model, BaseEstimator) and hasattr(X, "columns"):
+        if (
+            not self.has_steps
+            and not isinstance(self.model, BaseEstimator)
+            and hasattr(X, "columns")
+        ):
             from skort.graphs.onnx_models.inputs import given_inputs
 
-            inputs, columns = [i.name for i in given_inputs(self.model.graph)], [str(name) for name in X.columns]
+            inputs = [i.name for i in given_inputs(self.model.graph)]
+            columns = [str(name) for name in X.columns]
             if columns != inputs and sorted(columns) == sorted(inputs):
                 raise ValueError(
-                    f"X has the columns {columns}, but the inputs of the ONNX model are {inputs}: give X[{inputs}]."
+                    f"X has the columns {columns}, but the inputs of the ONNX model are {inputs}: "
+                    f"give X[{inputs}]."
                 )
 
     def checked(self, X: Any) -> Any:
@@ -127,6 +148,7 @@ class WrappedModel:
             return classes if fitted is None else fitted
         if not np.array_equal(fitted, classes):
             raise ValueError(f"classes={classes} are not those of the fitted estimator: {fitted}.")
+
         return fitted
 
     def check_labels(self, *, multi_label: bool) -> None:
@@ -136,18 +158,22 @@ class WrappedModel:
         is_network = FAMILY.get(type(self.model)) == "neural network"
         if multi_label and not is_network:
             raise ValueError(
-                f"estimator={type(self.model).__name__} cannot be trained on a multi-label y: use MLPClassifier, or "
-                "MultiOutputClassifier around one estimator per label."
+                f"estimator={type(self.model).__name__} cannot be trained on a multi-label y: use "
+                "MLPClassifier, or MultiOutputClassifier around one estimator per label."
             )
+
         if is_network and self.is_fitted and hasattr(self.model, "classes_"):
             fitted = self.model.out_activation_ == "logistic" and self.model.n_outputs_ > 1
             if fitted != multi_label:
                 kinds = "one label per row", "several labels per row"
-                raise ValueError(f"y has {kinds[multi_label]}, the fitted estimator had {kinds[fitted]}.")
+                raise ValueError(
+                    f"y has {kinds[multi_label]}, the fitted estimator had {kinds[fitted]}."
+                )
 
     def fit_target(self, y) -> TargetTransform:
         """Return the transformer of y, fitted to it."""
-        target, encloses_steps = self.target, self.target_encloses_steps
+        target = self.target
+        encloses_steps = self.target_encloses_steps
         if target is None:
             return TargetTransform()
         if isinstance(target, FrozenEstimator):
@@ -155,6 +181,7 @@ class WrappedModel:
         if isinstance(target.transformer, FrozenEstimator):
             check_is_fitted(target.transformer.estimator)
             return TargetTransform(target.transformer, encloses_steps)
+
         from sklearn.dummy import DummyRegressor
 
         # scikit-learn checks and fits the transformer. The regressor of this fit does not matter.
@@ -173,20 +200,28 @@ class WrappedModel:
         from skort.graphs.sklearn.transformers import sample, trainable_steps
         from skort.graphs.trainable import select_trainable
 
-        transformers, raw_X = self.transformers, X
+        transformers = self.transformers
+        raw_X = X
         some_rows = None if transformers is None else sample(X)
         dtype = spec(0).dtype
+
         if transformers is not None:
             try:
                 X = numbers(transformers.fit_transform(X, y), dtype)
             except ValueError as error:
                 raise step_text_error(error, raw_X) from None
-        score_graph = initial_score_graph(self.model, spec(X.shape[1]), random_state, is_fitted=self.is_fitted)
+
+        score_graph = initial_score_graph(
+            self.model, spec(X.shape[1]), random_state, is_fitted=self.is_fitted
+        )
         if trainable is not None:
-            first, score_graph = select_trainable(score_graph, trainable_steps(transformers, dtype), trainable)
+            first, score_graph = select_trainable(
+                score_graph, trainable_steps(transformers, dtype), trainable
+            )
             if first is not None and transformers is not None:
                 transformers = transformers[:first] if first else None
                 X = numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
+
         preprocessing = Preprocessing.of(transformers, some_rows, dtype)
         check_names(score_graph, preprocessing.graph)
         return preprocessing, self.checked(X), score_graph
@@ -197,44 +232,65 @@ class WrappedModel:
             return self
         return dataclasses.replace(self, model=own_copy(self.model, clone))
 
-    def to_sklearn(self, preprocessing, score_graph, target_transform, *, classes, single_output, has_link):
+    def to_sklearn(
+        self, preprocessing, score_graph, target_transform, *, classes, single_output, has_link
+    ):
         """Return the fitted steps and the model, with trained weights, as plain scikit-learn."""
         from skort.graphs.sklearn.families import FAMILY, has_log_link, score_model, trained_model
         from skort.graphs.standardized import uncentred_arrays
 
         name = type(self.model).__name__
         if type(score_model(self.model)) not in FAMILY:
-            raise ValueError(f"estimator={name} cannot be returned as a scikit-learn model: use to_onnx().")
+            raise ValueError(
+                f"estimator={name} cannot be returned as a scikit-learn model: use to_onnx()."
+            )
         if has_link and not has_log_link(self.model):
             raise ValueError(
-                f"estimator={name} predicts its score, but the loss took the score for the logarithm of the "
-                "prediction: use to_onnx(), or train a model with a log link, such as PoissonRegressor."
+                f"estimator={name} predicts its score, but the loss took the score for the "
+                "logarithm of the prediction: use to_onnx(), or train a model with a log link, "
+                "such as PoissonRegressor."
             )
-        steps, kept = ([] if part is None else part.steps for part in (self.transformers, preprocessing.transformers))
+
+        steps, kept = (
+            [] if part is None else part.steps
+            for part in (self.transformers, preprocessing.transformers)
+        )
         if len(kept) < len(steps):
             raise ValueError(
-                f"Weights of the step {steps[len(kept)][0]!r} were trained, and that step of scikit-learn cannot hold "
-                "them: use to_onnx()."
+                f"Weights of the step {steps[len(kept)][0]!r} were trained, and that step of "
+                "scikit-learn cannot hold them: use to_onnx()."
             )
-        names, arrays = score_graph.weight_names, uncentred_arrays(score_graph, np.float64)
+
+        names = score_graph.weight_names
+        arrays = uncentred_arrays(score_graph, np.float64)
         coefs = [arrays[name].copy() for name in names.coefficients]
         intercepts = [arrays[name].flatten() for name in names.intercepts if name in arrays]
         intercepts = intercepts or [np.zeros(coefs[-1].shape[1], coefs[-1].dtype)]
+
         # A TransformedTargetRegressor trains one column as a y of one dimension.
         one_column = single_output if self.target is None else score_graph.n_outputs == 1
         model = trained_model(self.model, coefs, intercepts, classes, single_output=one_column)
-        whole = Pipeline([*((key, thawed(step)) for key, step in kept), (self.name, model)]) if steps else model
+        whole = (
+            Pipeline([*((key, thawed(step)) for key, step in kept), (self.name, model)])
+            if steps
+            else model
+        )
         if self.target is None:
             return whole
         if self.target_encloses_steps or not steps:
             return _with_target(self.target, whole, target_transform, single_output)
-        whole.steps[-1] = (self.name, _with_target(self.target, model, target_transform, single_output))
+
+        whole.steps[-1] = (
+            self.name,
+            _with_target(self.target, model, target_transform, single_output),
+        )
         return whole
 
 
 def _with_target(target, model, transform, single_output):
     """Return a fitted `TransformedTargetRegressor` around a fitted model."""
     fitted = clone(thawed(target))
-    fitted.regressor_, fitted.transformer_ = model, transform.transformer
+    fitted.regressor_ = model
+    fitted.transformer_ = transform.transformer
     fitted._training_dim = 1 if single_output else 2
     return fitted

@@ -19,19 +19,27 @@ def batch_rows(*, is_stream: bool = False) -> int:
 
 @rule("batches")
 def rows_of_given_rate() -> int:
-    """A linear model that SGD trains in a stream has batches of one row if `eta0` is a number, which then means what it means in SGDRegressor."""
+    """
+    A linear model that SGD trains in a stream has batches of one row if `eta0` is a number, which
+    then means what it means in SGDRegressor.
+    """
     return 1
 
 
 def batch_decision(batch_size: int, *, is_stream: bool) -> Decision:
     """Return the decision of the rule."""
     if is_stream:
-        return Decision(batch_size, "the first call of a stream has so many rows, or more than 16", "batch_size")
+        return Decision(
+            batch_size, "the first call of a stream has so many rows, or more than 16", "batch_size"
+        )
     return Decision(batch_size, "a batch has 200 rows, if there are as many", "batch_size")
 
 
 class TrainingSize(NamedTuple):
-    """The size of a training: the strength of a model's own penalty and the length of a plan depend on it."""
+    """
+    The size of a training: the strength of a model's own penalty
+    and the length of a plan depend on it.
+    """
 
     #: Sum and mean of the sample weights of the rows trained on, class weights included.
     weight_sum: float
@@ -48,11 +56,16 @@ class TrainingSize(NamedTuple):
         return round(self.weight_sum / self.mean_weight)
 
     def of_stream(self, n_rows: int) -> "TrainingSize":
-        """Return the size of a stream that begins with so many rows: its weights multiply as they are."""
+        """
+        Return the size of a stream that begins with so many rows:
+        its weights multiply as they are.
+        """
         return self._replace(weight_sum=float(n_rows), mean_weight=1.0)
 
     @classmethod
-    def of(cls, weight_sum: float, n_rows: int, batch_size: int | str, n_outputs: int) -> "TrainingSize":
+    def of(
+        cls, weight_sum: float, n_rows: int, batch_size: int | str, n_outputs: int
+    ) -> "TrainingSize":
         """Return the size of a training on rows of positive sample weight."""
         largest = batch_rows() if is_auto(batch_size) else int(batch_size)
         n_batches = -(-n_rows // largest)

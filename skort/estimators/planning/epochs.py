@@ -7,11 +7,15 @@ from skort.estimators.planning.decision import Decision, rule
 # What LogisticRegression calls many iterations; a linear model ends by its `tol`.
 _LINEAR_EPOCHS = 1000
 
-# Chosen by `python -m benchmarks.defaults --networks`: the updates of a network of so many rows, the
-# power with which they grow, and how they grow fastest from 200 to 300 rows.
-_UPDATES, _ROWS, _POWER = 150, 150, 0.6
-_MORE, _MORE_ROWS = 1.5, 200
-_LEAST_EPOCHS, _MOST_EPOCHS = 20, 300
+# Chosen by `python -m benchmarks.defaults --networks`: the updates of a network of so many rows,
+# the power with which they grow, and how they grow fastest from 200 to 300 rows.
+_UPDATES = 150
+_ROWS = 150
+_POWER = 0.6
+_MORE = 1.5
+_MORE_ROWS = 200
+_LEAST_EPOCHS = 20
+_MOST_EPOCHS = 300
 
 
 @rule("epochs")

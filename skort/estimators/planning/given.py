@@ -18,11 +18,16 @@ def is_auto(value: Any) -> bool:
 
 
 def given_parameters(estimator: Any, device: Any) -> dict[str, Any]:
-    """Return the parameters that a plan is made from, as values, with the device that they mean here."""
+    """
+    Return the parameters that a plan is made from, as values,
+    with the device that they mean here.
+    """
     names = [name for name in estimator._parameter_constraints if name not in _NO_SETTINGS]
     values = {name: getattr(estimator, name) for name in names}
     # Most are plain, and each is asked for in every call of a stream.
-    given = {name: value if type(value) in PLAIN else snapshot(value) for name, value in values.items()}
+    given = {
+        name: value if type(value) in PLAIN else snapshot(value) for name, value in values.items()
+    }
     return {**given, "device": device}
 
 
@@ -35,7 +40,10 @@ def parameters_inside(estimator: Any) -> dict[str, Any]:
 
 
 def snapshot(value: Any) -> Any:
-    """Return a value that equals a later snapshot, unless the original was changed, in place too."""
+    """
+    Return a value that equals a later snapshot,
+    unless the original was changed, in place too.
+    """
     if type(value) in PLAIN:
         return value
 
@@ -52,7 +60,8 @@ def snapshot(value: Any) -> Any:
         return type(value), {name: snapshot(getattr(value, name, None)) for name in names}
 
     if isinstance(value, dict):
-        # The order of the keys says which columns are of which output, and which of two patterns counts.
+        # The order of the keys says which columns are of which output, and which of two
+        # patterns counts.
         return [(key, snapshot(part)) for key, part in value.items()]
 
     return [snapshot(part) for part in value] if isinstance(value, (list, tuple)) else value

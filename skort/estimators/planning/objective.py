@@ -1,4 +1,7 @@
-"""What a training minimises: the terms of the model inside, and what the user set in their place."""
+"""
+What a training minimises: the terms of the model inside,
+and what the user set in their place.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -20,13 +23,17 @@ if TYPE_CHECKING:
     from skort.objective.sklearn_objectives import SklearnObjective
 
 # Where nothing else says: those of SGDRegressor.
-_ALPHA, _L1_RATIO = 1e-4, 0.15
+_ALPHA = 1e-4
+_L1_RATIO = 0.15
 # A penalty that is divided by tiny sample weights is no stronger.
 _LARGEST = float(np.finfo(np.float32).max)
 
 
 def own_objective_of(estimator, model) -> "SklearnObjective":
-    """Return what a model inside an estimator minimises; None stands for the model of skort's own."""
+    """
+    Return what a model inside an estimator minimises;
+    None stands for the model of skort's own.
+    """
     # It imports scikit-learn's models, which take most of the time of `import skort`.
     from skort.objective.sklearn_objectives import sklearn_objective
 
@@ -39,18 +46,28 @@ def losses_of(estimator) -> dict[str, type]:
 
 
 def loss_before_fit(estimator) -> ScoreLoss | None:
-    """Return the loss that a fit would have, or None where its parameters are not as they must be."""
+    """
+    Return the loss that a fit would have,
+    or None where its parameters are not as they must be.
+    """
     try:
-        own = own_objective_of(estimator, None if estimator.estimator is None else model_inside(estimator.estimator))
+        own = own_objective_of(
+            estimator, None if estimator.estimator is None else model_inside(estimator.estimator)
+        )
         return as_loss(chosen_loss(estimator, own))
     except (ValueError, KeyError):  # fit raises it
         return None
 
 
 def chosen_loss(estimator, own: "SklearnObjective") -> ScoreLoss:
-    """Return the loss of a training, of the model inside where nothing else is set; not validated."""
+    """
+    Return the loss of a training, of the model inside where nothing else is set;
+    not validated.
+    """
     if isinstance(estimator.loss, dict):
-        return OutputLosses({name: _chosen(estimator, own, x) for name, x in estimator.loss.items()})
+        return OutputLosses(
+            {name: _chosen(estimator, own, x) for name, x in estimator.loss.items()}
+        )
     if estimator.loss is None:
         from skort.graphs.onnx_models.graph_loss import graph_loss
 
@@ -63,41 +80,61 @@ def _chosen(estimator, own, loss):
     """Return the loss that a name stands for; another value as it is."""
     if not isinstance(loss, str):
         return loss
+
     losses = losses_of(estimator)
     default = "log_loss" if isinstance(estimator, ClassifierMixin) else "squared_error"
+
     if loss == "auto":
         named = losses[default]() if own.loss is None else clone(own.loss)
     elif loss not in losses:
         raise ValueError(f"loss: {loss!r} is none of {', '.join(losses)}.")
     else:
         named = losses[loss]()
+
     values = {name: getattr(estimator, name, "auto") for name in named.shared_parameters}
-    return named.set_params(**{name: value for name, value in values.items() if not isinstance(value, str)})
+    return named.set_params(
+        **{name: value for name, value in values.items() if not isinstance(value, str)}
+    )
 
 
 def chosen_penalty(estimator, own: "SklearnObjective", size: TrainingSize) -> WeightPenalty | None:
     """Return the penalty of a training, not validated."""
-    name, alpha = estimator.penalty, estimator.alpha
+    name = estimator.penalty
+    alpha = estimator.alpha
     if not (name is None or isinstance(name, str)):
         return name
+
     is_own = name == "auto" and own.penalty is not None
     if name == "auto":
         name = own.penalty or (None if isinstance(alpha, str) else "l2")
     if name is None:
         return None
+
     if isinstance(alpha, str):
-        alpha = _ALPHA if own.penalty is None else np.minimum(in_own_units(estimator, own, size), _LARGEST)
+        alpha = (
+            _ALPHA
+            if own.penalty is None
+            else np.minimum(in_own_units(estimator, own, size), _LARGEST)
+        )
+
     if is_own and own.is_unit_free:
         return UnitFreeL2(alpha=alpha)
+
     ratio = {"l1": 1.0, "l2": 0.0}.get(name)
     if ratio is None:
         ratio = estimator.l1_ratio
     if isinstance(ratio, str):
         ratio = own.l1_ratio if own.penalty == "elasticnet" else _L1_RATIO
     if not (is_own and own.penalizes_intercept) and np.ndim(ratio) == 0:
-        return PENALTIES[name](**{"alpha": alpha} | ({"l1_ratio": ratio} if name == "elasticnet" else {}))
+        return PENALTIES[name](
+            **{"alpha": alpha} | ({"l1_ratio": ratio} if name == "elasticnet" else {})
+        )
+
     coefficients = Strength(alpha * ratio, alpha * (1 - ratio))
-    return ModelPenalty(coefficients, own.of_intercepts(coefficients) if is_own and own.penalizes_intercept else None)
+    return ModelPenalty(
+        coefficients,
+        own.of_intercepts(coefficients) if is_own and own.penalizes_intercept else None,
+    )
 
 
 def in_own_units(estimator, own: "SklearnObjective", size: TrainingSize):
@@ -118,45 +155,66 @@ def loss_decision(estimator, own: "SklearnObjective", loss: ScoreLoss) -> Decisi
 
 @rule("penalty")
 def penalty_decision(estimator, own: "SklearnObjective", penalty: WeightPenalty | None) -> Decision:
-    """The penalty is the one of the model inside, in the units of skort: those of a mean over the rows."""
+    """
+    The penalty is the one of the model inside, in the units of skort:
+    those of a mean over the rows.
+    """
     if not (is_auto(estimator.penalty) and is_auto(estimator.alpha)):
         return Decision(penalty, YOURS, "penalty, alpha")
     because = "the model inside has none" if own.penalty is None else "the model inside has it"
     return Decision(penalty, because, "penalty, alpha")
 
 
-def chosen_class_weight(estimator, own: "SklearnObjective", *, is_stream: bool) -> ClassWeight | None:
+def chosen_class_weight(
+    estimator, own: "SklearnObjective", *, is_stream: bool
+) -> ClassWeight | None:
     """Return the class weights of a training, or None where all classes count the same."""
     class_weight = getattr(estimator, "class_weight", None)
     if isinstance(class_weight, str) and class_weight == "auto":
         class_weight = own.class_weight
     if is_stream and class_weight == "balanced":
         raise ValueError(
-            "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' weights, use "
-            "compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a large enough sample "
-            "of the full training set target to properly estimate the class frequency distributions. Pass the "
-            "resulting weights as the class_weight parameter."
+            "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' "
+            "weights, use compute_class_weight('balanced', classes=classes, y=y). In place of y "
+            "you can use a large enough sample of the full training set target to properly "
+            "estimate the class frequency distributions. Pass the resulting weights as the "
+            "class_weight parameter."
         )
     if class_weight is None:
         return None
+
     loss = as_loss(chosen_loss(estimator, own))
     of_positives = own.weighs_positives and loss is not None and loss.one_against_rest
     return ClassWeight(class_weight, of_positives, own.balances_rows)
 
 
 def warn_of_other_terms(estimator, model, own: "SklearnObjective", *, is_full: bool) -> None:
-    """Warn, once, of a model inside that is trained as another one, and of its parameters that are not used."""
+    """
+    Warn, once, of a model inside that is trained as another one,
+    and of its parameters that are not used.
+    """
     sentences = []
     # A network's solver "lbfgs" is understood, where nothing asks for steps.
-    unused = {name: ours for name, ours in own.unused.items() if not (name == "solver" and own.is_full and is_full)}
+    unused = {
+        name: ours
+        for name, ours in own.unused.items()
+        if not (name == "solver" and own.is_full and is_full)
+    }
+
     # An ONNX model has no objective of its own that could be missed.
-    is_open = any(isinstance(term, str) and term == "auto" for term in (estimator.loss, estimator.penalty))
+    is_open = any(
+        isinstance(term, str) and term == "auto" for term in (estimator.loss, estimator.penalty)
+    )
     if is_open and isinstance(model, BaseEstimator) and own.trained_as is not None:
         sentences.append(own.trained_as)
     if unused:
-        name, ours = type(model).__name__, type(estimator).__name__
-        listed = ", ".join(f"{theirs} (set {parameter} of {ours})" for theirs, parameter in unused.items())
+        name = type(model).__name__
+        ours = type(estimator).__name__
+        listed = ", ".join(
+            f"{theirs} (set {parameter} of {ours})" for theirs, parameter in unused.items()
+        )
         sentences.append(f"These parameters of {name} are not used: {listed}.")
+
     if sentences:
         warn_user("estimator: " + " ".join(sentences))
     warn_of_own_loss(estimator, model)
@@ -166,9 +224,14 @@ def warn_of_scoring(estimator, X_val, *, is_stream: bool = False) -> None:
     """Warn of a score that nothing is scored by."""
     if estimator.scoring is None or X_val is not None or estimator.early_stopping:
         return
+
     why = "partial_fit scores nothing. Leave scoring out."
     if not is_stream:
-        why = "there is no validation set. Give fit X_val and y_val, set early_stopping=True, or leave scoring out."
+        why = (
+            "there is no validation set. Give fit X_val and y_val, set early_stopping=True, or "
+            "leave scoring out."
+        )
+
     warn_user(f"scoring={estimator.scoring!r} has no effect: {why}")
 
 
@@ -177,4 +240,6 @@ def warn_of_own_loss(estimator, model) -> None:
     from skort.graphs.onnx_models.inputs import training_losses
 
     for name in training_losses(model)[:1] if estimator.loss is not None else []:
-        warn_user(f"estimator: The loss {name!r} of the ONNX model is left out: loss=None trains with it.")
+        warn_user(
+            f"estimator: The loss {name!r} of the ONNX model is left out: loss=None trains with it."
+        )

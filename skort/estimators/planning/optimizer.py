@@ -5,9 +5,11 @@ from typing import Any
 from skort.estimators.planning.decision import Decision, rule
 from skort.optim.optimizers import LBFGS, SGD, Adam
 
-# Chosen by `python -m benchmarks.defaults --networks`: the part of a weight that an update at the first
-# rate takes, if that of all updates together is at least and at most so much.
-_DECAY, _LEAST_SUM, _MOST_SUM = 0.027, 6.0, 9.0
+# Chosen by `python -m benchmarks.defaults --networks`: the part of a weight that an update at the
+# first rate takes, if that of all updates together is at least and at most so much.
+_DECAY = 0.027
+_LEAST_SUM = 6.0
+_MOST_SUM = 9.0
 # The largest part in any case.
 _MOST_DECAY = 0.05
 
@@ -20,7 +22,10 @@ def linear_optimizer() -> Decision:
 
 @rule("optimizer")
 def network_optimizer(n_updates: int) -> Decision:
-    """A network is trained by Adam, whose decay shrinks the weights by about the same factor in any number of updates."""
+    """
+    A network is trained by Adam, whose decay shrinks the weights by about the same factor
+    in any number of updates.
+    """
     # The decay is that of the planned rate at any rate: a smaller one would not learn against it.
     rate = Adam().tags.first_rates[1]
     optimizer = Adam(weight_decay=planned_decay(n_updates, rate))
@@ -35,12 +40,18 @@ def stream_optimizer() -> Decision:
 
 @rule("optimizer")
 def full_optimizer() -> Decision:
-    """A network whose own solver is "lbfgs" is trained by L-BFGS, if its loss is smooth and all rows are in memory."""
+    """
+    A network whose own solver is "lbfgs" is trained by L-BFGS,
+    if its loss is smooth and all rows are in memory.
+    """
     return Decision(LBFGS(), 'the solver of the network inside is "lbfgs"', "optimizer")
 
 
 def planned_decay(n_updates: int, eta0: float) -> float:
-    """Return the weight decay with which a cosine shrinks weights by about the same factor, however long it is."""
+    """
+    Return the weight decay with which a cosine shrinks weights by about the same factor,
+    however long it is.
+    """
     part = min(max(_DECAY, _LEAST_SUM / n_updates), _MOST_SUM / n_updates, _MOST_DECAY)
     return part / eta0
 

@@ -104,27 +104,42 @@ class Plan:
         *,
         is_stream: bool = False,
     ) -> "Plan":
-        """Return what the parameters of an estimator mean for rows of a size; None: its own batch size and dtype."""
+        """
+        Return what the parameters of an estimator mean for rows of a size;
+        None: its own batch size and dtype.
+        """
         from skort.solvers import usable
 
         chosen = _optimizer(estimator)
         is_full = optimizer_tags(chosen.value).is_full
         of_batches = _batches(estimator, size, is_stream=is_stream)
+
         if is_full:
             check_full(vars(estimator))
             size = size._replace(batch_size=size.n_rows)
 
         penalty = chosen_penalty(estimator, own, size)
-        penalty = as_penalty(resolved(penalty, "penalty") if penalty is estimator.penalty else validated(penalty))
-        rates, is_rate_auto = (Decision(Constant(1.0), _SEARCHED), False) if is_full else _schedule(estimator, penalty)
-        update = Update(chosen.value, estimator.max_grad_norm, estimator.average, largest_rate(rates.value))
+        penalty = as_penalty(
+            resolved(penalty, "penalty") if penalty is estimator.penalty else validated(penalty)
+        )
+        rates, is_rate_auto = (
+            (Decision(Constant(1.0), _SEARCHED), False)
+            if is_full
+            else _schedule(estimator, penalty)
+        )
+        update = Update(
+            chosen.value, estimator.max_grad_norm, estimator.average, largest_rate(rates.value)
+        )
         if batch_size is not None:
             update.check_steps("fit_batches")
 
-        device, loss = training_device(estimator), _loss(estimator, own)
+        device = training_device(estimator)
+        loss = _loss(estimator, own)
         of_dtype = _dtype(estimator, dtype)
         solvers = usable(estimator.solver, np.dtype(of_dtype.value), update, device)
-        of_epochs, of_stopping = _epochs(estimator), _stopping(estimator, of_dtype.value, is_full=is_full)
+        of_epochs = _epochs(estimator)
+        of_stopping = _stopping(estimator, of_dtype.value, is_full=is_full)
+
         return cls(
             given=given_parameters(estimator, device),
             inside=parameters_inside(estimator),
@@ -163,19 +178,28 @@ class Plan:
         renewed = Plan.of(estimator, self.own, self.size, dtype=self.dtype, is_stream=True)
         # Batches of the user may have given it.
         if estimator.batch_size == self.given["batch_size"]:
-            renewed = renewed.decided("batches", self.decisions["batches"], batch_size=self.batch_size)
+            renewed = renewed.decided(
+                "batches", self.decisions["batches"], batch_size=self.batch_size
+            )
 
         # What skort chose is that of the first call, whose memory it goes on with.
-        of_optimizer, rates = renewed.decisions["optimizer"], renewed.decisions["learning rate"]
+        of_optimizer = renewed.decisions["optimizer"]
+        rates = renewed.decisions["learning rate"]
         is_auto = renewed.is_rate_auto
         if self.is_open("optimizer") and renewed.is_open("optimizer"):
             of_optimizer = self.decisions["optimizer"]
-        is_same = all(self.given[name] == renewed.given[name] for name in ("optimizer", "learning_rate", "eta0"))
+        is_same = all(
+            self.given[name] == renewed.given[name]
+            for name in ("optimizer", "learning_rate", "eta0")
+        )
         if is_same:
-            rates, is_auto = self.decisions["learning rate"], self.is_rate_auto
+            rates = self.decisions["learning rate"]
+            is_auto = self.is_rate_auto
+
         renewed = renewed._with_steps(of_optimizer, rates, is_rate_auto=is_auto)
         if not self.is_stream:
             return renewed
+
         kept = {name: self.decisions[name] for name in ("epochs", "stopping")}
         return dataclasses.replace(renewed, is_stream=True, decisions={**renewed.decisions, **kept})
 
@@ -188,18 +212,27 @@ class Plan:
         return all(is_auto(self.given[name]) for name in names)
 
     def for_model(self, model: "Model", *, in_memory: bool = False) -> "Plan":
-        """Return the plan for a model: what the user leaves open of a network is decided by the rules of networks."""
-        is_own = self.is_open("optimizer") and self.own.is_full and full_obstacle(self.given) is None
+        """
+        Return the plan for a model: what the user leaves open of a network is decided
+        by the rules of networks.
+        """
+        is_own = (
+            self.is_open("optimizer") and self.own.is_full and full_obstacle(self.given) is None
+        )
         if in_memory and is_own and model.inner.draws_weights and self._is_smooth(model):
             return self._of_all_rows()
+
         return self if model.score_graph.is_linear or self.is_full else self._of_network()
 
     def _of_network(self):
         """Return the plan of a network: each matter that is open is decided for itself."""
-        plan, n_batches = self, self.size.n_batches
+        plan = self
+        n_batches = self.size.n_batches
+
         if self.is_open("max_iter"):
             of_epochs = epochs.network_epochs(self.size.n_rows, n_batches)
             plan = plan.decided("epochs", of_epochs, max_iter=of_epochs.value)
+
         n_updates = plan.max_iter * n_batches
 
         of_optimizer = plan.decisions["optimizer"]
@@ -207,32 +240,44 @@ class Plan:
             of_optimizer = optimizer.network_optimizer(n_updates)
 
         eta0 = self._first_rate(of_optimizer.value)
-        rates, is_planned = plan.decisions["learning rate"], self.is_open("learning_rate")
+        rates = plan.decisions["learning rate"]
+        is_planned = self.is_open("learning_rate")
+
         if is_planned:
             rates = schedule.network_schedule(n_updates, eta0)
         elif self.is_rate_auto:
             rates = rates._replace(value=schedule.at_rate(rates.value, eta0))
+
         has_gain = optimizer_tags(of_optimizer.value).gain is not None
         plan = plan._with_steps(of_optimizer, rates, is_rate_auto=self.is_rate_auto and has_gain)
         plan = dataclasses.replace(plan, is_planned=is_planned)
 
-        # The score of a validation set may end it, and the objective where the user says after how many epochs, or
-        # where its rate falls by it.
+        # The score of a validation set may end it, and the objective where the user says after how
+        # many epochs, or where its rate falls by it.
         runs_out = self.is_open("tol", "n_iter_no_change")
         if runs_out and not (self.given["early_stopping"] or may_fall(rates.value)):
             plan = plan.decided("stopping", stopping.no_tolerance(), tol=None)
         return plan
 
     def _first_rate(self, of_network):
-        """Return the rate of a network's first update; 1 where it is multiplied by one that is found from the data."""
+        """
+        Return the rate of a network's first update;
+        1 where it is multiplied by one that is found from the data.
+        """
         if not self.is_open("eta0"):
             return float(self.given["eta0"])
         tags = optimizer_tags(of_network)
         return tags.first_rates[1] if tags.gain is None else 1.0
 
     def _is_smooth(self, model):
-        strengths = {} if self.penalty is None else self.penalty.strengths(model.score_graph.trained.coefficients)
-        return self.loss.smooth_instead is None and not any(np.any(strength.l1) for strength in strengths.values())
+        strengths = (
+            {}
+            if self.penalty is None
+            else self.penalty.strengths(model.score_graph.trained.coefficients)
+        )
+        return self.loss.smooth_instead is None and not any(
+            np.any(strength.l1) for strength in strengths.values()
+        )
 
     def _of_all_rows(self):
         """Return the plan of the optimizer that a network inside names."""
@@ -246,7 +291,9 @@ class Plan:
         """Return the plan with the decisions on the optimizer and on the schedule of its rate."""
         from skort.solvers import usable
 
-        update = dataclasses.replace(self.update, optimizer=of_optimizer.value, largest_rate=largest_rate(rates.value))
+        update = dataclasses.replace(
+            self.update, optimizer=of_optimizer.value, largest_rate=largest_rate(rates.value)
+        )
         solvers = usable(self.given["solver"], np.dtype(self.dtype), update, self.device)
         return dataclasses.replace(
             self,
@@ -259,28 +306,43 @@ class Plan:
 
     def of_stream(self, model: "Model") -> "Plan":
         """Return the plan of a stream from its first call on."""
-        plan = self.decided("epochs", Decision("one for each call", "partial_fit makes one epoch"), is_stream=True)
+        plan = self.decided(
+            "epochs", Decision("one for each call", "partial_fit makes one epoch"), is_stream=True
+        )
         plan = plan.decided("stopping", Decision("never", "a stream has no end"))
 
-        is_linear, is_open = model.score_graph.is_linear, is_auto(self.given["batch_size"])
+        is_linear = model.score_graph.is_linear
+        is_open = is_auto(self.given["batch_size"])
         has_gain = self.update.tags.gain is not None
+
         if is_linear and is_open and has_gain and not is_auto(self.given["eta0"]):
-            of_batches = Decision(batches.rows_of_given_rate(), "eta0 is the rate of a row, as in SGDRegressor")
+            of_batches = Decision(
+                batches.rows_of_given_rate(), "eta0 is the rate of a row, as in SGDRegressor"
+            )
             plan = plan.decided("batches", of_batches, batch_size=of_batches.value)
+
         if is_linear or not self.is_open("optimizer"):
             return plan
+
         rates = self.decisions["learning rate"]
         return plan._with_steps(optimizer.stream_optimizer(), rates, is_rate_auto=self.is_rate_auto)
 
     def going_on(self, estimator: Any, model: "Model", n_rows: int) -> "Plan":
-        """Return the plan of a stream that goes on from a fit, whose first call has so many rows."""
+        """
+        Return the plan of a stream that goes on from a fit,
+        whose first call has so many rows.
+        """
         plan = Plan.of(estimator, self.own, self.size, dtype=self.dtype, is_stream=True)
         if is_auto(estimator.batch_size):
             n_rows = min(batches.batch_rows(is_stream=True), n_rows)
-            plan = plan.decided("batches", batches.batch_decision(n_rows, is_stream=True), batch_size=n_rows)
+            plan = plan.decided(
+                "batches", batches.batch_decision(n_rows, is_stream=True), batch_size=n_rows
+            )
+
         plan = dataclasses.replace(plan.of_stream(model), spread=self.spread)
         if not (self.is_open("optimizer") and plan.is_open("optimizer")):
             return plan
+
         # It goes on with the memory of the optimizer of the fit.
         rates = plan.decisions["learning rate"]
         return plan._with_steps(self.decisions["optimizer"], rates, is_rate_auto=plan.is_rate_auto)
@@ -291,7 +353,10 @@ class Plan:
         return self.update.tags.is_full
 
     def check_steps(self, what: str) -> None:
-        """Raise an error where the optimizer makes its updates itself, as `what` has no place for that."""
+        """
+        Raise an error where the optimizer makes its updates itself,
+        as `what` has no place for that.
+        """
         of_model = ['solver="lbfgs" of the network inside'] if self.is_open("optimizer") else []
         self.update.check_steps(what, *of_model)
 
@@ -302,12 +367,22 @@ class Plan:
 
     @property
     def chooses_rate(self) -> bool:
-        """Whether skort chooses the first rate: neither eta0 nor a schedule of the user's says it."""
-        return self.is_open("eta0") and isinstance(self.given["learning_rate"], str) and not self.is_full
+        """
+        Whether skort chooses the first rate:
+        neither eta0 nor a schedule of the user's says it.
+        """
+        return (
+            self.is_open("eta0")
+            and isinstance(self.given["learning_rate"], str)
+            and not self.is_full
+        )
 
     @property
     def whole_rate(self) -> float:
-        """`batch_size` over the rows of the largest batch: a chosen rate makes up for a batch_size above n."""
+        """
+        `batch_size` over the rows of the largest batch:
+        a chosen rate makes up for a batch_size above n.
+        """
         return self.batch_size / self.size.batch_size if self.chooses_rate else 1.0
 
     @property
@@ -316,7 +391,10 @@ class Plan:
         return self.penalty is not None and self.penalty.takes_start
 
     def for_target(self, encoded: EncodedTarget) -> "Plan":
-        """Return the plan for a target: several labels have a log-loss each; class weights may be of the loss."""
+        """
+        Return the plan for a target: several labels have a log-loss each;
+        class weights may be of the loss.
+        """
         loss = self.loss.with_widths(None if encoded.outputs is None else encoded.outputs.widths)
         if loss is not self.loss:
             return self._with_loss(loss)
@@ -324,18 +402,24 @@ class Plan:
             return dataclasses.replace(self, class_weight=encoded.class_weight)
         if not encoded.multi_label:
             return self
+
         of_labels = self.loss.for_labels()
         if of_labels is None:
             raise ValueError(f'A multi-label y needs loss="log_loss", got {self.given["loss"]!r}.')
+
         return self if of_labels is self.loss else self._with_loss(of_labels)
 
     def _with_loss(self, loss):
         return self.decided("loss", self.decisions["loss"]._replace(value=loss), loss=loss)
 
     def patience(self, n_batches: int, *, is_linear: bool) -> int | float:
-        """Return how many epochs without improvement end a training, or let its learning rate fall."""
+        """
+        Return how many epochs without improvement end a training,
+        or let its learning rate fall.
+        """
         if not isinstance(self.n_iter_no_change, str):
             return self.n_iter_no_change
+
         return stopping.patience(
             self.update.tags.memory,
             n_batches,
@@ -345,7 +429,10 @@ class Plan:
         )
 
     def hold(self, estimator) -> bool:
-        """Return whether an estimator has the parameters, to their last part, that this plan was made from."""
+        """
+        Return whether an estimator has the parameters, to their last part,
+        that this plan was made from.
+        """
         try:
             return self.given == given_parameters(estimator, training_device(estimator))
         except ValueError:  # The caller validates the parameters then.
@@ -356,41 +443,62 @@ class Plan:
         for name, value in parameters_inside(estimator).items():
             if value != self.inside[name]:
                 raise ValueError(
-                    f"{name} was changed since the last fit, and partial_fit goes on with the model of that fit. Call "
-                    "fit, or set it back."
+                    f"{name} was changed since the last fit, and partial_fit goes on with the "
+                    "model of that fit. Call fit, or set it back."
                 )
+
         if estimator.dtype != (given := self.given["dtype"]):
             raise ValueError(
-                f"dtype={estimator.dtype!r}, but earlier calls had dtype={given!r}. Call fit, or set it back."
+                f"dtype={estimator.dtype!r}, but earlier calls had dtype={given!r}. Call "
+                "fit, or set it back."
             )
 
-    def variables(self, score_graph: "ScoreGraph", standardization: Standardization | None) -> Reparametrization:
+    def variables(
+        self, score_graph: "ScoreGraph", standardization: Standardization | None
+    ) -> Reparametrization:
         """Return the variables in which a model is trained."""
-        loss = self.loss if self.class_weight is None else ClassWeighted(self.loss, self.class_weight)
+        loss = (
+            self.loss if self.class_weight is None else ClassWeighted(self.loss, self.class_weight)
+        )
         return Reparametrization.of(score_graph, loss, self.penalty, standardization)
 
     def sparse_solvers(self, model: "Model", variables: Reparametrization) -> list[str]:
-        """Return the names of the solvers that multiply sparse rows as they are, if the model allows it."""
+        """
+        Return the names of the solvers that multiply sparse rows as they are,
+        if the model allows it.
+        """
         from skort.graphs.standardized import product_layer
         from skort.solvers import has_sparse_steps
 
         is_own = self.penalty is not None and self.penalty.is_custom
-        if self.device.is_remote or variables.row_factor is None or model.score_graph.dropout or is_own:
+        if (
+            self.device.is_remote
+            or variables.row_factor is None
+            or model.score_graph.dropout
+            or is_own
+        ):
             return []
+
         layer = product_layer(model.score_graph)
         if layer is None or layer.coefficient != model.score_graph.trainable[0]:
             return []
+
         return [name for name in self.solvers if has_sparse_steps(name)]
 
     def device_for(self, score_graph: "ScoreGraph", n_rows: int) -> "Device":
-        """Return the device of steps of so many rows: where skort chooses, with the threads that they are worth."""
+        """
+        Return the device of steps of so many rows: where skort chooses,
+        with the threads that they are worth.
+        """
         from skort.graphs.score_graph import step_work
 
         if not self.is_open("n_jobs") or self.device.is_remote or not n_rows:
             return self.device
-        return dataclasses.replace(self.device, n_threads=threads_for(step_work(score_graph, n_rows)))
+        return dataclasses.replace(
+            self.device, n_threads=threads_for(step_work(score_graph, n_rows))
+        )
 
-    def problem(
+    def problem(  # noqa: PLR0913  # what steps depend on
         self,
         model: "Model",
         variables: Reparametrization,
@@ -401,7 +509,10 @@ class Plan:
         is_sparse: bool = False,
         of_model_rows: bool = False,
     ) -> "Problem":
-        """Return what a solver is made from, of the training's rows or of X; an epoch has `n_batches`, if known."""
+        """
+        Return what a solver is made from, of the training's rows or of X;
+        an epoch has `n_batches`, if known.
+        """
         from skort.graphs.training_mode import masked
         from skort.objective.objective import Objective
         from skort.solvers.base import Problem
@@ -417,13 +528,17 @@ class Plan:
             start=state.penalty_start or {},
         )
         loss_weights = variables.training_weights(model.loss_weights)
-        largest, update = self.update.largest_rate, self.update
+        largest = self.update.largest_rate
+        update = self.update
         if largest is not None:
             update = dataclasses.replace(update, largest_rate=state.rate_scale * largest)
         row_factor = variables.row_factor if is_sparse else None
+
         # Sparse rows leave little of the first product.
         device = self.device_for(model.score_graph, 0 if is_sparse else batch_size)
-        return Problem(graph, objective, update, batch_size, device, n_batches, loss_weights, row_factor)
+        return Problem(
+            graph, objective, update, batch_size, device, n_batches, loss_weights, row_factor
+        )
 
 
 def resolved(component, name="component"):
@@ -434,10 +549,16 @@ def resolved(component, name="component"):
 
 def validated(component, name="component"):
     """Return a component that is nobody else's; raise the errors of `resolved`."""
-    for part in (component, *(component.get_params().values() if isinstance(component, BaseEstimator) else ())):
+    for part in (
+        component,
+        *(component.get_params().values() if isinstance(component, BaseEstimator) else ()),
+    ):
         if isinstance(part, type):
-            raise ValueError(f"{name}: {part.__name__} is a class: give an instance of it, {part.__name__}().")
+            raise ValueError(
+                f"{name}: {part.__name__} is a class: give an instance of it, {part.__name__}()."
+            )
         check_parameters(part)
+
     return component
 
 
@@ -448,7 +569,10 @@ def _loss(estimator, own):
     kind = "classifier" if isinstance(estimator, ClassifierMixin) else "regressor"
     if kind not in loss.estimator_types:
         names = ", ".join(repr(name) for name in losses_of(estimator))
-        raise ValueError(f"loss={type(loss).__name__} is not a loss of a {kind}. Use one of {names}.")
+        raise ValueError(
+            f"loss={type(loss).__name__} is not a loss of a {kind}. Use one of {names}."
+        )
+
     return loss
 
 
@@ -463,7 +587,9 @@ def _dtype(estimator, dtype):
     """Return the decision on the dtype of the training."""
     if dtype is None or dtype == estimator.dtype:
         return Decision(estimator.dtype, "it is a parameter", "dtype")
-    return Decision(dtype, f"{estimator.dtype} cannot hold the weights in the units of X and y", "dtype")
+    return Decision(
+        dtype, f"{estimator.dtype} cannot hold the weights in the units of X and y", "dtype"
+    )
 
 
 def _epochs(estimator):
@@ -479,15 +605,24 @@ def _stopping(estimator, dtype, *, is_full):
         return Decision(estimator.tol, YOURS, "tol")
     if is_full:
         return stopping.full_tolerance(dtype)
-    return stopping.tolerance(is_scored_by_loss=estimator.early_stopping and estimator.scoring is None)
+
+    return stopping.tolerance(
+        is_scored_by_loss=estimator.early_stopping and estimator.scoring is None
+    )
 
 
 def _optimizer(estimator):
-    """Return the decision on the optimizer, by name with its own defaults: its epsilon is not that of a loss."""
+    """
+    Return the decision on the optimizer, by name with its own defaults:
+    its epsilon is not that of a loss.
+    """
     given = estimator.optimizer
     if is_auto(given):
         return optimizer.linear_optimizer()
-    chosen = validated(OPTIMIZERS[given]()) if isinstance(given, str) else resolved(given, "optimizer")
+
+    chosen = (
+        validated(OPTIMIZERS[given]()) if isinstance(given, str) else resolved(given, "optimizer")
+    )
     return Decision(chosen, YOURS, "optimizer")
 
 
@@ -508,12 +643,17 @@ def _schedule(estimator, penalty):
             'penalty=None it is no penalty), or another learning_rate, such as "invscaling".'
         )
 
-    values = {name: getattr(estimator, name) for name in component.shared_parameters} | {"alpha": alpha}
+    values = {name: getattr(estimator, name) for name in component.shared_parameters} | {
+        "alpha": alpha
+    }
     is_rate_auto = is_auto(values.get("eta0"))
+
     if is_rate_auto:
         # It is multiplied by the rate that is found.
         values["eta0"] = 1.0
+
     chosen = validated(component(**{name: values[name] for name in component.shared_parameters}))
     rate(chosen, 1)
     because = "the rate falls when the objective does not" if is_auto(name) else YOURS
+
     return Decision(chosen, because, "learning_rate"), is_rate_auto

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
     from skort.graphs.score_graph import ScoreGraph
 
-# The first rate of a network by SGD, over the gain of its optimizer: `python -m benchmarks.defaults --networks`.
+# The first rate of a network by SGD, over the gain of its optimizer:
+# `python -m benchmarks.defaults --networks`.
 _NETWORK = 0.2
 
 
@@ -36,7 +37,11 @@ def first_rate(
 
     tags = plan.update.tags
     if tags.gain is None:
-        return Decision(whole * tags.first_rates[0 if score_graph.is_linear else 1], "the optimizer says it", "eta0")
+        return Decision(
+            whole * tags.first_rates[0 if score_graph.is_linear else 1],
+            "the optimizer says it",
+            "eta0",
+        )
     if not score_graph.is_linear:
         mean_square = _mean_square(variables.standardization, score_graph, statistics)
         rate = network_rate(tags.gain, mean_square, whole)
@@ -48,13 +53,20 @@ def first_rate(
     smoothness = batch_smoothness(largest, norm, n_rows, min(plan.batch_size, n_rows))
     of_objective = stiffness(plan, variables, score_graph, statistics, smoothness)
     rate = linear_rate(tags.gain, of_objective, whole)
+
     return Decision(rate, "the largest rate at which batches of these rows are stable", "eta0")
 
 
 def spread(
-    plan: "Plan", variables: Reparametrization, score_graph: "ScoreGraph", statistics: DataStatistics
+    plan: "Plan",
+    variables: Reparametrization,
+    score_graph: "ScoreGraph",
+    statistics: DataStatistics,
 ) -> tuple[float, float] | None:
-    """Return the largest eigenvalue and squared norm of the rows of a fit, or None if its rate does not need them."""
+    """
+    Return the largest eigenvalue and squared norm of the rows of a fit,
+    or None if its rate does not need them.
+    """
     if not plan.is_rate_auto or plan.update.tags.gain is None or not score_graph.is_linear:
         return None
     used = variables.standardization
@@ -69,7 +81,10 @@ def linear_rate(gain: float, stiffness: float, part: float = 1.0) -> float:
 
 @rule("first rate")
 def network_rate(gain: float, mean_square: float, part: float = 1.0) -> float:
-    """A network begins at the rate that its optimizer declares, or SGD at 0.2 over the mean square of its columns."""
+    """
+    A network begins at the rate that its optimizer declares,
+    or SGD at 0.2 over the mean square of its columns.
+    """
     return part * _NETWORK / (gain * mean_square)
 
 
@@ -80,20 +95,30 @@ def stiffness(
     statistics: DataStatistics,
     smoothness: float,
 ) -> float:
-    """Return how fast the gradient of a linear model's objective changes, for rows of a smoothness."""
-    loss, n_outputs = variables.loss, score_graph.n_outputs
+    """
+    Return how fast the gradient of a linear model's objective changes,
+    for rows of a smoothness.
+    """
+    loss = variables.loss
+    n_outputs = score_graph.n_outputs
     curvature = loss.curvature(n_outputs) or loss.typical_curvature
     curvature = curvature or _estimated(plan, variables, score_graph, statistics)
     curvature *= loss.weight_scale(n_outputs) * smoothness
 
-    strengths = {} if variables.penalty is None else variables.penalty.strengths(score_graph.coefficients)
+    strengths = (
+        {} if variables.penalty is None else variables.penalty.strengths(score_graph.coefficients)
+    )
     l2 = np.concatenate([np.zeros(1), *(np.ravel(strength.l2) for strength in strengths.values())])
+
     # A step of a stiffer penalty is implicit.
     return curvature + float(np.max(l2[l2 <= curvature]))
 
 
 def _mean_square(used, score_graph, statistics) -> float:
-    """Return the mean square of the columns that the first layer is trained on, at least 1: that of scaled columns."""
+    """
+    Return the mean square of the columns that the first layer is trained on, at least 1:
+    that of scaled columns.
+    """
     from skort.graphs.standardized import first_layer
 
     if first_layer(score_graph) is None or (used is not None and used.scale is not None):

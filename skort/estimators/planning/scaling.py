@@ -14,24 +14,29 @@ if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
     from skort.graphs.score_graph import ScoreGraph
 
-#: Means of more standard deviations than this would cost an intercept of X itself its digits in float32.
+#: Means of more standard deviations than this would cost an intercept of X itself its
+#: digits in float32.
 FAR = 1e3
 
 
 @rule("scaling")
 def scaling(plan: "Plan", score_graph: "ScoreGraph", statistics: DataStatistics) -> Decision:
-    """The columns of X, and y of a regressor, are standardised during the training, if the weights can take it back."""
+    """
+    The columns of X, and y of a regressor, are standardised during the training,
+    if the weights can take it back.
+    """
     if not plan.standardize:
         return Decision(None, "you set it", "standardize")
 
     used = _standardization(plan, score_graph, statistics)
     if plan.standardize is True and (used is None or used.scale is None):
         raise ValueError(
-            "standardize=True needs a model that first multiplies X by trained weights, so that they can take the "
-            'change back. Use standardize="auto" or False.'
+            "standardize=True needs a model that first multiplies X by trained weights, so that "
+            'they can take the change back. Use standardize="auto" or False.'
         )
     if used is None:
         return Decision(None, "no weights of the model could take it back", "standardize")
+
     return Decision(used, "the weights take it back: the model is one of X and y", "standardize")
 
 
@@ -39,10 +44,12 @@ def described(used: Standardization | None) -> str:
     """Return what is standardised, as text."""
     if used is None:
         return "X and y as they are"
+
     parts = []
     if used.scale is not None:
         is_one = len(set(used.scale[:2])) == 1 and not used.scale.strides[0]
         parts.append("X by one number" if is_one else "columns of X")
+
     if used.target_mean is not None:
         parts.append("y")
     return " and ".join(parts)
@@ -56,13 +63,18 @@ def _standardization(plan, score_graph, statistics):
     is_free = plan.penalty is None or plan.penalty.intercepts is None
     # However small the calls of a stream are.
     n_rows = max(plan.batch_size, STREAM_ROWS) if plan.is_stream else plan.batch_size
-    mean, scale, is_offset = _of_columns(first_layer(score_graph), statistics, n_rows, is_free=is_free)
+    mean, scale, is_offset = _of_columns(
+        first_layer(score_graph), statistics, n_rows, is_free=is_free
+    )
 
     last = last_layer(score_graph)
-    target_mean, target_scale = None, 1.0
+    target_mean = None
+    target_scale = 1.0
     if last is not None and not plan.is_classifier and has_units(plan.loss, score_graph.n_outputs):
         centre = is_free and last.intercept is not None
-        target_mean, deviation = _of_target(plan.loss, score_graph.n_outputs, statistics, centre=centre)
+        target_mean, deviation = _of_target(
+            plan.loss, score_graph.n_outputs, statistics, centre=centre
+        )
         target_scale = float(_scale(deviation, "y"))
 
     if scale is None and target_mean is None:
@@ -71,7 +83,10 @@ def _standardization(plan, score_graph, statistics):
 
 
 def _of_columns(first, statistics, batch_size, *, is_free):
-    """Return the means and scales of the columns, and whether the model subtracts the means itself."""
+    """
+    Return the means and scales of the columns,
+    and whether the model subtracts the means itself.
+    """
     if first is None:
         return None, None, False
 
@@ -90,19 +105,26 @@ def _of_columns(first, statistics, batch_size, *, is_free):
 
 
 def _scale(deviation: Any, what: str) -> np.ndarray:
-    """Return standard deviations to divide by, one for none; a ValueError if float64 cannot hold an inverse."""
+    """
+    Return standard deviations to divide by, one for none;
+    a ValueError if float64 cannot hold an inverse.
+    """
     scale = usable_scale(deviation, np.float64)
     lost = np.compress(np.ravel((deviation > 0) & (scale != deviation)), np.ravel(deviation))
     if len(lost):
         raise ValueError(
-            f"The standard deviation of {what} is {lost[0]:.2g}, whose inverse float64 cannot hold. Divide it by a "
-            "constant."
+            f"The standard deviation of {what} is {lost[0]:.2g}, whose inverse float64 cannot "
+            "hold. Divide it by a constant."
         )
+
     return scale
 
 
 def _centred(mean, deviation, *, centre):
-    """Return the means and standard deviations of columns, or zeros and the roots of the mean squares."""
+    """
+    Return the means and standard deviations of columns,
+    or zeros and the roots of the mean squares.
+    """
     return (mean, deviation) if centre else (np.zeros_like(mean), np.hypot(mean, deviation))
 
 
@@ -118,4 +140,5 @@ def _of_target(loss, n_outputs, statistics, *, centre):
         mean, deviation = statistics.robust_targets()
     else:
         mean, deviation = _centred(*statistics.targets, centre=centre)
+
     return mean, deviation_of_all(deviation)

@@ -17,7 +17,9 @@ def linear_schedule() -> type[Schedule]:
 @rule("learning rate")
 def network_schedule(n_updates: int, eta0: float) -> Decision:
     """The rate of a network falls along a cosine, and comes to zero with the last update."""
-    return Decision(Cosine(n_updates, eta0), "a network has a fixed number of updates", "learning_rate")
+    return Decision(
+        Cosine(n_updates, eta0), "a network has a fixed number of updates", "learning_rate"
+    )
 
 
 def at_rate(schedule: Any, eta0: float) -> Any:

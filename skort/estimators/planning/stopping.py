@@ -7,18 +7,24 @@ from skort.estimators.planning.decision import Decision, rule
 
 # The smallest fall of the objective that counts, as a part of it: as in SGDRegressor.
 _TOL = 1e-3
-# The largest entry of the gradient over all rows at which L-BFGS ends, by `python -m benchmarks.lbfgs`.
+# The largest entry of the gradient over all rows at which L-BFGS ends, by
+# `python -m benchmarks.lbfgs`.
 _FULL_TOL = {"float32": 2e-6, "float64": 1e-8}
-# Without an improvement in so many updates of a linear model, and in so many epochs, the rate falls:
-# chosen by `python -m benchmarks.defaults`.
-_LINEAR_UPDATES, _LEAST_EPOCHS = 30, 5
-# The scores of a validation set of few rows move by chance: `python -m benchmarks.defaults --early`.
+# Without an improvement in so many updates of a linear model, and in so many epochs, the rate
+# falls: chosen by `python -m benchmarks.defaults`.
+_LINEAR_UPDATES = 30
+_LEAST_EPOCHS = 5
+# The scores of a validation set of few rows move by chance:
+# `python -m benchmarks.defaults --early`.
 _VALIDATED_EPOCHS = 10
 
 
 @rule("stopping")
 def tolerance(*, is_scored_by_loss: bool) -> Decision:
-    """An epoch counts as better if the objective falls by a thousandth of itself, or the loss of a validation set by anything."""
+    """
+    An epoch counts as better if the objective falls by a thousandth of itself, or the loss of a
+    validation set by anything.
+    """
     if is_scored_by_loss:
         return Decision(0.0, "the best weights on the validation set come back", "tol")
     return Decision(_TOL, "a smaller fall is no improvement", "tol")
@@ -32,20 +38,35 @@ def full_tolerance(dtype: str) -> Decision:
 
 @rule("stopping")
 def no_tolerance() -> Decision:
-    """A network is trained to the last planned epoch, unless you set `tol` or `n_iter_no_change`."""
+    """
+    A network is trained to the last planned epoch,
+    unless you set `tol` or `n_iter_no_change`.
+    """
     return Decision(None, "the rate of a network comes to zero with its last epoch", "tol")
 
 
 @rule("stopping")
-def patience(memory: float, n_batches: int, *, is_linear: bool, planned_epochs: int | None, is_validated: bool) -> int:
-    """Five epochs without an improvement, or as many as 30 updates of a linear model take, lower the rate or end the training; with early_stopping, ten epochs or half of the planned ones."""
-    # An optimizer with momentum gets twice the updates that a gradient counts in: fewer may be a part
-    # of one oscillation.
+def patience(
+    memory: float,
+    n_batches: int,
+    *,
+    is_linear: bool,
+    planned_epochs: int | None,
+    is_validated: bool,
+) -> int:
+    """
+    Five epochs without an improvement, or as many as 30 updates of a linear model take, lower the
+    rate or end the training; with early_stopping, ten epochs or half of the planned ones.
+    """
+    # An optimizer with momentum gets twice the updates that a gradient counts in: fewer may be a
+    # part of one oscillation.
     n_updates = max(2 * memory, _LINEAR_UPDATES if is_linear else 1)
     least = _LEAST_EPOCHS
+
     if is_validated:
         # Most of what a plan gains comes near its end, where the rate is small.
         least = max(_VALIDATED_EPOCHS, math.ceil((planned_epochs or 0) / 2))
+
     return max(least, math.ceil(n_updates / n_batches))
 
 
@@ -63,4 +84,5 @@ def described(used: Stopping | float | None) -> str:
         return "after all epochs"
     if n_epochs is None:
         return f"tol={tol:.2g}"
+
     return f"tol={tol:.2g}, n_iter_no_change={n_epochs}"

@@ -43,7 +43,9 @@ def stream_rate(
         because = "the schedule has it" if plan.is_open("eta0") else YOURS
         return Decision(1.0, because, "eta0")
 
-    tags, is_linear = plan.update.tags, score_graph.is_linear
+    tags = plan.update.tags
+    is_linear = score_graph.is_linear
+
     if tags.gain is None:
         rate = declared_rate(tags.first_rates[0 if is_linear else 2], plan.batch_size)
         because = "the optimizer says it, for batches of so many rows"
@@ -65,13 +67,19 @@ def stream_rate(
 
 @rule("stream")
 def linear_rate(stable: float) -> float:
-    """A linear model in a stream has a quarter of the largest rate at which its first rows are stable."""
+    """
+    A linear model in a stream has a quarter of the largest rate at
+    which its first rows are stable.
+    """
     return stable * _PART
 
 
 @rule("stream")
 def declared_rate(first_rate: float, batch_size: int) -> float:
-    """A network in a stream has the rate that its optimizer declares, with batches of fewer than 16 rows less, by the root."""
+    """
+    A network in a stream has the rate that its optimizer declares,
+    with batches of fewer than 16 rows less, by the root.
+    """
     # The root mean square of gradients, which divides them, is about the root of 1 / batch_size.
     return first_rate * min(1.0, math.sqrt(batch_size / STREAM_ROWS))
 
@@ -90,7 +98,10 @@ def call_part(
     statistics: DataStatistics,
     rate_scale: float,
 ) -> float:
-    """A call of a stream whose rows are not stable at the rate of the stream has the largest rate at which they are."""
+    """
+    A call of a stream whose rows are not stable at the rate of the stream has the largest rate
+    at which they are.
+    """
     if not plan.is_rate_auto or plan.update.tags.gain is None or not score_graph.is_linear:
         return 1.0
 
@@ -99,10 +110,11 @@ def call_part(
     rough = stable_rate(plan, variables, score_graph, statistics, n_rows, is_rough=True)
     if rate_scale <= _SURE * rough:
         return 1.0
+
     return min(1.0, stable_rate(plan, variables, score_graph, statistics, n_rows) / rate_scale)
 
 
-def stable_rate(
+def stable_rate(  # noqa: PLR0913  # facts of a rule
     plan: "Plan",
     variables: Reparametrization,
     score_graph: "ScoreGraph",
@@ -112,12 +124,17 @@ def stable_rate(
     is_rough: bool = False,
     known: tuple[float, float] | None = None,
 ) -> float:
-    """Return the largest rate at which a linear model is stable in the mean square; `known` is the spread of a fit."""
+    """
+    Return the largest rate at which a linear model is stable in the mean square;
+    `known` is the spread of a fit.
+    """
     # Of batches of an endless stream: the expected smoothness for n -> infinity, see `smoothness`.
-    used, rows = variables.standardization, statistics.some_rows
+    used = variables.standardization
+    rows = statistics.some_rows
     largest, norm = known or spread_of_some(rows.X, rows.sample_weight, used, is_rough=is_rough)
     smoothness = statistics.mean_weight * ((n_rows - 1) * largest + norm) / n_rows
     of_objective = stiffness(plan, variables, score_graph, statistics, smoothness)
     gain = plan.update.tags.gain
     assert gain is not None  # An optimizer without a gain declares its rate.
+
     return plan.batch_size / n_rows / (gain * of_objective)

@@ -34,7 +34,10 @@ _WIDTHS = (14, 38, 48, 16)
 def rows(decisions: Mapping[str, Decision]) -> list[tuple[str, str, str, str]]:
     """Return the rows of the table, as text."""
     known = [(matter, decisions[matter]) for matter in MATTERS if matter in decisions]
-    return [(matter, _text(matter, each.value, decisions), each.because, each.change_with) for matter, each in known]
+    return [
+        (matter, _text(matter, each.value, decisions), each.because, each.change_with)
+        for matter, each in known
+    ]
 
 
 def _text(matter: str, value: Any, decisions: Mapping[str, Decision]) -> str:
@@ -56,6 +59,7 @@ def _text(matter: str, value: Any, decisions: Mapping[str, Decision]) -> str:
         return "none"
     if isinstance(value, float):
         return f"{value:.3g}"
+
     return repr(value)
 
 
@@ -63,13 +67,16 @@ def as_text(decisions: Mapping[str, Decision]) -> str:
     """Return the table as text, in lines of at most 120 characters."""
     lines = []
     for row in [HEADINGS, *rows(decisions)]:
-        wrapped = [textwrap.wrap(text, width) or [""] for text, width in zip(row, _WIDTHS, strict=True)]
+        wrapped = [
+            textwrap.wrap(text, width) or [""] for text, width in zip(row, _WIDTHS, strict=True)
+        ]
         for i in range(max(map(len, wrapped))):
             cells = [
                 (lines_of[i] if i < len(lines_of) else "").ljust(width)
                 for lines_of, width in zip(wrapped, _WIDTHS, strict=True)
             ]
             lines.append(" ".join(cells).rstrip())
+
     return "\n".join(lines)
 
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 # Below this, waking threads costs more than predicting.
 _MANY_ROWS = 1000
-# The floating-point operations of a step for which one more thread pays, also where others use a core now and then.
+# The floating-point operations of a step for which one more thread pays, also where others use a
+# core now and then.
 _WORK_OF_THREAD = 1e8
 # Counting the cores takes as long as a prediction.
 _n_cores = functools.cache(cpu_count)
@@ -30,14 +31,20 @@ _warn_once = functools.cache(functools.partial(warn_user, category=RuntimeWarnin
 
 
 def training_device(estimator: Any) -> "Device":
-    """Return the device that an estimator trains on; with n_jobs="auto" one thread, see `threads_for`."""
+    """
+    Return the device that an estimator trains on;
+    with n_jobs="auto" one thread, see `threads_for`.
+    """
     from skort.runtime.device import device_named
 
     return device_named(estimator.device, _n_threads_of(estimator))
 
 
 def predicting_device(estimator: Any, n_rows: int) -> "Device":
-    """Return the device that an estimator predicts on, with one thread for a few rows, or the CPU where it is not."""
+    """
+    Return the device that an estimator predicts on, with one thread for a few rows,
+    or the CPU where it is not.
+    """
     from skort.runtime.device import device_named
 
     device = device_named(estimator.device, 1 if n_rows < _MANY_ROWS else _n_threads_of(estimator))
@@ -47,11 +54,13 @@ def predicting_device(estimator: Any, n_rows: int) -> "Device":
     except RuntimeNotAvailableError as error:
         _warn_once(f"Predictions run on the CPU. {error}")
         return dataclasses.replace(device, kind="cpu", index=0, is_remote=False)
+
     return device
 
 
 def _n_threads_of(estimator):
-    # What knows the work of a step says how many "auto" are. Sessions of predictions outlive forks, threads do not.
+    # What knows the work of a step says how many "auto" are. Sessions of predictions outlive forks,
+    # threads do not.
     return 1 if estimator.n_jobs == "auto" else n_threads(estimator.n_jobs)
 
 
@@ -59,38 +68,54 @@ def n_threads(n_jobs: int | None) -> int:
     """Return the number of threads that `n_jobs` means here."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs must be an int other than 0, or None, got {n_jobs!r}.")
+
     backend, of_context = get_active_backend()
     if n_jobs is None:
         n_jobs = of_context or 1
     if n_jobs > _n_cores():
-        # Threads beyond the cores make everything slower, and a great number of them ends the process.
+        # Threads beyond the cores make everything slower, and a great number of them
+        # ends the process.
         _warn_once(
-            f"n_jobs={n_jobs} is more than this machine has: {_n_cores()} threads are used, one for each core that "
-            "this process may run on."
+            f"n_jobs={n_jobs} is more than this machine has: {_n_cores()} threads are used, one "
+            "for each core that this process may run on."
         )
+
     if n_jobs > 0:
         return min(n_jobs, _n_cores())
+
     # joblib's own `effective_n_jobs` gives all cores in the first level of workers.
     return 1 if backend.nesting_level else max(_n_cores() + 1 + n_jobs, 1)
 
 
 @rule("threads")
 def threads_for(work: float, n_cores: int | None = None) -> int:
-    """With `n_jobs="auto"`, a step has one thread, and one more for every 1e8 floating-point operations, up to the free cores."""
+    """
+    With `n_jobs="auto"`, a step has one thread, and one more for every 1e8 floating-point
+    operations, up to the free cores.
+    """
     worth = 1 + int(work // _WORK_OF_THREAD)
     return 1 if worth == 1 else min(worth, free_cores() if n_cores is None else n_cores)
 
 
 def free_cores() -> int:
-    """Return how many threads this process and its caller were left: cores, limits of libraries, a worker's share."""
+    """
+    Return how many threads this process and its caller were left:
+    cores, limits of libraries, a worker's share.
+    """
     backend, of_context = get_active_backend()
     named = re.match(r"\s*([1-9]\d*)", os.environ.get("OMP_NUM_THREADS", ""))
     n_cores = _n_cores()
     share = min(n_cores, int(named[1])) if named else n_cores
     if backend.nesting_level or _is_in_dask_worker():
-        # loky tells each of its processes how many are its own. As many as there are cores are nobody's own.
-        is_told = backend.nesting_level == 1 and multiprocessing.parent_process() is not None and share < n_cores
+        # loky tells each of its processes how many are its own. As many as there are cores
+        # are nobody's own.
+        is_told = (
+            backend.nesting_level == 1
+            and multiprocessing.parent_process() is not None
+            and share < n_cores
+        )
         return share if is_told else 1
+
     limits = [limit or n_cores for limit in thread_limits()]
     return max(1, min([share, *limits, of_context if of_context and of_context > 0 else n_cores]))
 

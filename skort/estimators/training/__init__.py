@@ -1,1 +1,4 @@
-"""The one way through a training: parameters resolved, variables changed, steps made, a result returned."""
+"""
+The one way through a training: parameters resolved, variables changed,
+steps made, a result returned.
+"""

@@ -34,9 +34,12 @@ def fit(
         model = at_given_weights(estimator, model, init)
         plan = plan.for_model(model, in_memory=given.batch_size is None)
 
-        source = given.source(plan, data, RowEncoder(estimator, read.columns, model, read.class_weight))
+        source = given.source(
+            plan, data, RowEncoder(estimator, read.columns, model, read.class_weight)
+        )
         of_sklearn = sklearn_callbacks(estimator, given, plan.max_iter)
         observers = Observers(estimator, read.columns, scoring, of_sklearn)
+
         return run_fit(plan, model, source, TrainState.start(read.generator), observers)
 
     return in_wide_enough_dtype(estimator, read, weights, train), read
@@ -50,7 +53,10 @@ def in_wide_enough_dtype(
     *,
     is_stream: bool = False,
 ) -> FitResult:
-    """Return the result of a plan, in float64 if float32 cannot hold the weights in the units of X and y."""
+    """
+    Return the result of a plan, in float64 if float32 cannot hold the weights
+    in the units of X and y.
+    """
     last, drawn = vars(estimator).get("_result"), read.generator.get_state(legacy=False)
     if estimator.warm_start and last is not None and last.plan.dtype == "float64":
         # The weights that it goes on from may be those that float32 cannot hold.
@@ -61,10 +67,12 @@ def in_wide_enough_dtype(
     except WeightRangeError as error:
         if estimator.dtype == "float64":
             raise
+
         try:
             wider = read.plan(estimator, weights, "float64", is_stream=is_stream)
         except ValueError:  # The solver has no float64.
             raise error from None
+
     # The same numbers are drawn again.
     read.generator.set_state(drawn)
     return train(wider)

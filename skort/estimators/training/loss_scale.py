@@ -9,8 +9,13 @@ _USABLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
 def is_of_y(loss: ScoreLoss, n_outputs: int) -> bool:
-    """Return whether a regressor's loss is only known in the units of y, which are those of its score."""
-    return not (loss.has_units or loss.weight_names) and loss.inverse_link_function(n_outputs) is None
+    """
+    Return whether a regressor's loss is only known in the units of y,
+    which are those of its score.
+    """
+    return (
+        not (loss.has_units or loss.weight_names) and loss.inverse_link_function(n_outputs) is None
+    )
 
 
 def has_units(loss: ScoreLoss, n_outputs: int) -> bool:
@@ -19,7 +24,10 @@ def has_units(loss: ScoreLoss, n_outputs: int) -> bool:
 
 
 def loss_unit(loss: ScoreLoss, mean: np.ndarray, scale: float) -> float:
-    """Return twice the mean loss of `mean` over targets `mean` ± `scale`: of half the squared error, scale squared."""
+    """
+    Return twice the mean loss of `mean` over targets `mean` ± `scale`:
+    of half the squared error, scale squared.
+    """
     from skort.objective.objective import LOSS
 
     score = np.tile(mean, (2, 1))
@@ -31,42 +39,60 @@ def loss_unit(loss: ScoreLoss, mean: np.ndarray, scale: float) -> float:
 def estimated_curvature(
     loss: ScoreLoss, n_outputs: int, start: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 ) -> float:
-    """Return about the largest second difference of a row's loss by one column of its score, over some targets."""
-    # Steps are so long that they look across kinks: one for a classifier; of a regressor that starts at a score s, the
-    # root mean square of s - y, or one where the score is the logarithm of a prediction, or where that is zero.
+    """
+    Return about the largest second difference of a row's loss by one column of its score,
+    over some targets.
+    """
+    # Steps are so long that they look across kinks: one for a classifier; of a regressor that
+    # starts at a score s, the root mean square of s - y, or one where the score is the logarithm of
+    # a prediction, or where that is zero.
     from skort.solvers.loss_graph import ROW_LOSSES
 
     moved = np.repeat(np.eye(n_outputs), 3, axis=0)
     steps = np.array([[-1.0], [0.0], [1.0]] * n_outputs)
+
     if start is None:
         # One column rises and falls, where the row is of its class and where it is of the next one.
         target = np.concatenate([moved, np.roll(moved, 3, axis=0) if n_outputs > 1 else 1 - moved])
-        moved, score, length = np.tile(moved, (2, 1)), np.tile(steps * moved, (2, 1)), np.ones(n_outputs)
+        moved, score, length = (
+            np.tile(moved, (2, 1)),
+            np.tile(steps * moved, (2, 1)),
+            np.ones(n_outputs),
+        )
     else:
         score, mean, deviation = (np.asarray(each, np.float64) for each in start)
         length = np.hypot(score - mean, deviation)
         has_link = loss.inverse_link_function(n_outputs) is not None
         length = np.where((length > 0) & np.isfinite(length) & (not has_link), length, 1.0)
         target, score = mean + steps * deviation, np.tile(score, (len(steps), 1))
+
     h = moved * length
     # Several columns of a loss are those of several scores, of which one moves.
-    below, here, above = (_losses(loss, s, target, 1.0, ROW_LOSSES).sum(axis=1) for s in (score - h, score, score + h))
+    below, here, above = (
+        _losses(loss, s, target, 1.0, ROW_LOSSES).sum(axis=1) for s in (score - h, score, score + h)
+    )
+
     with np.errstate(all="ignore"):
         differences = np.abs(above - 2 * here + below)
         # Values are in float32: less is their rounding.
         is_bent = differences > 1e-6 * (np.abs(above) + 2 * np.abs(here) + np.abs(below))
         seconds = differences / (h**2).sum(axis=1)
+
     curvature = float(np.max(seconds, initial=0.0, where=is_bent & np.isfinite(seconds)))
     if not _USABLE[0] <= curvature <= _USABLE[1]:
         raise ValueError(
-            f'eta0="auto": the loss {type(loss).__name__} does not say its largest second derivative, and it has none '
-            "around the targets of these rows. Give eta0 a number."
+            f'eta0="auto": the loss {type(loss).__name__} does not say its largest second '
+            "derivative, and it has none around the targets of these rows. Give eta0 a number."
         )
+
     return curvature
 
 
 def _losses(loss, score, target, weight, output):
-    """Return the sum of the losses of rows that all have a weight, or the losses of the rows, `ROW_LOSSES`."""
+    """
+    Return the sum of the losses of rows that all have a weight,
+    or the losses of the rows, `ROW_LOSSES`.
+    """
     from skort.objective.objective import SAMPLE_WEIGHT, TARGET, Objective
     from skort.solvers.loss_graph import SCORE, loss_model
 

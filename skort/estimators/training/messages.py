@@ -27,250 +27,397 @@ _LOST = 2**14
 _SHOWN = 5
 # Standard deviations that differ by more than this make a training slow, or diverge.
 _DIFFERENT = 10.0
-# A loss that is a larger part of the best constant's says that the penalty leaves little more than a constant.
+# A loss that is a larger part of the best constant's says that the penalty leaves little more
+# than a constant.
 _NEARLY = 0.95
 # A shorter training may have learned little for another reason.
 _FEW_UPDATES = 100
-# No constant prediction has a smaller part of the loss that one has at the start, or by the spread of y.
+# No constant prediction has a smaller part of the loss that one has at the start, or by
+# the spread of y.
 _FAR_BELOW = 0.5
-# A y that is so many interquartile ranges / 1.349 from the median decides alone where a squared error ends. It is
-# looked for where a y is so many standard deviations from the mean.
-_OUTLYING, _SUSPECT = 1e3, 5.0
+# A y that is so many interquartile ranges / 1.349 from the median decides alone where a squared
+# error ends. It is looked for where a y is so many standard deviations from the mean.
+_OUTLYING = 1e3
+_SUSPECT = 5.0
 
 
 def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> None:
-    """Warn if a training ended early or did not converge, or raise the error of a callback that ended it."""
-    ending, state, plan = result.ending, result.state, result.plan
+    """
+    Warn if a training ended early or did not converge,
+    or raise the error of a callback that ended it.
+    """
+    ending = result.ending
+    state = result.state
     interrupted = isinstance(ending.error, KeyboardInterrupt)
     if ending.error is not None and not interrupted:
         raise ending.error
+
     if interrupted:
-        warn_user(f"Training interrupted by the user: fitted up to the last whole epoch, {state.n_epochs}.")
-    elif ending.no_better:
-        warn_user(f"The training ended no better than {_no_better_than(result)}", ConvergenceWarning)
-    elif estimator.early_stopping and ending.prior is not None and -estimator.best_validation_score_ >= ending.prior:
         warn_user(
-            f"The training ended no better than a constant prediction: the loss of the validation set is "
-            f"{-estimator.best_validation_score_:.4g} at best, that of its best constant prediction "
-            f"{ending.prior:.4g}. Give columns of X that say more, more rows, or a larger validation_fraction.",
+            "Training interrupted by the user: fitted up to the last whole epoch, "
+            f"{state.n_epochs}."
+        )
+    elif ending.no_better:
+        warn_user(
+            f"The training ended no better than {_no_better_than(result)}", ConvergenceWarning
+        )
+    elif (
+        estimator.early_stopping
+        and ending.prior is not None
+        and -estimator.best_validation_score_ >= ending.prior
+    ):
+        warn_user(
+            "The training ended no better than a constant prediction: the loss of the validation "
+            f"set is {-estimator.best_validation_score_:.4g} at best, that of its best constant "
+            f"prediction {ending.prior:.4g}. Give columns of X that say more, more rows, or a "
+            "larger validation_fraction.",
             ConvergenceWarning,
         )
-    elif not is_stream and (too_strong := _too_strong(estimator, result)) is not None:
+    elif is_stream:
+        _warn_of_stream(result)
+    else:
+        _warn_of_fit(estimator, result)
+
+
+def _warn_of_stream(result):
+    """Warn if one y of a stream's first rows is far from all others."""
+    # Later calls are compared with the scales of the first rows.
+    if result.n_before:
+        return
+
+    warning = _warning_of_outlier(result)
+    if warning is not None:
+        warn_user(warning, ConvergenceWarning)
+
+
+def _warn_of_fit(estimator, result):
+    """Warn of a fit that has ended as it should not."""
+    state = result.state
+    plan = result.plan
+    too_strong = _too_strong(estimator, result)
+    if too_strong is not None:
         warn_user(too_strong, ConvergenceWarning)
-    elif not (state.stopped or plan.tol is None or is_stream or has_ended(plan.schedule, state.n_updates)):
+    elif not (state.stopped or plan.tol is None or has_ended(plan.schedule, state.n_updates)):
         warn_user(
             f"Maximum number of epochs reached before convergence (max_iter={plan.max_iter}, "
             f"tol={plan.tol}): {_last_epochs(state, plan)}",
             ConvergenceWarning,
         )
-    elif is_stream and not result.n_before:
-        # Later calls are compared with the scales of the first rows.
-        outlier = _warning_of_outlier(result)
-        if outlier is not None:
-            warn_user(outlier, ConvergenceWarning)
-    elif not (is_stream or plan.given["tol"] is None):
+    elif plan.given["tol"] is not None:
         warning = _warning_of_outlier(result) or _warning_of_useless(result)
         if warning is not None:
             warn_user(warning, ConvergenceWarning)
 
 
 def _too_strong(estimator, result):
-    """Return a warning of an alpha, in other units than that of the model inside, that leaves a constant; or None."""
-    plan, model, rows = result.plan, result.model, result.ending.rows
-    alpha, penalty = plan.given["alpha"], plan.given["penalty"]
+    """
+    Return a warning of an alpha, in other units than that of the model inside,
+    that leaves a constant; or None.
+    """
+    plan = result.plan
+    model = result.model
+    rows = result.ending.rows
+    alpha = plan.given["alpha"]
+    penalty = plan.given["penalty"]
     is_number = isinstance(alpha, Real) and float(alpha) > 0 and isinstance(penalty, str)
     n_updates = result.state.n_updates
     has_ended_itself = result.state.stopped or has_ended(plan.schedule, n_updates)
     is_long = has_ended_itself and n_updates > _FEW_UPDATES and plan.is_open("eta0")
-    if rows is None or not (is_number and is_long) or estimator.estimator is None or plan.own.penalty is None:
+    if (
+        rows is None
+        or not (is_number and is_long)
+        or estimator.estimator is None
+        or plan.own.penalty is None
+    ):
         return None
+
     same = in_own_units(estimator, dataclasses.replace(plan.own, alpha=float(alpha)), plan.size)
     if math.isclose(same, alpha):
         return None
+
     variables = plan.variables(model.score_graph, result.state.standardization)
     row_loss = RowLoss(plan, model.score_graph, variables, some_of(rows))
     constant = row_loss.best_constant(variables.training_weights(model.trained_weights))
     loss = result.state.history["loss"][-1]
     if not loss > _NEARLY * constant > 0:
         return None
-    inside, ours = model_inside(estimator.estimator), type(estimator).__name__
+
+    inside = model_inside(estimator.estimator)
+    ours = type(estimator).__name__
     name, value = ("alpha", alpha) if hasattr(inside, "alpha") else ("C", 1 / alpha)
-    path = max((path for path in estimator.get_params() if path.endswith(f"__{name}")), key=len, default=name)
+    path = max(
+        (path for path in estimator.get_params() if path.endswith(f"__{name}")),
+        key=len,
+        default=name,
+    )
+
     return (
-        f"The training ended near a constant prediction: its loss is {loss:.4g}, that of the best constant "
-        f"{constant:.4g}. alpha={alpha:g} of {ours} is in other units than {path}: {path}={value:g} is the same as "
-        f"alpha={same:.3g}. Lower alpha, or set {path} and leave alpha out."
+        f"The training ended near a constant prediction: its loss is {loss:.4g}, that of the "
+        f"best constant {constant:.4g}. alpha={alpha:g} of {ours} is in other units than "
+        f"{path}: {path}={value:g} is the same as alpha={same:.3g}. Lower alpha, or set {path} "
+        "and leave alpha out."
     )
 
 
 def _warning_of_useless(result):
-    """Return what is said of a model that is not clearly better than the best constant prediction; None if it is."""
-    plan, rows, model = result.plan, result.ending.rows, result.model
+    """
+    Return what is said of a model that is not clearly better than the best constant prediction;
+    None if it is.
+    """
+    plan = result.plan
+    rows = result.ending.rows
+    model = result.model
     if rows is None or plan.loss.is_least_at_zero or _is_far_below_constants(result):
         return None
+
     variables = plan.variables(model.score_graph, result.state.standardization)
     # Some rows tell, as both losses are of the same ones.
     row_loss = RowLoss(plan, model.score_graph, variables, some_of(rows))
     weights = variables.training_weights(model.trained_weights)
     if row_loss.is_clearly_better(weights):
         return None
+
     return (
-        f"The model is not clearly better than a constant prediction: its loss is {row_loss.at(weights):.4g}, that of "
-        f"the best constant {row_loss.best_constant(weights):.4g}.{_checks_of_useless(result)}"
+        "The model is not clearly better than a constant prediction: its loss is "
+        f"{row_loss.at(weights):.4g}, that of the best constant "
+        f"{row_loss.best_constant(weights):.4g}.{_checks_of_useless(result)}"
     )
 
 
 def _is_far_below_constants(result):
-    """Return whether what is known without a look at the rows of X says that no constant prediction is as good."""
-    plan, state, rows = result.plan, result.state, result.ending.rows
+    """
+    Return whether what is known without a look at the rows of X says
+    that no constant prediction is as good.
+    """
+    plan = result.plan
+    state = result.state
+    rows = result.ending.rows
     if state.first_objective is None:
         return False
+
     if plan.is_classifier:
         # That of a score of zero, and less where one class is rare.
         of_classes = np.average(rows.target, axis=0, weights=rows.sample_weight)
         constant = math.log(2) * 4 * float(np.mean(of_classes * (1 - of_classes)))
-    elif not plan.loss.is_robust and plan.loss.curvature(result.model.score_graph.n_outputs) is not None:
+    elif (
+        not plan.loss.is_robust
+        and plan.loss.curvature(result.model.score_graph.n_outputs) is not None
+    ):
         with np.errstate(over="ignore", under="ignore"):
             constant = float(np.mean(np.square(moments(rows.target, rows.sample_weight)[1]))) / 2
     else:
         return False
-    return state.history["loss"][state.n_epochs - 1] < _FAR_BELOW * min(state.first_objective, constant)
+
+    return state.history["loss"][state.n_epochs - 1] < _FAR_BELOW * min(
+        state.first_objective, constant
+    )
 
 
 def _checks_of_useless(result):
     """Return what to check where a model is no better than a constant prediction."""
-    used, plan = result.state.standardization, result.plan
+    used = result.state.standardization
+    plan = result.plan
     if not (plan.is_classifier or result.model.inverse_link is not None or used is not None):
         ours = 'standardize="auto", or ' if plan.standardize is False else ""
         return f" Use {ours}a y whose mean is about zero and whose standard deviation is about one."
+
     strength = "" if plan.penalty is None else ", and whether alpha is too large"
-    return f" Check whether the rows of X and y belong together, whether the columns say anything of y{strength}."
+    return (
+        " Check whether the rows of X and y belong together, whether the columns say anything "
+        f"of y{strength}."
+    )
 
 
 def _warning_of_outlier(result):
-    """Return what is said of a y whose squared error hides that of all other rows; None where there is none."""
-    plan, rows = result.plan, result.ending.rows
-    is_square = not plan.loss.is_robust and plan.loss.curvature(result.model.score_graph.n_outputs) is not None
+    """
+    Return what is said of a y whose squared error hides that of all other rows;
+    None where there is none.
+    """
+    plan = result.plan
+    rows = result.ending.rows
+    is_square = (
+        not plan.loss.is_robust
+        and plan.loss.curvature(result.model.score_graph.n_outputs) is not None
+    )
     if rows is None or plan.is_classifier or not is_square:
         return None
-    target, weight = rows.target, rows.sample_weight
+
+    target = rows.target
+    weight = rows.sample_weight
+
     if weight is not None:
-        target, weight = target[weight > 0], weight[weight > 0]
+        target = target[weight > 0]
+        weight = weight[weight > 0]
+
     mean, deviation = moments(target, weight)
     if not np.any(np.abs(target - mean) > _SUSPECT * deviation):
         return None
+
     median, scale = robust_moments(target, weight)
     distance = np.abs(target - median) / np.where(scale > 0, scale, np.inf)
     row, column = np.unravel_index(np.argmax(distance), distance.shape)
     if distance[row, column] <= _OUTLYING:
         return None
+
     return (
-        f"y has the value {target[row, column]:.4g}, which is {distance[row, column]:.2g} times as far from the median "
-        f"{median[column]:.4g} as usual values are: a squared error follows it, and no other row. Check y, or use "
-        'loss="huber".'
+        f"y has the value {target[row, column]:.4g}, which is {distance[row, column]:.2g} times as "
+        f"far from the median {median[column]:.4g} as usual values are: a squared error follows "
+        'it, and no other row. Check y, or use loss="huber".'
     )
 
 
 def warn_of_fitted(share: float, constant: float, *, is_drawn: bool) -> None:
-    """Warn of a fitted model that is worse than the best constant prediction, on the rows that it is to train on."""
-    begins = "Training begins from new weights." if is_drawn else "Training begins from its weights all the same."
+    """
+    Warn of a fitted model that is worse than the best constant prediction,
+    on the rows that it is to train on.
+    """
+    begins = (
+        "Training begins from new weights."
+        if is_drawn
+        else "Training begins from its weights all the same."
+    )
     warn_user(
-        f"On these rows, the fitted model is worse than a constant prediction: its loss is {share * constant:.4g}, "
-        f"that of the best constant {constant:.4g}. {begins} Check that X and y have the units of the rows that it was "
-        "fitted on, and that the labels mean the same."
+        "On these rows, the fitted model is worse than a constant prediction: its loss is "
+        f"{share * constant:.4g}, that of the best constant {constant:.4g}. {begins} Check that X "
+        "and y have the units of the rows that it was fitted on, and that the labels mean the same."
     )
 
 
 def _no_better_than(result):
-    """Return the end of the warning of a training that ended as it began, or as a constant prediction."""
-    ending, rate = result.ending, f"at a learning rate of {result.eta0:.3g} in the first update"
+    """
+    Return the end of the warning of a training that ended as it began,
+    or as a constant prediction.
+    """
+    ending = result.ending
+    rate = f"at a learning rate of {result.eta0:.3g} in the first update"
     cure = _cure(result.plan, result.state, ending.rows)
     if ending.constant_loss is not None and not ending.went_back:
         loss = result.state.history["loss"][result.state.n_epochs - 1]
         return (
-            f"a constant prediction: its loss is {loss:.4g}, that of the best constant {ending.constant_loss:.4g}, "
-            f"{rate}. What the model inside has learned does not help with these rows: train a new one.{cure}"
+            f"a constant prediction: its loss is {loss:.4g}, that of the best constant "
+            f"{ending.constant_loss:.4g}, {rate}. What the model inside has learned does not help "
+            f"with these rows: train a new one.{cure}"
         )
+
     kept = ", which it keeps" if ending.went_back else ""
     return (
-        f"it began: its objective is {result.new_losses[-1]:.4g}, above that of the initial weights{kept}, "
-        f"{rate}.{cure}"
+        f"it began: its objective is {result.new_losses[-1]:.4g}, above that of the initial "
+        f"weights{kept}, {rate}.{cure}"
     )
 
 
 def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:
-    """Warn, at the beginning of a training, of columns and of a y whose digits the ONNX file in float32 cannot hold."""
+    """
+    Warn, at the beginning of a training, of columns and of a y whose digits the ONNX file
+    in float32 cannot hold.
+    """
     from skort.graphs.score_graph import TARGET_OFFSET
 
-    used, model, rows = result.state.standardization, result.model, result.ending.rows
+    used = result.state.standardization
+    model = result.model
+    rows = result.ending.rows
     if used is None or rows is None or result.n_before or result.plan.dtype == "float64":
         return
-    names, mean, scale = [], used.mean, used.scale
-    if mean is not None and scale is not None and used.is_offset and not model.has_steps and rows.X.dtype != np.float32:
+
+    names = []
+    mean = used.mean
+    scale = used.scale
+
+    if (
+        mean is not None
+        and scale is not None
+        and used.is_offset
+        and not model.has_steps
+        and rows.X.dtype != np.float32
+    ):
         is_far = np.abs(mean) > _LOST * scale
         if is_far.any():
             is_far &= moments(rows.X, None)[1] > 0
-        columns = getattr(estimator, "feature_names_in_", [f"column {i} of X" for i in range(len(is_far))])
+        columns = getattr(
+            estimator, "feature_names_in_", [f"column {i} of X" for i in range(len(is_far))]
+        )
         names = [f"{columns[i]}" for i in np.flatnonzero(is_far)]
+
     target = model.score_graph.arrays.get(TARGET_OFFSET)
     if target is not None:
         varies = moments(rows.target, None)[1] > 0
         names += ["y"] if np.any(varies & (np.abs(target) > _LOST * used.target_scale)) else []
+
     if names:
         names = names if len(names) <= _SHOWN else [*names[:_SHOWN], f"{len(names) - _SHOWN} more"]
         warn_user(
-            f"The mean of {', '.join(names)} is more than {_LOST:,} standard deviations from zero. The estimator "
-            "predicts with all digits, but its ONNX file takes X and gives predictions in float32, which loses some. "
-            'Use dtype="float64" for the file, or subtract a constant from the data.'
+            f"The mean of {', '.join(names)} is more than {_LOST:,} standard deviations from zero. "
+            "The estimator predicts with all digits, but its ONNX file takes X and gives "
+            'predictions in float32, which loses some. Use dtype="float64" for the file, or '
+            "subtract a constant from the data."
         )
 
 
-def diverged_error(plan: Plan, error: DivergedError, state: TrainState, rows: TrainingData) -> DivergedError:
+def diverged_error(
+    plan: Plan, error: DivergedError, state: TrainState, rows: TrainingData
+) -> DivergedError:
     """Return the error of a training that diverged from a state, with what may have caused it."""
     of_penalty = ""
     if plan.penalty is not None and plan.penalty.is_custom:
-        of_penalty = " The gradient of the custom penalty must be a number everywhere, where weights are zero, too."
+        of_penalty = (
+            " The gradient of the custom penalty must be a number everywhere, where "
+            "weights are zero, too."
+        )
+
     return DivergedError(f"{error}{of_penalty}{_cure(plan, state, rows)}")
 
 
 def _last_epochs(progress, plan):
     """Return what the objective did at the end, and what to do about it."""
     objective = (progress.column("objective") or [])[-10:]
-    begin, end = objective[0], objective[-1]
+    begin = objective[0]
+    end = objective[-1]
     if len(objective) == 1:
         return "one epoch does not tell whether the objective falls. Increase max_iter."
     if end < begin:
         return (
-            f"the objective was still falling, from {begin:.4g} to {end:.4g} in the last {len(objective)} epochs. "
-            f"Increase max_iter{'' if plan.is_full else ', or eta0'}."
+            f"the objective was still falling, from {begin:.4g} to {end:.4g} in the last "
+            f"{len(objective)} epochs. Increase max_iter{'' if plan.is_full else ', or eta0'}."
         )
+
     return (
-        f"the objective no longer fell, from {begin:.4g} to {end:.4g} in the last {len(objective)} epochs. Decrease "
-        'eta0, or let it fall with learning_rate="adaptive".'
+        f"the objective no longer fell, from {begin:.4g} to {end:.4g} in the last {len(objective)} "
+        'epochs. Decrease eta0, or let it fall with learning_rate="adaptive".'
     )
 
 
 def _cure(plan, progress, data):
     """Return what in the data is a likely cause, with its figures, and what to do about it."""
     X, target, sample_weight = data
-    used, causes = progress.standardization, []
+    used = progress.standardization
+
+    causes = []
     if (used is None or used.scale is None) and not scipy.sparse.issparse(X):
         deviation = moments(X, sample_weight)[1]
         spread = np.where(deviation > 0, deviation, np.nan)
+
         if np.isfinite(spread).any():
-            least, most = int(np.nanargmin(spread)), int(np.nanargmax(spread))
+            least = int(np.nanargmin(spread))
+            most = int(np.nanargmax(spread))
+
             if spread[most] > _DIFFERENT * spread[least]:
                 causes.append(
-                    f"The columns of X have standard deviations from {spread[least]:.3g} (column {least}) to "
-                    f"{spread[most]:.3g} (column {most})."
+                    f"The columns of X have standard deviations from {spread[least]:.3g} (column "
+                    f"{least}) to {spread[most]:.3g} (column {most})."
                 )
             elif spread[most] > _DIFFERENT:
-                causes.append(f"The columns of X have standard deviations of up to {spread[most]:.3g}.")
+                causes.append(
+                    f"The columns of X have standard deviations of up to {spread[most]:.3g}."
+                )
+
     if used is None or used.target_mean is None:
         largest = float(np.max(np.abs(target)))
         if largest > _DIFFERENT:
             causes.append(f"y has values of up to {largest:.3g}.")
+
     # Where "auto" left X and y as they are, the model does not allow it to change them.
     ours = 'standardize="auto", or ' if plan.standardize is False else ""
     lower = 'use optimizer="adam".' if plan.is_full else f"{advice_to_lower(plan.schedule)}."
-    return " " + " ".join([*causes, f"Use {ours}StandardScaler, or {lower}" if causes else lower.capitalize()])
+    return " " + " ".join(
+        [*causes, f"Use {ours}StandardScaler, or {lower}" if causes else lower.capitalize()]
+    )

@@ -1,4 +1,7 @@
-"""A call of `partial_fit` from top to bottom: the first one plans a stream, later ones go on with it."""
+"""
+A call of `partial_fit` from top to bottom:
+the first one plans a stream, later ones go on with it.
+"""
 
 import dataclasses
 from typing import Any
@@ -15,8 +18,13 @@ from skort.optim.callbacks import check_callbacks
 from skort.optim.state import TrainState
 
 
-def first_call(estimator: Any, given: GivenRows, classes: Any = None) -> tuple[FitResult, FitInput] | None:
-    """Return what the first call of a stream leaves, and what it has read; None if no row counts."""
+def first_call(
+    estimator: Any, given: GivenRows, classes: Any = None
+) -> tuple[FitResult, FitInput] | None:
+    """
+    Return what the first call of a stream leaves, and what it has read;
+    None if no row counts.
+    """
     read = read_fit(estimator, given, classes=classes, is_stream=True)
     weights = read.sample_weight
     if not is_counted(weights):
@@ -26,19 +34,25 @@ def first_call(estimator: Any, given: GivenRows, classes: Any = None) -> tuple[F
         model, data = model_and_data(read, plan, weights, estimator.trainable)
         model = at_given_weights(estimator, model, (None, None))
         observers = Observers(estimator, read.columns)
-        return stream_model(plan.of_stream(model), model, data, TrainState.start(read.generator), observers)
+        return stream_model(
+            plan.of_stream(model), model, data, TrainState.start(read.generator), observers
+        )
 
     return in_wide_enough_dtype(estimator, read, weights, train, is_stream=True), read
 
 
-def next_call(estimator: Any, last: FitResult, given: GivenRows) -> tuple[FitResult, Columns] | None:
+def next_call(
+    estimator: Any, last: FitResult, given: GivenRows
+) -> tuple[FitResult, Columns] | None:
     """Return what a later call leaves, and the columns of its rows; None if no row counts."""
     check_callbacks(estimator.callbacks)
     plan = last.plan
+
     if not plan.hold(estimator):
         # scikit-learn validates them before the first call only.
         estimator._validate_params()
         plan = plan.renewed(estimator)
+
     last.plan.check_same_model(estimator)
 
     columns = Columns.of(estimator)
@@ -55,9 +69,13 @@ def next_call(estimator: Any, last: FitResult, given: GivenRows) -> tuple[FitRes
     plan.loss.check_target(encoded.target)
     model = last.model.for_stream(plan.loss, encoded)
     data = TrainingData(model.transform(rows), encoded.target, weights)
+
     if last.state.is_new:
         # The penalty of a model inside is divided by the number of rows.
         size = plan.size.of_stream(data.after(last.state.first_rows).n_rows)
         plan = dataclasses.replace(plan, size=size).renewed(estimator).for_target(encoded)
+
     observers = Observers(estimator, columns)
-    return stream_model(plan, model, data, last.state, observers, is_after_fit=is_after_fit), columns
+    return stream_model(
+        plan, model, data, last.state, observers, is_after_fit=is_after_fit
+    ), columns

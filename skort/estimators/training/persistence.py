@@ -1,4 +1,7 @@
-"""What files hold of an estimator: plain values, and a name for each class that no move of a module changes."""
+"""
+What files hold of an estimator:
+plain values, and a name for each class that no move of a module changes.
+"""
 
 import dataclasses
 import functools
@@ -15,7 +18,9 @@ from skort.version import __version__
 #: Of what is written. It grows when a file could not be read by earlier versions.
 FORMAT = 1
 
-_FORMAT, _VERSION, _KIND = "skort_format", "skort_version", "skort"
+_FORMAT = "skort_format"
+_VERSION = "skort_version"
+_KIND = "skort"
 # A public class is written as "module.name".
 _PUBLIC = ("callbacks", "objective", "optimizers", "schedules")
 # The names of other classes in files, which stay, and where the classes are now.
@@ -51,31 +56,50 @@ _NAMES = {path: name for name, path in _INNER.items()}
 
 
 def to_plain(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return attributes of an estimator as files hold them; objects of the user's and of scikit-learn stay."""
+    """
+    Return attributes of an estimator as files hold them;
+    objects of the user's and of scikit-learn stay.
+    """
     plain = _Walk(_plain)
-    return {**{name: plain(value) for name, value in attributes.items()}, _FORMAT: FORMAT, _VERSION: __version__}
+    return {
+        **{name: plain(value) for name, value in attributes.items()},
+        _FORMAT: FORMAT,
+        _VERSION: __version__,
+    }
 
 
 def from_plain(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes that `to_plain` wrote; a ValueError for what another version wrote that cannot be read."""
+    """
+    Return the attributes that `to_plain` wrote;
+    a ValueError for what another version wrote that cannot be read.
+    """
     if state.get(_FORMAT, FORMAT) > FORMAT:
         raise ValueError(
-            f"This estimator was written by skort {state[_VERSION]}, a newer version, in format {state[_FORMAT]}. "
-            f"skort {__version__} reads formats up to {FORMAT}: update skort, or serve the ONNX file of the model."
+            f"This estimator was written by skort {state[_VERSION]}, a newer version, in format "
+            f"{state[_FORMAT]}. skort {__version__} reads formats up to {FORMAT}: update skort, or "
+            "serve the ONNX file of the model."
         )
+
     restored = _Walk(_restored)
     # Damaged bytes raise errors of all kinds.
     try:
-        return {name: restored(value) for name, value in state.items() if name not in (_FORMAT, _VERSION)}
+        return {
+            name: restored(value)
+            for name, value in state.items()
+            if name not in (_FORMAT, _VERSION)
+        }
     except Exception as error:
         raise ValueError(
-            "This estimator cannot be read: its file is damaged, or holds parts that this version of skort does not "
-            f"have ({error}). Fit it again, or serve the ONNX file of the model."
+            "This estimator cannot be read: its file is damaged, or holds parts that this version "
+            f"of skort does not have ({error}). Fit it again, or serve the ONNX file of the model."
         ) from error
 
 
 class _Walk:
-    """A change of all parts of a value; what is there twice is so afterwards, and what has no part to change stays."""
+    """
+    A change of all parts of a value; what is there twice is so afterwards,
+    and what has no part to change stays.
+    """
 
     def __init__(self, change: Callable[[Any, "_Walk"], Any]):
         self._change = change
@@ -93,11 +117,18 @@ class _Walk:
         """Return a dict, list or tuple with its parts changed; anything else as it is."""
         if type(value) is dict:
             changed = {key: self(part) for key, part in value.items()}
-            return changed if any(changed[key] is not part for key, part in value.items()) else value
+            return (
+                changed if any(changed[key] is not part for key, part in value.items()) else value
+            )
         if type(value) not in (list, tuple):
             return value
+
         items = [self(part) for part in value]
-        return type(value)(items) if any(a is not b for a, b in zip(items, value, strict=True)) else value
+        return (
+            type(value)(items)
+            if any(a is not b for a, b in zip(items, value, strict=True))
+            else value
+        )
 
 
 def _plain(value, walk):
@@ -114,20 +145,26 @@ def _plain(value, walk):
         return {_KIND: "completed", "value": given, "base": _name(base)}
     if kind.__module__.startswith("onnx.") and hasattr(kind, "SerializeToString"):
         return {_KIND: "onnx", "name": kind.__name__, "bytes": value.SerializeToString()}
+
     name = _name(kind)  # type: ignore[arg-type]
     if name is None:
         return walk.parts(value)
+
     return {_KIND: name, **{key: walk(part) for key, part in _fields(value).items()}}
 
 
 def _fields(value):
-    """Return what an object of skort's is made of, without fields of a data class that are at their defaults."""
+    """
+    Return what an object of skort's is made of, without fields of a data class
+    that are at their defaults.
+    """
     if isinstance(value, dict):
         return {"columns": dict(value)}
     if isinstance(value, tuple):
         return value._asdict()  # type: ignore[attr-defined]  # it is a NamedTuple
     if not _has_fields_only(type(value)):
         return vars(value)
+
     values = {field: getattr(value, field.name) for field in dataclasses.fields(value)}
     return {field.name: part for field, part in values.items() if part is not field.default}
 
@@ -151,26 +188,33 @@ def _restored(value, walk):
     if type(value) is not dict or _KIND not in value:
         # Buffers of pickle's protocol 5 may begin anywhere.
         return aligned(walk.parts(value))
+
     fields = dict(value)
     name = fields.pop(_KIND)
     special = _SPECIAL.get(name)
     if special is not None:
         return special(walk, **fields)
+
     kind = _class(name)
     fields = {key: walk(part) for key, part in fields.items()}
     if issubclass(kind, dict):
         return kind(fields["columns"])
     if issubclass(kind, tuple) or _has_fields_only(kind):
         return kind(**fields)
+
     # Parameters, of which a later version may have more, and what an object has besides.
     names = parameter_names(kind)
     restored = kind(**{key: part for key, part in fields.items() if key in names})
     vars(restored).update(fields)
+
     return restored
 
 
 def _has_fields_only(kind: type) -> bool:
-    """Return whether a class is a data class; a component, which may be one too, has attributes besides."""
+    """
+    Return whether a class is a data class; a component, which may be one too,
+    has attributes besides.
+    """
     return dataclasses.is_dataclass(kind) and not issubclass(kind, BaseEstimator)
 
 
@@ -179,5 +223,7 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "frozenset": lambda walk, items: frozenset(items),
     "class": lambda walk, name: _class(name),
     "completed": lambda walk, value, base: completed(value, _class(base)),
-    "onnx": lambda walk, name, bytes: getattr(importlib.import_module("onnx"), name).FromString(bytes),
+    "onnx": lambda walk, name, bytes: getattr(importlib.import_module("onnx"), name).FromString(
+        bytes
+    ),
 }

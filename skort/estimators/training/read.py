@@ -1,4 +1,7 @@
-"""What a fit reads of its arguments, or has without rows, before it knows how it trains; no estimator is changed."""
+"""
+What a fit reads of its arguments, or has without rows, before it knows how it trains;
+no estimator is changed.
+"""
 
 import dataclasses
 import functools
@@ -16,8 +19,19 @@ from skort.common.random_state import own_generator
 from skort.estimators.data.data_source import GivenRows, RowEncoder
 from skort.estimators.data.rows import Columns, TrainingData, training_rows
 from skort.estimators.data.sample_weight import ClassWeight, weighted
-from skort.estimators.data.targets import EncodedTarget, LabelEncoder, NumberEncoder, class_labels, target_encoder
-from skort.estimators.data.validation_set import VALIDATION_SCORE, ValidationLoss, hold_out, is_given
+from skort.estimators.data.targets import (
+    EncodedTarget,
+    LabelEncoder,
+    NumberEncoder,
+    class_labels,
+    target_encoder,
+)
+from skort.estimators.data.validation_set import (
+    VALIDATION_SCORE,
+    ValidationLoss,
+    hold_out,
+    is_given,
+)
 from skort.estimators.model.model import Model
 from skort.estimators.model.preprocessing import as_rows
 from skort.estimators.model.target_transform import TargetTransform
@@ -35,7 +49,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FitInput:
-    """What a fit reads of its arguments and of the model inside: it does not depend on how the model is trained."""
+    """
+    What a fit reads of its arguments and of the model inside:
+    it does not depend on how the model is trained.
+    """
 
     given: GivenRows
     wrapped: WrappedModel
@@ -54,35 +71,60 @@ class FitInput:
     generator: np.random.RandomState
 
     def plan(
-        self, estimator: Any, sample_weight: np.ndarray | None, dtype: str | None = None, *, is_stream: bool = False
+        self,
+        estimator: Any,
+        sample_weight: np.ndarray | None,
+        dtype: str | None = None,
+        *,
+        is_stream: bool = False,
     ) -> Plan:
-        """Return the parameters of an estimator for this target, and the sample weights; None: of its own dtype."""
-        given, batch_size = self.given, estimator.batch_size
+        """
+        Return the parameters of an estimator for this target, and the sample weights;
+        None: of its own dtype.
+        """
+        given = self.given
+        batch_size = estimator.batch_size
         if is_stream and is_auto(batch_size):
             batch_size = batch_rows(is_stream=True)
         size = given.size(batch_size, self.encoded, sample_weight, self.class_weight)
         if is_stream:
             size = size.of_stream(size.n_rows)
         plan = Plan.of(estimator, self.own, size, given.batch_size, dtype, is_stream=is_stream)
+
         return plan.for_target(self.encoded)
 
     def encoded_rows(self, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the target of other rows, and what each counts: class weights are those of the rows trained on."""
-        known, class_weight, given = self.encoded, self.class_weight, self.given
+        """
+        Return the target of other rows, and what each counts:
+        class weights are those of the rows trained on.
+        """
+        known = self.encoded
+        class_weight = self.class_weight
+        given = self.given
         encoded = self.target_transform.applied(self.encoder.encode(y, known.classes))
         if encoded.target.shape[1] != known.target.shape[1]:
             raise ValueError("y_val has another number of columns than y.")
-        if class_weight is not None and known.classes is not None and class_weight.given == "balanced":
+
+        if (
+            class_weight is not None
+            and known.classes is not None
+            and class_weight.given == "balanced"
+        ):
             class_weight = class_weight.of_rows(known.classes, known.y, given.sample_weight)
+
         weights, encoded = weighted(None, encoded.target, encoded, class_weight)
         return encoded.target, weights
 
 
 def converted(read: FitInput, plan: Plan, trainable: Any) -> tuple[Model, Any]:
-    """Fit the steps before the model; return the model at its initial weights, and X as it is trained on."""
+    """
+    Fit the steps before the model; return the model at its initial weights,
+    and X as it is trained on.
+    """
     from skort.graphs.score_graph import ScoreSpec
 
-    wrapped, encoded = read.wrapped, read.encoded
+    wrapped = read.wrapped
+    encoded = read.encoded
     n_outputs = encoded.target.shape[1]
     spec = functools.partial(
         ScoreSpec,
@@ -106,13 +148,17 @@ def converted(read: FitInput, plan: Plan, trainable: Any) -> tuple[Model, Any]:
         is_drawn=wrapped.draws_weights,
     )
     model.warn_without_onnx()
+
     return model, X
 
 
 def model_and_data(
     read: FitInput, plan: Plan, sample_weight: np.ndarray | None, trainable: Any
 ) -> tuple[Model, TrainingData]:
-    """Return what `converted` does, with the weights that the loss has of its own, and the rows it is trained on."""
+    """
+    Return what `converted` does, with the weights that the loss has of its own,
+    and the rows it is trained on.
+    """
     target = read.encoded.target
     plan.loss.check_target(target)
     model, X = converted(read, plan, trainable)
@@ -120,7 +166,9 @@ def model_and_data(
     return model.with_loss_weights(loss_weights), TrainingData(X, target, sample_weight)
 
 
-def read_fit(estimator: Any, given: GivenRows, *, classes: Any = None, is_stream: bool = False) -> FitInput:
+def read_fit(
+    estimator: Any, given: GivenRows, *, classes: Any = None, is_stream: bool = False
+) -> FitInput:
     """Return what a fit reads, or the first call of a stream."""
     wrapped = WrappedModel.inside(estimator)
     own = own_objective_of(estimator, None if estimator.estimator is None else wrapped.model)
@@ -132,32 +180,58 @@ def read_fit(estimator: Any, given: GivenRows, *, classes: Any = None, is_stream
     target_transform = wrapped.fit_target(y)
     encoded = target_transform.applied(encoder.encode(y, wrapped.known_classes(classes)))
     wrapped.check_labels(multi_label=encoded.multi_label)
-    class_weight = given.class_weight(chosen_class_weight(estimator, own, is_stream=is_stream), encoded)
-    weights, encoded = weighted(given.sample_weight, rows, encoded, class_weight, is_stream=is_stream)
+    class_weight = given.class_weight(
+        chosen_class_weight(estimator, own, is_stream=is_stream), encoded
+    )
+    weights, encoded = weighted(
+        given.sample_weight, rows, encoded, class_weight, is_stream=is_stream
+    )
     generator = own_generator(estimator.random_state)
+
     return FitInput(
-        given, wrapped, own, rows, columns, encoder, encoded, class_weight, weights, target_transform, generator
+        given,
+        wrapped,
+        own,
+        rows,
+        columns,
+        encoder,
+        encoded,
+        class_weight,
+        weights,
+        target_transform,
+        generator,
     )
 
 
 def validation_set(
     estimator: Any, read: FitInput, X_val: Any = None, y_val: ArrayLike | None = None
 ) -> tuple[ValidationLoss | EpochScoring | None, np.ndarray | None]:
-    """Return what scores a validation set, given or held out, if there is one, and the weights of the other rows."""
-    weights, scoring, y_val = read.sample_weight, estimator.scoring, read.encoder.columns(y_val, "y_val")
+    """
+    Return what scores a validation set, given or held out, if there is one,
+    and the weights of the other rows.
+    """
+    weights = read.sample_weight
+    scoring = estimator.scoring
+    y_val = read.encoder.columns(y_val, "y_val")
     if is_given(X_val, y_val):
         if scoring is not None:
             return EpochScoring(X_val, y_val, scoring, name=VALIDATION_SCORE), weights
+
         check_consistent_length(y_val, X_val)
-        return ValidationLoss(X_val, *read.encoded_rows(y_val), decides=estimator.early_stopping), weights
+        return ValidationLoss(
+            X_val, *read.encoded_rows(y_val), decides=estimator.early_stopping
+        ), weights
     if not estimator.early_stopping:
         return None, weights
-    y, of_rows = read.encoded.y, read.given.sample_weight
+
+    y = read.encoded.y
+    of_rows = read.given.sample_weight
     rows, rest = hold_out(estimator, y, weights, read.generator)
     X = _safe_indexing(as_rows(read.given.X), rows)
     if scoring is None:
         weights = None if weights is None else weights[rows]
         return ValidationLoss(X, read.encoded.target[rows], weights, decides=True), rest
+
     of_rows = None if of_rows is None else np.broadcast_to(np.asarray(of_rows), len(y))[rows]
     return EpochScoring(X, y[rows], scoring, of_rows, name=VALIDATION_SCORE), rest
 
@@ -165,30 +239,39 @@ def validation_set(
 def model_without_data(
     estimator: Any, n_features: int | None, n_outputs: int | None, classes: ArrayLike | None
 ) -> tuple[Plan, RowEncoder, TrainState]:
-    """Return the model of an estimator with what encodes rows for it, and the state before its first step."""
+    """
+    Return the model of an estimator with what encodes rows for it,
+    and the state before its first step.
+    """
     check_parameters(estimator)
     check_sizes(n_features=n_features, n_outputs=n_outputs)
     classes = _sorted_classes(is_classifier(estimator), n_outputs, classes)
     generator = own_generator(estimator.random_state)
     result = vars(estimator).get("_result")
+
     if result is None:
         plan, model, columns = _of_unfitted(estimator, n_features, n_outputs, classes, generator)
         start = None
     else:
-        _check_fitted(result.model, Columns.of(estimator).n_features, n_features, n_outputs, classes)
+        _check_fitted(
+            result.model, Columns.of(estimator).n_features, n_features, n_outputs, classes
+        )
         plan, model, columns = _of_fitted(estimator, result)
         start = result.state.penalty_start
+
     if model.has_steps or model.target_transform.transformer is not None:
         raise ValueError(
-            "estimator: there are steps before the model, or a transformer of y, which do not belong to a gradient "
-            "step. Transform X and y yourself, and give the model alone."
+            "estimator: there are steps before the model, or a transformer of y, which do not "
+            "belong to a gradient step. Transform X and y yourself, and give the model alone."
         )
+
     plan.check_steps("a Step")
     update = dataclasses.replace(plan.update, largest_rate=None)
     plan = dataclasses.replace(plan, update=update, standardize=False)
     if start is None and plan.takes_start:
         start = model.score_graph.trained_arrays
     encoder = RowEncoder(estimator, columns, model, _class_weight(estimator, plan.own))
+
     return plan, encoder, TrainState.start(generator, penalty_start=start)
 
 
@@ -200,11 +283,17 @@ def check_sizes(**numbers: Any) -> None:
 
 
 def _sorted_classes(is_classifier, n_outputs, classes):
-    """Return the labels of a classifier, sorted, or None; raise an error for what the other kind of model takes."""
+    """
+    Return the labels of a classifier, sorted, or None;
+    raise an error for what the other kind of model takes.
+    """
     if classes is not None and not is_classifier:
         raise ValueError("classes is for classifiers, and this is a regressor.")
     if n_outputs is not None and is_classifier:
-        raise ValueError("n_outputs is for regressors: a classifier has the outputs that classes ask for.")
+        raise ValueError(
+            "n_outputs is for regressors: a classifier has the outputs that classes ask for."
+        )
+
     return None if classes is None else class_labels(classes)
 
 
@@ -213,17 +302,26 @@ def _check_fitted(fitted, known_features, n_features, n_outputs, classes):
     known = {"n_features": known_features, "n_outputs": fitted.score_graph.n_outputs}
     for name, number in (("n_features", n_features), ("n_outputs", n_outputs)):
         if number not in (None, known[name]):
-            raise ValueError(f"{name}={number}, but the fitted estimator has {known[name]}. Leave it out.")
-    if classes is not None and (fitted.classes is None or classes.tolist() != fitted.classes.tolist()):
-        raise ValueError(f"classes={classes}, but the fitted estimator has {fitted.classes}. Leave it out.")
+            raise ValueError(
+                f"{name}={number}, but the fitted estimator has {known[name]}. Leave it out."
+            )
+
+    if classes is not None and (
+        fitted.classes is None or classes.tolist() != fitted.classes.tolist()
+    ):
+        raise ValueError(
+            f"classes={classes}, but the fitted estimator has {fitted.classes}. Leave it out."
+        )
 
 
 def _of_fitted(estimator, result):
-    plan, model = result.plan, result.model
+    plan = result.plan
+    model = result.model
     if not plan.hold(estimator):
         plan = plan.renewed(estimator)
     targets = np.zeros((1, model.score_graph.n_outputs), estimator.dtype)
     prototype = EncodedTarget(targets, targets, None, model.single_output, outputs=model.outputs)
+
     return plan, model.for_stream(plan.loss, prototype), Columns(Columns.of(estimator).n_features)
 
 
@@ -231,30 +329,45 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
     wrapped = WrappedModel.inside(estimator)
     if wrapped.has_steps or wrapped.target is not None:
         raise ValueError(
-            "estimator: a Pipeline or TransformedTargetRegressor transforms whole data, and not single batches. "
-            "Transform X and y yourself, and give the model alone."
+            "estimator: a Pipeline or TransformedTargetRegressor transforms whole data, and not "
+            "single batches. Transform X and y yourself, and give the model alone."
         )
+
     own = own_objective_of(estimator, None if estimator.estimator is None else wrapped.model)
     n_features = _n_features(wrapped, n_features)
     columns = Columns(n_features)
     encoder, encoded = _prototype(estimator, wrapped, n_outputs, classes)
-    n_rows, batch_size = estimator.n_total, batch_rows() if is_auto(estimator.batch_size) else estimator.batch_size
+    n_rows = estimator.n_total
+    batch_size = batch_rows() if is_auto(estimator.batch_size) else estimator.batch_size
     _check_size_is_known(estimator, own)
     size = TrainingSize(float(n_rows or batch_size), 1.0, batch_size, encoded.target.shape[1])
+
     # Class weights may be those of positives only, which are a matter of the loss.
     class_weight = _class_weight(estimator, own)
     _, encoded = weighted(None, encoded.target, encoded, class_weight)
     plan = Plan.of(estimator, own, size).for_target(encoded)
     if plan.loss.weight_names:
         raise ValueError(
-            f"loss={plan.loss!r} has weights of its own, whose initial values come from all of y. Fit an "
-            "estimator with it, for instance for one epoch, and give the fitted estimator."
+            f"loss={plan.loss!r} has weights of its own, whose initial values come from all of y. "
+            "Fit an estimator with it, for instance for one epoch, and give the fitted estimator."
         )
+
     rows = np.zeros((1, n_features), estimator.dtype)
     given = GivenRows(rows, None, None)
     read = FitInput(
-        given, wrapped, own, rows, columns, encoder, encoded, class_weight, None, TargetTransform(), generator
+        given,
+        wrapped,
+        own,
+        rows,
+        columns,
+        encoder,
+        encoded,
+        class_weight,
+        None,
+        TargetTransform(),
+        generator,
     )
+
     return plan, converted(read, plan, estimator.trainable)[0], columns
 
 
@@ -263,8 +376,10 @@ def _class_weight(estimator, own):
     class_weight = chosen_class_weight(estimator, own, is_stream=False)
     if class_weight is not None and isinstance(class_weight.given, str):
         raise ValueError(
-            'class_weight="balanced" needs the labels of all rows, which are not known. Give a dict: class -> weight.'
+            'class_weight="balanced" needs the labels of all rows, which are not known. Give a '
+            "dict: class -> weight."
         )
+
     return class_weight
 
 
@@ -274,6 +389,7 @@ def _n_features(inner: WrappedModel, n_features):
         raise ValueError("Give n_features: the model does not say how many columns X has.")
     if inner.is_fitted and None not in (n_features, known) and n_features != known:
         raise ValueError(f"n_features={n_features}, but the model has {known} features.")
+
     return known if n_features is None else n_features
 
 
@@ -284,25 +400,38 @@ def _prototype(estimator, wrapped, n_outputs, classes):
         y = np.zeros((1, n_outputs)) if n_outputs > 1 else np.zeros(1)
         encoder = target_encoder(estimator, y)
         return encoder, encoder.encode(y, None)
+
     classes = wrapped.known_classes(classes)
     if classes is None:
         raise ValueError("Give classes: a batch may lack some of the labels.")
+
     encoder = target_encoder(estimator, classes)
     return encoder, encoder.encode(classes, classes)
 
 
 def _check_size_is_known(estimator, own):
-    """Raise an error where the strength of the model's own penalty is that of a sum over an unknown number of rows."""
-    is_own = isinstance(estimator.penalty, str) and isinstance(estimator.alpha, str) and own.penalty is not None
+    """
+    Raise an error where the strength of the model's own penalty is that
+    of a sum over an unknown number of rows.
+    """
+    is_own = (
+        isinstance(estimator.penalty, str)
+        and isinstance(estimator.alpha, str)
+        and own.penalty is not None
+    )
     if is_own and own.alpha_per == "sum" and estimator.n_total is None:
         raise ValueError(
-            f"penalty: the one of {type(estimator.estimator).__name__} is divided by the number of rows, which is not "
-            "known. Set n_total of OrtSGDRegressor or OrtSGDClassifier, penalty=None, or a custom penalty."
+            f"penalty: the one of {type(estimator.estimator).__name__} is divided by the number of "
+            "rows, which is not known. Set n_total of OrtSGDRegressor or OrtSGDClassifier, "
+            "penalty=None, or a custom penalty."
         )
 
 
 def _known_outputs(loss, inner):
-    """Return the number of columns of what the model gives to a loss; None where it does not say."""
+    """
+    Return the number of columns of what the model gives to a loss;
+    None where it does not say.
+    """
     if isinstance(loss, dict):
         from skort.graphs.onnx_models.onnx_score_graph import output_widths
 
@@ -315,13 +444,22 @@ def _known_outputs(loss, inner):
 
 
 def _onnx_dim(model, kind):
-    """Return the number of columns of the only floats that an ONNX model takes or gives; None where it does not say."""
+    """
+    Return the number of columns of the only floats that an ONNX model takes or gives;
+    None where it does not say.
+    """
     import onnx
 
     if not isinstance(model, onnx.ModelProto):
         return None
+
     weights = {i.name for i in model.graph.initializer}
     floats = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
-    infos = [i for i in getattr(model.graph, kind) if i.name not in weights and i.type.tensor_type.elem_type in floats]
+    infos = [
+        i
+        for i in getattr(model.graph, kind)
+        if i.name not in weights and i.type.tensor_type.elem_type in floats
+    ]
     dims = infos[0].type.tensor_type.shape.dim if len(infos) == 1 else []
+
     return (dims[-1].dim_value or None) if len(dims) == 2 else None

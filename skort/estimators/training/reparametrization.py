@@ -1,4 +1,7 @@
-"""The variables that a training works in: standardized X and y, and what they make of weights and objective."""
+"""
+The variables that a training works in: standardized X and y,
+and what they make of weights and objective.
+"""
 
 import contextlib
 from dataclasses import dataclass, replace
@@ -18,7 +21,8 @@ if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph
     from skort.graphs.standardized import Layer
 
-# Weights of a training that are so many times larger or smaller than one have to fit into the model, too.
+# Weights of a training that are so many times larger or smaller than one have to fit into
+# the model, too.
 _ROOM = 2.0**20
 
 
@@ -44,11 +48,14 @@ def _changed(weights, changes):
     changed = dict(weights)
     if not (weights and changes):
         return changed
+
     # A weight that is nearly zero may become zero.
     with np.errstate(under="ignore"):
         for change in changes:
             change(changed)
-        return {name: array.astype(weights[name].dtype, copy=False) for name, array in changed.items()}
+        return {
+            name: array.astype(weights[name].dtype, copy=False) for name, array in changed.items()
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +63,8 @@ class _Inputs:
     """The first layer gets :math:`(X - mean) / scale` in the training."""
 
     layer: "Layer"
-    #: ndarray of shape (n_features,). What the weights have to take back: zero where the model subtracts it itself.
+    #: ndarray of shape (n_features,). What the weights have to take back: zero where the model
+    #: subtracts it itself.
     mean: np.ndarray
     #: ndarray of shape (n_features,).
     scale: np.ndarray
@@ -65,13 +73,19 @@ class _Inputs:
 
     @property
     def factor(self) -> float | None:
-        """What X is multiplied by where that is one number, and nothing is subtracted; otherwise None."""
+        """
+        What X is multiplied by where that is one number, and nothing is subtracted;
+        otherwise None.
+        """
         scale = self.scale
         return None if self.row_mean.any() or (scale != scale[0]).any() else float(1 / scale[0])
 
     @property
     def factors(self):
-        """What each coefficient of the training is multiplied by in the model: a number where that is the same."""
+        """
+        What each coefficient of the training is multiplied by in the model:
+        a number where that is the same.
+        """
         if self.factor is not None:
             return self.factor
         return 1 / self.scale[None] if self.layer.transposed else 1 / self.scale[:, None]
@@ -106,7 +120,8 @@ class _Score:
     shift: np.ndarray
     #: The weights of the loss, which are in units of y.
     loss_weights: tuple[str, ...]
-    #: Whether the loss gets the score and the target of the model, since it is not known in other units.
+    #: Whether the loss gets the score and the target of the model, since it is not known
+    #: in other units.
     is_of_y: bool
     #: ndarray of shape (n_outputs,) or number. What the model adds to its score itself.
     offset: Any = 0.0
@@ -131,7 +146,10 @@ class _Score:
 
 @dataclass(frozen=True, eq=False)
 class Reparametrization:
-    """The variables v of a training, of weights w = v s_out / s_in, and its objective: J(w) = unit J'(v) + offset."""
+    """
+    The variables v of a training, of weights w = v s_out / s_in, and its objective:
+    J(w) = unit J'(v) + offset.
+    """
 
     # s_in: the scales of X in the first layer, s_out: that of y in the last layer; else one.
     #: None: the variables are those of the model.
@@ -149,24 +167,39 @@ class Reparametrization:
 
     @classmethod
     def of(
-        cls, score_graph: "ScoreGraph", loss: ScoreLoss, penalty: WeightPenalty | None, used: Standardization | None
+        cls,
+        score_graph: "ScoreGraph",
+        loss: ScoreLoss,
+        penalty: WeightPenalty | None,
+        used: Standardization | None,
     ) -> "Reparametrization":
         """Return the variables of a training."""
         if used is None:
             return cls(None, InUnits(loss, 1.0), penalty, dtype=score_graph.dtype)
-        inputs, score = _inputs(score_graph, used), _score(score_graph, loss, used)
+
+        inputs = _inputs(score_graph, used)
+        score = _score(score_graph, loss, used)
         in_units = InUnits(loss, 1.0)
+
         if score is not None and score.is_of_y:
             unit = loss_unit(loss, score.shift + score.offset, score.scale)
             in_units = InUnits(loss, unit, weight=1 / unit)
         elif score is not None:
             in_units = _in_units(loss, used.target_scale)
+
         variables = cls(used, in_units, penalty, inputs, score, score_graph.dtype)
         factors = variables.factors()
-        if inputs is not None and penalty is not None and not (score_graph.is_linear or penalty.is_custom):
+        if (
+            inputs is not None
+            and penalty is not None
+            and not (score_graph.is_linear or penalty.is_custom)
+        ):
             # That of a network is of the weights of standardized columns.
             scale = inputs.scale
-            factors[inputs.layer.coefficient] *= scale[None] if inputs.layer.transposed else scale[:, None]
+            factors[inputs.layer.coefficient] *= (
+                scale[None] if inputs.layer.transposed else scale[:, None]
+            )
+
         return replace(variables, penalty=rescaled(penalty, factors, in_units.unit))
 
     @property
@@ -175,36 +208,58 @@ class Reparametrization:
         return self.in_units.loss
 
     def factors(self) -> dict[str, Any]:
-        """Return what weights of the training are multiplied by in the model, by name; numbers or arrays."""
+        """
+        Return what weights of the training are multiplied by in the model, by name;
+        numbers or arrays.
+        """
         factors: dict[str, Any] = {}
         if self.score is not None:
             factors = {name: self.score.scale for name in self.score.scaled if name}
         if self.inputs is not None:
             name = self.inputs.layer.coefficient
             factors[name] = factors.get(name, 1.0) * self.inputs.factors
+
         return factors
 
     def check_range(self) -> None:
-        """Raise a WeightRangeError where the dtype of the model cannot hold X, y, or its weights in their units."""
+        """
+        Raise a WeightRangeError where the dtype of the model cannot hold X,
+        y, or its weights in their units.
+        """
         used = self.standardization
         if used is None:
             return
+
         numbers = {"y": np.abs(used.target_scale)} if used.target_mean is not None else {}
         if self.inputs is not None:
-            numbers |= {"X": self.inputs.scale, "the weights": np.ravel(self.factors()[self.inputs.layer.coefficient])}
+            numbers |= {
+                "X": self.inputs.scale,
+                "the weights": np.ravel(self.factors()[self.inputs.layer.coefficient]),
+            }
+
         limits = np.finfo(self.dtype)
         for what, sizes in numbers.items():
             lost = np.flatnonzero(~((sizes > limits.tiny * _ROOM) & (sizes < limits.max / _ROOM)))
             if len(lost):
-                column = "" if what == "y" else f" of column {lost[0]} of X" if what != "X" else f", column {lost[0]},"
+                column = (
+                    ""
+                    if what == "y"
+                    else f" of column {lost[0]} of X"
+                    if what != "X"
+                    else f", column {lost[0]},"
+                )
                 wider = ', or use dtype="float64"' if limits.dtype == np.float32 else ""
                 raise WeightRangeError(
-                    f"{limits.dtype} cannot hold {what}{column} in the units of the data: they are about "
-                    f"{np.ravel(sizes)[lost[0]]:.2g}. Divide the columns of X, or y, by constants{wider}."
+                    f"{limits.dtype} cannot hold {what}{column} in the units of the data: they are "
+                    f"about {np.ravel(sizes)[lost[0]]:.2g}. Divide the columns of X, or y, by "
+                    f"constants{wider}."
                 )
 
     def objective(self, value: float, target_mean: float = 1.0) -> float:
-        """Return an objective, or loss, of the training in the units of the model's; of rows with this mean target."""
+        """
+        Return an objective, or loss, of the training in the units of the model's;
+        of rows with this mean target.
+        """
         used = self.in_units
         return used.unit * value + used.offset + used.offset_by_mean * target_mean
 
@@ -220,14 +275,19 @@ class Reparametrization:
         """What makes the rows of the training of those of X."""
         if self.inputs is None:
             return RowChange(None, None, self.dtype)
+
         factor = self.inputs.factor
         if factor is not None:
             return RowChange(None, np.float64(factor), self.dtype)
+
         mean = self.inputs.row_mean if self.inputs.row_mean.any() else None
         return RowChange(mean, 1 / self.inputs.scale, self.dtype)
 
     def rows(self, X: Any) -> Any:
-        """Return the rows of the training: an array, or `UnchangedRows` where X is better read where it is."""
+        """
+        Return the rows of the training:
+        an array, or `UnchangedRows` where X is better read where it is.
+        """
         change = self.row_change
         if not stays_where_it_is(X, self.dtype):
             return change(X)
@@ -239,22 +299,36 @@ class Reparametrization:
 
     @property
     def row_factor(self) -> float | None:
-        """What the rows of X are multiplied by in the training; None where they change in another way."""
+        """
+        What the rows of X are multiplied by in the training;
+        None where they change in another way.
+        """
         return 1.0 if self.inputs is None else self.inputs.factor
 
     def graph(self, score_graph: "ScoreGraph", *, of_model_rows: bool = False) -> "ScoreGraph":
-        """Return the model with the training's weights, as a function of the rows of the training, or of X."""
-        inputs, score = self.inputs, self.score
+        """
+        Return the model with the training's weights,
+        as a function of the rows of the training, or of X.
+        """
+        inputs = self.inputs
+        score = self.score
         if inputs is None and score is None:
             return score_graph
+
         from skort.graphs.score_graph import TARGET_OFFSET
-        from skort.graphs.standardized import OFFSET, rescaled_score, standardized_graph, without_offsets
+        from skort.graphs.standardized import (
+            OFFSET,
+            rescaled_score,
+            standardized_graph,
+            without_offsets,
+        )
 
         score_graph = score_graph.with_weights(self.training_weights(score_graph.trained_arrays))
         if inputs is not None and of_model_rows:
             score_graph = standardized_graph(score_graph, inputs.layer, inputs.mean, inputs.scale)
         elif inputs is not None:
             score_graph = without_offsets(score_graph, [OFFSET])
+
         if score is not None:
             score_graph = without_offsets(score_graph, [TARGET_OFFSET])
         if score is not None and score.is_of_y:
@@ -263,21 +337,33 @@ class Reparametrization:
 
     def model_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the weights of the model, from those of the training."""
-        return _changed(weights, [part.to_model for part in (self.score, self.inputs) if part is not None])
+        return _changed(
+            weights, [part.to_model for part in (self.score, self.inputs) if part is not None]
+        )
 
     def training_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the weights of the training, from those of the model; of the model, of the loss, or of both."""
-        return _changed(weights, [part.to_training for part in (self.inputs, self.score) if part is not None])
+        """
+        Return the weights of the training, from those of the model;
+        of the model, of the loss, or of both.
+        """
+        return _changed(
+            weights, [part.to_training for part in (self.inputs, self.score) if part is not None]
+        )
 
 
 def _in_units(loss, scale):
-    """Return the loss of a y that is divided by its scale; a ValueError where float64 cannot hold that of y itself."""
+    """
+    Return the loss of a y that is divided by its scale;
+    a ValueError where float64 cannot hold that of y itself.
+    """
     with contextlib.suppress(OverflowError):
         in_units = loss.in_units(scale)
         if in_units.unit >= np.finfo(np.float64).tiny:
             return in_units
+
     raise ValueError(
-        f"The standard deviation of y is {scale:.2g}, whose square float64 cannot hold. Divide y by a constant."
+        f"The standard deviation of y is {scale:.2g}, whose square float64 cannot hold. Divide "
+        "y by a constant."
     )
 
 
@@ -288,8 +374,11 @@ def _inputs(score_graph, used):
     layer = None if used.scale is None else first_layer(score_graph)
     if layer is None:
         return None
+
     offset = score_graph.arrays.get(OFFSET)
-    return _Inputs(layer, used.mean if offset is None else used.mean - offset, used.scale, used.mean)
+    return _Inputs(
+        layer, used.mean if offset is None else used.mean - offset, used.scale, used.mean
+    )
 
 
 def _score(score_graph, loss, used):
@@ -300,26 +389,50 @@ def _score(score_graph, loss, used):
     layer = None if used.target_mean is None else last_layer(score_graph)
     if layer is None:
         return None
-    n_outputs, names = score_graph.n_outputs, loss.weight_names
+
+    n_outputs = score_graph.n_outputs
+    names = loss.weight_names
     offset = score_graph.arrays.get(TARGET_OFFSET, np.zeros(n_outputs)).astype(np.float64)
     if loss.inverse_link_function(n_outputs) is None:
-        return _Score(layer, used.target_scale, used.target_mean - offset, names, is_of_y(loss, n_outputs), offset)
+        return _Score(
+            layer,
+            used.target_scale,
+            used.target_mean - offset,
+            names,
+            is_of_y(loss, n_outputs),
+            offset,
+        )
+
     return _Score(layer, 1.0, np.log(used.target_scale) - offset, names, False)
 
 
 def with_offsets(score_graph: "ScoreGraph", loss: ScoreLoss, used: Standardization) -> "ScoreGraph":
-    """Return a model that subtracts means from X, or adds them to its score, that an intercept has no digits for."""
+    """
+    Return a model that subtracts means from X, or adds them to its score,
+    that an intercept has no digits for.
+    """
     from skort.graphs.score_graph import TARGET_OFFSET
     from skort.graphs.standardized import OFFSET, centred, last_layer
 
     # An offset that is there already is that of other rows.
-    if used.mean is not None and (used.is_offset or (OFFSET in score_graph.arrays and used.mean.any())):
+    if used.mean is not None and (
+        used.is_offset or (OFFSET in score_graph.arrays and used.mean.any())
+    ):
         score_graph = centred(score_graph, used.mean)
-    mean, n_outputs = used.target_mean, score_graph.n_outputs
+
+    mean = used.target_mean
+    n_outputs = score_graph.n_outputs
     is_there = TARGET_OFFSET in score_graph.arrays
-    if mean is None or not (np.any(np.abs(mean) > FAR * used.target_scale) or (is_there and mean.any())):
+    if mean is None or not (
+        np.any(np.abs(mean) > FAR * used.target_scale) or (is_there and mean.any())
+    ):
         return score_graph
     if loss.inverse_link_function(n_outputs) is not None or is_of_y(loss, n_outputs):
         return score_graph
+
     layer = last_layer(score_graph)
-    return score_graph if layer is None or layer.intercept is None else centred(score_graph, mean, TARGET_OFFSET)
+    return (
+        score_graph
+        if layer is None or layer.intercept is None
+        else centred(score_graph, mean, TARGET_OFFSET)
+    )

@@ -1,4 +1,7 @@
-"""What a training leaves, which an estimator takes over; and who watches it, and sees what it would leave now."""
+"""
+What a training leaves, which an estimator takes over;
+and who watches it, and sees what it would leave now.
+"""
 
 import dataclasses
 from dataclasses import dataclass
@@ -30,7 +33,8 @@ class Ending(NamedTuple):
     no_better: bool
     #: All rows, or some that stand for all; None where nothing is said of them.
     rows: TrainingData | None
-    #: The loss of the best constant prediction of the validation set; None where that is not what decides.
+    #: The loss of the best constant prediction of the validation set; None where that is
+    #: not what decides.
     prior: float | None = None
     #: Whether the training went back to the fitted weights that it began with.
     went_back: bool = False
@@ -45,14 +49,19 @@ NO_ENDING = Ending(None, False, None)
 # By the values of `Training.kept`.
 _KEPT = {
     "best": Decision("weights of the best epoch", "the validation set says so", "early_stopping"),
-    "last": Decision("weights of the last epoch", "the best ones are better by chance alone", "early_stopping"),
+    "last": Decision(
+        "weights of the last epoch", "the best ones are better by chance alone", "early_stopping"
+    ),
     "fitted": Decision("the fitted weights", "the training ended no better than it began", "eta0"),
 }
 
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """What a training leaves: the model, and all that the next one goes on from. Files keep equal weights once."""
+    """
+    What a training leaves: the model, and all that the next one goes on from.
+    Files keep equal weights once.
+    """
 
     plan: Plan
     model: Model
@@ -78,12 +87,20 @@ class FitResult:
 
     @property
     def eta0(self) -> float:
-        """Learning rate of the first update, or of the one that a resumed training would have begun with."""
-        return self.state.rate_scale * rate(self.plan.schedule, 1) if self.first_eta is None else self.first_eta
+        """
+        Learning rate of the first update,
+        or of the one that a resumed training would have begun with.
+        """
+        return (
+            self.state.rate_scale * rate(self.plan.schedule, 1)
+            if self.first_eta is None
+            else self.first_eta
+        )
 
     def told(self) -> Plan:
         """Return the plan with the decisions that the training itself has made."""
-        plan, graph = self.plan, self.model.score_graph
+        plan = self.plan
+        graph = self.model.score_graph
         decisions = dict(plan.decisions)
         of_rate = decisions.get("first rate")
         if of_rate is not None:
@@ -103,11 +120,17 @@ class FitResult:
 
         n_restarts = (self.state.column("restarts") or [0])[-1]
         if n_restarts:
-            because = "the training diverged, or ended no better than it began: each has a tenth of the rate"
+            because = (
+                "the training diverged, or ended no better than it began: each has a "
+                "tenth of the rate"
+            )
             decisions["restarts"] = Decision(str(int(n_restarts)), because, "eta0")
+
         if self.kept is not None:
             decisions["kept"] = _KEPT[self.kept]
-        return dataclasses.replace(plan, decisions={name: decisions[name] for name in MATTERS if name in decisions})
+        return dataclasses.replace(
+            plan, decisions={name: decisions[name] for name in MATTERS if name in decisions}
+        )
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> "FitResult":
         """Return the result with other weights; the optimizer's memory begins from scratch."""
@@ -117,32 +140,50 @@ class FitResult:
 
     def packed(self) -> "FitResult":
         """Return what a file holds: the weights once, and nothing of this process."""
-        packed = dataclasses.replace(self, state=dataclasses.replace(self.state, live=None), ending=NO_ENDING)
+        packed = dataclasses.replace(
+            self, state=dataclasses.replace(self.state, live=None), ending=NO_ENDING
+        )
         made, known = self._of_state(), self.model.trained_weights
-        if made is None or not all(np.array_equal(array, known[name]) for name, array in made.items()):
+        if made is None or not all(
+            np.array_equal(array, known[name]) for name, array in made.items()
+        ):
             return packed
+
         shapes = {name: array.shape for name, array in known.items()}
-        empty = {name: np.empty(0, array.dtype) for name, array in self.model.score_graph.trained_arrays.items()}
+        empty = {
+            name: np.empty(0, array.dtype)
+            for name, array in self.model.score_graph.trained_arrays.items()
+        }
         return dataclasses.replace(packed, model=_with_arrays(self.model, empty), shapes=shapes)
 
     def unpacked(self) -> "FitResult":
         """Return what was `packed`."""
         if self.shapes is None:
             return self
+
         trained = self.model.score_graph.trained_arrays
         zeros = {name: np.zeros(self.shapes[name], array.dtype) for name, array in trained.items()}
         whole = dataclasses.replace(self, model=_with_arrays(self.model, zeros), shapes=None)
+
         return dataclasses.replace(whole, model=whole.model.with_weights(whole._of_state()))
 
     def _of_state(self):
-        """Return the trained weights of the model as those of the state make them; None where it has none."""
+        """
+        Return the trained weights of the model as those of the state make them;
+        None where it has none.
+        """
         from skort.solvers.flat_weights import views
 
-        vector, arrays = (self.state.solver or {}).get("weights"), self.model.trained_weights
+        vector = (self.state.solver or {}).get("weights")
+        arrays = self.model.trained_weights
         if vector is None or vector.size != sum(array.size for array in arrays.values()):
             return None
+
         variables = self.plan.variables(self.model.score_graph, self.state.standardization)
-        return {name: np.array(array) for name, array in variables.model_weights(views(vector, arrays)).items()}
+        return {
+            name: np.array(array)
+            for name, array in variables.model_weights(views(vector, arrays)).items()
+        }
 
 
 def _with_arrays(model, arrays):
@@ -167,17 +208,28 @@ def is_of_fit(name: str) -> bool:
 def shown(estimator: Any, columns: Columns, result: FitResult) -> Any:
     """Return a copy of an estimator that shows the model of a result, with columns."""
     copied = object.__new__(type(estimator))
-    left_out = is_of_fit if not result.state.n_epochs else {"_sparse_coef", "feature_names_in_"}.__contains__
+    left_out = (
+        is_of_fit
+        if not result.state.n_epochs
+        else {"_sparse_coef", "feature_names_in_"}.__contains__
+    )
     known = {name: value for name, value in vars(estimator).items() if not left_out(name)}
-    copied.__dict__ = known | columns.attributes | result.model.shown_attributes() | {"_result": result}
+    copied.__dict__ = (
+        known | columns.attributes | result.model.shown_attributes() | {"_result": result}
+    )
+
     return copied
 
 
 class ModelPreview:
-    """An estimator as it would be if its training ended now; the weights are inputs of one session."""
+    """
+    An estimator as it would be if its training ended now;
+    the weights are inputs of one session.
+    """
 
     def __init__(self, estimator: Any, columns: Columns, result: FitResult):
-        self._estimator, self._columns = estimator, columns
+        self._estimator = estimator
+        self._columns = columns
         self._result = dataclasses.replace(result, model=result.model.by_columns())
         self._transformed = self._result.model.without_steps()
 
@@ -187,12 +239,16 @@ class ModelPreview:
 
     def loss_of(self, rows: TrainingData) -> RowLoss:
         """Return what gives the loss of prepared rows at weights of the solver."""
-        plan, graph = self._result.plan, self._result.model.score_graph
+        plan = self._result.plan
+        graph = self._result.model.score_graph
         plan.loss.check_target(rows.target)
         return RowLoss(plan, graph, plan.variables(graph, self._result.state.standardization), rows)
 
     def at(self, weights: dict[str, np.ndarray]) -> Any:
-        """Return the estimator with other weights, for prepared data. Its predictions hold until the next call."""
+        """
+        Return the estimator with other weights, for prepared data.
+        Its predictions hold until the next call.
+        """
         self._transformed = self._transformed.at(weights)
         return self._with(self._transformed, Columns(self._transformed.score_graph.n_features))
 
@@ -206,7 +262,10 @@ class ModelPreview:
 
 @dataclass(frozen=True, eq=False)
 class Observers:
-    """What watches a training and may stop it: parameters of an estimator, its validation set, the user's callbacks."""
+    """
+    What watches a training and may stop it: parameters of an estimator,
+    its validation set, the user's callbacks.
+    """
 
     estimator: Any
     #: Those of the fit.
@@ -222,16 +281,25 @@ class Observers:
         lines = [EpochLines()] if estimator.verbose > 1 else []
         if is_stream:
             return [*users, *lines]
+
         early = estimator.early_stopping
         monitor = VALIDATION_SCORE if early else "objective"
+
         if early and estimator.scoring is not None:
             stopping = EarlyStopping(monitor, patience, tol)
         else:
             grows = not early and isinstance(estimator.n_iter_no_change, str)
             stopping = LossStopping(monitor, patience, tol, restore_best=early, grows=grows)
+
         # A bar or lines come last: they show what the others have added to the history.
         lines = [ProgressBar()] if estimator.verbose == 1 else lines
-        return [*([] if self.scoring is None else [self.scoring]), stopping, *users, *lines, *self.more]
+        return [
+            *([] if self.scoring is None else [self.scoring]),
+            stopping,
+            *users,
+            *lines,
+            *self.more,
+        ]
 
     def view(self, plan: Plan, model: Model, state: TrainState) -> ModelPreview | None:
         """Return what shows the model of a training that is at a state; None where nobody looks."""

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
     from skort.graphs.score_graph import ScoreGraph
 
-# The rows of so many values are kept as the training takes them, and are otherwise changed whenever they are used.
+# The rows of so many values are kept as the training takes them, and are otherwise changed whenever
+# they are used.
 _FEW = _BLOCK = 2**20
 # Of more rows, evenly spaced ones say how well a network knows them.
 _MANY_ROWS = 5000
-# A model that takes away a smaller part of the best constant's loss, and less than so many standard errors of that, may
-# do so by chance.
-_SMALL, _ERRORS = 1e-3, 2.0
+# A model that takes away a smaller part of the best constant's loss, and less than so many standard
+# errors of that, may do so by chance.
+_SMALL = 1e-3
+_ERRORS = 2.0
 # The logarithm of a target of zero is that of this.
 _TINY = 1e-30
 # The parts of the rows below the targets that are constant predictions to compare with.
@@ -35,13 +37,24 @@ def some_of(rows: TrainingData) -> TrainingData:
 
 
 class RowLoss:
-    """The mean loss of prepared rows at any weights, in the units of the model; `total` is the sum of their weights."""
+    """
+    The mean loss of prepared rows at any weights, in the units of the model;
+    `total` is the sum of their weights.
+    """
 
-    def __init__(self, plan: "Plan", score_graph: "ScoreGraph", variables: Reparametrization, rows: TrainingData):
+    def __init__(
+        self,
+        plan: "Plan",
+        score_graph: "ScoreGraph",
+        variables: Reparametrization,
+        rows: TrainingData,
+    ):
         from skort.objective.objective import Objective
 
         n_outputs = score_graph.n_outputs
-        self._variables, self._is_classifier = variables, plan.is_classifier
+        self._variables = variables
+        self._is_classifier = plan.is_classifier
+
         # A loss is a third of a step.
         n_rows = min(rows.X.shape[0], max(1, _BLOCK // score_graph.n_features)) // 3
         self._device = plan.device_for(score_graph, n_rows)
@@ -56,15 +69,20 @@ class RowLoss:
         self._set_model(variables.graph(score_graph))
 
     def _set_model(self, graph):
-        """Make what runs: the product of sparse rows is computed outside, where the training does so."""
+        """
+        Make what runs: the product of sparse rows is computed outside,
+        where the training does so.
+        """
         from skort.graphs.standardized import after_first_product, product_layer
         from skort.solvers.loss_graph import loss_model
 
         is_sparse = scipy.sparse.issparse(self._X) and self._variables.row_factor is not None
         self._product = product_layer(graph) if is_sparse else None
+
         if self._product is not None:
             self._shape = graph.n_features, -1
             graph = after_first_product(graph, self._product)
+
         self._arrays, self._input = graph.arrays, graph.input_name
         self._model = loss_model(self._objective, graph)
 
@@ -77,30 +95,48 @@ class RowLoss:
         """Return the loss at weights of the training, and those that the loss has of its own."""
         from skort.objective.objective import LOSS
 
-        return self._variables.objective(float(sum(self._results(LOSS, weights))), self._target_mean)
+        return self._variables.objective(
+            float(sum(self._results(LOSS, weights))), self._target_mean
+        )
 
     def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.ndarray:
-        """Return how far the loss at weights is above that at others, and its squared standard error times `total`."""
+        """
+        Return how far the loss at weights is above that at others,
+        and its squared standard error times `total`.
+        """
         from skort.solvers.loss_graph import ROW_LOSSES
 
-        here, there = (np.concatenate([*self._results(ROW_LOSSES, each)]).sum(axis=1) for each in (weights, others))
+        here, there = (
+            np.concatenate([*self._results(ROW_LOSSES, each)]).sum(axis=1)
+            for each in (weights, others)
+        )
         of_rows = np.subtract(here, there, dtype=np.float64)
         return np.array([of_rows.sum(), self.total * (of_rows @ of_rows)])
 
     def _results(self, name, weights):
         """Yield a result of the model for each block of rows."""
-        weights, X = {**self._arrays, **weights}, self._X
+        weights = {**self._arrays, **weights}
+        X = self._X
+
         if self._product is not None:
-            X = X @ (weights.pop(self._product.coefficient) * self._variables.row_factor).reshape(self._shape)
+            X = X @ (weights.pop(self._product.coefficient) * self._variables.row_factor).reshape(
+                self._shape
+            )
+
         for block in self._changed(X) if self._kept is None else self._kept:
             yield self._model.run(name, {**block, **weights}, self._device)
 
     def _changed(self, X=None) -> Iterator[dict[str, np.ndarray]]:
-        """Yield the inputs of the model in blocks, but for the weights; X: products of rows, which do not change."""
+        """
+        Yield the inputs of the model in blocks, but for the weights;
+        X: products of rows, which do not change.
+        """
         from skort.objective.objective import SAMPLE_WEIGHT, TARGET
 
-        change, X = self._variables.row_change, self._X if self._product is None else X
+        change = self._variables.row_change
+        X = self._X if self._product is None else X
         length = max(1, _BLOCK // X.shape[1])
+
         for start in range(0, X.shape[0], length):
             part = slice(start, start + length)
             rows = X[part]
@@ -113,11 +149,17 @@ class RowLoss:
             }
 
     def summary(self) -> np.ndarray:
-        """Return what constant predictions are made of: the mean of the targets, and quantiles of each column."""
+        """
+        Return what constant predictions are made of: the mean of the targets,
+        and quantiles of each column.
+        """
         return np.vstack([self._mean, np.quantile(self._target, _QUANTILES, axis=0)])
 
     def best_constant(self, weights: dict[str, np.ndarray]) -> float:
-        """Return the loss of the best constant prediction, at the weights that the loss has of its own."""
+        """
+        Return the loss of the best constant prediction,
+        at the weights that the loss has of its own.
+        """
         return float(np.fmin.reduce(self.of_constants(self.summary(), weights)))
 
     def best_constant_score(self, weights: dict[str, np.ndarray]) -> np.ndarray:
@@ -130,10 +172,15 @@ class RowLoss:
         """Return the losses of constant predictions; one of them is the best, or near it."""
         with np.errstate(all="ignore"):
             losses = [self._of_score(score, weights).sum() for score in self._constants(summary)]
-            return np.array([self._variables.objective(float(loss), self._target_mean) for loss in losses])
+            return np.array(
+                [self._variables.objective(float(loss), self._target_mean) for loss in losses]
+            )
 
     def is_clearly_better(self, weights: dict[str, np.ndarray]) -> bool:
-        """Return whether the loss at weights is below the best constant's by a part that is not small, or no chance."""
+        """
+        Return whether the loss at weights is below the best constant's by a part
+        that is not small, or no chance.
+        """
         from skort.solvers.loss_graph import ROW_LOSSES
 
         counted = self._target[self._weights[:, 0] > 0]
@@ -142,20 +189,33 @@ class RowLoss:
             return True
 
         with np.errstate(all="ignore"):
-            constants = [self._of_score(score, weights) for score in self._constants(self.summary())]
-            constant = constants[int(np.nanargmin([np.nan_to_num(losses.sum(), nan=np.inf) for losses in constants]))]
+            constants = [
+                self._of_score(score, weights) for score in self._constants(self.summary())
+            ]
+            constant = constants[
+                int(np.nanargmin([np.nan_to_num(losses.sum(), nan=np.inf) for losses in constants]))
+            ]
+
             # Of a classifier zero.
             perfect = 0.0 if self._is_classifier else self._of_score(self._perfect, weights).sum()
-            ours = np.concatenate([*self._results(ROW_LOSSES, weights)]).sum(axis=1, dtype=np.float64)
-        gains, most = constant - ours, constant.sum() - perfect
+            ours = np.concatenate([*self._results(ROW_LOSSES, weights)]).sum(
+                axis=1, dtype=np.float64
+            )
+
+        gains = constant - ours
+        most = constant.sum() - perfect
         return not most > 0 or gains.sum() > min(_SMALL * most, _ERRORS * np.sqrt(gains @ gains))
 
     def _constants(self, summary):
         """Return constant scores, one of which has the least loss, or nearly so."""
         if self._is_classifier:
-            # The best of log-losses of one score, of several, of squares, and of losses with a kink.
+            # The best of log-losses of one score, of several, of squares, and of
+            # losses with a kink.
             share = np.clip(summary[0], 1e-6, 1 - 1e-6)
-            return np.array([np.log(share / (1 - share)), np.log(share), 2 * share - 1, np.sign(2 * share - 1)])
+            return np.array(
+                [np.log(share / (1 - share)), np.log(share), 2 * share - 1, np.sign(2 * share - 1)]
+            )
+
         return np.log(np.maximum(summary, _TINY)) if self._has_link else summary
 
     @property
@@ -172,7 +232,10 @@ class RowLoss:
         from skort.objective.objective import SAMPLE_WEIGHT, TARGET
         from skort.solvers.loss_graph import ROW_LOSSES, SCORE, loss_model
 
-        scores = np.ascontiguousarray(np.broadcast_to(score, self._target.shape), self._target.dtype)
+        scores = np.ascontiguousarray(
+            np.broadcast_to(score, self._target.shape), self._target.dtype
+        )
         inputs = {SCORE: scores, TARGET: self._target, SAMPLE_WEIGHT: self._weights}
         inputs |= {name: weights[name] for name in self._variables.loss.weight_names}
+
         return loss_model(self._objective).run(ROW_LOSSES, inputs).sum(axis=1, dtype=np.float64)

@@ -1,4 +1,7 @@
-"""The way of every training: a plan, a model, its rows and a state go in; a fitted model and a state come out."""
+"""
+The way of every training: a plan, a model, its rows and a state go in;
+a fitted model and a state come out.
+"""
 
 import dataclasses
 from collections.abc import Sequence
@@ -36,13 +39,17 @@ _MOST_NUMBERS = 2**24
 
 @dataclass(frozen=True, eq=False)
 class TrainRun:
-    """What makes the steps of a training. The next `partial_fit` goes on with it while its parameters hold."""
+    """
+    What makes the steps of a training.
+    The next `partial_fit` goes on with it while its parameters hold.
+    """
 
     plan: Plan
     variables: Reparametrization
     problem: "Problem"
     solver_name: str
-    #: A `TrainStep`, with the methods that one has beside; None: it is made with those of other trainings.
+    #: A `TrainStep`, with the methods that one has beside; None: it is made with those of
+    #: other trainings.
     step: Any = None
     shape: BatchShape | None = None
     #: The training's own; None: it is still to be made.
@@ -65,14 +72,23 @@ class TrainRun:
             variables = plan.variables(model.score_graph, state.standardization)
         names = plan.sparse_solvers(model, variables) if shape.are_sparse else []
         is_sparse = bool(names)
+
         if not is_sparse:
             names = plan.solvers
             if shape.are_sparse:
                 _check_dense_batches(names, shape.batch_size, model.score_graph.n_features)
-        problem = plan.problem(model, variables, state, shape.batch_size, n_batches, is_sparse=is_sparse)
+
+        problem = plan.problem(
+            model, variables, state, shape.batch_size, n_batches, is_sparse=is_sparse
+        )
         name = choose(names, problem)
-        because = YOURS if plan.given["solver"] == name else "it is the fastest here that makes these steps"
+        because = (
+            YOURS
+            if plan.given["solver"] == name
+            else "it is the fastest here that makes these steps"
+        )
         plan = plan.decided("solver", Decision(name, because, "solver"))
+
         return cls(plan, variables, problem, name, shape=shape)
 
     def begun(self, state: TrainState) -> "TrainRun":
@@ -85,21 +101,29 @@ class TrainRun:
             try:
                 step.restore(state.solver)
             except ValueError as error:
-                given = f"optimizer={self.plan.update.optimizer!r}, average={self.plan.update.average!r}"
+                given = (
+                    f"optimizer={self.plan.update.optimizer!r}, "
+                    f"average={self.plan.update.average!r}"
+                )
                 raise ValueError(
-                    f"partial_fit goes on with the memory of the last optimizer, and that of {given} is another. Set "
-                    "optimizer and average back, or call model.set_weights({}), which begins it anew."
+                    "partial_fit goes on with the memory of the last optimizer, and that of "
+                    f"{given} is another. Set optimizer and average back, or call "
+                    "model.set_weights({}), which begins it anew."
                 ) from error
+
         return dataclasses.replace(self, step=step)
 
 
 def _check_dense_batches(names, n_rows, n_columns):
-    """Raise an error where only solver "session" comes into question, and would make too much of a sparse X dense."""
+    """
+    Raise an error where only solver "session" comes into question,
+    and would make too much of a sparse X dense.
+    """
     if names == ["session"] and n_rows * n_columns > _MOST_NUMBERS:
         raise ValueError(
-            f'solver="session" makes the rows of a batch dense, here {n_rows * n_columns:,} numbers. It takes a sparse '
-            f'X up to {_MOST_NUMBERS:,}. Use solver="graph", which multiplies sparse rows as they are, or a smaller '
-            "batch_size."
+            f'solver="session" makes the rows of a batch dense, here {n_rows * n_columns:,} '
+            f'numbers. It takes a sparse X up to {_MOST_NUMBERS:,}. Use solver="graph", which '
+            "multiplies sparse rows as they are, or a smaller batch_size."
         )
 
 
@@ -120,8 +144,11 @@ class Fit:
 
     def training(self, step: TrainStep, batches: Batches) -> Training:
         """Return the training on batches by a step."""
-        plan, variables, observers = self.run.plan, self.run.variables, self.observers
+        plan = self.run.plan
+        variables = self.run.variables
+        observers = self.observers
         patience = plan.patience(batches.n_batches, is_linear=self.model.score_graph.is_linear)
+
         # What makes its updates itself knows where it ends.
         tol = None if plan.is_full else plan.tol
         course = Course(
@@ -137,16 +164,31 @@ class Fit:
             callbacks=observers.callbacks(tol, patience, is_stream=self.epochs is None),
             view=observers.view(plan, self.model, self.state),
         )
+
         if observers.estimator.verbose > 1 and self.state.is_new:
-            begun = FitResult(plan, self.model, self.state, batch_size=batches.batch_size, n_batches=batches.n_batches)
+            begun = FitResult(
+                plan,
+                self.model,
+                self.state,
+                batch_size=batches.batch_size,
+                n_batches=batches.n_batches,
+            )
             print_line(f"{begun.told()}\n")
+
         return Training(step, batches, self.state, variables, course, watchers)
 
     def result(self, outcome: Outcome, rows: TrainingData | None = None) -> FitResult:
-        """Return what the training leaves; rows that stand for all, where something may be said of them."""
-        run, problem = self.run, self.run.problem
+        """
+        Return what the training leaves; rows that stand for all,
+        where something may be said of them.
+        """
+        run = self.run
+        problem = self.run.problem
         prior = getattr(self.observers.scoring, "prior", None)
-        ending = Ending(outcome.error, outcome.no_better, rows, prior, outcome.went_back, self.constant_loss)
+        ending = Ending(
+            outcome.error, outcome.no_better, rows, prior, outcome.went_back, self.constant_loss
+        )
+
         return FitResult(
             plan=run.plan,
             model=self.model.with_weights(outcome.weights),
@@ -171,12 +213,15 @@ def run_fit(
     observers: Observers,
 ) -> FitResult:
     """Train a model from the beginning."""
-    statistics, generator = source.statistics(), state.first_generator()
+    statistics = source.statistics()
+    generator = state.first_generator()
     begun = start(plan, model, statistics, state, generator)
 
     batches = source.batches(begun.variables, generator)
     shape = BatchShape(batches.batch_size, batches.are_sparse)
-    run = TrainRun.of(begun.plan, begun.model, begun.state, shape, batches.n_batches, begun.variables)
+    run = TrainRun.of(
+        begun.plan, begun.model, begun.state, shape, batches.n_batches, begun.variables
+    )
     run = run.begun(begun.state)
 
     fit = Fit(run, begun.model, begun.state, observers, plan.max_iter, begun.constant_loss)
@@ -192,15 +237,24 @@ def run_fit(
         outcome = minimise(training)
     except DivergedError as error:
         raise diverged_error(run.plan, error, begun.state, statistics.some_rows) from None
+
     return fit.result(outcome, statistics.some_rows)
 
 
 @ids_in_range()
-def fit_models(fits: Sequence[Fit], step: "JointStep", batches: Batches, rows: TrainingData) -> list[FitResult | None]:
-    """Train models whose steps are lanes of one, as `run_fit` does each. A result is None if its training has to be made alone."""
+def fit_models(
+    fits: Sequence[Fit], step: "JointStep", batches: Batches, rows: TrainingData
+) -> list[FitResult | None]:
+    """
+    Train models whose steps are lanes of one, as `run_fit` does each. A result is None if its
+    training has to be made alone.
+    """
     trainings = [fit.training(lane, batches) for fit, lane in zip(fits, step.lanes, strict=True)]
     outcomes = minimise_together(trainings, step, batches)
-    return [None if end is None else fit.result(end, rows) for fit, end in zip(fits, outcomes, strict=True)]
+    return [
+        None if end is None else fit.result(end, rows)
+        for fit, end in zip(fits, outcomes, strict=True)
+    ]
 
 
 class FittedProblem(NamedTuple):
@@ -213,16 +267,26 @@ class FittedProblem(NamedTuple):
     weighs_rows: bool
 
 
-def fitted_problem(estimator: Any, *, is_sparse: bool = False, of_model_rows: bool = False) -> FittedProblem:
-    """Return the training that goes on from the weights of a fitted estimator; a NotFittedError before a fit."""
+def fitted_problem(
+    estimator: Any, *, is_sparse: bool = False, of_model_rows: bool = False
+) -> FittedProblem:
+    """
+    Return the training that goes on from the weights of a fitted estimator; a
+    NotFittedError before a fit.
+    """
     from skort.runtime.device import CPU
 
     result = result_of(estimator)
-    plan, model, state = result.plan, result.model, result.state
+    plan = result.plan
+    model = result.model
+    state = result.state
     variables = plan.variables(model.score_graph, state.standardization)
     of_rows = {"is_sparse": is_sparse, "of_model_rows": of_model_rows}
     problem = plan.problem(model, variables, state, result.batch_size, result.n_batches, **of_rows)
     if of_model_rows:
         plan.check_steps("a device")
-    weighs_rows = plan.class_weight is None and (chosen_class_weight(estimator, plan.own, is_stream=False) is not None)
+    weighs_rows = plan.class_weight is None and (
+        chosen_class_weight(estimator, plan.own, is_stream=False) is not None
+    )
+
     return FittedProblem(model, variables, dataclasses.replace(problem, device=CPU), weighs_rows)

@@ -31,15 +31,23 @@ class Start(NamedTuple):
 
 
 def start(
-    plan: Plan, model: Model, statistics: DataStatistics, state: TrainState, generator: np.random.RandomState
+    plan: Plan,
+    model: Model,
+    statistics: DataStatistics,
+    state: TrainState,
+    generator: np.random.RandomState,
 ) -> Start:
-    """Return the start of a fit; a fitted network that is worse than a constant starts at new weights."""
+    """
+    Return the start of a fit; a fitted network that is worse
+    than a constant starts at new weights.
+    """
     started = start_at_weights(plan, model, statistics, state)
     if model.is_drawn or model.score_graph.is_linear or plan.is_full:
         return started
 
     share, constant_loss = fitted_share(plan, started.model, started.variables, statistics)
     drawn = None
+
     # Nobody says whether the weights of an ONNX file are fitted ones.
     if share > 1 and model.inner.is_fitted and tells_of_fitted(statistics.some_rows):
         drawn = drawn_anew(plan, model, generator)
@@ -52,6 +60,7 @@ def start(
         started = start_at_weights(plan, drawn, statistics, state)
         because = "the fitted network is worse than a constant prediction on these rows"
         decided = started.plan.decided("weights", Decision("new ones", because, "warm_start"))
+
         return started._replace(plan=decided)
 
     if not plan.is_open("eta0"):
@@ -61,8 +70,12 @@ def start(
     part = fitted_part(share, plan.size.n_rows)
     state = dataclasses.replace(started.state, rate_scale=part * started.state.rate_scale)
     decision = started.plan.decisions["first rate"]
-    because = f"{part:.2g} of a new network's, as the loss is {share:.2g} of a constant's: {decision.because}"
+    because = (
+        f"{part:.2g} of a new network's, as the loss is {share:.2g} of a constant's: "
+        f"{decision.because}"
+    )
     decided = started.plan.decided("first rate", decision._replace(because=because))
+
     return Start(decided, started.model, state, started.variables, constant_loss)
 
 
@@ -76,15 +89,18 @@ def start_at_weights(
 ) -> Start:
     """Return the start of a training at the weights that a model has."""
     decision = scaling(plan, model.score_graph, statistics)
-    plan, standardization = plan.decided("scaling", decision), decision.value
+    plan = plan.decided("scaling", decision)
+    standardization = decision.value
 
-    score_graph, initial = model.score_graph, model.score_graph.trained_arrays
+    score_graph = model.score_graph
+    initial = model.score_graph.trained_arrays
     if standardization is not None:
         score_graph = with_offsets(score_graph, plan.loss, standardization)
     variables = plan.variables(score_graph, standardization)
     variables.check_range()
 
-    # Weights that were drawn are for columns of mean zero and standard deviation one; others for X and y themselves.
+    # Weights that were drawn are for columns of mean zero and standard deviation one; others for X
+    # and y themselves.
     if model.is_drawn:
         score_graph = score_graph.with_weights(variables.model_weights(initial))
 
@@ -94,24 +110,32 @@ def start_at_weights(
     else:
         plan = dataclasses.replace(plan, spread=spread(plan, variables, score_graph, statistics))
         of_rate = first_rate(plan, variables, score_graph, statistics)
+
     plan = plan.decided("first rate", of_rate)
 
     state = dataclasses.replace(
         state,
         solver=None,
-        penalty_start=state.penalty_start or (score_graph.trained_arrays if plan.takes_start else None),
+        penalty_start=state.penalty_start
+        or (score_graph.trained_arrays if plan.takes_start else None),
         standardization=standardization,
         rate_scale=of_rate.value,
         is_rate_auto=plan.chooses_rate,
     )
     plan = plan.decided("weights", _of_weights(model))
-    return Start(plan, dataclasses.replace(model, score_graph=score_graph, is_drawn=False), state, variables)
+    return Start(
+        plan, dataclasses.replace(model, score_graph=score_graph, is_drawn=False), state, variables
+    )
 
 
 def check_first_rows(plan: Plan, model: Model, rows: TrainingData) -> None:
-    """Raise a WeightRangeError for rows of a size that the dtype cannot hold, before their scales are known."""
+    """
+    Raise a WeightRangeError for rows of a size that the dtype cannot hold,
+    before their scales are known.
+    """
     if not plan.standardize or rows.is_sparse or not rows.n_rows:
         return
+
     # The deviation of a row and its opposite is its size.
     X, target = (np.concatenate([part, -part]) for part in (rows.X, rows.target))
     used = scaling(plan, model.score_graph, DataStatistics(TrainingData(X, target, None))).value
@@ -121,7 +145,10 @@ def check_first_rows(plan: Plan, model: Model, rows: TrainingData) -> None:
 def _of_weights(model):
     """Return the decision on the weights that a training starts at."""
     if not model.is_drawn:
-        return Decision("fitted ones", "the model has weights that were fitted or given", "warm_start")
+        return Decision(
+            "fitted ones", "the model has weights that were fitted or given", "warm_start"
+        )
     if model.score_graph.is_linear:
         return Decision("zeros", "the model is not fitted", "coef_init, warm_start")
+
     return Decision("new ones", "the network is not fitted", "warm_start")

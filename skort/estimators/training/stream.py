@@ -1,4 +1,7 @@
-"""The way of a stream: each call of `partial_fit` is one pass over its rows, on scales that the first rows decide."""
+"""
+The way of a stream: each call of `partial_fit` is one pass over its rows,
+on scales that the first rows decide.
+"""
 
 import copy
 import dataclasses
@@ -42,7 +45,10 @@ def stream_model(
     *,
     is_after_fit: bool = False,
 ) -> FitResult:
-    """Return a model after one pass over the rows of a call; the first wait until 20 tell scales and rate."""
+    """
+    Return a model after one pass over the rows of a call;
+    the first wait until 20 tell scales and rate.
+    """
     plan.check_steps("partial_fit")
     if not state.is_new:
         plan, state, run = _resumed(plan, model, rows, state, is_after_fit=is_after_fit)
@@ -60,7 +66,10 @@ def stream_model(
 
 
 def _waiting(plan, model, rows, state):
-    """Return a result without a step: a model without weights of its own predicts the best constant."""
+    """
+    Return a result without a step:
+    a model without weights of its own predicts the best constant.
+    """
     first_weights = state.first_weights
     if state.first_rows is None:
         check_first_rows(plan, model, rows)
@@ -68,44 +77,61 @@ def _waiting(plan, model, rows, state):
         first_weights = model.trained_weights
     if first_weights is not None:
         model = _constant(plan, model, rows)
-    # What is wrong with the parameters is said now. The user may write other rows into the same arrays.
+
+    # What is wrong with the parameters is said now. The user may write other rows into
+    # the same arrays.
     shape = BatchShape(min(plan.batch_size, max(rows.n_rows, 1)), rows.is_sparse)
     run = TrainRun.of(plan, model, state, shape).begun(state)
     state = dataclasses.replace(state, first_rows=copy.deepcopy(rows), first_weights=first_weights)
+
     return FitResult(plan, model, state, solver_name=run.solver_name, batch_size=plan.batch_size)
 
 
 def _constant(plan, model, rows):
-    """Return a model that predicts the best constant of some rows, if its last layer has an intercept."""
+    """
+    Return a model that predicts the best constant of some rows,
+    if its last layer has an intercept.
+    """
     from skort.graphs.standardized import last_layer
 
     graph = model.score_graph
     layer = last_layer(graph)
     if layer is None or layer.intercept is None or not rows.n_rows:
         return dataclasses.replace(model, is_drawn=False)
+
     loss = RowLoss(plan, graph, plan.variables(graph, None), rows)
     weights = model.trained_weights
     score = loss.best_constant_score(weights)
-    intercept, coefficient = weights[layer.intercept], weights[layer.coefficient]
+    intercept = weights[layer.intercept]
+    coefficient = weights[layer.coefficient]
     weights[layer.intercept] = score.astype(intercept.dtype).reshape(intercept.shape)
     weights[layer.coefficient] = np.zeros_like(coefficient)
+
     return model.with_weights(weights)
 
 
 def _resumed(plan, model, rows, state, *, is_after_fit):
-    """Return the plan and the state that a stream goes on from, and the run so far, or None for a new one."""
+    """
+    Return the plan and the state that a stream goes on from, and the run so far,
+    or None for a new one.
+    """
     _check_terms(plan, model, state.standardization)
     run = None if state.live is None else state.live.take()
     if run is not None and run.plan is not plan:
         run = None
     if is_after_fit or plan.chooses_rate != state.is_rate_auto:
-        variables, graph = plan.variables(model.score_graph, state.standardization), model.score_graph
+        variables = plan.variables(model.score_graph, state.standardization)
+        graph = model.score_graph
         is_fitted = is_after_fit and not graph.is_linear
         of_rate = stream_rate(plan, variables, graph, DataStatistics(rows), is_fitted=is_fitted)
         plan = plan.decided("first rate", of_rate)
+
         # The falls of a schedule that the user chose are a matter of that schedule.
         n_falls = 0 if is_after_fit and plan.is_open("learning_rate") else state.n_falls
-        state = dataclasses.replace(state, rate_scale=of_rate.value, is_rate_auto=plan.chooses_rate, n_falls=n_falls)
+        state = dataclasses.replace(
+            state, rate_scale=of_rate.value, is_rate_auto=plan.chooses_rate, n_falls=n_falls
+        )
+
     if plan.takes_start and state.penalty_start is None:
         state = dataclasses.replace(state, penalty_start=model.score_graph.trained_arrays)
     if not state.is_told and _warned_of_far_columns(rows, state.standardization):
@@ -116,25 +142,33 @@ def _resumed(plan, model, rows, state, *, is_after_fit):
 def _trained(plan, model, rows, state, run, observers):
     """Return what one pass over rows leaves, with what made its steps."""
     generator = state.first_generator() if run is None else run.random_state
-    variables = plan.variables(model.score_graph, state.standardization) if run is None else run.variables
+    variables = (
+        plan.variables(model.score_graph, state.standardization) if run is None else run.variables
+    )
     batches = StreamCall(plan, rows).batches(variables, generator)
     shape = BatchShape(batches.batch_size, batches.are_sparse)
     if run is None or run.shape != shape:
         run = TrainRun.of(plan, model, state, shape, None, variables).begun(state)
     part = call_part(plan, variables, model.score_graph, DataStatistics(rows), state.rate_scale)
     fit = Fit(run, model, state, observers, None, rate_part=part)
+
     try:
         outcome = minimise(fit.training(run.step, batches))
     except DivergedError as error:
         raise diverged_error(plan, error, state, rows) from None
+
     live = NoPickle()
     live.put(dataclasses.replace(run, random_state=batches.random_state))
     progress = dataclasses.replace(outcome.progress, live=live, is_told=state.is_told)
+
     return fit.result(dataclasses.replace(outcome, progress=progress), rows)
 
 
 class StreamCall(InMemory):
-    """The rows of one call, whose weights multiply as they are: nobody knows the mean of a stream's."""
+    """
+    The rows of one call, whose weights multiply as they are:
+    nobody knows the mean of a stream's.
+    """
 
     def batches(self, view: Any, random_state: np.random.RandomState) -> Any:  # type: ignore[override]
         """Return batches of the rows in random order."""
@@ -142,31 +176,42 @@ class StreamCall(InMemory):
 
 
 def _warned_of_far_columns(rows: TrainingData, used: Standardization | None) -> bool:
-    """Warn of a column, or a y, that is many scales of the first rows away; return whether there is one."""
+    """
+    Warn of a column, or a y, that is many scales of the first rows away;
+    return whether there is one.
+    """
     if used is None:
         return False
+
     if rows.sample_weight is not None:
         counted = rows.sample_weight > 0
         rows = rows._replace(X=rows.X[counted], target=rows.target[counted], sample_weight=None)
+
     found = []
     if used.mean is not None and not scipy.sparse.issparse(rows.X):
         distance = _distance(rows.X, used.mean, used.scale)
         column = int(np.argmax(distance))
         found.append((f"column {column} of X", distance[column]))
+
     if used.target_mean is not None:
         found.append(("y", np.max(_distance(rows.target, used.target_mean, used.target_scale))))
     for name, distance in found:
         if distance > _FAR:
             warn_user(
-                f"partial_fit: {name} is {distance:.3g} standard deviations away from the rows that the stream began "
-                "with, whose scale it keeps. Call fit on rows of today, or put a scaler of your own before the model."
+                f"partial_fit: {name} is {distance:.3g} standard deviations away from the rows "
+                "that the stream began with, whose scale it keeps. Call fit on rows of today, or "
+                "put a scaler of your own before the model."
             )
             return True
+
     return False
 
 
 def _distance(values, mean, scale):
-    """Return the mean distance of some rows from a mean, in scales; few rows count as if others were near it."""
+    """
+    Return the mean distance of some rows from a mean, in scales;
+    few rows count as if others were near it.
+    """
     some = values[:: -(-len(values) // _SOME_ROWS)]
     with np.errstate(over="ignore", invalid="ignore"):
         return np.abs((some - mean) / scale).sum(axis=0) / max(len(some), FIRST_ROWS)
@@ -176,18 +221,21 @@ def _check_terms(plan, model, used):
     """Raise an error where a changed loss or penalty does not suit the variables of a stream."""
     if used is None:
         return
-    n_outputs, mean = model.score_graph.n_outputs, used.target_mean
+
+    n_outputs = model.score_graph.n_outputs
+    mean = used.target_mean
     has_link = plan.loss.inverse_link_function(n_outputs) is not None
     if mean is not None and (not has_units(plan.loss, n_outputs) or (has_link and mean.any())):
         raise ValueError(
-            f"loss={plan.loss!r} does not suit the standardized y of earlier calls. Call fit, or use "
-            "standardize=False from the first call on."
+            f"loss={plan.loss!r} does not suit the standardized y of earlier calls. Call fit, or "
+            "use standardize=False from the first call on."
         )
+
     means = [each for each in (used.mean, used.target_mean) if each is not None]
     is_centred = any(np.any(each) for each in means) or (has_link and used.target_mean is not None)
     penalty = plan.penalty
     if is_centred and penalty is not None and penalty.intercepts is not None:
         raise ValueError(
-            f"penalty={type(penalty).__name__} covers intercepts, but earlier calls subtracted the means of X or "
-            "y. Call fit, or use standardize=False from the first call on."
+            f"penalty={type(penalty).__name__} covers intercepts, but earlier calls subtracted the "
+            "means of X or y. Call fit, or use standardize=False from the first call on."
         )

@@ -13,7 +13,9 @@ from onnx import helper
 from skort.common.formulas import function_text
 
 # Operators that broadcast their inputs to the shape of the output.
-_BROADCASTING = frozenset({"Add", "Sum", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Where", "Expand"})
+_BROADCASTING = frozenset(
+    {"Add", "Sum", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Where", "Expand"}
+)
 # Inputs that other operators broadcast: (operator, position of the input).
 _BROADCAST_INPUTS = frozenset({("Gemm", 2), ("LayerNormalization", 1), ("LayerNormalization", 2)})
 
@@ -42,7 +44,9 @@ class Applied:
 
     def gradient_shape(self, i: int) -> tuple[int, ...]:
         """Return the shape of the gradient that the rule gives for input `i`."""
-        is_broadcast = self.node.op_type in _BROADCASTING or (self.node.op_type, i) in _BROADCAST_INPUTS
+        is_broadcast = (
+            self.node.op_type in _BROADCASTING or (self.node.op_type, i) in _BROADCAST_INPUTS
+        )
         return self.output_shape if is_broadcast else self.shape(i)
 
     def is_known(self) -> bool:
@@ -76,7 +80,10 @@ _INPUTS = re.compile(r"\b(?:[abcy]|x\d*|dy\d*)\b")
 
 
 def texts(*formulas: str | None) -> Rule:
-    """Return the rule of an operator with a formula for each of its first inputs; the others have no gradient."""
+    """
+    Return the rule of an operator with a formula for each of its first inputs;
+    the others have no gradient.
+    """
     return lambda applied, i: formulas[i] if i < len(formulas) else None
 
 
@@ -93,7 +100,9 @@ def gradient_text(formula: str) -> str:
     """
     if "=>" in formula:
         return formula
-    return function_text(f"gradient ({', '.join(dict.fromkeys(_INPUTS.findall(formula)))}) => (dx)", formula)
+    return function_text(
+        f"gradient ({', '.join(dict.fromkeys(_INPUTS.findall(formula)))}) => (dx)", formula
+    )
 
 
 def int64s(values: Iterable[int]) -> str:
@@ -109,15 +118,22 @@ def broadcast_axes(shape: Sequence[int], given: Sequence[int]) -> list[int]:
 
 
 def sum_to(shape: Sequence[int], given: Sequence[int]) -> str:
-    """Return the formula that sums an array of shape `given` to `shape`: the inverse of a broadcast."""
-    same_rank, is_number, shaped = len(shape) == len(given), math.prod(shape) == 1, f"dx = Reshape(%s, {list(shape)})"
+    """
+    Return the formula that sums an array of shape `given` to `shape`:
+    the inverse of a broadcast.
+    """
+    same_rank = len(shape) == len(given)
+    is_number = math.prod(shape) == 1
+    shaped = f"dx = Reshape(%s, {list(shape)})"
     if math.prod(given) == 1:
         return shaped % "dy"
+
     # Summing over all axes is faster than over all but those of size 1.
     axes = list(range(len(given))) if is_number else broadcast_axes(shape, given)
     if axes == [0] and len(given) == 2:
         # A product with ones gives the same sums in at most half the time of ReduceSum.
         return f"dx = MatMul(Expand(1, {[1, given[0]] if same_rank else [given[0]]}), dy)"
+
     total = f"ReduceSum(dy, {axes}, keepdims={int(same_rank)})"
     # Skip Reshape if the sum has the shape already.
     return f"dx = {total}" if same_rank or len(axes) == len(given) - len(shape) else shaped % total

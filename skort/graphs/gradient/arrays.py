@@ -21,11 +21,19 @@ def _gemm(applied, i):
     # A' dy, and dc = beta dy.
     if i == 2:
         return f"dx = {float(applied.attribute('beta', 1.0))!r} * dy"
-    a_transposed, b_transposed = applied.attribute("transA", 0), applied.attribute("transB", 0)
+
+    a_transposed = applied.attribute("transA", 0)
+    b_transposed = applied.attribute("transB", 0)
+
     if i == 0:
-        order, flags = ("b, dy", (b_transposed, 1)) if a_transposed else ("dy, b", (0, 1 - b_transposed))
+        order, flags = (
+            ("b, dy", (b_transposed, 1)) if a_transposed else ("dy, b", (0, 1 - b_transposed))
+        )
     else:
-        order, flags = ("dy, a", (1, a_transposed)) if b_transposed else ("a, dy", (1 - a_transposed, 0))
+        order, flags = (
+            ("dy, a", (1, a_transposed)) if b_transposed else ("a, dy", (1 - a_transposed, 0))
+        )
+
     alpha = float(applied.attribute("alpha", 1.0))
     return f"dx = Gemm({order}, alpha={alpha!r}, transA={flags[0]}, transB={flags[1]})"
 
@@ -33,15 +41,19 @@ def _gemm(applied, i):
 def _matmul(applied, i):
     # y = a b over the last two axes, so da = dy b' and db = a' dy. A vector is one row (a) or one
     # column (b).
-    a, b = applied.shape(0), applied.shape(1)
+    a = applied.shape(0)
+    b = applied.shape(1)
     if len(a) == len(b) == 2:
         return _gemm(applied, i)
-    a, b = (a if len(a) > 1 else (1, *a)), (b if len(b) > 1 else (*b, 1))
+
+    a = a if len(a) > 1 else (1, *a)
+    b = b if len(b) > 1 else (*b, 1)
     batch = np.broadcast_shapes(a[:-2], b[:-2])
     other, own, order = (b, a, "matrix, transposed") if i == 0 else (a, b, "transposed, matrix")
     permutation = [*range(len(other) - 2), len(other) - 1, len(other) - 2]
     axes = broadcast_axes(own[:-2], batch)
     product = f"ReduceSum(MatMul({order}), {axes})" if axes else f"MatMul({order})"
+
     return f"""
         transposed = Transpose(Reshape({"ba"[i]}, {list(other)}), perm={permutation})
         matrix = Reshape(dy, {[*batch, a[-2], b[-1]]})
@@ -51,7 +63,11 @@ def _matmul(applied, i):
 def _transpose(applied, i):
     # Without a permutation, the axes are reversed.
     permutation = applied.attribute("perm")
-    return f"dx = Transpose(dy, perm={np.argsort(permutation).tolist()})" if permutation else "dx = Transpose(dy)"
+    return (
+        f"dx = Transpose(dy, perm={np.argsort(permutation).tolist()})"
+        if permutation
+        else "dx = Transpose(dy)"
+    )
 
 
 def _concat(applied, i):
@@ -75,10 +91,15 @@ def chosen(applied, i):
         return _picked_rows(applied)
     if i > 0:
         return None
+
     # Running the node on the numbers 0, 1, 2, ... in place of the elements of x gives j.
-    (x, *others), shape = applied.node.input, applied.shape(0)
-    values = {x: np.arange(math.prod(shape)).reshape(shape)} | {n: applied.constants[n] for n in others if n}
+    (x, *others) = applied.node.input
+    shape = applied.shape(0)
+    values = {x: np.arange(math.prod(shape)).reshape(shape)} | {
+        n: applied.constants[n] for n in others if n
+    }
     elements = f"chosen = Constant <value = {int64s(np.ravel(evaluated(applied.node, values)))}> ()"
+
     return scattered_text(["dy"], elements, shape)
 
 
@@ -111,8 +132,11 @@ def _picked_rows(applied):
     """
     if applied.node.op_type != "Gather" or applied.axis(0) != 0:
         return None
-    shape, n_ids = applied.shape(0), math.prod(applied.shape(1))
+
+    shape = applied.shape(0)
+    n_ids = math.prod(applied.shape(1))
     width = math.prod(shape[1:])
+
     return f"""
         ids = Expand(Reshape(b, [{n_ids}, 1]), [{n_ids}, {width}])
         rows = Reshape(dy, [{n_ids}, {width}])
@@ -122,7 +146,9 @@ def _picked_rows(applied):
 
 def evaluated(node: onnx.NodeProto, values: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the first output of a node for the values of its inputs."""
-    graph = helper.make_graph([node], "node", infos(values), [onnx.ValueInfoProto(name=node.output[0])])
+    graph = helper.make_graph(
+        [node], "node", infos(values), [onnx.ValueInfoProto(name=node.output[0])]
+    )
     (value,) = ReferenceEvaluator(build_model(graph)).run(None, dict(values))
     return np.asarray(value)
 
@@ -132,13 +158,21 @@ def _reduced(applied, i):
     # by the number of summands.
     if i > 0 or not applied.others_are_constant():
         return None
+
     shape = applied.shape(0)
-    axes = applied.attribute("axes") if applied.constant(1) is None else applied.constant(1).tolist()
+    axes = (
+        applied.attribute("axes") if applied.constant(1) is None else applied.constant(1).tolist()
+    )
     if not axes:
         axes = [] if applied.attribute("noop_with_empty_axes", 0) else range(len(shape))
     axes = {axis % len(shape) for axis in axes}
     kept = [1 if axis in axes else size for axis, size in enumerate(shape)]
-    scale = 1.0 / math.prod(shape[axis] for axis in axes) if applied.node.op_type == "ReduceMean" else 1.0
+    scale = (
+        1.0 / math.prod(shape[axis] for axis in axes)
+        if applied.node.op_type == "ReduceMean"
+        else 1.0
+    )
+
     return f"dx = Expand({scale!r} * Reshape(dy, {kept}), {list(shape)})"
 
 

@@ -8,7 +8,9 @@ from skort.common.formulas import function_text
 from skort.graphs.gradient.applied import Rule, each, texts
 
 #: ONNX Runtime lacks a float64 kernel of these operators, or of an operator in their rule.
-FLOAT32_ONLY = frozenset({"AveragePool", "Conv", "Cos", "Elu", "Erf", "GlobalAveragePool", "Sin", "Softplus"})
+FLOAT32_ONLY = frozenset(
+    {"AveragePool", "Conv", "Cos", "Elu", "Erf", "GlobalAveragePool", "Sin", "Softplus"}
+)
 
 
 def _less_below_zero(slope, alpha):
@@ -23,7 +25,9 @@ def _less_below_zero(slope, alpha):
 def _cast(applied, i):
     # Only casts between floats have a gradient.
     return (
-        "dx = CastLike(dy, x)" if applied.attribute("to") in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE) else None
+        "dx = CastLike(dy, x)"
+        if applied.attribute("to") in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
+        else None
     )
 
 
@@ -51,9 +55,11 @@ def _extreme(applied, i):
 
 
 def _layer_normalization(applied, i):
-    # y = n b + c, n = (a - its mean) / sqrt(its variance + epsilon), both over the axes from `axis` on
+    # y = n b + c, n = (a - its mean) / sqrt(its variance + epsilon), both over the axes
+    # from `axis` on
     if i == 2 or any(applied.node.output[1:]):
         return "dx = dy" if i == 2 else None
+
     axes = list(range(applied.axis(-1), len(applied.shape(0))))
     normalized = f"""
         centred = a - ReduceMean(a, axes={axes})
@@ -61,6 +67,7 @@ def _layer_normalization(applied, i):
         n = centred * inverse"""
     if i == 1:
         return f"{normalized}\n        dx = dy * n"
+
     return f"""{normalized}
         slope = dy * b
         dx = inverse * (slope - ReduceMean(slope, axes={axes}) - n * ReduceMean(slope * n, axes={axes}))"""

@@ -58,7 +58,8 @@ def forward_backward(
 
     The backward model gives the gradients by the trained weights and, with `input_gradient`, by X.
     """
-    X, score = score_graph.input_name, score_graph.score_name
+    X = score_graph.input_name
+    score = score_graph.score_name
     fragment = Fragment(score_graph.dtype)
     model = add_model(fragment, score_graph, batch_size)
     check_gradient(score_graph, input_gradient=input_gradient)
@@ -67,13 +68,16 @@ def forward_backward(
     for name, result in gradients.items():
         fragment.rename(result, gradient_name(name))
     shape = [batch_size, score_graph.n_outputs]
-    score_gradient = helper.make_tensor_value_info(SCORE_GRADIENT, onnx_dtype(score_graph.dtype), shape)
+    score_gradient = helper.make_tensor_value_info(
+        SCORE_GRADIENT, onnx_dtype(score_graph.dtype), shape
+    )
     results = [onnx.ValueInfoProto(name=gradient_name(name)) for name in wanted]
     model.graph.input.insert(0, score_gradient)
     model.graph.output.extend(results)
     replace_nodes(model.graph, fragment.nodes)
     whole = pruned(build_model(model.graph, fragment, domains=domains_of(model)))
     whole = onnx.shape_inference.infer_shapes(whole, data_prop=True)
+
     return _split(whole, score, [result.name for result in results])
 
 
@@ -81,17 +85,21 @@ def check_gradient(score_graph: ScoreGraph, *, input_gradient: bool = False) -> 
     """Raise a NotTrainableError if no weight is trained, or if an operator has no gradient."""
     if not score_graph.trainable:
         raise NotTrainableError("model: it has no weight to train.")
+
     wanted = [*([score_graph.input_name] if input_gradient else []), *score_graph.trainable]
     if obstacle := obstacle_of(score_graph, wanted, rule_gradient):
         by_X = "X or " * input_gradient, ", ask for no gradient by X" * input_gradient
         raise NotTrainableError(
-            f"model: between {by_X[0]}a weight and the score, its ONNX graph computes with the operator {obstacle}"
-            f", which has no gradient in {score_graph.dtype}, or whose shapes are "
-            f"not known before it runs. Name the weights after it in trainable{by_X[1]}, or cut the model."
+            f"model: between {by_X[0]}a weight and the score, its ONNX graph computes with the "
+            f"operator {obstacle}"
+            f", which has no gradient in {score_graph.dtype}, or whose shapes are not known before "
+            f"it runs. Name the weights after it in trainable{by_X[1]}, or cut the model."
         )
 
 
-def _split(whole: onnx.ModelProto, score: str, results: Sequence[str]) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+def _split(
+    whole: onnx.ModelProto, score: str, results: Sequence[str]
+) -> tuple[onnx.ModelProto, onnx.ModelProto]:
     """
     Return two models: the nodes that the score needs, and all other nodes.
 
@@ -102,13 +110,18 @@ def _split(whole: onnx.ModelProto, score: str, results: Sequence[str]) -> tuple[
     names = leading_to(graph.node, [score])
     first = [node for node in graph.node if not names.isdisjoint(node.output) or node in constants]
     last = [node for node in graph.node if names.isdisjoint(node.output) or node in constants]
-    held = {i.name for i in graph.initializer} | {name for node in constants for name in node.output}
+    held = {i.name for i in graph.initializer} | {
+        name for node in constants for name in node.output
+    }
     made = {name for node in last for name in node.output}
-    read = dict.fromkeys(name for node in last for name in read_names(node) if name not in made | held)
+    read = dict.fromkeys(
+        name for node in last for name in read_names(node) if name not in made | held
+    )
     inputs = {i.name: i for i in graph.input}
     saved = [name for name in read if name not in inputs and name != score]
     forward_inputs = [name for name in inputs if name != SCORE_GRADIENT]
     backward_inputs = [SCORE_GRADIENT, *(name for name in read if name != SCORE_GRADIENT)]
+
     return (
         _part(whole, first, forward_inputs, [score, *saved], _FORWARD),
         _part(whole, last, backward_inputs, results, _BACKWARD),
@@ -117,11 +130,15 @@ def _split(whole: onnx.ModelProto, score: str, results: Sequence[str]) -> tuple[
 
 def _part(whole, nodes, inputs, outputs, documentation):
     """Return some nodes of a model as a model of their own."""
-    infos = {info.name: info for info in (*whole.graph.value_info, *whole.graph.output, *whole.graph.input)}
+    infos = {
+        info.name: info
+        for info in (*whole.graph.value_info, *whole.graph.output, *whole.graph.input)
+    }
     given, results = ([infos[name] for name in names] for names in (inputs, outputs))
     graph = helper.make_graph(nodes, "gradient", given, results, whole.graph.initializer)
     model = build_model(graph, domains=domains_of(whole))
     model.doc_string = documentation
+
     return pruned(model)
 
 
@@ -129,7 +146,10 @@ def unpacked_text(weights: Mapping[str, np.ndarray]) -> str:
     """Return the function that splits the vector of all weights."""
     sizes = int64s(w.size for w in weights.values())
     shapes = "\n".join(
-        f"    shape{i} = Constant <value = {int64s(w.shape)}> ()\n    weight{i} = Reshape (part{i}, shape{i})"
+        (
+            f"    shape{i} = Constant <value = {int64s(w.shape)}> ()\n"
+            f"    weight{i} = Reshape (part{i}, shape{i})"
+        )
         for i, w in enumerate(weights.values())
     )
     return f"""
@@ -145,13 +165,18 @@ def packed_text(weights: Mapping[str, np.ndarray]) -> str:
     names = [f"gradient{i}" for i in range(len(weights))]
     pairs = zip(names, weights.values(), strict=True)
     vectors = ", ".join(name if w.ndim == 1 else f"Reshape({name}, [-1])" for name, w in pairs)
-    return function_text(f"packed ({', '.join(names)}) => (gradient)", f"gradient = Concat({vectors}, axis=0)")
+    return function_text(
+        f"packed ({', '.join(names)}) => (gradient)", f"gradient = Concat({vectors}, axis=0)"
+    )
 
 
-def packed_gradients(backward: onnx.ModelProto, weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
+def packed_gradients(
+    backward: onnx.ModelProto, weights: Mapping[str, np.ndarray]
+) -> onnx.ModelProto:
     """Return a backward model that joins its gradients by weights into one output, `GRADIENT`."""
     names = {gradient_name(name): array for name, array in weights.items()}
-    size, dtype = sum(array.size for array in weights.values()), next(iter(weights.values())).dtype
+    size = sum(array.size for array in weights.values())
+    dtype = next(iter(weights.values())).dtype
     fragment = Fragment(dtype)
     fragment.nodes.extend(backward.graph.node)
     fragment.call(packed_text(weights), list(names), [GRADIENT])
@@ -159,5 +184,8 @@ def packed_gradients(backward: onnx.ModelProto, weights: Mapping[str, np.ndarray
     replace_nodes(packed.graph, fragment.nodes)
     del packed.graph.output[:]
     packed.graph.output.append(helper.make_tensor_value_info(GRADIENT, onnx_dtype(dtype), [size]))
-    packed.graph.output.extend(output for output in backward.graph.output if output.name not in names)
+    packed.graph.output.extend(
+        output for output in backward.graph.output if output.name not in names
+    )
+
     return inlined(packed, fragment)

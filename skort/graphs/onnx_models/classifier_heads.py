@@ -43,16 +43,21 @@ def find_head(model: onnx.ModelProto, output: str, n_outputs: int) -> Head:
     head = None if node is None else _proved(model, node, output, n_outputs)
     if head is not None:
         return head
+
     values = _two_dimensional(runner(model, output)(rows_like(model.graph)))
     if _are_probabilities(values, node is not None) and not _is_affine(model.graph, output):
-        behind = f"the {node.op_type} node {node.name!r}" if node is not None else "its own operators"
+        behind = (
+            f"the {node.op_type} node {node.name!r}" if node is not None else "its own operators"
+        )
         raise NotTrainableError(
-            f"estimator: the output {output!r} of the ONNX model is a probability, but it is neither the sigmoid nor "
-            f"the softmax of one score: {behind} and what follows give other numbers. Cut the model at the score that "
-            "is to be trained, with onnx.utils.Extractor."
+            f"estimator: the output {output!r} of the ONNX model is a probability, but it is "
+            f"neither the sigmoid nor the softmax of one score: {behind} and what follows give "
+            "other numbers. Cut the model at the score that is to be trained, with "
+            "onnx.utils.Extractor."
         )
     if n_outputs > 1 or values.shape[1] != 2:
         return Head(output, None)
+
     return Head(output, _columns([1]) if _are_opposite(values) else _difference(0, 1))
 
 
@@ -70,7 +75,9 @@ def _last_probability(graph, output):
             return node
         if node.op_type in _PRODUCTS:
             return None
+
         needed.update(read_names(node))
+
     return None
 
 
@@ -80,25 +87,37 @@ def _proved(model, node, output, n_outputs):
     end = part_between(model, result, output)
     if X.name in {i.name for i in end.graph.input[1:]}:
         return None
+
     n_columns = _two_dimensional(runner(model, result)(rows_like(model.graph))).shape[1]
     scores = np.random.RandomState(0).normal(scale=3.0, size=(_N_ROWS, n_columns)).astype(_dtype(X))
     run_end = runner(end, output)
     probabilities = run_end(scores)
+
     for source, score in _candidates(run_end, scores, n_outputs):
         if _is_known(probabilities, score):
             return Head(result, source)
+
     if n_columns != 2 or n_outputs != 1:
         return None
+
     # One of two columns may be the negative of the other. Random numbers lack this property, so the
     # model's own results are compared.
-    probabilities, scores = (runner(model, name)(rows_like(model.graph)) for name in (output, result))
+    probabilities, scores = (
+        runner(model, name)(rows_like(model.graph)) for name in (output, result)
+    )
     if not _are_opposite(scores):
         return None
+
     candidates = ((_columns([i]), scores[:, [i]]) for i in (1, 0))
-    return next((Head(result, source) for source, score in candidates if _is_known(probabilities, score)), None)
+    return next(
+        (Head(result, source) for source, score in candidates if _is_known(probabilities, score)),
+        None,
+    )
 
 
-def _candidates(run_end, scores: np.ndarray, n_outputs: int) -> Iterator[tuple[str | None, np.ndarray]]:
+def _candidates(
+    run_end, scores: np.ndarray, n_outputs: int
+) -> Iterator[tuple[str | None, np.ndarray]]:
     """Yield functions that may compute the raw score from a result, each with its values."""
     n_columns = scores.shape[1]
     if n_columns == n_outputs == 1:
@@ -109,7 +128,9 @@ def _candidates(run_end, scores: np.ndarray, n_outputs: int) -> Iterator[tuple[s
         yield _difference(1, 0), scores[:, [0]] - scores[:, [1]]
     elif n_columns == n_outputs:
         yield None, scores
-        order = np.argmax(_two_dimensional(run_end(20 * np.eye(n_columns, dtype=scores.dtype))), axis=0)
+        order = np.argmax(
+            _two_dimensional(run_end(20 * np.eye(n_columns, dtype=scores.dtype))), axis=0
+        )
         if sorted(order) == list(range(n_columns)):
             yield _columns(order), scores[:, order]
 
@@ -125,6 +146,7 @@ def _is_known(probabilities: np.ndarray, score: np.ndarray) -> bool:
         expected = expit(score)
     else:
         expected = np.hstack([expit(-score), expit(score)])
+
     return probabilities.shape == expected.shape and np.allclose(probabilities, expected, atol=1e-5)
 
 
@@ -138,7 +160,12 @@ def _are_probabilities(values: np.ndarray, has_head: bool) -> bool:
         return False
     if has_head:
         return True
-    return np.ptp(values) > 1e-3 if values.shape[1] == 1 else np.allclose(values.sum(axis=1), 1, atol=1e-4)
+
+    return (
+        np.ptp(values) > 1e-3
+        if values.shape[1] == 1
+        else np.allclose(values.sum(axis=1), 1, atol=1e-4)
+    )
 
 
 def _are_opposite(scores: np.ndarray) -> bool:
@@ -168,7 +195,9 @@ def _difference(first: int, second: int) -> str:
 
 def _columns(indices: Sequence[int]) -> str:
     """Return the function that picks some columns of the scores."""
-    return function_text("columns (scores) => (score)", f"score = Gather(scores, {list(map(int, indices))}, axis=1)")
+    return function_text(
+        "columns (scores) => (score)", f"score = Gather(scores, {list(map(int, indices))}, axis=1)"
+    )
 
 
 def part_between(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProto:
@@ -177,13 +206,17 @@ def part_between(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProt
 
     Other inputs of the model stay inputs if this part needs them.
     """
-    cut, graph = copy.deepcopy(model), model.graph
+    cut = copy.deepcopy(model)
+    graph = model.graph
     replace_nodes(cut.graph, [node for node in graph.node if begin not in node.output])
     pruned(cut, [end], drop_inputs=True)
-    first = [info for info in (*graph.value_info, *graph.output, *graph.input) if info.name == begin]
+    first = [
+        info for info in (*graph.value_info, *graph.output, *graph.input) if info.name == begin
+    ]
     others = [i for i in cut.graph.input if i.name != begin]
     del cut.graph.input[:], cut.graph.value_info[:]
     cut.graph.input.extend([*first[-1:], *others])
+
     return cut
 
 
@@ -194,16 +227,22 @@ def rows_like(graph: onnx.GraphProto) -> np.ndarray:
     Ids are zeros and ones.
     """
     X = graph.input[0]
-    random_state, width = np.random.RandomState(0), X.type.tensor_type.shape.dim[1].dim_value
+    random_state = np.random.RandomState(0)
+    width = X.type.tensor_type.shape.dim[1].dim_value
     if picks_rows(graph):
         return random_state.randint(2, size=(_N_ROWS, width)).astype(_dtype(X))
-    rows = random_state.normal(size=(_N_ROWS, width)) * random_state.choice([1, 10], size=(_N_ROWS, 1))
+
+    rows = random_state.normal(size=(_N_ROWS, width)) * random_state.choice(
+        [1, 10], size=(_N_ROWS, 1)
+    )
     return rows.astype(_dtype(X))
 
 
 def runner(model: onnx.ModelProto, result: str) -> Callable[[np.ndarray], np.ndarray]:
     """Return the function that computes a result of a model from its only input."""
-    inference = InferenceModel(model, () if any(o.name == result for o in model.graph.output) else (result,))
+    inference = InferenceModel(
+        model, () if any(o.name == result for o in model.graph.output) else (result,)
+    )
     name = model.graph.input[0].name
 
     def run(rows):
@@ -211,8 +250,9 @@ def runner(model: onnx.ModelProto, result: str) -> Callable[[np.ndarray], np.nda
             return inference.run(result, {name: rows})
         except Exception as error:  # the runtime raises errors of many kinds
             raise NotTrainableError(
-                f"estimator: ONNX Runtime does not run the ONNX model on {len(rows)} rows: {short_message(error)} "
-                "If it was exported for one number of rows, export it for any (dynamic_axes)."
+                f"estimator: ONNX Runtime does not run the ONNX model on {len(rows)} rows: "
+                f"{short_message(error)} If it was exported for one number of rows, export it for "
+                "any (dynamic_axes)."
             ) from error
 
     return run

@@ -30,11 +30,17 @@ def in_one_input(graph: onnx.GraphProto) -> None:
     types = [i.type.tensor_type.elem_type for i in inputs]
     widths = [_width(i) for i in inputs]
     is_one = len(inputs) == 1 and types[0] in FLOATS
-    have_rows = None not in widths and not any(i.type.tensor_type.shape.dim[0].dim_value for i in inputs)
+    have_rows = None not in widths and not any(
+        i.type.tensor_type.shape.dim[0].dim_value for i in inputs
+    )
     are_columns = len(inputs) == 1 or have_rows
     if is_one or not inputs or not _NUMBERS.issuperset(types) or not are_columns:
         return
-    is_double = TensorProto.DOUBLE in (*types, *(o.type.tensor_type.elem_type for o in graph.output))
+
+    is_double = TensorProto.DOUBLE in (
+        *types,
+        *(o.type.tensor_type.elem_type for o in graph.output),
+    )
     names = {i.name: f"{i.name}/given" for i in inputs}
     rename(graph.node, names)
     X = helper.make_tensor_value_info(
@@ -42,17 +48,24 @@ def in_one_input(graph: onnx.GraphProto) -> None:
         TensorProto.DOUBLE if is_double else TensorProto.FLOAT,
         [None, None if None in widths else sum(widths)],
     )
-    parts, nodes = [X.name], []
+    parts = [X.name]
+
+    nodes = []
     if len(inputs) > 1:
         parts = [f"{name}/columns" for name in names]
         graph.initializer.append(numpy_helper.from_array(np.array(widths), "X/widths"))
         nodes.append(helper.make_node("Split", [X.name, "X/widths"], parts, axis=1))
+
     for info, part, inner in zip(inputs, parts, names.values(), strict=True):
         if len(info.type.tensor_type.shape.dim) == 1:
-            graph.initializer.append(numpy_helper.from_array(np.array([-1], np.int64), f"{inner}/shape"))
+            graph.initializer.append(
+                numpy_helper.from_array(np.array([-1], np.int64), f"{inner}/shape")
+            )
             nodes.append(helper.make_node("Reshape", [part, f"{inner}/shape"], [f"{inner}/flat"]))
             part = f"{inner}/flat"
+
         nodes.append(helper.make_node("Cast", [part], [inner], to=info.type.tensor_type.elem_type))
+
     del graph.input[:]
     graph.input.append(X)
     replace_nodes(graph, [*nodes, *graph.node])
@@ -66,10 +79,24 @@ def training_losses(model: Any) -> list[str]:
     """
     if not isinstance(model, onnx.ModelProto):
         return []
-    types = {o.name: o.type.tensor_type for o in model.graph.output if o.type.tensor_type.HasField("shape")}
-    dims = {name: [d.dim_value for d in t.shape.dim] for name, t in types.items() if t.elem_type in FLOATS}
+
+    types = {
+        o.name: o.type.tensor_type
+        for o in model.graph.output
+        if o.type.tensor_type.HasField("shape")
+    }
+    dims = {
+        name: [d.dim_value for d in t.shape.dim]
+        for name, t in types.items()
+        if t.elem_type in FLOATS
+    }
     losses = [name for name, sizes in dims.items() if sizes in ([], [1])]
-    return losses if len(losses) < len(model.graph.output) and len(given_inputs(model.graph)) > 1 else []
+
+    return (
+        losses
+        if len(losses) < len(model.graph.output) and len(given_inputs(model.graph)) > 1
+        else []
+    )
 
 
 def check_whole(graph: onnx.GraphProto, X: np.ndarray) -> None:
@@ -77,6 +104,7 @@ def check_whole(graph: onnx.GraphProto, X: np.ndarray) -> None:
     inputs = given_inputs(graph)
     if INTEGERS.isdisjoint(i.type.tensor_type.elem_type for i in inputs):
         return
+
     columns = [i for i in inputs for _ in range(_width(i) or X.shape[1])]
     # A training graph also takes labels. Its columns are not checked.
     for j, info in enumerate(columns if len(columns) == X.shape[1] else []):
@@ -98,6 +126,7 @@ def with_given_input(model: onnx.ModelProto, given: Any) -> onnx.ModelProto:
     readers = {node.op_type for node in model.graph.node if X.name in node.input}
     if len(inputs) != 1 or types & {*FLOATS, TensorProto.FLOAT16} or readers != {"Cast"}:
         return model
+
     model = copy.deepcopy(model)
     model.graph.input[0].type.tensor_type.elem_type = types.pop()
     return model
@@ -111,6 +140,7 @@ def picks_rows(graph: onnx.GraphProto) -> bool:
             return True
         if not reached.isdisjoint(read_names(node)):
             reached.update(node.output)
+
     return False
 
 

@@ -11,7 +11,9 @@ from skort.common.onnx_text import constant_value, read_names
 from skort.exceptions import NotTrainableError
 
 #: ONNX's types of integers.
-INTEGERS = frozenset(getattr(TensorProto, f"{sign}INT{bits}") for sign in ("", "U") for bits in (8, 16, 32, 64))
+INTEGERS = frozenset(
+    getattr(TensorProto, f"{sign}INT{bits}") for sign in ("", "U") for bits in (8, 16, 32, 64)
+)
 # A model with this many nodes takes minutes.
 _MAX_NODES = 2**20
 _RAISE = "If this is intended, raise skort.graphs.onnx_models.MAX_VALUES, which is"
@@ -28,43 +30,63 @@ def check_functions(model: onnx.ModelProto) -> None:
             called = node.domain, node.op_type
             if called in above:
                 raise ValueError(f"its function {node.op_type!r} calls itself.")
+
             if called in functions and called not in sizes:
                 sizes[called] = size(functions[called], {*above, called})
             total += sizes.get(called, 1)
+
         return total
 
     if size(model.graph, set()) > _MAX_NODES:
-        raise ValueError(f"its functions have more than {_MAX_NODES:,} nodes when they are inlined.")
+        raise ValueError(
+            f"its functions have more than {_MAX_NODES:,} nodes when they are inlined."
+        )
 
 
 def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
     """Raise an error if a graph with known types may run for long, need much memory, or crash."""
     parts = list(with_branches(graph))
     constants = constants_of(parts)
-    types = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in constants.items()}
-    types |= {i.name: i.type.tensor_type.elem_type for part in parts for i in (*part.input, *part.value_info)}
+    types = {
+        name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in constants.items()
+    }
+    types |= {
+        i.name: i.type.tensor_type.elem_type
+        for part in parts
+        for i in (*part.input, *part.value_info)
+    }
     ranks = {name: array.ndim for name, array in constants.items()}
-    ranks |= {i.name: len(i.type.tensor_type.shape.dim) for part in parts for i in (*part.input, *part.value_info)}
+    ranks |= {
+        i.name: len(i.type.tensor_type.shape.dim)
+        for part in parts
+        for i in (*part.input, *part.value_info)
+    }
+
     for part in parts:
         for node in part.node:
             if node.op_type in ("Conv", "ConvTranspose") and ranks.get(node.input[1], 0) < 3:
                 raise NotTrainableError(
-                    f"estimator: the weight {node.input[1]!r} of the {node.op_type} node {node.name!r} of the ONNX "
-                    "model is not known to have three dimensions or more, as a convolution needs."
+                    f"estimator: the weight {node.input[1]!r} of the {node.op_type} node "
+                    f"{node.name!r} of the ONNX model is not known to have three dimensions or "
+                    "more, as a convolution needs."
                 )
             if node.op_type in ("Loop", "Scan"):
                 raise NotTrainableError(
-                    f"estimator: the ONNX model computes with the operator {node.op_type} (node {node.name!r}), "
-                    "which has no gradient, and which may never end. Cut the model after it."
+                    f"estimator: the ONNX model computes with the operator {node.op_type} "
+                    f"(node {node.name!r}), which has no gradient, and which may never end. "
+                    "Cut the model after it."
                 )
+
             if node.op_type in ("Div", "Mod") and types.get(node.input[1]) in INTEGERS:
                 _check_divisor(node, constants.get(node.input[1]))
+
         for info in part.value_info:
             dims = [d.dim_value or 1 for d in info.type.tensor_type.shape.dim]
             if math.prod(dims) > max_values:
                 raise NotTrainableError(
-                    f"estimator: the result {info.name!r} of the ONNX model has {math.prod(dims):,} values per row or "
-                    f"more, of shape {dims}. {_RAISE} {max_values:,}."
+                    f"estimator: the result {info.name!r} of the ONNX model has "
+                    f"{math.prod(dims):,} values per row or more, of shape {dims}. {_RAISE} "
+                    f"{max_values:,}."
                 )
 
 
@@ -77,6 +99,7 @@ def check_ranges(graph: onnx.GraphProto, max_values: int) -> None:
     parts = list(with_branches(graph))
     constants = constants_of(parts)
     of_rows = {i.name for i in graph.input}
+
     for node in (node for part in parts for node in part.node):
         if not of_rows.isdisjoint(read_names(node)):
             of_rows.update(node.output)
@@ -84,14 +107,17 @@ def check_ranges(graph: onnx.GraphProto, max_values: int) -> None:
             ends = [constants[name] for name in node.input if constants.get(name) is not None]
             if len(ends) < len(node.input):
                 raise NotTrainableError(
-                    f"estimator: the ends of the Range {node.output[0]!r} of the ONNX model are computed from "
-                    "constants, so that its size is not known. Fold the constants, for instance with onnxsim."
+                    f"estimator: the ends of the Range {node.output[0]!r} of the ONNX model are "
+                    "computed from constants, so that its size is not known. Fold the constants, "
+                    "for instance with onnxsim."
                 )
+
             start, limit, step = (float(end.reshape(-1)[0]) if end.size else 0.0 for end in ends)
             if not step or (limit - start) / step > max_values:
                 raise NotTrainableError(
-                    f"estimator: the Range {node.output[0]!r} of the ONNX model goes from {start:g} to {limit:g} by "
-                    f"{step:g}, which is too many values. {_RAISE} {max_values:,}."
+                    f"estimator: the Range {node.output[0]!r} of the ONNX model goes from "
+                    f"{start:g} to {limit:g} by {step:g}, which is too many values. {_RAISE} "
+                    f"{max_values:,}."
                 )
 
 
@@ -102,9 +128,11 @@ def _check_divisor(node, divisor: np.ndarray | None) -> None:
         what = "zero, or by -1 where a change of sign is meant"
     else:
         return
+
     raise NotTrainableError(
-        f"estimator: the operator {node.op_type} (node {node.name!r}, result {node.output[0]!r}) of the ONNX model "
-        f"divides integers by {what}. ONNX Runtime would end the process. Divide by a constant, or divide floats."
+        f"estimator: the operator {node.op_type} (node {node.name!r}, result {node.output[0]!r}) "
+        f"of the ONNX model divides integers by {what}. ONNX Runtime would end the process. Divide "
+        "by a constant, or divide floats."
     )
 
 

@@ -37,7 +37,15 @@ from skort.graphs.training_mode import in_training_mode
 from skort.runtime.sessions import short_message
 
 # Layers whose weights `find_weights` does not find: they are operands of no product or sum.
-_WITHOUT_GRADIENT = ("ConvTranspose", "Einsum", "GRU", "InstanceNormalization", "LSTM", "PRelu", "RNN")
+_WITHOUT_GRADIENT = (
+    "ConvTranspose",
+    "Einsum",
+    "GRU",
+    "InstanceNormalization",
+    "LSTM",
+    "PRelu",
+    "RNN",
+)
 
 
 def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
@@ -46,6 +54,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     graph = pruned(model, [head.result]).graph
     without_idle_nodes(graph)
     n_columns = _n_columns(graph.output[0])
+
     if head.score is not None:
         end = Fragment(spec.dtype)
         end.call(head.score, [graph.output[0].name], ["raw_score"])
@@ -53,13 +62,19 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
         graph.output[0].name, n_columns = "raw_score", spec.n_outputs
         model = inlined(model, end)
         graph = model.graph
+
     _without_side_by_side(model)
     if n_columns not in (None, spec.n_outputs):
         raise NotTrainableError(
-            f"estimator: the ONNX model gives {n_columns} numbers per row, but y needs {spec.n_outputs}."
+            f"estimator: the ONNX model gives {n_columns} numbers per row, but y needs "
+            f"{spec.n_outputs}."
         )
+
     for info, width in ((graph.input[0], spec.n_features), (graph.output[0], spec.n_outputs)):
-        info.CopyFrom(helper.make_tensor_value_info(info.name, onnx_dtype(spec.dtype), [None, width]))
+        info.CopyFrom(
+            helper.make_tensor_value_info(info.name, onnx_dtype(spec.dtype), [None, width])
+        )
+
     del graph.value_info[:]
     # The prefix keeps the names of results apart from names that are added later, such as "label".
     # Weights keep their names.
@@ -69,7 +84,10 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     check_offsets(score_graph)
     _warn_of_others(score_graph)
     names = [*score_graph.trained.coefficients, *score_graph.trained.intercepts, *normalizing]
-    return score_graph.training_only([name for name in names if name not in (OFFSET, TARGET_OFFSET)])
+
+    return score_graph.training_only(
+        [name for name in names if name not in (OFFSET, TARGET_OFFSET)]
+    )
 
 
 def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto, Head, set[str]]:
@@ -82,10 +100,13 @@ def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto,
     with _types_that_agree():
         normalizing = in_training_mode(model)
     pruned(model, [score])
-    X.CopyFrom(helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features]))
+    X.CopyFrom(
+        helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features])
+    )
     model = with_shapes(model)
     check_limits(model.graph, onnx_models.MAX_VALUES)
     head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
+
     return model, head, normalizing
 
 
@@ -93,7 +114,10 @@ def _from_columns(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a plain model with one input X, without the losses of a training graph."""
     model = unexpanded(plain_model(model))
     if losses := training_losses(model):
-        pruned(model, [o.name for o in model.graph.output if o.name not in losses], drop_inputs=True)
+        pruned(
+            model, [o.name for o in model.graph.output if o.name not in losses], drop_inputs=True
+        )
+
     in_one_input(model.graph)
     return model
 
@@ -105,7 +129,11 @@ def unexpanded(model: onnx.ModelProto) -> onnx.ModelProto:
     The score has this shape already.
     """
     graph = model.graph
-    shapes = {node.output[0] for node in graph.node if node.op_type == "Shape"} if training_losses(model) else set()
+    shapes = (
+        {node.output[0] for node in graph.node if node.op_type == "Shape"}
+        if training_losses(model)
+        else set()
+    )
     for node in (n for n in graph.node if n.op_type == "Expand" and n.input[1] in shapes):
         node.CopyFrom(helper.make_node("Identity", node.input[:1], node.output, name=node.name))
     return model
@@ -113,13 +141,16 @@ def unexpanded(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _warn_of_others(score_graph: ScoreGraph) -> None:
     """Warn of weights that are not trained, because their layers have no gradient."""
-    constants = {i.name for i in score_graph.structure.graph.initializer if i.data_type in FLOATS and i.dims}
+    constants = {
+        i.name for i in score_graph.structure.graph.initializer if i.data_type in FLOATS and i.dims
+    }
     for node in score_graph.structure.graph.node:
         names = [name for name in node.input[1:] if name in constants]
         if node.op_type in _WITHOUT_GRADIENT and names:
             warn_user(
-                f"The weights {', '.join(names)} of the {node.op_type} node of the ONNX model are not trained: there "
-                f"is no gradient of {node.op_type}. They stay as they are, and so do the weights before them."
+                f"The weights {', '.join(names)} of the {node.op_type} node of the ONNX model are "
+                f"not trained: there is no gradient of {node.op_type}. They stay as they are, and "
+                "so do the weights before them."
             )
 
 
@@ -128,16 +159,20 @@ def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
     shaped = with_shapes(_from_columns(model))
     graph = shaped.graph
     X = next(iter(given_inputs(graph)), onnx.ValueInfoProto())
+
     if outputs:
         widths = [_n_columns(X), *output_widths(shaped, outputs).values()]
     else:
         score = _the_output(graph)
         widths = [_n_columns(info) for info in (X, *(o for o in graph.output if o.name == score))]
+
     if X.type.tensor_type.elem_type not in FLOATS or None in widths:
         raise NotTrainableError(
-            "model: the ONNX model must have one input and outputs of floats with known numbers of columns; its "
-            f"inputs are {[_described(i) for i in graph.input]}, its outputs {[_described(o) for o in graph.output]}."
+            "model: the ONNX model must have one input and outputs of floats with known numbers of "
+            f"columns; its inputs are {[_described(i) for i in graph.input]}, its outputs "
+            f"{[_described(o) for o in graph.output]}."
         )
+
     dtype = helper.tensor_dtype_to_np_dtype(X.type.tensor_type.elem_type)
     return ScoreSpec(widths[0], sum(widths[1:]), dtype, outputs=outputs)
 
@@ -146,21 +181,37 @@ def output_widths(model: Any, names: tuple[str, ...]) -> dict[str, int | None]:
     """Return the number of columns of each named output of an ONNX model; None if it is unknown."""
     if not isinstance(model, onnx.ModelProto):
         raise ValueError(
-            f"loss by the names of outputs needs an estimator that is an onnx.ModelProto, got {model!r}. Give one loss."
+            "loss by the names of outputs needs an estimator that is an onnx.ModelProto, got "
+            f"{model!r}. Give one loss."
         )
-    dims = {o.name: o.type.tensor_type.shape.dim for o in model.graph.output if o.type.tensor_type.elem_type in FLOATS}
+
+    dims = {
+        o.name: o.type.tensor_type.shape.dim
+        for o in model.graph.output
+        if o.type.tensor_type.elem_type in FLOATS
+    }
     known = {name: sizes for name, sizes in dims.items() if len(sizes) in (1, 2)}
+
     for name in names:
         if name not in known:
             raise ValueError(
-                f"loss names the output {name!r}, but the outputs of floats of the ONNX model, of one or two "
-                f"dimensions, are {', '.join(known) or 'none'}."
+                f"loss names the output {name!r}, but the outputs of floats of the ONNX model, of "
+                f"one or two dimensions, are {', '.join(known) or 'none'}."
             )
         if name in (PREDICTION, LABEL, PROBABILITIES) or name.startswith("skort_"):
-            raise ValueError(f"The name of the output {name!r} is also a name inside the ONNX model: rename it.")
+            raise ValueError(
+                f"The name of the output {name!r} is also a name inside the ONNX model: rename it."
+            )
+
     if not names:
-        raise ValueError(f"loss is an empty dict: give a loss for one of the outputs {', '.join(known) or 'none'}.")
-    return {name: 1 if len(known[name]) == 1 else (known[name][1].dim_value or None) for name in names}
+        raise ValueError(
+            "loss is an empty dict: give a loss for one of the outputs "
+            f"{', '.join(known) or 'none'}."
+        )
+
+    return {
+        name: 1 if len(known[name]) == 1 else (known[name][1].dim_value or None) for name in names
+    }
 
 
 def without_idle_nodes(graph: onnx.GraphProto) -> None:
@@ -169,9 +220,12 @@ def without_idle_nodes(graph: onnx.GraphProto) -> None:
 
     skl2onnx and Keras write them, and they would hide layers.
     """
-    weights = [helper.make_tensor_value_info(i.name, i.data_type, i.dims) for i in graph.initializer]
+    weights = [
+        helper.make_tensor_value_info(i.name, i.data_type, i.dims) for i in graph.initializer
+    ]
     infos = {info.name: info for info in (*weights, *graph.value_info, *graph.input)}
     renamed: dict[str, str] = {}
+
     kept = []
     for node in graph.node:
         node.input[:] = [renamed.get(name, name) for name in node.input]
@@ -179,18 +233,28 @@ def without_idle_nodes(graph: onnx.GraphProto) -> None:
             renamed[node.output[0]] = node.input[0]
         else:
             kept.append(node)
+
     source = infos.get(renamed.get(graph.output[0].name))
     if source in graph.input or any(a.HasField("g") for node in graph.node for a in node.attribute):
         return
+
     replace_nodes(graph, kept)
     if source is not None:
         graph.output[0].CopyFrom(source)
     last = next((node for node in graph.node if graph.output[0].name in node.output), None)
     if last is None or last.op_type != "Reshape":
         return
-    shapes = {i.name: numpy_helper.to_array(i).tolist() for i in graph.initializer if i.name == last.input[1]}
+
+    shapes = {
+        i.name: numpy_helper.to_array(i).tolist()
+        for i in graph.initializer
+        if i.name == last.input[1]
+    }
     info = infos.get(last.input[0])
-    n_columns = None if info is None or len(info.type.tensor_type.shape.dim) != 2 else _n_columns(info)
+    n_columns = (
+        None if info is None or len(info.type.tensor_type.shape.dim) != 2 else _n_columns(info)
+    )
+
     if n_columns is not None and shapes.get(last.input[1]) in ([-1, n_columns], [0, n_columns]):
         graph.node.remove(last)
         graph.output[0].CopyFrom(info)
@@ -200,12 +264,21 @@ def _without_side_by_side(model):
     """Make a score that is picked from concatenated columns the output itself, in place."""
     graph = model.graph
     made = {name: node for node in graph.node for name in node.output}
-    values = {i.name: numpy_helper.to_array(i) for i in graph.initializer if i.data_type == TensorProto.INT64}
+    values = {
+        i.name: numpy_helper.to_array(i)
+        for i in graph.initializer
+        if i.data_type == TensorProto.INT64
+    }
     values |= {n.output[0]: constant_value(n) for n in graph.node if n.op_type == "Constant"}
     pick = made.get(graph.output[0].name, onnx.NodeProto())
-    columns = made.get(pick.input[0], onnx.NodeProto()) if pick.op_type == "Gather" else onnx.NodeProto()
+    columns = (
+        made.get(pick.input[0], onnx.NodeProto()) if pick.op_type == "Gather" else onnx.NodeProto()
+    )
     dims = {i.name: i.type.tensor_type.shape.dim for i in graph.value_info}
-    is_single = all(len(dims.get(name, "")) == 2 and dims[name][1].dim_value == 1 for name in columns.input)
+    is_single = all(
+        len(dims.get(name, "")) == 2 and dims[name][1].dim_value == 1 for name in columns.input
+    )
+
     if columns.op_type == "Concat" and is_single and pick.input[1] in values:
         (index,) = values[pick.input[1]].ravel()
         pruned(model, [columns.input[index]])
@@ -225,7 +298,9 @@ def _types_that_agree():
     try:
         yield
     except onnx.shape_inference.InferenceError as error:
-        raise NotTrainableError(f"estimator: the ONNX model is not valid: {short_message(error)}") from error
+        raise NotTrainableError(
+            f"estimator: the ONNX model is not valid: {short_message(error)}"
+        ) from error
 
 
 def with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -236,16 +311,20 @@ def with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     written = [copy.deepcopy(output.type) for output in model.graph.output]
     bare = copy.deepcopy(model)
+
     for output in bare.graph.output:
         if output.type.tensor_type.elem_type:
             # skl2onnx states wrong shapes, such as that of X.
             output.type.tensor_type.ClearField("shape")
+
     with _types_that_agree():
         onnx.shape_inference.infer_shapes(model)
         bare = onnx.shape_inference.infer_shapes(bare, data_prop=True)
+
     for output, before in zip(bare.graph.output, written, strict=True):
         if not output.type.tensor_type.HasField("shape"):
             output.type.CopyFrom(before)
+
     return bare
 
 
@@ -255,16 +334,24 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
     outside = [i.name for i in model.graph.initializer if i.data_location == TensorProto.EXTERNAL]
     if outside:
         raise NotTrainableError(
-            f"estimator: the values of {', '.join(outside)} are in a file beside the ONNX model. Read both with "
-            "onnx.load(path), or call onnx.external_data_helper.load_external_data_for_model(model, folder)."
+            f"estimator: the values of {', '.join(outside)} are in a file beside the ONNX model. "
+            "Read both with onnx.load(path), or call "
+            "onnx.external_data_helper.load_external_data_for_model(model, folder)."
         )
+
     sparse = [i.values.name for i in model.graph.sparse_initializer]
     if sparse:
-        raise NotTrainableError(f"estimator: the initializers {sparse} of the ONNX model are sparse. Make them dense.")
+        raise NotTrainableError(
+            f"estimator: the initializers {sparse} of the ONNX model are sparse. Make them dense."
+        )
+
     # skl2onnx may import a domain twice.
     imports = list(dict.fromkeys((o.domain, o.version) for o in model.opset_import))
     if len({domain for domain, _ in imports}) < len(imports):
-        raise NotTrainableError(f"estimator: the ONNX model imports a domain of operators in two versions: {imports}.")
+        raise NotTrainableError(
+            f"estimator: the ONNX model imports a domain of operators in two versions: {imports}."
+        )
+
     # The checker and the converter raise errors of many kinds.
     try:
         # The checker refuses opsets that are newer than the installed onnx.
@@ -276,13 +363,17 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
         plain = onnx.inliner.inline_local_functions(model)
         import_each_domain_once(plain)
     except Exception as error:
-        raise NotTrainableError(f"estimator: the ONNX model is not valid: {short_message(error)}") from error
+        raise NotTrainableError(
+            f"estimator: the ONNX model is not valid: {short_message(error)}"
+        ) from error
+
     plain = in_our_opset(plain)
     with _types_that_agree():
         in_float32(plain)
     plain.ir_version = IR_VERSION
     plain = standard_operators(plain)
     check_ranges(plain.graph, onnx_models.MAX_VALUES)
+
     return plain
 
 
@@ -307,6 +398,7 @@ def _check_values(graph):
     for tensor in graph.initializer:
         if any(dim < 0 for dim in tensor.dims):
             raise ValueError(f"the shape of {tensor.name!r} is {list(tensor.dims)}.")
+
         try:
             numpy_helper.to_array(tensor)
         except ValueError as error:
@@ -320,17 +412,22 @@ def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
     dims = inputs[0].type.tensor_type.shape.dim if len(inputs) == 1 else []
     if len(dims) != 2 or inputs[0].type.tensor_type.elem_type not in FLOATS:
         raise NotTrainableError(
-            "estimator: the ONNX model needs inputs of numbers, of shape (any, n_features); it has the inputs "
-            f"{names}: {[_described(i) for i in inputs]}."
+            "estimator: the ONNX model needs inputs of numbers, of shape (any, n_features); it has "
+            f"the inputs {names}: {[_described(i) for i in inputs]}."
         )
+
     (X,) = inputs
     if X.type.tensor_type.elem_type != onnx_dtype(spec.dtype):
         other = helper.tensor_dtype_to_np_dtype(X.type.tensor_type.elem_type)
-        raise NotTrainableError(f"estimator: the ONNX model computes in {other}, got dtype={str(spec.dtype)!r}.")
+        raise NotTrainableError(
+            f"estimator: the ONNX model computes in {other}, got dtype={str(spec.dtype)!r}."
+        )
     if dims[1].dim_value not in (0, spec.n_features):
         raise ValueError(
-            f"X has {spec.n_features} features, but the ONNX model is expecting {dims[1].dim_value} features."
+            f"X has {spec.n_features} features, but the ONNX model is expecting "
+            f"{dims[1].dim_value} features."
         )
+
     del graph.input[:]
     graph.input.append(X)
     return X
@@ -347,11 +444,12 @@ def _the_output(graph, names=None):
         return _side_by_side(graph, names)
     if len(floats) != 1:
         raise NotTrainableError(
-            "estimator: the ONNX model needs one output of floats, beside labels; it has the outputs "
-            f"{[o.name for o in graph.output]}: {[_described(o) for o in graph.output]}. Cut it with "
-            "onnx.utils.Extractor, convert a classifier with zipmap=False, or give a regressor a loss for each output: "
-            'loss={"name": "squared_error"}.'
+            "estimator: the ONNX model needs one output of floats, beside labels; it has the "
+            f"outputs {[o.name for o in graph.output]}: {[_described(o) for o in graph.output]}. "
+            "Cut it with onnx.utils.Extractor, convert a classifier with zipmap=False, or give a "
+            'regressor a loss for each output: loss={"name": "squared_error"}.'
         )
+
     return floats[0]
 
 
@@ -364,9 +462,13 @@ def _side_by_side(graph, names):
         if dims[name] == 1:
             axis = numpy_helper.from_array(np.array([1], np.int64))
             graph.node.append(helper.make_node("Constant", [], [f"{name}/axis"], value=axis))
-            graph.node.append(helper.make_node("Unsqueeze", [name, f"{name}/axis"], [f"{name}/column"]))
+            graph.node.append(
+                helper.make_node("Unsqueeze", [name, f"{name}/axis"], [f"{name}/column"])
+            )
+
     if len(columns) == 1:
         return columns[0]
+
     graph.node.append(helper.make_node("Concat", columns, ["columns_of_outputs"], axis=1))
     return "columns_of_outputs"
 
@@ -383,31 +485,42 @@ def constants_to_initializers(graph: onnx.GraphProto) -> None:
 
 def _check_runs(model, spec):
     """Raise an error if the model does not run on any number of rows, or if it mixes rows."""
-    rows, run = rows_like(model.graph), runner(model, model.graph.output[0].name)
+    rows = rows_like(model.graph)
+    run = runner(model, model.graph.output[0].name)
     score = run(rows[:3])
     if score.shape != (3, spec.n_outputs):
         raise NotTrainableError(
-            f"estimator: the ONNX model gives an array of shape {score.shape} for 3 rows, but y needs "
-            f"{(3, spec.n_outputs)}."
+            f"estimator: the ONNX model gives an array of shape {score.shape} for 3 rows, but y "
+            f"needs {(3, spec.n_outputs)}."
         )
+
     if not np.isfinite(run(rows)).any():
         # The model may take a logarithm of X, so try positive rows.
         rows = np.abs(rows)
         score = run(rows[:3])
-    together, alone = run(rows), np.concatenate([run(rows[i : i + 1]) for i in range(8)])
+
+    together = run(rows)
+    alone = np.concatenate([run(rows[i : i + 1]) for i in range(8)])
     if not np.isfinite(together).any():
-        arrays = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer if i.data_type in FLOATS}
+        arrays = {
+            i.name: numpy_helper.to_array(i)
+            for i in model.graph.initializer
+            if i.data_type in FLOATS
+        }
         names = ", ".join(name for name, array in arrays.items() if not np.isfinite(array).all())
         raise NotTrainableError(
-            "estimator: the ONNX model gives NaN or infinities for several random rows. Its weights are "
+            "estimator: the ONNX model gives NaN or infinities for several random rows. Its "
+            "weights are "
             f"{f'finite but for {names}' if names else 'all finite: look for a division by zero'}."
         )
+
     near = 1e-3 * max(1.0, float(np.abs(alone[np.isfinite(alone)]).max(initial=0.0)))
     pairs = ((together[:3], score), (together[:8], alone))
     if not all(np.allclose(values, others, atol=near, equal_nan=True) for values, others in pairs):
         raise NotTrainableError(
-            "estimator: the ONNX model mixes rows: the prediction of a row depends on the other rows of the call. Look "
-            f"for an operator over axis 0 among {', '.join(dict.fromkeys(node.op_type for node in model.graph.node))}."
+            "estimator: the ONNX model mixes rows: the prediction of a row depends on the other "
+            "rows of the call. Look for an operator over axis 0 among "
+            f"{', '.join(dict.fromkeys(node.op_type for node in model.graph.node))}."
         )
 
 
@@ -415,8 +528,10 @@ def _n_columns(value):
     dims = value.type.tensor_type.shape.dim
     if len(dims) not in (0, 2):
         raise NotTrainableError(
-            f"estimator: the ONNX model gives {_described(value)}, and not numbers of shape (any, n_outputs)."
+            f"estimator: the ONNX model gives {_described(value)}, and not numbers of shape "
+            "(any, n_outputs)."
         )
+
     return (dims[1].dim_value or None) if dims else None
 
 
@@ -426,5 +541,9 @@ def _described(value):
         return "no tensor"
     if tensor.elem_type not in TensorProto.DataType.values():
         return f"a tensor of the unknown type {tensor.elem_type}"
+
     dims = [d.dim_value or d.dim_param or "any" for d in tensor.shape.dim]
-    return f"{helper.tensor_dtype_to_string(tensor.elem_type).removeprefix('TensorProto.').lower()} of shape {dims}"
+    return (
+        f"{helper.tensor_dtype_to_string(tensor.elem_type).removeprefix('TensorProto.').lower()} "
+        f"of shape {dims}"
+    )

@@ -15,7 +15,9 @@ from skort.graphs.onnx_models.standard_operators import LATER, LATER_DOMAIN
 from skort.runtime.sessions import short_message
 
 # Attributes that came after `OPSET`, by operator. Those of casts matter for 8-bit floats only.
-_LATER_ATTRIBUTES = dict.fromkeys(("Cast", "CastLike"), ("saturate", "round_mode")) | {"Split": ("num_outputs",)}
+_LATER_ATTRIBUTES = dict.fromkeys(("Cast", "CastLike"), ("saturate", "round_mode")) | {
+    "Split": ("num_outputs",)
+}
 
 
 def in_our_opset(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -27,12 +29,16 @@ def in_our_opset(model: onnx.ModelProto) -> onnx.ModelProto:
     opset = next((o.version for o in model.opset_import if o.domain == ""), None)
     if opset == OPSET:
         return model
+
     model = onnx.ModelProto.FromString(model.SerializeToString())
     for node in _nodes(model):
         # torch writes this attribute beside axes, where it has no effect. The converter would keep
         # it in operators that lack it in `OPSET`.
-        for attribute in [a for a in node.attribute if a.name == "noop_with_empty_axes" and len(node.input) > 1]:
+        for attribute in [
+            a for a in node.attribute if a.name == "noop_with_empty_axes" and len(node.input) > 1
+        ]:
             node.attribute.remove(attribute)
+
     later = [node for node in _nodes(model) if node.domain == "" and node.op_type in LATER]
     for node in later:
         node.domain = LATER_DOMAIN
@@ -42,14 +48,16 @@ def in_our_opset(model: onnx.ModelProto) -> onnx.ModelProto:
         return onnx.version_converter.convert_version(model, OPSET)
     except Exception as error:  # the converter raises errors of many kinds
         reason = error
+
     try:
         if opset is not None and opset > OPSET and opset <= onnx.defs.onnx_opset_version():
             return _relabelled(model)
     except Exception as error:  # the checker does, too
         reason = error
+
     raise NotTrainableError(
-        f"estimator: the ONNX model of opset {opset} cannot be read as opset {OPSET}, which all supported runtimes "
-        f"know: {short_message(reason)} Export it with target_opset={OPSET}."
+        f"estimator: the ONNX model of opset {opset} cannot be read as opset {OPSET}, which all "
+        f"supported runtimes know: {short_message(reason)} Export it with target_opset={OPSET}."
     ) from reason
 
 
@@ -64,6 +72,7 @@ def in_float32(model: onnx.ModelProto) -> None:
     types |= {a.i for node in _nodes(model) for a in node.attribute if a.name in ("to", "dtype")}
     if TensorProto.FLOAT16 not in types:
         return
+
     onnx.shape_inference.infer_shapes(model, check_type=True)
     recast(model, TensorProto.FLOAT16, TensorProto.FLOAT)
 
@@ -74,10 +83,16 @@ def recast(model: onnx.ModelProto, old: int, new: int) -> None:
     for part in with_branches(model.graph):
         for tensor in (*part.initializer, *(a.t for node in part.node for a in node.attribute)):
             if tensor.data_type == old:
-                tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(dtype), tensor.name))
+                tensor.CopyFrom(
+                    numpy_helper.from_array(
+                        numpy_helper.to_array(tensor).astype(dtype), tensor.name
+                    )
+                )
+
         for info in (*part.input, *part.output, *part.value_info):
             if info.type.tensor_type.elem_type == old:
                 info.type.tensor_type.elem_type = new
+
         for attribute in (a for node in part.node for a in node.attribute):
             if attribute.name in ("to", "dtype") and attribute.i == old:
                 attribute.i = new
@@ -98,10 +113,16 @@ def _relabelled(model):
         for attribute in list(node.attribute):
             if attribute.name in _LATER_ATTRIBUTES.get(node.op_type, ()):
                 node.attribute.remove(attribute)
-        if node.op_type.startswith("Reduce") and node.op_type != "ReduceSum" and len(node.input) > 1:
+
+        if (
+            node.op_type.startswith("Reduce")
+            and node.op_type != "ReduceSum"
+            and len(node.input) > 1
+        ):
             # In `OPSET` the axes are an attribute.
             node.attribute.append(helper.make_attribute("axes", constants[node.input[1]].tolist()))
             del node.input[1:]
+
     next(o for o in model.opset_import if o.domain == "").version = OPSET
     onnx.checker.check_model(model, full_check=True)
     return model

@@ -26,7 +26,11 @@ LATER, LATER_DOMAIN = ("Gelu", "Mish", "RMSNormalization", "Swish"), "skort.late
 _ENDS = {"NONE": "%s", "LOGISTIC": "Sigmoid(%s)", "SOFTMAX": "Softmax(%s, axis=1)"}
 _NORMS = {"L1": "ReduceL1", "L2": "ReduceL2", "MAX": "ReduceMax"}
 # A single score s of two classes stands for the two scores -s and s.
-_BINARY = {"NONE": "pair", "LOGISTIC": "Concat(1 - Sigmoid(s), Sigmoid(s), axis=1)", "SOFTMAX": "Softmax(pair, axis=1)"}
+_BINARY = {
+    "NONE": "pair",
+    "LOGISTIC": "Concat(1 - Sigmoid(s), Sigmoid(s), axis=1)",
+    "SOFTMAX": "Softmax(pair, axis=1)",
+}
 
 
 def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -34,32 +38,44 @@ def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
     domains = (_ML, LATER_DOMAIN)
     if all(node.domain not in domains for node in model.graph.node):
         return model
+
     model, fragment = copy.deepcopy(model), Fragment(np.float32)
     graph = model.graph
     is_double = any(i.type.tensor_type.elem_type == onnx.TensorProto.DOUBLE for i in graph.input)
+
     for node in graph.node:
         constants, formula = _written(node) if node.domain in domains else ({}, "")
         if not formula:
             fragment.nodes.append(node)
             continue
+
         names = [f"{node.output[-1]}/{name}" for name in constants]
         arrays = zip(constants.values(), names, strict=True)
         graph.initializer.extend(numpy_helper.from_array(array, name) for array, name in arrays)
-        inputs = ["X", "scale" if node.op_type == "RMSNormalization" else "indices"][: len(node.input)]
+        inputs = ["X", "scale" if node.op_type == "RMSNormalization" else "indices"][
+            : len(node.input)
+        ]
         dtype = np.float64 if is_double and node.domain == LATER_DOMAIN else np.float32
         outputs = ["label", "Z"] if len(node.output) == 2 else ["Z"]
         signature = f"{node.op_type} ({', '.join([*inputs, *constants])}) => ({', '.join(outputs)})"
         called = function(function_text(signature, formula), dtype)
         fragment.call_as_is(called, [*node.input, *names], node.output)
-    picked = {node.input[1] for node in graph.node if node.domain == _ML and node.op_type == "ArrayFeatureExtractor"}
+
+    picked = {
+        node.input[1]
+        for node in graph.node
+        if node.domain == _ML and node.op_type == "ArrayFeatureExtractor"
+    }
     for indices in graph.initializer:
         if indices.name in picked:
             # ArrayFeatureExtractor ignores the shape of its indices, but Gather does not.
             indices.dims[:] = [math.prod(indices.dims)]
+
     dicts = [output for output in graph.output if not output.type.HasField("tensor_type")]
     for output in dicts:
         # ZipMap, which made dicts of a tensor, is gone: onnx infers the type of the tensor.
         output.ClearField("type")
+
     replace_nodes(graph, fragment.nodes)
     plain = inlined(model, fragment)
     return onnx.shape_inference.infer_shapes(plain) if dicts else plain
@@ -90,11 +106,16 @@ def hold_weights(node: onnx.NodeProto, weights: Mapping[str, ArrayLike]) -> None
             attribute.floats[:] = both.ravel().tolist()
 
 
-def _written(node):
+def _written(node):  # noqa: C901  # a case for each operator
     """Return the constants of a node by name, and the formula of its outputs or ""."""
     given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     texts = {name: value.decode() for name, value in given.items() if isinstance(value, bytes)}
-    floats = {name: np.array(given[name], np.float32) for name in _HELD.get(node.op_type, ()) if given.get(name)}
+    floats = {
+        name: np.array(given[name], np.float32)
+        for name in _HELD.get(node.op_type, ())
+        if given.get(name)
+    }
+
     match node.op_type:
         case "LinearRegressor":
             return _linear(floats, given.get("targets", 1), texts.get("post_transform", "NONE"))
@@ -109,13 +130,21 @@ def _written(node):
             return _imputer(given)
         case "OneHotEncoder" if "cats_int64s" in given:
             categories = np.array(given["cats_int64s"], np.int64)
-            return {"categories": categories}, "Z = Cast(Unsqueeze(Cast(X, to=7), [-1]) == categories, to=1)"
+            return {
+                "categories": categories
+            }, "Z = Cast(Unsqueeze(Cast(X, to=7), [-1]) == categories, to=1)"
         case "ArrayFeatureExtractor":
             return {}, "Z = Gather(X, indices, axis=-1)"
         case "ZipMap":
             return {}, "Z = X"
         case "Gelu" if texts.get("approximate") == "tanh":
-            return {}, f"Z = 0.5 * X * (1 + Tanh({math.sqrt(2 / math.pi)!r} * (X + 0.044715 * X * X * X)))"
+            return (
+                {},
+                (
+                    f"Z = 0.5 * X * (1 + Tanh({math.sqrt(2 / math.pi)!r} * (X + "
+                    "0.044715 * X * X * X)))"
+                ),
+            )
         case "Gelu":
             return {}, f"Z = 0.5 * X * (1 + Erf(X / {math.sqrt(2)!r}))"
         case "Mish":
@@ -126,6 +155,7 @@ def _written(node):
         case "RMSNormalization" if given.get("axis", -1) == -1:
             mean = f"ReduceMean(X * X, axes=[-1]) + {given.get('epsilon', 1e-5)!r}"
             return {}, f"Z = X / Sqrt({mean}) * scale"
+
     return {}, ""
 
 
@@ -144,25 +174,39 @@ def _classifier(floats, given, end):
     labels = labels.astype(object) if labels.dtype.kind == "S" else labels
     n_rows = len(floats.get("intercepts", labels))
     rows = {name: array.reshape(n_rows, -1) for name, array in floats.items()} if n_rows else {}
+
     if n_rows == 2 and all(np.array_equal(array[0], -array[1]) for array in rows.values()):
-        rows, n_rows = {name: array[1:] for name, array in rows.items()}, 1
+        rows = {name: array[1:] for name, array in rows.items()}
+        n_rows = 1
+
     if len(labels) != max(2, n_rows):
         return {}, ""
+
     weights, score = _linear({name: array.ravel() for name, array in rows.items()}, n_rows, end)
     if not score:
         return {}, ""
-    score, pair = score.partition("\n")[0], "Concat(Neg(s), s, axis=1)" if n_rows == 1 else "s"
+
+    score = score.partition("\n")[0]
+    pair = "Concat(Neg(s), s, axis=1)" if n_rows == 1 else "s"
     best = f"pair = {pair}\nlabel = Gather(labels, ArgMax(pair, axis=1, keepdims=0))"
     result = _BINARY[end] if n_rows == 1 else _ENDS[end] % "s"
+
     return weights | {"labels": labels}, f"{score}\n{best}\nZ = {result}"
 
 
 def _imputer(given):
     """Return the replacements of missing numbers as constants, and the formula of the result."""
     if "imputed_value_floats" in given:
-        missing, imputed = given.get("replaced_value_float", 0.0), np.array(given["imputed_value_floats"], np.float32)
+        missing = given.get("replaced_value_float", 0.0)
+        imputed = np.array(given["imputed_value_floats"], np.float32)
     else:
-        missing, imputed = given.get("replaced_value_int64", 0), np.array(given["imputed_value_int64s"], np.int64)
+        missing = given.get("replaced_value_int64", 0)
+        imputed = np.array(given["imputed_value_int64s"], np.int64)
+
     if np.isnan(missing):
         return {"imputed": imputed}, "Z = Where(IsNaN(X), imputed, X)"
-    return {"imputed": imputed, "missing": np.array([missing], imputed.dtype)}, "Z = Where(X == missing, imputed, X)"
+
+    return {
+        "imputed": imputed,
+        "missing": np.array([missing], imputed.dtype),
+    }, "Z = Where(X == missing, imputed, X)"

@@ -22,7 +22,11 @@ from skort.graphs.onnx_models.standard_operators import held_weights, hold_weigh
 from skort.graphs.score_graph import find_weights as weights_of
 from skort.graphs.training_mode import in_training_mode
 
-_DATA = {TensorProto.FLOAT: "float_data", TensorProto.DOUBLE: "double_data", TensorProto.FLOAT16: "int32_data"}
+_DATA = {
+    TensorProto.FLOAT: "float_data",
+    TensorProto.DOUBLE: "double_data",
+    TensorProto.FLOAT16: "int32_data",
+}
 _KINDS = {"coefficients": "coefficient", "intercepts": "intercept", "scales": "scale"}
 
 
@@ -95,21 +99,27 @@ def find_weights(model: onnx.ModelProto | BaseEstimator) -> list[Weight]:
     Weight(name='scale', shape=(2,), kind='scale', trainable=False)
     """
     given = given_model(model)
-    model = plain_model(given if isinstance(given, onnx.ModelProto) else fitted_score_graph(given).model)
+    model = plain_model(
+        given if isinstance(given, onnx.ModelProto) else fitted_score_graph(given).model
+    )
     graph = model.graph
     in_one_input(graph)
     inputs = given_inputs(graph)
     if not inputs:
         raise ValueError("The ONNX model has no input.")
+
     del graph.input[:]
     graph.input.append(inputs[0])
     constants_to_initializers(graph)
+
     # Nodes that cannot be trained stay as they are.
     with contextlib.suppress(NotTrainableError):
         in_training_mode(model)
-    found, shapes = weights_of(graph), {i.name: tuple(i.dims) for i in graph.initializer}
+    found = weights_of(graph)
+    shapes = {i.name: tuple(i.dims) for i in graph.initializer}
     graph.input.extend(inputs[1:])
     trainable = _with_gradient(model, found.names)
+
     return [
         Weight(name, shapes[name], kind, name in trainable)
         for field, kind in _KINDS.items()
@@ -124,16 +134,23 @@ def _with_gradient(model, names):
         dims = info.type.tensor_type.shape.dim
         if dims and not dims[0].dim_value:
             dims[0].dim_value = 2
+
     graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     outputs = [o for o in graph.output if o.type.tensor_type.elem_type in _DATA]
+
     trainable = set()
     for output in outputs:
         del graph.output[:]
         graph.output.append(output)
         leading = leading_to(graph.node, [output.name])
+
         for name in leading.intersection(names):
-            if any(undifferentiable(graph, [name], gradient) is None for gradient in (rule_gradient, runtime_gradient)):
+            if any(
+                undifferentiable(graph, [name], gradient) is None
+                for gradient in (rule_gradient, runtime_gradient)
+            ):
                 trainable.add(name)
+
     return trainable
 
 
@@ -171,15 +188,25 @@ def with_weights(model: onnx.ModelProto, weights: Mapping[str, ArrayLike]) -> on
     >>> model = onnx.parser.parse_model('''
     ... <ir_version: 8, opset_import: ["" : 17]>
     ... line (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}> { y = MatMul (X, W) }''')
-    >>> numpy_helper.to_array(with_weights(model, {"W": [[3.0], [4.0]]}).graph.initializer[0]).ravel()
+    >>> numpy_helper.to_array(
+    ...     with_weights(model, {"W": [[3.0], [4.0]]}).graph.initializer[0]
+    ... ).ravel()
     array([3., 4.], dtype=float32)
     """
     if not isinstance(model, onnx.ModelProto):
-        raise ValueError(f"model must be an onnx.ModelProto, got {model!r}. An estimator has set_weights.")
+        raise ValueError(
+            f"model must be an onnx.ModelProto, got {model!r}. An estimator has set_weights."
+        )
+
     check_by_name(weights)
     copied = copy.deepcopy(model)
     tensors = _tensors(copied.graph)
-    held = {name: (node, array) for node in copied.graph.node for name, array in held_weights(node).items()}
+    held = {
+        name: (node, array)
+        for node in copied.graph.node
+        for name, array in held_weights(node).items()
+    }
+
     for name, values in weights.items():
         if name in tensors:
             _fill(tensors[name], name, values)
@@ -188,7 +215,10 @@ def with_weights(model: onnx.ModelProto, weights: Mapping[str, ArrayLike]) -> on
             hold_weights(node, {name: weight_array(name, values, array.shape, array.dtype)})
         else:
             known = ", ".join([*tensors, *held]) or "none"
-            raise ValueError(f"weights: the ONNX model has no tensor of floats {name!r}. It has {known}.")
+            raise ValueError(
+                f"weights: the ONNX model has no tensor of floats {name!r}. It has {known}."
+            )
+
     return copied
 
 
@@ -212,12 +242,16 @@ def finite_array(values: ArrayLike, name: str, dtype: DTypeLike) -> np.ndarray:
             array = array.astype(dtype)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} is not an array of numbers: {error}") from error
+
     if not np.isfinite(array).all():
         raise ValueError(f"{name} has numbers that are not finite in {np.dtype(dtype)}.")
+
     return array
 
 
-def weight_array(name: str, values: ArrayLike, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def weight_array(
+    name: str, values: ArrayLike, shape: tuple[int, ...], dtype: np.dtype
+) -> np.ndarray:
     """Return the new values of a weight as a new array of its shape and dtype."""
     array = finite_array(values, f"weights[{name!r}]", dtype)
     if array.shape != shape:
@@ -237,9 +271,16 @@ def _tensors(graph):
 def _fill(tensor, name, values):
     """Replace the numbers of a tensor, in place."""
     if tensor.data_location == TensorProto.EXTERNAL:
-        raise ValueError(f"weights[{name!r}]: its numbers are in another file. Load the model with onnx.load(path).")
-    array = weight_array(name, values, tuple(tensor.dims), helper.tensor_dtype_to_np_dtype(tensor.data_type))
+        raise ValueError(
+            f"weights[{name!r}]: its numbers are in another file. Load the model with "
+            "onnx.load(path)."
+        )
+
+    array = weight_array(
+        name, values, tuple(tensor.dims), helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    )
     field = _DATA[tensor.data_type]
+
     if len(getattr(tensor, field)):
         tensor.ClearField(field)
         bits = array.view(np.uint16) if array.dtype == np.float16 else array

@@ -35,7 +35,9 @@ def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onn
     number = DoubleTensorType if element_type == TensorProto.DOUBLE else FloatTensorType
     model = skl2onnx.convert_sklearn(
         _convertible(estimator),
-        initial_types=[(i.name, (StringTensorType if i.is_text else number)([None, i.width])) for i in inputs],
+        initial_types=[
+            (i.name, (StringTensorType if i.is_text else number)([None, i.width])) for i in inputs
+        ],
         target_opset=OPSET,
         black_op=_DECOMPOSED,
         options={"zipmap": False} if is_classifier(estimator) else None,
@@ -44,10 +46,13 @@ def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onn
     )
     model.ir_version = IR_VERSION
     import_each_domain_once(model)
+
     for opset in model.opset_import:
         if opset.domain == "":
-            # skl2onnx imports the newest opset that an operator here needs; none of them changed from there to OPSET.
+            # skl2onnx imports the newest opset that an operator here needs; none of them changed
+            # from there to OPSET.
             opset.version = OPSET
+
     for raw_input, value in zip(inputs, model.graph.input, strict=True):
         rename_input(model.graph, value, raw_input.name)
     return model
@@ -59,34 +64,50 @@ def _convertible(estimator):
         return estimator
     if isinstance(estimator, FrozenEstimator):
         return _convertible(estimator.estimator)
+
     check_convertible(estimator)
     estimator = copy.copy(estimator)
+
     if isinstance(estimator, Pipeline):
         estimator.steps = [(name, _convertible(step)) for name, step in estimator.steps]
     elif isinstance(estimator, FeatureUnion):
-        estimator.transformer_list = [(name, _convertible(part)) for name, part in estimator.transformer_list]
+        estimator.transformer_list = [
+            (name, _convertible(part)) for name, part in estimator.transformer_list
+        ]
     elif isinstance(estimator, ColumnTransformer):
-        # skl2onnx takes positions of columns, but no masks, slices of names, or names from an earlier step.
+        # skl2onnx takes positions of columns, but no masks, slices of names, or names from
+        # an earlier step.
         columns = estimator._transformer_to_input_indices
         parts = estimator.transformers_
-        estimator.transformers_ = [(name, _convertible(part), columns[name]) for name, part, _ in parts]
+        estimator.transformers_ = [
+            (name, _convertible(part), columns[name]) for name, part, _ in parts
+        ]
     elif isinstance(estimator, (OneHotEncoder, OrdinalEncoder)):
-        estimator.categories_ = [_without_missing_text(categories) for categories in estimator.categories_]
+        estimator.categories_ = [
+            _without_missing_text(categories) for categories in estimator.categories_
+        ]
+
     return estimator
 
 
 def _without_missing_text(categories):
     if not any(isinstance(category, str) for category in categories):
         return categories
-    return np.array([category if isinstance(category, str) else "" for category in categories], dtype=object)
+    return np.array(
+        [category if isinstance(category, str) else "" for category in categories], dtype=object
+    )
 
 
 def rename_input(graph: onnx.GraphProto, value: onnx.ValueInfoProto, name: str) -> None:
     """Rename an input of a graph, in place; raise a ValueError if the graph uses the new name."""
     if value.name == name:
         return
+
     given = [i.name for i in (*graph.input, *graph.initializer)]
     if name in given or any(name in node.output for node in graph.node):
-        raise ValueError(f"X has a column named {name!r}, which is also a name inside the ONNX model: rename it.")
+        raise ValueError(
+            f"X has a column named {name!r}, which is also a name inside the ONNX model: rename it."
+        )
+
     rename(graph.node, {value.name: name})
     value.name = name

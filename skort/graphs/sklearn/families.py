@@ -28,10 +28,18 @@ _LINEAR_CLASSIFIERS = """
 LogisticRegression LogisticRegressionCV PassiveAggressiveClassifier Perceptron RidgeClassifier RidgeClassifierCV
 SGDClassifier
 """
-_PLS = (cross_decomposition.CCA, cross_decomposition.PLSCanonical, cross_decomposition.PLSRegression)
+_PLS = (
+    cross_decomposition.CCA,
+    cross_decomposition.PLSCanonical,
+    cross_decomposition.PLSRegression,
+)
 _LINEAR = {
     # Some versions of scikit-learn lack some of these models: PassiveAggressive* end with 1.10.
-    *(vars(linear_model)[n] for n in (_LINEAR_REGRESSORS + _LINEAR_CLASSIFIERS).split() if n in vars(linear_model)),
+    *(
+        vars(linear_model)[n]
+        for n in (_LINEAR_REGRESSORS + _LINEAR_CLASSIFIERS).split()
+        if n in vars(linear_model)
+    ),
     *_PLS,
     LinearDiscriminantAnalysis,
     svm.LinearSVC,
@@ -47,7 +55,10 @@ FAMILY = {
 
 
 def score_model(model: Any) -> Any:
-    """Return the model that computes the raw score: the one inside a `RANSACRegressor`, or the model itself."""
+    """
+    Return the model that computes the raw score:
+    the one inside a `RANSACRegressor`, or the model itself.
+    """
     if isinstance(model, linear_model.RANSACRegressor):
         return getattr(model, "estimator_", None) or model.estimator or LinearRegression()
     return model
@@ -62,14 +73,19 @@ def has_log_link(model: Any) -> bool:
     return isinstance(model, exponential) or getattr(model, "loss", None) == "poisson"
 
 
-def initial_stand_in(model: Any, n_features: int, n_outputs: int, random_state: np.random.RandomState) -> StandIn:
+def initial_stand_in(
+    model: Any, n_features: int, n_outputs: int, random_state: np.random.RandomState
+) -> StandIn:
     """Return the stand-in of an unfitted model, with its initial weights."""
     model = score_model(model)
     if FAMILY[type(model)] == "linear":
         stand_in = LinearRegression(fit_intercept=getattr(model, "fit_intercept", True))
         return _write_linear(stand_in, np.zeros((n_outputs, n_features)), np.zeros(n_outputs))
+
     sizes = [n_features, *np.ravel(model.hidden_layer_sizes).tolist(), n_outputs]
-    return _write_network(MLPRegressor(activation=model.activation), *drawn_layers(model, sizes, random_state))
+    return _write_network(
+        MLPRegressor(activation=model.activation), *drawn_layers(model, sizes, random_state)
+    )
 
 
 def drawn_layers(
@@ -77,11 +93,13 @@ def drawn_layers(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return initial weights of a network by Glorot's rule, drawn in the order of scikit-learn."""
     factor = 2.0 if network.activation == "logistic" else 6.0
-    coefs, intercepts = [], []
+    coefs = []
+    intercepts = []
     for fan_in, fan_out in itertools.pairwise(sizes):
         bound = np.sqrt(factor / (fan_in + fan_out))
         coefs.append(random_state.uniform(-bound, bound, (fan_in, fan_out)))
         intercepts.append(random_state.uniform(-bound, bound, fan_out))
+
     return coefs, intercepts
 
 
@@ -89,13 +107,19 @@ def fitted_stand_in(model: Any) -> StandIn:
     """Return the stand-in of a fitted model."""
     model = score_model(model)
     if FAMILY[type(model)] == "neural network":
-        return _write_network(MLPRegressor(activation=model.activation), model.coefs_, model.intercepts_)
+        return _write_network(
+            MLPRegressor(activation=model.activation), model.coefs_, model.intercepts_
+        )
+
     coef = model.coef_.toarray() if scipy.sparse.issparse(model.coef_) else model.coef_
     coef = np.atleast_2d(coef)
     intercept = np.broadcast_to(np.ravel(model.intercept_), len(coef))
     if isinstance(model, _PLS):
         intercept = intercept - coef @ model._x_mean
-    return _write_linear(LinearRegression(fit_intercept=getattr(model, "fit_intercept", True)), coef, intercept)
+
+    return _write_linear(
+        LinearRegression(fit_intercept=getattr(model, "fit_intercept", True)), coef, intercept
+    )
 
 
 def any_stand_in(sizes: tuple[int, ...], activation: str | None) -> StandIn:
@@ -109,11 +133,15 @@ def any_stand_in(sizes: tuple[int, ...], activation: str | None) -> StandIn:
     intercepts = [random_state.uniform(size=size) for size in sizes[1:]]
     if activation is None:
         return _write_linear(LinearRegression(), coefs[0].T, intercepts[0])
+
     return _write_network(MLPRegressor(activation=activation), coefs, intercepts)
 
 
 def layers(stand_in: StandIn) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return the weights of a stand-in: lists of arrays of shapes (fan_in, fan_out) and (fan_out,)."""
+    """
+    Return the weights of a stand-in: lists of arrays of shapes (fan_in,
+    fan_out) and (fan_out,).
+    """
     if hasattr(stand_in, "coefs_"):
         return stand_in.coefs_, stand_in.intercepts_
     return [stand_in.coef_.T], [stand_in.intercept_]
@@ -135,10 +163,13 @@ def trained_model(
     fitted = clone(model)
     if isinstance(model, linear_model.RANSACRegressor):
         fitted.n_features_in_ = len(coefs[0])
-        fitted.estimator_ = trained_model(score_model(model), coefs, intercepts, single_output=single_output)
+        fitted.estimator_ = trained_model(
+            score_model(model), coefs, intercepts, single_output=single_output
+        )
         return fitted
     if FAMILY[type(model)] == "neural network":
         return _write_network(fitted, coefs, intercepts, classes, single_output)
+
     return _write_linear(fitted, coefs[0].T, intercepts[0], classes, single_output)
 
 
@@ -147,10 +178,14 @@ def _write_network(model, coefs, intercepts, classes=None, single_output=True):
     model.coefs_, model.intercepts_, model.n_features_in_ = coefs, intercepts, len(coefs[0])
     model.n_layers_, model.n_outputs_ = len(coefs) + 1, len(intercepts[-1])
     model.out_activation_ = "exp" if has_log_link(model) else "identity"
+
     if classes is not None:
         model.out_activation_ = "softmax" if single_output and model.n_outputs_ > 1 else "logistic"
-        model._label_binarizer = LabelBinarizer().fit(classes if single_output else np.eye(len(classes), dtype=int))
+        model._label_binarizer = LabelBinarizer().fit(
+            classes if single_output else np.eye(len(classes), dtype=int)
+        )
         model.classes_ = classes
+
     return model
 
 
@@ -158,13 +193,16 @@ def _write_linear(model, coef, intercept, classes=None, single_output=False):
     """Write the weights into a linear model; return it."""
     model.coef_, model.intercept_, model.n_features_in_ = coef, intercept, coef.shape[1]
     if isinstance(model, _PLS):
-        model._x_mean, model._predict_1d = np.zeros(coef.shape[1]), single_output
+        model._x_mean = np.zeros(coef.shape[1])
+        model._predict_1d = single_output
     elif classes is None and single_output:
         model.coef_, model.intercept_ = coef[0], intercept[0]
+
     if hasattr(model, "_get_loss"):  # generalized linear models
         model._base_loss = model._get_loss()
     if isinstance(model, (linear_model.RidgeClassifier, linear_model.RidgeClassifierCV)):
         model._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(classes)
+
     # Before scikit-learn 1.9, classes_ is a property of the ridge classifiers.
     if classes is not None and not hasattr(model, "classes_"):
         model.classes_ = classes

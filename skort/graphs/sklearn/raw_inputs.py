@@ -10,7 +10,10 @@ from numpy.typing import DTypeLike
 
 @dataclass(frozen=True)
 class RawInput:
-    """One input of an ONNX model, of shape (any, width): strings, or numbers of the model's dtype."""
+    """
+    One input of an ONNX model, of shape (any, width):
+    strings, or numbers of the model's dtype.
+    """
 
     name: str
     is_text: bool
@@ -28,6 +31,7 @@ def raw_inputs(X: Any) -> tuple[RawInput, ...]:
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
         raise ValueError(f"X has several columns of the name {sorted(repeated)[0]!r}: rename them.")
+
     return tuple(RawInput(name, _is_text(part), part.shape[1]) for name, part in parts)
 
 
@@ -35,7 +39,10 @@ def feeds(X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike) -> dict[str, n
     """Return the arrays of X by the names of inputs. Missing text becomes the empty string."""
     # The inputs tell whether X is mixed, as all text may be missing in a part of the rows.
     parts = dict(_parts(X, is_mixed=len(inputs) > 1))
-    return {i.name: _text(parts[i.name]) if i.is_text else _numbers(parts[i.name], dtype) for i in inputs}
+    return {
+        i.name: _text(parts[i.name]) if i.is_text else _numbers(parts[i.name], dtype)
+        for i in inputs
+    }
 
 
 def text_columns(X: Any) -> list[np.ndarray]:
@@ -57,12 +64,14 @@ def _parts(X, is_mixed=None):
         return [(str(column), np.asarray(X.iloc[:, [i]])) for i, column in enumerate(columns)]
     if scipy.sparse.issparse(X):
         return [("X", X)]
+
     X = np.asarray(X)
     columns = X.reshape(-1, 1) if X.ndim == 1 else X
     if is_mixed is None:
         is_mixed = columns.dtype.kind == "O" and len({_is_text(column) for column in columns.T}) > 1
     if not is_mixed:
         return [("X", columns)]
+
     return [(f"x{i}", column.reshape(-1, 1)) for i, column in enumerate(columns.T)]
 
 
@@ -71,6 +80,7 @@ def _is_text(values):
         return False
     if values.dtype.kind in "UT":
         return True
+
     numbers = (bool, int, float, np.number, np.bool_)
     return not all(isinstance(value, numbers) or _is_missing(value) for value in values.flat)
 
@@ -81,7 +91,10 @@ def _is_missing(value):
 
 
 def _text(values):
-    flat = ["" if _is_missing(v) else v.decode() if isinstance(v, bytes) else str(v) for v in values.flat]
+    flat = [
+        "" if _is_missing(v) else v.decode() if isinstance(v, bytes) else str(v)
+        for v in values.flat
+    ]
     return np.array(flat, dtype=object).reshape(values.shape)
 
 
@@ -89,5 +102,8 @@ def _numbers(values, dtype):
     if scipy.sparse.issparse(values):
         values = values.toarray()
     elif values.dtype.kind == "O":
-        values = np.array([np.nan if _is_missing(v) else v for v in values.flat], np.float64).reshape(values.shape)
+        values = np.array(
+            [np.nan if _is_missing(v) else v for v in values.flat], np.float64
+        ).reshape(values.shape)
+
     return np.ascontiguousarray(values, dtype=dtype)

@@ -39,8 +39,13 @@ def register(estimator_class: type) -> None:
     """Register the converters of an estimator class and of transformed targets in skl2onnx."""
     if TransformedTargetRegressor not in sklearn_operator_name_map:
         skl2onnx.update_registered_converter(
-            TransformedTargetRegressor, _ALIAS, _set_target_type, _convert_target, parser=_parse_target
+            TransformedTargetRegressor,
+            _ALIAS,
+            _set_target_type,
+            _convert_target,
+            parser=_parse_target,
         )
+
     skl2onnx.update_registered_converter(
         estimator_class,
         f"{estimator_class.__module__}.{estimator_class.__qualname__}",
@@ -51,19 +56,26 @@ def register(estimator_class: type) -> None:
 
 
 def _set_output_types(operator):
-    """Set the types of an operator's outputs: numbers as precise as its input, labels as int64 or strings."""
+    """
+    Set the types of an operator's outputs: numbers as precise as its input,
+    labels as int64 or strings.
+    """
     estimator = operator.raw_operator
     rows = operator.inputs[0].get_first_dimension()
     numbers = type(guess_tensor_type(operator.inputs[0].type))
     if not is_classifier(estimator):
-        columns = sum(o.type.tensor_type.shape.dim[1].dim_value for o in estimator.onnx_.graph.output)
+        columns = sum(
+            o.type.tensor_type.shape.dim[1].dim_value for o in estimator.onnx_.graph.output
+        )
         operator.outputs[0].set_type(numbers([rows, columns]))
         return
+
     classes = estimator.classes_
     if _is_multi_label(estimator):
         operator.outputs[0].set_type(Int64TensorType([rows, len(classes)]))
         operator.outputs[1].set_type(numbers([rows, len(classes)]))
         return
+
     if estimator.onnx_.graph.output[0].type.tensor_type.elem_type == TensorProto.STRING:
         label = StringTensorType
     elif np.array_equal(classes, classes.astype(np.int64)):
@@ -73,6 +85,7 @@ def _set_output_types(operator):
             f"skl2onnx writes labels that are ints or strings, not such as {classes[0]!r}. "
             "Encode y, or export this estimator alone, with its to_onnx()."
         )
+
     operator.outputs[0].set_type(label([rows]))
     operator.outputs[1].set_type(numbers([rows, len(classes)]))
 
@@ -88,21 +101,40 @@ def _convert(scope, operator, container):
     # One model may hold several estimators: each has a prefix of its own.
     prefix = scope.get_unique_operator_name(type(estimator).__name__) + "/"
     model = estimator.to_onnx()
-    kinds = {node.op_type for node in model.graph.node if node.op_type.startswith("Reduce") or node.op_type == "Split"}
+    kinds = {
+        node.op_type
+        for node in model.graph.node
+        if node.op_type.startswith("Reduce") or node.op_type == "Split"
+    }
+
     if container.target_opset >= 18 and kinds - {"ReduceSum"}:
         # These operators changed from opset 17 to 18. Nodes of opset 18 are valid in the
         # container's opset, too.
         model = onnx.version_converter.convert_version(model, 18)
+
     model = onnx.compose.add_prefix(model, prefix)
-    types = dict.fromkeys((prefix + SCORE, prefix + PREDICTION), model.graph.output[-1].type.tensor_type.elem_type)
-    types.update((info.name, info.type.tensor_type.elem_type) for info in (*model.graph.input, *model.graph.output))
+    types = dict.fromkeys(
+        (prefix + SCORE, prefix + PREDICTION), model.graph.output[-1].type.tensor_type.elem_type
+    )
+    types.update(
+        (info.name, info.type.tensor_type.elem_type)
+        for info in (*model.graph.input, *model.graph.output)
+    )
     nodes = Nodes(scope, container)
-    _add_inputs(nodes, operator, [i.name.removeprefix(prefix) for i in model.graph.input], prefix, types)
+    _add_inputs(
+        nodes, operator, [i.name.removeprefix(prefix) for i in model.graph.input], prefix, types
+    )
     container.nodes.extend(model.graph.node)
-    for result, variable in zip(_results(nodes, operator, prefix, types), operator.outputs, strict=True):
+
+    for result, variable in zip(
+        _results(nodes, operator, prefix, types), operator.outputs, strict=True
+    ):
         _cast(nodes, result, types[result], guess_proto_type(variable.type), variable.onnx_name)
+
     container.initializers.extend(model.graph.initializer)
-    container.node_domain_version_pair_sets.update((o.domain, o.version) for o in model.opset_import)
+    container.node_domain_version_pair_sets.update(
+        (o.domain, o.version) for o in model.opset_import
+    )
 
 
 def _add_inputs(nodes, operator, names, prefix, types):
@@ -114,13 +146,22 @@ def _add_inputs(nodes, operator, names, prefix, types):
     given = {variable.raw_name: variable for variable in operator.inputs}
     if len(names) == 1:
         element_type = types[prefix + names[0]]
-        columns = [_cast(nodes, v.onnx_name, guess_proto_type(v.type), element_type) for v in operator.inputs]
+        columns = [
+            _cast(nodes, v.onnx_name, guess_proto_type(v.type), element_type)
+            for v in operator.inputs
+        ]
         whole = columns if len(columns) == 1 else [nodes.add("Concat", columns, axis=1)]
         nodes.add("Identity", whole, result=prefix + names[0])
+
         return
+
     by_name = given.keys() >= set(names)
     if not by_name and len(given) > 1:
-        raise ValueError(f"The estimator was fitted on the columns {names}, the model to convert has {list(given)}.")
+        raise ValueError(
+            f"The estimator was fitted on the columns {names}, the model to convert "
+            f"has {list(given)}."
+        )
+
     for i, name in enumerate(names):
         variable = given[name] if by_name else operator.inputs[0]
         column = variable.onnx_name
@@ -130,17 +171,23 @@ def _add_inputs(nodes, operator, names, prefix, types):
 
 
 def _results(nodes, operator, prefix, types):
-    """Return the names of the results of an estimator's operator; raw scores have one column per class."""
+    """
+    Return the names of the results of an estimator's operator;
+    raw scores have one column per class.
+    """
     estimator = operator.raw_operator
     if not is_classifier(estimator):
         return [prefix + PREDICTION]
+
     raw_scores = nodes.container.get_options(estimator, {"raw_scores": False})["raw_scores"]
     if prefix + PROBABILITIES in types and not raw_scores:
         return [prefix + LABEL, prefix + PROBABILITIES]
+
     score = prefix + SCORE
     if len(estimator.classes_) == 2 and not _is_multi_label(estimator):
         score = nodes.add("Concat", [nodes.add("Neg", [score]), score], axis=1)
         types[score] = types[prefix + SCORE]
+
     return [prefix + LABEL, score]
 
 
@@ -149,7 +196,10 @@ def _cast(nodes, name, from_type, to_type, result=""):
     if from_type == to_type:
         return nodes.add("Identity", [name], result=result)
     if TensorProto.STRING in (from_type, to_type):
-        raise ValueError(f"{name!r} is text where the fitted estimator has numbers, or the other way round.")
+        raise ValueError(
+            f"{name!r} is text where the fitted estimator has numbers, or the other way round."
+        )
+
     return nodes.add("Cast", [name], result=result, to=to_type)
 
 
@@ -169,14 +219,23 @@ def _set_target_type(operator):
 
 def _convert_target(scope, operator, container):
     """Write the inverse of the transformer of y."""
-    (prediction,), (target,) = operator.inputs, operator.outputs
-    numbers = "float64" if target.type.to_onnx_type().tensor_type.elem_type == onnx_dtype("float64") else "float32"
+    (prediction,) = operator.inputs
+    (target,) = operator.outputs
+    numbers = (
+        "float64"
+        if target.type.to_onnx_type().tensor_type.elem_type == onnx_dtype("float64")
+        else "float32"
+    )
     inverse = function(target_inverse(operator.raw_operator.transformer_), numbers)
     names = {inverse.input[0]: prediction.full_name, inverse.output[0]: target.full_name}
+
     for node in inverse.node:
         for result in node.output:
             names.setdefault(result, scope.get_unique_variable_name(result))
+
     for node in inverse.node:
         inputs, outputs = ([names[name] for name in part] for part in (node.input, node.output))
-        attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+        attributes = {
+            attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute
+        }
         container.add_node(node.op_type, inputs, outputs, op_version=13, **attributes)

@@ -14,12 +14,18 @@ import numpy as np
 from onnx import TensorProto, helper
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 from sklearn.feature_extraction import DictVectorizer
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
 
 from skort.exceptions import NotExportableError
 from skort.graphs.sklearn.converters import Nodes
 
-_UNKNOWN, _STOP_WORD = -1, -2
+_UNKNOWN = -1
+_STOP_WORD = -2
 _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 # The regular expression of a token is translated from Python's syntax to that of RE2, which ONNX
@@ -27,7 +33,8 @@ _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _WORD = r"\p{L}\p{N}_"
 # Python changes İ to an i and a dot above. The dot is no character of a word, so a word ends after
 # İ.
-_DOTTED, _DOT = "\u0130", "\u0307"
+_DOTTED = "\u0130"
+_DOT = "\u0307"
 _WORD_BUT_DOTTED = rf"(?:[^\P{{L}}{_DOTTED}]|[\p{{N}}_])"
 _CLASSES = {"w": _WORD, "d": r"\p{Nd}", "s": r"\s\v\x{1c}-\x{1f}\x{85}\p{Z}"}
 _PIECES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|\[\^?\]?|\(\?:|[*+?}][+?]|.", re.DOTALL)
@@ -43,10 +50,14 @@ _WHOLE_WORDS = re.compile(rf"\\b(?:(?:{_CHARACTER}|{_LISTED}|{_BUT})(?:[+*?]|\{{
 
 _TYPES = (CountVectorizer, TfidfVectorizer, TfidfTransformer)
 _REASONS = {
-    HashingVectorizer: "it keeps no vocabulary, and its hash is not written as ONNX. TfidfVectorizer and "
-    "CountVectorizer are; with max_features the file is small.",
-    DictVectorizer: "it takes dicts, and the inputs of an ONNX model are columns of numbers or text. OneHotEncoder "
-    "takes such columns.",
+    HashingVectorizer: (
+        "it keeps no vocabulary, and its hash is not written as ONNX. TfidfVectorizer and "
+        "CountVectorizer are; with max_features the file is small."
+    ),
+    DictVectorizer: (
+        "it takes dicts, and the inputs of an ONNX model are columns of numbers or text. "
+        "OneHotEncoder takes such columns."
+    ),
 }
 
 
@@ -65,11 +76,17 @@ def text_converters(element_type: int) -> dict[type, Callable]:
     """
 
     def convert(scope, operator, container):
-        nodes, model, given = Nodes(scope, container), operator.raw_operator, operator.inputs[0].full_name
+        nodes = Nodes(scope, container)
+        model = operator.raw_operator
+        given = operator.inputs[0].full_name
+
         if isinstance(model, CountVectorizer):
             result = _vectorized(nodes, given, model, element_type)
         else:
-            result = _tf_idf(nodes, nodes.add("Cast", [given], to=element_type), model, element_type)
+            result = _tf_idf(
+                nodes, nodes.add("Cast", [given], to=element_type), model, element_type
+            )
+
         nodes.add("Identity", [result], result=operator.outputs[0].full_name)
 
     return dict.fromkeys(_TYPES, convert)
@@ -81,7 +98,9 @@ def text_shapes(element_type: int) -> dict[type, Callable]:
 
     def give_type(operator):
         model = operator.raw_operator
-        width = len(model.vocabulary_) if isinstance(model, CountVectorizer) else model.n_features_in_
+        width = (
+            len(model.vocabulary_) if isinstance(model, CountVectorizer) else model.n_features_in_
+        )
         operator.outputs[0].type = tensor([None, width])
 
     return dict.fromkeys(_TYPES, give_type)
@@ -93,8 +112,14 @@ def _tokens(nodes: Nodes, texts: str, expression: str) -> str:
 
     Short rows are filled up with "".
     """
-    attributes: dict[str, Any] = {"tokenexp": expression, "pad_value": "", "mark": 0, "mincharnum": 1}
+    attributes: dict[str, Any] = {
+        "tokenexp": expression,
+        "pad_value": "",
+        "mark": 0,
+        "mincharnum": 1,
+    }
     tokens = nodes.add("Tokenizer", [texts], domain="com.microsoft", version=1, **attributes)
+
     # onnx does not know the type of Tokenizer's result, and its checker crashes if the input of a
     # LabelEncoder has no type.
     return nodes.add("Cast", [tokens], to=TensorProto.STRING)
@@ -106,25 +131,36 @@ def _vectorized(nodes, texts, vectorizer, element_type):
     # filled up to the longest one.
     _check_settings(vectorizer)
     inner = Nodes(nodes.scope, type(nodes.container)(nodes.container.target_opset))
-    text, width = nodes.scope.get_unique_variable_name("text"), len(vectorizer.vocabulary_)
+    text = nodes.scope.get_unique_variable_name("text")
+    width = len(vectorizer.vocabulary_)
     row = _counts(inner, text, vectorizer, element_type)
     if isinstance(vectorizer, TfidfVectorizer):
         row = _tf_idf(inner, row, vectorizer, element_type)
     given = helper.make_tensor_value_info(text, TensorProto.STRING, [1])
     made = helper.make_tensor_value_info(row, element_type, [1, width])
-    body = helper.make_graph(inner.container.nodes, "vectorizer", [given], [made], inner.container.initializers)
-    nodes.container.node_domain_version_pair_sets.update(inner.container.node_domain_version_pair_sets)
+    body = helper.make_graph(
+        inner.container.nodes, "vectorizer", [given], [made], inner.container.initializers
+    )
+    nodes.container.node_domain_version_pair_sets.update(
+        inner.container.node_domain_version_pair_sets
+    )
     texts = nodes.add("Reshape", [texts, nodes.constant([-1, 1])])
     rows = nodes.add("Scan", [texts], version=11, body=body, num_scan_inputs=1)
+
     return nodes.add("Reshape", [rows, nodes.constant([-1, width])])
 
 
 def _counts(nodes, texts, vectorizer, element_type):
     """Write the counting of n-grams; return the name of the counts."""
-    by_column = [term for term, _ in sorted(vectorizer.vocabulary_.items(), key=lambda item: item[1])]
+    by_column = [
+        term for term, _ in sorted(vectorizer.vocabulary_.items(), key=lambda item: item[1])
+    ]
     of_words = vectorizer.analyzer == "word"
     grams = _word_grams(vectorizer, by_column) if of_words else [tuple(term) for term in by_column]
-    tokens = {token: code for code, token in enumerate(dict.fromkeys(t for gram in grams for t in gram))}
+    tokens = {
+        token: code for code, token in enumerate(dict.fromkeys(t for gram in grams for t in gram))
+    }
+
     if of_words:
         codes = _word_codes(nodes, texts, tokens, vectorizer)
     else:
@@ -133,11 +169,15 @@ def _counts(nodes, texts, vectorizer, element_type):
             # No gram has a capital letter. A capital gets the code of its small letter.
             table = {token: code for token, code in tokens.items() if token == token.lower()}
             table |= {c: table[c.lower()] for c in _characters()[1] if c.lower() in table}
+
         if vectorizer.analyzer == "char":
             codes = _character_codes(nodes, texts, table)
         else:
             codes = _inner_codes(nodes, texts, table, lowercase=vectorizer.lowercase)
-    counts = _gram_counts(nodes, codes, [[tokens[t] for t in gram] for gram in grams], vectorizer.ngram_range[1])
+
+    counts = _gram_counts(
+        nodes, codes, [[tokens[t] for t in gram] for gram in grams], vectorizer.ngram_range[1]
+    )
     if vectorizer.binary:
         counts = nodes.add("Cast", [counts], to=TensorProto.BOOL)
     return nodes.add("Cast", [counts], to=element_type)
@@ -148,26 +188,35 @@ def _check_settings(vectorizer):
     for name in ("preprocessor", "tokenizer", "analyzer"):
         if callable(getattr(vectorizer, name)):
             raise NotExportableError(f"{name} is a Python function, which ONNX cannot hold.")
+
     if vectorizer.analyzer == "char_wb" and vectorizer.ngram_range[0] == 1:
-        raise NotExportableError('analyzer="char_wb" is written as ONNX for n-grams of two characters and more only.')
+        raise NotExportableError(
+            'analyzer="char_wb" is written as ONNX for n-grams of two characters and more only.'
+        )
     if vectorizer.strip_accents is not None:
-        raise NotExportableError(f"strip_accents={vectorizer.strip_accents!r}: no ONNX operator removes accents.")
+        raise NotExportableError(
+            f"strip_accents={vectorizer.strip_accents!r}: no ONNX operator removes accents."
+        )
     if vectorizer.input != "content":
-        raise NotExportableError(f"input={vectorizer.input!r}: an ONNX model takes the texts themselves.")
+        raise NotExportableError(
+            f"input={vectorizer.input!r}: an ONNX model takes the texts themselves."
+        )
 
 
 def _word_grams(vectorizer, terms):
     """Return the words of each term, which scikit-learn joins by a space."""
     if vectorizer.ngram_range[1] == 1:
         return [(term,) for term in terms]
+
     grams = [tuple(term.split(" ")) for term in terms]
     tokenize = vectorizer.build_tokenizer()
     for word in dict.fromkeys(word for gram in grams for word in gram):
         if tokenize(word) != [word]:
             raise NotExportableError(
-                f"the vocabulary has {word!r}, which token_pattern={vectorizer.token_pattern!r} does not match as "
-                "one token: the words of its n-grams cannot be told apart."
+                f"the vocabulary has {word!r}, which token_pattern={vectorizer.token_pattern!r} "
+                "does not match as one token: the words of its n-grams cannot be told apart."
             )
+
     return grams
 
 
@@ -177,60 +226,90 @@ def _word_codes(nodes, texts, tokens, vectorizer):
         # "C" is the one locale that every machine has. It knows the letters of ASCII.
         attributes = {"case_change_action": "LOWER", "is_case_sensitive": 0, "locale": "C"}
         texts = nodes.add("StringNormalizer", [texts], version=10, **attributes)
+
     forms = _spellings if vectorizer.lowercase else lambda token: [token]
     stop_words = vectorizer.get_stop_words() or ()
     table = {form: code for token, code in tokens.items() for form in forms(token)}
     table |= {form: _STOP_WORD for word in stop_words for form in forms(word)}
     is_alone = vectorizer.ngram_range[1] == 1
     words = _tokens(
-        nodes, texts, token_expression(vectorizer.token_pattern, is_alone=is_alone, lowercase=vectorizer.lowercase)
+        nodes,
+        texts,
+        token_expression(
+            vectorizer.token_pattern, is_alone=is_alone, lowercase=vectorizer.lowercase
+        ),
     )
     codes = nodes.codes(words, table, _UNKNOWN)
     if not stop_words or is_alone:
         return codes
+
     return _without(nodes, codes, nodes.add("Equal", [codes, nodes.constant(_STOP_WORD)]))
 
 
 def _spellings(token):
     """Return the spellings of a token in a text whose ASCII letters are small already."""
-    cases = [token] if token.isascii() else [token, token.upper(), token.capitalize(), token.title()]
-    forms = [form for form in dict.fromkeys(c.translate(_SMALL) for c in cases) if form.lower() == token]
+    cases = (
+        [token] if token.isascii() else [token, token.upper(), token.capitalize(), token.title()]
+    )
+    forms = [
+        form for form in dict.fromkeys(c.translate(_SMALL) for c in cases) if form.lower() == token
+    ]
     return forms + [form[:-1] + _DOTTED for form in forms if form.endswith("i")]
 
 
 def _character_codes(nodes, texts, table):
-    """Return the name of the codes of the characters of each text; several spaces count as one blank."""
+    """
+    Return the name of the codes of the characters of each text;
+    several spaces count as one blank.
+    """
     characters = _tokens(nodes, texts, ".")
     codes = nodes.codes(characters, table, _UNKNOWN)
     spaces = nodes.codes(characters, dict.fromkeys(_characters()[0], 1), 0)
     before, after = (
-        nodes.add("Pad", [spaces, nodes.constant([0, shift, 0, -shift]), nodes.constant(0)]) for shift in (1, -1)
+        nodes.add("Pad", [spaces, nodes.constant([0, shift, 0, -shift]), nodes.constant(0)])
+        for shift in (1, -1)
     )
-    is_space, after_space, before_space = (nodes.add("Cast", [c], to=TensorProto.BOOL) for c in (spaces, before, after))
+    is_space, after_space, before_space = (
+        nodes.add("Cast", [c], to=TensorProto.BOOL) for c in (spaces, before, after)
+    )
     repeated = nodes.add("And", [is_space, nodes.add("Or", [after_space, before_space])])
-    codes = nodes.add("Where", [repeated, nodes.constant(table.get(" ", _UNKNOWN)), codes], version=9)
+    codes = nodes.add(
+        "Where", [repeated, nodes.constant(table.get(" ", _UNKNOWN)), codes], version=9
+    )
+
     return _without(nodes, codes, nodes.add("And", [is_space, after_space]))
 
 
 def _inner_codes(nodes, texts, table, *, lowercase):
     """Return the name of the codes of the characters of words, with blanks around each word."""
-    blank, around = nodes.constant(table.get(" ", _UNKNOWN)), nodes.constant([0, 1, 0, 1])
+    blank = nodes.constant(table.get(" ", _UNKNOWN))
+    around = nodes.constant([0, 1, 0, 1])
     characters = _tokens(nodes, texts, ".")
+
     # The padding of a short text is space, too. 1 is a space, 2 a letter that becomes two.
     kinds = dict.fromkeys([*_characters()[0], ""], 1)
     if lowercase:
-        table, kinds = {**table, _DOTTED: table.get("i", _UNKNOWN)}, {**kinds, _DOTTED: 2}
+        table = {**table, _DOTTED: table.get("i", _UNKNOWN)}
+        kinds = {**kinds, _DOTTED: 2}
+
     kinds = nodes.add("Pad", [nodes.codes(characters, kinds, 0), around, nodes.constant(1)])
     codes = nodes.add("Pad", [nodes.codes(characters, table, _UNKNOWN), around, blank])
     is_space = nodes.add("Equal", [kinds, nodes.constant(1)])
     codes = nodes.add("Where", [is_space, blank, codes], version=9)
-    second = nodes.add("Where", [is_space, blank, nodes.constant(table.get(_DOT, _UNKNOWN))], version=9)
-    # A space becomes two blanks, one for each word beside it: no n-gram of a word has two blanks side by side.
-    codes, second, kinds = (nodes.add("Unsqueeze", [n, nodes.constant([2])]) for n in (codes, second, kinds))
+    second = nodes.add(
+        "Where", [is_space, blank, nodes.constant(table.get(_DOT, _UNKNOWN))], version=9
+    )
+
+    # A space becomes two blanks, one for each word beside it: no n-gram of a word has two
+    # blanks side by side.
+    codes, second, kinds = (
+        nodes.add("Unsqueeze", [n, nodes.constant([2])]) for n in (codes, second, kinds)
+    )
     twice = nodes.add("Concat", [codes, second], axis=2)
     kept = nodes.add("Pad", [kinds, nodes.constant([0, 0, 1, 0, 0, 0]), nodes.constant(1)])
     shape = nodes.add("Concat", [nodes.add("Shape", [texts]), nodes.constant([-1])], axis=0)
     twice, kept = (nodes.add("Reshape", [name, shape]) for name in (twice, kept))
+
     return _without(nodes, twice, nodes.add("Equal", [kept, nodes.constant(0)]))
 
 
@@ -239,18 +318,25 @@ def _characters():
     """Return all characters that are space, and all whose small letter is one other character."""
     # No later character is a space or has a small letter.
     every = list(map(chr, range(0x20000)))
-    return [c for c in every if c.isspace()], [c for c in every if c.lower() != c and len(c.lower()) == 1]
+    return [c for c in every if c.isspace()], [
+        c for c in every if c.lower() != c and len(c.lower()) == 1
+    ]
 
 
 def _without(nodes, codes, dropped):
     """Write the removal of dropped codes; return the name of the rows, filled up at the end."""
     width = nodes.add("Gather", [nodes.add("Shape", [codes]), nodes.constant(1)])
     position = nodes.add("Range", [nodes.constant(0), width, nodes.constant(1)], version=11)
-    rank = nodes.add("Where", [dropped, nodes.add("Add", [position, width], version=14), position], version=9)
+    rank = nodes.add(
+        "Where", [dropped, nodes.add("Add", [position, width], version=14), position], version=9
+    )
     codes = nodes.add("Where", [dropped, nodes.constant(_UNKNOWN), codes], version=9)
     order, ranks = (nodes.scope.get_unique_variable_name(name) for name in ("order", "ranks"))
     k = nodes.add("Reshape", [width, nodes.constant([1])])
-    nodes.container.add_node("TopK", [rank, k], [ranks, order], op_version=11, axis=1, largest=0, sorted=1)
+    nodes.container.add_node(
+        "TopK", [rank, k], [ranks, order], op_version=11, axis=1, largest=0, sorted=1
+    )
+
     return nodes.add("GatherElements", [codes, order], axis=1)
 
 
@@ -269,6 +355,7 @@ def _gram_counts(nodes, codes, grams, longest):
         "ngram_indexes": columns,
         "pool_int64s": [code for column in columns for code in grams[column]],
     }
+
     return nodes.add("TfIdfVectorizer", [codes], version=9, **attributes)
 
 
@@ -279,20 +366,30 @@ def _tf_idf(nodes, counts, transformer, element_type):
         zero, one = (nodes.constant(value, element_type) for value in (0.0, 1.0))
         is_zero = nodes.add("Equal", [values, zero])
         logarithm = nodes.add("Log", [nodes.add("Where", [is_zero, one, values], version=9)])
-        values = nodes.add("Where", [is_zero, zero, nodes.add("Add", [logarithm, one], version=14)], version=9)
+        values = nodes.add(
+            "Where", [is_zero, zero, nodes.add("Add", [logarithm, one], version=14)], version=9
+        )
+
     if transformer.use_idf:
-        values = nodes.add("Mul", [values, nodes.constant(transformer.idf_, element_type)], version=14)
+        values = nodes.add(
+            "Mul", [values, nodes.constant(transformer.idf_, element_type)], version=14
+        )
+
     if transformer.norm is None:
         return values
+
     axes = nodes.constant([1])
     if transformer.norm == "l1":
         norm = nodes.add("ReduceSum", [nodes.add("Abs", [values]), axes], keepdims=1)
     else:
         squares = nodes.add("Mul", [values, values], version=14)
         norm = nodes.add("Sqrt", [nodes.add("ReduceSum", [squares, axes], keepdims=1)])
+
     # A row of zeros stays a row of zeros.
     least = np.finfo(helper.tensor_dtype_to_np_dtype(element_type)).tiny
-    return nodes.add("Div", [values, nodes.add("Max", [norm, nodes.constant(least, element_type)])], version=14)
+    return nodes.add(
+        "Div", [values, nodes.add("Max", [norm, nodes.constant(least, element_type)])], version=14
+    )
 
 
 def token_expression(pattern: str, *, is_alone: bool = True, lowercase: bool = False) -> str:
@@ -306,23 +403,32 @@ def token_expression(pattern: str, *, is_alone: bool = True, lowercase: bool = F
     text = pattern.removeprefix("(?u)")
     if any(not match[0] for match in re.finditer(pattern, " a ")):
         raise NotExportableError(
-            f"token_pattern={pattern!r} matches the empty text, which is no token in ONNX. Use + in place of *."
+            f"token_pattern={pattern!r} matches the empty text, which is no token in ONNX. Use "
+            "+ in place of *."
         )
+
     words = _WORDS.fullmatch(text)
     if words:
         return _words(len(words[1]) // 2 + int(words[3] or 1), lowercase)
     if is_alone and _WHOLE_WORDS.fullmatch(text):
         return _words(1, lowercase)
-    parts, in_class = [], False
+
+    parts = []
+    in_class = False
     for piece in _PIECES.findall(text):
         if piece[0] == "[" and not in_class:
             in_class = True
         elif piece in ("]", "[]", "[^]"):
             in_class = False
+
         translated = _translated(piece, in_class)
         if translated is None:
-            raise NotExportableError(f"token_pattern={pattern!r} has {piece!r}, which is not written as ONNX.")
+            raise NotExportableError(
+                f"token_pattern={pattern!r} has {piece!r}, which is not written as ONNX."
+            )
+
         parts.append(translated)
+
     return "".join(parts)
 
 
@@ -339,9 +445,13 @@ def _translated(piece, in_class):
         return None if not in_class and (piece == "(" or piece[1:] in ("+", "?")) else piece
     if len(piece) > 2:
         return f"\\x{{{piece[2:]}}}"
+
     characters = _CLASSES.get(piece[1].lower())
     if characters is None:
-        return piece if piece[1] in _KNOWN or not (piece[1].isalnum() or piece[1].isspace()) else None
+        return (
+            piece if piece[1] in _KNOWN or not (piece[1].isalnum() or piece[1].isspace()) else None
+        )
     if in_class:
         return characters if piece[1].islower() else None
+
     return f"[{'^' if piece[1].isupper() else ''}{characters}]"

@@ -1,4 +1,7 @@
-"""The steps before a model: fitted scikit-learn transformers as ONNX, compared with scikit-learn."""
+"""
+The steps before a model: fitted scikit-learn transformers as ONNX,
+compared with scikit-learn.
+"""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -65,9 +68,10 @@ def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.
     except _ConversionError as error:
         name, why = next(_failures(transformers, X, dtype), (steps[-1], error))
         raise NotExportableError(
-            f"estimator: the step {name!r} cannot be part of an ONNX model in {dtype}: {why} For an ONNX model of "
-            f"the rest, put {_OUTSIDE}"
+            f"estimator: the step {name!r} cannot be part of an ONNX model in {dtype}: {why} For "
+            f"an ONNX model of the rest, put {_OUTSIDE}"
         ) from error
+
     if difference.size > _TOLERANCE:
         _warn_of_difference(transformers, difference, X, dtype)
     return model
@@ -101,25 +105,32 @@ def trainable_steps(transformers: Pipeline | None, dtype: DTypeLike) -> StepGrap
     """
     graphs: dict[int, ScoreGraph] = {}
     steps = [] if transformers is None else list(enumerate(transformers.steps))
+
     for position, (name, step) in reversed(steps):
         graph = _step_graph(name, step, dtype)
         if isinstance(graph, Obstacle):
             return StepGraphs(graphs, graph)
         graphs = {position: graph, **graphs}
+
     return StepGraphs(graphs, None)
 
 
 def _step_graph(name: str, step: Any, dtype: DTypeLike) -> ScoreGraph | Obstacle:
     """Return the graph of a step, or the obstacle."""
     if _takes_columns(step):
-        return Obstacle(name, "it takes columns by their names or positions, not a matrix of numbers")
+        return Obstacle(
+            name, "it takes columns by their names or positions, not a matrix of numbers"
+        )
+
     width = getattr(step, "n_features_in_", None)
     if width is None:
         return Obstacle(name, "it takes something else than a matrix of numbers")
+
     try:
         model = to_onnx(step, (RawInput("X", False, width),), dtype)
     except Exception as error:  # skl2onnx raises errors of many kinds
         return Obstacle(name, f"skl2onnx gives no graph of it: {_described(error)}")
+
     _cast_output(model, dtype)
     return _named_weights(model, name)
 
@@ -139,10 +150,12 @@ def _named_weights(model: onnx.ModelProto, step: str) -> ScoreGraph:
     """Return a step as a graph whose weights are named "scale" and "offset"."""
     weights = find_weights(model.graph)
     names: dict[str, str] = {}
+
     for node in model.graph.node:
         for name in set(node.input) & set(weights.scales):
             what = "offset" if node.op_type in ("Add", "Sub") else "scale"
             names[name] = f"{what}{'' if what not in names.values() else len(names)}"
+
     for item in model.graph.initializer:
         item.name = names.get(item.name, item.name)
     rename(model.graph.node, names)
@@ -164,19 +177,37 @@ def _failures(transformers, X, dtype):
 
 def _warn_of_difference(transformers, difference, X, dtype):
     """Warn of the first step that gives other values, and of the feature that differs most."""
-    name, part = transformers.steps[-1][0], transformers
+    name = transformers.steps[-1][0]
+    part = transformers
+
     for i, (earlier, _) in enumerate(transformers.steps[:-1]):
         of_beginning = _convert(transformers[: i + 1], X, dtype)[1]
         if of_beginning.size > _TOLERANCE:
-            name, part, difference = earlier, transformers[: i + 1], of_beginning
+            name = earlier
+            part = transformers[: i + 1]
+            difference = of_beginning
             break
-    texts = [str(column[difference.row, i]) for column in text_columns(X) for i in range(column.shape[1])]
-    cure = f"Put {_OUTSIDE}" if str(dtype) == "float64" or texts else f'Use dtype="float64", or put {_OUTSIDE}'
+
+    texts = [
+        str(column[difference.row, i]) for column in text_columns(X) for i in range(column.shape[1])
+    ]
+    cure = (
+        f"Put {_OUTSIDE}"
+        if str(dtype) == "float64" or texts
+        else f'Use dtype="float64", or put {_OUTSIDE}'
+    )
     whose = next(filter(None, map(_letters, texts)), "")
     warn_user(
-        f"estimator: the step {name!r} gives other values as ONNX in {dtype} than in scikit-learn, by up to "
-        f"{difference.size:.2g} standard deviations of a feature{_feature(part, difference.column)}. "
-        + (whose or f"The predictions of the exported model will differ from those of this estimator, too. {cure}")
+        f"estimator: the step {name!r} gives other values as ONNX in {dtype} than in scikit-learn, "
+        f"by up to {difference.size:.2g} standard deviations of a "
+        f"feature{_feature(part, difference.column)}. "
+        + (
+            whose
+            or (
+                "The predictions of the exported model will differ from those of this "
+                f"estimator, too. {cure}"
+            )
+        )
     )
 
 
@@ -186,17 +217,21 @@ def _letters(text):
 
     ONNX may change them to other small letters than Python.
     """
-    capitals = dict.fromkeys(letter for letter in text if not letter.isascii() and letter.lower() != letter)
+    capitals = dict.fromkeys(
+        letter for letter in text if not letter.isascii() and letter.lower() != letter
+    )
     # The first becomes two letters; the second depends on the letters beside it.
     named = [letter for letter in capitals if letter in "\u0130\u03a3"] or list(capitals)[:3]
     if not named:
         return ""
-    position, letters = text.index(named[0]), ", ".join(f"{letter!r} (U+{ord(letter):04X})" for letter in named)
+
+    position = text.index(named[0])
+    letters = ", ".join(f"{letter!r} (U+{ord(letter):04X})" for letter in named)
     return (
         f"This happens in the text {text[max(0, position - 20) : position + 20]!r}: ONNX does not "
-        f"change {letters} to small letters as Python does. For texts with such letters, the exported "
-        "model gives other predictions than this estimator; for all other texts, the same. Pass texts "
-        f"in small letters (str.lower), or put {_OUTSIDE}"
+        f"change {letters} to small letters as Python does. For texts with such letters, the "
+        "exported model gives other predictions than this estimator; for all other texts, the "
+        f"same. Pass texts in small letters (str.lower), or put {_OUTSIDE}"
     )
 
 
@@ -208,7 +243,9 @@ def _feature(transformers, column):
         return ""
 
 
-def _convert(transformers: Pipeline, X: Any, dtype: DTypeLike) -> tuple[onnx.ModelProto, Difference]:
+def _convert(
+    transformers: Pipeline, X: Any, dtype: DTypeLike
+) -> tuple[onnx.ModelProto, Difference]:
     """Return the model, and its largest difference from scikit-learn."""
     # Transformers with copy=False change the rows, so they get a copy.
     expected = transformers.transform(_safe_indexing(X, np.arange(_num_samples(X))))
@@ -222,6 +259,7 @@ def _convert(transformers: Pipeline, X: Any, dtype: DTypeLike) -> tuple[onnx.Mod
             if text_columns(expected):
                 # A later step turns the text into numbers, which are compared.
                 return model, Difference(0.0, 0)
+
             _cast_output(model, dtype)
             return model, largest_difference(expected, model, X, inputs, dtype)
     except Exception as error:
@@ -236,15 +274,20 @@ def _joined_columns(transformers, inputs, dtype):
     """
     if len(inputs) == 1 or _takes_columns(transformers) or len({i.is_text for i in inputs}) > 1:
         return to_onnx(transformers, inputs, dtype)
+
     width = sum(i.width for i in inputs)
     model = to_onnx(transformers, (RawInput("X", inputs[0].is_text, width),), dtype)
     # The prefix keeps the names of results apart from those of columns.
     model = onnx.compose.add_prefix(model, "skort_")
-    joined, element_type = model.graph.input[0].name, model.graph.input[0].type.tensor_type.elem_type
+    joined = model.graph.input[0].name
+    element_type = model.graph.input[0].type.tensor_type.elem_type
     del model.graph.input[:]
     names = [i.name for i in inputs]
-    model.graph.input.extend(helper.make_tensor_value_info(name, element_type, [None, 1]) for name in names)
+    model.graph.input.extend(
+        helper.make_tensor_value_info(name, element_type, [None, 1]) for name in names
+    )
     model.graph.node.insert(0, helper.make_node("Concat", names, [joined], axis=1))
+
     return model
 
 
@@ -256,15 +299,22 @@ def _takes_columns(transformer):
         return _takes_columns(transformer.steps[0][1])
     if isinstance(transformer, FeatureUnion):
         return any(_takes_columns(part) for _, part in transformer.transformer_list)
+
     return isinstance(transformer, ColumnTransformer)
 
 
 def _cast_output(model, dtype):
-    """Cast the output to `dtype`, in place: encoders give float32 or integers, whatever they get."""
+    """
+    Cast the output to `dtype`, in place:
+    encoders give float32 or integers, whatever they get.
+    """
     (output, *_) = model.graph.output
     element_type = onnx_dtype(dtype)
+
     if output.type.tensor_type.elem_type != element_type:
-        model.graph.node.append(helper.make_node("Cast", [output.name], ["skort_transformed"], to=element_type))
+        model.graph.node.append(
+            helper.make_node("Cast", [output.name], ["skort_transformed"], to=element_type)
+        )
         output.name, output.type.tensor_type.elem_type = "skort_transformed", element_type
 
 
@@ -285,7 +335,8 @@ def _rows_of_new_characters(X):
 
     Tokens and small letters of such characters may differ between ONNX and Python.
     """
-    known, rows = set(map(chr, range(128))), []
+    known = set(map(chr, range(128)))
+    rows = []
     for texts in text_columns(X):
         for position, text in enumerate(texts.flat):
             if isinstance(text, str) and not text.isascii() and not known.issuperset(text):
@@ -293,6 +344,7 @@ def _rows_of_new_characters(X):
                 rows.append(position // texts.shape[1])
                 if len(rows) == _SAMPLE:
                     return np.array(rows)
+
     return np.array(rows, dtype=np.int64)
 
 
@@ -301,24 +353,38 @@ def largest_difference(
 ) -> Difference:
     """Return the largest difference between `expected` and the result of an ONNX model on X."""
     is_sparse = scipy.sparse.issparse(expected)
-    expected = expected.tocsr().astype(np.float64) if is_sparse else np.asarray(expected, dtype=np.float64)
-    scale, inference, largest = _scales(expected), InferenceModel(model), Difference(0.0, 0)
-    texts = (text for column in text_columns(X) for text in column.flat if isinstance(text, (str, bytes)))
-    width = max(1, max(map(len, texts), default=0), *expected.shape[1:], sum(i.width for i in inputs))
+    expected = (
+        expected.tocsr().astype(np.float64) if is_sparse else np.asarray(expected, dtype=np.float64)
+    )
+    scale = _scales(expected)
+    inference = InferenceModel(model)
+    largest = Difference(0.0, 0)
+    texts = (
+        text for column in text_columns(X) for text in column.flat if isinstance(text, (str, bytes))
+    )
+    width = max(
+        1, max(map(len, texts), default=0), *expected.shape[1:], sum(i.width for i in inputs)
+    )
     n_rows = max(1, _BLOCK // width)
+
     for start in range(0, expected.shape[0], n_rows):
         rows = np.arange(start, min(start + n_rows, expected.shape[0]))
-        values = inference.run(model.graph.output[0].name, feeds(_safe_indexing(X, rows), inputs, dtype))
+        values = inference.run(
+            model.graph.output[0].name, feeds(_safe_indexing(X, rows), inputs, dtype)
+        )
         part = expected[rows].toarray() if is_sparse else expected[rows]
         if values.shape != part.shape:
             raise UnlikeError("its conversion gives something else than its transform.")
+
         finite = np.isfinite(part)
         if not np.isfinite(values[finite]).all():
             raise UnlikeError("its conversion gives infinities or NaN.")
+
         sizes = np.abs(np.subtract(values, part, where=finite, out=np.zeros_like(part))) / scale
         row, column = np.unravel_index(sizes.argmax(), sizes.shape) if sizes.size else (0, 0)
         if sizes.size and sizes[row, column] > largest.size:
             largest = Difference(float(sizes[row, column]), int(column), start + int(row))
+
     return largest
 
 
@@ -332,6 +398,8 @@ def _scales(expected):
         deviation = np.sqrt(mean_variance_axis(expected, axis=0)[1])
         most = np.nanmax(np.abs(expected.data), initial=0.0)
     else:
-        deviation, most = np.nanstd(expected, axis=0), np.nanmax(np.abs(expected))
+        deviation = np.nanstd(expected, axis=0)
+        most = np.nanmax(np.abs(expected))
+
     largest = deviation.max()
     return np.where(deviation > 1e-3 * largest, deviation, largest or most or 1)

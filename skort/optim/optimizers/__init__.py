@@ -1,7 +1,16 @@
-"""Optimizers: how a gradient changes the weights. The caller keeps the arrays that an optimizer remembers."""
+"""
+Optimizers: how a gradient changes the weights.
+The caller keeps the arrays that an optimizer remembers.
+"""
 
 from skort.optim.optimizers.protocol import OnnxOptimizer, Optimizer, State
-from skort.optim.optimizers.tags import OPTIMIZERS, LinearUpdate, NamedOptimizer, OptimizerTags, optimizer_tags
+from skort.optim.optimizers.tags import (
+    OPTIMIZERS,
+    LinearUpdate,
+    NamedOptimizer,
+    OptimizerTags,
+    optimizer_tags,
+)
 
 # isort: off
 # Messages list the names of optimizers in this order.

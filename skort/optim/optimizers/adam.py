@@ -26,11 +26,13 @@ class AdamState(NamedTuple):
     n_updates: np.ndarray
 
 
-# A state has arrays of others, too. This takes a tenth of a microsecond, and a named tuple four times as long.
+# A state has arrays of others, too. This takes a tenth of a microsecond, and a named tuple four
+# times as long.
 _memory = operator.itemgetter(*AdamState._fields)
 
 
-# Constants take the dtype of the weights. ConstantOfShape stays double, and the correction is computed in float64.
+# Constants take the dtype of the weights. ConstantOfShape stays double, and the correction is
+# computed in float64.
 _ADAM = """
 size = [1]
 unit = ConstantOfShape(size, value="double[1] {1}")
@@ -51,7 +53,8 @@ length = corrected / divisor
 @dataclass(eq=False, repr=False)
 class Adam(NamedOptimizer, name="adam"):
     r"""
-    Adam: updates follow a running mean of the gradients, and are about as long as the learning rate.
+    Adam: updates follow a running mean of the gradients,
+    and are about as long as the learning rate.
 
     .. math::
 
@@ -59,9 +62,10 @@ class Adam(NamedOptimizer, name="adam"):
 
         w &\leftarrow w - \eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \frac{m}{\sqrt{v} + \epsilon}
 
-    in the t-th update, with :math:`m = v = 0` before the first, as in `sklearn.neural_network.MLPRegressor` and at the
-    end of section 2 of Kingma and Ba (arXiv:1412.6980). With a weight decay :math:`\lambda`, a training shrinks the
-    coefficients (never intercepts) before each update, :math:`w \leftarrow (1 - \eta \lambda) w`, as in
+    in the t-th update, with :math:`m = v = 0` before the first, as in
+    `sklearn.neural_network.MLPRegressor` and at the end of section 2 of Kingma and Ba
+    (arXiv:1412.6980). With a weight decay :math:`\lambda`, a training shrinks the coefficients
+    (never intercepts) before each update, :math:`w \leftarrow (1 - \eta \lambda) w`, as in
     `torch.optim.AdamW`.
 
     Parameters
@@ -75,16 +79,19 @@ class Adam(NamedOptimizer, name="adam"):
     weight_decay : float, default=0.0
         :math:`\lambda`, not negative.
     lazy : bool, default=False
-        For sparse rows of about 100,000 columns and more. True: an update changes only those weights of the first layer
-        whose columns have values in the batch; the moments of the others do not decay. With an l1 term, `average`,
-        `max_grad_norm` or a weight decay, and with dense batches, it is the same as False.
+        For sparse rows of about 100,000 columns and more. True: an update changes only those
+        weights of the first layer whose columns have values in the batch; the moments of the others
+        do not decay. With an l1 term, `average`, `max_grad_norm` or a weight decay, and with dense
+        batches, it is the same as False.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skort.optimizers import Adam
     >>> weights, gradient = np.array([1.0, 2.0]), np.array([10.0, -0.02])
-    >>> Adam().update(weights, gradient, 0.1, Adam().start(1, 1, weights.dtype), scratch=np.empty(2))
+    >>> Adam().update(
+    ...     weights, gradient, 0.1, Adam().start(1, 1, weights.dtype), scratch=np.empty(2)
+    ... )
     >>> weights.round(4)
     array([0.9, 2.1])
     """
@@ -92,7 +99,8 @@ class Adam(NamedOptimizer, name="adam"):
     _parameter_constraints = {
         "beta_1": [Interval(Real, 0, 1, closed="left")],
         "beta_2": [Interval(Real, 0, 1, closed="left")],
-        # If epsilon is zero in float32, a gradient that was always zero leads to a division by zero.
+        # If epsilon is zero in float32, a gradient that was always zero leads to a
+        # division by zero.
         "epsilon": [Interval(Real, float(np.finfo(np.float32).tiny), None, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "lazy": ["boolean"],
@@ -114,7 +122,10 @@ class Adam(NamedOptimizer, name="adam"):
         )._asdict()
 
     def corrected(self, eta: float, state: State) -> float:
-        """Count one more update; return `eta` times the correction for moments that began at zero."""
+        """
+        Count one more update; return `eta` times the correction
+        for moments that began at zero.
+        """
         n_updates = state["n_updates"]
         n_updates[0] += 1
         return self._corrected(eta, n_updates)
@@ -123,10 +134,18 @@ class Adam(NamedOptimizer, name="adam"):
         t = int(n_updates[0])
         return eta * math.sqrt(1 - float(self.beta_2) ** t) / (1 - float(self.beta_1) ** t)
 
-    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
+    def update(
+        self,
+        weights: np.ndarray,
+        gradient: np.ndarray,
+        eta: float,
+        state: State,
+        scratch: np.ndarray,
+    ) -> None:
         """Make one update in place."""
         first, second, _ = _memory(state)
-        beta_1, beta_2 = float(self.beta_1), float(self.beta_2)
+        beta_1 = float(self.beta_1)
+        beta_2 = float(self.beta_2)
 
         # m <- m + (1 - beta_1) (g - m)
         np.subtract(gradient, first, out=scratch)
@@ -165,7 +184,14 @@ class Adam(NamedOptimizer, name="adam"):
 
     def onnx_update(self) -> str:
         """Return the update as ONNX."""
-        beta_1, beta_2 = float(self.beta_1), float(self.beta_2)
-        numbers = {"part_1": 1 - beta_1, "part_2": 1 - beta_2, "kept_2": beta_2, "epsilon": float(self.epsilon)}
+        beta_1 = float(self.beta_1)
+        beta_2 = float(self.beta_2)
+        numbers = {
+            "part_1": 1 - beta_1,
+            "part_2": 1 - beta_2,
+            "kept_2": beta_2,
+            "epsilon": float(self.epsilon),
+        }
         signature = update_signature("adam", AdamState._fields)
+
         return function_text(signature, _ADAM % (beta_1, beta_2), **numbers)

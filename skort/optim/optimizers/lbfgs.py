@@ -17,7 +17,8 @@ from skort.common.user_warning import warn_user
 from skort.optim.optimizers.sgd import SGD
 from skort.optim.optimizers.tags import OptimizerTags
 
-# The gradient of no minimum, in standardized columns, is larger: at kinks of relu it ends at up to 4e-3.
+# The gradient of no minimum, in standardized columns, is larger: at kinks of relu it ends
+# at up to 4e-3.
 _NOT_FLAT = 2e-2
 
 
@@ -47,10 +48,11 @@ class LBFGS(SGD, name="lbfgs"):
 
     .. math:: w \leftarrow w - t \, H \nabla J(w)
 
-    with an approximation H of the inverse second derivatives, from the last changes of weights and gradients, and a
-    step t from a line search: `scipy.optimize.minimize(method="L-BFGS-B")`, as in `LogisticRegression` and
-    `MLPClassifier(solver="lbfgs")`. It is for `fit` alone, where an iteration is an epoch of one update. Steps of a
-    solver, as of `SGD` at a learning rate of zero, compute the gradient for it.
+    with an approximation H of the inverse second derivatives, from the last changes of weights and
+    gradients, and a step t from a line search: `scipy.optimize.minimize(method="L-BFGS-B")`, as in
+    `LogisticRegression` and `MLPClassifier(solver="lbfgs")`. It is for `fit` alone, where an
+    iteration is an epoch of one update. Steps of a solver, as of `SGD` at a learning rate of zero,
+    compute the gradient for it.
 
     Parameters
     ----------
@@ -78,12 +80,18 @@ class LBFGS(SGD, name="lbfgs"):
         return OptimizerTags(is_full=True)
 
     def tolerances(self, tol: float | None, dtype: DTypeLike, *, is_exact: bool) -> Tolerances:
-        """Return the numbers that end `minimise`; a minimum that is not exact may be a kink of a network."""
+        """
+        Return the numbers that end `minimise`;
+        a minimum that is not exact may be a kink of a network.
+        """
         if dtype == np.float32:
-            fall, rounding = 1e-9, 1e-6
+            fall = 1e-9
+            rounding = 1e-6
         else:
-            # At kinks the objective falls by next to nothing for ever: the bound there is scipy's default.
-            fall, rounding = (1e-15 if is_exact else 2.2e-9), 1e-14
+            # At kinks the objective falls by next to nothing for ever: the bound there is
+            # scipy's default.
+            fall = 1e-15 if is_exact else 2.2e-9
+            rounding = 1e-14
 
         if tol is None:
             return Tolerances(gradient=0.0, fall=0.0, rounding=rounding)
@@ -97,7 +105,10 @@ class LBFGS(SGD, name="lbfgs"):
         max_iter: int,
         after: Callable[[np.ndarray], bool],
     ) -> str | None:
-        """Minimise a function with its gradient; return why it ended, None for `max_iter` or a true `after`."""
+        """
+        Minimise a function with its gradient; return why it ended,
+        None for `max_iter` or a true `after`.
+        """
         is_ended = False
         # The points of the last trial, and of the last iteration.
         last: _Point | None = None
@@ -109,9 +120,13 @@ class LBFGS(SGD, name="lbfgs"):
 
             if reached is not None and not math.isfinite(objective):
                 # The line search goes back as far as such a value asks for.
-                return reached.objective + 10 * (abs(reached.objective) + 1), np.zeros_like(gradient)
+                return reached.objective + 10 * (abs(reached.objective) + 1), np.zeros_like(
+                    gradient
+                )
 
-            if reached is not None and _is_rounding(objective, reached.objective, tolerances.rounding):
+            if reached is not None and _is_rounding(
+                objective, reached.objective, tolerances.rounding
+            ):
                 # The gradients at both ends of so small a step know the difference better.
                 mean_slope = 0.5 * float((gradient + reached.gradient) @ (vector - reached.weights))
                 objective = reached.objective + mean_slope
@@ -135,9 +150,13 @@ class LBFGS(SGD, name="lbfgs"):
             "ftol": tolerances.fall,
         }
         with contextlib.suppress(StopIteration):  # It passes through scipy 1.10.
-            end = minimize(trial, weights, jac=True, method="L-BFGS-B", callback=callback, options=options)
+            end = minimize(
+                trial, weights, jac=True, method="L-BFGS-B", callback=callback, options=options
+            )
+
         if is_ended or end.status == 1:
             return None
+
         return _ending(float(np.max(np.abs(end.jac))), tolerances.gradient)
 
 
@@ -147,14 +166,20 @@ def _is_rounding(objective, last, rounding):
 
 
 def _ending(largest, tol):
-    """Return why a minimisation ended at a gradient of this largest entry; warn where that is no minimum."""
+    """
+    Return why a minimisation ended at a gradient of this largest entry;
+    warn where that is no minimum.
+    """
     if largest <= tol:
         return f"The largest entry of the gradient, {largest:.2g}, is not above tol={tol:.2g}."
+
     if largest > _NOT_FLAT:
         warn_user(
-            f"L-BFGS found no smaller objective, but the largest entry of the gradient is {largest:.2g}: the "
-            'objective is too large for what float32 can tell (use dtype="float64"), it has a kink, or the gradient of '
-            'a custom part is wrong. Mend it, or use another optimizer, such as "adam".',
+            "L-BFGS found no smaller objective, but the largest entry of the gradient is "
+            f"{largest:.2g}: the objective is too large for what float32 can tell (use "
+            'dtype="float64"), it has a kink, or the gradient of a custom part is wrong. Mend it, '
+            'or use another optimizer, such as "adam".',
             ConvergenceWarning,
         )
+
     return f"The objective no longer fell: the largest entry of the gradient is {largest:.2g}."

@@ -24,7 +24,8 @@ class MomentumState(NamedTuple):
     unit_velocity: np.ndarray
 
 
-# A state has arrays of others, too. This takes a tenth of a microsecond, and a named tuple four times as long.
+# A state has arrays of others, too. This takes a tenth of a microsecond, and a named tuple four
+# times as long.
 _memory = operator.itemgetter(*MomentumState._fields)
 
 
@@ -50,14 +51,16 @@ class Momentum(NamedOptimizer, name="momentum"):
 
     .. math:: v \leftarrow \mu v - \eta g, \qquad w \leftarrow w + v
 
-    with :math:`v = 0` before the first update, as in `sklearn.neural_network.MLPRegressor(solver="sgd",
-    nesterovs_momentum=False)`. The steps of an l1 term have the length :math:`l \leftarrow \mu l + \eta`. A subclass
-    that overrides `update` has to update this length, too: `unit_velocity` in the state.
+    with :math:`v = 0` before the first update, as in
+    `sklearn.neural_network.MLPRegressor(solver="sgd", nesterovs_momentum=False)`. The steps of an
+    l1 term have the length :math:`l \leftarrow \mu l + \eta`. A subclass that overrides `update`
+    has to update this length, too: `unit_velocity` in the state.
 
     Parameters
     ----------
     momentum : float, default=0.9
-        :math:`\mu`, between 0 and 1. With 0.9 a constant gradient moves the weights ten times as far as with `SGD`.
+        :math:`\mu`, between 0 and 1. With 0.9 a constant gradient moves the weights ten times as
+        far as with `SGD`.
 
     Examples
     --------
@@ -84,7 +87,14 @@ class Momentum(NamedOptimizer, name="momentum"):
             unit_velocity=np.zeros(1, dtype),
         )._asdict()
 
-    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
+    def update(
+        self,
+        weights: np.ndarray,
+        gradient: np.ndarray,
+        eta: float,
+        state: State,
+        scratch: np.ndarray,
+    ) -> None:
         """Make one update in place."""
         velocity, unit_velocity = _memory(state)
         momentum = float(self.momentum)

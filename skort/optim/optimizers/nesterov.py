@@ -10,8 +10,8 @@ class Nesterov(Momentum, name="nesterov"):
     .. math:: v \leftarrow \mu v - \eta g, \qquad w \leftarrow w + \mu v - \eta g
 
     with :math:`v = 0` before the first update, as in
-    `sklearn.neural_network.MLPRegressor(solver="sgd", nesterovs_momentum=True)`. The steps of an l1 term have the
-    length :math:`\mu l + \eta`, with l as in `Momentum`.
+    `sklearn.neural_network.MLPRegressor(solver="sgd", nesterovs_momentum=True)`. The steps of an l1
+    term have the length :math:`\mu l + \eta`, with l as in `Momentum`.
 
     Parameters
     ----------
@@ -24,7 +24,9 @@ class Nesterov(Momentum, name="nesterov"):
     >>> from skort.optimizers import Nesterov
     >>> optimizer = Nesterov(momentum=0.5)
     >>> weights, gradient = np.array([1.0, 2.0]), np.array([10.0, 20.0])
-    >>> optimizer.update(weights, gradient, 0.1, optimizer.start(1, 1, weights.dtype), scratch=np.empty(2))
+    >>> optimizer.update(
+    ...     weights, gradient, 0.1, optimizer.start(1, 1, weights.dtype), scratch=np.empty(2)
+    ... )
     >>> weights
     array([-0.5, -1. ])
     """

@@ -41,7 +41,14 @@ class Optimizer(Protocol):
             The dtype of the weights.
         """
 
-    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
+    def update(
+        self,
+        weights: np.ndarray,
+        gradient: np.ndarray,
+        eta: float,
+        state: State,
+        scratch: np.ndarray,
+    ) -> None:
         """
         Make one update in place.
 
@@ -59,10 +66,12 @@ class Optimizer(Protocol):
 
     def step_length(self, eta: float, state: State) -> float | np.ndarray:
         """
-        Return how far the last update moves a weight whose gradient is one in all updates: one number, or one a weight.
+        Return how far the last update moves a weight whose gradient is one in all updates:
+        one number, or one a weight.
 
-        Such steps are made for the parts of a penalty that are not in the gradient. A weight stays at its balance where
-        the learning rate changes if this length sums the learning rates as the update sums gradients.
+        Such steps are made for the parts of a penalty that are not in the gradient. A weight stays
+        at its balance where the learning rate changes if this length sums the learning rates as the
+        update sums gradients.
 
         Parameters
         ----------
@@ -82,15 +91,17 @@ class OnnxOptimizer(Optimizer, Protocol):
         """
         Return the ONNX function `(weights, gradient, eta, ...) => (next_weights, length, ...)`.
 
-        The other inputs are arrays of the state, by name. The other outputs are the arrays that an update changes, by
-        name with the prefix `next_`. `eta` is a scalar, and `length` is the result of `step_length` after the update. A
-        subclass that overrides `update` or `step_length` has to override this method, too.
+        The other inputs are arrays of the state, by name. The other outputs are the arrays that an
+        update changes, by name with the prefix `next_`. `eta` is a scalar, and `length` is the
+        result of `step_length` after the update. A subclass that overrides `update` or
+        `step_length` has to override this method, too.
         """
 
 
 def update_signature(name: str, memory: Iterable[str] = ()) -> str:
     """
-    Return the signature of an optimizer's ONNX function: an update changes each array of its memory.
+    Return the signature of an optimizer's ONNX function:
+    an update changes each array of its memory.
 
     Parameters
     ----------

@@ -38,7 +38,14 @@ class SGD(NamedOptimizer, name="sgd"):
         """Return the state before the first update: there is none."""
         return {}
 
-    def update(self, weights: np.ndarray, gradient: np.ndarray, eta: float, state: State, scratch: np.ndarray) -> None:
+    def update(
+        self,
+        weights: np.ndarray,
+        gradient: np.ndarray,
+        eta: float,
+        state: State,
+        scratch: np.ndarray,
+    ) -> None:
         """Make one update in place."""
         np.multiply(gradient, eta, out=scratch)
         np.subtract(weights, scratch, out=weights)

@@ -16,15 +16,20 @@ class LinearUpdate(NamedTuple):
 
 
 class OptimizerTags(NamedTuple):
-    """The traits of an optimizer, as `sklearn.utils.get_tags` gives those of an estimator; by default none."""
+    """
+    The traits of an optimizer, as `sklearn.utils.get_tags` gives those of an estimator;
+    by default none.
+    """
 
-    #: The limit of `step_length` for a constant learning rate of one; None: there is none, or it is not known.
+    #: The limit of `step_length` for a constant learning rate of one; None: there is none, or
+    #: it is not known.
     gain: float | None = None
     #: About how many updates a gradient counts in.
     memory: float = 1.0
     #: How fast coefficients shrink beside the update.
     weight_decay: float = 0.0
-    #: The learning rates of `eta0="auto"` for a linear model, a network and its stream, where there is no gain.
+    #: The learning rates of `eta0="auto"` for a linear model, a network and its stream, where
+    #: there is no gain.
     first_rates: tuple[float, float, float] = (1e-2, 1e-2, 1e-2)
     #: None where the update is no such recurrence.
     linear: LinearUpdate | None = None
@@ -34,12 +39,16 @@ class OptimizerTags(NamedTuple):
     is_elementwise: bool = False
     #: Whether weights without a gradient may be left as they are.
     is_lazy: bool = False
-    #: Whether it has a method `minimise`, which makes the updates of a fit itself, from the gradient over all rows.
+    #: Whether it has a method `minimise`, which makes the updates of a fit itself, from the
+    #: gradient over all rows.
     is_full: bool = False
 
 
 class NamedOptimizer(Component):
-    """An optimizer that declares its traits; with a name, it is a value of the parameter `optimizer`."""
+    """
+    An optimizer that declares its traits;
+    with a name, it is a value of the parameter `optimizer`.
+    """
 
     def __init_subclass__(cls, *, name: str | None = None, **options: Any):
         super().__init_subclass__(**options)
@@ -54,7 +63,10 @@ class NamedOptimizer(Component):
 
 
 def optimizer_tags(optimizer: Any) -> OptimizerTags:
-    """Return the traits of an optimizer. A subclass inherits those of its steps' size, not those of its update."""
+    """
+    Return the traits of an optimizer. A subclass inherits those of its steps' size,
+    not those of its update.
+    """
     if not isinstance(optimizer, NamedOptimizer):
         return OptimizerTags()
 

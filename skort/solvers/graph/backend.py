@@ -45,16 +45,22 @@ class GraphBackend(HostBackend):
         self._open()
 
     def _open(self):
-        problem, step = self._problem, self._step
+        problem = self._problem
+        step = self._step
         self._eta, self._objective, loss = (np.zeros((), problem.objective.dtype) for _ in range(3))
         self._loss = loss.item
         session = step_session(problem, ("step", *step.key), step.model)
         self.gradient = np.zeros_like(step.states[WEIGHTS])
         inputs = {**self.inputs, ETA: self._eta, **step.parameters}
         outputs = {LOSS: loss, OBJECTIVE: self._objective, GRADIENT: self.gradient}
+
         # The session reads each weight in place, as a view of the vector.
         self.session = StepSession(
-            session, inputs, outputs, step.states, lambda states: views(states[WEIGHTS], problem.weights)
+            session,
+            inputs,
+            outputs,
+            step.states,
+            lambda states: views(states[WEIGHTS], problem.weights),
         )
 
     def run(self, eta, share):
@@ -65,14 +71,23 @@ class GraphBackend(HostBackend):
 
     def arrays(self):
         """Return the weights and the rule's state, copied from a device if they are there."""
-        current, device = self.session.state, self._problem.device
-        memory = {name: current.get(state_name(name), array) for name, array in self._memory.items()}
+        current = self.session.state
+        device = self._problem.device
+        memory = {
+            name: current.get(state_name(name), array) for name, array in self._memory.items()
+        }
         arrays = {"weights": current[WEIGHTS], **memory}
-        return {name: array if isinstance(array, np.ndarray) else device.get(array) for name, array in arrays.items()}
+
+        return {
+            name: array if isinstance(array, np.ndarray) else device.get(array)
+            for name, array in arrays.items()
+        }
 
     def load(self, arrays):
         """Overwrite the weights and the arrays of the state that a step changes."""
-        current, device = self.session.state, self._problem.device
+        current = self.session.state
+        device = self._problem.device
+
         for name, array in arrays.items():
             input_name = WEIGHTS if name == "weights" else state_name(name)
             if input_name in current:
@@ -84,10 +99,15 @@ class GraphBackend(HostBackend):
 
         "start" has the inputs of the next step besides the batch and the learning rate.
         """
-        step, arrays = self._step.model(), self.arrays()
-        states = {WEIGHTS if name == "weights" else state_name(name): array for name, array in arrays.items()}
+        step = self._step.model()
+        arrays = self.arrays()
+        states = {
+            WEIGHTS if name == "weights" else state_name(name): array
+            for name, array in arrays.items()
+        }
         weights = views(arrays["weights"], self._problem.weights)
         start = constants_graph(step, {**states, **weights, **self._step.parameters})
+
         return {"step": step, "start": start, "split": split_graph(weights)}
 
 
@@ -95,7 +115,9 @@ class DeviceSums:
     """The sums of objective and loss over the steps of an epoch, on a device."""
 
     def __init__(self, device: Device, session: Any, objective: DeviceArray):
-        self._device, self._session, self._objective = device, session, objective
+        self._device = device
+        self._session = session
+        self._objective = objective
 
     def last(self) -> float:
         """Return the objective of the last step."""
@@ -121,7 +143,9 @@ class DeviceRows:
     in_place = True
 
     def __init__(self, device: Device, host: HostBatch):
-        self._device, self._host, self.sample_weight = device, host, host.sample_weight
+        self._device = device
+        self._host = host
+        self.sample_weight = host.sample_weight
         self._all, self._chosen = (device.put(np.arange(len(host))) for _ in range(2))
         self.tables = [_Table(device, rows, self._all) for rows in (host.X, host.target)]
 
@@ -143,9 +167,11 @@ class DeviceRows:
         """Return the functions that, for some row numbers, make these rows the batch."""
         host_fillers = self._host.fillers(data)
         fillers = [self._choose] if any(table.is_whole for table in self.tables) else []
+
         for table, fill in zip(self.tables, host_fillers, strict=False):
             if not table.is_whole:
                 fillers += [fill, table.upload]
+
         # The other functions fill the sample weights, if they differ.
         return fillers + host_fillers[len(self.tables) :]
 
@@ -161,8 +187,10 @@ class _Table:
     """
 
     def __init__(self, device, batch, indices):
-        self._device, self._batch = device, batch
-        self.array, self.indices = device.put(batch), indices
+        self._device = device
+        self._batch = batch
+        self.array = device.put(batch)
+        self.indices = indices
         self.is_whole = False
 
     def take(self, rows, chosen, every):
@@ -174,7 +202,9 @@ class _Table:
         """
         self.is_whole = is_in_memory(rows)
         self.indices = chosen if self.is_whole else every
-        self.array = self._device.put(np.asarray(rows, self._batch.dtype) if self.is_whole else self._batch)
+        self.array = self._device.put(
+            np.asarray(rows, self._batch.dtype) if self.is_whole else self._batch
+        )
 
     def upload(self, indices):
         """Copy the rows of the batch to the device."""
@@ -190,16 +220,24 @@ class DeviceGraphBackend(GraphBackend):
     """
 
     def _open(self):
-        problem, device = self._problem, self._problem.device
-        graph, dtype = problem.score_graph, problem.objective.dtype
+        problem = self._problem
+        device = self._problem.device
+        graph = problem.score_graph
+        dtype = problem.objective.dtype
         self.batch = DeviceRows(device, self.batch)
         self._controls = np.zeros(2)
+
         # The values that the device has a copy of.
-        self._given = {SAMPLE_WEIGHT: self.batch.sample_weight.copy(), CONTROLS: self._controls.copy()}
+        self._given = {
+            SAMPLE_WEIGHT: self.batch.sample_weight.copy(),
+            CONTROLS: self._controls.copy(),
+        }
         self._copies = {name: device.put(array) for name, array in self._given.items()}
         states = self._step.states | {SUMS: np.zeros(2)}
         outputs = {LOSS: (), OBJECTIVE: (), GRADIENT: states[WEIGHTS].shape}
-        self._outputs = {name: device.put(np.zeros(shape, dtype)) for name, shape in outputs.items()}
+        self._outputs = {
+            name: device.put(np.zeros(shape, dtype)) for name, shape in outputs.items()
+        }
         inputs = {**self.batch.arrays(graph.input_name), **self._copies}
         session = compiled(self._step.device_model().SerializeToString(), device)
         self.session = StepSession(session, inputs, self._outputs, states, device=device)
@@ -212,6 +250,7 @@ class DeviceGraphBackend(GraphBackend):
             if not np.array_equal(array, self._given[name]):
                 self._given[name][...] = array
                 self._problem.device.fill(self._copies[name], array)
+
         for name, array in self.batch.arrays(self._problem.score_graph.input_name).items():
             self.session.replace(name, array)
         self.session.run()
@@ -229,8 +268,9 @@ def needs_onnx_update(solver: str, dtype: np.dtype, update: Update) -> None:
     load()
     if not _is_onnx(update.optimizer):
         raise ValueError(
-            f'solver="{solver}" needs an optimizer with a method onnx_update, got optimizer={update.optimizer!r}. Use '
-            'solver="agent", or write its own update as ONNX text, see skort.optimizers.OnnxOptimizer.'
+            f'solver="{solver}" needs an optimizer with a method onnx_update, got '
+            f'optimizer={update.optimizer!r}. Use solver="agent", or write its own update as ONNX '
+            "text, see skort.optimizers.OnnxOptimizer."
         )
 
 
@@ -245,4 +285,5 @@ def _is_onnx(optimizer):
             return True
         if "update" in vars(cls) or "step_length" in vars(cls):
             return False
+
     return False

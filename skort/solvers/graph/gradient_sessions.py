@@ -63,6 +63,7 @@ class GradientSessions:
         forward, backward = forward_backward(self._graph, n_samples, input_gradient=input_gradient)
         read = {i.name for i in backward.graph.input}
         results = [output.name for output in forward.graph.output]
+
         # Binding several outputs takes longer than copying the gradients into one output.
         backward = packed_gradients(backward, self._trained)
         return GradientPair(
@@ -99,4 +100,5 @@ class GradientSessions:
         for name in pair.inputs:
             given[name] = X if name == self._input else arrays[name]
         by_weights, *by_X = pair.backward.run(pair.gradients, given)
+
         return by_weights, by_X[0] if by_X else None

@@ -71,9 +71,11 @@ def lane_of(problem: Problem, chain: tuple[Link, ...]) -> Lane | None:
         return None
     if update.max_grad_norm is not None or update.average or not update.tags.is_elementwise:
         return None
+
     rule = problem.rule()
     memory = rule.start(*problem.n_weights(), problem.objective.dtype)
     step = StepGraph.of(problem, rule, memory, is_lane=True)
+
     # Among the numbers of the loss, only matrices, which have a row for each row of the batch, may
     # differ between the trainings of a step. The others are part of the key.
     fixed = tuple((name, a.tobytes()) for name, a in step.loss.parameters.items() if a.ndim < 2)
@@ -88,17 +90,25 @@ class JointStep:
     """
 
     def __init__(self, lanes: Sequence[Lane]):
-        self._problem, self._lanes = lanes[0].step.problem, lanes
-        graph, dtype = self._problem.score_graph, self._problem.objective.dtype
+        self._problem = lanes[0].step.problem
+        self._lanes = lanes
+        graph = self._problem.score_graph
+        dtype = self._problem.objective.dtype
         n_columns = graph.n_features + lanes[0].n_ones
-        self.batch: Any = HostBatch.empty(self._problem.batch_size, n_columns, graph.n_outputs, dtype)
+        self.batch: Any = HostBatch.empty(
+            self._problem.batch_size, n_columns, graph.n_outputs, dtype
+        )
+
         # For each weight in a row of this step: its place among the weights of one training.
         places = views(np.arange(sum(self._problem.n_weights())), self._problem.weights)
         self._order = np.concatenate([part.ravel() for part in parts_of(lanes[0].chain, places)])
         self._place = np.argsort(self._order)
         self._open(list(range(len(lanes))))
         members = [_Member(self, number, lane) for number, lane in enumerate(lanes)]
-        self.lanes = [BackendStep(lane.step.problem, member) for lane, member in zip(lanes, members, strict=True)]
+        self.lanes = [
+            BackendStep(lane.step.problem, member)
+            for lane, member in zip(lanes, members, strict=True)
+        ]
 
     def _open(self, numbers, states=None):
         """
@@ -106,11 +116,18 @@ class JointStep:
 
         `states` are their states; None: initial ones.
         """
-        lanes, n_lanes, dtype = [self._lanes[number] for number in numbers], len(numbers), self.batch.X.dtype
+        lanes, n_lanes, dtype = (
+            [self._lanes[number] for number in numbers],
+            len(numbers),
+            self.batch.X.dtype,
+        )
         first = lanes[0].step
-        stacked = {name: self._stacked([lane.step.states[name] for lane in lanes]) for name in first.states}
+        stacked = {
+            name: self._stacked([lane.step.states[name] for lane in lanes]) for name in first.states
+        }
         wide = dataclasses.replace(self._problem, batch_size=n_lanes * self._problem.batch_size)
         loss = loss_program(wide, is_lane=True)
+
         parameters = {}
         for name, array in first.parameters.items():
             arrays = [lane.step.parameters[name] for lane in lanes]
@@ -118,13 +135,20 @@ class JointStep:
                 parameters[name] = self._stacked(arrays)
             else:
                 parameters[name] = np.concatenate(arrays) if array.ndim == 2 else array
+
         key = "joint step", lanes[0].key, n_lanes
-        session = step_session(self._problem, key, lambda: _joint_model(lanes[0], loss, stacked, parameters))
+        session = step_session(
+            self._problem, key, lambda: _joint_model(lanes[0], loss, stacked, parameters)
+        )
         self._eta, self.gradient = np.zeros((n_lanes, 1), dtype), np.zeros_like(stacked[WEIGHTS])
+
         # The objective and the loss of each training.
         self.values = np.zeros((2, n_lanes, 1), dtype)
         self._shares, self.added = np.zeros((2, n_lanes, 1)), np.zeros((2, n_lanes, 1))
-        columns = (np.zeros((n_lanes, *array.shape), dtype) for array in (self.batch.target, self.batch.sample_weight))
+        columns = (
+            np.zeros((n_lanes, *array.shape), dtype)
+            for array in (self.batch.target, self.batch.sample_weight)
+        )
         self._target, self._sample_weight = columns
         self._factor = np.array([lane.factor for lane in lanes], dtype)[:, None, None]
         inputs = {
@@ -136,12 +160,17 @@ class JointStep:
         }
         outputs = {OBJECTIVE: self.values[0], LOSS: self.values[1], GRADIENT: self.gradient}
         self._session = StepSession(session, inputs, outputs, states or stacked)
-        self._numbers, self.places = numbers, {number: place for place, number in enumerate(numbers)}
+        self._numbers, self.places = (
+            numbers,
+            {number: place for place, number in enumerate(numbers)},
+        )
 
     def _stacked(self, arrays):
         """Return an array with one row per training, with weights in the order of this step."""
         rows = [np.atleast_1d(array).ravel() for array in arrays]
-        return np.ascontiguousarray([row[self._order] if row.size == self._order.size else row for row in rows])
+        return np.ascontiguousarray(
+            [row[self._order] if row.size == self._order.size else row for row in rows]
+        )
 
     def rates(self, etas: dict[int, float]) -> None:
         """
@@ -156,6 +185,7 @@ class JointStep:
         np.copyto(self._target, self.batch.target)
         np.multiply(self.batch.sample_weight, self._factor, out=self._sample_weight)
         self._session.run()
+
         # The sums of an epoch are in float64.
         np.multiply(self.values, share, out=self._shares, dtype=np.float64)
         self.added += self._shares
@@ -164,7 +194,9 @@ class JointStep:
         """Let the next steps update only some of the trainings, if this is faster."""
         if 0 < len(numbers) <= len(self._numbers) // 2:
             places = [self.places[number] for number in numbers]
-            self._open(numbers, {name: array[places] for name, array in self._session.state.items()})
+            self._open(
+                numbers, {name: array[places] for name, array in self._session.state.items()}
+            )
 
     def alone(self, number: int) -> BackendStep:
         """Return a separate step for one training, in its initial state."""
@@ -205,8 +237,12 @@ class _Member(Backend):
     sums: Any
 
     def __init__(self, joint, number, lane):
-        self._joint, self._number, self._memory = joint, number, lane.memory
-        self.batch, self.sums, self.rule = joint.batch, self, lane.rule
+        self._joint = joint
+        self._number = number
+        self._memory = lane.memory
+        self.batch = joint.batch
+        self.sums = self
+        self.rule = lane.rule
 
     def run(self, eta, share):
         self._joint.rates({self._number: eta})
@@ -229,7 +265,10 @@ class _Member(Backend):
 
     def arrays(self):
         rows = {name: self._joint.row(state_name(name), self._number) for name in self._memory}
-        memory = {name: array if rows[name] is None else rows[name] for name, array in self._memory.items()}
+        memory = {
+            name: array if rows[name] is None else rows[name]
+            for name, array in self._memory.items()
+        }
         return {"weights": self._joint.row(WEIGHTS, self._number), **memory}
 
     def load(self, arrays):
@@ -239,11 +278,18 @@ class _Member(Backend):
 
 def _joint_model(lane, loss, states, parameters):
     """Return the model of the common step."""
-    problem, graph, n_lanes = lane.step.problem, lane.step.problem.score_graph, len(states[WEIGHTS])
-    dtype, n_rows = problem.objective.dtype, problem.batch_size
+    problem = lane.step.problem
+    graph = lane.step.problem.score_graph
+    n_lanes = len(states[WEIGHTS])
+    dtype = problem.objective.dtype
+    n_rows = problem.batch_size
     fragment = Fragment(dtype)
-    shapes = {f"skort_part{i}": part.shape for i, part in enumerate(parts_of(lane.chain, problem.weights))}
-    scores = chain_graph(lane.chain, shapes, (graph.input_name, n_rows), graph.score_name, n_lanes, dtype)
+    shapes = {
+        f"skort_part{i}": part.shape for i, part in enumerate(parts_of(lane.chain, problem.weights))
+    }
+    scores = chain_graph(
+        lane.chain, shapes, (graph.input_name, n_rows), graph.score_name, n_lanes, dtype
+    )
     parts = list(shapes)
     fragment.constant("skort_sizes", [math.prod(shape) for shape in shapes.values()])
     fragment.node("Split", [WEIGHTS, "skort_sizes"], parts, axis=1)
@@ -262,6 +308,7 @@ def _joint_model(lane, loss, states, parameters):
     }
     inputs = infos({**batch, ETA: column, **states, **parameters})
     made = helper.make_graph(fragment.nodes, "joint_step", inputs, step_outputs(states, column))
+
     return pruned(build_model(made, fragment))
 
 
@@ -276,6 +323,7 @@ def parts_of(chain: tuple[Link, ...], arrays: Mapping[str, np.ndarray]) -> list[
         coefficient = arrays[link.coefficient].T
         intercept = [] if link.intercept is None else [arrays[link.intercept].reshape(-1, 1)]
         parts += [np.hstack([coefficient, *intercept])] if k == 0 else [coefficient, *intercept]
+
     return parts
 
 
@@ -295,7 +343,10 @@ def chain_graph(
     # The first layer is one product for all models: H = f(V^T X^T), where V^T has the transposed
     # coefficients of all models, one below the other. X ends with a column of ones for intercepts.
     # A later layer of the model c is f(V_c'^T H_c + b_c').
-    (X, n_rows), given, result = rows, iter(enumerate(parts.values())), "X"
+    (X, n_rows) = rows
+    given = iter(enumerate(parts.values()))
+
+    result = "X"
     for k, link in enumerate(chain):
         i, (n_out, n_in) = next(given)
         if k == 0:
@@ -306,8 +357,10 @@ def chain_graph(
             if link.intercept is not None:
                 i, _ = next(given)
                 result = f"{result} + Reshape(part{i}, [{n_lanes}, {n_out}, 1])"
+
         for activation in link.activations:
             result = f"{activation}({result})"
+
     if n_out > 1:
         result = f"Transpose(Reshape({result}, [{n_lanes}, {n_out}, {n_rows}]), perm=[0, 2, 1])"
     signature = f"scores (X, {', '.join(f'part{i}' for i in range(len(parts)))}) => (scores)"
@@ -315,7 +368,10 @@ def chain_graph(
     source = function_text(signature, f"scores = Reshape({result}, [{n_lanes * n_rows}, {n_out}])")
     fragment.call(source, [X, *parts], [score_name])
     n_columns = next(iter(parts.values()))[1]
-    shapes = {X: (n_rows, n_columns)} | {name: (n_lanes, math.prod(shape)) for name, shape in parts.items()}
+    shapes = {X: (n_rows, n_columns)} | {
+        name: (n_lanes, math.prod(shape)) for name, shape in parts.items()
+    }
     inputs = infos({name: np.empty(shape, dtype) for name, shape in shapes.items()})
     outputs = infos({score_name: np.empty((n_lanes * n_rows, n_out), dtype)})
+
     return build_model(helper.make_graph(fragment.nodes, "lanes", inputs, outputs), fragment).graph

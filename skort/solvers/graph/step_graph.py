@@ -24,7 +24,11 @@ from skort.optim.update import UpdateRule
 from skort.runtime.cache import COMPILED
 from skort.runtime.sessions import next_name
 from skort.solvers.base import Problem
-from skort.solvers.derived_gradients import add_custom_gradients, add_score_gradient, custom_gradient_name
+from skort.solvers.derived_gradients import (
+    add_custom_gradients,
+    add_score_gradient,
+    custom_gradient_name,
+)
 from skort.solvers.flat_weights import flat
 
 ETA = "skort_learning_rate"
@@ -53,10 +57,14 @@ share = Slice(controls, [1], [2])
 """
 _ADDED = function_text(
     "added (sums, share, objective, loss) => (next_sums)",
-    "next_sums = sums + share * Cast(Concat(Reshape(objective, [1]), Reshape(loss, [1]), axis=0), to=11)",
+    (
+        "next_sums = sums + share * Cast(Concat(Reshape(objective, [1]), Reshape(loss, "
+        "[1]), axis=0), to=11)"
+    ),
 )
 
-_L1, _L2 = "skort_l1", "skort_l2"
+_L1 = "skort_l1"
+_L2 = "skort_l2"
 # The sum over all weights: False, for one training; True, for each of several trainings.
 _SUM = {False: "ReduceSum(terms, keepdims=0)", True: "ReduceSum(terms, [1], keepdims=1)"}
 
@@ -90,7 +98,12 @@ class StepGraph:
 
     @classmethod
     def of(
-        cls, problem: Problem, rule: UpdateRule, memory: Mapping[str, np.ndarray], *, is_lane: bool = False
+        cls,
+        problem: Problem,
+        rule: UpdateRule,
+        memory: Mapping[str, np.ndarray],
+        *,
+        is_lane: bool = False,
     ) -> "StepGraph":
         """
         Return the step of a problem. `memory` is the initial state of its rule.
@@ -99,11 +112,19 @@ class StepGraph:
         """
         loss = loss_program(problem, is_lane=is_lane)
         update, changed = _update_program(problem, rule, tuple(memory), is_lane)
-        states = {WEIGHTS: flat(problem.weights)} | {state_name(name): memory[name] for name in changed}
+        states = {WEIGHTS: flat(problem.weights)} | {
+            state_name(name): memory[name] for name in changed
+        }
         fixed = {state_name(name): array for name, array in memory.items() if name not in changed}
         strengths = {_L1: problem.terms.l1, _L2: problem.terms.l2}
-        parameters = {**loss.parameters, **update.parameters, **fixed, **problem.score_graph.frozen_arrays}
+        parameters = {
+            **loss.parameters,
+            **update.parameters,
+            **fixed,
+            **problem.score_graph.frozen_arrays,
+        }
         parameters |= {name: array for name, array in strengths.items() if array is not None}
+
         return cls(problem, loss, update, states, parameters)
 
     @property
@@ -119,7 +140,8 @@ class StepGraph:
 
         It reads the weights twice: as the vector of all weights, and as named parts of the vector.
         """
-        problem, scalar = self.problem, np.zeros((), self.problem.objective.dtype)
+        problem = self.problem
+        scalar = np.zeros((), self.problem.objective.dtype)
         fragment = Fragment(scalar.dtype)
         model = add_model(fragment, problem.score_graph, problem.batch_size)
         self.loss.write(fragment)
@@ -130,11 +152,17 @@ class StepGraph:
         batch = [X, *problem.objective.inputs(problem.batch_size), *infos({ETA: scalar})]
         given = {i.name for i in weights}
         others = {**problem.loss_weights, **self.parameters}
-        inputs = [*batch, *infos(self.states), *weights, *infos({n: a for n, a in others.items() if n not in given})]
+        inputs = [
+            *batch,
+            *infos(self.states),
+            *weights,
+            *infos({n: a for n, a in others.items() if n not in given}),
+        ]
         outputs = step_outputs(self.states, scalar)
         graph = helper.make_graph(fragment.nodes, "step", inputs, outputs, model.graph.initializer)
         step = pruned(build_model(graph, fragment, domains=domains_of(model)), drop_inputs=True)
         step.doc_string = _DOCUMENTATION
+
         return mark_rest(step)
 
     def device_model(self) -> onnx.ModelProto:
@@ -144,16 +172,31 @@ class StepGraph:
         It takes the batch out of all rows by number, splits the vector of weights into its parts,
         and adds up the objectives.
         """
-        step, dtype, double = self.model(), self.problem.objective.dtype, onnx.TensorProto.DOUBLE
-        fragment, tables = Fragment(dtype), []
+        step = self.model()
+        dtype = self.problem.objective.dtype
+        double = onnx.TensorProto.DOUBLE
+        fragment = Fragment(dtype)
+        tables = []
         inputs = {i.name: i for i in step.graph.input}
+
         for name in (self.problem.score_graph.input_name, TARGET):
-            batch_size, n_columns = (d.dim_value for d in inputs.pop(name).type.tensor_type.shape.dim)
-            tables.append(helper.make_tensor_value_info(rows_name(name), onnx_dtype(dtype), [None, n_columns]))
-            tables.append(helper.make_tensor_value_info(indices_name(name), onnx.TensorProto.INT64, [batch_size]))
+            batch_size, n_columns = (
+                d.dim_value for d in inputs.pop(name).type.tensor_type.shape.dim
+            )
+            tables.append(
+                helper.make_tensor_value_info(rows_name(name), onnx_dtype(dtype), [None, n_columns])
+            )
+            tables.append(
+                helper.make_tensor_value_info(
+                    indices_name(name), onnx.TensorProto.INT64, [batch_size]
+                )
+            )
             fragment.node("Gather", [rows_name(name), indices_name(name)], [name], axis=0)
+
         inputs.pop(ETA, None)
-        controlled = function_text("controlled (controls) => (eta, share)", _CONTROLLED % onnx_dtype(dtype))
+        controlled = function_text(
+            "controlled (controls) => (eta, share)", _CONTROLLED % onnx_dtype(dtype)
+        )
         fragment.call(controlled, [CONTROLS], [ETA, "skort_share"])
         fragment.call(unpacked_text(self.problem.weights), [WEIGHTS], list(self.problem.weights))
         fragment.nodes.extend(step.graph.node)
@@ -164,7 +207,10 @@ class StepGraph:
         outputs = [*step.graph.output, helper.make_tensor_value_info(next_name(SUMS), double, [2])]
         values = [numpy_helper.from_array(array, name) for name, array in constants.items()]
         initializers = [*step.graph.initializer, *values]
-        graph = helper.make_graph(fragment.nodes, "step", [*tables, *given, *pairs], outputs, initializers)
+        graph = helper.make_graph(
+            fragment.nodes, "step", [*tables, *given, *pairs], outputs, initializers
+        )
+
         return build_model(graph, fragment, domains=domains_of(step))
 
 
@@ -187,7 +233,10 @@ def split_graph(weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
     fragment = Fragment(next(iter(weights.values())).dtype)
     fragment.call(unpacked_text(weights), [WEIGHTS], list(weights))
     return build_model(
-        helper.make_graph(fragment.nodes, "split", infos({WEIGHTS: flat(dict(weights))}), infos(weights)), fragment
+        helper.make_graph(
+            fragment.nodes, "split", infos({WEIGHTS: flat(dict(weights))}), infos(weights)
+        ),
+        fragment,
     )
 
 
@@ -202,7 +251,10 @@ def loss_program(problem: Problem, *, is_lane: bool = False) -> Program:
     def make():
         program = Program(objective.dtype, problem.batch_size, "loss")
         with marked(program, "loss"):
-            (objective.add_losses if is_lane else objective.add_loss)(program, score, LOSSES if is_lane else LOSS)
+            (objective.add_losses if is_lane else objective.add_loss)(
+                program, score, LOSSES if is_lane else LOSS
+            )
+
         with marked(program, "backward"):
             add_score_gradient(program, objective, score, problem.batch_size)
         with marked(program, "penalty"):
@@ -211,8 +263,11 @@ def loss_program(problem: Problem, *, is_lane: bool = False) -> Program:
 
     if objective.custom_terms:
         return make()
+
     gradient = source_key(objective.loss.gradient_function(objective.n_outputs))
-    return COMPILED.get(("loss", *objective.loss_key, gradient, score, problem.batch_size, is_lane), make)
+    return COMPILED.get(
+        ("loss", *objective.loss_key, gradient, score, problem.batch_size, is_lane), make
+    )
 
 
 def _update_program(problem, rule, memory, is_lane):
@@ -224,17 +279,23 @@ def _update_program(problem, rule, memory, is_lane):
         with marked(program, "penalty"):
             _add_penalty(program, objective.add_custom_value(program, LOSS), terms, is_lane)
         with marked(program, "update"):
-            names = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {name: state_name(name) for name in memory}
+            names = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {
+                name: state_name(name) for name in memory
+            }
             results = rule.add_nodes(program, names)
             for name in results.keys() & names.keys():
                 program.rename(results[name], next_name(names[name]))
+
         return program, [name for name in memory if name in results]
 
     if objective.custom_terms or rule.transformations:
         return make()
+
     has_terms = terms.l1 is not None, terms.l2 is not None
     source = source_key(problem.update.optimizer.onnx_update())
-    return COMPILED.get(("update", source, memory, np.dtype(objective.dtype).str, has_terms, is_lane), make)
+    return COMPILED.get(
+        ("update", source, memory, np.dtype(objective.dtype).str, has_terms, is_lane), make
+    )
 
 
 def gradient_of_loss(problem: Problem) -> str:
@@ -250,10 +311,12 @@ def _add_gradient(fragment, problem, graph):
     """
     gradients = add_gradients(fragment, graph, SCORE_GRADIENT, problem.score_graph.trainable)
     gradients |= problem.objective.weight_gradients
+
     for name in problem.objective.custom_terms:
         total = f"skort_{name}_gradient"
         fragment.node("Add", [gradients[name], custom_gradient_name(name)], [total])
         gradients[name] = total
+
     names = [gradients[name] for name in problem.weights]
     fragment.call(packed_text(problem.weights), names, [gradient_of_loss(problem)])
 
@@ -266,11 +329,17 @@ def _add_penalty(writer, value, terms, is_lane):
         writer.call(source, [WEIGHTS, _L1], ["skort_l1_penalty"])
         writer.node("Add", [value, "skort_l1_penalty"], ["skort_l1_objective"])
         value = "skort_l1_objective"
+
     if terms.l2 is not None:
-        formula = f"gradient = strengths * weights\nterms = gradient * weights\npenalty = 0.5 * {_SUM[is_lane]}"
+        formula = (
+            "gradient = strengths * weights\n"
+            "terms = gradient * weights\n"
+            f"penalty = 0.5 * {_SUM[is_lane]}"
+        )
         source = function_text("l2_by_weight (weights, strengths) => (penalty, gradient)", formula)
         writer.call(source, [WEIGHTS, _L2], ["skort_l2_penalty", "skort_l2_gradient"])
         writer.node("Add", [value, "skort_l2_penalty"], ["skort_l2_objective"])
         writer.node("Add", [_LOSS_GRADIENT, "skort_l2_gradient"], [GRADIENT])
         value = "skort_l2_objective"
+
     writer.node("Identity", [value], [OBJECTIVE])

@@ -11,7 +11,12 @@ from skort.graphs.score_graph import ScoreGraph
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.transforms import norm
 from skort.optim.update import Update
-from skort.runtime.checkpoint_file import CheckpointFile, read_checkpoint, version_here, write_checkpoint
+from skort.runtime.checkpoint_file import (
+    CheckpointFile,
+    read_checkpoint,
+    version_here,
+    write_checkpoint,
+)
 from skort.runtime.device import value_vector
 from skort.runtime.module import ModuleSession
 from skort.solvers.base import Problem
@@ -19,17 +24,22 @@ from skort.solvers.flat_weights import flat, views
 from skort.solvers.module.models import Plan, Term, optimizer_model, training_model
 from skort.solvers.step import HostBackend
 
-_TRAINING, _OPTIMIZER, _CHECKPOINT = "training_model.onnx", "optimizer_model.onnx", "checkpoint"
+_TRAINING = "training_model.onnx"
+_OPTIMIZER = "optimizer_model.onnx"
+_CHECKPOINT = "checkpoint"
 _MOMENTS = ("first_moment", "second_moment")
 
 
 def needs_plain_update(solver: str, dtype: np.dtype, update: Update) -> None:
     """Raise an error for clipping or averaging."""
-    for name, value in (("max_grad_norm", update.max_grad_norm), ("average", update.average or None)):
+    for name, value in (
+        ("max_grad_norm", update.max_grad_norm),
+        ("average", update.average or None),
+    ):
         if value is not None:
             raise ValueError(
-                f'solver="{solver}" has no {name}={value!r}: the on-device API makes the update itself. Use '
-                'solver="graph".'
+                f'solver="{solver}" has no {name}={value!r}: the on-device API makes the update '
+                'itself. Use solver="graph".'
             )
 
 
@@ -43,8 +53,11 @@ class ModuleBackend(HostBackend):
         _check_terms(problem)
         self._graphs = self.training_graphs()
         self._memory = self.rule.start(*problem.n_weights(), problem.objective.dtype)
+
         # The decay of the API's optimizer would include intercepts.
-        self._decayed = problem.score_graph.trained.coefficients if problem.update.tags.weight_decay > 0 else ()
+        self._decayed = (
+            problem.score_graph.trained.coefficients if problem.update.tags.weight_decay > 0 else ()
+        )
         self._has_step = False
         self.load({"weights": flat(self._problem.weights), **self._memory})
 
@@ -75,8 +88,11 @@ class ModuleBackend(HostBackend):
 
     def training_graphs(self):
         """Return the training model and the optimizer model."""
-        problem, update = self._problem, self._problem.update
-        graph, objective, optimizer = problem.score_graph, problem.objective, cast(Any, update.optimizer)
+        problem = self._problem
+        update = self._problem.update
+        graph = problem.score_graph
+        objective = problem.objective
+        optimizer = cast(Any, update.optimizer)
         plan = Plan(
             structure=graph.structure,
             trainable=problem.weights,
@@ -86,9 +102,12 @@ class ModuleBackend(HostBackend):
             inputs=tuple(objective.inputs(problem.batch_size)),
             penalized=objective,
         )
+
         return {
             "training": training_model(plan, problem.batch_size),
-            "optimizer": optimizer_model(update.tags.runtime or "", optimizer.get_params() | {"weight_decay": 0.0}),
+            "optimizer": optimizer_model(
+                update.tags.runtime or "", optimizer.get_params() | {"weight_decay": 0.0}
+            ),
         }
 
     def arrays(self):
@@ -96,15 +115,22 @@ class ModuleBackend(HostBackend):
         weights = flat({name: self._session.parameter(name) for name in self._problem.weights})
         if not self._memory or not self._has_step:
             return {"weights": weights, **self._memory}
+
         with tempfile.TemporaryDirectory(prefix="skort-") as folder:
             path = pathlib.Path(folder, _CHECKPOINT)
             self._session.save(path, with_optimizer=True)
             saved = read_checkpoint(path.read_bytes())
+
         moments = {
             moment: flat({name: saved.moments[name][i] for name in self._problem.weights})
             for i, moment in enumerate(_MOMENTS)
         }
-        return {"weights": weights, **self._memory, **moments, "n_updates": np.array([saved.n_steps])}
+        return {
+            "weights": weights,
+            **self._memory,
+            **moments,
+            "n_updates": np.array([saved.n_steps]),
+        }
 
     def load(self, arrays):
         """
@@ -113,22 +139,32 @@ class ModuleBackend(HostBackend):
         The session is made again, since the API reads moments only from a file.
         """
         self._memory = {name: arrays[name].copy() for name in self._memory}
-        moments, n_steps = {}, 0
+        moments = {}
+        n_steps = 0
         if self._memory:
             parts = [views(arrays[moment], self._problem.weights) for moment in _MOMENTS]
             moments = {name: tuple(part[name] for part in parts) for name in self._problem.weights}
             n_steps = int(arrays["n_updates"][0])
-        weights, frozen = views(arrays["weights"], self._problem.weights), self._problem.score_graph.frozen_arrays
+
+        weights = views(arrays["weights"], self._problem.weights)
+        frozen = self._problem.score_graph.frozen_arrays
         checkpoint = CheckpointFile(version_here(), weights, frozen, moments, n_steps)
         contents = {_TRAINING: self._graphs["training"], _OPTIMIZER: self._graphs["optimizer"]}
+
         with tempfile.TemporaryDirectory(prefix="skort-") as folder:
-            paths: dict[str, Any] = {name: pathlib.Path(folder, name) for name in (*contents, _CHECKPOINT)}
+            paths: dict[str, Any] = {
+                name: pathlib.Path(folder, name) for name in (*contents, _CHECKPOINT)
+            }
             for name, model in contents.items():
                 paths[name].write_bytes(model.SerializeToString())
             paths[_CHECKPOINT].write_bytes(write_checkpoint(checkpoint))
             self._session = ModuleSession(
-                paths[_TRAINING], paths[_CHECKPOINT], optimizer=paths[_OPTIMIZER], device=self._problem.device
+                paths[_TRAINING],
+                paths[_CHECKPOINT],
+                optimizer=paths[_OPTIMIZER],
+                device=self._problem.device,
             )
+
         self._has_step = False
         self.read(None)
 
@@ -137,8 +173,8 @@ def check_dropout(score_graph: ScoreGraph) -> None:
     """Raise an error for a model with Dropout, which needs new masks for each step."""
     if score_graph.dropout:
         raise NotTrainableError(
-            "estimator: the ONNX model has a Dropout in training mode, whose masks on-device training does not draw. "
-            "Export the model in evaluation mode."
+            "estimator: the ONNX model has a Dropout in training mode, whose masks on-device "
+            "training does not draw. Export the model in evaluation mode."
         )
 
 
@@ -147,11 +183,11 @@ def _check_terms(problem):
     terms = problem.terms
     if terms.l1 is not None:
         raise ValueError(
-            f'solver="module" has no l1 term, got penalty={problem.objective.penalty!r}: the on-device API makes the '
-            'update itself. Use solver="graph".'
+            f'solver="module" has no l1 term, got penalty={problem.objective.penalty!r}: the '
+            'on-device API makes the update itself. Use solver="graph".'
         )
     if problem.update.is_stiff(terms):
         raise ValueError(
-            'solver="module" may overshoot zero with an l2 penalty as strong as this at this learning rate. Lower eta0 '
-            'or alpha, or use solver="graph".'
+            'solver="module" may overshoot zero with an l2 penalty as strong as this at this '
+            'learning rate. Lower eta0 or alpha, or use solver="graph".'
         )

@@ -15,7 +15,14 @@ from skort.common.onnx_text import OPSET, Fragment, build_model, infos, pruned
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
-from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
+from skort.objective.objective import (
+    LOSS,
+    OBJECTIVE,
+    SAMPLE_WEIGHT,
+    SCORE_GRADIENT,
+    TARGET,
+    Objective,
+)
 from skort.runtime.module import gradient_model
 from skort.solvers.derived_gradients import add_custom_gradients
 
@@ -26,7 +33,9 @@ _RESET = "lazy_reset_grad"
 _SURROGATE = "skort_surrogate"
 _ONE = "skort_surrogate/one"
 _SUM = function_text("sum_of_all (values) => (sum)", "sum = ReduceSum(values, keepdims=0)")
-_INNER_PRODUCT = function_text("inner (score, gradient) => (sum)", "sum = ReduceSum(score * gradient, keepdims=0)")
+_INNER_PRODUCT = function_text(
+    "inner (score, gradient) => (sum)", "sum = ReduceSum(score * gradient, keepdims=0)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +69,9 @@ class Term:
 
     def add_loss(self, fragment: Fragment) -> None:
         """Add the nodes that compute `loss`."""
-        self._call(fragment, lambda body: self.objective.add_loss(body, _SCORE, LOSS), {LOSS: self.loss})
+        self._call(
+            fragment, lambda body: self.objective.add_loss(body, _SCORE, LOSS), {LOSS: self.loss}
+        )
 
     def add_score_gradient(self, fragment: Fragment) -> dict[str, str]:
         """
@@ -75,6 +86,7 @@ class Term:
         factor = f"{self.score_gradient}/factor"
         fragment.constant(factor, np.asarray(self.weight, self.objective.dtype))
         fragment.node("Mul", [plain, factor], [self.score_gradient])
+
         return by_weights
 
     def _call(self, fragment, write: Callable[[Fragment], None], results: dict[str, str]) -> None:
@@ -83,10 +95,13 @@ class Term:
 
         Their names, which are the same for every term, are inside the function.
         """
-        body, weights = Fragment(self.objective.dtype), self.objective.loss.weight_names
+        body = Fragment(self.objective.dtype)
+        weights = self.objective.loss.weight_names
         write(body)
         called = body.as_function("term", [_SCORE, TARGET, SAMPLE_WEIGHT, *weights], list(results))
-        fragment.call_as_is(called, [self.score, self.target, self.sample_weight, *weights], list(results.values()))
+        fragment.call_as_is(
+            called, [self.score, self.target, self.sample_weight, *weights], list(results.values())
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,24 +149,32 @@ def training_model(plan: Plan, batch_size: int | None) -> onnx.ModelProto:
     _check_inputs(plan, batch_size)
     value = _value_model(plan, batch_size)
     surrogate = _surrogate_model(plan, value)
+
     # The check of the gradients needs known shapes. Any number of rows will do.
-    _check_gradients(plan, batch_size, surrogate if batch_size else _surrogate_model(plan, _value_model(plan, 2)))
+    _check_gradients(
+        plan, batch_size, surrogate if batch_size else _surrogate_model(plan, _value_model(plan, 2))
+    )
     fragment = Fragment(np.float32)
     gradients: dict[str, str] = {}
+
     for term in plan.terms:
         if not term.is_derived:
             with marked(fragment, "backward"):
                 gradients |= term.add_score_gradient(fragment)
+
     names = [name for name in plan.trainable if name not in gradients]
     if batch_size is None:
         differentiated = gradient_model(surrogate.SerializeToString(), names, _SURROGATE)
-        fragment.nodes, initializers = _with_score_gradients(onnx.load_from_string(differentiated), plan, fragment)
+        fragment.nodes, initializers = _with_score_gradients(
+            onnx.load_from_string(differentiated), plan, fragment
+        )
         gradients |= {name: f"{name}_grad" for name in names}
     else:
         fragment.nodes[:0], initializers = value.graph.node, list(value.graph.initializer)
         with marked(fragment, "backward"):
             fragment.constant(_ONE, np.ones((), np.float32))
             gradients |= add_gradients(fragment, surrogate.graph, _ONE, names)
+
     with marked(fragment, "penalty"):
         gradients = _with_penalty(fragment, plan, gradients)
     return mark_rest(_accumulating(plan, value, fragment, initializers, gradients))
@@ -166,12 +189,15 @@ def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> on
     """
     # ONNX Runtime passes first moments to every optimizer model.
     sequences = ["params", "gradients", "first_order_moments"]
-    nodes, shape = [], [1]
+    nodes = []
+    shape = [1]
+
     if name == "SGD":
         # ONNX Runtime expects a scalar output. The kernel gives it the shape of the learning rate,
         # which is (1,).
         nodes = [helper.make_node("Squeeze", ["learning_rate"], ["rate"], doc_string="update")]
-        node, shape = helper.make_node("SGDOptimizerV2", ["rate", "params", "gradients"], ["updated"]), []
+        node = helper.make_node("SGDOptimizerV2", ["rate", "params", "gradients"], ["updated"])
+        shape = []
     else:
         options = options or {}
         sequences.append("second_order_moments")
@@ -188,6 +214,7 @@ def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> on
             # do.
             adam_mode=1,
         )
+
     node.domain = _MICROSOFT
     inputs = [
         helper.make_tensor_value_info("learning_rate", TensorProto.FLOAT, [1]),
@@ -195,6 +222,7 @@ def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> on
         *(helper.make_tensor_sequence_value_info(s, TensorProto.FLOAT, None) for s in sequences),
     ]
     output = helper.make_tensor_value_info("updated", TensorProto.BOOL, shape)
+
     return mark_rest(_model(helper.make_graph([*nodes, node], "optimizer", inputs, [output])))
 
 
@@ -206,13 +234,14 @@ def _check_inputs(plan, batch_size):
     """
     if not plan.trainable:
         raise NotTrainableError("trainable: there is no parameter to train.")
+
     if batch_size is None:
         for value in plan.user_inputs:
             dims = value.type.tensor_type.shape.dim
             if dims and (n := dims[0].dim_value):
                 raise ValueError(
-                    f"batch_size=None: the input {value.name!r} has {n} rows. Use batch_size={n}, or export the model "
-                    "for any number of rows."
+                    f"batch_size=None: the input {value.name!r} has {n} rows. Use batch_size={n}, "
+                    "or export the model for any number of rows."
                 )
 
 
@@ -224,16 +253,23 @@ def _check_gradients(plan, batch_size, surrogate):
     obstacle = undifferentiable(surrogate.graph, of_model, gradient)
     if obstacle is not None:
         operator, node = obstacle
-        advice = "batch_size (skort's own rules)" if batch_size is None else "batch_size=None (those of ONNX Runtime)"
+        advice = (
+            "batch_size (skort's own rules)"
+            if batch_size is None
+            else "batch_size=None (those of ONNX Runtime)"
+        )
         raise NotTrainableError(
-            f"No gradient goes through the operator {operator}{f' (node {node!r})' if node else ''} between a "
-            f"parameter and the loss. Train parameters after it (trainable), or try {advice}."
+            "No gradient goes through the operator "
+            f"{operator}{f' (node {node!r})' if node else ''} between a parameter and the loss. "
+            f"Train parameters after it (trainable), or try {advice}."
         )
 
 
 def _value_model(plan, batch_size):
     """Return the model (inputs, parameters) -> outputs for `batch_size` rows; None: for any."""
-    source, fragment = plan.structure.graph, Fragment(np.float32)
+    source = plan.structure.graph
+    fragment = Fragment(np.float32)
+
     with marked(fragment, "loss"):
         plan.before(fragment)
         losses = []
@@ -242,24 +278,33 @@ def _value_model(plan, batch_size):
             fragment.constant(f"{term.loss}/weight", np.asarray(term.weight, np.float32))
             fragment.node("Mul", [term.loss, f"{term.loss}/weight"], [f"{term.loss}/weighted"])
             losses.append(f"{term.loss}/weighted")
+
         _add_sum(fragment, losses or [source.output[0].name], LOSS)
+
     fragment.nodes[:0] = source.node
     with marked(fragment, "penalty"):
         if plan.penalized is None:
             fragment.node("Identity", [LOSS], [OBJECTIVE])
         else:
             plan.penalized.add_penalty(fragment)
+
     with marked(fragment, "loss"):
         plan.after(fragment)
-    inputs = [*(_with_rows(i, batch_size) for i in plan.user_inputs), *infos({**plan.trainable, **plan.frozen})]
+    inputs = [
+        *(_with_rows(i, batch_size) for i in plan.user_inputs),
+        *infos({**plan.trainable, **plan.frozen}),
+    ]
     outputs = [onnx.ValueInfoProto(name=name) for name in plan.outputs]
     graph = helper.make_graph(fragment.nodes, "value", inputs, outputs, source.initializer)
-    model = onnx.shape_inference.infer_shapes(_model(graph, fragment, plan.structure), data_prop=True)
+    model = onnx.shape_inference.infer_shapes(
+        _model(graph, fragment, plan.structure), data_prop=True
+    )
     known = {i.name: i for i in (*model.graph.value_info, *model.graph.output)}
     scalar = infos({name: np.zeros((), np.float32) for name in (LOSS, OBJECTIVE)})
     known |= {i.name: i for i in scalar}
     del model.graph.output[:]
     model.graph.output.extend(known[name] for name in plan.outputs)
+
     return model
 
 
@@ -276,14 +321,19 @@ def _with_rows(value, batch_size):
     """Return a copy of an input for `batch_size` rows, or with None for any number."""
     value, dims = copy.deepcopy(value), value.type.tensor_type.shape.dim
     if dims and batch_size is not None and dims[0].dim_value not in (0, batch_size):
-        raise ValueError(f"batch_size={batch_size}: the input {value.name!r} has {dims[0].dim_value} rows.")
+        raise ValueError(
+            f"batch_size={batch_size}: the input {value.name!r} has {dims[0].dim_value} rows."
+        )
+
     if dims and not dims[0].dim_value:
         dim = value.type.tensor_type.shape.dim[0]
         dim.Clear()
+
         if batch_size is None:
             dim.dim_param = "n_rows"
         else:
             dim.dim_value = batch_size
+
     return value
 
 
@@ -295,6 +345,7 @@ def _with_penalty(fragment, plan, gradients):
     """
     if plan.penalized is None:
         return gradients
+
     parts = [
         plan.penalized.add_l2_gradients(fragment),
         add_custom_gradients(fragment, plan.penalized, {**plan.trainable, **plan.frozen}),
@@ -304,31 +355,42 @@ def _with_penalty(fragment, plan, gradients):
             total = f"skort_{name}_gradient/{i}"
             fragment.node("Add", [gradients[name], by_weight[name]], [total])
             gradients = gradients | {name: total}
+
     return gradients
 
 
 def _surrogate_model(plan, value):
     """Return a model whose scalar output has the same gradients by the parameters as the losses."""
-    fragment, parts = Fragment(np.float32), []
+    fragment = Fragment(np.float32)
+    parts = []
     fragment.nodes.extend(value.graph.node)
+
     given = []
     for term in plan.terms:
         if term.is_derived:
             parts.append(f"{term.loss}/weighted")
             continue
-        score = next(i for i in (*value.graph.value_info, *value.graph.output) if i.name == term.score)
+
+        score = next(
+            i for i in (*value.graph.value_info, *value.graph.output) if i.name == term.score
+        )
         given.append(copy.deepcopy(score))
         given[-1].name = term.score_gradient
         parts.append(f"{term.score_gradient}/sum")
         fragment.call(_INNER_PRODUCT, [term.score, term.score_gradient], [parts[-1]])
+
     if plan.terms:
         _add_sum(fragment, parts, _SURROGATE)
     else:
         fragment.call(_SUM, [plan.structure.graph.output[0].name], [_SURROGATE])
+
     output = infos({_SURROGATE: np.zeros((), np.float32)})
     inputs = [*value.graph.input, *given]
     graph = helper.make_graph(fragment.nodes, "surrogate", inputs, output, value.graph.initializer)
-    return onnx.shape_inference.infer_shapes(_model(graph, fragment, plan.structure), data_prop=True)
+
+    return onnx.shape_inference.infer_shapes(
+        _model(graph, fragment, plan.structure), data_prop=True
+    )
 
 
 def _with_score_gradients(model, plan, fragment):
@@ -338,15 +400,18 @@ def _with_score_gradients(model, plan, fragment):
     The nodes of the score gradients stand before the nodes that read them.
     """
     after = {term.score_gradient for term in plan.terms if not term.is_derived}
-    early, late = [], []
+    early = []
+    late = []
     for node in model.graph.node:
         if _SURROGATE in node.output:
             continue
+
         if after.isdisjoint(node.input):
             early.append(node)
         else:
             late.append(node)
             after.update(node.output)
+
     return [*early, *fragment.nodes, *late], list(model.graph.initializer)
 
 
@@ -356,7 +421,9 @@ def _accumulating(plan, value, fragment, initializers: Sequence[TensorProto], gr
 
     The buffers are inputs that InPlaceAccumulatorV2 changes in place.
     """
-    buffers, outputs = {}, list(value.graph.output)
+    buffers = {}
+    outputs = list(value.graph.output)
+
     for name, array in plan.trainable.items():
         accumulation = f"{name}_grad.accumulation"
         buffers[f"{accumulation}.buffer"] = array
@@ -364,7 +431,12 @@ def _accumulating(plan, value, fragment, initializers: Sequence[TensorProto], gr
         fragment.node("InPlaceAccumulatorV2", read, [f"{accumulation}.out"], domain=_MICROSOFT)
         fragment.nodes[-1].doc_string = "backward"
         outputs.append(helper.make_tensor_value_info(f"{accumulation}.out", TensorProto.BOOL, [1]))
-    inputs = [*value.graph.input, *infos(buffers), helper.make_tensor_value_info(_RESET, TensorProto.BOOL, [1])]
+
+    inputs = [
+        *value.graph.input,
+        *infos(buffers),
+        helper.make_tensor_value_info(_RESET, TensorProto.BOOL, [1]),
+    ]
     graph = helper.make_graph(fragment.nodes, "training", inputs, outputs, initializers)
     return pruned(_model(graph, fragment, plan.structure))
 

@@ -42,7 +42,9 @@ class SparseBackend(Backend):
     """
 
     def __init__(self, problem: Problem, bind: Callable[..., tuple[Any, Callable[[], Any]]]):
-        layer, graph, dtype = product_layer(problem.score_graph), problem.score_graph, problem.objective.dtype
+        layer = product_layer(problem.score_graph)
+        graph = problem.score_graph
+        dtype = problem.objective.dtype
         assert layer is not None and problem.row_factor is not None
         n_first = graph.arrays[layer.coefficient].size
         shape = graph.n_features, n_first // graph.n_features
@@ -50,13 +52,23 @@ class SparseBackend(Backend):
         self.rule, self.sums = self._update.rule, Sums()
         objective = dataclasses.replace(problem.objective, penalty=None)
         self._rest = dataclasses.replace(
-            problem, score_graph=after_first_product(graph, layer), objective=objective, row_factor=None
+            problem,
+            score_graph=after_first_product(graph, layer),
+            objective=objective,
+            row_factor=None,
         )
         self.batch = SparseBatch((problem.batch_size, graph.n_features), graph.n_outputs, dtype)
-        self._product, self._by_product = (np.zeros((problem.batch_size, shape[1]), dtype) for _ in range(2))
-        loss, weights = np.zeros((), dtype), self._rest.weights
+        self._product, self._by_product = (
+            np.zeros((problem.batch_size, shape[1]), dtype) for _ in range(2)
+        )
+        loss = np.zeros((), dtype)
+        weights = self._rest.weights
         self._loss = loss.item
-        batch = {PRODUCT: self._product, TARGET: self.batch.target, SAMPLE_WEIGHT: self.batch.sample_weight}
+        batch = {
+            PRODUCT: self._product,
+            TARGET: self.batch.target,
+            SAMPLE_WEIGHT: self.batch.sample_weight,
+        }
         gradients = {PRODUCT: self._by_product, **views(self._update.gradient, weights)}
         self._later_weights = views(self._update.weights[n_first:], weights)
         self._graph, self._run = bind(self._rest, {**batch, **self._later_weights}, gradients, loss)
@@ -64,8 +76,12 @@ class SparseBackend(Backend):
     def training_graphs(self):
         """Return the graph from the first product to the gradients, and a graph of its weights."""
         self._update.settle()
-        gradient, weights = self._graph.model(), self._later_weights
-        return {"gradient": gradient, "start": constants_graph(gradient, {**weights, **self._graph.parameters})}
+        gradient = self._graph.model()
+        weights = self._later_weights
+        return {
+            "gradient": gradient,
+            "start": constants_graph(gradient, {**weights, **self._graph.parameters}),
+        }
 
     def run(self, eta, share):
         """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
@@ -109,8 +125,12 @@ def sparse_graph_backend(problem: Problem) -> SparseBackend:
     def bind(rest, inputs, gradients, loss):
         graph = ProductGradientGraph(rest)
         outputs = {LOSS: loss} | {_GRADIENT_OF % name: array for name, array in gradients.items()}
-        session = step_session(rest, ("sparse", rest.structure, loss_program(rest).structure), graph.model)
-        return graph, StepSession(session, {**inputs, **graph.parameters}, outputs, {}, device=rest.device).run
+        session = step_session(
+            rest, ("sparse", rest.structure, loss_program(rest).structure), graph.model
+        )
+        return graph, StepSession(
+            session, {**inputs, **graph.parameters}, outputs, {}, device=rest.device
+        ).run
 
     return SparseBackend(problem, bind)
 
@@ -124,9 +144,13 @@ def sparse_agent_backend(problem: Problem) -> SparseBackend:
 
     def bind(rest, inputs, gradients, loss):
         graph = GradientGraph(rest, by_rows=True)
-        outputs = {gradient_of(name): array for name, array in gradients.items()} | {RETURNED_LOSS: loss}
+        outputs = {gradient_of(name): array for name, array in gradients.items()} | {
+            RETURNED_LOSS: loss
+        }
         given = {**inputs, **graph.parameters}
-        return graph, BoundTrainingAgent(graph.session(), given, outputs, [inputs[SAMPLE_WEIGHT]]).run
+        return graph, BoundTrainingAgent(
+            graph.session(), given, outputs, [inputs[SAMPLE_WEIGHT]]
+        ).run
 
     return SparseBackend(problem, bind)
 
@@ -147,20 +171,32 @@ class ProductGradientGraph:
 
     def model(self) -> onnx.ModelProto:
         """Return the graph that runs. Each node is marked with its phase."""
-        problem, objective, score_graph = self.problem, self.problem.objective, self.problem.score_graph
+        problem = self.problem
+        objective = self.problem.objective
+        score_graph = self.problem.score_graph
         fragment = Fragment(objective.dtype)
         model = add_model(fragment, score_graph, problem.batch_size)
         graph = model.graph
         loss_program(problem).write(fragment)
+
         with marked(fragment, "backward"):
-            gradients = add_gradients(fragment, graph, SCORE_GRADIENT, [PRODUCT, *score_graph.trainable])
+            gradients = add_gradients(
+                fragment, graph, SCORE_GRADIENT, [PRODUCT, *score_graph.trainable]
+            )
             gradients |= objective.weight_gradients
             for name, result in gradients.items():
                 fragment.node("Identity", [result], [_GRADIENT_OF % name])
+
         product = np.zeros((problem.batch_size, score_graph.n_features), objective.dtype)
         shapes = {PRODUCT: product, **problem.weights}
-        outputs = [objective.output(LOSS), *infos({_GRADIENT_OF % name: shapes[name] for name in gradients})]
+        outputs = [
+            objective.output(LOSS),
+            *infos({_GRADIENT_OF % name: shapes[name] for name in gradients}),
+        ]
         numbers = infos({**problem.weights, **self.parameters})
         inputs = [graph.input[0], *objective.inputs(problem.batch_size), *numbers]
         made = helper.make_graph(fragment.nodes, "gradient", inputs, outputs, graph.initializer)
-        return mark_rest(pruned(build_model(made, fragment, domains=domains_of(model)), drop_inputs=True))
+
+        return mark_rest(
+            pruned(build_model(made, fragment, domains=domains_of(model)), drop_inputs=True)
+        )

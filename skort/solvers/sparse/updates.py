@@ -12,7 +12,9 @@ from skort.solvers.base import Problem
 from skort.solvers.flat_weights import flat
 
 
-def make_update(problem: Problem, shape: tuple[int, int], factor: float) -> "FullUpdate | LazyUpdate":
+def make_update(
+    problem: Problem, shape: tuple[int, int], factor: float
+) -> "FullUpdate | LazyUpdate":
     """
     Return the update for a problem.
 
@@ -22,20 +24,28 @@ def make_update(problem: Problem, shape: tuple[int, int], factor: float) -> "Ful
     recurrence = _recurrence(problem)
     if recurrence is not None:
         return LazyUpdate(problem, shape, factor, recurrence)
+
     # A lazy Adam must have no clipping, averaging, decay or l1 term around it.
-    is_lazy_adam = problem.update.tags.is_lazy and problem.update.is_plain and problem.terms.l1 is None
+    is_lazy_adam = (
+        problem.update.tags.is_lazy and problem.update.is_plain and problem.terms.l1 is None
+    )
     return (TouchedUpdate if is_lazy_adam else FullUpdate)(problem, shape, factor)
 
 
 def _recurrence(problem):
     """Return the linear recurrence of the first weights in steps without gradient, or None."""
-    update, strengths = problem.update, problem.objective.strengths
-    if update.max_grad_norm is not None or any(np.any(strength.l1) for strength in strengths.values()):
+    update = problem.update
+    strengths = problem.objective.strengths
+    if update.max_grad_norm is not None or any(
+        np.any(strength.l1) for strength in strengths.values()
+    ):
         return None
+
     first = next(iter(problem.weights))
     l2 = np.ravel(strengths[first].l2 if first in strengths else 0.0)
     if np.any(l2 != l2[0]):
         return None
+
     recurrence = Recurrence.of(update.tags.linear, float(l2[0]), is_averaged=bool(update.average))
     # An implicit step cannot be lazy.
     steep = PenaltyStrengths(l2=2 * l2[:1])
@@ -52,9 +62,14 @@ class FullUpdate:
     def __init__(self, problem: Problem, shape: tuple[int, int], factor: float):
         self.rule, self._factor, self._terms = problem.rule(), factor, problem.terms
         self.weights = flat(problem.weights)
-        self.whole_gradient, self._scratch = np.zeros_like(self.weights), np.empty_like(self.weights)
+        self.whole_gradient, self._scratch = (
+            np.zeros_like(self.weights),
+            np.empty_like(self.weights),
+        )
         n_first = shape[0] * shape[1]
-        self._first, self._by_first = (a[:n_first].reshape(shape) for a in (self.weights, self.whole_gradient))
+        self._first, self._by_first = (
+            a[:n_first].reshape(shape) for a in (self.weights, self.whole_gradient)
+        )
         self.gradient = self.whole_gradient[n_first:]
         self.memory = self.rule.start(*problem.n_weights(), self.weights.dtype)
 
@@ -64,7 +79,10 @@ class FullUpdate:
         return np.multiply(product, self._factor, out=product)
 
     def update(self, rows, by_product, eta):
-        """Make one update from the gradient by the product; return the penalty of the weights before it."""
+        """
+        Make one update from the gradient by the product;
+        return the penalty of the weights before it.
+        """
         self._by_first.fill(0)
         rows.add_transposed_product(by_product * self._factor, self._by_first)
         penalty = _add_penalty(self._terms, self.weights, self.whole_gradient, self._scratch)
@@ -93,28 +111,39 @@ class TouchedUpdate(FullUpdate):
 
     def __init__(self, problem: Problem, shape: tuple[int, int], factor: float):
         super().__init__(problem, shape, factor)
-        self._outputs, self._later = np.arange(shape[1]), np.arange(shape[0] * shape[1], len(self.weights))
-        self._moments = [name for name, array in self.memory.items() if array.shape == self.weights.shape]
+        self._outputs, self._later = (
+            np.arange(shape[1]),
+            np.arange(shape[0] * shape[1], len(self.weights)),
+        )
+        self._moments = [
+            name for name, array in self.memory.items() if array.shape == self.weights.shape
+        ]
         self._norm = 0.0
         self.forget()
 
     def update(self, rows, by_product, eta):
-        """Make one update from the gradient by the product; return the penalty of the weights before it."""
+        """
+        Make one update from the gradient by the product;
+        return the penalty of the weights before it.
+        """
         rows.add_transposed_product(by_product * self._factor, self._by_first)
         by_column = rows.columns()[:, None] * len(self._outputs) + self._outputs
         touched = np.concatenate([by_column.ravel(), self._later])
-        weights, gradient = self.weights[touched], self.whole_gradient[touched]
+        weights = self.weights[touched]
+        gradient = self.whole_gradient[touched]
         scratch = np.empty_like(weights)
         self.whole_gradient[by_column.ravel()] = 0
         l2 = None if self._terms.l2 is None else self._terms.l2[touched]
         moments = {name: self.memory[name][touched] for name in self._moments}
-        penalty, before = self._penalty, _add_penalty(PenaltyStrengths(l2=l2), weights, gradient, scratch)
+        penalty = self._penalty
+        before = _add_penalty(PenaltyStrengths(l2=l2), weights, gradient, scratch)
         self.rule.update(weights, gradient, eta, {**self.memory, **moments}, scratch)
         if l2 is not None:
             self._penalty += _l2_value(l2, weights) - before
         self.weights[touched], self._norm = weights, norm(gradient)
         for name, array in moments.items():
             self.memory[name][touched] = array
+
         return penalty
 
     def forget(self):
@@ -136,9 +165,13 @@ class LazyUpdate:
     again.
     """
 
-    def __init__(self, problem: Problem, shape: tuple[int, int], factor: float, recurrence: Recurrence):
-        self._recurrence, self._update = recurrence, problem.update
+    def __init__(
+        self, problem: Problem, shape: tuple[int, int], factor: float, recurrence: Recurrence
+    ):
+        self._recurrence = recurrence
+        self._update = problem.update
         self._terms = problem.terms_of(dict(list(problem.weights.items())[1:]))
+
         # This rule updates the later layers only, but its `result`, which does not depend on the
         # penalty, is right for all weights.
         self.rule = problem.update.rule(self._terms)
@@ -148,10 +181,14 @@ class LazyUpdate:
         by_weight = {name for name, array in held.items() if array.shape == self.weights.shape}
         first = {name: held[name][:n_first].reshape(shape) for name in by_weight}
         self._lazy = LazyWeights(recurrence, first, factor)
-        self.settle, self.forget = self._lazy.settle, self._lazy.forget
+        self.settle = self._lazy.settle
+        self.forget = self._lazy.forget
         self._other_weights = self.weights[n_first:]
-        self._other_memory = {n: a[n_first:] if n in by_weight else a for n, a in self.memory.items()}
+        self._other_memory = {
+            n: a[n_first:] if n in by_weight else a for n, a in self.memory.items()
+        }
         self.gradient, self._scratch = (np.zeros_like(self._other_weights) for _ in range(2))
+
         # Start the rule again, so that its own arrays have the size of the other weights.
         self.rule.start(0, len(self._other_weights), self.weights.dtype)
         self._last: Callable[[], float] = float
@@ -162,13 +199,20 @@ class LazyUpdate:
         return product
 
     def update(self, rows, by_product, eta):
-        """Make one update from the gradient by the product; return the penalty of the weights before it."""
+        """
+        Make one update from the gradient by the product;
+        return the penalty of the weights before it.
+        """
         penalty = _add_penalty(self._terms, self._other_weights, self.gradient, self._scratch)
         self.rule.update(self._other_weights, self.gradient, eta, self._other_memory, self._scratch)
-        counts = bool(self._update.average) and self.memory["average_n_updates"][0] >= int(self._update.average)
-        lazy, l2 = self._lazy, self._recurrence.l2
+        counts = bool(self._update.average) and self.memory["average_n_updates"][0] >= int(
+            self._update.average
+        )
+        lazy = self._lazy
+        l2 = self._recurrence.l2
         lazy.update(rows, self._parts, by_product, eta, counts=counts)
         self._last = lambda: lazy.squared_gradient(rows, by_product)
+
         return penalty + 0.5 * l2 * lazy.square
 
     def gradient_norm(self):
@@ -193,7 +237,9 @@ def _add_penalty(terms: PenaltyStrengths, weights: Any, gradient: Any, scratch: 
         np.multiply(terms.l2, weights, out=scratch)
         np.add(gradient, scratch, out=gradient)
         penalty += 0.5 * float(np.vdot(scratch, weights))
+
     if terms.l1 is not None:
         np.abs(weights, out=scratch)
         penalty += float(np.vdot(terms.l1, scratch))
+
     return penalty

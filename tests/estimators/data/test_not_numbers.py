@@ -17,7 +17,9 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from skort import OrtSGDClassifier, OrtSGDRegressor
 
 SIZES = np.linspace(-1, 1, 20)
-FRAME = pd.DataFrame({"size": SIZES, "city": ["Rome", "Oslo"] * 10, "kind": ["a"] * 10 + ["b"] * 10})
+FRAME = pd.DataFrame(
+    {"size": SIZES, "city": ["Rome", "Oslo"] * 10, "kind": ["a"] * 10 + ["b"] * 10}
+)
 IN_ROME = (FRAME["city"] == "Rome").to_numpy()
 NETWORK = MLPRegressor(hidden_layer_sizes=(3,))
 TEXTS = ["a warm city", "a cold city"] * 10
@@ -26,8 +28,16 @@ TEXTS = ["a warm city", "a cold city"] * 10
 def product(n_features):
     """Return an ONNX model with n_features columns."""
     node = make_node("MatMul", ["X", "W"], ["score"])
-    columns = [make_tensor_value_info(name, 1, [None, n]) for name, n in (("X", n_features), ("score", 1))]
-    graph = make_graph([node], "product", columns[:1], columns[1:], [from_array(np.ones((n_features, 1), "f"), "W")])
+    columns = [
+        make_tensor_value_info(name, 1, [None, n]) for name, n in (("X", n_features), ("score", 1))
+    ]
+    graph = make_graph(
+        [node],
+        "product",
+        columns[:1],
+        columns[1:],
+        [from_array(np.ones((n_features, 1), "f"), "W")],
+    )
     return make_model(graph, opset_imports=[make_opsetid("", 17)], ir_version=8)
 
 
@@ -45,9 +55,21 @@ def product(n_features):
             "X has text in column 'city', such as 'Rome',",
         ),
         (OrtSGDClassifier(), FRAME.to_numpy(), "X has text in columns 1, 2, such as 'Rome',"),
-        (OrtSGDClassifier(), FRAME.astype({"city": "category", "kind": "category"}), "X has text in columns 'city', "),
-        (OrtSGDRegressor(), FRAME[["size", "city"]].to_numpy().tolist(), "X has text in column 1, such as 'Rome',"),
-        (OrtSGDRegressor(product(3)), FRAME[["size", "city"]], "X has text in column 'city', such as 'Rome',"),
+        (
+            OrtSGDClassifier(),
+            FRAME.astype({"city": "category", "kind": "category"}),
+            "X has text in columns 'city', ",
+        ),
+        (
+            OrtSGDRegressor(),
+            FRAME[["size", "city"]].to_numpy().tolist(),
+            "X has text in column 1, such as 'Rome',",
+        ),
+        (
+            OrtSGDRegressor(product(3)),
+            FRAME[["size", "city"]],
+            "X has text in column 'city', such as 'Rome',",
+        ),
         (OrtSGDClassifier(), TEXTS, "X has text, such as 'a warm city', but the model takes"),
     ],
     ids=["frame", "network", "objects", "categories", "list", "onnx", "texts"],
@@ -65,8 +87,13 @@ def test_the_lines_that_an_error_for_text_shows_work(model, X, beginning):
 
 
 def test_a_step_that_refuses_text_is_told_from_one_that_takes_it():
-    encode = ColumnTransformer([("city", OneHotEncoder(), ["city"]), ("rest", StandardScaler(), ["size", "kind"])])
-    with pytest.raises(ValueError, match="X has text in column 'kind', such as 'a', and a step of the pipeline inside"):
+    encode = ColumnTransformer(
+        [("city", OneHotEncoder(), ["city"]), ("rest", StandardScaler(), ["size", "kind"])]
+    )
+    with pytest.raises(
+        ValueError,
+        match="X has text in column 'kind', such as 'a', and a step of the pipeline inside",
+    ):
         OrtSGDRegressor(make_pipeline(encode, LinearRegression())).fit(FRAME, SIZES)
     vectors = make_pipeline(TfidfVectorizer(), StandardScaler(), LogisticRegression())
     with pytest.raises(ValueError, match="Cannot center sparse matrices"):
@@ -75,9 +102,13 @@ def test_a_step_that_refuses_text_is_told_from_one_that_takes_it():
 
 def test_text_is_named_in_predictions_and_batches_too():
     model = OrtSGDRegressor(random_state=0).partial_fit(FRAME[["size"]], SIZES)
-    with pytest.raises(ValueError, match="X has text in column 'size', such as 'Rome', but the model was fitted on"):
+    with pytest.raises(
+        ValueError, match="X has text in column 'size', such as 'Rome', but the model was fitted on"
+    ):
         model.predict(FRAME[["city"]].rename(columns={"city": "size"}))
-    with pytest.raises(ValueError, match="X has text in column 'size', such as 'Rome', but the model takes numbers"):
+    with pytest.raises(
+        ValueError, match="X has text in column 'size', such as 'Rome', but the model takes numbers"
+    ):
         model.partial_fit(FRAME[["city"]].rename(columns={"city": "size"}), SIZES)
     with pytest.raises(ValueError, match="X has text in column 'city', such as 'Rome'"):
         OrtSGDRegressor().fit_batches([(FRAME[["size", "city"]], SIZES)])
@@ -88,12 +119,22 @@ WITH_NONE = [1.0] * 7 + [None] + [2.0] * 12
 NO_LABEL = "each row needs a label"
 
 
-@pytest.mark.parametrize("form", [list, lambda y: np.array(y, object), lambda y: pd.Series(y, dtype=object)])
+@pytest.mark.parametrize(
+    "form", [list, lambda y: np.array(y, object), lambda y: pd.Series(y, dtype=object)]
+)
 @pytest.mark.parametrize(
     "estimator_class, y, message",
     [
-        (OrtSGDRegressor, WITH_NONE, "y has None in row 7: each row needs a number. Leave out rows without one."),
-        (OrtSGDRegressor, MIXED, "y has 'a' in row 0: a regressor takes numbers. OrtSGDClassifier takes labels."),
+        (
+            OrtSGDRegressor,
+            WITH_NONE,
+            "y has None in row 7: each row needs a number. Leave out rows without one.",
+        ),
+        (
+            OrtSGDRegressor,
+            MIXED,
+            "y has 'a' in row 0: a regressor takes numbers. OrtSGDClassifier takes labels.",
+        ),
         (OrtSGDRegressor, [0, {}] * 10, "y has {} in row 1: a regressor takes numbers."),
         (OrtSGDClassifier, ["a"] * 7 + [None] + ["b"] * 12, f"y has None in row 7: {NO_LABEL}"),
         (OrtSGDClassifier, WITH_NONE, f"y has None in row 7: {NO_LABEL}"),
@@ -125,7 +166,9 @@ def test_numbers_as_objects():
     expected = OrtSGDRegressor(random_state=0).fit(X, y).coef_
     for given in (y.astype(object), [str(value) for value in y], pd.Series(y, dtype="Float64")):
         np.testing.assert_array_equal(OrtSGDRegressor(random_state=0).fit(X, given).coef_, expected)
-    with pytest.raises(ValueError, match="y has 1 in row 0: Unknown label type int, and y is an array of objects"):
+    with pytest.raises(
+        ValueError, match="y has 1 in row 0: Unknown label type int, and y is an array of objects"
+    ):
         OrtSGDClassifier().fit(X, np.array([1, 2] * 10, object))
 
 
@@ -140,8 +183,12 @@ def test_the_parts_of_y_and_validation_targets_have_their_names():
 
 
 DAYS = pd.date_range("2024-01-01", periods=20)
-DATES = pd.DataFrame({"size": SIZES, "day": DAYS, "took": DAYS - DAYS[0], "zone": DAYS.tz_localize("UTC")})
-OF_DATES = "but the model takes numbers. Convert them to numbers, such as the days since the first one"
+DATES = pd.DataFrame(
+    {"size": SIZES, "day": DAYS, "took": DAYS - DAYS[0], "zone": DAYS.tz_localize("UTC")}
+)
+OF_DATES = (
+    "but the model takes numbers. Convert them to numbers, such as the days since the first one"
+)
 
 
 @pytest.mark.parametrize(

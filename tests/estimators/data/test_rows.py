@@ -1,4 +1,7 @@
-"""X and y that skip scikit-learn's validation give the same results, errors and warnings as with it."""
+"""
+X and y that skip scikit-learn's validation give the same results,
+errors and warnings as with it.
+"""
 
 import warnings
 from types import SimpleNamespace
@@ -127,7 +130,9 @@ def test_plain_arrays_are_those_that_scikit_learn_returns_as_they_are(y):
     assert check_array(y, dtype=None, ensure_2d=False) is y
 
 
-@pytest.mark.parametrize("y", [1e200 * X, *OTHERS[2:5], *OTHERS[6:7], *OTHERS[8:12], *OTHERS[14:]], ids=described)
+@pytest.mark.parametrize(
+    "y", [1e200 * X, *OTHERS[2:5], *OTHERS[6:7], *OTHERS[8:12], *OTHERS[14:]], ids=described
+)
 def test_others_are_not_plain(y):
     assert not is_plain(y)
 
@@ -143,7 +148,9 @@ def test_blocks_are_all_rows_in_their_order(n_rows, kind):
     np.testing.assert_array_equal(blocked[n_rows:], rows[[-1] * (-n_rows % 4)])
 
 
-@pytest.mark.parametrize("inner", [None, MLPClassifier(hidden_layer_sizes=(30, 10))], ids=["linear", "network"])
+@pytest.mark.parametrize(
+    "inner", [None, MLPClassifier(hidden_layer_sizes=(30, 10))], ids=["linear", "network"]
+)
 def test_a_row_is_predicted_alone_as_among_others(inner):
     many = np.random.default_rng(1).normal(size=(30, 7))
     model = OrtSGDClassifier(inner, max_iter=5, tol=None).fit(many, many[:, 0] > 0)
@@ -180,5 +187,7 @@ def test_a_fit_takes_numbers_and_steps_take_anything():
     rows, *_ = training_rows(model, texts, y, has_steps=True)
     assert rows.tolist() == texts
     for y in (1.0, np.float64(1), np.array(1)):
-        with pytest.raises(ValueError, match="y should be an array of one or two dimensions, got a single value"):
+        with pytest.raises(
+            ValueError, match="y should be an array of one or two dimensions, got a single value"
+        ):
             training_rows(model, X, y, has_steps=False)

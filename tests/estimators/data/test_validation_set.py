@@ -46,7 +46,10 @@ class Weights:
 
 
 def loss_score(estimator):
-    """Return minus the log-loss of a classifier, or half the squared error: (model, X, y) -> number."""
+    """
+    Return minus the log-loss of a classifier, or half the squared error:
+    (model, X, y) -> number.
+    """
     if isinstance(estimator, OrtSGDClassifier):
         return lambda model, X, y: -sklearn.metrics.log_loss(y, model.predict_proba(X))
     return lambda model, X, y: -sklearn.metrics.mean_squared_error(y, model.predict(X)) / 2
@@ -70,7 +73,12 @@ def assert_same_weights(model, trained):
     "estimator, is_worse",
     [
         (OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(30,)), eta0=0.1), True),
-        (OrtSGDRegressor(make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(30,))), eta0=0.1), True),
+        (
+            OrtSGDRegressor(
+                make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(30,))), eta0=0.1
+            ),
+            True,
+        ),
         (OrtSGDClassifier(MLPClassifier((30,)), eta0=0.5), True),
         (OrtSGDClassifier(make_pipeline(StandardScaler(), LogisticRegression()), eta0=5.0), False),
     ],
@@ -79,7 +87,12 @@ def test_the_best_weights_are_restored_where_the_last_are_worse(solver, estimato
     X, y = data(120, seed=3)
     watched = Weights()
     estimator.set_params(
-        solver=solver, early_stopping=True, callbacks=[watched], random_state=0, batch_size=8, validation_fraction=0.3
+        solver=solver,
+        early_stopping=True,
+        callbacks=[watched],
+        random_state=0,
+        batch_size=8,
+        validation_fraction=0.3,
     )
     # A network gets worse, and `tol` ends it.
     estimator.set_params(optimizer="sgd", learning_rate="adaptive", max_iter=1000)
@@ -91,7 +104,11 @@ def test_the_best_weights_are_restored_where_the_last_are_worse(solver, estimato
     assert estimator.best_validation_score_ == max(scores)
     best = int(np.argmax(scores))
     # The last weights stay where they are worse by chance, as on a few rows that are held out.
-    kept = best if is_worse and own else next(k for k in (best, -1) if is_at(estimator, watched.weights[k]))
+    kept = (
+        best
+        if is_worse and own
+        else next(k for k in (best, -1) if is_at(estimator, watched.weights[k]))
+    )
     assert_same_weights(estimator, watched.weights[kept])
     if own:
         assert score(estimator, X_val, y_val) == pytest.approx(scores[kept], abs=1e-6)
@@ -106,11 +123,18 @@ def test_rows_that_are_held_out_are_not_trained_on():
             real = training.solver.batch.sample_weight.ravel() > 0
             seen.extend(training.solver.batch.X[real, 0].tolist())
 
-    options = {"early_stopping": True, "validation_fraction": 0.25, "callbacks": [Rows()], "batch_size": 10}
+    options = {
+        "early_stopping": True,
+        "validation_fraction": 0.25,
+        "callbacks": [Rows()],
+        "batch_size": 10,
+    }
     model = short(OrtSGDClassifier, max_iter=1, standardize=False, **options).fit(X, y)
     assert len(set(seen)) == len(seen) == 75
     held_out = ~np.isin(X[:, 0].astype(np.float32), np.array(seen, np.float32))
-    assert loss_score(model)(model, X[held_out], y[held_out]) == pytest.approx(model.validation_scores_[0])
+    assert loss_score(model)(model, X[held_out], y[held_out]) == pytest.approx(
+        model.validation_scores_[0]
+    )
     # Of each class the same part.
     assert np.bincount(y[held_out]).tolist() == pytest.approx((np.bincount(y) / 4).tolist(), abs=1)
 
@@ -126,7 +150,9 @@ def test_rows_of_weight_zero_are_not_held_out_and_weights_count_in_the_score():
 
     short(OrtSGDClassifier, early_stopping=True, scoring=scorer, max_iter=1).fit(X, y, weight)
     for column, given in seen:
-        np.testing.assert_array_equal(given, [weight[np.isclose(X[:, 0], x)].item() for x in column])
+        np.testing.assert_array_equal(
+            given, [weight[np.isclose(X[:, 0], x)].item() for x in column]
+        )
         assert (given > 0).all()
 
 
@@ -145,10 +171,16 @@ def test_a_validation_set_alone_is_scored_and_stops_nothing():
 @pytest.mark.parametrize(
     "scoring, metric",
     [
-        ("neg_mean_absolute_error", lambda m, X, y: -sklearn.metrics.mean_absolute_error(y, m.predict(X))),
+        (
+            "neg_mean_absolute_error",
+            lambda m, X, y: -sklearn.metrics.mean_absolute_error(y, m.predict(X)),
+        ),
         ("f1", lambda m, X, y: sklearn.metrics.f1_score(y, m.predict(X))),
         ("roc_auc", lambda m, X, y: sklearn.metrics.roc_auc_score(y, m.decision_function(X))),
-        ("neg_brier_score", lambda m, X, y: -sklearn.metrics.brier_score_loss(y, m.predict_proba(X)[:, 1])),
+        (
+            "neg_brier_score",
+            lambda m, X, y: -sklearn.metrics.brier_score_loss(y, m.predict_proba(X)[:, 1]),
+        ),
         (lambda m, X, y: -m.n_features_in_, lambda m, X, y: -5),
     ],
 )
@@ -183,7 +215,13 @@ def test_a_start_that_diverges_begins_again():
     """Rows of 100 columns, one a step: the rate of a network is ten times too large."""
     X = np.random.default_rng(0).normal(size=(300, 100))
     network = MLPRegressor(hidden_layer_sizes=(20, 20), activation="identity")
-    options = {"optimizer": "sgd", "eta0": "auto", "batch_size": 1, "early_stopping": True, "tol": None}
+    options = {
+        "optimizer": "sgd",
+        "eta0": "auto",
+        "batch_size": 1,
+        "early_stopping": True,
+        "tol": None,
+    }
     model = OrtSGDRegressor(network, max_iter=3, random_state=0, **options).fit(X, X.sum(axis=1))
     assert model.history_["restarts"][0] >= 1
     assert model.score(X, X.sum(axis=1)) > 0.8
@@ -191,7 +229,12 @@ def test_a_start_that_diverges_begins_again():
 
 def test_a_history_that_partial_fit_goes_on_with_is_a_table():
     X, y = data()
-    model = short(OrtSGDClassifier, early_stopping=True).fit(X, y).set_params(early_stopping=False).partial_fit(X, y)
+    model = (
+        short(OrtSGDClassifier, early_stopping=True)
+        .fit(X, y)
+        .set_params(early_stopping=False)
+        .partial_fit(X, y)
+    )
     assert pd.DataFrame(model.history_).shape == (6, 6)
     assert model.best_validation_score_ == max(model.validation_scores_[:5])
     assert math.isnan(model.validation_scores_[5])
@@ -202,10 +245,14 @@ def test_several_outputs_and_data_frames_are_scored():
     X = pd.DataFrame(X, columns=list("abcde"))
     Y = X[["a", "b"]].to_numpy() + 1
     pipeline = make_pipeline(StandardScaler(), LinearRegression())
-    model = short(OrtSGDRegressor, pipeline, early_stopping=True, validation_fraction=0.5).fit(X, Y, X_val=X, y_val=Y)
+    model = short(OrtSGDRegressor, pipeline, early_stopping=True, validation_fraction=0.5).fit(
+        X, Y, X_val=X, y_val=Y
+    )
     # The residuals are small differences of float32.
     assert model.validation_scores_[-1] == pytest.approx(loss_score(model)(model, X, Y), rel=1e-4)
-    held_out = short(OrtSGDRegressor, pipeline, early_stopping=True, validation_fraction=0.5).fit(X, Y)
+    held_out = short(OrtSGDRegressor, pipeline, early_stopping=True, validation_fraction=0.5).fit(
+        X, Y
+    )
     assert len(held_out.validation_scores_) == 5
 
 
@@ -215,7 +262,9 @@ def test_scores_make_one_session(monkeypatch):
     made = []
     make = skort.runtime.sessions.InferenceModel._make_session
     monkeypatch.setattr(
-        skort.runtime.sessions.InferenceModel, "_make_session", lambda *args: made.append(args[0]) or make(*args)
+        skort.runtime.sessions.InferenceModel,
+        "_make_session",
+        lambda *args: made.append(args[0]) or make(*args),
     )
     X, y = data()
     forget()
@@ -238,13 +287,23 @@ BAD_VALIDATION = [
     ({"early_stopping": "yes"}, {}, "'early_stopping' parameter"),
     ({"scoring": 3}, {}, "'scoring' parameter"),
     ({"callbacks": "bar"}, {}, "'callbacks' parameter"),
-    ({"callbacks": [3]}, {}, "callbacks: 3 is not a callback: it has none of the methods on_train_begin"),
-    ({"callbacks": [EarlyStopping]}, {}, r"EarlyStopping is a class: pass an instance, EarlyStopping\(\)"),
+    (
+        {"callbacks": [3]},
+        {},
+        "callbacks: 3 is not a callback: it has none of the methods on_train_begin",
+    ),
+    (
+        {"callbacks": [EarlyStopping]},
+        {},
+        r"EarlyStopping is a class: pass an instance, EarlyStopping\(\)",
+    ),
     ({"callbacks": [EarlyStopping("accuracy")]}, {}, "monitor='accuracy' is not in the history"),
 ]
 
 
-@pytest.mark.parametrize("options, validation, message", BAD_VALIDATION, ids=[case[-1] for case in BAD_VALIDATION])
+@pytest.mark.parametrize(
+    "options, validation, message", BAD_VALIDATION, ids=[case[-1] for case in BAD_VALIDATION]
+)
 @pytest.mark.parametrize("estimator_class", ESTIMATORS)
 def test_bad_validation_and_callbacks_are_named(estimator_class, options, validation, message):
     with pytest.raises(ValueError, match=message):
@@ -258,7 +317,10 @@ def test_bad_validation_and_callbacks_are_named(estimator_class, options, valida
             {"loss": "hinge", "scoring": "neg_log_loss"},
             "scoring='neg_log_loss' cannot score .*OrtSGDClassifier.*predict_proba",
         ),
-        ({"scoring": lambda *_: {"f1": 1.0}}, "scoring=<function .* cannot score this model: .*dict"),
+        (
+            {"scoring": lambda *_: {"f1": 1.0}},
+            "scoring=<function .* cannot score this model: .*dict",
+        ),
     ],
 )
 def test_scoring_that_the_model_cannot_have_is_named(options, message):
@@ -279,7 +341,9 @@ def test_a_scorer_that_fails_does_so_before_the_training():
 
 def test_early_stopping_ends_long_before_max_iter_without_a_warning(solver):
     X, y = load_digits(return_X_y=True)
-    model = OrtSGDClassifier(MLPClassifier((50,)), solver=solver, early_stopping=True, random_state=0)
+    model = OrtSGDClassifier(
+        MLPClassifier((50,)), solver=solver, early_stopping=True, random_state=0
+    )
     model.fit(scale(X), y)
     assert model.n_iter_ < 300
     assert -0.25 < model.best_validation_score_ < 0
@@ -302,9 +366,18 @@ def test_max_iter_warns_where_early_stopping_did_not_end_it():
 def test_history_is_what_its_formulas_say(solver, estimator_class, penalty):
     X, y = data(50)
     watched = Weights()
-    options = {"solver": solver, "alpha": 0.1, "penalty": penalty, "batch_size": 50, "eta0": 0.1, "power_t": 0.5}
+    options = {
+        "solver": solver,
+        "alpha": 0.1,
+        "penalty": penalty,
+        "batch_size": 50,
+        "eta0": 0.1,
+        "power_t": 0.5,
+    }
     options["standardize"] = False
-    model = short(estimator_class, learning_rate="invscaling", callbacks=[watched], **options).fit(X, y)
+    model = short(estimator_class, learning_rate="invscaling", callbacks=[watched], **options).fit(
+        X, y
+    )
     history = model.history_
     w, b = np.zeros(5), 0.0
     for epoch, weights in enumerate(watched.weights):
@@ -312,7 +385,10 @@ def test_history_is_what_its_formulas_say(solver, estimator_class, penalty):
         if estimator_class is OrtSGDRegressor:
             loss, residual = np.mean((score - y) ** 2) / 2, score - y
         else:
-            loss, residual = np.mean(np.log1p(np.exp(score)) - y * score), 1 / (1 + np.exp(-score)) - y
+            loss, residual = (
+                np.mean(np.log1p(np.exp(score)) - y * score),
+                1 / (1 + np.exp(-score)) - y,
+            )
         alpha = 0.1 if penalty else 0.0
         gradient = np.append(X.T @ residual / 50 + alpha * w, residual.mean())
         assert history["loss"][epoch] == pytest.approx(loss, rel=1e-4)
@@ -335,7 +411,9 @@ def test_callbacks_add_columns_and_stop(solver):
     scoring = EpochScoring(X[300:], y[300:], "neg_mean_absolute_error", name="error")
     watched = Weights()
     stopping = EarlyStopping("error", patience=2, tol=1e-3)
-    model = OrtSGDRegressor(solver=solver, callbacks=[scoring, stopping, watched], tol=None, random_state=0)
+    model = OrtSGDRegressor(
+        solver=solver, callbacks=[scoring, stopping, watched], tol=None, random_state=0
+    )
     model.fit(X[:300], y[:300])
     errors = model.history_["error"]
     assert model.n_iter_ == len(errors) < 1000
@@ -369,7 +447,9 @@ def test_an_interrupted_fit_is_the_fit_up_to_the_last_whole_epoch(solver, estima
 
     model = short(estimator_class, solver=solver, callbacks=[Interrupt()], batch_size=20)
     if isinstance(error, KeyboardInterrupt):
-        with pytest.warns(UserWarning, match="interrupted by the user: fitted up to the last whole epoch, 3") as record:
+        with pytest.warns(
+            UserWarning, match="interrupted by the user: fitted up to the last whole epoch, 3"
+        ) as record:
             model.fit(X, y)
         assert record[0].filename == __file__
     else:
@@ -381,7 +461,9 @@ def test_an_interrupted_fit_is_the_fit_up_to_the_last_whole_epoch(solver, estima
     assert model.onnx_.SerializeToString() == three.onnx_.SerializeToString()
     model.set_params(callbacks=None)
     for _ in range(2):
-        model.partial_fit(X, y, **({"classes": [0, 1]} if estimator_class is OrtSGDClassifier else {}))
+        model.partial_fit(
+            X, y, **({"classes": [0, 1]} if estimator_class is OrtSGDClassifier else {})
+        )
     five = short(estimator_class, solver=solver, batch_size=20).fit(X, y)
     assert model.onnx_.SerializeToString() == five.onnx_.SerializeToString()
 
@@ -400,7 +482,9 @@ def test_a_callback_that_fails_in_the_first_epoch_changes_nothing():
 
 
 @pytest.mark.parametrize("estimator_class", ESTIMATORS)
-@pytest.mark.parametrize("X_of", [_NotAnArray, np.ndarray.tolist, memoryview], ids=["array", "list", "memoryview"])
+@pytest.mark.parametrize(
+    "X_of", [_NotAnArray, np.ndarray.tolist, memoryview], ids=["array", "list", "memoryview"]
+)
 @pytest.mark.parametrize("weights_of", [_NotAnArray, list, tuple], ids=["array", "list", "tuple"])
 def test_held_out_rows_are_the_same_of_anything_that_numpy_reads(estimator_class, X_of, weights_of):
     X, y = data()

@@ -26,7 +26,9 @@ def made(monkeypatch):
     monkeypatch.setattr(
         export,
         "classifier_model",
-        lambda graph, classes, steps, link, **kind: calls.append(steps) or make(graph, classes, steps, link, **kind),
+        lambda graph, classes, steps, link, **kind: (
+            calls.append(steps) or make(graph, classes, steps, link, **kind)
+        ),
     )
     return calls
 
@@ -54,7 +56,9 @@ def test_a_stream_makes_none(made):
     assert len(made) == 1
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+)
 @pytest.mark.parametrize("used", [False, True])
 def test_copies_have_the_same_models(copied, used):
     model = OrtSGDClassifier(max_iter=2, tol=None, random_state=0).fit(X, Y)

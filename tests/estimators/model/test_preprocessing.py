@@ -9,7 +9,8 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [(1.0, True), (1e30, True), (LARGEST, True), (1.01 * LARGEST, False), (1e200, False)]
+    ("value", "expected"),
+    [(1.0, True), (1e30, True), (LARGEST, True), (1.01 * LARGEST, False), (1e200, False)],
 )
 def test_numbers_are_in_the_range_of_a_dtype(value, expected):
     for rows in ([[value]], [[0.5, -value], [1.0, 2.0]], [value, 0.0]):

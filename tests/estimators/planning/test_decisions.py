@@ -72,7 +72,9 @@ def test_plans_of_networks_are_those_of_their_formulas():
     assert repr(schedule.network_schedule(90, 0.02).value) == repr(Cosine(90, 0.02))
     assert repr(schedule.at_rate(InvScaling(0.1, 0.5), 0.3)) == repr(InvScaling(0.3, 0.5))
     assert optimizer.network_optimizer(90).value.weight_decay == optimizer.planned_decay(90, 0.02)
-    assert optimizer.described(optimizer.network_optimizer(90).value, 0.02).endswith("takes 0.05 of each weight")
+    assert optimizer.described(optimizer.network_optimizer(90).value, 0.02).endswith(
+        "takes 0.05 of each weight"
+    )
 
 
 def test_the_plan_of_a_linear_model():
@@ -81,7 +83,11 @@ def test_the_plan_of_a_linear_model():
     assert found["first rate"].value == OrtSGDRegressor(random_state=0).fit(X, y).eta0_
     assert found["epochs"].value == 1000
     assert (found["stopping"].value.tol, found["stopping"].value.n_iter_no_change) == (1e-3, 10)
-    assert (found["batches"].value, found["weights"].value, found["dtype"].value) == (200, "zeros", "float32")
+    assert (found["batches"].value, found["weights"].value, found["dtype"].value) == (
+        200,
+        "zeros",
+        "float32",
+    )
     assert not any(each.is_yours for each in found.values())
 
 
@@ -107,7 +113,9 @@ def test_a_parameter_decides_its_own_matter(parameter, matter, value):
         assert given[matter].value == value
     # A loss may have scales and a penalty of its own.
     of_loss = {"scaling"} if matter == "loss" else set()
-    for name in given.keys() - of_loss - {matter, "first rate", "learning rate", "stopping", "restarts"}:
+    for name in (
+        given.keys() - of_loss - {matter, "first rate", "learning rate", "stopping", "restarts"}
+    ):
         assert repr(given[name].value) == repr(default[name].value), name
 
 
@@ -133,13 +141,18 @@ def test_what_happens_later_is_part_of_the_plan():
 
 def test_the_plan_says_which_epoch_was_kept():
     model = OrtSGDRegressor(early_stopping=True, random_state=0).fit(X, y)
-    assert model.plan_.decisions["kept"].value in ("weights of the best epoch", "weights of the last epoch")
+    assert model.plan_.decisions["kept"].value in (
+        "weights of the best epoch",
+        "weights of the last epoch",
+    )
     last = len(model.validation_scores_) == np.argmax(model.validation_scores_) + 1
     assert (model.plan_.decisions["kept"].value == "weights of the last epoch") or not last
 
 
 def test_the_plan_says_why_a_fitted_network_begins_anew():
-    network = MLPRegressor(hidden_layer_sizes=(8,), random_state=0, max_iter=5000).fit(X, (y - y.mean()) / y.std())
+    network = MLPRegressor(hidden_layer_sizes=(8,), random_state=0, max_iter=5000).fit(
+        X, (y - y.mean()) / y.std()
+    )
     with pytest.warns(UserWarning, match="worse than a constant prediction"):
         model = OrtSGDRegressor(FrozenEstimator(network), random_state=0).fit(X, y)
     found = model.plan_.decisions["weights"]

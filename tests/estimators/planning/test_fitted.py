@@ -30,7 +30,9 @@ def tuned(network, X, y, **parameters):
 def loss_of(network, X, y, weights=None):
     """Return the loss of a fitted network, and that of the best constant prediction."""
     shares = np.bincount(y, weights) / (len(y) if weights is None else weights.sum())
-    return log_loss(y, network.predict_proba(X), sample_weight=weights), -(shares * np.log(shares)).sum()
+    return log_loss(y, network.predict_proba(X), sample_weight=weights), -(
+        shares * np.log(shares)
+    ).sum()
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -43,8 +45,12 @@ def test_the_rate_is_that_of_what_is_left_to_learn_and_of_the_rows(network, n_ro
         X, y = DIGITS[first : first + n_rows], LABELS[first : first + n_rows]
         loss, constant = loss_of(network, X, y, weights)
         assert least < (loss / constant) ** 2 < most
-        model = OrtSGDClassifier(FrozenEstimator(network), random_state=0).fit(X, y, sample_weight=weights)
-        assert model.eta0_ == pytest.approx(0.02 * max(0.05, (loss / constant) ** 2) * part, rel=1e-3)
+        model = OrtSGDClassifier(FrozenEstimator(network), random_state=0).fit(
+            X, y, sample_weight=weights
+        )
+        assert model.eta0_ == pytest.approx(
+            0.02 * max(0.05, (loss / constant) ** 2) * part, rel=1e-3
+        )
     # A number is the rate itself.
     assert tuned(network, X, y, eta0=0.0003).eta0_ == pytest.approx(0.0003)
 
@@ -54,7 +60,9 @@ def equal_weights(model, other):
         np.testing.assert_array_equal(weight, same)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"eta0": 0.01, "standardize": False}, {"early_stopping": True}], ids=str)
+@pytest.mark.parametrize(
+    "parameters", [{}, {"eta0": 0.01, "standardize": False}, {"early_stopping": True}], ids=str
+)
 def test_a_classifier_that_is_worse_than_a_constant_begins_as_a_new_one(network, parameters):
     rows = -DIGITS[NEW], LABELS[NEW]
     with pytest.warns(UserWarning, match="the fitted model is worse than a constant") as caught:
@@ -62,8 +70,13 @@ def test_a_classifier_that_is_worse_than_a_constant_begins_as_a_new_one(network,
     text = str(caught[0].message)
     if not parameters:
         loss, constant = loss_of(network, *rows)
-        assert f"its loss is {loss:.4g}, that of the best constant {constant:.4g}. Training begins from new w" in text
-        assert text.endswith("units of the rows that it was fitted on, and that the labels mean the same.")
+        assert (
+            f"its loss is {loss:.4g}, that of the best constant {constant:.4g}. Training "
+            "begins from new w"
+        ) in text
+        assert text.endswith(
+            "units of the rows that it was fitted on, and that the labels mean the same."
+        )
     new = OrtSGDClassifier(MLPClassifier((32, 16)), random_state=0, **parameters).fit(*rows)
     equal_weights(model, new)
     assert model.eta0_ == new.eta0_
@@ -72,7 +85,9 @@ def test_a_classifier_that_is_worse_than_a_constant_begins_as_a_new_one(network,
 @pytest.mark.parametrize("activation", ["logistic", "relu"])
 def test_a_regressor_that_is_worse_than_a_constant_begins_as_a_new_one(activation):
     X, y = make_regression(101, 4, n_targets=2, noise=5, random_state=0)
-    inner = MLPRegressor(hidden_layer_sizes=(7,), activation=activation, max_iter=200, alpha=0.1, random_state=0)
+    inner = MLPRegressor(
+        hidden_layer_sizes=(7,), activation=activation, max_iter=200, alpha=0.1, random_state=0
+    )
     with pytest.warns(ConvergenceWarning):
         fitted = make_pipeline(StandardScaler(), inner).fit(X, y)
     with pytest.warns(UserWarning, match="worse than a constant"):
@@ -84,7 +99,9 @@ def test_a_regressor_that_is_worse_than_a_constant_begins_as_a_new_one(activatio
     for estimator, generator in zip((FrozenEstimator(fitted), new), generators, strict=True):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            OrtSGDRegressor(estimator, random_state=generator, max_iter=2).fit(X + 3, 100 * y + 5000)
+            OrtSGDRegressor(estimator, random_state=generator, max_iter=2).fit(
+                X + 3, 100 * y + 5000
+            )
     assert generators[0].randint(2**31) == generators[1].randint(2**31)
 
 
@@ -93,19 +110,27 @@ def test_a_regressor_that_is_worse_than_a_constant_begins_as_a_new_one(activatio
 def test_weights_that_are_to_stay_are_warned_of_alone(network, parameters):
     with pytest.warns(UserWarning, match="Training begins from its weights all the same"):
         model = tuned(network, -DIGITS[NEW], LABELS[NEW], eta0=1e-12, max_iter=1, **parameters)
-    np.testing.assert_allclose(model.predict_proba(DIGITS), network.predict_proba(DIGITS), atol=1e-5)
+    np.testing.assert_allclose(
+        model.predict_proba(DIGITS), network.predict_proba(DIGITS), atol=1e-5
+    )
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_nothing_is_said_of_a_file_whose_weights_may_be_initial_ones(network):
     file = tuned(network, DIGITS[NEW], LABELS[NEW], max_iter=1).onnx_
-    model = OrtSGDClassifier(file, eta0=1e-12, max_iter=1, random_state=0).fit(-DIGITS[NEW], LABELS[NEW])
-    np.testing.assert_allclose(model.weights_["coefficient1"], network.coefs_[1], rtol=1e-2, atol=1e-2)
+    model = OrtSGDClassifier(file, eta0=1e-12, max_iter=1, random_state=0).fit(
+        -DIGITS[NEW], LABELS[NEW]
+    )
+    np.testing.assert_allclose(
+        model.weights_["coefficient1"], network.coefs_[1], rtol=1e-2, atol=1e-2
+    )
 
 
 def test_a_training_that_ends_above_the_fitted_weights_keeps_them(network):
     rows = DIGITS[NEW], LABELS[NEW]
-    with pytest.warns(ConvergenceWarning, match="above that of the initial weights, which it keeps"):
+    with pytest.warns(
+        ConvergenceWarning, match="above that of the initial weights, which it keeps"
+    ):
         model = tuned(network, *rows, eta0=2.0, max_iter=3, learning_rate="constant")
     np.testing.assert_array_equal(model.predict(rows[0]), network.predict(rows[0]))
     np.testing.assert_allclose(model.weights_["coefficient1"], network.coefs_[1], rtol=1e-6)
@@ -115,7 +140,8 @@ def test_a_training_that_ends_above_the_fitted_weights_keeps_them(network):
 def test_a_network_that_says_no_more_than_a_constant_says_so(network):
     # Intercepts do not mend what is wrong.
     with pytest.warns(
-        ConvergenceWarning, match="no better than a constant prediction: its loss is .* that of the best"
+        ConvergenceWarning,
+        match="no better than a constant prediction: its loss is .* that of the best",
     ):
         tuned(network, -DIGITS[NEW], LABELS[NEW], trainable="intercepts1", max_iter=20)
 
@@ -124,7 +150,9 @@ def test_a_network_that_says_no_more_than_a_constant_says_so(network):
 def test_a_stream_of_unchanged_rows_destroys_no_regressor():
     # One update of few rows at the minimum would hide a rate at which the next ones diverge.
     X, y = make_regression(600, 8, noise=5, random_state=0)
-    fitted = MLPRegressor(hidden_layer_sizes=(32,), solver="lbfgs", max_iter=500, random_state=0).fit(X[:300], y[:300])
+    fitted = MLPRegressor(
+        hidden_layer_sizes=(32,), solver="lbfgs", max_iter=500, random_state=0
+    ).fit(X[:300], y[:300])
     stream = OrtSGDRegressor(FrozenEstimator(fitted), random_state=0)
     for start in range(300, 500, 20):
         stream.partial_fit(X[start : start + 20], y[start : start + 20])
@@ -136,7 +164,13 @@ def curve():
     """Rows, and a network that was fitted on the first 300 of them."""
     X, y = make_friedman1(900, 8, noise=0.5, random_state=0)
     X, y = (X - 0.5) * 12**0.5, (y - y.mean()) / y.std()
-    return X, y, MLPRegressor(hidden_layer_sizes=(32,), alpha=0.01, max_iter=2000, random_state=0).fit(X[:300], y[:300])
+    return (
+        X,
+        y,
+        MLPRegressor(hidden_layer_sizes=(32,), alpha=0.01, max_iter=2000, random_state=0).fit(
+            X[:300], y[:300]
+        ),
+    )
 
 
 @pytest.mark.parametrize("size", [20, 100])
@@ -144,7 +178,10 @@ def test_a_stream_of_unchanged_rows_loses_nothing(network, size):
     stream = OrtSGDClassifier(FrozenEstimator(network), random_state=0)
     for start in range(500, 1000, size):
         stream.partial_fit(DIGITS[start : start + size], LABELS[start : start + size])
-        assert stream.score(DIGITS[TEST], LABELS[TEST]) > network.score(DIGITS[TEST], LABELS[TEST]) - 0.02
+        assert (
+            stream.score(DIGITS[TEST], LABELS[TEST])
+            > network.score(DIGITS[TEST], LABELS[TEST]) - 0.02
+        )
 
 
 @pytest.mark.parametrize("optimizer", ["auto", "sgd"])
@@ -154,7 +191,9 @@ def test_a_stream_of_single_rows_loses_nothing(network, optimizer, size):
     for start in range(500, 500 + 200 * size, size):
         stream.partial_fit(DIGITS[start : start + size], LABELS[start : start + size])
     test = slice(1100, None)
-    assert stream.score(DIGITS[test], LABELS[test]) > network.score(DIGITS[test], LABELS[test]) - 0.02
+    assert (
+        stream.score(DIGITS[test], LABELS[test]) > network.score(DIGITS[test], LABELS[test]) - 0.02
+    )
 
 
 @pytest.mark.parametrize("optimizer", ["auto", "sgd"])
@@ -170,7 +209,9 @@ def test_a_stream_of_single_rows_destroys_no_regressor(curve, optimizer):
 @pytest.mark.parametrize("optimizer", ["auto", "sgd"])
 def test_a_stream_may_reuse_its_arrays(network, optimizer):
     frozen, buffer, labels = FrozenEstimator(network), np.empty((5, 64)), np.empty(5, int)
-    fresh, reused = (OrtSGDClassifier(frozen, optimizer=optimizer, random_state=0) for _ in range(2))
+    fresh, reused = (
+        OrtSGDClassifier(frozen, optimizer=optimizer, random_state=0) for _ in range(2)
+    )
     for begin in range(500, 550, 5):
         rows = slice(begin, begin + 5)
         buffer[...], labels[...] = DIGITS[rows], LABELS[rows]
@@ -200,7 +241,9 @@ def test_a_stream_that_begins_with_one_class_waits_for_another(optimizer, size):
 @pytest.mark.parametrize("n_rows", [20, 50, 100])
 def test_a_fit_of_few_unchanged_rows_loses_nothing(network, n_rows):
     model = tuned(network, DIGITS[500 : 500 + n_rows], LABELS[500 : 500 + n_rows])
-    assert model.score(DIGITS[TEST], LABELS[TEST]) > network.score(DIGITS[TEST], LABELS[TEST]) - 0.03
+    assert (
+        model.score(DIGITS[TEST], LABELS[TEST]) > network.score(DIGITS[TEST], LABELS[TEST]) - 0.03
+    )
 
 
 @pytest.mark.filterwarnings("ignore:The training ended no better than a constant prediction")
@@ -208,9 +251,13 @@ def test_rows_of_one_class_keep_what_a_network_knows():
     is_low = LABELS < 5
     network = MLPClassifier((16,), max_iter=300, random_state=0).fit(DIGITS[:900], is_low[:900])
     rows = np.flatnonzero(is_low[900:1000]) + 900
-    model = OrtSGDClassifier(FrozenEstimator(network), random_state=0).fit(DIGITS[rows], is_low[rows])
+    model = OrtSGDClassifier(FrozenEstimator(network), random_state=0).fit(
+        DIGITS[rows], is_low[rows]
+    )
     test = slice(1000, None)
-    assert model.score(DIGITS[test], is_low[test]) > network.score(DIGITS[test], is_low[test]) - 0.02
+    assert (
+        model.score(DIGITS[test], is_low[test]) > network.score(DIGITS[test], is_low[test]) - 0.02
+    )
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -219,6 +266,8 @@ def test_a_few_rows_do_not_tell_that_a_network_has_learned_nothing():
     network = MLPRegressor(hidden_layer_sizes=(32,), max_iter=5000, random_state=0).fit(X, y)
     for first in range(0, 40, 2):
         rows = slice(first, first + 2)
-        model = OrtSGDRegressor(FrozenEstimator(network), random_state=0, max_iter=1).fit(X[rows], y[rows])
+        model = OrtSGDRegressor(FrozenEstimator(network), random_state=0, max_iter=1).fit(
+            X[rows], y[rows]
+        )
         assert model.plan_.decisions["weights"].value == "fitted ones"
         assert model.score(X, y) > network.score(X, y) - 0.1

@@ -1,4 +1,7 @@
-"""A long fit ends at the optimum of scikit-learn's own model: loss and penalty are those of the model inside."""
+"""
+A long fit ends at the optimum of scikit-learn's own model:
+loss and penalty are those of the model inside.
+"""
 
 import warnings
 
@@ -39,7 +42,8 @@ POSITIVE = np.exp(0.3 * SCORE) * RNG.gamma(5.0, 0.2, size=150)
 TWO, THREE = (Y > 0.5).astype(int), np.digitize(Y, [0.0, 1.0])
 WEIGHT = RNG.uniform(0.5, 2.0, 150)
 
-# Least squares, logistic and other smooth losses, with their penalties; targets; tightest options of the reference.
+# Least squares, logistic and other smooth losses, with their penalties; targets; tightest options
+# of the reference.
 SMOOTH = [
     (LinearRegression(), Y),
     (LinearRegression(fit_intercept=False), Y),
@@ -50,11 +54,24 @@ SMOOTH = [
     (PoissonRegressor(alpha=0.1, tol=1e-10, max_iter=1000), POSITIVE),
     (GammaRegressor(alpha=0.1, tol=1e-10, max_iter=1000), POSITIVE),
     (TweedieRegressor(power=1.5, alpha=0.1, tol=1e-10, max_iter=1000), POSITIVE),
-    (LinearSVR(C=0.02, loss="squared_epsilon_insensitive", epsilon=0.1, tol=1e-10, max_iter=10**6), Y),
+    (
+        LinearSVR(
+            C=0.02, loss="squared_epsilon_insensitive", epsilon=0.1, tol=1e-10, max_iter=10**6
+        ),
+        Y,
+    ),
     (LogisticRegression(C=0.1, tol=1e-10, max_iter=1000), TWO),
     (LogisticRegression(C=0.1, tol=1e-10, max_iter=1000), THREE),
-    (LogisticRegression(C=0.1, solver="liblinear", intercept_scaling=0.5, tol=1e-10, max_iter=1000), TWO),
-    (LogisticRegression(C=0.1, class_weight={0: 1.0, 1: 2.0, 2: 0.5}, tol=1e-10, max_iter=1000), THREE),
+    (
+        LogisticRegression(
+            C=0.1, solver="liblinear", intercept_scaling=0.5, tol=1e-10, max_iter=1000
+        ),
+        TWO,
+    ),
+    (
+        LogisticRegression(C=0.1, class_weight={0: 1.0, 1: 2.0, 2: 0.5}, tol=1e-10, max_iter=1000),
+        THREE,
+    ),
     (LinearSVC(C=0.05, tol=1e-10, max_iter=10**6), TWO),
     (LinearSVC(C=0.05, intercept_scaling=2.0, tol=1e-10, max_iter=10**6), THREE),
     (RidgeClassifier(alpha=20.0), TWO),
@@ -63,21 +80,38 @@ SMOOTH = [
 
 
 def quietly(call, *args, **kwargs):
-    """Call without the warnings of training parameters that are not used, and of unfinished references."""
+    """
+    Call without the warnings of training parameters that are not used,
+    and of unfinished references.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return call(*args, **kwargs)
 
 
 def long_fit(inner, y, weight=None, **options):
-    cls = OrtSGDClassifier if hasattr(inner, "decision_function") or y.dtype.kind == "i" else OrtSGDRegressor
-    defaults = {"dtype": "float64", "batch_size": len(y), "max_iter": 30_000, "tol": 1e-13, "n_iter_no_change": 5}
+    cls = (
+        OrtSGDClassifier
+        if hasattr(inner, "decision_function") or y.dtype.kind == "i"
+        else OrtSGDRegressor
+    )
+    defaults = {
+        "dtype": "float64",
+        "batch_size": len(y),
+        "max_iter": 30_000,
+        "tol": 1e-13,
+        "n_iter_no_change": 5,
+    }
     rate = {"eta0": 0.1, "learning_rate": "adaptive", "random_state": 0}
     return quietly(cls(inner, **defaults | rate | options).fit, X, y, sample_weight=weight)
 
 
-@pytest.mark.parametrize("weight", [None, pytest.param(WEIGHT, marks=pytest.mark.slow)], ids=["equal", "weighted"])
-@pytest.mark.parametrize("inner, y", SMOOTH, ids=[f"{type(m).__name__}-{i}" for i, (m, _) in enumerate(SMOOTH)])
+@pytest.mark.parametrize(
+    "weight", [None, pytest.param(WEIGHT, marks=pytest.mark.slow)], ids=["equal", "weighted"]
+)
+@pytest.mark.parametrize(
+    "inner, y", SMOOTH, ids=[f"{type(m).__name__}-{i}" for i, (m, _) in enumerate(SMOOTH)]
+)
 def test_a_long_fit_ends_at_the_optimum_of_a_smooth_loss(inner, y, weight):
     ours = long_fit(inner, y, weight)
     theirs = quietly(clone(inner).fit, X, y, sample_weight=weight)
@@ -96,7 +130,9 @@ def test_a_quantile_regression_ends_near_its_optimum(quantile, alpha):
     inner = QuantileRegressor(quantile=quantile, alpha=alpha)
     ours = long_fit(inner, Y, eta0=0.5, n_iter_no_change=50)
     theirs = clone(inner).fit(X, Y)
-    objective, expected = (pinball(m.predict(X), quantile) + alpha * np.abs(m.coef_).sum() for m in (ours, theirs))
+    objective, expected = (
+        pinball(m.predict(X), quantile) + alpha * np.abs(m.coef_).sum() for m in (ours, theirs)
+    )
     assert objective <= expected * (1 + 1e-3)
     # Of the rows, that part is below.
     assert np.mean(ours.predict(X) >= Y) == pytest.approx(quantile, abs=0.03)
@@ -115,7 +151,8 @@ def test_a_hinge_ends_near_its_optimum():
 
 
 @pytest.mark.parametrize(
-    "model", [SGDRegressor(alpha=0.1, penalty="elasticnet"), SGDRegressor(loss="huber", epsilon=0.3)]
+    "model",
+    [SGDRegressor(alpha=0.1, penalty="elasticnet"), SGDRegressor(loss="huber", epsilon=0.3)],
 )
 def test_those_of_sgd_are_the_parameters_of_the_same_names(model):
     names = ("loss", "penalty", "alpha", "l1_ratio", "epsilon")
@@ -126,12 +163,29 @@ def test_those_of_sgd_are_the_parameters_of_the_same_names(model):
 
 
 @pytest.mark.parametrize(
-    "cls, reference, y", [(OrtSGDRegressor, MLPRegressor, Y), (OrtSGDClassifier, MLPClassifier, THREE)]
+    "cls, reference, y",
+    [(OrtSGDRegressor, MLPRegressor, Y), (OrtSGDClassifier, MLPClassifier, THREE)],
 )
 def test_full_batch_steps_are_those_of_a_neural_network_with_its_penalty(cls, reference, y):
-    network = reference(hidden_layer_sizes=(6,), alpha=2.0, solver="sgd", momentum=0.0, batch_size=150, random_state=0)
-    network.set_params(learning_rate_init=0.05, max_iter=10, tol=0.0, n_iter_no_change=100, shuffle=False)
-    options = {"optimizer": "sgd", "eta0": 0.05, "batch_size": 150, "max_iter": 10, "tol": None, "shuffle": False}
+    network = reference(
+        hidden_layer_sizes=(6,),
+        alpha=2.0,
+        solver="sgd",
+        momentum=0.0,
+        batch_size=150,
+        random_state=0,
+    )
+    network.set_params(
+        learning_rate_init=0.05, max_iter=10, tol=0.0, n_iter_no_change=100, shuffle=False
+    )
+    options = {
+        "optimizer": "sgd",
+        "eta0": 0.05,
+        "batch_size": 150,
+        "max_iter": 10,
+        "tol": None,
+        "shuffle": False,
+    }
     options |= {"learning_rate": "constant", "standardize": False}
     ours = quietly(cls(network, dtype="float64", random_state=0, **options).fit, X, y)
     theirs = quietly(clone(network).fit, X, y)
@@ -164,7 +218,9 @@ def test_what_the_user_sets_takes_the_place(parameters, loss, strength):
     inside = OrtSGDRegressor(Ridge(alpha=10.0), **parameters, **options).fit(X, Y)
     penalty = {"penalty": None} if strength is None else {"penalty": "l2", "alpha": strength}
     epsilon = {"epsilon": parameters["epsilon"]} if "epsilon" in parameters else {}
-    outside = OrtSGDRegressor(LinearRegression(), loss=loss, **penalty, **epsilon, **options).fit(X, Y)
+    outside = OrtSGDRegressor(LinearRegression(), loss=loss, **penalty, **epsilon, **options).fit(
+        X, Y
+    )
     np.testing.assert_allclose(inside.coef_, outside.coef_, rtol=1e-6)
 
 
@@ -179,14 +235,19 @@ def test_alpha_alone_is_an_l2_penalty_where_the_model_has_none():
 
 def test_without_a_model_inside_the_penalty_is_that_of_sgd():
     options = {"max_iter": 4, "tol": None, "random_state": 0, "eta0": 0.01, "standardize": False}
-    default, named = OrtSGDRegressor(**options), OrtSGDRegressor(penalty="l2", alpha=1e-4, **options)
+    default, named = (
+        OrtSGDRegressor(**options),
+        OrtSGDRegressor(penalty="l2", alpha=1e-4, **options),
+    )
     np.testing.assert_array_equal(default.fit(X, Y).coef_, named.fit(X, Y).coef_)
 
 
 def test_methods_follow_the_loss_of_the_model_inside():
     assert hasattr(OrtSGDClassifier(), "predict_proba")
     assert not hasattr(OrtSGDClassifier(LinearSVC()), "predict_proba")
-    assert hasattr(OrtSGDClassifier(make_pipeline(StandardScaler(), LogisticRegression())), "predict_proba")
+    assert hasattr(
+        OrtSGDClassifier(make_pipeline(StandardScaler(), LogisticRegression())), "predict_proba"
+    )
     assert hasattr(OrtSGDClassifier(LinearSVC(), loss="log_loss"), "predict_proba")
     model = OrtSGDClassifier(LinearSVC(), max_iter=2, tol=None).fit(X, TWO)
     assert not hasattr(model, "predict_proba")
@@ -196,13 +257,19 @@ def test_methods_follow_the_loss_of_the_model_inside():
 def test_balanced_classes_are_refused_in_a_stream(balanced):
     inner = LogisticRegression(class_weight="balanced") if balanced == "of the model" else None
     options = {} if inner else {"class_weight": "balanced"}
-    with pytest.raises(ValueError, match=r"'balanced' is not supported for partial_fit.*compute_class_weight\('bal"):
+    with pytest.raises(
+        ValueError, match=r"'balanced' is not supported for partial_fit.*compute_class_weight\('bal"
+    ):
         OrtSGDClassifier(inner, **options).partial_fit(X, TWO, classes=[0, 1])
 
 
 def test_the_strength_of_a_stream_is_that_of_its_first_call():
     options = {"max_iter": 1, "tol": None, "random_state": 0, "shuffle": False, "eta0": 0.01}
-    stream = OrtSGDRegressor(Ridge(alpha=30.0), **options).partial_fit(X[:100], Y[:100]).partial_fit(X[100:], Y[100:])
+    stream = (
+        OrtSGDRegressor(Ridge(alpha=30.0), **options)
+        .partial_fit(X[:100], Y[:100])
+        .partial_fit(X[100:], Y[100:])
+    )
     fixed = OrtSGDRegressor(penalty="l2", alpha=30.0 / 100, **options)
     fixed.partial_fit(X[:100], Y[:100]).partial_fit(X[100:], Y[100:])
     np.testing.assert_allclose(stream.coef_, fixed.coef_, rtol=1e-6)
@@ -220,7 +287,10 @@ def test_the_strength_of_a_stream_is_that_of_its_first_call():
     ids=lambda part: type(part).__name__,
 )
 def test_a_stream_of_n_total_rows_has_the_penalty_of_one_fit(inner, y):
-    """Ten calls make the steps of one epoch over all rows in their order; a fit divides weights by their mean, 1.2."""
+    """
+    Ten calls make the steps of one epoch over all rows in their order;
+    a fit divides weights by their mean, 1.2.
+    """
     weights = np.tile([0.5, 2.0, 1.1], 50)
     # The strength of scikit-learn's own ElasticNet is for weights of mean one.
     mean = 1.2 if isinstance(inner, ElasticNet) else 1.0
@@ -240,7 +310,13 @@ def test_a_stream_of_n_total_rows_has_the_penalty_of_one_fit(inner, y):
 
 
 def test_n_total_may_come_or_change_later():
-    options = {"tol": None, "eta0": 0.01, "learning_rate": "constant", "random_state": 0, "shuffle": False}
+    options = {
+        "tol": None,
+        "eta0": 0.01,
+        "learning_rate": "constant",
+        "random_state": 0,
+        "shuffle": False,
+    }
     stream = OrtSGDRegressor(Ridge(alpha=30.0), n_total=1000, **options).partial_fit(X, Y)
     fixed = OrtSGDRegressor(penalty="l2", alpha=30.0 / 1000, **options).partial_fit(X, Y)
     np.testing.assert_allclose(stream.coef_, fixed.coef_, rtol=1e-6)
@@ -248,7 +324,9 @@ def test_n_total_may_come_or_change_later():
         stream.set_params(n_total=n_total).partial_fit(X, Y)
         fixed.set_params(alpha=alpha).partial_fit(X, Y)
         np.testing.assert_allclose(stream.coef_, fixed.coef_, rtol=1e-6)
-    with pytest.raises(ValueError, match="'n_total' parameter of OrtSGDRegressor must be an int in the range"):
+    with pytest.raises(
+        ValueError, match="'n_total' parameter of OrtSGDRegressor must be an int in the range"
+    ):
         OrtSGDRegressor(Ridge(), n_total=0).fit(X, Y)
 
 
@@ -265,7 +343,9 @@ def test_training_parameters_that_are_not_used_are_named_once():
     assert " C (" not in str(caught[0].message)
 
 
-@pytest.mark.parametrize("model, sentence", [(BayesianRidge(), "BayesianRidge is trained as a LinearRegression")])
+@pytest.mark.parametrize(
+    "model, sentence", [(BayesianRidge(), "BayesianRidge is trained as a LinearRegression")]
+)
 def test_a_model_without_an_objective_is_said_to_be_trained_as_another(model, sentence):
     with pytest.warns(UserWarning, match=sentence):
         OrtSGDRegressor(model, max_iter=3, tol=None).fit(X, Y)
@@ -298,9 +378,14 @@ def test_a_fitted_search_brings_the_penalty_that_it_chose():
 def test_a_search_over_the_inner_parameter_ranks_as_scikit_learn_does(inner, grid, y):
     cls = OrtSGDClassifier if y is TWO else OrtSGDRegressor
     scoring = "neg_log_loss" if y is TWO else "r2"
-    ours = GridSearchCV(cls(inner, max_iter=300, eta0=0.1, tol=None, random_state=0), grid, cv=3, scoring=scoring)
+    ours = GridSearchCV(
+        cls(inner, max_iter=300, eta0=0.1, tol=None, random_state=0), grid, cv=3, scoring=scoring
+    )
     theirs = GridSearchCV(
-        inner, {name.removeprefix("estimator__"): v for name, v in grid.items()}, cv=3, scoring=scoring
+        inner,
+        {name.removeprefix("estimator__"): v for name, v in grid.items()},
+        cv=3,
+        scoring=scoring,
     )
     ranks = [search.fit(X, y).cv_results_["rank_test_score"].tolist() for search in (ours, theirs)]
     assert ranks[0] == ranks[1]
@@ -312,7 +397,11 @@ def test_a_search_over_the_inner_parameter_ranks_as_scikit_learn_does(inner, gri
 @pytest.mark.parametrize("call", ["fit", "partial_fit", "fit_batches"])
 def test_a_scoring_that_scores_nothing_is_said(call):
     model = OrtSGDRegressor(scoring="r2", max_iter=2, tol=None)
-    why = "partial_fit scores nothing" if call == "partial_fit" else "there is no validation set. Give fit X_val"
+    why = (
+        "partial_fit scores nothing"
+        if call == "partial_fit"
+        else "there is no validation set. Give fit X_val"
+    )
     with pytest.warns(UserWarning, match=f"scoring='r2' has no effect: {why}") as w:
         getattr(model, call)(*([[(X, Y)]] if call == "fit_batches" else [X, Y]))
     assert len(w) == 1 and w[0].filename == __file__
@@ -340,8 +429,9 @@ def test_an_alpha_in_other_units_that_leaves_a_constant_is_said(inside, y, alpha
     cls = OrtSGDRegressor if y is Y else OrtSGDClassifier
     path = theirs.partition("=")[0]
     message = (
-        rf"near a constant prediction: its loss is .*, that of the best constant .*\. alpha={alpha:g} of "
-        rf"{cls.__name__} is in other units than {path}: {theirs} is the same as alpha={same}\. Lower alpha, or set "
+        r"near a constant prediction: its loss is .*, that of the best constant .*\. "
+        rf"alpha={alpha:g} of {cls.__name__} is in other units than {path}: {theirs} is the same "
+        rf"as alpha={same}\. Lower alpha, or set "
     )
     with pytest.warns(ConvergenceWarning, match=message):
         cls(inside, alpha=alpha, random_state=0).fit(X, y)
@@ -366,8 +456,8 @@ def test_an_alpha_that_leaves_more_than_a_constant_is_left_alone(inside, recwarn
 def test_the_training_of_a_network_inside_is_said_to_be_left_out():
     network = MLPClassifier((4,), solver="sgd", learning_rate_init=0.3, momentum=0.5)
     message = (
-        r"MLPClassifier are not used: solver \(set optimizer of OrtSGDClassifier\), learning_rate_init \(set eta0 of "
-        r"OrtSGDClassifier\), momentum \(set optimizer"
+        r"MLPClassifier are not used: solver \(set optimizer of OrtSGDClassifier\), "
+        r"learning_rate_init \(set eta0 of OrtSGDClassifier\), momentum \(set optimizer"
     )
     for inside in (network, make_pipeline(StandardScaler(), network)):
         with pytest.warns(UserWarning, match=message):

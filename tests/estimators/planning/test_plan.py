@@ -31,7 +31,9 @@ def data(rng):
 def fitted(data, **parameters):
     # The rate of an instance is a number, as this one.
     options = {"learning_rate": "constant", "eta0": 0.01, **parameters}
-    return OrtSGDRegressor(batch_size=10, max_iter=3, tol=None, random_state=0, **options).fit(*data)
+    return OrtSGDRegressor(batch_size=10, max_iter=3, tol=None, random_state=0, **options).fit(
+        *data
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,11 +44,17 @@ def fitted(data, **parameters):
         ({"optimizer": "nesterov"}, {"optimizer": Nesterov()}),
         ({"optimizer": "adam"}, {"optimizer": Adam()}),
         ({"learning_rate": "constant", "eta0": 0.02}, {"learning_rate": Constant(0.02)}),
-        ({"learning_rate": "invscaling", "power_t": 0.5}, {"learning_rate": InvScaling(power_t=0.5)}),
+        (
+            {"learning_rate": "invscaling", "power_t": 0.5},
+            {"learning_rate": InvScaling(power_t=0.5)},
+        ),
         ({"learning_rate": "optimal", "alpha": 2.0}, {"learning_rate": Optimal(2.0), "alpha": 2.0}),
         ({"learning_rate": "adaptive"}, {"learning_rate": Adaptive()}),
         ({"eta0": 0.05}, {"learning_rate": lambda t: 0.05}),
-        ({"learning_rate": "invscaling", "eta0": 0.5, "power_t": 1}, {"learning_rate": lambda t: np.float64(0.5) / t}),
+        (
+            {"learning_rate": "invscaling", "eta0": 0.5, "power_t": 1},
+            {"learning_rate": lambda t: np.float64(0.5) / t},
+        ),
     ],
 )
 def test_a_name_and_its_instance_are_the_same(by_name, instance, data):
@@ -54,17 +62,26 @@ def test_a_name_and_its_instance_are_the_same(by_name, instance, data):
 
 
 def test_grid_search_reaches_into_components(data):
-    model = OrtSGDRegressor(optimizer=Momentum(), learning_rate=Warmup(Cosine(30)), max_iter=5, tol=None)
-    grid = {"optimizer__momentum": np.array([0.5, 0.9]), "learning_rate__schedule__eta0": [0.01, 0.1]}
+    model = OrtSGDRegressor(
+        optimizer=Momentum(), learning_rate=Warmup(Cosine(30)), max_iter=5, tol=None
+    )
+    grid = {
+        "optimizer__momentum": np.array([0.5, 0.9]),
+        "learning_rate__schedule__eta0": [0.01, 0.1],
+    }
     search = GridSearchCV(model, grid, cv=2).fit(*data)
     assert len(search.cv_results_["params"]) == 4
     assert search.best_estimator_.optimizer.momentum == search.best_params_["optimizer__momentum"]
-    assert "optimizer=Momentum(momentum=0.5)" in repr(clone(model).set_params(optimizer__momentum=0.5))
+    assert "optimizer=Momentum(momentum=0.5)" in repr(
+        clone(model).set_params(optimizer__momentum=0.5)
+    )
 
 
 def test_fit_leaves_the_callers_instance_as_it_was(data):
     schedule = Adaptive(eta0=0.1, max_falls=8)
-    model = OrtSGDRegressor(learning_rate=schedule, tol=10.0, n_iter_no_change=1, batch_size=10).fit(*data)
+    model = OrtSGDRegressor(
+        learning_rate=schedule, tol=10.0, n_iter_no_change=1, batch_size=10
+    ).fit(*data)
     # One good epoch, then one at each rate down to 0.1 / 5^8 = 2.6e-7.
     assert model.n_iter_ == 10
     assert schedule(1) == 0.1
@@ -90,17 +107,44 @@ def test_functions_and_none_are_themselves():
         ({"learning_rate": Warmup(Cosine)}, r"Cosine is a class.*Cosine\(\)"),
         ({"learning_rate": Cosine(n_updates=0)}, "'n_updates' parameter of Cosine"),
         ({"learning_rate": Warmup(Constant(eta0=-1.0))}, "'eta0' parameter of Constant"),
-        ({"learning_rate": lambda t: -0.1}, "learning_rate=.*finite number >= 0, got -0.1 for update 1"),
-        ({"learning_rate": lambda t: np.nan}, "learning_rate=.*finite number >= 0, got nan for update 1"),
-        ({"learning_rate": lambda t: None}, "learning_rate=.*finite number >= 0, got None for update 1"),
-        ({"learning_rate": "optimal", "alpha": 0}, 'learning_rate="optimal" divides by alpha, got alpha=0'),
+        (
+            {"learning_rate": lambda t: -0.1},
+            "learning_rate=.*finite number >= 0, got -0.1 for update 1",
+        ),
+        (
+            {"learning_rate": lambda t: np.nan},
+            "learning_rate=.*finite number >= 0, got nan for update 1",
+        ),
+        (
+            {"learning_rate": lambda t: None},
+            "learning_rate=.*finite number >= 0, got None for update 1",
+        ),
+        (
+            {"learning_rate": "optimal", "alpha": 0},
+            'learning_rate="optimal" divides by alpha, got alpha=0',
+        ),
         ({"max_grad_norm": 0.0}, "'max_grad_norm' parameter"),
         ({"average": -1}, "'average' parameter"),
-        ({"solver": "session", "optimizer": "momentum"}, 'solver="session" has no optimizer=Momentum'),
-        ({"solver": "session", "optimizer": "nesterov"}, 'solver="session" has no optimizer=Nesterov'),
-        ({"solver": "session", "optimizer": Adam(beta_1=1 - 1e-9)}, "beta_1 and beta_2 that are below 1 in float32"),
-        ({"solver": "session", "optimizer": Adam(beta_2=1 - 1e-9)}, "beta_1 and beta_2 that are below 1 in float32"),
-        ({"solver": "session", "max_grad_norm": 1.0}, 'solver="session" cannot clip.*max_grad_norm=1.0'),
+        (
+            {"solver": "session", "optimizer": "momentum"},
+            'solver="session" has no optimizer=Momentum',
+        ),
+        (
+            {"solver": "session", "optimizer": "nesterov"},
+            'solver="session" has no optimizer=Nesterov',
+        ),
+        (
+            {"solver": "session", "optimizer": Adam(beta_1=1 - 1e-9)},
+            "beta_1 and beta_2 that are below 1 in float32",
+        ),
+        (
+            {"solver": "session", "optimizer": Adam(beta_2=1 - 1e-9)},
+            "beta_1 and beta_2 that are below 1 in float32",
+        ),
+        (
+            {"solver": "session", "max_grad_norm": 1.0},
+            'solver="session" cannot clip.*max_grad_norm=1.0',
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_in_fit(parameters, message, data):
@@ -114,18 +158,25 @@ class Network(OrtSGDClassifier):
     """A classifier of one's own, with fewer parameters."""
 
     def __init__(self, hidden=(10,), max_iter=4):
-        super().__init__(MLPClassifier(hidden_layer_sizes=hidden), max_iter=max_iter, tol=None, random_state=0)
+        super().__init__(
+            MLPClassifier(hidden_layer_sizes=hidden), max_iter=max_iter, tol=None, random_state=0
+        )
         self.hidden = hidden
 
 
 def test_a_subclass_may_hide_parameters(data):
     X, y = data[0], data[1] > 4
     model = Network(hidden=(3,)).fit(X, y)
-    same = OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(3,)), max_iter=4, tol=None, random_state=0).fit(X, y)
+    same = OrtSGDClassifier(
+        MLPClassifier(hidden_layer_sizes=(3,)), max_iter=4, tol=None, random_state=0
+    ).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), same.predict_proba(X))
-    np.testing.assert_array_equal(model.partial_fit(X, y).predict_proba(X), same.partial_fit(X, y).predict_proba(X))
     np.testing.assert_array_equal(
-        clone(Network(hidden=(3,))).fit(X, y).predict_proba(X), Network((3,)).fit(X, y).predict_proba(X)
+        model.partial_fit(X, y).predict_proba(X), same.partial_fit(X, y).predict_proba(X)
+    )
+    np.testing.assert_array_equal(
+        clone(Network(hidden=(3,))).fit(X, y).predict_proba(X),
+        Network((3,)).fit(X, y).predict_proba(X),
     )
 
 
@@ -152,7 +203,10 @@ def test_a_snapshot_is_equal_until_a_part_is_changed(value):
     [
         (Momentum(0.5), lambda value: value.set_params(momentum=0.4)),
         (Warmup(Cosine(30)), lambda value: value.set_params(schedule__n_updates=31)),
-        (make_pipeline(StandardScaler(), Ridge()), lambda value: value.set_params(ridge__alpha=2.0)),
+        (
+            make_pipeline(StandardScaler(), Ridge()),
+            lambda value: value.set_params(ridge__alpha=2.0),
+        ),
         ({"a": np.arange(3.0)}, lambda value: value["a"].__setitem__(1, 5.0)),
         ([np.array(["x", None], dtype=object)], lambda value: value[0].__setitem__(0, "y")),
     ],

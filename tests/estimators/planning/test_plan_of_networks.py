@@ -76,7 +76,9 @@ def test_a_network_goes_along_a_cosine_to_its_end(data):
     n_updates = 50 * N_BATCHES
     assert (model.n_iter_, model.t_, model.eta0_) == (50, n_updates, 0.02)
     assert repr(model.optimizer_) == repr(Adam(weight_decay=planned_decay(n_updates, 0.02)))
-    np.testing.assert_allclose(rates(model), Cosine(n_updates, 0.02).simulate(n_updates)[N_BATCHES - 1 :: N_BATCHES])
+    np.testing.assert_allclose(
+        rates(model), Cosine(n_updates, 0.02).simulate(n_updates)[N_BATCHES - 1 :: N_BATCHES]
+    )
     assert model.stopping_reason_ == "The learning rate came to zero, as planned, after 50 epochs."
 
 
@@ -132,10 +134,14 @@ def test_each_parameter_changes_its_own_part_of_the_plan(data, given, optimizer,
     assert (repr(model.optimizer_), model.n_iter_) == (repr(optimizer), n_iter)
     assert model.eta0_ == pytest.approx(eta0, rel=1e-12)
     n_updates = n_iter * N_BATCHES
-    np.testing.assert_allclose(rates(model), Cosine(n_updates, eta0).simulate(n_updates)[N_BATCHES - 1 :: N_BATCHES])
+    np.testing.assert_allclose(
+        rates(model), Cosine(n_updates, eta0).simulate(n_updates)[N_BATCHES - 1 :: N_BATCHES]
+    )
 
 
-@pytest.mark.parametrize("given", [{"eta0": 0.02}, {"learning_rate": Cosine(150, 0.02)}, {"optimizer": PLANNED}])
+@pytest.mark.parametrize(
+    "given", [{"eta0": 0.02}, {"learning_rate": Cosine(150, 0.02)}, {"optimizer": PLANNED}]
+)
 def test_what_the_plan_has_changes_nothing_where_it_is_given(data, given):
     ours, theirs = (regressor(**parameters).fit(*data).onnx_ for parameters in ({}, given))
     assert ours.SerializeToString() == theirs.SerializeToString()
@@ -145,12 +151,24 @@ def test_what_the_plan_has_changes_nothing_where_it_is_given(data, given):
     ("given", "schedule", "tol"),
     [
         ({"learning_rate": "constant"}, Constant(0.02), None),
-        ({"learning_rate": "invscaling", "eta0": 0.003, "power_t": 0.5}, InvScaling(0.003, 0.5), None),
+        (
+            {"learning_rate": "invscaling", "eta0": 0.003, "power_t": 0.5},
+            InvScaling(0.003, 0.5),
+            None,
+        ),
         ({"learning_rate": Constant(0.004), "tol": 1e-4}, Constant(0.004), 1e-4),
         # Its rate falls where the objective no longer does.
         ({"learning_rate": "adaptive"}, Adaptive(0.02), 1e-4),
-        ({"learning_rate": Warmup(Adaptive(0.01), n_updates=5)}, Warmup(Adaptive(0.01), n_updates=5), 1e-4),
-        ({"learning_rate": Warmup(Constant(0.01), n_updates=5)}, Warmup(Constant(0.01), n_updates=5), None),
+        (
+            {"learning_rate": Warmup(Adaptive(0.01), n_updates=5)},
+            Warmup(Adaptive(0.01), n_updates=5),
+            1e-4,
+        ),
+        (
+            {"learning_rate": Warmup(Constant(0.01), n_updates=5)},
+            Warmup(Constant(0.01), n_updates=5),
+            None,
+        ),
     ],
 )
 def test_a_learning_rate_takes_the_place_of_the_cosine_alone(data, given, schedule, tol):
@@ -168,13 +186,20 @@ def test_a_learning_rate_takes_the_place_of_the_cosine_alone(data, given, schedu
 def test_a_smaller_rate_learns_what_the_plan_learns():
     X, y = load_digits(return_X_y=True)
     for eta0 in (0.001, 0.005, 0.02, 0.05):
-        model = OrtSGDClassifier(MLPClassifier((50,)), eta0=eta0, random_state=0).fit(X[:1300], y[:1300])
+        model = OrtSGDClassifier(MLPClassifier((50,)), eta0=eta0, random_state=0).fit(
+            X[:1300], y[:1300]
+        )
         assert model.score(X[1300:], y[1300:]) > 0.91
 
 
 def test_a_linear_model_has_the_parameters_by_their_names(data):
     explicit = OrtSGDRegressor(
-        optimizer="sgd", learning_rate="adaptive", max_iter=1000, tol=1e-3, batch_size=BATCH, random_state=0
+        optimizer="sgd",
+        learning_rate="adaptive",
+        max_iter=1000,
+        tol=1e-3,
+        batch_size=BATCH,
+        random_state=0,
     )
     model = OrtSGDRegressor(batch_size=BATCH, random_state=0).fit(*data)
     np.testing.assert_array_equal(model.coef_, explicit.fit(*data).coef_)
@@ -183,19 +208,28 @@ def test_a_linear_model_has_the_parameters_by_their_names(data):
 
 def test_a_fitted_network_has_a_plan_at_a_part_of_the_rate(data):
     X, y = data
-    fitted = MLPRegressor(hidden_layer_sizes=(6,), solver="lbfgs", max_iter=2000, random_state=0).fit(X, y)
+    fitted = MLPRegressor(
+        hidden_layer_sizes=(6,), solver="lbfgs", max_iter=2000, random_state=0
+    ).fit(X, y)
     share = np.mean((fitted.predict(X) - y) ** 2) / np.var(y)
     assert 0.01 < share < 0.3
     model = OrtSGDRegressor(FrozenEstimator(fitted), random_state=0).fit(X, y)
     part = fitted_part(share, len(X)) / 10 ** model.history_.get("restarts", [0])[-1]
-    assert (type(model.optimizer_).__name__, model.eta0_) == ("Adam", pytest.approx(0.02 * part, rel=1e-2))
+    assert (type(model.optimizer_).__name__, model.eta0_) == (
+        "Adam",
+        pytest.approx(0.02 * part, rel=1e-2),
+    )
 
 
-@pytest.mark.skipif("session" not in available_solvers(), reason="this runtime has no TrainingSession")
+@pytest.mark.skipif(
+    "session" not in available_solvers(), reason="this runtime has no TrainingSession"
+)
 @pytest.mark.parametrize("solver", ["session", "module"])
 def test_a_solver_that_cannot_do_what_is_asked_refuses(data, solver):
     with pytest.raises(ValueError, match=f'solver="{solver}" has no optimizer=LBFGS'):
-        OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(6,), solver="lbfgs"), solver=solver).fit(*data)
+        OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(6,), solver="lbfgs"), solver=solver).fit(
+            *data
+        )
     with pytest.raises(ValueError, match=f'solver="{solver}" has no optimizer=Momentum'):
         regressor(solver=solver, optimizer="momentum").fit(*data)
 
@@ -232,11 +266,17 @@ def test_early_stopping_ends_the_plan(data):
     assert model.n_iter_ < 200
     assert "did not improve" in model.stopping_reason_
     X_val, y_val = data[0][:20], data[1][:20]
-    model = regressor(early_stopping=True, n_iter_no_change=2).fit(data[0][20:], data[1][20:], X_val=X_val, y_val=y_val)
+    model = regressor(early_stopping=True, n_iter_no_change=2).fit(
+        data[0][20:], data[1][20:], X_val=X_val, y_val=y_val
+    )
     loss = np.mean((model.predict(X_val) - y_val) ** 2) / 2
     assert model.n_iter_ < 50
     # The last epochs are worse by chance.
-    assert model.best_validation_score_ > model.validation_scores_[-1] == pytest.approx(-loss, rel=1e-5)
+    assert (
+        model.best_validation_score_
+        > model.validation_scores_[-1]
+        == pytest.approx(-loss, rel=1e-5)
+    )
 
 
 def test_rows_after_the_plan_have_a_constant_rate(data):
@@ -284,11 +324,19 @@ def test_a_resumed_fit_follows_the_same_plan(data, tmp_path):
 @pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant prediction")
 def test_each_candidate_of_a_search_has_its_own_plan(data):
     grid = [{"max_iter": [3, 20], "alpha": [0.0, 0.1]}, {"eta0": [0.001, 0.02, 0.3]}]
-    grid.append({"learning_rate": ["constant", "auto"], "optimizer": ["sgd", "auto", Nesterov(momentum=0.8)]})
+    grid.append(
+        {
+            "learning_rate": ["constant", "auto"],
+            "optimizer": ["sgd", "auto", Nesterov(momentum=0.8)],
+        }
+    )
     search = OrtGridSearchCV(regressor(), grid, cv=2, refit=False).fit(*data)
     for i, parameters in enumerate(search.cv_results_["params"]):
         alone = [
-            clone(regressor()).set_params(**parameters).fit(data[0][t], data[1][t]).score(data[0][v], data[1][v])
+            clone(regressor())
+            .set_params(**parameters)
+            .fit(data[0][t], data[1][t])
+            .score(data[0][v], data[1][v])
             for t, v in ((slice(30, 60), slice(0, 30)), (slice(0, 30), slice(30, 60)))
         ]
         assert search.cv_results_["mean_test_score"][i] == pytest.approx(np.mean(alone), abs=1e-6)
@@ -299,7 +347,9 @@ def test_a_smooth_target_without_noise_is_not_stopped_early():
     X = rng.normal(size=(2000, 5))
     y = np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + X[:, 2] * X[:, 3] + 0.5 * X[:, 4] ** 2
     y += 0.02 * rng.normal(size=2000)
-    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(50,)), random_state=0).fit(X[:1000], y[:1000])
+    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(50,)), random_state=0).fit(
+        X[:1000], y[:1000]
+    )
     assert model.score(X[1000:], y[1000:]) > 0.88
 
 
@@ -307,7 +357,8 @@ def test_a_y_too_far_away_for_the_plan_is_told(data, recwarn):
     X, y = data
     far = y + 1000.0
     with pytest.warns(
-        ConvergenceWarning, match='not clearly better than a constant prediction: .* Use standardize="auto", or a y'
+        ConvergenceWarning,
+        match='not clearly better than a constant prediction: .* Use standardize="auto", or a y',
     ) as caught:
         model = regressor(standardize=False).fit(X, far)
     assert model.score(X, far) < -1000
@@ -315,13 +366,17 @@ def test_a_y_too_far_away_for_the_plan_is_told(data, recwarn):
     assert f"that of the best constant {far.var() / 2:.4g}. " in str(caught[0].message)
     recwarn.clear()
     standardized = regressor().fit(X, far)
-    np.testing.assert_allclose(standardized.predict(X) - 1000, regressor().fit(X, y).predict(X), atol=1e-3)
+    np.testing.assert_allclose(
+        standardized.predict(X) - 1000, regressor().fit(X, y).predict(X), atol=1e-3
+    )
     assert regressor(standardize=False).fit(X, y).score(X, y) > 0.5
     assert not recwarn
 
 
 @pytest.mark.parametrize("trainable, is_scaled", [(None, False), (None, True), ("*1", True)])
-def test_sgd_on_columns_that_are_not_scaled_has_its_rate_over_their_mean_square(data, trainable, is_scaled):
+def test_sgd_on_columns_that_are_not_scaled_has_its_rate_over_their_mean_square(
+    data, trainable, is_scaled
+):
     X, y = data[0][:101] * [1, 20, 300] + 5, data[1][:101]
     options = {"standardize": "auto" if is_scaled else False, "trainable": trainable}
     with warnings.catch_warnings():
@@ -342,7 +397,11 @@ def test_what_a_network_knows_and_few_rows_lower_its_rate(share, n_rows, part):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{}, {"alpha": 0.01}, {"penalty": "l1", "alpha": 0.001, "optimizer": "sgd", "max_iter": 100, "tol": None}],
+    [
+        {},
+        {"alpha": 0.01},
+        {"penalty": "l1", "alpha": 0.001, "optimizer": "sgd", "max_iter": 100, "tol": None},
+    ],
 )
 @pytest.mark.parametrize("is_classifier", [False, True])
 def test_columns_of_any_units_are_trained_as_their_standardized_copy(parameters, is_classifier):
@@ -350,7 +409,9 @@ def test_columns_of_any_units_are_trained_as_their_standardized_copy(parameters,
     X = rng.normal(size=(300, 4))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     y = X[:, 0] * X[:, 1] + X[:, 2]
-    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(10,), alpha=2.0), random_state=0, **parameters)
+    model = OrtSGDRegressor(
+        MLPRegressor(hidden_layer_sizes=(10,), alpha=2.0), random_state=0, **parameters
+    )
     if is_classifier:
         y = y > 0
         model = OrtSGDClassifier(MLPClassifier((10,), alpha=2.0), random_state=0, **parameters)
@@ -362,11 +423,15 @@ def test_a_stream_keeps_the_scales_of_its_first_rows_for_the_penalty(data):
     X, y = data
     model = regressor(optimizer="sgd", learning_rate="constant", eta0=1e-9, alpha=2.0)
     model.partial_fit(X, y)
-    with pytest.warns(UserWarning, match="standard deviations away from the rows that the stream began with"):
+    with pytest.warns(
+        UserWarning, match="standard deviations away from the rows that the stream began with"
+    ):
         model.partial_fit(1000 * X, y)
     used = model.standardization_
     np.testing.assert_allclose(used.scale, X.std(axis=0), rtol=1e-6)
     weights = model.weights_
     u = weights["coefficient"] * used.scale[:, None]
     penalty = 2.0 / 2 * (np.sum(u**2) + np.sum(weights["coefficient1"] ** 2))
-    assert model.history_["objective"][-1] - model.history_["loss"][-1] == pytest.approx(penalty, rel=1e-4)
+    assert model.history_["objective"][-1] - model.history_["loss"][-1] == pytest.approx(
+        penalty, rel=1e-4
+    )

@@ -74,7 +74,8 @@ def four_cores(monkeypatch):
 def test_every_session_has_so_many_threads(solver, n_jobs, n, threads):
     model = short(solver=solver, n_jobs=n_jobs).fit(X, Y, X_val=MANY, y_val=MANY[:, 0] > 0)
     model.predict(MANY)
-    # Of the training, and of validation and prediction; some solvers differentiate with sessions of their own.
+    # Of the training, and of validation and prediction; some solvers differentiate with
+    # sessions of their own.
     assert len(threads) >= 3
     # The losses of a few constants.
     threads.remove(1)
@@ -90,7 +91,9 @@ def test_n_jobs_counts_where_the_estimator_runs(threads):
     for _ in range(2):
         model.predict(MANY)
     # In a worker it is one thread, for which there is a session.
-    joblib.Parallel(n_jobs=2, backend="threading")([joblib.delayed(model.set_params(n_jobs=-1).predict)(MANY)])
+    joblib.Parallel(n_jobs=2, backend="threading")(
+        [joblib.delayed(model.set_params(n_jobs=-1).predict)(MANY)]
+    )
     assert threads == [2, 1]
 
 
@@ -120,7 +123,9 @@ def test_one_thread_in_workers(backend):
 
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "2"])
 def test_no_number_of_threads_is_refused(n_jobs):
-    with pytest.raises(ValueError, match=f"n_jobs must be an int other than 0, or None, got {n_jobs!r}"):
+    with pytest.raises(
+        ValueError, match=f"n_jobs must be an int other than 0, or None, got {n_jobs!r}"
+    ):
         n_threads(n_jobs)
 
 
@@ -131,7 +136,9 @@ def test_negative_numbers_count_from_all_cores(monkeypatch):
 
 @pytest.mark.parametrize("n_jobs", [5, 10**9])
 def test_more_jobs_than_cores_are_all_cores(n_jobs, threads):
-    with pytest.warns(RuntimeWarning, match=f"n_jobs={n_jobs} is more than this machine has: 4 threads") as warned:
+    with pytest.warns(
+        RuntimeWarning, match=f"n_jobs={n_jobs} is more than this machine has: 4 threads"
+    ) as warned:
         model = short(n_jobs=n_jobs).fit(X, Y)
     assert warned[0].filename == __file__
     # Once.
@@ -166,7 +173,9 @@ def unlimited(monkeypatch):
     monkeypatch.setattr(planned_threads, "thread_limits", lambda: [4])
 
 
-@pytest.mark.parametrize("named, n", [("3", 3), ("2,1", 2), (" 1", 1), ("64", 4), ("", 4), ("0", 4), ("many", 4)])
+@pytest.mark.parametrize(
+    "named, n", [("3", 3), ("2,1", 2), (" 1", 1), ("64", 4), ("", 4), ("0", 4), ("many", 4)]
+)
 def test_free_cores_are_no_more_than_openmp_was_given(named, n, unlimited, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", named)
     assert (free_cores(), threads_for(1e12), threads_for(1e7)) == (n, n, 1)
@@ -220,7 +229,8 @@ def large_steps(monkeypatch):
 
 
 def test_auto_gives_a_fit_the_threads_of_its_work(solver, threads, unlimited, large_steps):
-    # The first product is made twice, the second thrice: 2 * 16 * (2 * 5 * 6 + 3 * 6) = 2496 operations.
+    # The first product is made twice, the second thrice: 2 * 16 * (2 * 5 * 6 + 3 * 6) =
+    # 2496 operations.
     model = short(solver=solver).fit(X, Y)
     assert set(threads) == {3}
     del threads[:]
@@ -252,9 +262,17 @@ def test_the_rows_of_a_validation_set_have_threads_too(threads, unlimited, large
 @pytest.mark.parametrize("hidden, batch_size", [((100,), 200), ((512, 256), 256)])
 def test_two_threads_give_the_bits_of_one(hidden, batch_size, solver):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(2 * batch_size + 37, 784)).astype(np.float32), rng.integers(10, size=2 * batch_size + 37)
+    X, y = (
+        rng.normal(size=(2 * batch_size + 37, 784)).astype(np.float32),
+        rng.integers(10, size=2 * batch_size + 37),
+    )
     network = OrtSGDClassifier(MLPClassifier(hidden))
-    same(*(short(network, solver=solver, n_jobs=n, batch_size=batch_size, max_iter=1).fit(X, y) for n in (1, 2)))
+    same(
+        *(
+            short(network, solver=solver, n_jobs=n, batch_size=batch_size, max_iter=1).fit(X, y)
+            for n in (1, 2)
+        )
+    )
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -276,8 +294,14 @@ def test_results_do_not_depend_on_the_number_of_threads(model, solver):
         ({"n_jobs": 1.5}, "'n_jobs' parameter of OrtSGDRegressor must be an int"),
         ({"device": None}, "'device' parameter of OrtSGDRegressor must be an instance of 'str'"),
         ({"device": "gpu"}, 'device=\'gpu\' is unknown. Use "cpu", "cuda", or "cuda:1"'),
-        ({"device": "cuda:1", "solver": "agent"}, 'solver="agent" trains with device="cpu" only, got device="cuda:1"'),
-        ({"device": "cuda", "solver": "session"}, 'solver="session" trains with device="cpu" only, got device="cuda"'),
+        (
+            {"device": "cuda:1", "solver": "agent"},
+            'solver="agent" trains with device="cpu" only, got device="cuda:1"',
+        ),
+        (
+            {"device": "cuda", "solver": "session"},
+            'solver="session" trains with device="cpu" only, got device="cuda"',
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_in_fit(parameters, message):
@@ -346,7 +370,9 @@ def remote(monkeypatch, devices_anew):
     """Let device="cuda" be the CPU, with copies of everything, as it would be on a GPU."""
     named = skort.runtime.device.device_named
     devices = {"cpu": named, "cuda": lambda name, n: Device(n_threads=n, is_remote=True)}
-    monkeypatch.setattr("skort.runtime.device.device_named", lambda name, n=1: devices[name](name, n))
+    monkeypatch.setattr(
+        "skort.runtime.device.device_named", lambda name, n=1: devices[name](name, n)
+    )
     return {"device": "cuda"}
 
 
@@ -397,7 +423,10 @@ def test_trainings_on_a_device_are_those_on_the_cpu(model, options, remote):
     assert far.validation_scores_ == near.validation_scores_
     np.testing.assert_allclose(far.predict(X), near.predict(X), rtol=1e-5, atol=1e-5)
     step = far.training_graphs()["step"]
-    assert step.SerializeToString() == near.set_params(solver="graph").training_graphs()["step"].SerializeToString()
+    assert (
+        step.SerializeToString()
+        == near.set_params(solver="graph").training_graphs()["step"].SerializeToString()
+    )
 
 
 @pytest.mark.parametrize("watch", [Watch, EpochWatch])
@@ -447,7 +476,10 @@ def test_a_warm_start_goes_on_from_the_weights(remote):
 
 
 def test_a_checkpoint_goes_on_to_the_same_bytes(remote, tmp_path):
-    path, options = tmp_path / "training", {"optimizer": "adam", "learning_rate": "adaptive", "average": 9, **remote}
+    path, options = (
+        tmp_path / "training",
+        {"optimizer": "adam", "learning_rate": "adaptive", "average": 9, **remote},
+    )
     short(max_iter=4, callbacks=[Checkpoint(path)], **options).fit(X, Y)
     rest = short(max_iter=7, callbacks=[Checkpoint(resume_from=path)], **options).fit(X, Y)
     whole = short(max_iter=7, **options).fit(X, Y)
@@ -482,7 +514,9 @@ def test_an_interrupted_training_ends_at_its_last_whole_epoch(remote):
 def test_searches_run_on_a_device(remote):
     search = GridSearchCV(short(MODELS[2], **remote), {"eta0": [0.01, 0.1]}, cv=2).fit(X, Y)
     near = GridSearchCV(short(MODELS[2]), {"eta0": [0.01, 0.1]}, cv=2).fit(X, Y)
-    np.testing.assert_allclose(search.cv_results_["mean_test_score"], near.cv_results_["mean_test_score"])
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], near.cv_results_["mean_test_score"]
+    )
 
 
 def _has_cuda():

@@ -1,4 +1,7 @@
-"""The first learning rate of a loss that does not say its curvature comes from the loss on the targets."""
+"""
+The first learning rate of a loss that does not say its curvature comes
+from the loss on the targets.
+"""
 
 import numpy as np
 import pytest
@@ -44,20 +47,29 @@ def regression(rng):
 @pytest.mark.parametrize("start", [0.0, 7.0])
 def test_of_a_square_it_is_exact(n_outputs, start):
     mean, deviation = np.full(n_outputs, 5.0), np.full(n_outputs, 2.0)
-    found = estimated_curvature(times_square(50.0), n_outputs, (np.full(n_outputs, start), mean, deviation))
+    found = estimated_curvature(
+        times_square(50.0), n_outputs, (np.full(n_outputs, start), mean, deviation)
+    )
     assert found == pytest.approx(100.0, rel=1e-4)
 
 
 def test_it_follows_the_distance_from_the_targets():
-    # 12 r^2 + 2 h^2 of the fourth power, with the step h = sqrt(distance^2 + 1) and r at most distance + 1.
-    of_fourth = [estimated_curvature(FOURTH, 1, (np.zeros(1), np.full(1, m), np.ones(1))) for m in (0.0, 3.0)]
+    # 12 r^2 + 2 h^2 of the fourth power, with the step h = sqrt(distance^2 + 1) and r at
+    # most distance + 1.
+    of_fourth = [
+        estimated_curvature(FOURTH, 1, (np.zeros(1), np.full(1, m), np.ones(1))) for m in (0.0, 3.0)
+    ]
     assert of_fourth == pytest.approx([12 + 2, 12 * 16 + 2 * 10], rel=1e-4)
-    assert estimated_curvature(times_square(1.0), 1, (np.ones(1), np.ones(1), np.zeros(1))) == pytest.approx(2.0)
+    assert estimated_curvature(
+        times_square(1.0), 1, (np.ones(1), np.ones(1), np.zeros(1))
+    ) == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_of_classes_the_scores_are_around_zero(n_outputs):
-    assert estimated_curvature(LOGISTIC, n_outputs) == pytest.approx(2 * np.log(np.cosh(0.5)), rel=1e-4)
+    assert estimated_curvature(LOGISTIC, n_outputs) == pytest.approx(
+        2 * np.log(np.cosh(0.5)), rel=1e-4
+    )
     assert estimated_curvature(Hinge(), n_outputs) == pytest.approx(1.0)
 
 
@@ -65,7 +77,9 @@ def test_of_classes_the_scores_are_around_zero(n_outputs):
 def test_a_hundredfold_loss_has_the_same_steps(standardize, regression):
     X, y = regression
     options = {"standardize": standardize, "random_state": 0, "tol": 1e-7, "dtype": "float64"}
-    one, hundred = (OrtSGDRegressor(loss=times_square(f), alpha=0, **options).fit(X, y) for f in (0.5, 50.0))
+    one, hundred = (
+        OrtSGDRegressor(loss=times_square(f), alpha=0, **options).fit(X, y) for f in (0.5, 50.0)
+    )
     # In units of y the rate is a hundredth; a standardized y has the loss divided by its unit.
     ratio = one.history_["eta"][0] / hundred.history_["eta"][0]
     assert ratio == pytest.approx(100 if standardize is False else 1, rel=1e-3)
@@ -80,23 +94,32 @@ def test_the_rate_of_several_outputs_is_that_of_their_mean(regression):
     X, y = regression
     Y = np.column_stack([y, -y])
     options = {"standardize": False, "random_state": 0, "max_iter": 2, "tol": None}
-    own, named = (OrtSGDRegressor(loss=loss, **options).fit(X, Y) for loss in (times_square(0.5), SquaredError()))
+    own, named = (
+        OrtSGDRegressor(loss=loss, **options).fit(X, Y)
+        for loss in (times_square(0.5), SquaredError())
+    )
     assert own.history_["eta"][0] == pytest.approx(named.history_["eta"][0], rel=1e-3)
 
 
 def test_a_classifier_with_a_loss_of_ones_own_has_the_rate_of_the_named_one(regression):
     X, y = regression
     options = {"alpha": 0, "random_state": 0, "max_iter": 2, "tol": None}
-    own, named = (OrtSGDClassifier(loss=loss, **options).fit(X, y > 2) for loss in (LOGISTIC, "log_loss"))
+    own, named = (
+        OrtSGDClassifier(loss=loss, **options).fit(X, y > 2) for loss in (LOGISTIC, "log_loss")
+    )
     # The secant of the logistic loss over a step of one is a little flatter than its tangent.
-    assert own.history_["eta"][0] == pytest.approx(named.history_["eta"][0] * 0.25 / 0.2402, rel=1e-3)
+    assert own.history_["eta"][0] == pytest.approx(
+        named.history_["eta"][0] * 0.25 / 0.2402, rel=1e-3
+    )
 
 
 def test_a_fit_that_begins_at_a_model_looks_at_its_scores(regression):
     X, y = regression
     options = {"standardize": False, "random_state": 0, "max_iter": 1, "tol": None}
     far = OrtSGDRegressor(loss=FOURTH, **options).fit(X, y + 100)
-    near = OrtSGDRegressor(loss=FOURTH, **options).fit(X, y + 100, coef_init=np.zeros(4), intercept_init=100.0)
+    near = OrtSGDRegressor(loss=FOURTH, **options).fit(
+        X, y + 100, coef_init=np.zeros(4), intercept_init=100.0
+    )
     assert near.history_["eta"][0] > 100 * far.history_["eta"][0]
 
 
@@ -109,7 +132,10 @@ def test_a_loss_without_any_is_refused(regression):
 
 
 def test_a_sum_has_what_its_parts_have():
-    known, unknown = [(0.5, SquaredError()), (2.0, AbsoluteError())], [(1.0, SquaredError()), (1.0, FOURTH)]
+    known, unknown = (
+        [(0.5, SquaredError()), (2.0, AbsoluteError())],
+        [(1.0, SquaredError()), (1.0, FOURTH)],
+    )
     assert WeightedSum(known).typical_curvature == 1.0 and WeightedSum(known).curvature(1) is None
     assert WeightedSum(unknown).typical_curvature is None
     parts = OutputLosses({"a": SquaredError(), "b": times_square(2.0)}, {"a": 1, "b": 2})

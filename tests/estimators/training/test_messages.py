@@ -25,15 +25,29 @@ MANY = rng.normal(size=(6007, 5))
         (OrtSGDRegressor(random_state=0), MANY, (y := rng.normal(size=6007)), y.var() / 2),
         (OrtSGDRegressor(alpha=1e6, random_state=0), X, Y, Y.var() / 2),
         (OrtSGDRegressor(random_state=0), np.ones((503, 2)), Y, Y.var() / 2),
-        (OrtSGDClassifier(random_state=0), MANY, (MANY[:, 0] * MANY[:, 1] > 0).astype(int), np.log(2)),
-        (OrtSGDRegressor(loss="quantile", quantile=0.5, random_state=0), MANY, y, np.abs(y - np.median(y)).mean() / 2),
+        (
+            OrtSGDClassifier(random_state=0),
+            MANY,
+            (MANY[:, 0] * MANY[:, 1] > 0).astype(int),
+            np.log(2),
+        ),
+        (
+            OrtSGDRegressor(loss="quantile", quantile=0.5, random_state=0),
+            MANY,
+            y,
+            np.abs(y - np.median(y)).mean() / 2,
+        ),
     ],
 )
 def test_a_model_that_is_not_clearly_better_than_a_constant_warns(model, rows, y, loss):
-    with pytest.warns(ConvergenceWarning, match="not clearly better than a constant .* of the best constant") as caught:
+    with pytest.warns(
+        ConvergenceWarning, match="not clearly better than a constant .* of the best constant"
+    ) as caught:
         model.fit(rows, y)
     text = str(caught[0].message)
-    assert float(text.partition("the best constant ")[2].split()[0].rstrip(".")) == pytest.approx(loss, rel=1e-2)
+    assert float(text.partition("the best constant ")[2].split()[0].rstrip(".")) == pytest.approx(
+        loss, rel=1e-2
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,7 +86,8 @@ def test_a_y_far_from_all_others_is_told(inner, rows, value):
         OrtSGDRegressor(inner, random_state=0).fit(X, y)
     text = str(caught[0].message)
     assert text.startswith(
-        f"y has the value {value:.4g}, which is {abs(value - np.median(y)) / spread:.2g} times as far"
+        f"y has the value {value:.4g}, which is "
+        f"{abs(value - np.median(y)) / spread:.2g} times as far"
     )
     # A row without weight is no row.
     with warnings.catch_warnings():
@@ -93,7 +108,9 @@ def test_a_rare_class_is_trained_to_its_optimum(n, share):
         return log_loss(y, model.predict_proba(X)) + np.sum(model.coef_**2) / 2 / n
 
     exact = objective(LogisticRegression(tol=1e-10, max_iter=10_000).fit(X, y))
-    assert objective(OrtSGDClassifier(LogisticRegression(), random_state=0).fit(X, y)) < 1.01 * exact
+    assert (
+        objective(OrtSGDClassifier(LogisticRegression(), random_state=0).fit(X, y)) < 1.01 * exact
+    )
 
 
 @pytest.mark.parametrize("weight", [1e-300, 1e-30, 1e300])
@@ -101,16 +118,21 @@ def test_a_rare_class_is_trained_to_its_optimum(n, share):
 def test_the_scale_of_weights_changes_nothing(inner, weight):
     model = OrtSGDRegressor(inner, random_state=0)
     expected = model.fit(X, Y).coef_
-    np.testing.assert_allclose(model.fit(X, Y, sample_weight=np.full(503, weight)).coef_, expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        model.fit(X, Y, sample_weight=np.full(503, weight)).coef_, expected, rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
-    "parameters, weight", [({"alpha": 1e20}, 1.0), ({"alpha": 1e38}, 1.0), ({}, 1e-30), ({}, 1e-300)]
+    "parameters, weight",
+    [({"alpha": 1e20}, 1.0), ({"alpha": 1e38}, 1.0), ({}, 1e-30), ({}, 1e-300)],
 )
 @pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant prediction")
 @pytest.mark.filterwarnings("ignore:The training ended near a constant prediction")
 def test_the_strongest_penalty_leaves_a_constant(parameters, weight, dtype):
-    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(5,)), random_state=0, dtype=dtype, **parameters)
+    model = OrtSGDRegressor(
+        MLPRegressor(hidden_layer_sizes=(5,)), random_state=0, dtype=dtype, **parameters
+    )
     predicted = model.fit(X, Y, sample_weight=np.full(503, weight)).predict(X)
     np.testing.assert_allclose(predicted, Y.mean(), atol=0.01 * Y.std())

@@ -30,7 +30,9 @@ Y = (X[:, 0] > 0).astype(int)
 OPTIONS = {"max_iter": 3, "tol": None, "random_state": 0}
 MODELS = [
     OrtSGDClassifier(**OPTIONS),
-    OrtSGDClassifier(make_pipeline(StandardScaler(), MLPClassifier((3,))), optimizer="adam", **OPTIONS),
+    OrtSGDClassifier(
+        make_pipeline(StandardScaler(), MLPClassifier((3,))), optimizer="adam", **OPTIONS
+    ),
     OrtSGDRegressor(HuberRegressor(), **OPTIONS),
 ]
 
@@ -46,7 +48,9 @@ def test_files_of_skops_need_no_type_but_skorts_and_scikit_learns(model):
     np.testing.assert_array_equal(back.predict(X), fitted.predict(X))
     assert back.onnx_.SerializeToString() == fitted.onnx_.SerializeToString()
     if hasattr(fitted, "partial_fit"):
-        np.testing.assert_array_equal(back.partial_fit(X, Y).predict(X), fitted.partial_fit(X, Y).predict(X))
+        np.testing.assert_array_equal(
+            back.partial_fit(X, Y).predict(X), fitted.partial_fit(X, Y).predict(X)
+        )
 
 
 @pytest.mark.parametrize("model", MODELS, ids=["logistic", "pipeline", "huber"])
@@ -57,12 +61,16 @@ def test_a_pickle_that_is_cut_off_is_an_error(model, n_kept):
         pickle.loads(pickled[:n_kept])
 
 
-@pytest.mark.parametrize("options", [{}, {"early_stopping": True}, {"standardize": False}], ids=repr)
+@pytest.mark.parametrize(
+    "options", [{}, {"early_stopping": True}, {"standardize": False}], ids=repr
+)
 def test_a_pickle_has_the_weights_once(options):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 20))
     y = 3 + X.sum(axis=1)
-    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(1000,)), optimizer="adam", max_iter=3, tol=None, **options)
+    model = OrtSGDRegressor(
+        MLPRegressor(hidden_layer_sizes=(1000,)), optimizer="adam", max_iter=3, tol=None, **options
+    )
     model.set_params(random_state=0).fit(X, y)
     pickled = pickle.dumps(model)
     # Those of the training, and Adam's two means.
@@ -90,7 +98,9 @@ class LogCosh:
         return "square (score, target) => (loss) { d = Sub (score, target) loss = Mul (d, d) }"
 
     def gradient_function(self, n_outputs):
-        return "twice (score, target) => (gradient) { d = Sub (score, target) gradient = Add (d, d) }"
+        return (
+            "twice (score, target) => (gradient) { d = Sub (score, target) gradient = Add (d, d) }"
+        )
 
 
 class Shrinking:
@@ -115,7 +125,10 @@ heads (float[N, 3] X) => (float[N, 1] price, float[N, 2] parts)
     price = MatMul (active, V)
     parts = MatMul (active, U)
 }"""
-PULL = "pull (weight) => (penalty) { square = Mul (weight, weight) penalty = ReduceSum <keepdims = 0> (square) }"
+PULL = (
+    "pull (weight) => (penalty) { square = Mul (weight, weight) penalty = ReduceSum "
+    "<keepdims = 0> (square) }"
+)
 SQUARE = "square (score, target) => (loss) { d = Sub (score, target) loss = Mul (d, d) }"
 COMPONENTS = {
     "loss": objective.Huber(0.5),
@@ -143,16 +156,23 @@ def twice(model, *data):
     return model.partial_fit(*data).partial_fit(*data)
 
 
-FROZEN = FrozenEstimator(make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(3,), max_iter=200)))
+FROZEN = FrozenEstimator(
+    make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(3,), max_iter=200))
+)
 KINDS = {
     "linear": lambda: (regressor().fit(X, REAL), REAL),
     "three classes": lambda: (classifier(class_weight={"a": 2.0}).fit(X, THREE), THREE),
     "class weights of one against the rest": lambda: (
-        classifier(SGDClassifier(loss="log_loss", class_weight={"a": 2.0, "b": 1.0, "c": 0.5})).fit(X, THREE),
+        classifier(SGDClassifier(loss="log_loss", class_weight={"a": 2.0, "b": 1.0, "c": 0.5})).fit(
+            X, THREE
+        ),
         THREE,
     ),
     "liblinear": lambda: (classifier(LogisticRegression(solver="liblinear", C=0.1)).fit(X, Y), Y),
-    "pipeline": lambda: (classifier(make_pipeline(StandardScaler(), MLPClassifier((3,)))).fit(X, Y), Y),
+    "pipeline": lambda: (
+        classifier(make_pipeline(StandardScaler(), MLPClassifier((3,)))).fit(X, Y),
+        Y,
+    ),
     "frozen": lambda: (regressor(fitted(FROZEN)).fit(X, REAL), REAL),
     "column names": lambda: (
         regressor(MLPRegressor(hidden_layer_sizes=(4,)), trainable="coef*").fit(
@@ -162,7 +182,9 @@ KINDS = {
     ),
     "several labels": lambda: (classifier(MLPClassifier((3,))).fit(X, LABELS), LABELS),
     "transformed target": lambda: (
-        regressor(TransformedTargetRegressor(LinearRegression(), transformer=StandardScaler())).fit(X, REAL),
+        regressor(TransformedTargetRegressor(LinearRegression(), transformer=StandardScaler())).fit(
+            X, REAL
+        ),
         REAL,
     ),
     "batches": lambda: (regressor().fit_batches([(X[:30], REAL[:30]), (X[30:], REAL[30:])]), REAL),
@@ -170,16 +192,22 @@ KINDS = {
     "scale of Huber": lambda: (regressor(HuberRegressor()).fit(X, REAL), REAL),
     "Huber in a stream": lambda: (twice(regressor(loss="huber", average=True), X, REAL), REAL),
     "ONNX": lambda: (
-        regressor(onnx.parser.parse_model(ONNX_MODEL), loss={"price": "huber", "parts": "squared_error"}).fit(X, NAMED),
+        regressor(
+            onnx.parser.parse_model(ONNX_MODEL), loss={"price": "huber", "parts": "squared_error"}
+        ).fit(X, NAMED),
         NAMED,
     ),
     "own functions": lambda: (
-        regressor(loss=objective.Loss(SQUARE), penalty=objective.Penalty(PULL, alpha=0.1)).fit(X, REAL),
+        regressor(loss=objective.Loss(SQUARE), penalty=objective.Penalty(PULL, alpha=0.1)).fit(
+            X, REAL
+        ),
         REAL,
     ),
     "parsed function": lambda: (
         regressor(
-            loss=objective.Loss(onnx.parser.parse_function(f'<domain: "own", opset_import: ["" : 17]> {SQUARE}'))
+            loss=objective.Loss(
+                onnx.parser.parse_function(f'<domain: "own", opset_import: ["" : 17]> {SQUARE}')
+            )
         ).fit(X, REAL),
         REAL,
     ),
@@ -189,7 +217,9 @@ KINDS = {
     ),
     "components": lambda: (regressor(**COMPONENTS, callbacks=CALLBACKS).fit(X, REAL), REAL),
     "sum of losses": lambda: (
-        regressor(loss=objective.WeightedSum([(1.0, objective.SquaredError()), (0.5, objective.Huber())])).fit(X, REAL),
+        regressor(
+            loss=objective.WeightedSum([(1.0, objective.SquaredError()), (0.5, objective.Huber())])
+        ).fit(X, REAL),
         REAL,
     ),
     "early stopping": lambda: (
@@ -201,7 +231,9 @@ KINDS = {
 
 
 def fitted(frozen):
-    return FrozenEstimator(clone(frozen.estimator).set_params(mlpregressor__random_state=0).fit(X, REAL))
+    return FrozenEstimator(
+        clone(frozen.estimator).set_params(mlpregressor__random_state=0).fit(X, REAL)
+    )
 
 
 def gone_on(model, X, y):
@@ -221,17 +253,26 @@ def in_skops(estimator):
     return io.loads(written, trusted=io.get_untrusted_types(data=written))
 
 
-COPIES = {"pickle": lambda e: pickle.loads(pickle.dumps(e)), "deepcopy": copy.deepcopy, "copy": copy.copy}
+COPIES = {
+    "pickle": lambda e: pickle.loads(pickle.dumps(e)),
+    "deepcopy": copy.deepcopy,
+    "copy": copy.copy,
+}
 PUBLIC = {"skort", "skort.callbacks", "skort.objective", "skort.optimizers", "skort.schedules"}
 
 
 def modules_of_skort(pickled):
-    """Return the modules that a pickle of protocol 2 takes classes and functions from, those of skort."""
+    """
+    Return the modules that a pickle of protocol 2 takes classes and functions from,
+    those of skort.
+    """
     names = {arg.split()[0] for op, arg, _ in pickletools.genops(pickled) if op.name == "GLOBAL"}
     return {name for name in names if name.partition(".")[0] == "skort"}
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:estimator. :UserWarning")
+@pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:estimator. :UserWarning"
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_goes_on_from_a_copy_and_a_file(kind):
     model, y = KINDS[kind]()
@@ -253,7 +294,9 @@ def test_every_kind_goes_on_from_a_copy_and_a_file(kind):
 
 def test_skops_needs_to_trust_one_class_for_a_linear_classifier():
     io = pytest.importorskip("skops.io", reason="skops is not installed")
-    assert io.get_untrusted_types(data=io.dumps(classifier().fit(X, Y))) == ["skort.OrtSGDClassifier"]
+    assert io.get_untrusted_types(data=io.dumps(classifier().fit(X, Y))) == [
+        "skort.OrtSGDClassifier"
+    ]
 
 
 @pytest.mark.parametrize("face", ["callbacks", "objective", "optimizers", "schedules"])
@@ -261,7 +304,9 @@ def test_parts_are_pickled_as_what_users_import(face):
     module = importlib.import_module(f"skort.{face}")
     parts = [getattr(module, name) for name in module.__all__]
     protocols = {part for part in parts if getattr(part, "_is_protocol", False)}
-    made = {part for part in parts if part not in (*protocols, schedules.Schedule, callbacks.Training)}
+    made = {
+        part for part in parts if part not in (*protocols, schedules.Schedule, callbacks.Training)
+    }
     assert {part.__module__ for part in made} == {f"skort.{face}"}
 
 
@@ -270,7 +315,9 @@ def test_an_unfitted_estimator_is_plain():
     pickled = pickle.dumps(model, protocol=2)
     assert modules_of_skort(pickled) == {"skort"}
     assert str(pickle.loads(pickled).get_params()) == str(model.get_params())
-    assert modules_of_skort(pickle.dumps(list(COMPONENTS.values()) + CALLBACKS, protocol=2)) <= PUBLIC
+    assert (
+        modules_of_skort(pickle.dumps(list(COMPONENTS.values()) + CALLBACKS, protocol=2)) <= PUBLIC
+    )
 
 
 def test_what_is_there_twice_is_so_afterwards():
@@ -288,7 +335,9 @@ def test_a_pickle_leaves_the_estimator_as_it_was():
 
 def test_a_file_of_a_newer_version_is_named():
     state = regressor().fit(X, REAL).__getstate__()
-    with pytest.raises(ValueError, match=r"written by skort 9\.0, a newer version, in format 99\. .*: update skort"):
+    with pytest.raises(
+        ValueError, match=r"written by skort 9\.0, a newer version, in format 99\. .*: update skort"
+    ):
         OrtSGDRegressor().__setstate__({**state, "skort_format": 99, "skort_version": "9.0"})
 
 
@@ -303,7 +352,9 @@ def test_a_file_of_a_newer_version_is_named():
 )
 def test_a_part_that_cannot_be_read_is_said(part):
     state = {**OrtSGDRegressor().__getstate__(), "_result": part}
-    with pytest.raises(ValueError, match="cannot be read: its file is damaged, or holds parts that this version"):
+    with pytest.raises(
+        ValueError, match="cannot be read: its file is damaged, or holds parts that this version"
+    ):
         OrtSGDRegressor().__setstate__(state)
 
 
@@ -317,7 +368,9 @@ def test_fields_that_a_file_lacks_are_at_their_defaults():
 def test_the_names_of_inner_classes_are_where_the_classes_are():
     for name, path in persistence._INNER.items():
         module, _, attribute = path.rpartition(".")
-        assert f"{getattr(importlib.import_module(module), attribute).__module__}.{attribute}" == path, name
+        assert (
+            f"{getattr(importlib.import_module(module), attribute).__module__}.{attribute}" == path
+        ), name
 
 
 WITHOUT_RUNTIME = """\

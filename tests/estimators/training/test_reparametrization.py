@@ -1,4 +1,7 @@
-"""The variables of a training: the same objective and the same model as in the units of the data."""
+"""
+The variables of a training: the same objective and the same model
+as in the units of the data.
+"""
 
 import pickle
 import warnings
@@ -31,7 +34,13 @@ from skort.objective import ElasticPenalty
 
 N, P = 200, 4
 SCALES, SHIFTS = np.array([1e-3, 1, 50, 1e4]), np.array([1e-3, 0, -100, 2e7])
-ONE_STEP = {"max_iter": 1, "tol": None, "learning_rate": "constant", "batch_size": N, "dtype": "float64"}
+ONE_STEP = {
+    "max_iter": 1,
+    "tol": None,
+    "learning_rate": "constant",
+    "batch_size": N,
+    "dtype": "float64",
+}
 SQUARE = objective.SquaredError().value_function(1)
 SQUARE_GRADIENT = objective.SquaredError().gradient_function(1)
 WEIGHTED_SQUARE = """\
@@ -62,7 +71,12 @@ REGRESSIONS = {
     "absolute": {"loss": "absolute_error", "penalty": "l2", "alpha": 0.1},
     "quantile": {"loss": "quantile", "quantile": 0.8},
     "epsilon": {"loss": "epsilon_insensitive", "epsilon": 20.0},
-    "squared epsilon": {"loss": "squared_epsilon_insensitive", "epsilon": 20.0, "penalty": "l2", "alpha": 1.0},
+    "squared epsilon": {
+        "loss": "squared_epsilon_insensitive",
+        "epsilon": 20.0,
+        "penalty": "l2",
+        "alpha": 1.0,
+    },
     "elastic loss": {"loss": objective.ElasticLoss(3.0, 0.5), "penalty": "l1", "alpha": 0.5},
     "poisson": {"loss": "poisson", "penalty": "l2", "alpha": 0.2},
     "gamma": {"loss": "gamma", "penalty": "l2", "alpha": 0.2},
@@ -84,12 +98,22 @@ def test_both_variables_have_the_same_objective_at_the_same_weights(name, data, 
         pytest.skip("it has no float64")
     given = REGRESSIONS[name]
     # A fit whose steps are too short to move a weight ends where it began.
-    first = OrtSGDRegressor(**given, **ONE_STEP, solver=solver, eta0=1e-300, random_state=0).fit(X, y, weights)
-    options = {**given, "penalty": given.get("penalty", "l2")} if "estimator" not in given else given
+    first = OrtSGDRegressor(**given, **ONE_STEP, solver=solver, eta0=1e-300, random_state=0).fit(
+        X, y, weights
+    )
+    options = (
+        {**given, "penalty": given.get("penalty", "l2")} if "estimator" not in given else given
+    )
     options = {"alpha": 1e-4, **options} if options.get("penalty") == "l2" else options
     here, there = (
         OrtSGDRegressor(
-            **options, **ONE_STEP, solver=solver, eta0=1e-300, warm_start=True, random_state=0, standardize=standardize
+            **options,
+            **ONE_STEP,
+            solver=solver,
+            eta0=1e-300,
+            warm_start=True,
+            random_state=0,
+            standardize=standardize,
         )
         for standardize in ("auto", False)
     )
@@ -106,21 +130,33 @@ def test_both_variables_have_the_same_objective_at_the_same_weights(name, data, 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_a_step_is_that_of_standardized_data(n_outputs, data, solver):
-    """With squared error: weights of one full-batch step on (X - m) / s and (y - m) / s, taken back."""
+    """
+    With squared error: weights of one full-batch step on (X - m) / s
+    and (y - m) / s, taken back.
+    """
     X, y, weights = data
     Y = y[:, None] if n_outputs == 1 else np.column_stack([y, 2 * y[::-1] + 7])
-    model = OrtSGDRegressor(LinearRegression(), **ONE_STEP | {"dtype": "float32"}, eta0=0.2, solver=solver)
+    model = OrtSGDRegressor(
+        LinearRegression(), **ONE_STEP | {"dtype": "float32"}, eta0=0.2, solver=solver
+    )
     model.fit(X, Y, weights)
-    mean, target_mean = np.average(X, axis=0, weights=weights), np.average(Y, axis=0, weights=weights)
+    mean, target_mean = (
+        np.average(X, axis=0, weights=weights),
+        np.average(Y, axis=0, weights=weights),
+    )
     scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
     target_scale = np.sqrt(np.mean(np.average((Y - target_mean) ** 2, axis=0, weights=weights)))
     Z, T = (X - mean) / scale, (Y - target_mean) / target_scale
     step = 0.2 * Z.T @ (T * weights[:, None]) / weights.sum() / n_outputs
     expected = step * target_scale / scale[:, None]
     np.testing.assert_allclose(model.coef_.T.reshape(P, -1), expected, rtol=1e-3)
-    np.testing.assert_allclose(np.ravel(model.intercept_), target_mean - mean @ expected, atol=2e-3 * target_scale)
+    np.testing.assert_allclose(
+        np.ravel(model.intercept_), target_mean - mean @ expected, atol=2e-3 * target_scale
+    )
     assert model.standardization_.is_offset
-    np.testing.assert_allclose(model.predict(X).reshape(N, -1), Z @ step * target_scale + target_mean, rtol=1e-5)
+    np.testing.assert_allclose(
+        model.predict(X).reshape(N, -1), Z @ step * target_scale + target_mean, rtol=1e-5
+    )
 
 
 OWN = {
@@ -128,20 +164,32 @@ OWN = {
     "closed form": objective.Loss(SQUARE, gradient=SQUARE_GRADIENT),
     "weighted": objective.Loss(WEIGHTED_SQUARE),
 }
-STEPS = {"learning_rate": "constant", "tol": None, "batch_size": 15, "max_iter": 10, "random_state": 0}
+STEPS = {
+    "learning_rate": "constant",
+    "tol": None,
+    "batch_size": 15,
+    "max_iter": 10,
+    "random_state": 0,
+}
 
 
 @pytest.mark.parametrize("name", OWN)
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_a_squared_error_of_ones_own_makes_the_steps_of_squared_error(name, n_outputs, solver, rng):
-    X, weights = rng.normal(size=(N, P)) * [0.3, 1, 5, 20] + [3, 0, -5, 100], rng.uniform(0.5, 3, size=N)
+    X, weights = (
+        rng.normal(size=(N, P)) * [0.3, 1, 5, 20] + [3, 0, -5, 100],
+        rng.uniform(0.5, 3, size=N),
+    )
     y = 300 * ((X - [3, 0, -5, 100]) @ rng.normal(size=(P, n_outputs)) / 10) + 5000
     options = {**STEPS, "eta0": 0.05, "penalty": "l1", "alpha": 30.0, "solver": solver}
     ours, theirs = (
-        OrtSGDRegressor(loss=loss, **options).fit(X, y, sample_weight=weights) for loss in (OWN[name], "squared_error")
+        OrtSGDRegressor(loss=loss, **options).fit(X, y, sample_weight=weights)
+        for loss in (OWN[name], "squared_error")
     )
     assert ours.standardization_ == theirs.standardization_
-    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-5, atol=1e-5 * abs(theirs.coef_).max())
+    np.testing.assert_allclose(
+        ours.coef_, theirs.coef_, rtol=1e-5, atol=1e-5 * abs(theirs.coef_).max()
+    )
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-5)
     for column in ("objective", "loss"):
         np.testing.assert_allclose(ours.history_[column], theirs.history_[column], rtol=1e-5)
@@ -151,7 +199,9 @@ def test_an_absolute_error_of_ones_own_makes_half_the_steps_of_one_by_name(data,
     X, y, weights = data
     options = {**STEPS, "penalty": None, "solver": solver}
     ours = OrtSGDRegressor(loss=objective.Loss(ABSOLUTE), eta0=0.02, **options).fit(X, y, weights)
-    theirs = OrtSGDRegressor(loss=objective.ElasticLoss(1.0, 0.0), eta0=0.01, **options).fit(X, y, weights)
+    theirs = OrtSGDRegressor(loss=objective.ElasticLoss(1.0, 0.0), eta0=0.01, **options).fit(
+        X, y, weights
+    )
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-5)
     np.testing.assert_allclose(ours.history_["loss"], theirs.history_["loss"], rtol=1e-5)
     assert ours.history_["loss"][0] > 100
@@ -185,23 +235,34 @@ OPTIMA = [
 def test_raw_data_end_at_the_optimum_of_scikit_learn(inner, rng):
     Z = rng.normal(size=(N, P)) @ (np.eye(P) + 0.2)
     scales = np.array([0.3, 1, 5, 20])
-    X, y = Z * scales + [3, 0, -5, 100], 300 * (Z @ [1, -1, 0.5, 0.1] + 0.3 * rng.normal(size=N)) + 5000
+    X, y = (
+        Z * scales + [3, 0, -5, 100],
+        300 * (Z @ [1, -1, 0.5, 0.1] + 0.3 * rng.normal(size=N)) + 5000,
+    )
     if isinstance(inner, LinearSVR):
         X, y = X - X.mean(axis=0), y - y.mean()
     expected = clone(inner).set_params(max_iter=10_000).fit(X, y)
-    model = OrtSGDRegressor(inner, dtype="float64", tol=1e-9, max_iter=5000, random_state=0).fit(X, y)
-    np.testing.assert_allclose(model.coef_ * X.std(axis=0), expected.coef_ * X.std(axis=0), atol=2e-3 * y.std())
+    model = OrtSGDRegressor(inner, dtype="float64", tol=1e-9, max_iter=5000, random_state=0).fit(
+        X, y
+    )
+    np.testing.assert_allclose(
+        model.coef_ * X.std(axis=0), expected.coef_ * X.std(axis=0), atol=2e-3 * y.std()
+    )
     np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=5e-3 * y.std())
 
 
 def test_a_log_link_begins_at_the_mean_of_y(rng):
     Z = rng.normal(size=(N, 3))
     X, y = Z * [0.1, 1, 10] + [1, 0, -50], rng.poisson(1e4 * np.exp(Z @ [0.3, -0.2, 0.1]))
-    model = OrtSGDRegressor(PoissonRegressor(alpha=1e-3), dtype="float64", tol=1e-8, max_iter=5000, random_state=0).fit(
-        X, y
+    model = OrtSGDRegressor(
+        PoissonRegressor(alpha=1e-3), dtype="float64", tol=1e-8, max_iter=5000, random_state=0
+    ).fit(X, y)
+    expected = PoissonRegressor(
+        alpha=1e-3, max_iter=10_000, tol=1e-9, solver="newton-cholesky"
+    ).fit(X, y)
+    np.testing.assert_allclose(
+        model.coef_ * X.std(axis=0), expected.coef_ * X.std(axis=0), atol=1e-3
     )
-    expected = PoissonRegressor(alpha=1e-3, max_iter=10_000, tol=1e-9, solver="newton-cholesky").fit(X, y)
-    np.testing.assert_allclose(model.coef_ * X.std(axis=0), expected.coef_ * X.std(axis=0), atol=1e-3)
     np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=1e-3)
     used = model.standardization_
     np.testing.assert_array_equal(used.target_mean, [0])
@@ -211,13 +272,19 @@ def test_a_log_link_begins_at_the_mean_of_y(rng):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("inner", [LogisticRegression(C=0.5), LinearSVC(C=0.01)])
 def test_classifiers_on_raw_columns_end_at_the_optimum_of_scikit_learn(inner, n_classes):
-    X, y = make_classification(N, P, n_informative=3, n_redundant=0, n_classes=n_classes, random_state=0)
+    X, y = make_classification(
+        N, P, n_informative=3, n_redundant=0, n_classes=n_classes, random_state=0
+    )
     # The penalty of liblinear's intercepts is that of columns that are not centred.
     X = X * [0.3, 1, 5, 20] + (0 if isinstance(inner, LinearSVC) else np.array([3, 0, -50, 100]))
     expected = clone(inner).set_params(max_iter=10_000, tol=1e-10).fit(X, y)
-    model = OrtSGDClassifier(inner, dtype="float64", tol=1e-9, max_iter=5000, random_state=0).fit(X, y)
+    model = OrtSGDClassifier(inner, dtype="float64", tol=1e-9, max_iter=5000, random_state=0).fit(
+        X, y
+    )
     np.testing.assert_allclose(
-        model.decision_function(X), expected.decision_function(X), atol=5e-3 * expected.decision_function(X).std()
+        model.decision_function(X),
+        expected.decision_function(X),
+        atol=5e-3 * expected.decision_function(X).std(),
     )
 
 
@@ -233,7 +300,9 @@ def test_what_callbacks_see_is_in_the_units_of_the_data(data):
             seen["last"], seen["objective"] = training.weights(), training.objective
 
     scoring = EpochScoring(X, y, name="r2")
-    model = OrtSGDRegressor(Ridge(), max_iter=30, tol=None, callbacks=[Watch(), scoring], random_state=0).fit(X, y)
+    model = OrtSGDRegressor(
+        Ridge(), max_iter=30, tol=None, callbacks=[Watch(), scoring], random_state=0
+    ).fit(X, y)
     for name, weight in model.weights_.items():
         if name in seen["last"]:
             np.testing.assert_array_equal(seen["last"][name], weight)
@@ -244,17 +313,27 @@ def test_what_callbacks_see_is_in_the_units_of_the_data(data):
 
 def test_the_deployed_model_takes_the_rows_as_they_are(data, run_onnx):
     X, y, _ = data
-    model = OrtSGDRegressor(MLPRegressor(**NETWORK), max_iter=50, tol=None, random_state=0).fit(X, y)
+    model = OrtSGDRegressor(MLPRegressor(**NETWORK), max_iter=50, tol=None, random_state=0).fit(
+        X, y
+    )
     (predicted,) = run_onnx(model.onnx_, X=X.astype(np.float32)).values()
     np.testing.assert_allclose(predicted.ravel(), model.predict(X.astype(np.float32)), rtol=1e-6)
     network = model.to_sklearn()
     np.testing.assert_allclose(network.predict(X.astype(np.float32)), model.predict(X), rtol=1e-3)
 
 
-@pytest.mark.parametrize("inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"])
+@pytest.mark.parametrize(
+    "inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"]
+)
 def test_a_warm_start_goes_on_from_the_weights_of_the_model(inner, data):
     X, y, _ = data
-    options = {"max_iter": 20, "tol": None, "random_state": 0, "dtype": "float64", "warm_start": True}
+    options = {
+        "max_iter": 20,
+        "tol": None,
+        "random_state": 0,
+        "dtype": "float64",
+        "warm_start": True,
+    }
     model = OrtSGDRegressor(inner, **options).fit(X, y)
     before = model.predict(X)
     model.set_params(eta0=1e-300, max_iter=1).fit(X + 0, y)
@@ -294,7 +373,9 @@ def test_a_network_whose_stream_begins_with_one_row_learns(optimizer, rng):
     X = rng.normal(size=(300, 5)) * [1, 10, 1e3, 0.01, 1] + [0, 5, 1e4, 0, 1]
     y = 1e4 * np.sin(X[:, 0])
     network = MLPRegressor(hidden_layer_sizes=(20,))
-    model = OrtSGDRegressor(network, optimizer=optimizer, eta0="auto", batch_size=32, random_state=0)
+    model = OrtSGDRegressor(
+        network, optimizer=optimizer, eta0="auto", batch_size=32, random_state=0
+    )
     model.partial_fit(X[:1], y[:1])
     for _ in range(150):
         model.partial_fit(X, y)
@@ -312,8 +393,12 @@ def test_the_rate_of_adam_does_not_fall_with_the_norm_of_rows(rng):
 def test_a_stream_that_begins_with_zeros_of_y_says_so(rng):
     X = rng.normal(size=(300, 3))
     y = 1e6 * (X @ [1, 2, 3])
-    model = OrtSGDRegressor(loss="absolute_error", eta0="auto", random_state=0).partial_fit(X, np.zeros(300))
-    with pytest.warns(UserWarning, match="partial_fit: y is .* standard deviations away from the rows"):
+    model = OrtSGDRegressor(loss="absolute_error", eta0="auto", random_state=0).partial_fit(
+        X, np.zeros(300)
+    )
+    with pytest.warns(
+        UserWarning, match="partial_fit: y is .* standard deviations away from the rows"
+    ):
         model.partial_fit(X, y)
 
 
@@ -327,9 +412,13 @@ def test_a_stream_whose_rows_move_far_away_does_not_diverge(rng):
 
 
 def test_sparse_rows_go_on_where_a_stream_began_with_arrays(rng):
-    X = np.column_stack([rng.normal(size=(50, 3)) * [1, 10, 1e3] + [0, 5, 1e4], np.ones(50)]).astype(np.float32)
+    X = np.column_stack(
+        [rng.normal(size=(50, 3)) * [1, 10, 1e3] + [0, 5, 1e4], np.ones(50)]
+    ).astype(np.float32)
     y = X[:, 0]
-    dense, sparse = (OrtSGDRegressor(eta0="auto", random_state=0).partial_fit(X, y) for _ in range(2))
+    dense, sparse = (
+        OrtSGDRegressor(eta0="auto", random_state=0).partial_fit(X, y) for _ in range(2)
+    )
     X[:, 3] = y
     dense.partial_fit(X, y)
     sparse.partial_fit(scipy.sparse.csr_matrix(X), y)
@@ -356,18 +445,29 @@ def test_a_stream_takes_no_loss_that_its_y_does_not_suit(data):
 def test_x_that_cannot_be_standardized_is_refused_or_left_as_it_is(data):
     X, y, _ = data
     options = {"trainable": "*s1", "max_iter": 5, "tol": None}
-    with pytest.raises(ValueError, match="standardize=True needs a model that first multiplies X by trained weights"):
+    with pytest.raises(
+        ValueError,
+        match="standardize=True needs a model that first multiplies X by trained weights",
+    ):
         OrtSGDClassifier(MLPClassifier(**NETWORK), **options, standardize=True).fit(X, y > 5000)
     classifier = OrtSGDClassifier(MLPClassifier(**NETWORK), **options)
     assert classifier.fit(X, y > 5000).standardization_ is None
-    assert OrtSGDRegressor(standardize=False, max_iter=5, tol=None).fit(X, y).standardization_ is None
+    assert (
+        OrtSGDRegressor(standardize=False, max_iter=5, tol=None).fit(X, y).standardization_ is None
+    )
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
 def test_a_sparse_x_is_divided_by_one_number(unit, solver):
     X = unit * scipy.sparse.random(300, 30, 0.2, format="csr", random_state=0)
     y = X @ np.linspace(-1, 1, 30) / unit
-    options = {"eta0": 0.3, "learning_rate": "constant", "max_iter": 20, "tol": None, "batch_size": 300}
+    options = {
+        "eta0": 0.3,
+        "learning_rate": "constant",
+        "max_iter": 20,
+        "tol": None,
+        "batch_size": 300,
+    }
     model = OrtSGDRegressor(Ridge(alpha=0.0), solver=solver, **options).fit(X, y)
     norm = np.sqrt(np.linalg.eigvalsh((X.T @ X).toarray() / 300)[-1])
     np.testing.assert_allclose(model.standardization_.scale, norm, rtol=1e-3)
@@ -375,8 +475,12 @@ def test_a_sparse_x_is_divided_by_one_number(unit, solver):
     np.testing.assert_array_equal(model.standardization_.mean, 0)
     plain = OrtSGDRegressor(Ridge(alpha=0.0), solver=solver, standardize=False, **options)
     expected = plain.fit(X / norm, (y - y.mean()) / y.std())
-    np.testing.assert_allclose(model.predict(X), expected.predict(X / norm) * y.std() + y.mean(), rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(model.coef_, expected.coef_ / norm * y.std(), rtol=1e-3, atol=1e-4 / unit)
+    np.testing.assert_allclose(
+        model.predict(X), expected.predict(X / norm) * y.std() + y.mean(), rtol=1e-3, atol=1e-4
+    )
+    np.testing.assert_allclose(
+        model.coef_, expected.coef_ / norm * y.std(), rtol=1e-3, atol=1e-4 / unit
+    )
 
 
 def test_the_default_penalty_does_not_depend_on_units(data):
@@ -392,7 +496,9 @@ def test_the_default_penalty_does_not_depend_on_units(data):
 
 
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer:sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"])
+@pytest.mark.parametrize(
+    "inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"]
+)
 def test_models_that_skl2onnx_writes_are_standardized(inner, data):
     """It puts a cast in front of the first product, and a reshape behind the last."""
     X, y, _ = data
@@ -426,7 +532,9 @@ def test_models_that_keras_writes_are_standardized():
         y = Add (last1, c)
     }"""
     model = onnx.parser.parse_model(text.replace("{}", "{" + ", ".join(["0"] * 20) + "}"))
-    model.graph.initializer.extend([numpy_helper.from_array(W, "W"), numpy_helper.from_array(V, "V")])
+    model.graph.initializer.extend(
+        [numpy_helper.from_array(W, "W"), numpy_helper.from_array(V, "V")]
+    )
     X, y = load_diabetes(return_X_y=True)
     fitted = OrtSGDRegressor(model, random_state=0).fit(X, y)
     assert fitted.standardization_.scale is not None
@@ -437,9 +545,13 @@ def test_models_that_keras_writes_are_standardized():
 def test_the_step_says_how_its_weights_are_folded(data):
     X, y, _ = data
     X = (X - SHIFTS) / SCALES + 2
-    model = OrtSGDRegressor(Ridge(), solver="graph", max_iter=20, tol=None, random_state=0).fit(X, y)
+    model = OrtSGDRegressor(Ridge(), solver="graph", max_iter=20, tol=None, random_state=0).fit(
+        X, y
+    )
     step, start = (model.training_graphs()[name] for name in ("step", "start"))
-    constants = {i.name.removesuffix("_value"): numpy_helper.to_array(i) for i in start.graph.initializer}
+    constants = {
+        i.name.removesuffix("_value"): numpy_helper.to_array(i) for i in start.graph.initializer
+    }
     assert "W = V / scale and c - mean W" in step.doc_string
     weights = constants["skort_weights"]
     V, c, used = weights[:P, None], weights[P:], model.standardization_
@@ -471,7 +583,10 @@ def test_a_constant_column_gets_no_weight(constant, optimizer, rng):
 )
 def test_columns_keep_the_digits_of_their_own_type(column, rng):
     values = rng.normal(size=400)
-    X, message = column(values)[:, None], "The mean of column 0 of X is more than 16,384 standard deviations from zero"
+    X, message = (
+        column(values)[:, None],
+        "The mean of column 0 of X is more than 16,384 standard deviations from zero",
+    )
     with pytest.warns(UserWarning, match=message):
         model = OrtSGDRegressor(random_state=0).fit(X, 3 * values + 1)
     assert model.score(X, 3 * values + 1) > 0.9999
@@ -496,22 +611,30 @@ def test_y_may_have_any_units_whose_square_float64_holds(unit, rng):
 
 def test_a_warning_of_lost_digits_names_five_columns(rng):
     X = rng.normal(size=(100, 7)) + 1e6
-    with pytest.warns(UserWarning, match="column 0 of X, .*, column 4 of X, 2 more is more than 16,384"):
+    with pytest.warns(
+        UserWarning, match="column 0 of X, .*, column 4 of X, 2 more is more than 16,384"
+    ):
         OrtSGDRegressor(random_state=0).fit(X, X[:, 0] - 1e6)
 
 
-@pytest.mark.parametrize("inner", [None, Ridge(1.0), MLPRegressor(hidden_layer_sizes=(8,))], ids=str)
+@pytest.mark.parametrize(
+    "inner", [None, Ridge(1.0), MLPRegressor(hidden_layer_sizes=(8,))], ids=str
+)
 @pytest.mark.parametrize("begin", [1e9, 2**60], ids=["float64", "int64"])
 def test_y_keeps_the_digits_of_its_own_type(inner, begin, rng):
     X = rng.normal(size=(400, 3))
     scale = 1 if begin == 1e9 else 1e5
     y = begin + np.round(X @ [1, 2, 3] * scale, 3).astype(type(begin))
     model = OrtSGDRegressor(inner, random_state=0, max_iter=150, tol=None)
-    with pytest.warns(UserWarning, match='The mean of y is more than .* Use dtype="float64" for the file'):
+    with pytest.warns(
+        UserWarning, match='The mean of y is more than .* Use dtype="float64" for the file'
+    ):
         model.fit(X, y)
     predicted = (model.predict(X) - begin) / scale
     assert np.corrcoef(predicted, X @ [1, 2, 3])[0, 1] > 0.99
-    np.testing.assert_allclose(predicted.mean(), (X @ [1, 2, 3]).mean(), atol=0.1 if begin == 1e9 else 0.5)
+    np.testing.assert_allclose(
+        predicted.mean(), (X @ [1, 2, 3]).mean(), atol=0.1 if begin == 1e9 else 0.5
+    )
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
     expected = model.to_sklearn().predict(X)
     np.testing.assert_allclose(expected, model.predict(X), rtol=1e-9)
@@ -540,12 +663,18 @@ def test_the_intercept_of_columns_far_from_zero_keeps_its_digits(dtype, rng):
     X = rng.normal(size=(300, 2)) + 1e8
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = OrtSGDRegressor(LinearRegression(), dtype=dtype, random_state=0).fit(X, (X - 1e8) @ [1, 2])
-    np.testing.assert_allclose(X @ model.coef_.astype(np.float64) + model.intercept_, model.predict(X), atol=1e-4)
+        model = OrtSGDRegressor(LinearRegression(), dtype=dtype, random_state=0).fit(
+            X, (X - 1e8) @ [1, 2]
+        )
+    np.testing.assert_allclose(
+        X @ model.coef_.astype(np.float64) + model.intercept_, model.predict(X), atol=1e-4
+    )
 
 
 @pytest.mark.filterwarnings("ignore:The mean of")
-@pytest.mark.parametrize("inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"])
+@pytest.mark.parametrize(
+    "inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"]
+)
 def test_a_warm_start_far_from_zero_goes_on_from_the_weights_of_the_model(inner, rng):
     X = rng.normal(size=(300, 2)) + 1e8
     y = (X - 1e8) @ [1, 2] + 1e9
@@ -556,14 +685,20 @@ def test_a_warm_start_far_from_zero_goes_on_from_the_weights_of_the_model(inner,
 
 
 @pytest.mark.filterwarnings("ignore:The mean of", "ignore:Maximum number")
-@pytest.mark.parametrize("inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"])
-@pytest.mark.parametrize("frozen", [(), ("intercept", "intercepts", "intercepts1")], ids=["all", "no intercept"])
+@pytest.mark.parametrize(
+    "inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"]
+)
+@pytest.mark.parametrize(
+    "frozen", [(), ("intercept", "intercepts", "intercepts1")], ids=["all", "no intercept"]
+)
 def test_the_file_of_a_model_far_from_zero_is_trained_again(inner, frozen, rng, run_onnx):
     X = (rng.normal(size=(300, 2)) + 2e3).astype(np.float32)
     options = {"optimizer": "sgd", "max_iter": 100, "tol": None, "random_state": 0}
     y = (X - 2e3) @ [1, 2] + 1e4
     first = OrtSGDRegressor(inner, **options).fit(X, y)
-    trained = [name for name in first.weights_ if not name.endswith("_offset") and name not in frozen]
+    trained = [
+        name for name in first.weights_ if not name.endswith("_offset") and name not in frozen
+    ]
     again = OrtSGDRegressor(first.onnx_, trainable=trained, **options).fit(X, y)
     assert again.score(X, y) > 0.99
     for model in (again.onnx_, again.to_onnx(original=True)):
@@ -581,7 +716,8 @@ def test_the_file_of_a_model_far_from_zero_is_trained_again(inner, frozen, rng, 
 def test_a_weight_that_has_the_name_of_a_mean_is_refused(name):
     model = onnx.parser.parse_model(f"""
         <ir_version: 8, opset_import: ["" : 17]>
-        line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {{1, 2}}, float[1] {name} = {{3}}>
+        line (float[N, 2] X) => (float[N, 1] score) <float[2, 1] coef = {{1, 2}},
+        float[1] {name} = {{3}}>
         {{ product = MatMul(X, coef)  score = Mul(product, {name}) }}""")
     with pytest.raises(ValueError, match=f"'{name}' is the name of a mean.*Rename it"):
         OrtSGDRegressor(model).fit([[1.0, 2], [2, 1]], [1.0, 2])
@@ -591,17 +727,27 @@ def test_a_weight_that_has_the_name_of_a_mean_is_refused(name):
 def test_a_first_layer_is_trained_alone_before_an_offset_of_the_score(begin, rng):
     X = rng.normal(size=(300, 2))
     y = X @ [1, 2]
-    options = {"optimizer": "sgd", "learning_rate": "constant", "max_iter": 20, "tol": None, "random_state": 0}
+    options = {
+        "optimizer": "sgd",
+        "learning_rate": "constant",
+        "max_iter": 20,
+        "tol": None,
+        "random_state": 0,
+    }
     first = OrtSGDRegressor(MLPRegressor(**NETWORK), **options).fit(X, y + begin)
     trained = ["coefficient", "intercepts"]
-    again = OrtSGDRegressor(first.onnx_, trainable=trained, max_iter=100, tol=None, random_state=0).fit(X, y + begin)
+    again = OrtSGDRegressor(
+        first.onnx_, trainable=trained, max_iter=100, tol=None, random_state=0
+    ).fit(X, y + begin)
     assert again.score(X, y + begin) > 0.99
 
 
 def test_a_stream_far_from_zero_goes_on_with_a_custom_loss(rng):
     X = rng.normal(size=(300, 2))
     y = X @ [1, 2] + 8192
-    ours, theirs = (OrtSGDRegressor(random_state=0, dtype="float64").partial_fit(X, y) for _ in range(2))
+    ours, theirs = (
+        OrtSGDRegressor(random_state=0, dtype="float64").partial_fit(X, y) for _ in range(2)
+    )
     assert "y_offset" in ours.weights_
     ours.set_params(loss=objective.Loss(SQUARE), eta0=0.05).partial_fit(X, y)
     theirs.set_params(eta0=0.05).partial_fit(X, y)

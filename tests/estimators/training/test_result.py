@@ -30,14 +30,18 @@ class Looks:
 def test_a_callback_sees_the_weights_of_now():
     looks = Looks("coef_", "intercept_", "weights_")
     model = OrtSGDRegressor(max_iter=3, tol=None, random_state=0, callbacks=[looks]).fit(X, Y)
-    for seen, expected, predictions in zip(looks.seen, looks.expected, looks.predictions, strict=True):
+    for seen, expected, predictions in zip(
+        looks.seen, looks.expected, looks.predictions, strict=True
+    ):
         coefficient, intercept = expected.values()
         np.testing.assert_array_equal(seen["coef_"], coefficient.ravel())
         np.testing.assert_array_equal(seen["intercept_"], intercept)
         assert {name: array.tolist() for name, array in seen["weights_"].items()} == {
             name: array.tolist() for name, array in expected.items()
         }
-        np.testing.assert_allclose(predictions, X @ seen["coef_"] + seen["intercept_"], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            predictions, X @ seen["coef_"] + seen["intercept_"], rtol=1e-5, atol=1e-5
+        )
     np.testing.assert_array_equal(looks.seen[-1]["coef_"], model.coef_)
     # Each epoch has its own.
     assert len({tuple(seen["coef_"].tolist()) for seen in looks.seen}) == 3
@@ -53,7 +57,9 @@ def test_a_callback_sees_the_weights_of_now():
 )
 def test_the_last_preview_is_the_fitted_model(estimator):
     looks = Looks("weights_")
-    model = OrtSGDRegressor(estimator, max_iter=2, tol=None, random_state=0, callbacks=[looks]).fit(X, Y)
+    model = OrtSGDRegressor(estimator, max_iter=2, tol=None, random_state=0, callbacks=[looks]).fit(
+        X, Y
+    )
     for name, array in looks.expected[-1].items():
         np.testing.assert_array_equal(model.weights_[name], array)
     np.testing.assert_allclose(looks.predictions[-1], model.predict(X), rtol=1e-5, atol=1e-5)

@@ -39,13 +39,18 @@ fourth (score, target) => (loss) {
 }"""
 REGRESSIONS = [
     ({}, lambda y, p: mean_squared_error(y, p) / 2),
-    ({"estimator": make_pipeline(StandardScaler(), LinearRegression())}, lambda y, p: mean_squared_error(y, p) / 2),
+    (
+        {"estimator": make_pipeline(StandardScaler(), LinearRegression())},
+        lambda y, p: mean_squared_error(y, p) / 2,
+    ),
     ({"loss": "quantile", "quantile": 0.9}, lambda y, p: mean_pinball_loss(y, p, alpha=0.9)),
     ({"loss": "poisson"}, lambda y, p: np.mean(p - y * np.log(p))),
     ({"loss": "gamma"}, lambda y, p: np.mean(np.log(p) + y / p)),
     (
         {"loss": "huber", "epsilon": 0.3},
-        lambda y, p: np.mean(np.where(abs(p - y) < 0.3, (p - y) ** 2 / 2, 0.3 * (abs(p - y) - 0.15))),
+        lambda y, p: np.mean(
+            np.where(abs(p - y) < 0.3, (p - y) ** 2 / 2, 0.3 * (abs(p - y) - 0.15))
+        ),
     ),
     (
         {"loss": Loss(FOURTH)},
@@ -56,12 +61,16 @@ REGRESSIONS = [
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("options, loss", REGRESSIONS, ids=[str(case[0])[:40] for case in REGRESSIONS])
+@pytest.mark.parametrize(
+    "options, loss", REGRESSIONS, ids=[str(case[0])[:40] for case in REGRESSIONS]
+)
 def test_of_a_regression(options, loss, dtype):
     model = OrtSGDRegressor(**{**SHORT, **options}, dtype=dtype)
     model.fit(X[TRAIN], AMOUNTS[TRAIN], X_val=X[VAL], y_val=AMOUNTS[VAL])
     rel = 1e-4 if dtype == "float32" else 1e-9
-    assert -model.validation_scores_[-1] == pytest.approx(loss(AMOUNTS[VAL], model.predict(X[VAL])), rel=rel)
+    assert -model.validation_scores_[-1] == pytest.approx(
+        loss(AMOUNTS[VAL], model.predict(X[VAL])), rel=rel
+    )
 
 
 def test_of_several_outputs_and_a_transformed_target():
@@ -71,14 +80,20 @@ def test_of_several_outputs_and_a_transformed_target():
         mean_squared_error(Y[VAL], model.predict(X[VAL])) / 2, rel=1e-5
     )
     inner = TransformedTargetRegressor(LinearRegression(), func=np.log, inverse_func=np.exp)
-    model = OrtSGDRegressor(inner, **SHORT).fit(X[TRAIN], AMOUNTS[TRAIN], X_val=X[VAL], y_val=AMOUNTS[VAL])
+    model = OrtSGDRegressor(inner, **SHORT).fit(
+        X[TRAIN], AMOUNTS[TRAIN], X_val=X[VAL], y_val=AMOUNTS[VAL]
+    )
     logs = np.log(AMOUNTS[VAL]), np.log(model.predict(X[VAL]))
     assert -model.validation_scores_[-1] == pytest.approx(mean_squared_error(*logs) / 2, rel=1e-5)
 
 
 CLASSIFICATIONS = [
     ({}, 2, lambda m, y: log_loss(y, m.predict_proba(X[VAL]))),
-    ({"estimator": MLPClassifier(hidden_layer_sizes=(5,))}, 3, lambda m, y: log_loss(y, m.predict_proba(X[VAL]))),
+    (
+        {"estimator": MLPClassifier(hidden_layer_sizes=(5,))},
+        3,
+        lambda m, y: log_loss(y, m.predict_proba(X[VAL])),
+    ),
     ({"loss": "hinge"}, 2, lambda m, y: hinge_loss(y, m.decision_function(X[VAL]))),
 ]
 
@@ -95,7 +110,9 @@ def test_of_labels_and_of_one_class_against_the_rest():
         X[TRAIN], CLASSES[TRAIN], X_val=X[VAL], y_val=CLASSES[VAL]
     )
     p = 1 / (1 + np.exp(-model.decision_function(X[VAL])))
-    assert -model.validation_scores_[-1] == pytest.approx(one_against_rest(CLASSES[VAL], p), rel=1e-5)
+    assert -model.validation_scores_[-1] == pytest.approx(
+        one_against_rest(CLASSES[VAL], p), rel=1e-5
+    )
     labels = np.column_stack([CLASSES > 0, CLASSES > 1]).astype(int)
     model = OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(5,)), **SHORT)
     model.fit(X[TRAIN], labels[TRAIN], X_val=X[VAL], y_val=labels[VAL])
@@ -105,10 +122,17 @@ def test_of_labels_and_of_one_class_against_the_rest():
 
 
 def test_weights_of_rows_and_classes_count():
-    """A balanced class weight is that of the rows trained on; held-out rows have their sample weights."""
+    """
+    A balanced class weight is that of the rows trained on;
+    held-out rows have their sample weights.
+    """
     y = np.where(CLASSES > 1, "x", "y")
-    model = OrtSGDClassifier(class_weight="balanced", **SHORT).fit(X[TRAIN], y[TRAIN], X_val=X[VAL], y_val=y[VAL])
-    weights = np.where(y[VAL] == "x", 60 / (2 * np.sum(y[TRAIN] == "x")), 60 / (2 * np.sum(y[TRAIN] == "y")))
+    model = OrtSGDClassifier(class_weight="balanced", **SHORT).fit(
+        X[TRAIN], y[TRAIN], X_val=X[VAL], y_val=y[VAL]
+    )
+    weights = np.where(
+        y[VAL] == "x", 60 / (2 * np.sum(y[TRAIN] == "x")), 60 / (2 * np.sum(y[TRAIN] == "y"))
+    )
     loss = log_loss(y[VAL], model.predict_proba(X[VAL]), sample_weight=weights)
     assert -model.validation_scores_[-1] == pytest.approx(loss, rel=1e-5)
 
@@ -122,7 +146,9 @@ def test_weights_of_rows_and_classes_count():
     OrtSGDClassifier(scoring=scoring, **options).fit(X, y, weights)
     model = OrtSGDClassifier(**options, callbacks=None).fit(X, y, weights)
     rows, labels, given = held_out
-    loss = log_loss(labels, model.predict_proba(rows), sample_weight=given * np.where(labels == "x", 5, 1))
+    loss = log_loss(
+        labels, model.predict_proba(rows), sample_weight=given * np.where(labels == "x", 5, 1)
+    )
     assert -model.best_validation_score_ == pytest.approx(loss, rel=1e-5)
 
 
@@ -158,10 +184,14 @@ def test_a_rise_of_the_loss_has_a_standard_error(monkeypatch, block):
             self.loss, self.start = training.loss_of(rows), training.solver.weights()
 
         def on_epoch_end(self, training):
-            known.append((self.loss.rise(training.solver.weights(), self.start), training.trained_model()))
+            known.append(
+                (self.loss.rise(training.solver.weights(), self.start), training.trained_model())
+            )
 
     start = {"coef_init": np.array([1.0, 0.01, 0.0, 0.5]), "intercept_init": np.array([0.3])}
-    model = OrtSGDRegressor(**SHORT, dtype="float64", standardize=False, eta0=1e-5, callbacks=[Compare()])
+    model = OrtSGDRegressor(
+        **SHORT, dtype="float64", standardize=False, eta0=1e-5, callbacks=[Compare()]
+    )
     model.fit(X[TRAIN], AMOUNTS[TRAIN], **start)
     before = X[VAL] @ start["coef_init"] + 0.3
     for rise, fitted in known:
@@ -171,7 +201,10 @@ def test_a_rise_of_the_loss_has_a_standard_error(monkeypatch, block):
 
 
 def _kept_epoch(model, y_val):
-    """Fit with early stopping; return the loss that is left, and those of all epochs in rows of the validation set."""
+    """
+    Fit with early stopping; return the loss that is left,
+    and those of all epochs in rows of the validation set.
+    """
     losses = []
 
     class Watch:
@@ -182,7 +215,9 @@ def _kept_epoch(model, y_val):
         p = fitted.predict_proba(X[VAL])[:, 1]
         return -np.log(np.where(y_val, p, 1 - p))
 
-    model.set_params(callbacks=[Watch()]).fit(X[TRAIN], CLASSES[TRAIN] > 1, X_val=X[VAL], y_val=y_val)
+    model.set_params(callbacks=[Watch()]).fit(
+        X[TRAIN], CLASSES[TRAIN] > 1, X_val=X[VAL], y_val=y_val
+    )
     return loss_of(model), np.array(losses)
 
 
@@ -191,7 +226,13 @@ def _kept_epoch(model, y_val):
 @pytest.mark.filterwarnings("ignore:The training ended no better than a constant prediction")
 def test_the_last_weights_stay_unless_the_best_are_better_by_more_than_chance(inner, kind):
     y_val = CLASSES[VAL] > 1 if kind == "the same" else CLASSES[VAL] < 1
-    steps = {"max_iter": 20, "tol": None, "eta0": 0.3, "batch_size": 16, "learning_rate": "constant"}
+    steps = {
+        "max_iter": 20,
+        "tol": None,
+        "eta0": 0.3,
+        "batch_size": 16,
+        "learning_rate": "constant",
+    }
     steps["optimizer"] = "sgd"
     model = OrtSGDClassifier(inner, early_stopping=True, random_state=1, **steps)
     left, losses = _kept_epoch(model, y_val)
@@ -220,24 +261,46 @@ def test_fits_made_together_have_the_numbers_of_each_alone():
     alone = GridSearchCV(model, grid, cv=2, scoring=last, refit=False).fit(X, y)
     joint = OrtGridSearchCV(model, grid, cv=2, scoring=last, refit=False).fit(X, y)
     assert joint.n_fits_together_ == 8
-    np.testing.assert_allclose(joint.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"], rtol=1e-5)
+    np.testing.assert_allclose(
+        joint.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"], rtol=1e-5
+    )
 
 
 CONSTANTS = [
     (OrtSGDClassifier, {}, CLASSES > 1, lambda y: log_loss(y, np.full(len(y), y.mean()))),
-    (OrtSGDClassifier, {}, CLASSES, lambda y: log_loss(y, np.tile(np.bincount(y) / len(y), (len(y), 1)))),
+    (
+        OrtSGDClassifier,
+        {},
+        CLASSES,
+        lambda y: log_loss(y, np.tile(np.bincount(y) / len(y), (len(y), 1))),
+    ),
     (OrtSGDClassifier, {"loss": "hinge"}, CLASSES > 1, lambda y: 2 * min(y.mean(), 1 - y.mean())),
-    (OrtSGDClassifier, {"loss": "squared_hinge"}, CLASSES > 1, lambda y: 4 * y.mean() * (1 - y.mean())),
+    (
+        OrtSGDClassifier,
+        {"loss": "squared_hinge"},
+        CLASSES > 1,
+        lambda y: 4 * y.mean() * (1 - y.mean()),
+    ),
     (OrtSGDRegressor, {}, AMOUNTS, lambda y: y.var() / 2),
     (OrtSGDRegressor, {"loss": "poisson"}, AMOUNTS, lambda y: y.mean() * (1 - np.log(y.mean()))),
-    (OrtSGDRegressor, {"loss": "absolute_error"}, AMOUNTS, lambda y: np.mean(abs(y - np.median(y)))),
+    (
+        OrtSGDRegressor,
+        {"loss": "absolute_error"},
+        AMOUNTS,
+        lambda y: np.mean(abs(y - np.median(y))),
+    ),
 ]
 
 
 @pytest.mark.parametrize("estimator_class, options, y, loss", CONSTANTS)
 def test_a_fit_that_ends_no_better_than_a_constant_says_so(estimator_class, options, y, loss):
-    n_outputs = len(np.unique(y)) if estimator_class is OrtSGDClassifier and len(np.unique(y)) > 2 else 1
-    start = {"coef_init": np.zeros((n_outputs, 4)), "intercept_init": np.array([9.0, -9.0, 3.0])[:n_outputs]}
+    n_outputs = (
+        len(np.unique(y)) if estimator_class is OrtSGDClassifier and len(np.unique(y)) > 2 else 1
+    )
+    start = {
+        "coef_init": np.zeros((n_outputs, 4)),
+        "intercept_init": np.array([9.0, -9.0, 3.0])[:n_outputs],
+    }
     model = estimator_class(early_stopping=True, **options, **{**SHORT, "eta0": 1e-6})
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(X[TRAIN], y[TRAIN], X_val=X[VAL], y_val=y[VAL], **start)
@@ -254,14 +317,20 @@ def test_rows_of_one_target_are_not_compared_with_their_constant(recwarn):
     )
     expected = log_loss(two[one], model.predict_proba(X[one]), labels=[False, True])
     assert -model.validation_scores_[-1] == pytest.approx(expected, rel=1e-5)
-    flat = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(5,)), early_stopping=True, random_state=0)
+    flat = OrtSGDRegressor(
+        MLPRegressor(hidden_layer_sizes=(5,)), early_stopping=True, random_state=0
+    )
     np.testing.assert_allclose(flat.fit(X, np.full(len(X), 7.0)).predict(X), 7.0, rtol=1e-3)
     assert not recwarn
 
 
 def test_rare_classes_are_learnt():
     """Accuracy is that of the majority from the first epoch on."""
-    rare, y = make_classification(1000, 10, n_informative=4, weights=[0.95], flip_y=0, random_state=1)
-    model = OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(50,)), early_stopping=True, random_state=0).fit(rare, y)
+    rare, y = make_classification(
+        1000, 10, n_informative=4, weights=[0.95], flip_y=0, random_state=1
+    )
+    model = OrtSGDClassifier(
+        MLPClassifier(hidden_layer_sizes=(50,)), early_stopping=True, random_state=0
+    ).fit(rare, y)
     assert int(np.argmax(model.validation_scores_)) > 10
     assert model.predict(rare)[y == 1].mean() > 0.5

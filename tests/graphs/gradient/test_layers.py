@@ -1,4 +1,7 @@
-"""Networks of layers that scikit-learn lacks: four steps of every solver against derivatives in numpy."""
+"""
+Networks of layers that scikit-learn lacks:
+four steps of every solver against derivatives in numpy.
+"""
 
 import functools
 
@@ -9,7 +12,8 @@ from onnx import numpy_helper
 
 from skort import OrtSGDRegressor
 
-# A block of a transformer on two tokens of four numbers: attention and a dense layer, each behind a normalization.
+# A block of a transformer on two tokens of four numbers: attention and a dense layer, each behind a
+# normalization.
 BLOCK = """
 <ir_version: 8, opset_import: ["" : 17]>
 block (float[N, 8] X) => (float[N, 1] score)
@@ -39,7 +43,9 @@ BLOCK_SHAPES |= {"g2": 4, "b2": 4, "U": (4, 3), "D": (3, 4), "w": (8, 1)}
 
 def normalized(x, scale, intercept, epsilon=1e-5):
     centred = x - x.mean(axis=-1, keepdims=True)
-    return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + epsilon) * scale + intercept
+    return (
+        centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + epsilon) * scale + intercept
+    )
 
 
 def block_score(X, g1, b1, Q, K, V, g2, b2, U, D, w):
@@ -51,7 +57,8 @@ def block_score(X, g1, b1, Q, K, V, g2, b2, U, D, w):
     return s.reshape(-1, 8) @ w
 
 
-# A convolutional network on images of 6 x 6 numbers; the second convolution is of each channel alone.
+# A convolutional network on images of 6 x 6 numbers; the second convolution is of each
+# channel alone.
 IMAGES = """
 <ir_version: 8, opset_import: ["" : 17]>
 images (float[N, 36] X) => (float[N, 1] score)
@@ -86,7 +93,8 @@ def images_score(X, W1, b1, W2, b2, w):
     return np.tanh(c2).mean(axis=(2, 3)) @ w
 
 
-# The largest of four scores of a row. ONNX Runtime 1.16 loses its position in so small a graph if nothing reads it.
+# The largest of four scores of a row. ONNX Runtime 1.16 loses its position in so small a graph if
+# nothing reads it.
 LARGEST = """
 <ir_version: 8, opset_import: ["" : 17]>
 largest (float[N, 4] X) => (float[N, 1] score) <int64[4] shape = {-1, 1, 2, 2}>
@@ -111,12 +119,16 @@ def steps(score, weights, X, y, eta):
 
     def parts():
         split = np.split(vector, ends[:-1])
-        return {name: part.reshape(a.shape) for (name, a), part in zip(weights.items(), split, strict=True)}
+        return {
+            name: part.reshape(a.shape)
+            for (name, a), part in zip(weights.items(), split, strict=True)
+        }
 
     for _ in range(4):
         gradient = np.empty(vector.size)
         for i, kept in enumerate(vector):
-            # The derivative of an analytic function is the imaginary part at a point that is moved by a tiny i h.
+            # The derivative of an analytic function is the imaginary part at a point that is moved
+            # by a tiny i h.
             vector[i] += 1e-30j
             gradient[i] = ((score(X, **parts()).ravel() - y) ** 2).mean().imag / 2e-30
             vector[i] = kept
@@ -138,7 +150,9 @@ def case(name):
     text, shapes, score = CASES[name]
     model = onnx.parser.parse_model(text)
     weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+    model.graph.initializer.extend(
+        numpy_helper.from_array(array, name) for name, array in weights.items()
+    )
     n_features = model.graph.input[0].type.tensor_type.shape.dim[1].dim_value
     X, y = rng.normal(size=(5, n_features)).astype(np.float32), rng.normal(size=5)
     return model, X, y, weights, steps(score, weights, X.astype(float), y, 0.02)
@@ -147,7 +161,14 @@ def case(name):
 @pytest.mark.parametrize("name", CASES)
 def test_layers_train(name, solver):
     model, X, y, weights, expected = case(name)
-    options = {"solver": solver, "max_iter": 4, "tol": None, "batch_size": 5, "penalty": None, "standardize": False}
+    options = {
+        "solver": solver,
+        "max_iter": 4,
+        "tol": None,
+        "batch_size": 5,
+        "penalty": None,
+        "standardize": False,
+    }
     options |= {"optimizer": "sgd", "learning_rate": "constant", "eta0": 0.02, "trainable": "*"}
     fitted = OrtSGDRegressor(model, **options).fit(X, y)
     assert fitted.weights_.keys() == expected.keys()

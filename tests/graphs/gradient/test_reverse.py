@@ -15,7 +15,8 @@ def parsed(body, dtype="float"):
     text = f"""
     <ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml": 3]>
     graph ({dtype}[3, 2] X) => ({dtype}[3, 2] score)
-    <{dtype}[2, 2] w = {{1, 2, 3, 4}}, {dtype}[2] v = {{1, 2}}, {dtype}[2] unused = {{1, 2}}> {{{body}}}"""
+    <{dtype}[2, 2] w = {{1, 2, 3, 4}}, {dtype}[2] v = {{1, 2}}, {dtype}[2] unused = {{1, 2}}>
+    {{{body}}}"""
     return onnx.parser.parse_model(text)
 
 
@@ -71,13 +72,19 @@ def test_a_part_that_is_not_used_gets_zeros(run_onnx):
 
 
 def test_a_pool_that_gives_its_indices_has_the_gradient_of_its_maximum(run_onnx):
-    body = "a = MatMul (X, w)  b = Unsqueeze (a, axis)  c, i = MaxPool <kernel_shape = [2]> (b)  d = Squeeze (c, axis)"
-    (w,) = gradients(f"axis = Constant <value_ints = [1]> ()  {body}  score = Mul (d, v)", ["w"], run_onnx)
+    body = (
+        "a = MatMul (X, w)  b = Unsqueeze (a, axis)  c, i = MaxPool <kernel_shape = [2]> (b)  "
+        "d = Squeeze (c, axis)"
+    )
+    (w,) = gradients(
+        f"axis = Constant <value_ints = [1]> ()  {body}  score = Mul (d, v)", ["w"], run_onnx
+    )
     # The maximum of a row of X w is the second one; the sum of v is 3.
     np.testing.assert_allclose(w, [[0, 27], [0, 36]])
 
 
-# Operators on the numbers x inside a Cast to float64 and back, and the gradients of the sums of v times their results.
+# Operators on the numbers x inside a Cast to float64 and back, and the gradients of the sums of v
+# times their results.
 INSIDE = {
     "Tanh (x)": lambda x: [1, 2] * (1 - np.tanh(x) ** 2),
     "LeakyRelu <alpha = 0.25> (x)": lambda x: [1, 2] * np.where(x < 0, 0.25, 1),
@@ -88,20 +95,33 @@ INSIDE = {
 
 @pytest.mark.parametrize("operator", INSIDE)
 def test_numbers_inside_a_cast_are_of_its_type(operator, run_onnx):
-    body = f"swapped = Constant <value_ints = [1, 0]> ()  x = Cast <to = 11> (difference)  y = {operator}"
-    body = f"a = MatMul (X, w)  difference = Sub (a, X)  {body}  z = Cast <to = 1> (y)  score = Mul (z, v)"
+    body = (
+        "swapped = Constant <value_ints = [1, 0]> ()  x = Cast <to = 11> "
+        f"(difference)  y = {operator}"
+    )
+    body = (
+        f"a = MatMul (X, w)  difference = Sub (a, X)  {body}  z = Cast <to = 1> (y)  "
+        "score = Mul (z, v)"
+    )
     (w,) = gradients(body, ["w"], run_onnx)
     X = np.arange(1, 7).reshape(3, 2)
     np.testing.assert_allclose(w, X.T @ INSIDE[operator](X @ [[1, 2], [3, 4]] - X), rtol=1e-5)
 
 
-AXES = ["Constant <value = int64[1] {1}> ()", "Constant <value_ints = [1]> ()", "Constant <value_ints = [-1]> ()"]
+AXES = [
+    "Constant <value = int64[1] {1}> ()",
+    "Constant <value_ints = [1]> ()",
+    "Constant <value_ints = [-1]> ()",
+]
 
 
 @pytest.mark.parametrize("axes", AXES)
 def test_numbers_of_a_node_are_known_however_they_are_written(axes, run_onnx):
     # The sum of all X w, each twice: d/dw = 2 X' 1
-    body = f"axes = {axes}  a = MatMul (X, w)  b = ReduceSum <keepdims = 1> (a, axes)  score = Expand (b, shape)"
+    body = (
+        f"axes = {axes}  a = MatMul (X, w)  b = ReduceSum <keepdims = 1> (a, axes)  "
+        "score = Expand (b, shape)"
+    )
     (w,) = gradients(f"shape = Constant <value_ints = [3, 2]> ()  {body}", ["w"], run_onnx)
     np.testing.assert_allclose(w, [[18, 18], [24, 24]])
 
@@ -123,14 +143,26 @@ def test_no_gradient_by_the_data():
         ("a = ai.onnx.ml.Normalizer (X)  b = MatMul (a, w)  score = Add (b, v)", None),
         ("a = ai.onnx.ml.Imputer (X)  b = MatMul (a, w)  score = Add (b, v)", None),
         ("a = MatMul (X, w)  c = Floor (a)  score = Add (a, v)", None),
-        ("a = MatMul (X, w)  b = ai.onnx.ml.Normalizer (a)  score = Add (b, v)", ("Normalizer", "")),
-        ("a = MatMul (X, w)  b = ArgMax (a)  c = Cast <to = 1> (b)  score = Add (c, v)", ("ArgMax", "")),
+        ((
+            "a = MatMul (X, w)  b = ai.onnx.ml.Normalizer (a)  score = Add (b, v)"
+        ), ("Normalizer", "")),
+        ((
+            "a = MatMul (X, w)  b = ArgMax (a)  c = Cast <to = 1> (b)  score = Add (c, v)"
+        ), ("ArgMax", "")),
         ("a = MatMul (X, w)  b = Greater (a, X)  c = Cast <to = 1> (b)  score = Mul (a, c)", None),
-        ("a = MatMul (X, w)  b = Cast <to = 7> (a)  c = Cast <to = 1> (b)  score = Add (c, v)", ("Cast", "")),
-        ("a = MatMul (X, w)  b = Shape (a)  c = Cast <to = 1> (b)  score = Mul (X, c)", ("Shape", "")),
+        ((
+            "a = MatMul (X, w)  b = Cast <to = 7> (a)  c = Cast <to = 1> (b)  score = Add (c, v)"
+        ), ("Cast", "")),
+        ((
+            "a = MatMul (X, w)  b = Shape (a)  c = Cast <to = 1> (b)  score = Mul (X, c)"
+        ), ("Shape", "")),
         ("score = Pow (X, v)", ("Pow", "")),
-        ("a = MatMul (X, w)  b = Shape (v)  c = ReduceSum (a, b)  score = Add (c, v)", ("ReduceSum", "")),
-        ("a = MatMul (X, w)  b = NonZero (v)  c = Gather (a, b)  score = Add (c, v)", ("Gather", "")),
+        ((
+            "a = MatMul (X, w)  b = Shape (v)  c = ReduceSum (a, b)  score = Add (c, v)"
+        ), ("ReduceSum", "")),
+        ((
+            "a = MatMul (X, w)  b = NonZero (v)  c = Gather (a, b)  score = Add (c, v)"
+        ), ("Gather", "")),
         ("a = MatMul (X, w)  b = Floor (a)  score = Mul (a, b)", ("Floor", "")),
         ("b, m = LayerNormalization (X, v, v)  score = Add (b, m)", ("LayerNormalization", "")),
         ("a = MatMul (X, w)  c = Add (a, v)  b = Constant <value = bool {1}> ()  d = If (b) "

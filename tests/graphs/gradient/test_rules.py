@@ -1,4 +1,7 @@
-"""The rule of every operator against central differences and against ONNX Runtime's own gradient."""
+"""
+The rule of every operator against central differences
+and against ONNX Runtime's own gradient.
+"""
 
 import math
 
@@ -43,15 +46,34 @@ def distinct(*shape):
 
 ints = np.array
 ONE_INPUT = {
-    **dict.fromkeys(["Abs", "Cos", "Elu", "Erf", "Exp", "Flatten", "Identity", "LeakyRelu", "Neg"], signed(2, 3)),
-    **dict.fromkeys(["LogSoftmax", "Reciprocal", "ReduceMean", "ReduceSum", "Relu", "Sigmoid", "Sin"], signed(2, 3)),
+    **dict.fromkeys(
+        ["Abs", "Cos", "Elu", "Erf", "Exp", "Flatten", "Identity", "LeakyRelu", "Neg"], signed(2, 3)
+    ),
+    **dict.fromkeys(
+        ["LogSoftmax", "Reciprocal", "ReduceMean", "ReduceSum", "Relu", "Sigmoid", "Sin"],
+        signed(2, 3),
+    ),
     **dict.fromkeys(["Softmax", "Softplus", "Sum", "Tanh", "Transpose"], signed(2, 3)),
     **dict.fromkeys(["Log", "Sqrt"], positive(2, 3)),
     "Squeeze": signed(2, 1, 3),
 }
-BROADCAST = [((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (1, 3)), ((3,), (2, 3)), ((2, 3), ()), ((2, 1, 3), (4, 1))]
+BROADCAST = [
+    ((2, 3), (2, 3)),
+    ((2, 3), (3,)),
+    ((2, 1), (1, 3)),
+    ((3,), (2, 3)),
+    ((2, 3), ()),
+    ((2, 1, 3), (4, 1)),
+]
 PRODUCTS = [
-    *[((4, 3), (3, 2)), ((3,), (3, 2)), ((4, 3), (3,)), ((3,), (3,)), ((5, 4, 3), (3, 2)), ((4, 3), (5, 3, 2))],
+    *[
+        ((4, 3), (3, 2)),
+        ((3,), (3, 2)),
+        ((4, 3), (3,)),
+        ((3,), (3,)),
+        ((5, 4, 3), (3, 2)),
+        ((4, 3), (5, 3, 2)),
+    ],
     *[((5, 1, 4, 3), (6, 3, 2)), ((5, 4, 3), (3,))],
 ]
 # Shapes of x and w, attributes.
@@ -83,7 +105,11 @@ CASES = [
         for a, b in BROADCAST
         for i in (0, 1)
     ],
-    *[(name, [signed(2, 3), signed(3), signed(1, 1)], i, {}) for name in ("Sum", "Max") for i in range(3)],
+    *[
+        (name, [signed(2, 3), signed(3), signed(1, 1)], i, {})
+        for name in ("Sum", "Max")
+        for i in range(3)
+    ],
     ("LeakyRelu", [signed(2, 3)], 0, {"alpha": 0.3}),
     ("Elu", [signed(2, 3)], 0, {"alpha": 0.3}),
     ("Pow", [positive(2, 3), np.array(3.0)], 0, {}),
@@ -109,13 +135,23 @@ CASES = [
     *[("Gemm", [signed(4, 3), signed(3, 2), signed(2)], i, {}) for i in range(3)],
     *[(name, [signed(2, 3)], 0, {"axis": 0}) for name in ("Softmax", "LogSoftmax")],
     *[("LayerNormalization", [signed(2, 3), signed(3), signed(3)], i, {}) for i in range(3)],
-    *[("LayerNormalization", [signed(2, 4, 3), signed(4, 3)], i, {"axis": 1, "epsilon": 0.1}) for i in range(2)],
+    *[
+        ("LayerNormalization", [signed(2, 4, 3), signed(4, 3)], i, {"axis": 1, "epsilon": 0.1})
+        for i in range(2)
+    ],
     ("ReduceMean", [signed(2, 3)], 0, {"axes": [1], "keepdims": 0}),
     ("ReduceMean", [signed(2, 3)], 0, {"axes": [-2]}),
     ("ReduceSum", [signed(2, 3), ints([1])], 0, {"keepdims": 0}),
     ("ReduceSum", [signed(2, 3)], 0, {"keepdims": 0}),
-    *[("Where", [np.array([[True, False, True]]), signed(2, 3), signed(2, 1)], i, {}) for i in (1, 2)],
-    *[("Concat", [signed(2, 3), signed(2, 2), signed(2, 1)], i, {"axis": axis}) for i in range(3) for axis in (1, -1)],
+    *[
+        ("Where", [np.array([[True, False, True]]), signed(2, 3), signed(2, 1)], i, {})
+        for i in (1, 2)
+    ],
+    *[
+        ("Concat", [signed(2, 3), signed(2, 2), signed(2, 1)], i, {"axis": axis})
+        for i in range(3)
+        for axis in (1, -1)
+    ],
     ("Expand", [signed(1, 3), ints([2, 3])], 0, {}),
     ("Gather", [signed(2, 4), ints([3, 1, 1])], 0, {"axis": 1}),
     ("Gather", [signed(2, 4), ints([[-1, 0], [0, 0]])], 0, {}),
@@ -146,7 +182,10 @@ CASES = [
     ("GlobalAveragePool", [signed(2, 3, 2, 4)], 0, {}),
     ("Pad", [distinct(2, 3), ints([1, 0, 0, 2]), np.array(0.5)], 0, {}),
     ("Pad", [distinct(2, 4), ints([1, -1, 0, -2])], 0, {}),
-    *[("Pad", [distinct(2, 3), ints([1, 2, 0, 1])], 0, {"mode": mode}) for mode in ("edge", "reflect")],
+    *[
+        ("Pad", [distinct(2, 3), ints([1, 2, 0, 1])], 0, {"mode": mode})
+        for mode in ("edge", "reflect")
+    ],
 ]
 
 
@@ -158,11 +197,15 @@ def model(case, dtype):
     # Of a Split only the first part is used.
     outputs = ["result", "unused"] if name == "Split" else ["result"]
     node = helper.make_node(name, names, outputs, **attributes)
-    constants = [numpy_helper.from_array(a, n) for a, n in zip(arrays, names, strict=True) if n != "w"]
+    constants = [
+        numpy_helper.from_array(a, n) for a, n in zip(arrays, names, strict=True) if n != "w"
+    ]
     w = helper.make_tensor_value_info("w", onnx_dtype(dtype), arrays[position].shape)
     opsets = {"opset_imports": [helper.make_opsetid("", OPSET)], "ir_version": IR_VERSION}
     alone = helper.make_graph([node], "alone", [w], [onnx.ValueInfoProto(name="result")], constants)
-    return onnx.shape_inference.infer_shapes(helper.make_model(alone, **opsets), data_prop=True), arrays[position]
+    return onnx.shape_inference.infer_shapes(
+        helper.make_model(alone, **opsets), data_prop=True
+    ), arrays[position]
 
 
 def with_gradient(alone, dtype):
@@ -185,12 +228,17 @@ def with_gradient(alone, dtype):
 
 
 def finite_difference(case, dy):
-    # The reference evaluator lacks attributes of these. Inputs of MaxPool are whole numbers: h changes no order.
+    # The reference evaluator lacks attributes of these. Inputs of MaxPool are whole numbers: h
+    # changes no order.
     by_runtime = case[0] in ("AveragePool", "MaxPool", "Pad")
     # "VALID" is no padding, and older references have other shapes for it.
     case = (*case[:3], {name: value for name, value in case[3].items() if value != "VALID"})
     alone, w = model(case, np.float32 if by_runtime else np.float64)
-    evaluator = ArraySession(alone.SerializeToString()) if by_runtime else ReferenceEvaluator(alone, new_ops=[Erf])
+    evaluator = (
+        ArraySession(alone.SerializeToString())
+        if by_runtime
+        else ReferenceEvaluator(alone, new_ops=[Erf])
+    )
     # Numbers near 1 in float32 are 1e-7 apart, and a Cast rounds to them.
     h = 0.25 if by_runtime else 1e-2 if case[0] == "Cast" else 1e-5
     difference = np.empty(w.shape)
@@ -198,7 +246,8 @@ def finite_difference(case, dy):
         step = np.zeros(w.shape)
         step[i] = h
         plus, minus = (
-            evaluator.run(["result"], {"w": np.asarray(moved, w.dtype)})[0] for moved in (w + step, w - step)
+            evaluator.run(["result"], {"w": np.asarray(moved, w.dtype)})[0]
+            for moved in (w + step, w - step)
         )
         difference[i] = ((plus.astype(float) - minus.astype(float)) * dy).sum() / (2 * h)
     return difference
@@ -227,7 +276,9 @@ def test_rule_is_the_central_difference(case, dtype, rtol, atol, run_onnx):
     (got,) = run_onnx(gradient, w=w, dy=dy).values()
     assert got.dtype == dtype
     loose = 50 if case[0] == "Cast" else 1
-    np.testing.assert_allclose(got, finite_difference(case, dy), rtol=loose * rtol, atol=loose * atol)
+    np.testing.assert_allclose(
+        got, finite_difference(case, dy), rtol=loose * rtol, atol=loose * atol
+    )
 
 
 @pytest.mark.parametrize(
@@ -239,7 +290,10 @@ def test_rule_is_the_central_difference(case, dtype, rtol, atol, run_onnx):
     ],
 )
 def test_pooling_in_which_runtimes_differ_has_no_rule(name, attributes):
-    alone, _ = model((name, [distinct(1, 1, 5)], 0, {"kernel_shape": [3], "strides": [3], **attributes}), np.float32)
+    alone, _ = model(
+        (name, [distinct(1, 1, 5)], 0, {"kernel_shape": [3], "strides": [3], **attributes}),
+        np.float32,
+    )
     assert undifferentiable(alone.graph, ["w"], rule_gradient) == (name, "")
 
 
@@ -253,7 +307,9 @@ def runtime_fails(case):
     )
 
 
-@pytest.mark.skipif("TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent")
+@pytest.mark.skipif(
+    "TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent"
+)
 @pytest.mark.parametrize("case", [case for case in CASES if not runtime_fails(case)], ids=ids)
 def test_rule_is_the_runtimes_gradient(case, run_onnx):
     alone, w = model(case, np.float32)
@@ -293,7 +349,9 @@ TIES = [np.array([0.0, 1.0, -1.0, 0.5]), np.array([0.0, 1.0, -1.0, 0.7])]
 def test_kinks_are_those_of_the_runtime(name, arrays, expected, run_onnx):
     alone, w = model((name, arrays, 0, {}), np.float32)
     whole, dy = with_gradient(alone, "float32")
-    np.testing.assert_array_equal(next(iter(run_onnx(whole, w=w, dy=np.ones_like(dy)).values())), expected)
+    np.testing.assert_array_equal(
+        next(iter(run_onnx(whole, w=w, dy=np.ones_like(dy)).values())), expected
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

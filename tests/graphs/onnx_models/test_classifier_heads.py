@@ -13,16 +13,28 @@ X = RNG.normal(size=(60, 2)).astype(np.float32)
 TWO = (X[:, 0] > 0).astype(int)
 THREE = TWO + (X[:, 1] > 0)
 ONE_COLUMN = "float[2, 1] W = {1, -2}, float[2, 1] V = {3, -2}, float[1] one = {1}"
-THREE_COLUMNS = "float[2, 3] W = {1, -2, 3, 4, 0.5, -1}, float[2, 3] V = {1, 2, -3, 4, -0.5, -1}, float half = {0.5}"
+THREE_COLUMNS = (
+    "float[2, 3] W = {1, -2, 3, 4, 0.5, -1}, float[2, 3] V = {1, 2, -3, 4, -0.5, -1}, "
+    "float half = {0.5}"
+)
 
 
 def classifier(nodes, weights, n_columns, others=""):
-    text = f"m (float[N, 2] X) => (float[N, {n_columns}] p) <{weights}{others}> {{ a = MatMul (X, W) {nodes} }}"
+    text = (
+        f"m (float[N, 2] X) => (float[N, {n_columns}] p) <{weights}{others}> {{ a = MatMul "
+        f"(X, W) {nodes} }}"
+    )
     return onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 17]>' + text)
 
 
 def hardly_trained(model, y):
-    options = {"standardize": False, "learning_rate": "constant", "eta0": 1e-12, "max_iter": 1, "tol": None}
+    options = {
+        "standardize": False,
+        "learning_rate": "constant",
+        "eta0": 1e-12,
+        "max_iter": 1,
+        "tol": None,
+    }
     return OrtSGDClassifier(model, **options).fit(X, y)
 
 
@@ -43,7 +55,12 @@ def hardly_trained(model, y):
             ", int64[2] i = {1, 0}",
         ),
         ("p = Softmax <axis = 1> (a)", THREE_COLUMNS, 3, ""),
-        ("s = Softmax <axis = 1> (a) p = Gather <axis = 1> (s, i)", THREE_COLUMNS, 3, ", int64[3] i = {2, 0, 1}"),
+        (
+            "s = Softmax <axis = 1> (a) p = Gather <axis = 1> (s, i)",
+            THREE_COLUMNS,
+            3,
+            ", int64[3] i = {2, 0, 1}",
+        ),
         ("p = LogSoftmax <axis = 1> (a)", THREE_COLUMNS, 3, ""),
     ],
     ids=[
@@ -79,24 +96,35 @@ def test_probabilities_stay_those_of_the_model(nodes, weights, n_columns, others
 def test_a_sigmoid_inside_a_score_is_no_head(nodes, run_onnx):
     model = classifier(nodes, ONE_COLUMN, 1)
     (expected,) = run_onnx(model, X=X).values()
-    np.testing.assert_allclose(hardly_trained(model, TWO).decision_function(X), expected.ravel(), atol=1e-5)
+    np.testing.assert_allclose(
+        hardly_trained(model, TWO).decision_function(X), expected.ravel(), atol=1e-5
+    )
 
 
 @pytest.mark.parametrize(
-    "nodes", ["m = MatMul (h, v) p = Add (m, c)", "p = Gemm (h, v, c)"], ids=["matmul and add", "gemm"]
+    "nodes",
+    ["m = MatMul (h, v) p = Add (m, c)", "p = Gemm (h, v, c)"],
+    ids=["matmul and add", "gemm"],
 )
 def test_a_score_whose_values_are_between_zero_and_one_is_no_probability(nodes, run_onnx):
-    model = classifier(f"h = Tanh (a) {nodes}", ONE_COLUMN + ", float[1, 1] v = {0.3}, float[1] c = {0.5}", 1)
+    model = classifier(
+        f"h = Tanh (a) {nodes}", ONE_COLUMN + ", float[1, 1] v = {0.3}, float[1] c = {0.5}", 1
+    )
     (expected,) = run_onnx(model, X=X).values()
     assert expected.min() > 0 and expected.max() < 1
-    np.testing.assert_allclose(hardly_trained(model, TWO).decision_function(X), expected.ravel(), atol=1e-5)
+    np.testing.assert_allclose(
+        hardly_trained(model, TWO).decision_function(X), expected.ravel(), atol=1e-5
+    )
 
 
 @pytest.mark.parametrize(
     "nodes, weights, n_columns",
     [
         (
-            "b = MatMul (X, V) s = Softmax <axis = 1> (a) t = Softmax <axis = 1> (b) q = Add (s, t) p = Mul (q, half)",
+            (
+                "b = MatMul (X, V) s = Softmax <axis = 1> (a) t = Softmax <axis = 1> (b) q = Add "
+                "(s, t) p = Mul (q, half)"
+            ),
             THREE_COLUMNS,
             3,
         ),
@@ -105,10 +133,18 @@ def test_a_score_whose_values_are_between_zero_and_one_is_no_probability(nodes, 
         ("p = Softmax <axis = 0> (a)", ONE_COLUMN, 1),
         ("n = Neg (a) e = Exp (n) d = Add (e, one) p = Reciprocal (d)", ONE_COLUMN, 1),
     ],
-    ids=["mean of two", "independent sigmoids", "two independent sigmoids", "softmax of the rows", "own sigmoid"],
+    ids=[
+        "mean of two",
+        "independent sigmoids",
+        "two independent sigmoids",
+        "softmax of the rows",
+        "own sigmoid",
+    ],
 )
 def test_other_probabilities_are_refused(nodes, weights, n_columns):
-    with pytest.raises(NotTrainableError, match="is a probability, but it is neither the sigmoid nor the softmax"):
+    with pytest.raises(
+        NotTrainableError, match="is a probability, but it is neither the sigmoid nor the softmax"
+    ):
         hardly_trained(classifier(nodes, weights, n_columns), THREE if n_columns == 3 else TWO)
 
 
@@ -133,7 +169,10 @@ def test_a_constant_of_a_billion_values_is_refused_before_it_runs():
         1,
         ", int64[1] shape = {1000000000}",
     )
-    with pytest.raises(NotTrainableError, match=r"result 'c' of the ONNX model has 1,000,000,000 values.*MAX_VALUES"):
+    with pytest.raises(
+        NotTrainableError,
+        match=r"result 'c' of the ONNX model has 1,000,000,000 values.*MAX_VALUES",
+    ):
         OrtSGDRegressor(model).fit(X, X[:, 0])
 
 
@@ -146,7 +185,8 @@ def test_the_limit_of_values_can_be_changed(monkeypatch):
 
 def test_a_loop_is_refused_before_it_runs():
     model = classifier(
-        """p = Loop (n, yes, a) <body = more (int64 i, bool go, float[N, 1] s) => (bool on, float[N, 1] t) {
+        """p = Loop (n, yes, a) <body = more (int64 i, bool go, float[N, 1] s)
+            => (bool on, float[N, 1] t) {
             on = Identity (go) t = Add (s, s) }>""",
         ONE_COLUMN,
         1,

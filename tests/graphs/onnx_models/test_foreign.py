@@ -1,4 +1,7 @@
-"""Models that skort did not make: each is trained by every solver, exported, served, and fine-tuned in part."""
+"""
+Models that skort did not make: each is trained by every solver, exported,
+served, and fine-tuned in part.
+"""
 
 import copy
 import functools
@@ -38,7 +41,9 @@ from skort.model_selection import OrtGridSearchCV
 from skort.solvers import available_solvers
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore::FutureWarning", "ignore::RuntimeWarning"
+    "ignore::sklearn.exceptions.ConvergenceWarning",
+    "ignore::FutureWarning",
+    "ignore::RuntimeWarning",
 )
 
 N_STEPS, RATE = 10, 0.05
@@ -71,7 +76,11 @@ SKL2ONNX = {
     "HuberRegressor": (lm.HuberRegressor(), "numbers", {}),
     "QuantileRegressor": (lm.QuantileRegressor(alpha=0.01), "numbers", {}),
     "SGDRegressor": (lm.SGDRegressor(max_iter=5, random_state=0), "numbers", {}),
-    "TheilSenRegressor": (lm.TheilSenRegressor(max_subpopulation=50, random_state=0), "numbers", {}),
+    "TheilSenRegressor": (
+        lm.TheilSenRegressor(max_subpopulation=50, random_state=0),
+        "numbers",
+        {},
+    ),
     "LinearSVR": (LinearSVR(random_state=0), "numbers", {}),
     "PLSRegression": (PLSRegression(2), "numbers", {}),
     "PoissonRegressor": (lm.PoissonRegressor(), "counts", {}),
@@ -90,10 +99,22 @@ SKL2ONNX = {
     "LogisticRegression, text": (lm.LogisticRegression(), "text", {}),
     "LogisticRegression, numbers of classes": (lm.LogisticRegression(), "text", {"nocl": True}),
     "LogisticRegression, three": (lm.LogisticRegression(), "three", {}),
-    "LogisticRegression, three scores": (lm.LogisticRegression(), "three", {"raw_scores": True, "zipmap": False}),
+    "LogisticRegression, three scores": (
+        lm.LogisticRegression(),
+        "three",
+        {"raw_scores": True, "zipmap": False},
+    ),
     "SGDClassifier": (lm.SGDClassifier(max_iter=5, random_state=0), "two", {}),
-    "SGDClassifier, three": (lm.SGDClassifier(max_iter=5, random_state=0), "three", {"zipmap": False}),
-    "SGDClassifier, log loss": (lm.SGDClassifier("log_loss", max_iter=5, random_state=0), "two", {"zipmap": False}),
+    "SGDClassifier, three": (
+        lm.SGDClassifier(max_iter=5, random_state=0),
+        "three",
+        {"zipmap": False},
+    ),
+    "SGDClassifier, log loss": (
+        lm.SGDClassifier("log_loss", max_iter=5, random_state=0),
+        "two",
+        {"zipmap": False},
+    ),
     "Perceptron": (lm.Perceptron(random_state=0), "three", {"zipmap": False}),
     "LinearSVC": (LinearSVC(random_state=0), "two", {}),
     "LinearSVC, three": (LinearSVC(random_state=0), "three", {}),
@@ -103,8 +124,16 @@ SKL2ONNX = {
     "OneVsRestClassifier": (OneVsRestClassifier(lm.LogisticRegression()), "two", {}),
     "MLPClassifier": (mlp(MLPClassifier), "two", {}),
     "MLPClassifier, three": (mlp(MLPClassifier, "tanh"), "three", {"zipmap": False}),
-    "scaled MLPClassifier": (make_pipeline(pre.StandardScaler(), mlp(MLPClassifier, "logistic")), "two", {}),
-    "scaled MLPClassifier, three": (make_pipeline(pre.StandardScaler(), mlp(MLPClassifier)), "three", {"nocl": True}),
+    "scaled MLPClassifier": (
+        make_pipeline(pre.StandardScaler(), mlp(MLPClassifier, "logistic")),
+        "two",
+        {},
+    ),
+    "scaled MLPClassifier, three": (
+        make_pipeline(pre.StandardScaler(), mlp(MLPClassifier)),
+        "three",
+        {"nocl": True},
+    ),
 }
 
 
@@ -115,11 +144,16 @@ def case(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = clone(model).fit(X, TARGETS[target])
-    return skl2onnx.to_onnx(model, X[:1], options={id(model): options} if options else None), TARGETS[target]
+    return skl2onnx.to_onnx(
+        model, X[:1], options={id(model): options} if options else None
+    ), TARGETS[target]
 
 
 def served(model, newest=22):
-    """Return what plain ONNX Runtime makes of X; of an opset that it does not read, what onnx makes of it."""
+    """
+    Return what plain ONNX Runtime makes of X;
+    of an opset that it does not read, what onnx makes of it.
+    """
     rows = columns(model)
     if max(o.version for o in model.opset_import) > newest:
         names = [o.name for o in model.graph.output]
@@ -130,7 +164,9 @@ def served(model, newest=22):
     for domain in model.opset_import:
         if domain.domain == "":
             domain.version = max(13, min(17, domain.version))
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     outputs = [o.name for o in session.get_outputs()]
     return dict(zip(outputs, session.run(None, rows), strict=True))
 
@@ -142,7 +178,9 @@ def columns(model):
     for info in (i for i in model.graph.input if i.name not in initializers):
         dims = info.type.tensor_type.shape.dim
         width = dims[1].dim_value if len(dims) == 2 else 1
-        values = X[:, begin : begin + width].astype(helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type))
+        values = X[:, begin : begin + width].astype(
+            helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
+        )
         feeds[info.name] = values if len(dims) == 2 else values.ravel()
         begin += width
     return feeds
@@ -152,7 +190,9 @@ def score_graph(model, y):
     """Return the score graph of a model."""
     n_outputs = len(np.unique(y)) if y.dtype.kind in "iU" else np.size(y[0])
     n_outputs = 1 if y.dtype.kind in "iU" and n_outputs == 2 else n_outputs
-    return onnx_score_graph(model, ScoreSpec(X.shape[1], n_outputs, "float32", y.dtype.kind in "iU"))
+    return onnx_score_graph(
+        model, ScoreSpec(X.shape[1], n_outputs, "float32", y.dtype.kind in "iU")
+    )
 
 
 def objective(score, y):
@@ -168,10 +208,17 @@ def objective(score, y):
 def in_float64(model):
     """Return a model that computes in float64."""
     model = copy.deepcopy(model)
-    tensors = [*model.graph.initializer, *(a.t for node in model.graph.node for a in node.attribute)]
+    tensors = [
+        *model.graph.initializer,
+        *(a.t for node in model.graph.node for a in node.attribute),
+    ]
     for tensor in tensors:
         if tensor.data_type == TensorProto.FLOAT:
-            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float64), tensor.name))
+            tensor.CopyFrom(
+                numpy_helper.from_array(
+                    numpy_helper.to_array(tensor).astype(np.float64), tensor.name
+                )
+            )
     for node in model.graph.node:
         if node.op_type == "Cast" and node.attribute[0].i == TensorProto.FLOAT:
             node.attribute[0].i = TensorProto.DOUBLE
@@ -188,7 +235,10 @@ class Erf(OpRun):
 
 
 def descended(graph, y, rate=RATE):
-    """Return the weights after `N_STEPS` steps whose gradients are finite differences, in float64."""
+    """
+    Return the weights after `N_STEPS` steps
+    whose gradients are finite differences, in float64.
+    """
     run = ReferenceEvaluator(in_float64(graph.structure), new_ops=[Erf]).run
     inputs = {graph.input_name: X.astype(np.float64)} | {
         name: array.astype(np.float64) for name, array in graph.arrays.items()
@@ -214,19 +264,37 @@ def trained(model, y, solver, rate=RATE, rows=None, **parameters):
     estimator = (OrtSGDClassifier if is_classifier else OrtSGDRegressor)(
         model,
         loss="log_loss" if is_classifier else "squared_error",
-        **{"penalty": None, "standardize": False, "optimizer": "sgd", "learning_rate": "constant", "eta0": rate},
-        **{"batch_size": len(y), "max_iter": N_STEPS, "tol": None, "random_state": 0, "solver": solver, **parameters},
+        **{
+            "penalty": None,
+            "standardize": False,
+            "optimizer": "sgd",
+            "learning_rate": "constant",
+            "eta0": rate,
+        },
+        **{
+            "batch_size": len(y),
+            "max_iter": N_STEPS,
+            "tol": None,
+            "random_state": 0,
+            "solver": solver,
+            **parameters,
+        },
     )
     return estimator.fit(X if rows is None else rows, y)
 
 
 def check(model, y, rate=RATE, newest=22):
-    """Check what a foreign model is for: training by every solver, both exports, and a frozen part."""
+    """
+    Check what a foreign model is for: training by every solver,
+    both exports, and a frozen part.
+    """
     before = model.SerializeToString()
     graph = score_graph(model, y)
     expected = descended(graph, y, rate)
     for solver in sorted(available_solvers()):
-        if solver != "graph" and any(array.ndim == 1 and array.size > 3 for array in expected.values()):
+        if solver != "graph" and any(
+            array.ndim == 1 and array.size > 3 for array in expected.values()
+        ):
             # A product with a vector: ONNX Runtime computes a wrong gradient.
             with pytest.raises(NotTrainableError, match="operator MatMul"):
                 trained(model, y, solver, rate)
@@ -234,9 +302,14 @@ def check(model, y, rate=RATE, newest=22):
         estimator = trained(model, y, solver, rate)
         assert list(estimator.trainable_) == list(expected)
         for name, array in expected.items():
-            np.testing.assert_allclose(estimator.weights_[name], array, rtol=1e-5, atol=1e-5, err_msg=solver)
+            np.testing.assert_allclose(
+                estimator.weights_[name], array, rtol=1e-5, atol=1e-5, err_msg=solver
+            )
     prediction = estimator.predict(X)
-    exported, original = served(estimator.to_onnx()), served(estimator.to_onnx(original=True), newest)
+    exported, original = (
+        served(estimator.to_onnx()),
+        served(estimator.to_onnx(original=True), newest),
+    )
     check_same_prediction(exported, prediction, y)
     check_same_prediction(original, prediction, y)
     first, *others = expected
@@ -248,7 +321,10 @@ def check(model, y, rate=RATE, newest=22):
 
 
 def check_same_prediction(original, prediction, y):
-    """Check that the given model with other weights predicts the same: numbers, or classes where it gives them."""
+    """
+    Check that the given model with other weights predicts the same:
+    numbers, or classes where it gives them.
+    """
     result = next(iter(original.values()))
     if y.dtype.kind == "f":
         np.testing.assert_allclose(np.ravel(result), np.ravel(prediction), rtol=1e-5, atol=1e-5)
@@ -268,7 +344,10 @@ def test_models_of_skl2onnx(name):
 
 @OF_SKL2ONNX
 def test_the_score_is_that_of_the_model(name):
-    """Before any training: what plain ONNX Runtime makes of the score are the results of the given model."""
+    """
+    Before any training: what plain ONNX Runtime makes of the score are the results
+    of the given model.
+    """
     model, y = case(name)
     (score,) = served(score_graph(model, y).model).values()
     results = served(model)
@@ -280,7 +359,11 @@ def test_the_score_is_that_of_the_model(name):
     if y.dtype.kind == "f" or result.shape[1] == 1 or not is_probability(result):
         expected = score if result.shape[1] == score.shape[1] else np.hstack([-score, score])
     else:
-        expected = softmax(score, axis=1) if score.shape[1] > 1 else np.hstack([expit(-score), expit(score)])
+        expected = (
+            softmax(score, axis=1)
+            if score.shape[1] > 1
+            else np.hstack([expit(-score), expit(score)])
+        )
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
 
 
@@ -293,18 +376,24 @@ def is_probability(result):
 
 
 LAYERS = (
-    "<float[4, 3] W = {1,2,-1,0.5,1,-1,2,0.25,-0.5,1,1,-2}, float[3] b = {0.1,-0.2,0.3}, float[3, 1] V = {1,-1,0.5}>"
+    "<float[4, 3] W = {1,2,-1,0.5,1,-1,2,0.25,-0.5,1,1,-2}, float[3] b = {0.1,-0.2,0.3}, "
+    "float[3, 1] V = {1,-1,0.5}>"
 )
 ONE = f"m (float[N, 4] X) => (float[N, 1] y) {LAYERS}"
 SHAPES = "int64[2] shape = {-1, 4}, int64[1] axis = {1}"
 # (opset, target, text): what torch, Keras and people write by hand, in the opsets of their tools.
 WRITTEN = {
     "opset 13": (13, "numbers", f"{ONE} {{ h = Gemm (X, W, b) a = Relu (h) y = MatMul (a, V) }}"),
-    "opset 15, leaky": (15, "numbers", f"{ONE} {{ h = Gemm (X, W, b) a = LeakyRelu (h) y = MatMul (a, V) }}"),
+    "opset 15, leaky": (
+        15,
+        "numbers",
+        f"{ONE} {{ h = Gemm (X, W, b) a = LeakyRelu (h) y = MatMul (a, V) }}",
+    ),
     "opset 18, means": (
         18,
         "numbers",
-        f"""{ONE} {{ axis = Constant <value = int64[1] {{1}}> () m = ReduceMean (X, axis) c = Sub (X, m)
+        f"""{ONE} {{ axis = Constant <value = int64[1] {{1}}> () m = ReduceMean (X, axis)
+        c = Sub (X, m)
         h = Gemm (c, W, b) a = Tanh (h) y = MatMul (a, V) }}""",
     ),
     "opset 18, means as torch writes them": (
@@ -317,7 +406,8 @@ WRITTEN = {
     "opset 18, norms": (
         18,
         "numbers",
-        f"""{ONE} {{ axis = Constant <value = int64[1] {{1}}> () m = ReduceL2 (X, axis) c = Div (X, m)
+        f"""{ONE} {{ axis = Constant <value = int64[1] {{1}}> () m = ReduceL2 (X, axis)
+        c = Div (X, m)
         h = Gemm (c, W, b) a = Tanh (h) y = MatMul (a, V) }}""",
     ),
     "opset 18, split": (
@@ -326,17 +416,26 @@ WRITTEN = {
         f"""{ONE} {{ p, q = Split <axis = 1, num_outputs = 2> (X) c = Concat <axis = 1> (q, p)
         h = Gemm (c, W, b) a = Tanh (h) y = MatMul (a, V) }}""",
     ),
-    "opset 19": (19, "two", f"{ONE} {{ h = Gemm (X, W, b) a = Sigmoid (h) s = MatMul (a, V) y = Sigmoid (s) }}"),
+    "opset 19": (
+        19,
+        "two",
+        f"{ONE} {{ h = Gemm (X, W, b) a = Sigmoid (h) s = MatMul (a, V) y = Sigmoid (s) }}",
+    ),
     "opset 19, cast": (
         19,
         "numbers",
         f"{ONE} {{ x = Cast <to = 1, saturate = 1> (X) h = Gemm (x, W, b) y = Gemm (h, V) }}",
     ),
-    "opset 20, gelu": (20, "numbers", f"{ONE} {{ h = Gemm (X, W, b) a = Gelu (h) y = MatMul (a, V) }}"),
+    "opset 20, gelu": (
+        20,
+        "numbers",
+        f"{ONE} {{ h = Gemm (X, W, b) a = Gelu (h) y = MatMul (a, V) }}",
+    ),
     "opset 20, shapes": (
         20,
         "numbers",
-        f"""{ONE} {{ d = Shape (X) ones = ConstantOfShape <value = float[1] {{1}}> (d) x = Add (X, ones)
+        f"""{ONE} {{ d = Shape (X) ones = ConstantOfShape <value = float[1] {{1}}> (d)
+        x = Add (X, ones)
         h = Gemm (x, W, b) a = Tanh (h) y = MatMul (a, V) }}""",
     ),
     "opset 21, gelu": (
@@ -351,7 +450,11 @@ WRITTEN = {
         "<float[4, 3] W = {1,2,-1,0.5,1,-1,2,0.25,-0.5,1,1,-2}, float[3] b = {1,2,3}>"
         "{ h = Gemm (X, W, b) y = Softmax (h) }",
     ),
-    "opset 22, mish": (22, "numbers", f"{ONE} {{ h = Gemm (X, W, b) a = Mish (h) y = MatMul (a, V) }}"),
+    "opset 22, mish": (
+        22,
+        "numbers",
+        f"{ONE} {{ h = Gemm (X, W, b) a = Mish (h) y = MatMul (a, V) }}",
+    ),
     "opset 23, root mean square": (
         23,
         "numbers",
@@ -359,20 +462,28 @@ WRITTEN = {
         "<float[4] g = {1, 2, 1, 2}, float[4, 1] W = {1, 2, -1, 1}, float[1] b = {0.5}>"
         "{ n = RMSNormalization (X, g) y = Gemm (n, W, b) }",
     ),
-    "opset 24, swish": (24, "numbers", f"{ONE} {{ h = Gemm (X, W, b) a = Swish <alpha = 1.5> (h) y = MatMul (a, V) }}"),
+    "opset 24, swish": (
+        24,
+        "numbers",
+        f"{ONE} {{ h = Gemm (X, W, b) a = Swish <alpha = 1.5> (h) y = MatMul (a, V) }}",
+    ),
     "layers side by side": (
         17,
         "numbers",
         """m (float[N, 4] X) => (float[N, 1] y)
-        <float[2, 2] A = {1, 2, 3, 4}, float[4, 1] V = {1, -1, 0.5, 2}, int64[2] i = {0, 1}, int64[2] j = {2, 3}> {
-        p = Gather <axis = 1> (X, i) q = Gather <axis = 1> (X, j) u = MatMul (p, A) h = Concat <axis = 1> (u, q)
+        <float[2, 2] A = {1, 2, 3, 4}, float[4, 1] V = {1, -1, 0.5, 2}, int64[2] i = {0, 1},
+        int64[2] j = {2, 3}> {
+        p = Gather <axis = 1> (X, i) q = Gather <axis = 1> (X, j) u = MatMul (p, A)
+        h = Concat <axis = 1> (u, q)
         y = MatMul (h, V) }""",
     ),
     "normalized columns": (
         17,
         "two",
-        f"""{ONE[:-1]}, float[3] g = {{2, 1, 0.5}}, float[3] s = {{0.5, -1, 0}}, float[3] m = {{1, 2, -1}},
-        float[3] v = {{1, 2, 3}}> {{ h = MatMul (X, W) n = BatchNormalization (h, g, s, m, v) a = Relu (n)
+        f"""{ONE[:-1]}, float[3] g = {{2, 1, 0.5}}, float[3] s = {{0.5, -1, 0}},
+        float[3] m = {{1, 2, -1}},
+        float[3] v = {{1, 2, 3}}> {{ h = MatMul (X, W) n = BatchNormalization (h, g, s, m, v)
+        a = Relu (n)
         y = MatMul (a, V) }}""",
     ),
     "normalized images": (
@@ -380,16 +491,19 @@ WRITTEN = {
         "numbers",
         """m (float[N, 4] X) => (float[N, 1] y)
         <int64[4] image = {-1, 1, 2, 2}, float[2, 1, 2, 2] K = {1, 2, -1, 0.5, 1, -1, 2, 0.25},
-        float[2] b = {0.1, -0.2}, float[2] g = {2, 0.5}, float[2] s = {0.5, -1}, float[2] m = {1, -1},
+        float[2] b = {0.1, -0.2}, float[2] g = {2, 0.5}, float[2] s = {0.5, -1},
+        float[2] m = {1, -1},
         float[2] v = {1, 3}, float[2, 1] V = {1, -1}, float[1] c = {0.5}> {
-        i = Reshape (X, image) h = Conv <pads = [1, 1, 0, 0]> (i, K, b) n = BatchNormalization (h, g, s, m, v)
+        i = Reshape (X, image) h = Conv <pads = [1, 1, 0, 0]> (i, K, b)
+        n = BatchNormalization (h, g, s, m, v)
         r = Relu (n) p = GlobalAveragePool (r) f = Flatten (p) y = Gemm (f, V, c) }""",
     ),
     "two inputs": (
         17,
         "numbers",
         f"""m (float[N, 3] first, float[N] second) => (float[N, 1] y) {LAYERS} {{
-        axis = Constant <value = int64[1] {{1}}> () s = Unsqueeze (second, axis) x = Concat <axis = 1> (first, s)
+        axis = Constant <value = int64[1] {{1}}> () s = Unsqueeze (second, axis)
+        x = Concat <axis = 1> (first, s)
         h = Gemm (x, W, b) a = Tanh (h) y = MatMul (a, V) }}""",
     ),
 }
@@ -434,28 +548,41 @@ def test_a_model_of_float16(storage):
 
 
 def test_weights_that_are_stored_in_float16():
-    """Those that a model casts to the type of X before it uses them are trained as if they were of this type."""
-    text = f'<ir_version: 8, opset_import: ["" : 17]> {ONE} {{ h = Gemm (X, W, b) a = Tanh (h) y = MatMul (a, V) }}'
+    """
+    Those that a model casts to the type of X before it uses them are trained
+    as if they were of this type.
+    """
+    text = (
+        f'<ir_version: 8, opset_import: ["" : 17]> {ONE} {{ h = Gemm (X, W, b) a = Tanh (h) '
+        "y = MatMul (a, V) }"
+    )
     model, stored = onnx.parser.parse_model(text), onnx.parser.parse_model(text)
     for tensor in stored.graph.initializer:
         name, values = tensor.name, numpy_helper.to_array(tensor).astype(np.float16)
         tensor.CopyFrom(numpy_helper.from_array(values, f"{name}/stored"))
-        stored.graph.node.insert(0, helper.make_node("Cast", [tensor.name], [name], to=TensorProto.FLOAT))
+        stored.graph.node.insert(
+            0, helper.make_node("Cast", [tensor.name], [name], to=TensorProto.FLOAT)
+        )
         model.graph.initializer[-1 if name == "V" else "Wb".index(name)].CopyFrom(
             numpy_helper.from_array(values.astype(np.float32), name)
         )
-    direct, cast = (OrtSGDRegressor(m, max_iter=5, tol=None, random_state=0).fit(X, Y) for m in (model, stored))
+    direct, cast = (
+        OrtSGDRegressor(m, max_iter=5, tol=None, random_state=0).fit(X, Y) for m in (model, stored)
+    )
     assert list(cast.weights_) == [f"{name}/stored" for name in direct.weights_]
     for name, array in direct.weights_.items():
         np.testing.assert_allclose(cast.weights_[f"{name}/stored"], array, rtol=1e-6, atol=1e-6)
 
 
-# Columns of ids, or of ids and numbers, of a DataFrame, of torch's Embedding, or of inputs of their own.
+# Columns of ids, or of ids and numbers, of a DataFrame, of torch's Embedding, or of
+# inputs of their own.
 TABLES = (
-    "<float[5, 2] A = {1,2,-1,0.5,1,-1,2,0.25,-0.5,1}, float[3, 2] B = {0.5,-1,1,2,-2,1}, float[4, 1] V = {1,-1,0.5,2}"
+    "<float[5, 2] A = {1,2,-1,0.5,1,-1,2,0.25,-0.5,1}, float[3, 2] B = {0.5,-1,1,2,-2,1}, "
+    "float[4, 1] V = {1,-1,0.5,2}"
 )
 IDS = {
-    "two columns": f"""m (int64[N, 2] ids) => (float[N, 1] y) {TABLES}, int64[1] i = {{0}}, int64[1] j = {{1}},
+    "two columns": f"""m (int64[N, 2] ids) => (float[N, 1] y) {TABLES}, int64[1] i = {{0}},
+        int64[1] j = {{1}},
         int64[1] flat = {{-1}}> {{ p = Gather <axis = 1> (ids, i) q = Gather <axis = 1> (ids, j)
         p1 = Reshape (p, flat) q1 = Reshape (q, flat) u = Gather (A, p1) v = Gather (B, q1)
         h = Concat <axis = 1> (u, v) y = MatMul (h, V) }}""",
@@ -463,7 +590,8 @@ IDS = {
         e = Gather (A, ids) h = Reshape (e, wide) t = Tanh (h) y = MatMul (t, V) }}""",
     "ids and numbers": f"""m (int64[N] color, float[N, 2] sizes) => (float[N, 1] y) {TABLES}> {{
         u = Gather (A, color) h = Concat <axis = 1> (u, sizes) y = MatMul (h, V) }}""",
-    "two inputs": f"""m (int64[N, 1] color, int64[N, 1] kind) => (float[N, 1] y) {TABLES}, int64[2] wide = {{-1, 2}}> {{
+    "two inputs": f"""m (int64[N, 1] color, int64[N, 1] kind) => (float[N, 1] y) {TABLES},
+        int64[2] wide = {{-1, 2}}> {{
         u = Gather (A, color) v = Gather (B, kind) u1 = Reshape (u, wide) v1 = Reshape (v, wide)
         h = Concat <axis = 1> (u1, v1) y = MatMul (h, V) }}""",
 }
@@ -476,7 +604,9 @@ def test_embeddings_of_ids(name, target, monkeypatch):
     """Rows of tables by ids are trained, and those of ids that no row has stay as they are."""
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {IDS[name]}')
     width = 3 if name == "ids and numbers" else 2
-    monkeypatch.setitem(globals(), "X", ID_COLUMNS[:, :width] if width == 2 else ID_COLUMNS[:, [0, 1, 2]])
+    monkeypatch.setitem(
+        globals(), "X", ID_COLUMNS[:, :width] if width == 2 else ID_COLUMNS[:, [0, 1, 2]]
+    )
     check(model, TARGETS[target])
     estimator = trained(model, TARGETS[target], "graph")
     before = score_graph(model, TARGETS[target]).arrays["A"]
@@ -488,7 +618,10 @@ def test_embeddings_of_ids(name, target, monkeypatch):
 
 
 def test_a_transformer_layer_of_torch():
-    """Its shapes are computed by Mod, Slice and other operators; a step is that of torch's gradient, by each solver."""
+    """
+    Its shapes are computed by Mod, Slice and other operators;
+    a step is that of torch's gradient, by each solver.
+    """
     file = np.load(pathlib.Path(__file__).parents[2] / "data" / "torch_layer.npz")
     model, rows, y = onnx.load_from_string(file["model"].tobytes()), file["X"], file["y"]
     arrays = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
@@ -501,18 +634,30 @@ def test_a_transformer_layer_of_torch():
     for name, gradient in gradients.items():
         np.testing.assert_allclose(found[name], gradient, rtol=1e-5, atol=1e-6)
     for solver in available_solvers():
-        estimator = trained(model, y.ravel(), solver, rows=rows, max_iter=1, trainable=list(gradients))
+        estimator = trained(
+            model, y.ravel(), solver, rows=rows, max_iter=1, trainable=list(gradients)
+        )
         for name, gradient in gradients.items():
-            np.testing.assert_allclose(estimator.weights_[name], arrays[name] - RATE * gradient, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(
+                estimator.weights_[name], arrays[name] - RATE * gradient, rtol=1e-5, atol=1e-6
+            )
 
 
 @pytest.mark.parametrize("opset", range(13, 22))
 def test_a_network_of_torch(opset):
-    """Steps of a convolution, a normalization with its running statistics and a layer are those of torch."""
+    """
+    Steps of a convolution, a normalization with its running statistics
+    and a layer are those of torch.
+    """
     torch = pytest.importorskip("torch", reason="needs torch")
     nn = torch.nn
     torch.manual_seed(0)
-    layers = [nn.Unflatten(1, (1, 2, 2)), nn.Conv2d(1, 3, 2, padding=1), nn.BatchNorm2d(3, momentum=0.5), nn.ReLU()]
+    layers = [
+        nn.Unflatten(1, (1, 2, 2)),
+        nn.Conv2d(1, 3, 2, padding=1),
+        nn.BatchNorm2d(3, momentum=0.5),
+        nn.ReLU(),
+    ]
     network = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 1))
     rows, target = torch.from_numpy(X), torch.from_numpy(Y[:, np.newaxis])
     network(rows)
@@ -564,7 +709,10 @@ def test_recurrent_layers_stay_as_they_are(layer, n_gates):
         helper.make_node("Reshape", ["last", "flat"], ["h"]),
         helper.make_node("MatMul", ["h", "V"], ["y"]),
     ]
-    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, n]) for name, n in (("X", 4), ("y", 1))]
+    infos = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, n])
+        for name, n in (("X", 4), ("y", 1))
+    ]
     tensors = [numpy_helper.from_array(array, name) for name, array in initializers.items()]
     model = helper.make_model(
         helper.make_graph(nodes, "recurrent", infos[:1], infos[1:], tensors),
@@ -572,7 +720,9 @@ def test_recurrent_layers_stay_as_they_are(layer, n_gates):
         opset_imports=[helper.make_opsetid("", 17)],
     )
     for solver in available_solvers():
-        with pytest.warns(UserWarning, match=f"weights W, R of the {layer} node .* are not trained"):
+        with pytest.warns(
+            UserWarning, match=f"weights W, R of the {layer} node .* are not trained"
+        ):
             estimator = trained(model, Y, solver)
         assert list(estimator.trainable_) == ["V"]
     with warnings.catch_warnings():
@@ -602,9 +752,12 @@ def test_the_loss_of_a_training_graph_is_left_out():
     text = "{ h = Gemm (X, W, b) a = Tanh (h) y = MatMul (a, V) %s }"
     loss = "r = Sub (y, label) s = Mul (r, r) loss = ReduceMean <keepdims = 0> (s)"
     header, outputs = '<ir_version: 8, opset_import: ["" : 17]>', "float[N, 1] y"
-    plain = onnx.parser.parse_model(f"{header} m (float[N, 4] X) => ({outputs}) {LAYERS} {text % ''}")
+    plain = onnx.parser.parse_model(
+        f"{header} m (float[N, 4] X) => ({outputs}) {LAYERS} {text % ''}"
+    )
     whole = onnx.parser.parse_model(
-        f"{header} m (float[N, 4] X, float[N, 1] label) => (float loss, {outputs}) {LAYERS} {text % loss}"
+        f"{header} m (float[N, 4] X, float[N, 1] label) => (float loss, {outputs}) "
+        f"{LAYERS} {text % loss}"
     )
     with pytest.warns(
         UserWarning,
@@ -615,20 +768,29 @@ def test_the_loss_of_a_training_graph_is_left_out():
         np.testing.assert_array_equal(estimator.weights_[name], array)
     original = estimator.to_onnx(original=True)
     assert [o.name for o in original.graph.output] == ["loss", "y"]
-    session = onnxruntime.InferenceSession(original.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        original.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     (value,) = session.run(["loss"], {"X": X, "label": Y[:, np.newaxis]})
     np.testing.assert_allclose(value, np.mean((estimator.predict(X) - Y) ** 2), rtol=1e-5)
 
 
 def test_the_score_of_a_mean_squared_error_of_torch_is_not_expanded():
-    """`F.mse_loss` expands the score to the shape of the labels, so that they seem to be columns of X."""
+    """
+    `F.mse_loss` expands the score to the shape of the labels,
+    so that they seem to be columns of X.
+    """
     text = "{ h = Gemm (X, W, b) a = Tanh (h) %s = MatMul (a, V) %s }"
-    loss = """s = Add (score, label) d = Shape (s) y = Expand (score, d) e = Shape (s) t = Expand (label, e)
+    loss = """s = Add (score, label) d = Shape (s) y = Expand (score, d) e = Shape (s)
+        t = Expand (label, e)
         r = Sub (y, t) q = Mul (r, r) loss = ReduceMean <keepdims = 0> (q)"""
     header, outputs = '<ir_version: 8, opset_import: ["" : 17]>', "float[N, 1] y"
-    plain = onnx.parser.parse_model(f"{header} m (float[N, 4] X) => ({outputs}) {LAYERS} {text % ('y', '')}")
+    plain = onnx.parser.parse_model(
+        f"{header} m (float[N, 4] X) => ({outputs}) {LAYERS} {text % ('y', '')}"
+    )
     whole = onnx.parser.parse_model(
-        f"{header} m (float[N, 4] X, float[N, 1] label) => (float loss, {outputs}) {LAYERS} {text % ('score', loss)}"
+        f"{header} m (float[N, 4] X, float[N, 1] label) => (float loss, {outputs}) {LAYERS} "
+        f"{text % ('score', loss)}"
     )
     with pytest.warns(UserWarning, match="The loss 'loss' of the ONNX model is left out"):
         estimator = trained(whole, Y, "graph")
@@ -642,7 +804,8 @@ def of_ids():
         """<ir_version: 8, opset_import: ["" : 17]>
         m (int64[N, 1] color, float[N, 1] size) => (float[N, 1] y)
         <float[3, 1] A = {1, 2, 3}, float[2, 1] V = {1, 1}, int64[2] column = {-1, 1}> {
-        e = Gather (A, color) f = Reshape (e, column) h = Concat <axis = 1> (f, size) y = MatMul (h, V) }"""
+        e = Gather (A, color) f = Reshape (e, column) h = Concat <axis = 1> (f, size)
+        y = MatMul (h, V) }"""
     )
     return model, pd.DataFrame({"color": ID_COLUMNS[:, 0].astype(int), "size": ID_COLUMNS[:, 2]})
 
@@ -660,7 +823,9 @@ def test_ids_without_a_row_are_named(wrong):
         fitted.predict(table)
     step, layer = Step(model, batch_size=len(Y), n_features=2, n_outputs=1), ForwardBackward(model)
     rows = table.to_numpy(np.float32)
-    searched = OrtGridSearchCV(OrtSGDRegressor(model, max_iter=2), {"alpha": [0.1, 0.2]}, cv=2, error_score="raise")
+    searched = OrtGridSearchCV(
+        OrtSGDRegressor(model, max_iter=2), {"alpha": [0.1, 0.2]}, cv=2, error_score="raise"
+    )
     for run in (
         lambda: step.step(rows, Y, eta=0.1),
         lambda: step.forward(rows),
@@ -673,7 +838,9 @@ def test_ids_without_a_row_are_named(wrong):
 
 
 def test_another_error_of_an_index_is_no_id():
-    error = RuntimeError("running ScatterElements node. idx=7 must be within the inclusive range [-3,2]")
+    error = RuntimeError(
+        "running ScatterElements node. idx=7 must be within the inclusive range [-3,2]"
+    )
     with pytest.raises(RuntimeError, match="ScatterElements"), ids_in_range():
         raise error
 
@@ -693,7 +860,9 @@ def test_ids_that_are_no_whole_numbers_are_refused():
         lambda: step.step(rows, Y, eta=0.1),
         lambda: step.forward(rows),
     ):
-        with pytest.raises(ValueError, match=r"X has 0.5 in column 0, but the input 'color' of the ONNX model"):
+        with pytest.raises(
+            ValueError, match=r"X has 0.5 in column 0, but the input 'color' of the ONNX model"
+        ):
             run()
 
 
@@ -701,7 +870,9 @@ def test_columns_in_another_order_than_the_inputs_are_refused():
     model, table = of_ids()
     fitted = trained(model, Y, "graph", rows=table)
     assert fitted.feature_names_in_.tolist() == ["color", "size"]
-    with pytest.raises(ValueError, match=r"X has the columns \['size', 'color'\], .* give X\[\['color', 'size'\]\]"):
+    with pytest.raises(
+        ValueError, match=r"X has the columns \['size', 'color'\], .* give X\[\['color', 'size'\]\]"
+    ):
         trained(model, Y, "graph", rows=table[["size", "color"]])
 
 

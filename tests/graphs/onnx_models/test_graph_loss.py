@@ -1,4 +1,7 @@
-"""Training graphs, with labels and a loss, are trained as they are: each step is that of their own loss."""
+"""
+Training graphs, with labels and a loss, are trained as they are:
+each step is that of their own loss.
+"""
 
 import copy
 
@@ -19,7 +22,10 @@ from skort.solvers import available_solvers
 _RNG = np.random.RandomState(0)
 X = _RNG.normal(size=(45, 4)).astype(np.float32)
 Y = (X @ [1, -2, 0.5, 1] + 0.1 * _RNG.normal(size=45)).astype(np.float32)
-LAYERS = "<float[4, 3] W = {1,2,-1,0.5,1,-1,2,0.25,-0.5,1,1,-2}, float[3] b = {0.1,-0.2,0.3}, float[3, %d] V = {%s}>"
+LAYERS = (
+    "<float[4, 3] W = {1,2,-1,0.5,1,-1,2,0.25,-0.5,1,1,-2}, float[3] b = {0.1,-0.2,0.3}, "
+    "float[3, %d] V = {%s}>"
+)
 BODY = "h = Gemm (X, W, b) a = Tanh (h) s = MatMul (a, V)"
 HALF = "half = Constant <value = float {0.5}> ()"
 THREE = "int64[N] label) => (float loss, float[N, 3] %s)", 3
@@ -28,12 +34,16 @@ REGRESSION = {
     "half of the mean square": (
         "float[N, 1] label) => (float loss, float[N, 1] s)",
         1,
-        f"{HALF} r = Sub (s, label) q = Mul (r, r) m = ReduceMean <keepdims = 0> (q) loss = Mul (half, m)",
+        (
+            f"{HALF} r = Sub (s, label) q = Mul (r, r) m = ReduceMean <keepdims = 0> (q) "
+            "loss = Mul (half, m)"
+        ),
     ),
     "two terms, of labels without columns": (
         "float[N] label) => (float loss, float[N, 1] s)",
         1,
-        f"""{HALF} one = Constant <value = int64[1] {{1}}> () t = Unsqueeze (label, one) r = Sub (s, t)
+        f"""{HALF} one = Constant <value = int64[1] {{1}}> () t = Unsqueeze (label, one)
+        r = Sub (s, t)
         q = Mul (r, r) d = Abs (r) m = ReduceMean <keepdims = 0> (q)
         n = ReduceMean <keepdims = 0> (d) p = Mul (half, n) loss = Add (m, p)""",
     ),
@@ -45,7 +55,8 @@ REGRESSION = {
     "positive scores": (
         "float[N, 1] label) => (float loss, float[N, 1] e)",
         1,
-        """e = Exp (s) l = Log (e) p = Mul (l, label) d = Sub (e, p) loss = ReduceMean <keepdims = 0> (d)""",
+        """e = Exp (s) l = Log (e) p = Mul (l, label) d = Sub (e, p)
+            loss = ReduceMean <keepdims = 0> (d)""",
     ),
     "two columns, one by one": (
         "float[N, 2] label) => (float loss, float[N, 2] s)",
@@ -58,12 +69,14 @@ CLASSIFICATION = {
     "scores of two": (
         "float[N, 1] label) => (float loss, float[N, 1] s)",
         1,
-        """p = Softplus (s) t = Mul (s, label) d = Sub (p, t) loss = ReduceMean <keepdims = 0> (d)""",
+        """p = Softplus (s) t = Mul (s, label) d = Sub (p, t)
+            loss = ReduceMean <keepdims = 0> (d)""",
     ),
     "probabilities of two": (
         "float[N, 1] label) => (float loss, float[N, 1] y)",
         1,
-        """y = Sigmoid (s) one = Constant <value = float {1}> () u = Sub (one, y) v = Sub (one, label)
+        """y = Sigmoid (s) one = Constant <value = float {1}> () u = Sub (one, y)
+        v = Sub (one, label)
         ly = Log (y) lu = Log (u) a1 = Mul (label, ly) a2 = Mul (v, lu) a3 = Add (a1, a2)
         m = ReduceMean <keepdims = 0> (a3) loss = Neg (m)""",
     ),
@@ -72,7 +85,11 @@ CLASSIFICATION = {
         2,
         "loss = SoftmaxCrossEntropyLoss (s, label)",
     ),
-    "scores of three": (THREE[0] % "s", 3, "loss = SoftmaxCrossEntropyLoss <ignore_index = -100> (s, label)"),
+    "scores of three": (
+        THREE[0] % "s",
+        3,
+        "loss = SoftmaxCrossEntropyLoss <ignore_index = -100> (s, label)",
+    ),
     "probabilities of three": (
         THREE[0] % "y",
         3,
@@ -81,7 +98,8 @@ CLASSIFICATION = {
     "one-hot labels": (
         "float[N, 3] label) => (float loss, float[N, 3] y)",
         3,
-        """y = Softmax <axis = 1> (s) one = Constant <value = int64[1] {1}> () l = Log (y) q = Mul (l, label)
+        """y = Softmax <axis = 1> (s) one = Constant <value = int64[1] {1}> () l = Log (y)
+        q = Mul (l, label)
         c = ReduceSum (q, one) n = Neg (c) loss = ReduceMean <keepdims = 0> (n)""",
     ),
     "one-hot labels of a width with a name": (
@@ -104,7 +122,8 @@ CLASSIFICATION = {
     "a log-loss of probabilities from 0.1 to 0.9": (
         "float[N, 1] label) => (float loss, float[N, 1] y)",
         1,
-        """y = Sigmoid (s) one = Constant <value = float {1}> () low = Constant <value = float {0.1}> ()
+        """y = Sigmoid (s) one = Constant <value = float {1}> ()
+        low = Constant <value = float {0.1}> ()
         high = Sub (one, low) p = Clip (y, low, high) u = Sub (one, p) v = Sub (one, label)
         ly = Log (p) lu = Log (u) a1 = Mul (label, ly) a2 = Mul (v, lu) a3 = Add (a1, a2)
         m = ReduceMean <keepdims = 0> (a3) loss = Neg (m)""",
@@ -138,11 +157,18 @@ def labels_of(model, y, n):
 
 
 def descended(model, y, weights, rate, n_steps, sample_weight=None):
-    """Return the weights after steps whose gradients are finite differences of the graph's own loss, in float64."""
+    """
+    Return the weights after steps whose gradients are finite differences
+    of the graph's own loss, in float64.
+    """
     model = copy.deepcopy(model)
     del model.graph.output[1:]
     arrays = {name: array.astype(np.float64) for name, array in weights.items()}
-    shares = np.full(len(y), 1 / len(y)) if sample_weight is None else sample_weight / sample_weight.sum()
+    shares = (
+        np.full(len(y), 1 / len(y))
+        if sample_weight is None
+        else sample_weight / sample_weight.sum()
+    )
     labels = labels_of(model, y, len(y))
     for i in [i for i in model.graph.initializer if i.name in weights]:
         model.graph.initializer.remove(i)
@@ -157,12 +183,16 @@ def descended(model, y, weights, rate, n_steps, sample_weight=None):
     def loss(arrays):
         # Each row alone, where rows count differently.
         values = [
-            run(None, {"X": X[i : i + 1].astype(np.float64), "label": labels[i : i + 1], **arrays})[0]
+            run(None, {"X": X[i : i + 1].astype(np.float64), "label": labels[i : i + 1], **arrays})[
+                0
+            ]
             if sample_weight is not None
             else run(None, {"X": X.astype(np.float64), "label": labels, **arrays})[0]
             for i in rows
         ]
-        return float(np.dot(shares, np.ravel(values)) if sample_weight is not None else np.ravel(values)[0])
+        return float(
+            np.dot(shares, np.ravel(values)) if sample_weight is not None else np.ravel(values)[0]
+        )
 
     for _ in range(n_steps):
         gradients = {name: np.zeros_like(array) for name, array in arrays.items()}
@@ -207,10 +237,14 @@ def test_a_training_graph_is_trained_by_its_own_loss(name):
         for key, array in expected.items():
             np.testing.assert_allclose(fitted.weights_[key], array, rtol=1e-5, atol=1e-5)
     original = fitted.to_onnx(original=True)
-    session = onnxruntime.InferenceSession(original.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        original.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     value, result = session.run(None, {"X": X, "label": labels_of(model, y, len(y))})
     if name in REGRESSION:
-        np.testing.assert_allclose(fitted.predict(X).reshape(result.shape), result, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            fitted.predict(X).reshape(result.shape), result, rtol=1e-4, atol=1e-5
+        )
     else:
         score = fitted.decision_function(X)
         score = score[:, np.newaxis] if score.ndim == 1 else score
@@ -223,7 +257,9 @@ def test_a_training_graph_is_trained_by_its_own_loss(name):
     np.testing.assert_allclose(last.loss_curve_[0], np.ravel(value)[0], rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["half of the mean square", "scores of three", "squares of probabilities"])
+@pytest.mark.parametrize(
+    "name", ["half of the mean square", "scores of three", "squares of probabilities"]
+)
 def test_a_training_graph_of_float64(name):
     ends, width, loss = {**REGRESSION, **CLASSIFICATION}[name]
     model, y = training_graph(ends, width, loss), target_of(name, width)
@@ -242,7 +278,9 @@ def test_short_batches_and_sample_weights_count_by_their_rows():
     weight = np.linspace(0.5, 1.5, 45)
     start = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
     expected = descended(model, Y, start, 0.05, 2, weight)
-    fitted = estimator_of("half of the mean square", model, max_iter=2).fit(X, Y, sample_weight=weight)
+    fitted = estimator_of("half of the mean square", model, max_iter=2).fit(
+        X, Y, sample_weight=weight
+    )
     for key, array in expected.items():
         np.testing.assert_allclose(fitted.weights_[key], array, rtol=1e-5, atol=1e-5)
     named = clone(fitted).set_params(loss="squared_error", batch_size=30, shuffle=False)
@@ -256,8 +294,12 @@ def test_short_batches_and_sample_weights_count_by_their_rows():
 def test_probabilities_are_those_of_a_log_loss():
     fitted = estimator_of("scores of three", training_graph(*CLASSIFICATION["scores of three"]))
     fitted.fit(X, target_of("scores of three", 3))
-    np.testing.assert_allclose(fitted.predict_proba(X), softmax(fitted.decision_function(X), axis=1), atol=1e-7)
-    other = estimator_of("squares of probabilities", training_graph(*CLASSIFICATION["squares of probabilities"]))
+    np.testing.assert_allclose(
+        fitted.predict_proba(X), softmax(fitted.decision_function(X), axis=1), atol=1e-7
+    )
+    other = estimator_of(
+        "squares of probabilities", training_graph(*CLASSIFICATION["squares of probabilities"])
+    )
     assert not hasattr(other, "predict_proba")
 
 
@@ -265,7 +307,9 @@ def test_a_step_takes_the_loss_of_the_graph():
     model = training_graph(*REGRESSION["half of the mean square"])
     start = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
     step = Step(model, loss=None, batch_size=45, n_features=4, optimizer="sgd", penalty=None)
-    with pytest.warns(UserWarning, match="The loss 'loss' of the ONNX model is left out: loss=None trains with it"):
+    with pytest.warns(
+        UserWarning, match="The loss 'loss' of the ONNX model is left out: loss=None trains with it"
+    ):
         Step(model, batch_size=45, n_features=4)
     step.step(X, Y, eta=0.05)
     for key, array in descended(model, Y, start, 0.05, 1).items():
@@ -275,9 +319,11 @@ def test_a_step_takes_the_loss_of_the_graph():
 ROOT = "r = Sub (s, label) q = Mul (r, r) m = ReduceMean <keepdims = 0> (q) loss = Sqrt (m)"
 REFUSED = {
     "is not the mean of a loss of each row": ROOT,
-    "of each row. End it with ReduceMean; weights of classes are class_weight.": """r = Sub (s, label) q = Mul (r, r)
+    "of each row. End it with ReduceMean; weights of classes are class_weight.": """r = Sub (s,
+        label) q = Mul (r, r)
         loss = ReduceSum <keepdims = 0> (q)""",
-    "reads the weights V. Leave them out, and set penalty": """r = Sub (s, label) q = Mul (r, r) v = Mul (V, V)
+    "reads the weights V. Leave them out, and set penalty": """r = Sub (s, label) q = Mul (r, r)
+        v = Mul (V, V)
         m = ReduceMean <keepdims = 0> (q) n = ReduceMean <keepdims = 0> (v) loss = Add (m, n)""",
     "is computed from s, X, label": """r = Sub (s, label) q = Mul (r, r) b2 = Mul (a, a)
         m = ReduceMean <keepdims = 0> (q) n = ReduceMean <keepdims = 0> (b2) loss = Add (m, n)""",
@@ -288,7 +334,10 @@ REFUSED = {
 def test_losses_that_are_no_mean_of_rows_are_refused_with_ways_out(message):
     ends, width, _ = REGRESSION["half of the mean square"]
     model = training_graph(ends, width, REFUSED[message])
-    with pytest.raises(NotTrainableError, match=rf"loss=None: the loss 'loss' .* {message}.*save_training_artifacts"):
+    with pytest.raises(
+        NotTrainableError,
+        match=rf"loss=None: the loss 'loss' .* {message}.*save_training_artifacts",
+    ):
         OrtSGDRegressor(model, loss=None).fit(X, Y)
 
 
@@ -306,6 +355,9 @@ def test_models_without_a_loss_are_refused(estimator):
 
 def test_several_losses_are_refused_by_name():
     ends = "float[N, 1] label) => (float aux, float loss, float[N, 1] s)"
-    body = "d = Sub (s, label) q = Mul (d, d) loss = ReduceMean <keepdims = 0> (q) aux = ReduceMean <keepdims = 0> (s)"
+    body = (
+        "d = Sub (s, label) q = Mul (d, d) loss = ReduceMean <keepdims = 0> (q) aux = ReduceMean "
+        "<keepdims = 0> (s)"
+    )
     with pytest.raises(ValueError, match=r"several losses, aux, loss\. Leave all but one out"):
         OrtSGDRegressor(training_graph(ends, 1, body), loss=None).fit(X, Y)

@@ -9,7 +9,8 @@ from skort.graphs.onnx_models.limits import check_functions, check_limits, check
 
 def graph(nodes, weights="float[2, 1] W = {1, 2}", inputs="float[N, 2] X"):
     model = onnx.parser.parse_model(
-        f'<ir_version: 8, opset_import: ["" : 17]> m ({inputs}) => (float[N, 1] y) <{weights}> {{ {nodes} }}'
+        f'<ir_version: 8, opset_import: ["" : 17]> m ({inputs}) => (float[N, 1] y) '
+        f"<{weights}> {{ {nodes} }}"
     )
     return onnx.shape_inference.infer_shapes(model).graph
 
@@ -26,7 +27,10 @@ def graph(nodes, weights="float[2, 1] W = {1, 2}", inputs="float[N, 2] X"):
     ],
 )
 def test_divisions_of_integers(operator, divisor, message):
-    nodes = f"s = Shape (X) k2 = Shape (X) d = {operator} (s, {'k2' if 'unused' in divisor else 'k'}) y = MatMul (X, W)"
+    nodes = (
+        f"s = Shape (X) k2 = Shape (X) d = {operator} (s, {'k2' if 'unused' in divisor else 'k'}) "
+        "y = MatMul (X, W)"
+    )
     checked = graph(nodes, f"float[2, 1] W = {{1, 2}}, {divisor}")
     if message is None:
         check_limits(checked, 10)
@@ -41,10 +45,14 @@ def test_floats_may_be_divided_by_results():
 
 def test_a_loop_in_a_branch_is_found():
     inside = (
-        "p = Loop (n, c, X) <body = g (int64 i, bool c1, float[N, 2] p1) => (bool c2, float[N, 2] q)"
+        "p = Loop (n, c, X) <body = g (int64 i, bool c1, float[N, 2] p1) => "
+        "(bool c2, float[N, 2] q)"
         "{ c2 = Identity (c1) q = Add (p1, p1) }>"
     )
-    branches = "then_branch = t () => (float[N, 2] p) { %s }, else_branch = e () => (float[N, 2] r) { r = Abs (X) }"
+    branches = (
+        "then_branch = t () => (float[N, 2] p) { %s }, else_branch = e () => "
+        "(float[N, 2] r) { r = Abs (X) }"
+    )
     with pytest.raises(NotTrainableError, match="the operator Loop"):
         check_limits(graph(f"y = If (c) <{branches % inside}>", "bool c = {1}, int64 n = {3}"), 10)
 
@@ -70,13 +78,21 @@ def test_ranges(limit, step, message):
 
 
 def test_a_range_of_the_number_of_rows_is_one():
-    check_ranges(graph("s = Size (X) r = Range (z, s, k) y = Cast <to = 1> (r)", "int64 z = {0}, int64 k = {1}"), 10)
+    check_ranges(
+        graph(
+            "s = Size (X) r = Range (z, s, k) y = Cast <to = 1> (r)", "int64 z = {0}, int64 k = {1}"
+        ),
+        10,
+    )
 
 
 def with_functions(*functions):
     imports = '<domain: "own", opset_import: ["" : 17, "own" : 1]>'
     return onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["" : 17, "own" : 1]> m (float[N, 2] X) => (float[N, 2] y) { y = own.f0 (X) }'
+        (
+            '<ir_version: 8, opset_import: ["" : 17, "own" : 1]> m (float[N, 2] X) => '
+            "(float[N, 2] y) { y = own.f0 (X) }"
+        )
         + "".join(f"{imports} {function}" for function in functions)
     )
 
@@ -85,12 +101,21 @@ def with_functions(*functions):
     "functions, message",
     [
         (["f0 (a) => (b) { b = Abs (a) }"], None),
-        (["f0 (a) => (b) { c = own.f1 (a) b = own.f1 (c) }", "f1 (a) => (b) { b = Abs (a) }"], None),
+        (
+            ["f0 (a) => (b) { c = own.f1 (a) b = own.f1 (c) }", "f1 (a) => (b) { b = Abs (a) }"],
+            None,
+        ),
         (["f0 (a) => (b) { b = own.f0 (a) }"], "its function 'f0' calls itself"),
-        (["f0 (a) => (b) { b = own.f1 (a) }", "f1 (a) => (b) { b = own.f0 (a) }"], "its function 'f0' calls itself"),
+        (
+            ["f0 (a) => (b) { b = own.f1 (a) }", "f1 (a) => (b) { b = own.f0 (a) }"],
+            "its function 'f0' calls itself",
+        ),
         (
             [
-                *(f"f{i} (a) => (b) {{ c = own.f{i + 1} (a) b = own.f{i + 1} (c) }}" for i in range(40)),
+                *(
+                    f"f{i} (a) => (b) {{ c = own.f{i + 1} (a) b = own.f{i + 1} (c) }}"
+                    for i in range(40)
+                ),
                 "f40 (a) => (b) { b = Abs (a) }",
             ],
             "its functions have more than 1,048,576 nodes when they are inlined",

@@ -30,7 +30,8 @@ def parsed(text, header=HEADER):
 
 LAYERS = """
 layers (float[N, 3] X) => (float[N, 1] y)
-<float[4, 3] W = {1,2,3,4,5,6,7,8,9,10,11,12}, float[4] b = {1, 2, 3, 4}, float[4, 1] V = {1, -1, 1, -1}>
+<float[4, 3] W = {1,2,3,4,5,6,7,8,9,10,11,12}, float[4] b = {1, 2, 3, 4},
+float[4, 1] V = {1, -1, 1, -1}>
 {
     c = Constant <value = float[1] {0.5}> ()
     W_t = Transpose <perm = [1, 0]> (W)
@@ -83,7 +84,9 @@ def test_nodes_that_change_nothing_are_left_out(rng, run_onnx):
     assert first_layer(graph) == Layer("W", "b", False)
     assert last_layer(graph) == Layer("V", "c", False)
     X = rng.normal(size=(5, 3)).astype(np.float32)
-    np.testing.assert_array_equal(run_onnx(graph.model, X=X)["model/score"], run_onnx(model, X=X)["y"])
+    np.testing.assert_array_equal(
+        run_onnx(graph.model, X=X)["model/score"], run_onnx(model, X=X)["y"]
+    )
 
 
 @pytest.mark.parametrize("idle", ["Identity (X)", "Cast <to = 1> (X)"])
@@ -98,7 +101,8 @@ def test_constants_of_an_activation_are_no_weights():
     graph = onnx_score_graph(
         parsed(
             """
-            gelu (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}, float root = {1.4142135}, float one = {1}>
+            gelu (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2},
+            float root = {1.4142135}, float one = {1}>
             { a = MatMul (X, W) b = Div (a, root) c = Erf (b) d = Add (c, one) y = Mul (a, d) }"""
         ),
         ScoreSpec(2, 1, "float32"),
@@ -109,7 +113,8 @@ def test_constants_of_an_activation_are_no_weights():
 def test_functions_are_inlined(rng, run_onnx):
     model = parsed(
         """
-        calls (float[N, 3] X) => (float[N, 1] y) <float[3, 1] W = {1, 2, 3}> { y = own.layer (X, W) }
+        calls (float[N, 3] X) => (float[N, 1] y) <float[3, 1] W = {1, 2, 3}>
+        { y = own.layer (X, W) }
         <domain: "own", opset_import: ["" : 17]>
         layer (a, w) => (b) { c = MatMul (a, w) b = Tanh (c) }
         """,
@@ -118,19 +123,26 @@ def test_functions_are_inlined(rng, run_onnx):
     graph = onnx_score_graph(model, ScoreSpec(3, 1, "float32"))
     assert graph.trained == Weights(("W",), ())
     X = rng.normal(size=(5, 3)).astype(np.float32)
-    np.testing.assert_allclose(run_onnx(graph.model, X=X)["model/y"], np.tanh(X @ [[1], [2], [3]]), rtol=1e-6)
+    np.testing.assert_allclose(
+        run_onnx(graph.model, X=X)["model/y"], np.tanh(X @ [[1], [2], [3]]), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("opset", [9, 13, 19, 21])
 def test_opsets_are_converted(opset, rng, run_onnx):
     model = parsed(
-        "m (float[N, 3] X) => (float[N, 1] y) <float[3, 1] W = {1, 2, 3}> { a = MatMul (X, W) y = Relu (a) }",
+        (
+            "m (float[N, 3] X) => (float[N, 1] y) <float[3, 1] W = {1, 2, 3}> { a = MatMul "
+            "(X, W) y = Relu (a) }"
+        ),
         f'<ir_version: 8, opset_import: ["" : {opset}]>',
     )
     graph = onnx_score_graph(model, ScoreSpec(3, 1, "float32"))
     assert [(o.domain, o.version) for o in graph.model.opset_import] == [("", 17)]
     X = rng.normal(size=(5, 3)).astype(np.float32)
-    np.testing.assert_allclose(run_onnx(graph.model, X=X)["model/y"], np.maximum(X @ [[1], [2], [3]], 0), rtol=1e-6)
+    np.testing.assert_allclose(
+        run_onnx(graph.model, X=X)["model/y"], np.maximum(X @ [[1], [2], [3]], 0), rtol=1e-6
+    )
 
 
 IRIS_X, IRIS_Y = load_iris(return_X_y=True)
@@ -156,7 +168,11 @@ def test_the_score_of_a_converted_classifier(model, n_classes, run_onnx):
     X, y = IRIS_X[rows].astype(np.float32), IRIS_Y[rows]
     model.fit(X, y)
     converted = skl2onnx.to_onnx(
-        model, X[:1], target_opset=17, options={"zipmap": False}, black_op={"LinearClassifier", "Scaler"}
+        model,
+        X[:1],
+        target_opset=17,
+        options={"zipmap": False},
+        black_op={"LinearClassifier", "Scaler"},
     )
     n_outputs = 1 if n_classes == 2 else 3
     graph = onnx_score_graph(converted, ScoreSpec(4, n_outputs, "float32", is_classifier=True))
@@ -166,11 +182,15 @@ def test_the_score_of_a_converted_classifier(model, n_classes, run_onnx):
         np.testing.assert_allclose(expit(score.ravel()), model.predict_proba(X)[:, 1], atol=1e-5)
     else:
         probabilities = model.predict_proba(X)
-        np.testing.assert_allclose(score - score[:, :1], np.log(probabilities / probabilities[:, :1]), atol=1e-3)
+        np.testing.assert_allclose(
+            score - score[:, :1], np.log(probabilities / probabilities[:, :1]), atol=1e-3
+        )
 
 
 def test_two_scores_of_two_classes_become_their_difference(rng, run_onnx):
-    model = parsed("m (float[N, 2] X) => (float[N, 2] y) <float[2, 2] W = {1, 0, 0, 1}> { y = MatMul (X, W) }")
+    model = parsed(
+        "m (float[N, 2] X) => (float[N, 2] y) <float[2, 2] W = {1, 0, 0, 1}> { y = MatMul (X, W) }"
+    )
     graph = onnx_score_graph(model, ScoreSpec(2, 1, "float32", is_classifier=True))
     X = rng.normal(size=(5, 2)).astype(np.float32)
     (score,) = run_onnx(graph.model, X=X).values()
@@ -188,12 +208,21 @@ def test_two_scores_of_two_classes_become_their_difference(rng, run_onnx):
             r"needs one output of floats, beside labels; it has the outputs \['a', 'b'\]",
         ),
         (
-            "m (float[N, 2] X, string[N, 2] Z) => (float[N, 1] y) <float[2, 1] W = {1, 2}> { y = MatMul (X, W) }",
+            (
+                "m (float[N, 2] X, string[N, 2] Z) => (float[N, 1] y) <float[2, 1] W = {1, 2}> { "
+                "y = MatMul (X, W) }"
+            ),
             r"needs inputs of numbers, .* it has the inputs \['X', 'Z'\]",
         ),
-        ("m (string[N, 2] X) => (string[N, 2] y) { y = Identity (X) }", r"string of shape \['N', 2\]"),
         (
-            "m (float[N, 2] X) => (float[N, 2] y) <float[2, 2] W = {1, 0, 0, 1}> { y = MatMul (X, W) }",
+            "m (string[N, 2] X) => (string[N, 2] y) { y = Identity (X) }",
+            r"string of shape \['N', 2\]",
+        ),
+        (
+            (
+                "m (float[N, 2] X) => (float[N, 2] y) <float[2, 2] W = {1, 0, 0, 1}> { "
+                "y = MatMul (X, W) }"
+            ),
             "gives 2 numbers per row, but y needs 1",
         ),
         (
@@ -202,7 +231,10 @@ def test_two_scores_of_two_classes_become_their_difference(rng, run_onnx):
             r"gives float of shape \['N', 2, 1\]",
         ),
         (
-            "m (double[N, 2] X) => (double[N, 1] y) <double[2, 1] W = {1, 1}> { y = MatMul (X, W) }",
+            (
+                "m (double[N, 2] X) => (double[N, 1] y) <double[2, 1] W = {1, 1}> { "
+                "y = MatMul (X, W) }"
+            ),
             "computes in float64, got dtype='float32'",
         ),
         (
@@ -215,12 +247,23 @@ def test_two_scores_of_two_classes_become_their_difference(rng, run_onnx):
             "does not run the ONNX model on 3 rows: .*Reshape node.* export it for any",
         ),
         (
-            "m (float[N, 2] X) => (float[M, K] y) <float[2, 1] W = {1, 1}, int64[2] shape = {1, -1}>"
+            "m (float[N, 2] X) => (float[M, K] y) <float[2, 1] W = {1, 1}, int64[2] "
+            "shape = {1, -1}>"
             "{ a = MatMul (X, W) y = Reshape (a, shape) }",
             r"gives an array of shape \(1, 3\) for 3 rows, but y needs \(3, 1\)",
         ),
     ],
-    ids=["outputs", "inputs", "text", "columns", "rank", "dtype", "operator", "batch size", "shape"],
+    ids=[
+        "outputs",
+        "inputs",
+        "text",
+        "columns",
+        "rank",
+        "dtype",
+        "operator",
+        "batch size",
+        "shape",
+    ],
 )
 def test_models_that_cannot_be_trained(text, message):
     with pytest.raises(NotTrainableError, match=message):
@@ -228,18 +271,26 @@ def test_models_that_cannot_be_trained(text, message):
 
 
 def test_an_opset_of_the_future_is_named():
-    model = parsed("m (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}> { y = MatMul (X, W) }")
+    model = parsed(
+        "m (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}> { y = MatMul (X, W) }"
+    )
     model.opset_import[0].version = 999
-    with pytest.raises(NotTrainableError, match=r"opset 999 cannot be read as opset 17.*target_opset=17"):
+    with pytest.raises(
+        NotTrainableError, match=r"opset 999 cannot be read as opset 17.*target_opset=17"
+    ):
         onnx_score_graph(model, ScoreSpec(2, 1, "float32"))
 
 
 def test_values_in_another_file_are_named():
-    model = parsed("m (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}> { y = MatMul (X, W) }")
+    model = parsed(
+        "m (float[N, 2] X) => (float[N, 1] y) <float[2, 1] W = {1, 2}> { y = MatMul (X, W) }"
+    )
     (weight,) = model.graph.initializer
     weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight), "W"))
     onnx.external_data_helper.set_external_data(weight, "weights.bin")
-    with pytest.raises(NotTrainableError, match=r"the values of W are in a file beside.*onnx\.load\(path\)"):
+    with pytest.raises(
+        NotTrainableError, match=r"the values of W are in a file beside.*onnx\.load\(path\)"
+    ):
         onnx_score_graph(model, ScoreSpec(2, 1, "float32"))
 
 
@@ -247,8 +298,10 @@ def test_weights_in_branches_are_named():
     model = parsed("""
         m (float[N, 2] X) => (float[N, 1] y) <bool yes = {1}> {
             y = If (yes) <
-                then_branch = a () => (float[N, 1] p) <float[2, 1] W = {1, 2}> { p = MatMul (X, W) },
-                else_branch = b () => (float[N, 1] q) <float[2, 1] V = {1, 2}> { q = MatMul (X, V) }>
+                then_branch = a () => (float[N, 1] p) <float[2, 1] W = {1, 2}> {
+                p = MatMul (X, W) },
+                else_branch = b () => (float[N, 1] q) <float[2, 1] V = {1, 2}> {
+        q = MatMul (X, V) }>
         }""")
     graph = onnx_score_graph(model, ScoreSpec(2, 1, "float32"))
     with pytest.raises(NotTrainableError, match="The weights in the branches of If are not found"):
@@ -263,33 +316,44 @@ def test_a_product_times_zero_has_no_gradient_of_the_runtime(factor, solver):
         f"{{ y = Gemm <{factor} = 0.0> (X, W, b) }}"
     )
     with pytest.raises(NotTrainableError, match="operator Gemm"):
-        check_differentiable(onnx_score_graph(model, ScoreSpec(2, 1, "float32")), solver, runtime_gradient)
+        check_differentiable(
+            onnx_score_graph(model, ScoreSpec(2, 1, "float32")), solver, runtime_gradient
+        )
 
 
 def test_another_number_of_features():
     model = parsed(LAYERS)
-    with pytest.raises(ValueError, match="X has 2 features, but the ONNX model is expecting 3 features"):
+    with pytest.raises(
+        ValueError, match="X has 2 features, but the ONNX model is expecting 3 features"
+    ):
         onnx_score_graph(model, ScoreSpec(2, 1, "float32"))
 
 
 def test_dropout_is_passed_over(rng, run_onnx):
     model = parsed("""
-        m (float[N, 3] X) => (float[N, 1] y) <float[3, 1] W = {1, 2, 3}, float ratio = {0.5}, bool training = {1}> {
+        m (float[N, 3] X) => (float[N, 1] y) <float[3, 1] W = {1, 2, 3}, float ratio = {0.5},
+            bool training = {1}> {
             a = Dropout (X, ratio, training)
             y = MatMul (a, W)
         }""")
     graph = onnx_score_graph(model, ScoreSpec(3, 1, "float32"))
     X = rng.normal(size=(5, 3)).astype(np.float32)
-    np.testing.assert_allclose(run_onnx(graph.model, X=X)["model/y"], X @ [[1], [2], [3]], rtol=1e-5)
+    np.testing.assert_allclose(
+        run_onnx(graph.model, X=X)["model/y"], X @ [[1], [2], [3]], rtol=1e-5
+    )
     assert graph.trained == Weights(("W",), ())
 
 
 def test_a_float64_model_of_a_network(rng, run_onnx):
     X = rng.normal(size=(30, 4))
     network = MLPRegressor(hidden_layer_sizes=(5,), max_iter=3000, tol=1e-2).fit(X, X[:, 0])
-    graph = onnx_score_graph(skl2onnx.to_onnx(network, X[:1], target_opset=17), ScoreSpec(4, 1, "float64"))
+    graph = onnx_score_graph(
+        skl2onnx.to_onnx(network, X[:1], target_opset=17), ScoreSpec(4, 1, "float64")
+    )
     assert {name: array.dtype for name, array in graph.weights().items()} == dict.fromkeys(
         ("coefficient", "coefficient1", "intercepts", "intercepts1"), np.float64
     )
-    np.testing.assert_allclose(next(iter(run_onnx(graph.model, X=X).values())).ravel(), network.predict(X), rtol=1e-12)
+    np.testing.assert_allclose(
+        next(iter(run_onnx(graph.model, X=X).values())).ravel(), network.predict(X), rtol=1e-12
+    )
     assert numpy_helper.to_array(graph.model.graph.initializer[0]).dtype == np.float64

@@ -32,7 +32,9 @@ def one_node(op_type, n_outputs=1, element_type=TensorProto.FLOAT, **attributes)
 
 
 def classifier(rows, intercepts, **attributes):
-    return one_node("LinearClassifier", 2, coefficients=rows.ravel(), intercepts=intercepts, **attributes)
+    return one_node(
+        "LinearClassifier", 2, coefficients=rows.ravel(), intercepts=intercepts, **attributes
+    )
 
 
 def is_standard(model):
@@ -44,20 +46,39 @@ def is_standard(model):
     [
         *(one_node("Normalizer", norm=norm) for norm in ("L1", "L2", "MAX")),
         one_node("Imputer", imputed_value_floats=[9.0], replaced_value_float=0.0),
-        one_node("Imputer", imputed_value_floats=[7.0, 8.0, 9.0], replaced_value_float=float("nan")),
-        one_node("Imputer", element_type=TensorProto.INT64, imputed_value_int64s=[9], replaced_value_int64=0),
+        one_node(
+            "Imputer", imputed_value_floats=[7.0, 8.0, 9.0], replaced_value_float=float("nan")
+        ),
+        one_node(
+            "Imputer",
+            element_type=TensorProto.INT64,
+            imputed_value_int64s=[9],
+            replaced_value_int64=0,
+        ),
         one_node("OneHotEncoder", cats_int64s=[0, 1, 3]),
         one_node("Scaler", offset=[1.0, 2.0, 3.0], scale=[2.0, 0.5, 1.0]),
         one_node("Scaler", offset=[1.0], scale=[2.0], element_type=TensorProto.DOUBLE),
         *(
             one_node(
-                "LinearRegressor", coefficients=ROWS.ravel(), intercepts=[1.0, -1.0], targets=2, post_transform=end
+                "LinearRegressor",
+                coefficients=ROWS.ravel(),
+                intercepts=[1.0, -1.0],
+                targets=2,
+                post_transform=end,
             )
             for end in ("NONE", "LOGISTIC", "SOFTMAX")
         ),
-        *(classifier(ROWS, [1.0, -1.0], post_transform=end, **LABELS) for end in ("NONE", "LOGISTIC", "SOFTMAX")),
         *(
-            classifier(np.array([-ROWS[0], ROWS[0]]), [-0.5, 0.5], post_transform=end, classlabels_strings=["a", "b"])
+            classifier(ROWS, [1.0, -1.0], post_transform=end, **LABELS)
+            for end in ("NONE", "LOGISTIC", "SOFTMAX")
+        ),
+        *(
+            classifier(
+                np.array([-ROWS[0], ROWS[0]]),
+                [-0.5, 0.5],
+                post_transform=end,
+                classlabels_strings=["a", "b"],
+            )
             for end in ("NONE", "LOGISTIC", "SOFTMAX")
         ),
     ],
@@ -80,12 +101,17 @@ def test_the_results_are_the_same(model, missing, run_onnx):
 
 @pytest.mark.parametrize("end", ["NONE", "LOGISTIC"])
 def test_one_score_of_two_classes(end, run_onnx):
-    """ONNX Runtime 1.16 gives 1 - score and score, whatever the attribute says; the label is that of the sign."""
+    """
+    ONNX Runtime 1.16 gives 1 - score and score, whatever the attribute says;
+    the label is that of the sign.
+    """
     model = classifier(ROWS[:1], [-0.5], post_transform=end, **LABELS)
     score = X @ ROWS[:1].T - 0.5
     results = run_onnx(plain_model(model), X=X)
     both = np.hstack([-score, score])
-    np.testing.assert_allclose(results["result"], both if end == "NONE" else 1 / (1 + np.exp(-both)), atol=1e-6)
+    np.testing.assert_allclose(
+        results["result"], both if end == "NONE" else 1 / (1 + np.exp(-both)), atol=1e-6
+    )
     assert (
         results["label"].tolist()
         == run_onnx(model, X=X)["label"].tolist()
@@ -95,7 +121,12 @@ def test_one_score_of_two_classes(end, run_onnx):
 
 def test_what_has_no_other_way_to_be_written_stays():
     for model in (
-        one_node("LinearRegressor", coefficients=[1.0, 2.0, 3.0], intercepts=[0.0], post_transform="PROBIT"),
+        one_node(
+            "LinearRegressor",
+            coefficients=[1.0, 2.0, 3.0],
+            intercepts=[0.0],
+            post_transform="PROBIT",
+        ),
         classifier(ROWS, [1.0, -1.0], post_transform="SOFTMAX_ZERO", **LABELS),
         classifier(ROWS, [1.0, -1.0], classlabels_ints=[1, 2, 3]),
         one_node("Binarizer", threshold=0.5),
@@ -110,7 +141,9 @@ def test_weights_go_back_into_attributes():
     (node,) = with_weights(model, {names[0]: [[4.0], [5.0], [6.0]], names[1]: [2.0]}).graph.node
     attributes = {a.name: list(a.floats) for a in node.attribute if a.floats}
     assert attributes == {"coefficients": [-4, -5, -6, 4, 5, 6], "intercepts": [-2, 2]}
-    model = one_node("LinearRegressor", coefficients=ROWS.ravel(), intercepts=[1.0, -1.0], targets=2)
+    model = one_node(
+        "LinearRegressor", coefficients=ROWS.ravel(), intercepts=[1.0, -1.0], targets=2
+    )
     np.testing.assert_array_equal(held_weights(model.graph.node[0])[names[0]], ROWS.T)
     (node,) = with_weights(model, {names[0]: [[1, 4], [2, 5], [3, 6]]}).graph.node
     attributes = {a.name: list(a.floats) for a in node.attribute if a.floats}
@@ -132,5 +165,7 @@ def test_a_domain_in_two_versions_is_refused():
     model.opset_import.add(domain="", version=17)
     assert is_standard(plain_model(model))
     model.opset_import.add(domain="", version=18)
-    with pytest.raises(NotTrainableError, match=r"a domain of operators in two versions: .*\('', 18\)"):
+    with pytest.raises(
+        NotTrainableError, match=r"a domain of operators in two versions: .*\('', 18\)"
+    ):
         plain_model(onnx.ModelProto.FromString(model.SerializeToString()))

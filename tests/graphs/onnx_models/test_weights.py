@@ -50,9 +50,13 @@ def test_other_opsets_and_what_is_no_model():
         "<float[2, 1] W = {1, 2}> { z = MatMul (X, W)  y = Squeeze <axes = [1]> (z) }"
     )
     assert find_weights(old) == [Weight("W", (2, 1), "coefficient", True)]
-    with pytest.raises(ValueError, match=r"must be an onnx\.ModelProto or a fitted estimator, got 'model\.onnx'"):
+    with pytest.raises(
+        ValueError, match=r"must be an onnx\.ModelProto or a fitted estimator, got 'model\.onnx'"
+    ):
         find_weights("model.onnx")
-    empty = onnx.parser.parse_model(HEADER + "f () => (float[1] y) { y = Constant <value = float[1] {1}> () }")
+    empty = onnx.parser.parse_model(
+        HEADER + "f () => (float[1] y) { y = Constant <value = float[1] {1}> () }"
+    )
     with pytest.raises(ValueError, match="has no input"):
         find_weights(empty)
 
@@ -61,7 +65,8 @@ def test_weights_in_another_shape_or_behind_a_cast_are_weights():
     model = onnx.parser.parse_model(
         HEADER
         + """f (float[N, 2] X) => (float[N, 1] y)
-        <float[1, 2, 2] W = {1, 2, 3, 4}, float[2, 1] b = {1, 2}, float[2, 1] V = {1, 2}, int64[1] first = {0}>
+        <float[1, 2, 2] W = {1, 2, 3, 4}, float[2, 1] b = {1, 2}, float[2, 1] V = {1, 2},
+        int64[1] first = {0}>
         {
             matrix = Squeeze (W, first)  row = Flatten <axis = 0> (b)  cast = Cast <to = 1> (V)
             h = MatMul (X, matrix)  t = Add (h, row)  y = MatMul (t, cast)
@@ -83,11 +88,13 @@ def test_fitted_estimators_show_the_names_that_trainable_takes(rng):
         Weight("intercepts1", (1, 1), "intercept", True),
     ]
     assert find_weights(network) == expected
-    ours = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(4,)), eta0=0.1, tol=None, max_iter=1, trainable="*1").fit(
-        X, y
-    )
+    ours = OrtSGDRegressor(
+        MLPRegressor(hidden_layer_sizes=(4,)), eta0=0.1, tol=None, max_iter=1, trainable="*1"
+    ).fit(X, y)
     assert [weight.name for weight in find_weights(ours)] == [weight.name for weight in expected]
-    assert {weight.name: weight.shape for weight in expected} == {n: w.shape for n, w in ours.weights_.items()}
+    assert {weight.name: weight.shape for weight in expected} == {
+        n: w.shape for n, w in ours.weights_.items()
+    }
     classes = LogisticRegression().fit(X, np.arange(30) % 3)
     assert [(weight.shape, weight.kind) for weight in find_weights(classes)] == [
         ((3, 3), "coefficient"),
@@ -98,7 +105,8 @@ def test_fitted_estimators_show_the_names_that_trainable_takes(rng):
 
 
 TEXT = """\
-<ir_version: 7, opset_import: ["" : 13, "ai.onnx.ml" : 2], producer_name: "somebody", model_version: 3,
+<ir_version: 7, opset_import: ["" : 13, "ai.onnx.ml" : 2],
+ producer_name: "somebody", model_version: 3,
  metadata_props: ["key" : "value"]>
 lines (float[N, 2] X) => (float[N, 1] y)
 <float[2, 1] W = {1, 2}, double[1] D = {1.5}, int64[1] I = {7}>
@@ -127,7 +135,11 @@ def model(request):
 def test_all_but_the_numbers_is_the_same(model):
     before = model.SerializeToString()
     same = {"W": [[1.0], [2.0]], "b": [0.5], "D": [1.5]}
-    assert with_weights(model, same).SerializeToString() == with_weights(model, {}).SerializeToString() == before
+    assert (
+        with_weights(model, same).SerializeToString()
+        == with_weights(model, {}).SerializeToString()
+        == before
+    )
     other = with_weights(model, {"W": np.array([[3.0], [4.0]]), "b": [6.0]})
     assert model.SerializeToString() == before
     back = with_weights(other, same)
@@ -138,15 +150,23 @@ def test_all_but_the_numbers_is_the_same(model):
 
 
 def test_names_shapes_and_numbers_are_checked(model):
-    with pytest.raises(ValueError, match=r"weights: the ONNX model has no tensor of floats 'V'\. It has W, D, b\."):
+    with pytest.raises(
+        ValueError, match=r"weights: the ONNX model has no tensor of floats 'V'\. It has W, D, b\."
+    ):
         with_weights(model, {"V": [1.0]})
     with pytest.raises(ValueError, match=r"no tensor of floats 'I'"):
         with_weights(model, {"I": [1]})
-    with pytest.raises(ValueError, match=r"weights\['W'\] has shape \(2,\), but the weight has \(2, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"weights\['W'\] has shape \(2,\), but the weight has \(2, 1\)"
+    ):
         with_weights(model, {"W": [1.0, 2.0]})
-    with pytest.raises(ValueError, match=r"weights\['b'\] has numbers that are not finite in float32"):
+    with pytest.raises(
+        ValueError, match=r"weights\['b'\] has numbers that are not finite in float32"
+    ):
         with_weights(model, {"b": [1e300]})
-    with pytest.raises(ValueError, match=r"weights\['b'\] is not an array of numbers: could not convert"):
+    with pytest.raises(
+        ValueError, match=r"weights\['b'\] is not an array of numbers: could not convert"
+    ):
         with_weights(model, {"b": ["a"]})
     with pytest.raises(ValueError, match="weights must be a dict: name -> array, got list"):
         with_weights(model, [1.0])
@@ -156,7 +176,9 @@ def test_names_shapes_and_numbers_are_checked(model):
 
 
 def test_numbers_in_another_file_are_refused():
-    tensor = helper.make_tensor("W", TensorProto.FLOAT, [2], np.zeros(2, np.float32).tobytes(), raw=True)
+    tensor = helper.make_tensor(
+        "W", TensorProto.FLOAT, [2], np.zeros(2, np.float32).tobytes(), raw=True
+    )
     tensor.data_location = TensorProto.EXTERNAL
     model = helper.make_model(helper.make_graph([], "empty", [], [], [tensor]))
     with pytest.raises(ValueError, match=r"weights\['W'\]: its numbers are in another file"):
@@ -168,7 +190,8 @@ def test_weights_of_layer_normalizations():
         m (float[N, 2] X) => (float[N, 2] y)
         <float[2] a = {1, 2}, float[2] b = {0, 1}, float[2, 2] W = {1, 2, 3, 4},
          float[2] c = {1, 2}, float[2] d = {1, 0}>
-        { n = LayerNormalization (X, a, b)  p = MatMul (n, W)  y = LayerNormalization (p, c, d) }""")
+        { n = LayerNormalization (X, a, b)  p = MatMul (n, W)
+        y = LayerNormalization (p, c, d) }""")
     kinds = {weight.name: weight.kind for weight in find_weights(model)}
     assert kinds == {"W": "coefficient", "d": "intercept", "a": "scale", "b": "scale", "c": "scale"}
     assert all(weight.trainable for weight in find_weights(model))

@@ -10,7 +10,9 @@ from skort.graphs.sklearn.raw_inputs import RawInput
 
 
 @pytest.mark.parametrize("dtype, rtol", [("float32", 1e-5), ("float64", 1e-13)])
-@pytest.mark.parametrize("parameters", [{}, {"degree": (2, 3)}, {"interaction_only": True}, {"include_bias": False}])
+@pytest.mark.parametrize(
+    "parameters", [{}, {"degree": (2, 3)}, {"interaction_only": True}, {"include_bias": False}]
+)
 def test_polynomials(parameters, dtype, rtol, rng, run_onnx):
     X = rng.normal(size=(20, 4)).astype(dtype)
     polynomial = PolynomialFeatures(**parameters).fit(X)
@@ -40,5 +42,11 @@ def test_missing_text(marker, cell, run_onnx):
     imputer = SimpleImputer(missing_values=marker, strategy="most_frequent").fit(X)
     fed = np.where(np.array([[False, False], [True, False], [False, True], [False, False]]), "", X)
     fed = X if marker == "?" else fed
-    (values,) = run_onnx(to_onnx(imputer, (RawInput("X", True, 2),), "float32"), X=fed.astype(object)).values()
-    assert values.tolist() == imputer.transform(X).tolist() == [["a", "x"], ["a", "y"], ["a", "y"], ["b", "y"]]
+    (values,) = run_onnx(
+        to_onnx(imputer, (RawInput("X", True, 2),), "float32"), X=fed.astype(object)
+    ).values()
+    assert (
+        values.tolist()
+        == imputer.transform(X).tolist()
+        == [["a", "x"], ["a", "y"], ["a", "y"], ["b", "y"]]
+    )

@@ -7,7 +7,12 @@ import scipy.sparse
 
 from skort.graphs.sklearn.raw_inputs import RawInput, feeds, raw_inputs
 
-FRAME = {"age": [1.5, None, 3.0], "city": ["a", None, "b"], "n": [1, 2, 3], "yes": [True, False, True]}
+FRAME = {
+    "age": [1.5, None, 3.0],
+    "city": ["a", None, "b"],
+    "n": [1, 2, 3],
+    "yes": [True, False, True],
+}
 
 
 def dataframes():
@@ -44,9 +49,17 @@ def test_a_dataframe_has_an_input_a_column(X, dtype):
     "X, inputs, arrays",
     [
         (np.array([[1, 2], [3, 4]]), (RawInput("X", False, 2),), {"X": [[1, 2], [3, 4]]}),
-        (scipy.sparse.csr_matrix([[1.0, 0], [0, 4]]), (RawInput("X", False, 2),), {"X": [[1, 0], [0, 4]]}),
+        (
+            scipy.sparse.csr_matrix([[1.0, 0], [0, 4]]),
+            (RawInput("X", False, 2),),
+            {"X": [[1, 0], [0, 4]]},
+        ),
         (np.array(["a b", "c"]), (RawInput("X", True, 1),), {"X": [["a b"], ["c"]]}),
-        (np.array(["é".encode(), b"c"], dtype=object), (RawInput("X", True, 1),), {"X": [["é"], ["c"]]}),
+        (
+            np.array(["é".encode(), b"c"], dtype=object),
+            (RawInput("X", True, 1),),
+            {"X": [["é"], ["c"]]},
+        ),
         (np.array([["a", "b"]]), (RawInput("X", True, 2),), {"X": [["a", "b"]]}),
         (np.array([[1, 2.5]], dtype=object), (RawInput("X", False, 2),), {"X": [[1, 2.5]]}),
         (

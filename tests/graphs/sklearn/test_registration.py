@@ -1,4 +1,7 @@
-"""Models of scikit-learn that hold fitted estimators, converted by skl2onnx, against scikit-learn's predictions."""
+"""
+Models of scikit-learn that hold fitted estimators, converted by skl2onnx, against
+scikit-learn's predictions.
+"""
 
 import pickle
 import subprocess
@@ -38,20 +41,30 @@ TEXTS = np.array(["low", "middle", "high"])[CLASSES]
 
 def regressor(*layers, **parameters):
     estimator = MLPRegressor(hidden_layer_sizes=layers) if layers else None
-    return OrtSGDRegressor(estimator, max_iter=5, tol=None, random_state=0, batch_size=20, **parameters)
+    return OrtSGDRegressor(
+        estimator, max_iter=5, tol=None, random_state=0, batch_size=20, **parameters
+    )
 
 
 def classifier(*layers, **parameters):
     estimator = MLPClassifier(hidden_layer_sizes=layers) if layers else None
-    return OrtSGDClassifier(estimator, max_iter=5, tol=None, random_state=0, batch_size=20, **parameters)
+    return OrtSGDClassifier(
+        estimator, max_iter=5, tol=None, random_state=0, batch_size=20, **parameters
+    )
 
 
 def inner(*steps, **parameters):
-    return regressor(**parameters).set_params(estimator=make_pipeline(*steps, MLPRegressor(hidden_layer_sizes=(3,))))
+    return regressor(**parameters).set_params(
+        estimator=make_pipeline(*steps, MLPRegressor(hidden_layer_sizes=(3,)))
+    )
 
 
 COLUMNS = ColumnTransformer([("scaled", StandardScaler(), [0, 3]), ("other", "passthrough", [1])])
-TWO = [("a", regressor(3)), ("b", make_pipeline(StandardScaler(), regressor())), ("c", LinearRegression())]
+TWO = [
+    ("a", regressor(3)),
+    ("b", make_pipeline(StandardScaler(), regressor())),
+    ("c", LinearRegression()),
+]
 TWO_CLASSIFIERS = [("a", classifier(3)), ("b", make_pipeline(StandardScaler(), classifier()))]
 REGRESSORS = {
     "alone": regressor(3),
@@ -61,9 +74,13 @@ REGRESSORS = {
     "inner pipeline": make_pipeline(MinMaxScaler(), inner(StandardScaler())),
     "inner Reduce": make_pipeline(MinMaxScaler(), inner(Normalizer(), dtype="float64")),
     "voting": ensemble.VotingRegressor(TWO),
-    "stacking": ensemble.StackingRegressor(TWO, final_estimator=regressor(), cv=2, passthrough=True),
+    "stacking": ensemble.StackingRegressor(
+        TWO, final_estimator=regressor(), cv=2, passthrough=True
+    ),
     "bagging": ensemble.BaggingRegressor(regressor(3), 2, random_state=0, max_features=0.5),
-    "grid": GridSearchCV(make_pipeline(StandardScaler(), regressor()), {"ortsgdregressor__eta0": [0.02]}, cv=2),
+    "grid": GridSearchCV(
+        make_pipeline(StandardScaler(), regressor()), {"ortsgdregressor__eta0": [0.02]}, cv=2
+    ),
 }
 CLASSIFIERS = {
     "alone": classifier(3),
@@ -77,7 +94,12 @@ CLASSIFIERS = {
     "one against the rest": OneVsRestClassifier(classifier(3)),
     "grid": GridSearchCV(classifier(), {"eta0": [0.05]}, cv=2),
 }
-LABELS = {"two ints": (CLASSES > 0) * 7, "two texts": np.where(CLASSES > 0, "a", "b"), "texts": TEXTS, "ints": CLASSES}
+LABELS = {
+    "two ints": (CLASSES > 0) * 7,
+    "two texts": np.where(CLASSES > 0, "a", "b"),
+    "texts": TEXTS,
+    "ints": CLASSES,
+}
 
 
 @pytest.fixture
@@ -104,7 +126,9 @@ def test_regressors(model, dtype, opset, converted):
 
 
 @pytest.mark.parametrize(
-    "model", [make_pipeline(StandardScaler(), regressor(3)), MultiOutputRegressor(regressor(3))], ids=["ours", "theirs"]
+    "model",
+    [make_pipeline(StandardScaler(), regressor(3)), MultiOutputRegressor(regressor(3))],
+    ids=["ours", "theirs"],
 )
 def test_several_outputs(model, converted):
     model.fit(X, TARGETS)
@@ -142,9 +166,13 @@ def test_probabilities_are_dicts_as_with_every_classifier(converted):
 
 def test_probabilities_by_column(run_onnx):
     model = classifier().fit(X, CLASSES)
-    onnx_model = skl2onnx.to_onnx(model, X[:1], target_opset=OPSET, options={id(model): {"zipmap": "columns"}})
+    onnx_model = skl2onnx.to_onnx(
+        model, X[:1], target_opset=OPSET, options={id(model): {"zipmap": "columns"}}
+    )
     results = run_onnx(onnx_model, X=X)
-    np.testing.assert_allclose(np.column_stack([results[f"i{i}"] for i in range(3)]), model.predict_proba(X), atol=1e-5)
+    np.testing.assert_allclose(
+        np.column_stack([results[f"i{i}"] for i in range(3)]), model.predict_proba(X), atol=1e-5
+    )
 
 
 def test_labels_as_a_result(converted):
@@ -163,7 +191,9 @@ def test_raw_scores(y, converted):
     np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("y", [CLASSES > 0, (CLASSES > 0).astype(float), (CLASSES > 0).astype(np.uint8)])
+@pytest.mark.parametrize(
+    "y", [CLASSES > 0, (CLASSES > 0).astype(float), (CLASSES > 0).astype(np.uint8)]
+)
 def test_labels_become_int64_as_with_every_classifier(y, converted):
     labels, _ = converted(classifier().fit(X, y), X.astype(np.float32), zipmap=False)
     assert labels.dtype == np.int64
@@ -172,7 +202,9 @@ def test_labels_become_int64_as_with_every_classifier(y, converted):
 
 def test_labels_that_are_no_int64_are_refused():
     model = classifier().fit(X, np.array([2**63, 2**63 + 1], dtype=np.uint64)[CLASSES // 2])
-    with pytest.raises(ValueError, match=r"ints or strings, not such as .*9223372036854775808.*to_onnx\(\)"):
+    with pytest.raises(
+        ValueError, match=r"ints or strings, not such as .*9223372036854775808.*to_onnx\(\)"
+    ):
         skl2onnx.to_onnx(model, X[:1], target_opset=OPSET, options={id(model): {"zipmap": False}})
 
 
@@ -199,7 +231,9 @@ def feeds(frame):
 
 def test_columns_of_a_frame(frame, run_onnx):
     encoder = OneHotEncoder(sparse_output=False)
-    columns = ColumnTransformer([("numbers", StandardScaler(), list("abcd")), ("kind", encoder, ["kind"])])
+    columns = ColumnTransformer(
+        [("numbers", StandardScaler(), list("abcd")), ("kind", encoder, ["kind"])]
+    )
     model = make_pipeline(columns, regressor(3)).fit(frame, TARGET)
     onnx_model = skl2onnx.to_onnx(model, frame[:1], target_opset=OPSET)
     (prediction,) = run_onnx(onnx_model, **feeds(frame)).values()
@@ -215,12 +249,15 @@ def test_columns_of_a_frame_without_a_transformer(frame, run_onnx):
 
 
 def from_columns():
-    columns = ColumnTransformer([("numbers", StandardScaler(), ["a", "d"]), ("kind", OneHotEncoder(), ["kind"])])
+    columns = ColumnTransformer(
+        [("numbers", StandardScaler(), ["a", "d"]), ("kind", OneHotEncoder(), ["kind"])]
+    )
     return regressor().set_params(estimator=make_pipeline(columns, LinearRegression()))
 
 
 @pytest.mark.parametrize(
-    "model", [from_columns(), ensemble.VotingRegressor([("a", from_columns()), ("b", from_columns())])]
+    "model",
+    [from_columns(), ensemble.VotingRegressor([("a", from_columns()), ("b", from_columns())])],
 )
 def test_inner_pipelines_take_the_columns_of_a_frame(frame, model, run_onnx):
     model.fit(frame, TARGET)
@@ -243,7 +280,8 @@ class Difference(RegressorMixin, BaseEstimator):
 
     onnx_ = onnx.parser.parse_model("""
     <ir_version: 8, opset_import: ["" : 17]>
-    difference (float[n, 1] a, float[n, 1] b) => (float[n, 1] variable) { variable = Sub (a, b) }""")
+    difference (float[n, 1] a, float[n, 1] b) => (float[n, 1] variable) {
+    variable = Sub (a, b) }""")
 
     def to_onnx(self):
         return self.onnx_
@@ -258,7 +296,8 @@ class Sign(ClassifierMixin, Difference):
     classes_ = np.array([3, 5])
     onnx_ = onnx.parser.parse_model("""
     <ir_version: 8, opset_import: ["" : 17]>
-    sign (float[n, 1] X) => (int64[n] label) <int64 no = {3}, int64 yes = {5}, float zero = {0}, int64[1] axis = {1}>
+    sign (float[n, 1] X) => (int64[n] label) <int64 no = {3}, int64 yes = {5}, float zero = {0},
+    int64[1] axis = {1}>
     {
         skort_score = Identity (X)
         positive = Greater (skort_score, zero)
@@ -281,16 +320,22 @@ class TestModelsWithOtherEnds:
 
     def test_a_matrix_has_the_columns_in_order(self, converted):
         (difference,) = converted(Difference(), X[:, :2])
-        np.testing.assert_array_equal(difference.ravel(), (X[:, 0].astype("f") - X[:, 1].astype("f")).astype(float))
+        np.testing.assert_array_equal(
+            difference.ravel(), (X[:, 0].astype("f") - X[:, 1].astype("f")).astype(float)
+        )
 
     def test_missing_columns_are_named(self, frame):
-        with pytest.raises(ValueError, match=r"fitted on the columns \['a', 'b'\], .* has \['c', 'a'\]"):
+        with pytest.raises(
+            ValueError, match=r"fitted on the columns \['a', 'b'\], .* has \['c', 'a'\]"
+        ):
             skl2onnx.to_onnx(Difference(), frame[["c", "a"]][:1], target_opset=OPSET)
 
     def test_without_probabilities_the_scores_are_returned(self, converted):
         labels, scores = converted(Sign(), X[:, :1].astype(np.float32), zipmap=False)
         np.testing.assert_array_equal(labels, np.where(X[:, 0] > 0, 5, 3))
-        np.testing.assert_array_equal(scores, np.column_stack([-X[:, 0], X[:, 0]]).astype(np.float32))
+        np.testing.assert_array_equal(
+            scores, np.column_stack([-X[:, 0], X[:, 0]]).astype(np.float32)
+        )
 
 
 class Renamed(OrtSGDRegressor):
@@ -299,14 +344,19 @@ class Renamed(OrtSGDRegressor):
 
 def test_subclasses_are_registered(converted):
     model = Renamed(max_iter=5, tol=None).fit(X, TARGET)
-    (prediction,) = converted(ensemble.VotingRegressor([("a", model)]).fit(X, TARGET), X.astype(np.float32))
+    (prediction,) = converted(
+        ensemble.VotingRegressor([("a", model)]).fit(X, TARGET), X.astype(np.float32)
+    )
     assert prediction.shape == (len(X), 1)
 
 
 @pytest.mark.parametrize(
     "imports",
     [
-        *(pytest.param(f"import {both}", marks=pytest.mark.slow) for both in ("skl2onnx, skort", "skort, skl2onnx")),
+        *(
+            pytest.param(f"import {both}", marks=pytest.mark.slow)
+            for both in ("skl2onnx, skort", "skort, skl2onnx")
+        ),
         "import skl2onnx",
     ],
 )

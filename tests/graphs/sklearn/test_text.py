@@ -1,4 +1,7 @@
-"""Vectorizers of text as ONNX: the numbers of scikit-learn, on texts that they have seen and others."""
+"""
+Vectorizers of text as ONNX: the numbers of scikit-learn,
+on texts that they have seen and others.
+"""
 
 import re
 import subprocess
@@ -10,7 +13,12 @@ import pytest
 import scipy.sparse
 from onnx import TensorProto, helper
 from sklearn.feature_extraction import DictVectorizer
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
 from sklearn.pipeline import make_pipeline
 
 from skort.common.onnx_text import IR_VERSION, OPSET
@@ -30,7 +38,14 @@ TEXTS = [
     "",
     "x y z . !",
 ]
-NEW = ["the Rising SUN", "ÜBERALL ein Haus", "МОРЯ море", "  ", "café\u00a0\u00a0café", "nothing known"]
+NEW = [
+    "the Rising SUN",
+    "ÜBERALL ein Haus",
+    "МОРЯ море",
+    "  ",
+    "café\u00a0\u00a0café",
+    "nothing known",
+]
 
 VECTORIZERS = {
     "counts": CountVectorizer(),
@@ -51,10 +66,14 @@ VECTORIZERS = {
     "between spaces": CountVectorizer(token_pattern=r"\S+"),
     "characters": CountVectorizer(analyzer="char"),
     "several characters": CountVectorizer(analyzer="char", ngram_range=(2, 3)),
-    "characters and capitals": CountVectorizer(analyzer="char", ngram_range=(1, 2), lowercase=False),
+    "characters and capitals": CountVectorizer(
+        analyzer="char", ngram_range=(1, 2), lowercase=False
+    ),
     "characters of words": CountVectorizer(analyzer="char_wb", ngram_range=(2, 4)),
     "many characters of words": CountVectorizer(analyzer="char_wb", ngram_range=(5, 5)),
-    "few characters of words": CountVectorizer(analyzer="char_wb", ngram_range=(2, 3), max_features=5, lowercase=False),
+    "few characters of words": CountVectorizer(
+        analyzer="char_wb", ngram_range=(2, 3), max_features=5, lowercase=False
+    ),
     "logarithms of counts": TfidfVectorizer(sublinear_tf=True),
     "norm l1": TfidfVectorizer(norm="l1", ngram_range=(1, 2)),
     "no norm": TfidfVectorizer(norm=None, smooth_idf=False),
@@ -84,7 +103,9 @@ DOTTED = ["DİRECT İzmir, Pİ İn1 İİ1ab dağİ", "Rİ ali İ 1İ2İ3 ĞİZ i
 def test_a_dotted_capital_i_becomes_two_characters(vectorizer, run_onnx):
     vectorizer.fit(DOTTED)
     inputs = raw_inputs(DOTTED)
-    (values,) = run_onnx(to_onnx(vectorizer, inputs, "float32"), **feeds(DOTTED, inputs, "float32")).values()
+    (values,) = run_onnx(
+        to_onnx(vectorizer, inputs, "float32"), **feeds(DOTTED, inputs, "float32")
+    ).values()
     np.testing.assert_array_equal(values, vectorizer.transform(DOTTED).toarray())
 
 
@@ -102,11 +123,16 @@ def test_values_are_scikit_learns(name, dtype, rtol, run_onnx):
 
 
 def test_the_characters_of_long_words_take_no_more_memory_than_others(run_onnx):
-    """Words as rows of a table, each as long as the longest, would have a billion characters here."""
+    """
+    Words as rows of a table, each as long as the longest,
+    would have a billion characters here.
+    """
     texts = ["word " * 10_000 + "x" * 100_000]
     vectorizer = CountVectorizer(analyzer="char_wb", ngram_range=(2, 3)).fit(texts)
     inputs = raw_inputs(texts)
-    (values,) = run_onnx(to_onnx(vectorizer, inputs, "float32"), **feeds(texts, inputs, "float32")).values()
+    (values,) = run_onnx(
+        to_onnx(vectorizer, inputs, "float32"), **feeds(texts, inputs, "float32")
+    ).values()
     np.testing.assert_array_equal(values, vectorizer.transform(texts).toarray())
 
 
@@ -115,7 +141,9 @@ def test_a_long_text_takes_no_memory_of_the_others(run_onnx):
     texts = np.array(["a house", ""] * 1500 + ["by the sea " * 33_333], dtype=object)
     vectorizer = TfidfVectorizer(ngram_range=(1, 2)).fit(texts)
     inputs = raw_inputs(texts)
-    (values,) = run_onnx(to_onnx(vectorizer, inputs, "float32"), **feeds(texts, inputs, "float32")).values()
+    (values,) = run_onnx(
+        to_onnx(vectorizer, inputs, "float32"), **feeds(texts, inputs, "float32")
+    ).values()
     np.testing.assert_allclose(values, vectorizer.transform(texts).toarray(), rtol=1e-6)
 
 
@@ -131,13 +159,25 @@ def test_counts_of_a_matrix_are_weighted(rng, run_onnx):
     "vectorizer, reason",
     [
         (HashingVectorizer(), "HashingVectorizer: it keeps no vocabulary"),
-        (TfidfVectorizer(analyzer="char_wb"), "written as ONNX for n-grams of two characters and more only"),
-        (TfidfVectorizer(strip_accents="ascii"), "strip_accents='ascii': no ONNX operator removes accents"),
+        (
+            TfidfVectorizer(analyzer="char_wb"),
+            "written as ONNX for n-grams of two characters and more only",
+        ),
+        (
+            TfidfVectorizer(strip_accents="ascii"),
+            "strip_accents='ascii': no ONNX operator removes accents",
+        ),
         (TfidfVectorizer(preprocessor=str.upper), "preprocessor is a Python function"),
-        (TfidfVectorizer(tokenizer=str.split, token_pattern=None), "tokenizer is a Python function"),
+        (
+            TfidfVectorizer(tokenizer=str.split, token_pattern=None),
+            "tokenizer is a Python function",
+        ),
         (TfidfVectorizer(analyzer=str.split), "analyzer is a Python function"),
         (TfidfVectorizer(token_pattern=r"(\w)\w+"), "has '('"),
-        (TfidfVectorizer(token_pattern=r"[^,]+", ngram_range=(1, 2)), "words of its n-grams cannot be told apart"),
+        (
+            TfidfVectorizer(token_pattern=r"[^,]+", ngram_range=(1, 2)),
+            "words of its n-grams cannot be told apart",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -149,7 +189,9 @@ def test_a_vectorizer_without_onnx_gives_the_reason(vectorizer, reason):
 def test_files_and_dicts_are_no_input(tmp_path):
     path = tmp_path / "text"
     path.write_text("some words")
-    with pytest.raises(NotExportableError, match="input='filename': an ONNX model takes the texts themselves"):
+    with pytest.raises(
+        NotExportableError, match="input='filename': an ONNX model takes the texts themselves"
+    ):
         to_onnx(CountVectorizer(input="filename").fit([path]), (RawInput("X", True, 1),), "float32")
     with pytest.raises(NotExportableError, match="DictVectorizer: it takes dicts"):
         to_onnx(DictVectorizer().fit([{"a": 1}]), (RawInput("X", True, 1),), "float32")
@@ -164,13 +206,20 @@ print(session.run(None, {"X": texts})[0].tolist())
 """
 
 
-@pytest.mark.parametrize("variables", [{"LC_ALL": "C"}, {}, {"LANG": "xx_XX.UTF-8"}], ids=["C", "none", "unknown"])
+@pytest.mark.parametrize(
+    "variables", [{"LC_ALL": "C"}, {}, {"LANG": "xx_XX.UTF-8"}], ids=["C", "none", "unknown"]
+)
 def test_a_file_needs_no_locale(variables, tmp_path):
     vectorizer = CountVectorizer().fit(["ein Ärger", "im Haus", "kein"])
     path = tmp_path / "model.onnx"
     path.write_bytes(to_onnx(vectorizer, (RawInput("X", True, 1),), "float32").SerializeToString())
     run = subprocess.run(
-        [sys.executable, "-c", SERVE, path], env=variables, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", SERVE, path],
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     assert vectorizer.get_feature_names_out().tolist() == ["ein", "haus", "im", "kein", "ärger"]
     assert run.stdout.strip() == "[[0.0, 1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0]]"
@@ -183,20 +232,26 @@ def tokens(expression, texts):
     inputs = [helper.make_tensor_value_info("X", TensorProto.STRING, [None])]
     graph = helper.make_graph([node], "tokens", inputs, [onnx.ValueInfoProto(name="Y")])
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
-    model = helper.make_model(graph, ir_version=IR_VERSION, opset_imports=opsets).SerializeToString()
+    model = helper.make_model(
+        graph, ir_version=IR_VERSION, opset_imports=opsets
+    ).SerializeToString()
     session = load().InferenceSession(model, providers=["CPUExecutionProvider"])
     rows = session.run(None, {"X": np.array(texts, dtype=object)})[0].tolist()
     return [[token for token in row if token] for row in rows]
 
 
-@pytest.mark.parametrize("pattern", [r"\w", r"\d", r"\s", r"\W", r"\D", r"\S", r"[\w-]", r"[^\w ]", r"[\u00e9\t]"])
+@pytest.mark.parametrize(
+    "pattern", [r"\w", r"\d", r"\s", r"\W", r"\D", r"\S", r"[\w-]", r"[^\w ]", r"[\u00e9\t]"]
+)
 def test_a_class_holds_the_same_characters(pattern):
     codes = [*range(0x3100), *range(0x3101, sys.maxunicode + 1, 11)]
     characters = [chr(c) for c in codes if not 0xD800 <= c < 0xE000]
     found = [bool(row) for row in tokens(token_expression(pattern), characters)]
     expected = [bool(re.match(pattern, c)) for c in characters]
     # Versions of Unicode differ in characters that are new.
-    differing = [c for c, ours, theirs in zip(characters, found, expected, strict=True) if ours != theirs]
+    differing = [
+        c for c, ours, theirs in zip(characters, found, expected, strict=True) if ours != theirs
+    ]
     assert len(differing) < 2_000 if sys.version_info[:2] != (3, 11) else differing == []
 
 
@@ -221,7 +276,14 @@ def test_tokens_are_those_of_python(pattern):
 
 @pytest.mark.parametrize(
     "pattern",
-    [r"(?u)\b[a-zA-Z]{3,}\b", r"\b[^\d\W]+\b", r"\b[^\W_]+\b", r"\b[a-z]\w+\b", r"\b\d{4}\b", r"\b[äé\w]x?[0-9_]*\b"],
+    [
+        r"(?u)\b[a-zA-Z]{3,}\b",
+        r"\b[^\d\W]+\b",
+        r"\b[^\W_]+\b",
+        r"\b[a-z]\w+\b",
+        r"\b\d{4}\b",
+        r"\b[äé\w]x?[0-9_]*\b",
+    ],
 )
 def test_words_of_certain_characters_are_among_all_words(pattern):
     texts = ["The film1 of 2024, überall; naïve film", "x_1 1234 12345 FILM"]
@@ -231,15 +293,30 @@ def test_words_of_certain_characters_are_among_all_words(pattern):
     for text, words in zip(texts, tokens(expression, texts), strict=True):
         # What does not match is in no vocabulary.
         known = vocabulary & set(re.findall(pattern, " ".join(vocabulary)))
-        assert [word for word in words if word in known] == [t for t in re.findall(pattern, text) if t in known]
+        assert [word for word in words if word in known] == [
+            t for t in re.findall(pattern, text) if t in known
+        ]
 
 
 @pytest.mark.parametrize(
     "pattern, piece",
     [
-        *((p, "(") for p in (r"(\w)\w", r"(?=\w)\w+", r"(?<!x)\w+", r"(?i)[a-z]+", r"(?P<word>\w+)")),
+        *(
+            (p, "(")
+            for p in (r"(\w)\w", r"(?=\w)\w+", r"(?<!x)\w+", r"(?i)[a-z]+", r"(?P<word>\w+)")
+        ),
         # Z and a have other characters between them, and à and ü the sign of a division.
-        *((p, r"\b") for p in (r"\b[\w-]+\b", r"\b[A-z]+\b", r"\b[à-ü]+\b", r"\b[^\d]+\b", r"\b\w+", r"\b[a-z]+\b-")),
+        *(
+            (p, r"\b")
+            for p in (
+                r"\b[\w-]+\b",
+                r"\b[A-z]+\b",
+                r"\b[à-ü]+\b",
+                r"\b[^\d]+\b",
+                r"\b\w+",
+                r"\b[a-z]+\b-",
+            )
+        ),
         # Python 3.11 and newer know it.
         *([(r"\w++", "++")] if sys.version_info >= (3, 11) else []),
         *((r"\w+\Z", r"\Z"), (r"[^\W\d]+", r"\W")),
@@ -248,7 +325,10 @@ def test_words_of_certain_characters_are_among_all_words(pattern):
     ],
 )
 def test_what_the_tokenizer_does_not_have_is_refused(pattern, piece, capfd):
-    with pytest.raises(NotExportableError, match=re.escape(f"token_pattern={pattern!r} has {piece!r}, which is not")):
+    with pytest.raises(
+        NotExportableError,
+        match=re.escape(f"token_pattern={pattern!r} has {piece!r}, which is not"),
+    ):
         token_expression(pattern)
     assert capfd.readouterr().err == ""
 

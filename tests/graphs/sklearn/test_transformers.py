@@ -1,4 +1,7 @@
-"""Converted transformers against scikit-learn's, and the names of those that cannot be converted."""
+"""
+Converted transformers against scikit-learn's,
+and the names of those that cannot be converted.
+"""
 
 import re
 import warnings
@@ -50,7 +53,9 @@ def fitted(*steps, X, y=None):
 @pytest.mark.parametrize("dtype, rtol", [("float32", 1e-4), ("float64", 1e-12)])
 def test_values_are_scikit_learns(dtype, rtol, rng, run_onnx):
     X = rng.normal(3, 2, size=(40, 4))
-    transformers = fitted(StandardScaler(), PCA(3, random_state=0), SelectKBest(k=2), X=X, y=X[:, 0] > 3)
+    transformers = fitted(
+        StandardScaler(), PCA(3, random_state=0), SelectKBest(k=2), X=X, y=X[:, 0] > 3
+    )
     (values,) = run_onnx(transformer_graph(transformers, X, dtype), X=X.astype(dtype)).values()
     np.testing.assert_allclose(values, transformers.transform(X), rtol=rtol, atol=rtol)
 
@@ -72,7 +77,10 @@ def test_values_are_scikit_learns(dtype, rtol, rng, run_onnx):
 def test_a_step_that_cannot_be_converted_is_named(steps, dtype, name, rng, capfd):
     X = rng.normal(size=(30, 3)) * (1e25 if name == "normalizer" else 1)
     transformers = fitted(*steps, X=X, y=X[:, 0] > 0)
-    with pytest.raises(ValueError, match=f"the step '{name}' cannot be part of an ONNX model in {dtype}: .* Pipeline"):
+    with pytest.raises(
+        ValueError,
+        match=f"the step '{name}' cannot be part of an ONNX model in {dtype}: .* Pipeline",
+    ):
         transformer_graph(transformers, X, dtype)
     assert capfd.readouterr().err == ""
 
@@ -92,7 +100,9 @@ def test_a_step_that_differs_in_float32_is_named(rng):
         warnings.simplefilter("error")
         transformer_graph(fitted(StandardScaler(), PCA(2), X=near_zero), near_zero, "float32")
         transformer_graph(fitted(StandardScaler(), PCA(2), X=far_away), far_away, "float64")
-    with pytest.warns(UserWarning, match=r"the step 'standardscaler' gives other .* feature \('x\d'\)\. .*float64"):
+    with pytest.warns(
+        UserWarning, match=r"the step 'standardscaler' gives other .* feature \('x\d'\)\. .*float64"
+    ):
         transformer_graph(fitted(StandardScaler(), PCA(2), X=far_away), far_away, "float32")
 
 
@@ -114,8 +124,13 @@ def test_a_step_whose_conversion_rounds_to_another_bin_is_named():
 def test_a_letter_that_is_made_small_otherwise_is_named_with_its_text(text, letters, run_onnx):
     texts = ["a good film", "a bad film"] * 10 + [text]
     transformers = fitted(CountVectorizer(analyzer="char"), X=texts)
-    message = f"the step 'countvectorizer' gives other .* in the text '{text}': ONNX does not change {letters} to"
-    with pytest.warns(UserWarning, match=message + ".* texts with such letters.* other predictions .*str.lower"):
+    message = (
+        f"the step 'countvectorizer' gives other .* in the text '{text}': ONNX does not "
+        f"change {letters} to"
+    )
+    with pytest.warns(
+        UserWarning, match=message + ".* texts with such letters.* other predictions .*str.lower"
+    ):
         model = transformer_graph(transformers, texts, "float32")
     # It is written all the same; other texts, and small letters, have the same values.
     rows = np.array([[t] for t in [*texts[:2], text.lower()]], dtype=object)
@@ -130,9 +145,13 @@ def test_steps_have_named_weights(dtype, rng):
     steps = trainable_steps(transformers, dtype)
     assert steps.obstacle is None
     assert list(steps.graphs) == [0, 1]
-    weights = {name: array for graph in steps.graphs.values() for name, array in graph.arrays.items()}
+    weights = {
+        name: array for graph in steps.graphs.values() for name, array in graph.arrays.items()
+    }
     assert sorted(weights) == [
-        f"{step}/{what}" for step in ("minmaxscaler", "standardscaler") for what in ("offset", "scale")
+        f"{step}/{what}"
+        for step in ("minmaxscaler", "standardscaler")
+        for what in ("offset", "scale")
     ]
     assert {array.dtype for array in weights.values()} == {np.dtype(dtype)}
     np.testing.assert_allclose(weights["standardscaler/offset"], transformers[1].mean_, rtol=1e-6)
@@ -148,13 +167,20 @@ def test_without_steps_there_are_no_graphs():
     "step, reason",
     [
         (FunctionTransformer(np.cbrt), "skl2onnx gives no graph of it: .*FunctionTransformer"),
-        (make_column_transformer((StandardScaler(), [0, 1])), "takes columns by their names or positions"),
+        (
+            make_column_transformer((StandardScaler(), [0, 1])),
+            "takes columns by their names or positions",
+        ),
         (CountVectorizer(), "takes something else than a matrix of numbers"),
     ],
     ids=["no converter", "columns", "text"],
 )
 def test_the_step_that_has_no_graph_is_named_with_the_reason(step, reason, rng):
-    X = np.array(["red", "blue red"] * 10) if isinstance(step, CountVectorizer) else rng.normal(size=(20, 4))
+    X = (
+        np.array(["red", "blue red"] * 10)
+        if isinstance(step, CountVectorizer)
+        else rng.normal(size=(20, 4))
+    )
     transformers = fitted(step, StandardScaler(with_mean=False), X=X)
     steps = trainable_steps(transformers, "float32")
     assert list(steps.graphs) == [1]
@@ -162,7 +188,9 @@ def test_the_step_that_has_no_graph_is_named_with_the_reason(step, reason, rng):
     assert re.search(reason, steps.obstacle.reason)
 
 
-@pytest.mark.parametrize("n, rows", [(1, [0]), (100, range(100)), (101, range(0, 101, 2)), (1000, range(0, 1000, 10))])
+@pytest.mark.parametrize(
+    "n, rows", [(1, [0]), (100, range(100)), (101, range(0, 101, 2)), (1000, range(0, 1000, 10))]
+)
 def test_a_sample_is_a_copy_of_rows_from_end_to_end(n, rows):
     X = np.arange(n)[:, None]
     np.testing.assert_array_equal(sample(X).ravel(), rows)
@@ -186,10 +214,15 @@ def test_a_sample_of_text_has_rows_of_every_character():
 def multiplied(factor, n_columns):
     """Return X -> factor * X."""
     value = helper.make_tensor("factor", onnx.TensorProto.FLOAT, [], [factor])
-    ports = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None, n_columns]) for name in "XY"]
+    ports = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [None, n_columns])
+        for name in "XY"
+    ]
     node = helper.make_node("Mul", ["X", "factor"], ["Y"])
     graph = helper.make_graph([node], "multiplied", ports[:1], ports[1:], [value])
-    return helper.make_model(graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)])
+    return helper.make_model(
+        graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", OPSET)]
+    )
 
 
 @pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_matrix])
@@ -201,17 +234,24 @@ def test_the_difference_is_in_standard_deviations_of_a_column(container, rng):
     row, column = np.unravel_index(expected.argmax(), expected.shape)
     difference = largest_difference(container(X), model, container(X), raw_inputs(X), "float32")
     assert difference == Difference(pytest.approx(expected.max(), rel=1e-5), column, row)
-    assert largest_difference(container(1.5 * X), model, container(X), raw_inputs(X), "float32").size < 1e-6
+    assert (
+        largest_difference(container(1.5 * X), model, container(X), raw_inputs(X), "float32").size
+        < 1e-6
+    )
 
 
 def test_long_texts_are_compared_in_small_blocks(monkeypatch):
     texts = ["a text"] * 20 + ["word " * 2**14] + ["another one"] * 20
     vectorizer = CountVectorizer().fit(texts)
     sizes, run = [], InferenceModel.run
-    monkeypatch.setattr(InferenceModel, "run", lambda self, *a: sizes.append(len(a[1]["X"])) or run(self, *a))
+    monkeypatch.setattr(
+        InferenceModel, "run", lambda self, *a: sizes.append(len(a[1]["X"])) or run(self, *a)
+    )
     inputs = raw_inputs(texts)
     model = to_onnx(vectorizer, inputs, "float32")
-    assert largest_difference(vectorizer.transform(texts), model, texts, inputs, "float32").size == 0
+    assert (
+        largest_difference(vectorizer.transform(texts), model, texts, inputs, "float32").size == 0
+    )
     # The longest has 81,920 characters.
     assert sizes == [3] * 13 + [2]
 
@@ -234,7 +274,9 @@ def test_no_large_part_of_a_sparse_x_is_dense_at_once(monkeypatch):
     X = scipy.sparse.random(12, 2**17, density=1e-4, format="csr", random_state=0)
     sizes, toarray = [], scipy.sparse.csr_matrix.toarray
     monkeypatch.setattr(
-        scipy.sparse.csr_matrix, "toarray", lambda self, *a, **k: sizes.append(self.shape[0]) or toarray(self, *a, **k)
+        scipy.sparse.csr_matrix,
+        "toarray",
+        lambda self, *a, **k: sizes.append(self.shape[0]) or toarray(self, *a, **k),
     )
     assert largest_difference(X, multiplied(1, 2**17), X, raw_inputs(X), "float32").size < 1e-5
     assert set(sizes) == {2}

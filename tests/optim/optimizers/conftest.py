@@ -10,7 +10,10 @@ N_COEFFICIENTS, N_INTERCEPTS = 5, 2
 
 @pytest.fixture
 def gradients():
-    """Return the function that draws gradients of five coefficients and two intercepts, of many sizes."""
+    """
+    Return the function that draws gradients of five coefficients and two intercepts,
+    of many sizes.
+    """
 
     def draw(rng, n_steps=30, dtype=np.float64):
         sizes = np.logspace(-3, 3, N_COEFFICIENTS + N_INTERCEPTS)

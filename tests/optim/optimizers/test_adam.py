@@ -19,12 +19,20 @@ def test_weight_decay_shrinks_coefficients_only(descend):
 def test_adam_is_torchs_adamw(weight_decay, rng, descend, gradients):
     torch = pytest.importorskip("torch")
     start, steps = rng.normal(size=7), gradients(rng)
-    coefficients, intercepts = (torch.tensor(w, requires_grad=True) for w in np.split(start, [N_COEFFICIENTS]))
-    # torch adds epsilon after the correction of the second moment; with so small a one that makes no difference.
-    groups = [{"params": [coefficients], "weight_decay": weight_decay}, {"params": [intercepts], "weight_decay": 0}]
+    coefficients, intercepts = (
+        torch.tensor(w, requires_grad=True) for w in np.split(start, [N_COEFFICIENTS])
+    )
+    # torch adds epsilon after the correction of the second moment; with so small a one that makes
+    # no difference.
+    groups = [
+        {"params": [coefficients], "weight_decay": weight_decay},
+        {"params": [intercepts], "weight_decay": 0},
+    ]
     theirs = torch.optim.AdamW(groups, lr=0.05, eps=1e-30)
     for gradient in steps:
-        coefficients.grad, intercepts.grad = (torch.tensor(g) for g in np.split(gradient, [N_COEFFICIENTS]))
+        coefficients.grad, intercepts.grad = (
+            torch.tensor(g) for g in np.split(gradient, [N_COEFFICIENTS])
+        )
         theirs.step()
     weights, _ = descend(Adam(epsilon=1e-30, weight_decay=weight_decay), start, steps, 0.05)
     expected = np.concatenate([coefficients.detach().numpy(), intercepts.detach().numpy()])

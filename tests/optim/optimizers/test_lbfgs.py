@@ -9,7 +9,13 @@ import scipy.optimize
 import scipy.sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import HuberRegressor, LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.linear_model import (
+    HuberRegressor,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+)
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import LinearSVC
 
@@ -19,7 +25,16 @@ from skort.callbacks import Checkpoint
 from skort.exceptions import DivergedError
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
-from skort.objective import L2, ElasticLoss, Huber, Loss, Penalty, Quantile, SquaredError, WeightedSum
+from skort.objective import (
+    L2,
+    ElasticLoss,
+    Huber,
+    Loss,
+    Penalty,
+    Quantile,
+    SquaredError,
+    WeightedSum,
+)
 from skort.objective.objective import Objective
 from skort.optim.batches import Batches, block_size
 from skort.optim.optimizers.lbfgs import LBFGS, Tolerances
@@ -53,7 +68,9 @@ def data(kind="numbers", n_rows=300):
 def lbfgs(model=None, **parameters):
     is_label = model is not None and not isinstance(model, onnx.ModelProto) and is_classifier(model)
     kind = OrtSGDClassifier if is_label else OrtSGDRegressor
-    return kind(model, **{"optimizer": "lbfgs", "dtype": "float64", "random_state": 0, **parameters})
+    return kind(
+        model, **{"optimizer": "lbfgs", "dtype": "float64", "random_state": 0, **parameters}
+    )
 
 
 EXACT = {"tol": 1e-10, "max_iter": 10_000}
@@ -71,7 +88,9 @@ OPTIMA = [
 ]
 
 
-@pytest.mark.parametrize("model, kind", OPTIMA, ids=lambda value: value if isinstance(value, str) else repr(value)[:25])
+@pytest.mark.parametrize(
+    "model, kind", OPTIMA, ids=lambda value: value if isinstance(value, str) else repr(value)[:25]
+)
 def test_in_float64_the_weights_are_scikit_learns_optimum(model, kind):
     X, y, weight = data(kind)
     # The tolerances of a HuberRegressor end it earlier.
@@ -95,20 +114,26 @@ def test_huber_regressor_is_at_the_minimum_of_its_formula():
 
     found = np.concatenate([model.coef_, [model.intercept_.item(), model.scale_]])
     theirs = HuberRegressor(epsilon=1.5, alpha=0.3, **EXACT).fit(X, y)
-    assert value(found) <= value(np.concatenate([theirs.coef_, [theirs.intercept_, theirs.scale_]])) * (1 + 1e-12)
+    assert value(found) <= value(
+        np.concatenate([theirs.coef_, [theirs.intercept_, theirs.scale_]])
+    ) * (1 + 1e-12)
     slopes = (value(found + step) - value(found - step) for step in 1e-5 * np.eye(8))
     np.testing.assert_allclose(np.array(list(slopes)) / 2e-5 / len(X), 0, atol=1e-7)
 
 
 @pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant prediction")
-@pytest.mark.parametrize("model, kind", OPTIMA[:-2], ids=lambda value: value if isinstance(value, str) else "model")
+@pytest.mark.parametrize(
+    "model, kind", OPTIMA[:-2], ids=lambda value: value if isinstance(value, str) else "model"
+)
 def test_in_float32_the_objective_is_within_a_millionth_of_the_minimum(model, kind):
     X, y, weight = data(kind)
     exact = lbfgs(model, tol=1e-10).fit(X, y, sample_weight=weight)
     fitted = lbfgs(model, dtype="float32").fit(X, y, sample_weight=weight)
     # The objective at its weights, in float64.
     at_weights = lbfgs(model, max_iter=1, tol=1e3, warm_start=True).fit(X, y, sample_weight=weight)
-    at_weights = at_weights.with_weights({name: w.astype(float) for name, w in fitted.weights_.items()})
+    at_weights = at_weights.with_weights(
+        {name: w.astype(float) for name, w in fitted.weights_.items()}
+    )
     value = at_weights.set_params(warm_start=True).fit(X, y, sample_weight=weight).loss_curve_[0]
     assert exact.loss_ <= value * (1 + 1e-9)
     assert value <= exact.loss_ * (1 + 1e-6)
@@ -117,14 +142,18 @@ def test_in_float32_the_objective_is_within_a_millionth_of_the_minimum(model, ki
 def test_in_float32_columns_that_are_nearly_the_same_end_at_the_minimum():
     year = np.arange(1990.0, 2021.0)
     y = (year - 2005) ** 2 / 100
-    model = lbfgs(LinearRegression(), penalty=None, dtype="float32").fit(np.column_stack([year, year**2]), y)
+    model = lbfgs(LinearRegression(), penalty=None, dtype="float32").fit(
+        np.column_stack([year, year**2]), y
+    )
     assert model.score(np.column_stack([year, year**2]), y) > 0.95
     x, z = np.random.default_rng(0).normal(size=(2, 500))
     X = np.column_stack([x, x + 1e-3 * z])
     assert lbfgs(LinearRegression(), penalty=None, dtype="float32").fit(X, z).score(X, z) > 0.95
 
 
-@pytest.mark.parametrize("network, kind", [(MLPRegressor, "numbers"), (MLPClassifier, "three classes")])
+@pytest.mark.parametrize(
+    "network, kind", [(MLPRegressor, "numbers"), (MLPClassifier, "three classes")]
+)
 def test_a_network_is_at_a_minimum_of_scikit_learns_objective(network, kind):
     X, y, _ = data(kind)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -158,7 +187,12 @@ def test_the_solver_of_a_network_inside_is_understood():
     np.testing.assert_array_equal(found.loss_curve_, given.loss_curve_)
     assert found.n_iter_ == found.t_ > 10
     # What asks for steps has them.
-    for parameters in ({"early_stopping": True}, {"eta0": 0.1}, {"loss": "absolute_error"}, {"penalty": "l1"}):
+    for parameters in (
+        {"early_stopping": True},
+        {"eta0": 0.1},
+        {"loss": "absolute_error"},
+        {"penalty": "l1"},
+    ):
         steps = lbfgs(model, optimizer="auto", **parameters, max_iter=20, tol=None).fit(X, y)
         assert steps.t_ > steps.n_iter_
     assert lbfgs(model, optimizer="auto", max_iter=20).fit_batches([(X, y)] * 2).t_ == 40
@@ -193,8 +227,14 @@ def test_own_losses_and_penalties_are_minimised():
 @pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant prediction")
 def test_a_gradient_that_is_none_of_the_loss_is_named():
     X, y, _ = data()
-    wrong = HALF_SQUARE.replace("(loss)", "(gradient)").replace("{0.5}", "{-0.5}").replace("loss =", "gradient =")
-    with pytest.warns(ConvergenceWarning, match="found no smaller objective, .* the gradient of a custom part is"):
+    wrong = (
+        HALF_SQUARE.replace("(loss)", "(gradient)")
+        .replace("{0.5}", "{-0.5}")
+        .replace("loss =", "gradient =")
+    )
+    with pytest.warns(
+        ConvergenceWarning, match="found no smaller objective, .* the gradient of a custom part is"
+    ):
         lbfgs(loss=Loss(HALF_SQUARE, wrong)).fit(X, y)
 
 
@@ -203,9 +243,13 @@ def test_blocks_of_rows_and_the_solver_change_nothing(solver):
     weight[:40] = 0
     whole = lbfgs(LogisticRegression()).fit(X, y, sample_weight=weight)
     if solver in ("graph", "agent"):
-        part = lbfgs(LogisticRegression(), solver=solver, batch_size=7).fit(X, y, sample_weight=weight)
+        part = lbfgs(LogisticRegression(), solver=solver, batch_size=7).fit(
+            X, y, sample_weight=weight
+        )
         np.testing.assert_allclose(part.coef_, whole.coef_, rtol=1e-8)
-        only = lbfgs(LogisticRegression(), solver=solver).fit(X[40:], y[40:], sample_weight=weight[40:])
+        only = lbfgs(LogisticRegression(), solver=solver).fit(
+            X[40:], y[40:], sample_weight=weight[40:]
+        )
         np.testing.assert_allclose(only.coef_, whole.coef_, rtol=1e-8)
     else:
         with pytest.raises(ValueError, match="has no optimizer=LBFGS"):
@@ -216,12 +260,15 @@ def test_a_network_of_two_outputs_with_a_loss_each_ends_where_the_sum_of_them_is
     X, y, _ = data("two outputs")
     model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
     lines (float[N, 6] X) => (float[N, 1] a, float[N, 1] b)
-    <float[6, 1] V = {0, 0, 0, 0, 0, 0}, float[6, 1] W = {0, 0, 0, 0, 0, 0}, float[1] c = {0}, float[1] d = {0}> {
+    <float[6, 1] V = {0, 0, 0, 0, 0, 0}, float[6, 1] W = {0, 0, 0, 0, 0, 0}, float[1] c = {0},
+        float[1] d = {0}> {
         left = MatMul (X, V)  a = Add (left, c)  right = MatMul (X, W)  b = Add (right, d)
     }""")
     losses = {"a": "squared_error", "b": Huber(epsilon=0.5)}
     fitted = lbfgs(model, loss=losses, dtype="float32").fit(X, {"a": y[:, 0], "b": y[:, 1]})
-    np.testing.assert_allclose(fitted.weights_["V"].ravel(), LinearRegression().fit(X, y[:, 0]).coef_, atol=1e-3)
+    np.testing.assert_allclose(
+        fitted.weights_["V"].ravel(), LinearRegression().fit(X, y[:, 0]).coef_, atol=1e-3
+    )
     slopes = np.clip(X @ fitted.weights_["W"].ravel() + fitted.weights_["d"] - y[:, 1], -0.5, 0.5)
     np.testing.assert_allclose(slopes @ X / len(X), 0, atol=1e-4)
 
@@ -261,7 +308,9 @@ def test_the_kinks_of_relu_are_no_wrong_gradient(dtype, recwarn):
     y = (X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * rng.normal(size=500) > 0).astype(int)
     network = MLPClassifier((20,), alpha=5.0, random_state=1)
     model = lbfgs(network, random_state=1, dtype=dtype).fit(X, y)
-    assert re.search(r"no longer fell: the largest entry of the gradient is 0\.0[01]", model.stopping_reason_)
+    assert re.search(
+        r"no longer fell: the largest entry of the gradient is 0\.0[01]", model.stopping_reason_
+    )
     assert not recwarn
     theirs = clone(network).set_params(solver="lbfgs", max_iter=5000).fit(X, y)
     assert model.history_["objective"][-1] < 1.01 * theirs.loss_
@@ -271,13 +320,19 @@ def test_the_kinks_of_relu_are_no_wrong_gradient(dtype, recwarn):
 
 def test_the_solver_of_a_network_inside_is_said_to_be_unused_where_it_is(recwarn):
     X, y, _ = data()
-    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(4,), solver="lbfgs"), max_iter=20, tol=None)
+    model = OrtSGDRegressor(
+        MLPRegressor(hidden_layer_sizes=(4,), solver="lbfgs"), max_iter=20, tol=None
+    )
     model.fit(X, y)
     assert isinstance(model.optimizer_, LBFGS)
     assert not recwarn
-    with pytest.warns(UserWarning, match=r"MLPRegressor are not used: solver \(set optimizer of OrtSGDRegressor\)"):
+    with pytest.warns(
+        UserWarning, match=r"MLPRegressor are not used: solver \(set optimizer of OrtSGDRegressor\)"
+    ):
         model.set_params(eta0=0.01).fit(X, y)
-    with pytest.warns(UserWarning, match=r"not used: max_iter \(set max_iter of OrtSGDRegressor\)\.$"):
+    with pytest.warns(
+        UserWarning, match=r"not used: max_iter \(set max_iter of OrtSGDRegressor\)\.$"
+    ):
         model.set_params(eta0="auto", estimator__max_iter=7).fit(X, y)
 
 
@@ -288,7 +343,8 @@ def test_max_iter_counts_iterations_and_warns():
     assert model.n_iter_ == 3
     assert lbfgs(LogisticRegression(), max_iter=3, tol=None).fit(X, y).n_iter_ == 3
     with pytest.warns(
-        ConvergenceWarning, match=r"one epoch does not tell whether the objective falls. Increase max_it"
+        ConvergenceWarning,
+        match=r"one epoch does not tell whether the objective falls. Increase max_it",
     ):
         assert lbfgs(LogisticRegression(), max_iter=1).fit(X, y).n_iter_ == 1
 
@@ -345,7 +401,9 @@ def test_a_checkpoint_goes_on_from_its_weights(tmp_path):
     second = lbfgs(LogisticRegression(), callbacks=[Checkpoint(resume_from=path)]).fit(X, y)
     assert second.loss_curve_[:4] == first.loss_curve_
     assert second.loss_curve_[4] < first.loss_curve_[-1]
-    np.testing.assert_allclose(second.coef_, lbfgs(LogisticRegression()).fit(X, y).coef_, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        second.coef_, lbfgs(LogisticRegression()).fit(X, y).coef_, rtol=1e-5, atol=1e-7
+    )
 
 
 def test_a_line_search_comes_back_from_an_overflow():
@@ -365,7 +423,10 @@ def test_a_line_search_comes_back_from_an_overflow():
         ({"loss": "quantile"}, r'has a kink. Use loss="huber"'),
         ({"loss": ElasticLoss(0.1, 1.0)}, r'has a kink. Use loss="huber"'),
         ({"loss": "epsilon_insensitive"}, r'has a kink. Use loss="squared_epsilon_insensitive"'),
-        ({"loss": WeightedSum([(0.5, Huber()), (0.5, Quantile())])}, r'has a kink. Use loss="huber"'),
+        (
+            {"loss": WeightedSum([(0.5, Huber()), (0.5, Quantile())])},
+            r'has a kink. Use loss="huber"',
+        ),
         ({"penalty": "l1"}, r'the penalty has an l1 term. Use penalty="l2"'),
         ({"learning_rate": Cosine(10)}, "needs learning_rate=.* line search"),
         ({"learning_rate": "constant"}, "needs learning_rate=.* line search"),
@@ -381,7 +442,9 @@ def test_what_it_cannot_do_is_refused(parameters, message):
         lbfgs(**parameters).fit(X, y)
 
 
-@pytest.mark.parametrize("loss, smooth", [("hinge", "squared_hinge"), ("perceptron", "squared_hinge")])
+@pytest.mark.parametrize(
+    "loss, smooth", [("hinge", "squared_hinge"), ("perceptron", "squared_hinge")]
+)
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 def test_kinked_losses_of_labels_are_refused(loss, smooth, class_weight):
     X, y, _ = data("three classes")
@@ -407,14 +470,21 @@ def test_parts_of_the_rows_are_refused(tmp_path):
 
 def test_what_a_network_inside_asks_for_is_named_where_its_rows_come_in_parts(tmp_path):
     X, y, _ = data()
-    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(4,), solver="lbfgs"), max_iter=3, tol=None).fit(X, y)
-    asked = 'solver="lbfgs" of the network inside reads all rows for every update: fit can do it, but not '
+    model = OrtSGDRegressor(
+        MLPRegressor(hidden_layer_sizes=(4,), solver="lbfgs"), max_iter=3, tol=None
+    ).fit(X, y)
+    asked = (
+        'solver="lbfgs" of the network inside reads all rows for every update: fit '
+        "can do it, but not "
+    )
     for what, call in (
         ("partial_fit", lambda: model.partial_fit(X, y)),
         ("a Step", lambda: Step(model)),
         ("a device", lambda: save_training_artifacts(model, tmp_path / "artifacts", batch_size=10)),
     ):
-        with pytest.raises(ValueError, match=f'{asked}{what}. Use another optimizer, such as "adam"'):
+        with pytest.raises(
+            ValueError, match=f'{asked}{what}. Use another optimizer, such as "adam"'
+        ):
             call()
 
 
@@ -441,7 +511,11 @@ def test_a_minimisation_ends_at_the_minimum_of_a_function():
 
     path = []
     reason = LBFGS(history_size=3).minimise(
-        rosenbrock, np.zeros(4), Tolerances(1e-8, 0.0, 1e-14), 200, lambda vector: path.append(vector.copy())
+        rosenbrock,
+        np.zeros(4),
+        Tolerances(1e-8, 0.0, 1e-14),
+        200,
+        lambda vector: path.append(vector.copy()),
     )
     assert reason.endswith("is not above tol=1e-08.")
     np.testing.assert_allclose(path[-1], 1, atol=1e-7)
@@ -455,14 +529,22 @@ def test_rounded_values_do_not_end_a_minimisation_before_the_gradients():
         return float(np.float32(100 + 0.5 * scales @ (vector - 1) ** 2)), scales * (vector - 1)
 
     path = []
-    LBFGS().minimise(rounded, np.zeros(3), Tolerances(1e-9, 0.0, 1e-6), 100, lambda vector: path.append(vector.copy()))
+    LBFGS().minimise(
+        rounded,
+        np.zeros(3),
+        Tolerances(1e-9, 0.0, 1e-6),
+        100,
+        lambda vector: path.append(vector.copy()),
+    )
     np.testing.assert_allclose(path[-1], 1, atol=1e-8)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_device_has_the_same_objective_and_gradient(dtype):
     X, y, weight = data("two outputs")
-    graph = initial_score_graph(MLPRegressor(hidden_layer_sizes=(5,)), ScoreSpec(6, 2, dtype), np.random.RandomState(0))
+    graph = initial_score_graph(
+        MLPRegressor(hidden_layer_sizes=(5,)), ScoreSpec(6, 2, dtype), np.random.RandomState(0)
+    )
     objective = Objective(SquaredError(), L2(0.1), graph.coefficients, 2, np.dtype(dtype))
     found = []
     for is_remote in (False, True):
@@ -478,7 +560,9 @@ def test_a_device_has_the_same_objective_and_gradient(dtype):
     np.testing.assert_allclose(gradient, slopes, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("n_rows, n_features, expected", [(10, 3, 10), (2**14 + 1, 1, 8193), (100_000, 100, 10_000)])
+@pytest.mark.parametrize(
+    "n_rows, n_features, expected", [(10, 3, 10), (2**14 + 1, 1, 8193), (100_000, 100, 10_000)]
+)
 def test_blocks_have_about_the_same_number_of_rows(n_rows, n_features, expected):
     assert block_size(n_rows, n_features) == expected
 

@@ -1,4 +1,7 @@
-"""An optimizer that is none of skort's: Lion (Chen et al., arXiv:2302.06675), as a user or a contributor adds it."""
+"""
+An optimizer that is none of skort's: Lion (Chen et al., arXiv:2302.06675),
+as a user or a contributor adds it.
+"""
 
 from dataclasses import dataclass
 
@@ -42,10 +45,17 @@ class Lion(NamedOptimizer):
 
     @property
     def tags(self):
-        return OptimizerTags(memory=1 / (1 - self.beta_2), first_rates=(1e-3, 2e-3, 1e-3), is_elementwise=True)
+        return OptimizerTags(
+            memory=1 / (1 - self.beta_2), first_rates=(1e-3, 2e-3, 1e-3), is_elementwise=True
+        )
 
     def onnx_update(self):
-        means = {"kept_1": self.beta_1, "part_1": 1 - self.beta_1, "kept_2": self.beta_2, "part_2": 1 - self.beta_2}
+        means = {
+            "kept_1": self.beta_1,
+            "part_1": 1 - self.beta_1,
+            "kept_2": self.beta_2,
+            "part_2": 1 - self.beta_2,
+        }
         return function_text(update_signature("lion", ["moment"]), _LION, **means)
 
 
@@ -72,10 +82,22 @@ def test_its_updates_are_those_of_the_formula(solver, rng):
     X = rng.normal(size=(6, 3))
     y = np.arange(6) % 2
     model = network(
-        Lion(), solver=solver, eta0=0.125, learning_rate="constant", max_iter=1, tol=None, standardize=False
+        Lion(),
+        solver=solver,
+        eta0=0.125,
+        learning_rate="constant",
+        max_iter=1,
+        tol=None,
+        standardize=False,
     )
     first = network(
-        Lion(), solver=solver, eta0=1e-30, learning_rate="constant", max_iter=1, tol=None, standardize=False
+        Lion(),
+        solver=solver,
+        eta0=1e-30,
+        learning_rate="constant",
+        max_iter=1,
+        tol=None,
+        standardize=False,
     )
     before, after = (each.fit(X, y).weights_ for each in (first, model))
     # Each weight with a gradient moves by the rate.

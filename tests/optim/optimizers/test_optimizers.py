@@ -1,4 +1,7 @@
-"""All optimizers: the updates are those of scikit-learn, and the lengths of steps are those of the updates."""
+"""
+All optimizers: the updates are those of scikit-learn,
+and the lengths of steps are those of the updates.
+"""
 
 import numpy as np
 import pytest
@@ -21,8 +24,12 @@ REFERENCES = [
 
 
 @pytest.mark.parametrize("dtype, rtol", [("float64", 1e-12), ("float32", 2e-5)])
-@pytest.mark.parametrize("optimizer, reference, parameters", REFERENCES, ids=[repr(r[0]) for r in REFERENCES])
-def test_the_updates_are_scikit_learns(optimizer, reference, parameters, dtype, rtol, rng, descend, gradients):
+@pytest.mark.parametrize(
+    "optimizer, reference, parameters", REFERENCES, ids=[repr(r[0]) for r in REFERENCES]
+)
+def test_the_updates_are_scikit_learns(
+    optimizer, reference, parameters, dtype, rtol, rng, descend, gradients
+):
     start, steps = rng.normal(size=7), gradients(rng)
     expected = [start.copy()]
     theirs = reference(expected, learning_rate_init=0.01, **parameters)
@@ -47,8 +54,14 @@ def test_an_instance_serves_any_number_of_trainings(optimizer, rng, descend, gra
 def test_numpy_floats_leave_float32_as_it_is(rng, descend, gradients):
     # As GridSearchCV over np.linspace brings them: numpy 2 would compute in their type.
     start, steps = rng.normal(size=7).astype("float32"), gradients(rng, dtype="float32")
-    for made in (Momentum, Nesterov, lambda beta: Adam(beta, epsilon=np.float64(1e-8), weight_decay=np.float64(0.1))):
-        python, numpy = (descend(made(parameter), start, steps, 0.01)[0] for parameter in (0.7, np.float64(0.7)))
+    for made in (
+        Momentum,
+        Nesterov,
+        lambda beta: Adam(beta, epsilon=np.float64(1e-8), weight_decay=np.float64(0.1)),
+    ):
+        python, numpy = (
+            descend(made(parameter), start, steps, 0.01)[0] for parameter in (0.7, np.float64(0.7))
+        )
         np.testing.assert_array_equal(python, numpy)
 
 
@@ -68,14 +81,18 @@ def test_parameters_out_of_range_are_refused_by_name(optimizer, parameter):
         optimizer._validate_params()
 
 
-@pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.8), Nesterov(0.8), Adam(beta_2=0.9)], ids=str)
+@pytest.mark.parametrize(
+    "optimizer", [SGD(), Momentum(0.8), Nesterov(0.8), Adam(beta_2=0.9)], ids=str
+)
 def test_step_length_is_how_far_a_constant_gradient_moves(optimizer):
     weights, gradient = np.zeros(3), np.array([0.5, -2.0, 30.0])
     state = optimizer.start(2, 1, weights.dtype)
     for _ in range(300):
         before = weights.copy()
         optimizer.update(weights, gradient, 0.1, state, scratch=np.empty(3))
-    np.testing.assert_allclose(before - weights, optimizer.step_length(0.1, state) * gradient, rtol=1e-6)
+    np.testing.assert_allclose(
+        before - weights, optimizer.step_length(0.1, state) * gradient, rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.8), Nesterov(0.8), Momentum(1)], ids=str)
@@ -85,7 +102,9 @@ def test_step_length_is_how_far_a_constant_gradient_moves_at_any_learning_rates(
     for eta in np.repeat([0.1, 0.02, 3.0, 0.0], 5):
         before = weights.copy()
         optimizer.update(weights, gradient, eta, state, scratch=np.empty(3))
-        np.testing.assert_allclose(before - weights, optimizer.step_length(eta, state) * gradient, rtol=1e-10)
+        np.testing.assert_allclose(
+            before - weights, optimizer.step_length(eta, state) * gradient, rtol=1e-10
+        )
 
 
 @pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.8), Nesterov(0.8), Nesterov(0)], ids=str)

@@ -19,7 +19,10 @@ def test_the_names_are_in_the_order_of_messages():
 TAGS = [
     (SGD(), OptimizerTags(1.0, 1.0, linear=LinearUpdate(), runtime="SGD", is_elementwise=True)),
     (Momentum(0.75), OptimizerTags(4.0, 4.0, linear=LinearUpdate(0.75), is_elementwise=True)),
-    (Nesterov(0.5), OptimizerTags(2.0, 2.0, linear=LinearUpdate(0.5, is_ahead=True), is_elementwise=True)),
+    (
+        Nesterov(0.5),
+        OptimizerTags(2.0, 2.0, linear=LinearUpdate(0.5, is_ahead=True), is_elementwise=True),
+    ),
     (LBFGS(), OptimizerTags(is_full=True)),
     (object(), OptimizerTags()),
 ]

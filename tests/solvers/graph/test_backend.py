@@ -1,4 +1,7 @@
-"""Steps on a device with memory of its own, here that of the CPU: those of solver "graph", and what is copied."""
+"""
+Steps on a device with memory of its own, here that of the CPU: those of solver "graph",
+and what is copied.
+"""
 
 import itertools
 
@@ -26,13 +29,17 @@ X, TARGET = RNG.normal(size=(53, 6)), RNG.normal(size=(53, 2))
 WEIGHTS = RNG.uniform(0, 2, 53) * (np.arange(53) % 7 > 0)
 
 
-def make(device=CPU, *, dtype="float32", loss=None, penalty=None, optimizer=None, model=None, **options):
+def make(
+    device=CPU, *, dtype="float32", loss=None, penalty=None, optimizer=None, model=None, **options
+):
     model = model or MLPRegressor(hidden_layer_sizes=(8,), activation="tanh")
     graph = initial_score_graph(model, ScoreSpec(6, 2, dtype), np.random.RandomState(0))
     loss = loss or SquaredError()
     objective = Objective(loss, penalty, graph.coefficients, 2, np.dtype(dtype))
     of_loss = {name: array.astype(dtype) for name, array in loss.initial_weights(TARGET).items()}
-    problem = Problem(graph, objective, Update(optimizer or SGD(), **options), 10, device, loss_weights=of_loss)
+    problem = Problem(
+        graph, objective, Update(optimizer or SGD(), **options), 10, device, loss_weights=of_loss
+    )
     return make_step(problem, solver="graph")
 
 
@@ -66,7 +73,11 @@ fourth_powers (weight) => (penalty) {
     penalty = ReduceSum <keepdims = 0> (fourth)
 }"""
 OPTIONS = [
-    *({"optimizer": cls(), "penalty": penalty} for cls in OPTIMIZERS.values() for penalty in (None, L2(0.1), L1(0.01))),
+    *(
+        {"optimizer": cls(), "penalty": penalty}
+        for cls in OPTIMIZERS.values()
+        for penalty in (None, L2(0.1), L1(0.01))
+    ),
     {"optimizer": Nesterov(), "penalty": L2(50.0)},
     {"optimizer": Adam(weight_decay=0.1)},
     {"max_grad_norm": 0.05},
@@ -120,7 +131,10 @@ def test_means_of_an_epoch_are_added_up_on_the_device():
     far.restore(before)
     for _ in range(2):
         steps = np.array(
-            [(share * objective, share * loss) for share, objective, loss, _ in epochs(near, near_data, 1)]
+            [
+                (share * objective, share * loss)
+                for share, objective, loss, _ in epochs(near, near_data, 1)
+            ]
         )
         for share, _ in far_data.epoch(far.batch):
             far.step(0.05, share)
@@ -165,8 +179,12 @@ def test_data_of_any_form_may_follow_other_data():
     assert_equal(far.state(), near.state(), 2e-6)
 
 
-@pytest.mark.parametrize("sample_weight, etas, n_copies", [(None, [1], 1), (None, [1, 2], 2), (WEIGHTS + 1, [1], 2)])
-def test_a_step_copies_the_numbers_of_its_rows_and_what_changed(sample_weight, etas, n_copies, monkeypatch):
+@pytest.mark.parametrize(
+    "sample_weight, etas, n_copies", [(None, [1], 1), (None, [1, 2], 2), (WEIGHTS + 1, [1], 2)]
+)
+def test_a_step_copies_the_numbers_of_its_rows_and_what_changed(
+    sample_weight, etas, n_copies, monkeypatch
+):
     solver, data = make(REMOTE), batches(sample_weight=sample_weight)
     solver.batch.begin(data.data)
     portions, etas = data.epoch(solver.batch), itertools.cycle(etas)
@@ -184,7 +202,9 @@ def test_a_step_copies_the_numbers_of_its_rows_and_what_changed(sample_weight, e
 
 def test_windows_of_many_rows_are_taken_on_the_device(monkeypatch):
     monkeypatch.setattr("skort.optim.batches.MANY_ROWS", 0)
-    monkeypatch.setattr(WindowShape, "of", classmethod(lambda cls, n_features, batch_size: cls(10, 2)))
+    monkeypatch.setattr(
+        WindowShape, "of", classmethod(lambda cls, n_features, batch_size: cls(10, 2))
+    )
     near, far = make(), make(REMOTE)
     for solver in (near, far):
         list(epochs(solver, batches()))

@@ -15,7 +15,9 @@ from skort.solvers.graph.gradient_sessions import GradientSessions
 
 def graph(seed=0):
     model = MLPRegressor(hidden_layer_sizes=(4,))
-    return initial_score_graph(model, ScoreSpec(3, 2, np.dtype("float64")), np.random.RandomState(seed))
+    return initial_score_graph(
+        model, ScoreSpec(3, 2, np.dtype("float64")), np.random.RandomState(seed)
+    )
 
 
 @pytest.mark.parametrize("input_gradient", [True, False])
@@ -33,7 +35,9 @@ def test_both_halves_are_the_formula_of_a_layer(input_gradient, rng):
     by_weights, by_X = sessions.backward(pair, dy, X, arrays, kept)
     dh = (dy @ B.T) * (h > 0)
     expected = [X.T @ dh, h.T @ dy, dh.sum(0), dy.sum(0)]
-    np.testing.assert_allclose(by_weights, np.concatenate([part.ravel() for part in expected]), atol=1e-12)
+    np.testing.assert_allclose(
+        by_weights, np.concatenate([part.ravel() for part in expected]), atol=1e-12
+    )
     if input_gradient:
         np.testing.assert_allclose(by_X, dh @ A.T, atol=1e-12)
     else:
@@ -59,7 +63,9 @@ def test_models_of_one_structure_share_their_sessions():
     assert first.pair(5, input_gradient=False) is not first.pair(5, input_gradient=True)
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda sessions: pickle.loads(pickle.dumps(sessions))])
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda sessions: pickle.loads(pickle.dumps(sessions))]
+)
 def test_a_copy_shares_the_sessions(copied):
     sessions = GradientSessions(graph())
     assert copied(sessions).pair(5, input_gradient=False) is sessions.pair(5, input_gradient=False)

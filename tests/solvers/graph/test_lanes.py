@@ -34,7 +34,9 @@ NETWORK = MLPRegressor(hidden_layer_sizes=(4,))
 
 def problem_of(model, X, y):
     """Return what a fit of a model makes its solver from, of X as it is."""
-    model.set_params(standardize=False, max_iter=1, tol=None, random_state=0, batch_size=8).fit(X, y)
+    model.set_params(standardize=False, max_iter=1, tol=None, random_state=0, batch_size=8).fit(
+        X, y
+    )
     plan, fitted, state = result_of(model).plan, result_of(model).model, result_of(model).state
     return plan.problem(fitted, plan.variables(fitted.score_graph, None), state, 8, n_batches=3)
 
@@ -73,13 +75,17 @@ def assert_same(lane, single, rtol=1e-5):
     for name, array in single.weights().items():
         np.testing.assert_allclose(lane.weights()[name], array, rtol=rtol, atol=1e-6)
     assert lane.gradient_norm() == pytest.approx(single.gradient_norm(), rel=1e-4)
-    np.testing.assert_allclose(lane.backend.last_gradient(), single.backend.last_gradient(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        lane.backend.last_gradient(), single.backend.last_gradient(), rtol=1e-4, atol=1e-5
+    )
     # The graph is of all trainings.
     assert lane.training_graphs() == {}
     assert lane.objective() == pytest.approx(single.objective(), rel=1e-5)
 
 
-@pytest.mark.parametrize("inner", [None, NETWORK, MLPRegressor(hidden_layer_sizes=(4, 3), activation="logistic")])
+@pytest.mark.parametrize(
+    "inner", [None, NETWORK, MLPRegressor(hidden_layer_sizes=(4, 3), activation="logistic")]
+)
 @pytest.mark.parametrize("options", UPDATES, ids=str)
 def test_regressors_make_the_steps_of_single_solvers(inner, options, rng):
     X = rng.normal(size=(24, 5)).astype(options.get("dtype", "float32"))
@@ -90,7 +96,10 @@ def test_regressors_make_the_steps_of_single_solvers(inner, options, rng):
         for k, eta in enumerate(RATES)
     ]
     assert len({lane_in(problem).key for problem in problems}) == 1
-    joint, singles = joint_step(problems), [make_step(problem, solver="graph") for problem in problems]
+    joint, singles = (
+        joint_step(problems),
+        [make_step(problem, solver="graph") for problem in problems],
+    )
     make_steps(joint, singles, X, y[:, None], rng)
     for lane, single in zip(joint.lanes, singles, strict=True):
         assert_same(lane, single)
@@ -103,7 +112,9 @@ def test_regressors_make_the_steps_of_single_solvers(inner, options, rng):
 def test_classifiers_make_the_steps_of_single_solvers(loss, n_classes, rng):
     X, y = rng.normal(size=(24, 5)).astype(np.float32), np.arange(24) % n_classes
     inner = MLPClassifier(hidden_layer_sizes=(4,))
-    models = [OrtSGDClassifier(inner, loss=loss, penalty="l2", alpha=alpha, eta0=0.1) for alpha in RATES]
+    models = [
+        OrtSGDClassifier(inner, loss=loss, penalty="l2", alpha=alpha, eta0=0.1) for alpha in RATES
+    ]
     problems = [problem_of(model, X, y) for model in models]
     target = target_encoder(models[0], y).encode(y, None).target
     joint, singles = joint_step(problems), [make_step(p, solver="graph") for p in problems]
@@ -112,12 +123,20 @@ def test_classifiers_make_the_steps_of_single_solvers(loss, n_classes, rng):
         assert_same(lane, single)
 
 
-@pytest.mark.parametrize("optimizer", [Momentum, lambda decay: Adam(weight_decay=decay)], ids=["momentum", "decay"])
+@pytest.mark.parametrize(
+    "optimizer", [Momentum, lambda decay: Adam(weight_decay=decay)], ids=["momentum", "decay"]
+)
 def test_numbers_of_the_loss_and_of_the_optimizer_are_those_of_each(optimizer, rng):
     X = rng.normal(size=(24, 5)).astype(np.float32)
     y = X[:, 0] - X[:, 1]
     models = [
-        OrtSGDRegressor(loss="epsilon_insensitive", epsilon=eta, eta0=0.1, penalty="l2", optimizer=optimizer(eta))
+        OrtSGDRegressor(
+            loss="epsilon_insensitive",
+            epsilon=eta,
+            eta0=0.1,
+            penalty="l2",
+            optimizer=optimizer(eta),
+        )
         for eta in RATES
     ]
     problems = [problem_of(model, X, y) for model in models]
@@ -201,7 +220,9 @@ def test_what_is_no_part_of_a_step_of_several(three):
     assert lane_of(with_update(max_grad_norm=1.0), chain) is None
     assert lane_of(with_update(average=True), chain) is None
     assert lane_of(with_update(optimizer=Own()), chain) is None
-    assert lane_of(dataclasses.replace(problem, loss_weights={"skort_w": np.zeros(1)}), chain) is None
+    assert (
+        lane_of(dataclasses.replace(problem, loss_weights={"skort_w": np.zeros(1)}), chain) is None
+    )
     # A large batch makes steps that are no faster together.
     assert lane_of(dataclasses.replace(problem, batch_size=2**20), chain) is None
 
@@ -211,7 +232,10 @@ CHAINS = {
     "no intercept": ((Link("V0"),), [5, 1]),
     "several outputs": ((Link("V0", "c0", ("Exp",)),), [5, 3]),
     "one layer": ((Link("V0", "c0", ("Relu",)), Link("V1", "c1")), [5, 4, 1]),
-    "two layers": ((Link("V0", "c0", ("Tanh",)), Link("V1", None, ("Relu",)), Link("V2", "c2")), [5, 4, 3, 2]),
+    "two layers": (
+        (Link("V0", "c0", ("Tanh",)), Link("V1", None, ("Relu",)), Link("V2", "c2")),
+        [5, 4, 3, 2],
+    ),
 }
 FUNCTIONS = {"Exp": np.exp, "Tanh": np.tanh, "Relu": lambda x: np.maximum(x, 0)}
 
@@ -242,6 +266,7 @@ def test_scores_are_those_of_each_model(name, dtype, rng):
     rows = np.hstack([X, np.ones((6, 1), dtype)]) if chain[0].intercept else X
     given = {f"part{i}": np.stack([part[i].ravel() for part in parts]) for i in range(len(shapes))}
     onnx.checker.check_model(model, full_check=True)
-    # With all optimizations, ONNX Runtime makes one node of a product and its activation, which it has in float32 only.
+    # With all optimizations, ONNX Runtime makes one node of a product and its activation, which it
+    # has in float32 only.
     (result,) = compiled(model.SerializeToString()).run(None, {"X": rows, **given})
     np.testing.assert_allclose(result, np.concatenate(scores), rtol=1e-5, atol=1e-5)

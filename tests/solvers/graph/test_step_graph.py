@@ -1,4 +1,7 @@
-"""The graph of a step, run by a plain session: what training outside skort goes on from is all there."""
+"""
+The graph of a step, run by a plain session:
+what training outside skort goes on from is all there.
+"""
 
 import numpy as np
 import pytest
@@ -18,29 +21,44 @@ N_STEPS, FIRST = 6, 3
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("optimizer", [SGD(), Adam(weight_decay=0.1)], ids=repr)
-def test_steps_outside_skort_end_at_the_same_bytes_the_mean_included(optimizer, dtype, rng, run_onnx):
+def test_steps_outside_skort_end_at_the_same_bytes_the_mean_included(
+    optimizer, dtype, rng, run_onnx
+):
     model = MLPRegressor(hidden_layer_sizes=(8,), activation="tanh")
     graph = initial_score_graph(model, ScoreSpec(6, 2, dtype), np.random.RandomState(0))
     objective = Objective(SquaredError(), L1(0.01), graph.coefficients, 2, np.dtype(dtype))
     solver = make_step(
-        Problem(graph, objective, Update(optimizer, max_grad_norm=0.5, average=FIRST), 10), solver="graph"
+        Problem(graph, objective, Update(optimizer, max_grad_norm=0.5, average=FIRST), 10),
+        solver="graph",
     )
     graphs = solver.training_graphs()
     given, after = run_onnx(graphs["start"]), []
     solver.batch.sample_weight[...] = 0.05
     for _ in range(N_STEPS):
-        solver.batch.X[...], solver.batch.target[...] = rng.normal(size=(10, 6)), rng.normal(size=(10, 2))
+        solver.batch.X[...], solver.batch.target[...] = (
+            rng.normal(size=(10, 6)),
+            rng.normal(size=(10, 2)),
+        )
         solver.step(0.05, 1.0)
         batch = {"X": solver.batch.X, "skort_target": solver.batch.target}
-        batch |= {"skort_sample_weight": solver.batch.sample_weight, "skort_learning_rate": np.array(0.05, dtype)}
+        batch |= {
+            "skort_sample_weight": solver.batch.sample_weight,
+            "skort_learning_rate": np.array(0.05, dtype),
+        }
         results = run_onnx(graphs["step"], **batch, **given)
-        state = {name.removesuffix("_next"): a for name, a in results.items() if name.endswith("_next")}
+        state = {
+            name.removesuffix("_next"): a for name, a in results.items() if name.endswith("_next")
+        }
         given |= state | run_onnx(graphs["split"], skort_weights=state["skort_weights"])
         after.append(state["skort_weights"].astype(np.float64))
     inside = solver.state()
     assert {"skort_weights", "skort_average_sum", "skort_average_n_updates"} <= state.keys()
     for name, array in state.items():
         np.testing.assert_array_equal(array, inside[name.removeprefix("skort_")])
-    mean = (state["skort_average_sum"] / (state["skort_average_n_updates"] - FIRST + 1)).astype(dtype)
+    mean = (state["skort_average_sum"] / (state["skort_average_n_updates"] - FIRST + 1)).astype(
+        dtype
+    )
     np.testing.assert_allclose(mean, np.mean(after[FIRST - 1 :], axis=0), rtol=1e-6)
-    np.testing.assert_array_equal(mean, np.concatenate([w.ravel() for w in solver.weights().values()]))
+    np.testing.assert_array_equal(
+        mean, np.concatenate([w.ravel() for w in solver.weights().values()])
+    )

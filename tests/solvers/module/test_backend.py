@@ -23,7 +23,14 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(95, 4)) * [1, 3, 1, 1] + [0, 2, 0, 0]
 score = X @ [1.0, -0.3, 0.5, 0] + 0.2 * rng.normal(size=95)
 weights = rng.uniform(0.2, 2, size=95)
-OPTIONS = {"batch_size": 20, "max_iter": 12, "tol": None, "random_state": 0, "learning_rate": "constant", "eta0": 0.05}
+OPTIONS = {
+    "batch_size": 20,
+    "max_iter": 12,
+    "tol": None,
+    "random_state": 0,
+    "learning_rate": "constant",
+    "eta0": 0.05,
+}
 CASES = {
     "linear": (OrtSGDRegressor(LinearRegression()), score),
     "l2": (OrtSGDRegressor(LinearRegression(), penalty="l2", alpha=0.1), score),
@@ -50,11 +57,17 @@ def fit(case, **options):
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", Adam(weight_decay=0.3)])
 @pytest.mark.parametrize("case", CASES)
 def test_60_steps_agree_with_solver_graph(case, optimizer, standardize):
-    options = {"optimizer": optimizer, "standardize": standardize, "eta0": 0.05 if optimizer == "sgd" else 0.01}
+    options = {
+        "optimizer": optimizer,
+        "standardize": standardize,
+        "eta0": 0.05 if optimizer == "sgd" else 0.01,
+    }
     module, graph = (fit(case, solver=solver, **options) for solver in ("module", "graph"))
     assert module.solver_ == "module"
     for name, expected in graph.weights_.items():
-        np.testing.assert_allclose(module.weights_[name], expected, rtol=1e-5, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(
+            module.weights_[name], expected, rtol=1e-5, atol=1e-5, err_msg=name
+        )
     np.testing.assert_allclose(module.loss_curve_, graph.loss_curve_, rtol=1e-5)
 
 
@@ -110,7 +123,10 @@ def test_what_it_cannot_do_is_said(options, message):
 def test_its_graphs_are_those_of_the_artifacts():
     graphs = fit("linear", solver="module").training_graphs()
     assert graphs.keys() == {"training", "optimizer"}
-    assert [node.op_type for node in graphs["optimizer"].graph.node] == ["Squeeze", "SGDOptimizerV2"]
+    assert [node.op_type for node in graphs["optimizer"].graph.node] == [
+        "Squeeze",
+        "SGDOptimizerV2",
+    ]
 
 
 def test_auto_never_chooses_it():
@@ -121,5 +137,8 @@ def test_auto_never_chooses_it():
 
 @pytest.mark.skipif(TRAINS, reason="this runtime is a build for training")
 def test_without_a_build_for_training_it_is_refused():
-    with pytest.raises(RuntimeNotAvailableError, match='solver="module" needs the on-device API; solver="graph" works'):
+    with pytest.raises(
+        RuntimeNotAvailableError,
+        match='solver="module" needs the on-device API; solver="graph" works',
+    ):
         fit("linear", solver="module")

@@ -15,7 +15,10 @@ from skort.solvers.module.models import Plan, Term, eval_model, optimizer_model,
 STRUCTURE = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
 line (float[N, 2] X, float[2, 1] coef) => (float[N, 1] score) { score = MatMul (X, coef) }""")
-SQUARE = Loss("square (score, target) => (loss) { residual = Sub (score, target) loss = Mul (residual, residual) }")
+SQUARE = Loss(
+    "square (score, target) => (loss) { residual = Sub (score, target) loss = Mul "
+    "(residual, residual) }"
+)
 
 
 def plan(loss, structure=STRUCTURE):
@@ -27,18 +30,27 @@ def plan(loss, structure=STRUCTURE):
 
 
 def shapes(infos):
-    return {i.name: [d.dim_value or d.dim_param for d in i.type.tensor_type.shape.dim] for i in infos}
+    return {
+        i.name: [d.dim_value or d.dim_param for d in i.type.tensor_type.shape.dim] for i in infos
+    }
 
 
 def test_the_eval_model_takes_any_number_of_rows():
     model = eval_model(plan(SquaredError()))
     onnx.checker.check_model(model)
-    inputs = {"X": ["n_rows", 2], TARGET: ["n_rows", 1], SAMPLE_WEIGHT: ["n_rows", 1], "coef": [2, 1]}
+    inputs = {
+        "X": ["n_rows", 2],
+        TARGET: ["n_rows", 1],
+        SAMPLE_WEIGHT: ["n_rows", 1],
+        "coef": [2, 1],
+    }
     assert shapes(model.graph.input) == inputs
     assert shapes(model.graph.output) == {LOSS: []}
 
 
-@pytest.mark.parametrize("loss", [SquaredError(), Hinge(), SQUARE], ids=["closed form", "kink", "derived"])
+@pytest.mark.parametrize(
+    "loss", [SquaredError(), Hinge(), SQUARE], ids=["closed form", "kink", "derived"]
+)
 def test_the_training_model_of_a_batch_size_has_standard_operators_but_one(loss):
     model = training_model(plan(loss), 4)
     assert shapes(model.graph.input) == {
@@ -62,8 +74,16 @@ def test_the_training_model_of_any_batch_size_is_sorted(loss):
 
 def test_moments_are_inputs_of_the_optimizers():
     sgd = optimizer_model("SGD").graph
-    assert [i.name for i in sgd.input] == ["learning_rate", "step", "params", "gradients", "first_order_moments"]
-    adam = optimizer_model("AdamW", {"beta_1": 0.9, "beta_2": 0.99, "epsilon": 1e-8, "weight_decay": 0.1}).graph
+    assert [i.name for i in sgd.input] == [
+        "learning_rate",
+        "step",
+        "params",
+        "gradients",
+        "first_order_moments",
+    ]
+    adam = optimizer_model(
+        "AdamW", {"beta_1": 0.9, "beta_2": 0.99, "epsilon": 1e-8, "weight_decay": 0.1}
+    ).graph
     assert [i.name for i in adam.input][-1] == "second_order_moments"
     assert list(adam.node[0].input) == [i.name for i in adam.input]
 

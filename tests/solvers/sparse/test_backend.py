@@ -1,4 +1,7 @@
-"""Steps of sparse rows are those of dense ones, and the graph behind the first product gives gradients."""
+"""
+Steps of sparse rows are those of dense ones,
+and the graph behind the first product gives gradients.
+"""
 
 import numpy as np
 import pytest
@@ -32,7 +35,9 @@ MODELS = [LinearRegression(), MLPRegressor(hidden_layer_sizes=(5,), activation="
 
 
 def problem_of(model, update, penalty, **options):
-    graph = initial_score_graph(model, ScoreSpec(N_FEATURES, 2, "float64"), np.random.RandomState(0))
+    graph = initial_score_graph(
+        model, ScoreSpec(N_FEATURES, 2, "float64"), np.random.RandomState(0)
+    )
     objective = Objective(SquaredError(), penalty, graph.coefficients, 2, np.dtype("float64"))
     return Problem(graph, objective, update, N_ROWS, **options)
 
@@ -56,15 +61,22 @@ def make_steps(solver, steps, *, dense):
 @pytest.mark.parametrize("update, penalty", UPDATES)
 def test_states_are_those_of_dense_steps_and_go_on_either_way(name, model, update, penalty, rng):
     steps = rng.integers(0, 60, (12, N_ROWS))
-    dense, other_dense = (make_step(problem_of(model, update, penalty), solver=name) for _ in range(2))
-    sparse, other_sparse = (make_step(problem_of(model, update, penalty, row_factor=FACTOR), solver=name) for _ in "ab")
+    dense, other_dense = (
+        make_step(problem_of(model, update, penalty), solver=name) for _ in range(2)
+    )
+    sparse, other_sparse = (
+        make_step(problem_of(model, update, penalty, row_factor=FACTOR), solver=name) for _ in "ab"
+    )
     first = [make_steps(solver, steps[:6], dense=solver is dense) for solver in (sparse, dense)]
     np.testing.assert_allclose(*first, rtol=1e-9)
     np.testing.assert_allclose(sparse.means(), dense.means(), rtol=1e-9)
     # Each goes on from the state of the other.
     other_sparse.restore(dense.state())
     other_dense.restore(sparse.state())
-    rest = [make_steps(s, steps[6:], dense=s is other_dense) for s in (sparse, other_sparse, other_dense)]
+    rest = [
+        make_steps(s, steps[6:], dense=s is other_dense)
+        for s in (sparse, other_sparse, other_dense)
+    ]
     for seen in rest[1:]:
         np.testing.assert_allclose(seen, rest[0], rtol=1e-9)
     for solver in (other_sparse, other_dense):
@@ -76,7 +88,10 @@ def test_states_are_those_of_dense_steps_and_go_on_either_way(name, model, updat
 @pytest.mark.parametrize("update, penalty", UPDATES)
 def test_a_restored_state_makes_the_same_steps_to_the_last_bit(name, update, penalty, rng):
     steps = rng.integers(0, 60, (12, N_ROWS))
-    one, other = (make_step(problem_of(MODELS[1], update, penalty, row_factor=FACTOR), solver=name) for _ in "ab")
+    one, other = (
+        make_step(problem_of(MODELS[1], update, penalty, row_factor=FACTOR), solver=name)
+        for _ in "ab"
+    )
     make_steps(one, steps[:6], dense=False)
     other.restore(one.state())
     assert make_steps(one, steps[6:], dense=False) == make_steps(other, steps[6:], dense=False)
@@ -98,7 +113,9 @@ N_ROWS = 8
 
 
 def test_the_graph_gives_the_gradients(run_onnx, rng):
-    graph = initial_score_graph(LinearRegression(), ScoreSpec(4, 2, "float64"), np.random.RandomState(0))
+    graph = initial_score_graph(
+        LinearRegression(), ScoreSpec(4, 2, "float64"), np.random.RandomState(0)
+    )
     objective = Objective(SquaredError(), None, graph.coefficients, 2, np.dtype("float64"))
     rest = after_first_product(graph, product_layer(graph))
     made = ProductGradientGraph(Problem(rest, objective, Update(SGD()), N_ROWS))

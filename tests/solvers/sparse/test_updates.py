@@ -22,7 +22,9 @@ SHAPE = (6, 1)
 
 
 def update_of(update, penalty=None):
-    graph = initial_score_graph(LinearRegression(), ScoreSpec(6, 1, "float64"), np.random.RandomState(0))
+    graph = initial_score_graph(
+        LinearRegression(), ScoreSpec(6, 1, "float64"), np.random.RandomState(0)
+    )
     objective = Objective(SquaredError(), penalty, graph.coefficients, 1, np.dtype("float64"))
     return make_update(Problem(graph, objective, update, 4, row_factor=1.0), SHAPE, 1.0)
 
@@ -57,7 +59,10 @@ def test_other_updates_are_those_of_all_weights(update, penalty):
 
 
 def _lazy_adam(X, y, eta, alpha, batch_size, n_epochs):
-    """Return the coefficients, intercept and moments of a least squares fit by the formula, batch after batch."""
+    """
+    Return the coefficients, intercept and moments of a least squares fit by the formula,
+    batch after batch.
+    """
     n, d = X.shape
     w, first, second = (np.zeros(d + 1) for _ in range(3))
     t = 0
@@ -66,7 +71,9 @@ def _lazy_adam(X, y, eta, alpha, batch_size, n_epochs):
             rows = X[start : start + batch_size]
             residual = rows @ w[:d] + w[d] - y[start : start + batch_size]
             touched = np.append(np.unique(rows.indices), d)
-            gradient = np.append(rows.T @ residual, residual.sum()) / rows.shape[0] + alpha * np.append(w[:d], 0)
+            gradient = np.append(rows.T @ residual, residual.sum()) / rows.shape[
+                0
+            ] + alpha * np.append(w[:d], 0)
             t += 1
             g = gradient[touched]
             first[touched] += 0.1 * (g - first[touched])
@@ -82,8 +89,21 @@ def test_lazy_adam_is_the_formula_on_the_columns_of_each_batch(alpha, solver):
         pytest.skip("its batches are dense")
     X = scipy.sparse.random(60, 1500, density=0.01, format="csr", random_state=0)
     y = np.random.default_rng(0).normal(size=60)
-    options = {"optimizer": Adam(lazy=True), "learning_rate": "constant", "eta0": 0.05, "penalty": "l2", "alpha": alpha}
-    steps = {"batch_size": 20, "shuffle": False, "standardize": False, "max_iter": 8, "tol": None, "dtype": "float64"}
+    options = {
+        "optimizer": Adam(lazy=True),
+        "learning_rate": "constant",
+        "eta0": 0.05,
+        "penalty": "l2",
+        "alpha": alpha,
+    }
+    steps = {
+        "batch_size": 20,
+        "shuffle": False,
+        "standardize": False,
+        "max_iter": 8,
+        "tol": None,
+        "dtype": "float64",
+    }
     model = OrtSGDRegressor(solver=solver, **options, **steps).fit(X, y)
     coef, intercept = _lazy_adam(X, y, 0.05, alpha, 20, 8)
     np.testing.assert_allclose(model.coef_, coef, rtol=1e-9, atol=1e-12)
@@ -94,13 +114,23 @@ def test_lazy_adam_is_the_formula_on_the_columns_of_each_batch(alpha, solver):
 
 
 def test_lazy_adam_of_batches_that_touch_all_columns_is_adam():
-    # One column of ones for each row number modulo 40, so that a batch of 40 rows touches all of 1,000 columns.
+    # One column of ones for each row number modulo 40, so that a batch of 40 rows touches all of
+    # 1,000 columns.
     X = scipy.sparse.csr_matrix(np.tile(np.repeat(np.eye(40), 25, axis=1), (4, 1)))
     y = np.random.default_rng(0).normal(size=(160, 2))
-    steps = {"batch_size": 40, "shuffle": False, "max_iter": 5, "tol": None, "random_state": 0, "dtype": "float64"}
+    steps = {
+        "batch_size": 40,
+        "shuffle": False,
+        "max_iter": 5,
+        "tol": None,
+        "random_state": 0,
+        "dtype": "float64",
+    }
     network = MLPRegressor(hidden_layer_sizes=(4,))
     exact, lazy = (
-        OrtSGDRegressor(network, optimizer=Adam(lazy=is_lazy), eta0=0.01, learning_rate="constant", **steps).fit(X, y)
+        OrtSGDRegressor(
+            network, optimizer=Adam(lazy=is_lazy), eta0=0.01, learning_rate="constant", **steps
+        ).fit(X, y)
         for is_lazy in (False, True)
     )
     for name, array in exact.weights_.items():
@@ -112,7 +142,14 @@ def test_lazy_adam_of_batches_that_touch_all_columns_is_adam():
 def test_lazy_adam_goes_on_to_the_same_bytes_after_pickling():
     X = scipy.sparse.random(60, 1500, density=0.01, format="csr", random_state=0, dtype=np.float32)
     y = np.random.default_rng(0).normal(size=60)
-    options = {"optimizer": Adam(lazy=True), "learning_rate": "constant", "eta0": 0.05, "random_state": 0}
+    options = {
+        "optimizer": Adam(lazy=True),
+        "learning_rate": "constant",
+        "eta0": 0.05,
+        "random_state": 0,
+    }
     whole = OrtSGDRegressor(**options).partial_fit(X, y).partial_fit(X, y)
-    parts = pickle.loads(pickle.dumps(OrtSGDRegressor(**options).partial_fit(X, y))).partial_fit(X, y)
+    parts = pickle.loads(pickle.dumps(OrtSGDRegressor(**options).partial_fit(X, y))).partial_fit(
+        X, y
+    )
     assert parts.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
