@@ -123,12 +123,12 @@ class ScoreGraph:
         """The names of all weights, trained or frozen."""
         return find_weights(self.structure.graph)
 
-    @property
+    @functools.cached_property
     def trainable(self) -> tuple[str, ...]:
         """Names of the trained weights."""
         return self.trained.names
 
-    @property
+    @functools.cached_property
     def coefficients(self) -> tuple[str, ...]:
         """Names of the trained weights that multiply inputs."""
         return self.trained.coefficients

@@ -1,0 +1,66 @@
+"""The first call of a stream, and later ones, as functions of an estimator that they do not change."""
+
+import numpy as np
+import pytest
+
+from skort import OrtSGDRegressor
+from skort.estimators.data.data_source import GivenRows
+from skort.estimators.training.fit import fit
+from skort.estimators.training.partial_fit import first_call, next_call
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(37, 3))
+y = X @ [1.0, -2.0, 0.5] + 3
+
+
+def test_the_first_call_plans_a_stream_and_changes_no_estimator():
+    estimator = OrtSGDRegressor(random_state=0)
+    before = dict(vars(estimator))
+    result, read = first_call(estimator, GivenRows(X, y, None))
+    assert vars(estimator) == before
+    assert result.plan.is_stream and result.plan.batch_size == 16
+    # 16, 16 and 5 rows
+    assert (result.state.n_epochs, result.state.n_updates) == (1, 3)
+    assert read.columns.n_features == 3
+
+
+def test_rows_that_wait_make_no_update():
+    result, _ = first_call(OrtSGDRegressor(random_state=0), GivenRows(X[:19], y[:19], None))
+    assert (result.state.n_epochs, result.state.n_updates) == (0, 0)
+    assert result.state.first_rows.n_rows == 19
+
+
+@pytest.mark.parametrize(
+    "call", [first_call, lambda estimator, given: next_call(estimator, RESULT, given)]
+)
+def test_a_call_in_which_no_row_counts_leaves_nothing(call):
+    assert call(ESTIMATOR, GivenRows(X, y, np.zeros(37))) is None
+
+
+def test_a_later_call_goes_on_with_the_same_plan():
+    estimator = OrtSGDRegressor(random_state=0)
+    first, _ = first_call(estimator, GivenRows(X, y, None))
+    estimator.n_features_in_ = 3
+    second, _ = next_call(estimator, first, GivenRows(X, y, None))
+    assert second.plan is first.plan
+    assert second.state.rate_scale == first.state.rate_scale
+    assert second.state.standardization is first.state.standardization
+
+
+def test_a_call_after_a_fit_plans_a_stream_of_its_rows():
+    estimator = OrtSGDRegressor(penalty=None, random_state=0)
+    fitted, _ = fit(estimator, GivenRows(X, y, None))
+    assert not fitted.plan.is_stream
+    estimator.n_features_in_ = 3
+    result, _ = next_call(estimator, fitted, GivenRows(X[:5], y[:5], None))
+    assert result.plan.is_stream and result.plan.batch_size == 5
+    # A quarter of the largest stable rate of the fitted rows, in batches of 16, of which 5 rows are a part
+    largest, norm = fitted.plan.spread
+    assert result.state.rate_scale == pytest.approx(
+        5 / 16 / ((15 * largest + norm) / 16) / 4, rel=1e-6
+    )
+
+
+ESTIMATOR = OrtSGDRegressor(random_state=0)
+RESULT, _ = first_call(ESTIMATOR, GivenRows(X, y, None))
+ESTIMATOR.n_features_in_ = 3
