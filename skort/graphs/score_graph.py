@@ -58,7 +58,7 @@ class Weights:
     intercepts: tuple[str, ...]
     scales: tuple[str, ...] = ()
 
-    @functools.cached_property
+    @property
     def names(self) -> tuple[str, ...]:
         """All names: coefficients, intercepts, scales."""
         return self.coefficients + self.intercepts + self.scales
@@ -108,7 +108,7 @@ class ScoreGraph:
 
         return model
 
-    @functools.cached_property
+    @property
     def key(self) -> tuple[bytes, Weights]:
         """A hashable value of the structure and the names of trained weights, without values."""
         return self.structure.SerializeToString(deterministic=True), self.trained
@@ -123,44 +123,44 @@ class ScoreGraph:
         """The names of all weights, trained or frozen."""
         return find_weights(self.structure.graph)
 
-    @functools.cached_property
+    @property
     def trainable(self) -> tuple[str, ...]:
         """Names of the trained weights."""
         return self.trained.names
 
-    @functools.cached_property
+    @property
     def coefficients(self) -> tuple[str, ...]:
         """Names of the trained weights that multiply inputs."""
         return self.trained.coefficients
 
-    @functools.cached_property
+    @property
     def trained_arrays(self) -> dict[str, np.ndarray]:
         """The values of the trained weights, not copied."""
         return {name: self.arrays[name] for name in self.trainable}
 
-    @functools.cached_property
+    @property
     def input_name(self) -> str:
         """Name of the input X."""
         return self.structure.graph.input[0].name
 
-    @functools.cached_property
+    @property
     def score_name(self) -> str:
         """Name of the output."""
         return self.structure.graph.output[0].name
 
-    @functools.cached_property
+    @property
     def n_features(self) -> int:
         """Number of columns of X."""
         return _dims(self.structure.graph.input[0])[1].dim_value
 
-    @functools.cached_property
+    @property
     def dtype(self) -> np.dtype:
         """float32 or float64."""
         return helper.tensor_dtype_to_np_dtype(
             self.structure.graph.input[0].type.tensor_type.elem_type
         )
 
-    @functools.cached_property
+    @property
     def n_outputs(self) -> int:
         """Number of columns of the raw score."""
         return _dims(self.structure.graph.output[0])[1].dim_value
@@ -176,7 +176,7 @@ class ScoreGraph:
             self.arrays[name].size for name in self.trainable
         ) - n_coefficients
 
-    @functools.cached_property
+    @property
     def is_linear(self) -> bool:
         """Whether the model is one layer, perhaps with an exponential after it."""
         nodes = [node.op_type for node in self.structure.graph.node if node.op_type != "Exp"]

@@ -1,6 +1,5 @@
 """The update of the weights: an optimizer, and the transformations around it."""
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -150,7 +149,7 @@ class Update:
     #: Upper bound of the learning rate; None: it is not known.
     largest_rate: float | None = None
 
-    @functools.cached_property
+    @property
     def tags(self) -> OptimizerTags:
         """The traits of the optimizer."""
         return optimizer_tags(self.optimizer)

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from skort.runtime.device import Device
     from skort.solvers.base import Problem
 
+#: The reason of a number of rows that batches of the user have.
+YOUR_BATCHES = "your batches have so many"
+
 _SEARCHED = "a line search finds the length of each step"
 
 
@@ -113,6 +116,8 @@ class Plan:
         chosen = _optimizer(estimator)
         is_full = optimizer_tags(chosen.value).is_full
         of_batches = _batches(estimator, size, is_stream=is_stream)
+        if batch_size is not None and is_auto(estimator.batch_size):
+            of_batches = of_batches._replace(because=YOUR_BATCHES)
 
         if is_full:
             check_full(vars(estimator))
@@ -306,19 +311,13 @@ class Plan:
 
     def of_stream(self, model: "Model") -> "Plan":
         """Return the plan of a stream from its first call on."""
-        plan = self.decided(
-            "epochs", Decision("one for each call", "partial_fit makes one epoch"), is_stream=True
-        )
-        plan = plan.decided("stopping", Decision("never", "a stream has no end"))
-
         is_linear = model.score_graph.is_linear
-        is_open = is_auto(self.given["batch_size"])
         has_gain = self.update.tags.gain is not None
+        plan = self._without_end()
 
-        if is_linear and is_open and has_gain and not is_auto(self.given["eta0"]):
-            of_batches = Decision(
-                batches.rows_of_given_rate(), "eta0 is the rate of a row, as in SGDRegressor"
-            )
+        if is_linear and has_gain and self.is_open("batch_size") and not self.is_open("eta0"):
+            because = "eta0 is the rate of a row, as in SGDRegressor"
+            of_batches = Decision(batches.rows_of_given_rate(), because, "batch_size")
             plan = plan.decided("batches", of_batches, batch_size=of_batches.value)
 
         if is_linear or not self.is_open("optimizer"):
@@ -327,19 +326,29 @@ class Plan:
         rates = self.decisions["learning rate"]
         return plan._with_steps(optimizer.stream_optimizer(), rates, is_rate_auto=self.is_rate_auto)
 
-    def going_on(self, estimator: Any, model: "Model", n_rows: int) -> "Plan":
+    def _without_end(self):
+        one = Decision("one for each call", "partial_fit makes one epoch")
+        never = Decision("never", "a stream has no end")
+        return self.decided("epochs", one, is_stream=True).decided("stopping", never)
+
+    def going_on(self, estimator: Any, n_rows: int) -> "Plan":
         """
         Return the plan of a stream that goes on from a fit,
         whose first call has so many rows.
         """
         plan = Plan.of(estimator, self.own, self.size, dtype=self.dtype, is_stream=True)
-        if is_auto(estimator.batch_size):
-            n_rows = min(batches.batch_rows(is_stream=True), n_rows)
-            plan = plan.decided(
-                "batches", batches.batch_decision(n_rows, is_stream=True), batch_size=n_rows
-            )
+        plan = dataclasses.replace(plan._without_end(), spread=self.spread)
 
-        plan = dataclasses.replace(plan.of_stream(model), spread=self.spread)
+        # A rate that the user gave is one for the batches of the fit, and so are batches of the user.
+        kept = self.decisions["batches"]
+        n_rows = min(batches.batch_rows(is_stream=True), n_rows)
+        if estimator.batch_size == self.given["batch_size"]:
+            if kept.because == YOUR_BATCHES or not plan.chooses_rate:
+                plan = plan.decided("batches", kept, batch_size=self.batch_size)
+            elif plan.is_open("batch_size"):
+                of_batches = batches.batch_decision(n_rows, is_stream=True)
+                plan = plan.decided("batches", of_batches, batch_size=n_rows)
+
         if not (self.is_open("optimizer") and plan.is_open("optimizer")):
             return plan
 

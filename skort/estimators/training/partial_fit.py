@@ -64,7 +64,7 @@ def next_call(
 
     is_after_fit = not plan.is_stream
     if is_after_fit:
-        plan = plan.going_on(estimator, last.model, len(encoded.target))
+        plan = plan.going_on(estimator, len(encoded.target))
     plan = plan.for_target(encoded)
     plan.loss.check_target(encoded.target)
     model = last.model.for_stream(plan.loss, encoded)

@@ -4,7 +4,6 @@ and what they make of weights and objective.
 """
 
 import contextlib
-import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +71,7 @@ class _Inputs:
     #: ndarray of shape (n_features,). What is subtracted from rows.
     row_mean: np.ndarray
 
-    @functools.cached_property
+    @property
     def factor(self) -> float | None:
         """
         What X is multiplied by where that is one number, and nothing is subtracted;
@@ -81,7 +80,7 @@ class _Inputs:
         scale = self.scale
         return None if self.row_mean.any() or (scale != scale[0]).any() else float(1 / scale[0])
 
-    @functools.cached_property
+    @property
     def factors(self):
         """
         What each coefficient of the training is multiplied by in the model:
@@ -127,7 +126,7 @@ class _Score:
     #: ndarray of shape (n_outputs,) or number. What the model adds to its score itself.
     offset: Any = 0.0
 
-    @functools.cached_property
+    @property
     def scaled(self):
         """The names of the weights that are in units of y."""
         return (self.layer.coefficient, self.layer.intercept, *self.loss_weights)
@@ -203,7 +202,7 @@ class Reparametrization:
 
         return replace(variables, penalty=rescaled(penalty, factors, in_units.unit))
 
-    @functools.cached_property
+    @property
     def loss(self) -> ScoreLoss:
         """The loss of scores and targets of the training."""
         return self.in_units.loss

@@ -445,7 +445,8 @@ def test_an_interrupted_fit_is_the_fit_up_to_the_last_whole_epoch(solver, estima
             if training.n_updates == 13:
                 raise error
 
-    model = short(estimator_class, solver=solver, callbacks=[Interrupt()], batch_size=20)
+    options = {"batch_size": 20, "eta0": 0.1, "learning_rate": "constant"}
+    model = short(estimator_class, solver=solver, callbacks=[Interrupt()], **options)
     if isinstance(error, KeyboardInterrupt):
         with pytest.warns(
             UserWarning, match="interrupted by the user: fitted up to the last whole epoch, 3"
@@ -455,7 +456,7 @@ def test_an_interrupted_fit_is_the_fit_up_to_the_last_whole_epoch(solver, estima
     else:
         with pytest.raises(RuntimeError, match="mine"):
             model.fit(X, y)
-    three = short(estimator_class, solver=solver, batch_size=20, max_iter=3).fit(X, y)
+    three = short(estimator_class, solver=solver, **options | {"max_iter": 3}).fit(X, y)
     assert model.n_iter_ == 3
     assert model.t_ == 12
     assert model.onnx_.SerializeToString() == three.onnx_.SerializeToString()
@@ -464,7 +465,7 @@ def test_an_interrupted_fit_is_the_fit_up_to_the_last_whole_epoch(solver, estima
         model.partial_fit(
             X, y, **({"classes": [0, 1]} if estimator_class is OrtSGDClassifier else {})
         )
-    five = short(estimator_class, solver=solver, batch_size=20).fit(X, y)
+    five = short(estimator_class, solver=solver, **options).fit(X, y)
     assert model.onnx_.SerializeToString() == five.onnx_.SerializeToString()
 
 

@@ -323,7 +323,9 @@ def test_the_deployed_model_takes_the_rows_as_they_are(data, run_onnx):
 
 
 @pytest.mark.parametrize(
-    "inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"]
+    "inner",
+    [LinearRegression(), MLPRegressor(**NETWORK, random_state=0)],
+    ids=["linear", "network"],
 )
 def test_a_warm_start_goes_on_from_the_weights_of_the_model(inner, data):
     X, y, _ = data
@@ -497,7 +499,9 @@ def test_the_default_penalty_does_not_depend_on_units(data):
 
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
-    "inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"]
+    "inner",
+    [LinearRegression(), MLPRegressor(**NETWORK, random_state=0)],
+    ids=["linear", "network"],
 )
 def test_models_that_skl2onnx_writes_are_standardized(inner, data):
     """It puts a cast in front of the first product, and a reshape behind the last."""
@@ -673,7 +677,9 @@ def test_the_intercept_of_columns_far_from_zero_keeps_its_digits(dtype, rng):
 
 @pytest.mark.filterwarnings("ignore:The mean of")
 @pytest.mark.parametrize(
-    "inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"]
+    "inner",
+    [LinearRegression(), MLPRegressor(**NETWORK, random_state=0)],
+    ids=["linear", "network"],
 )
 def test_a_warm_start_far_from_zero_goes_on_from_the_weights_of_the_model(inner, rng):
     X = rng.normal(size=(300, 2)) + 1e8
@@ -686,7 +692,9 @@ def test_a_warm_start_far_from_zero_goes_on_from_the_weights_of_the_model(inner,
 
 @pytest.mark.filterwarnings("ignore:The mean of", "ignore:Maximum number")
 @pytest.mark.parametrize(
-    "inner", [LinearRegression(), MLPRegressor(**NETWORK)], ids=["linear", "network"]
+    "inner",
+    [LinearRegression(), MLPRegressor(**NETWORK, random_state=0)],
+    ids=["linear", "network"],
 )
 @pytest.mark.parametrize(
     "frozen", [(), ("intercept", "intercepts", "intercepts1")], ids=["all", "no intercept"]
