@@ -43,6 +43,7 @@ PARAMETERS = {
     "batches": "`batch_size`",
     "epochs": "`max_iter`",
     "stopping": "`tol`, `n_iter_no_change`, `early_stopping`",
+    "restarts": "`eta0`",
     "stream": "`eta0`, `batch_size`, `standardize`",
     "threads": "`n_jobs`",
 }

@@ -155,7 +155,7 @@ class Plan:
             update=update,
             schedule=rates.value,
             is_rate_auto=is_rate_auto,
-            can_restart=is_rate_auto,
+            can_restart=stopping.may_restart(is_rate_auto=is_rate_auto),
             solvers=solvers,
             device=device,
             batch_size=of_batches.value,

@@ -1,9 +1,10 @@
 """When a training ends, and when its rate falls."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from skort.estimators.planning.decision import Decision, rule
+from skort.estimators.planning.given import is_auto
 
 # The smallest fall of the objective that counts, as a part of it: as in SGDRegressor.
 _TOL = 1e-3
@@ -68,6 +69,33 @@ def patience(
         least = max(_VALIDATED_EPOCHS, math.ceil((planned_epochs or 0) / 2))
 
     return max(least, math.ceil(n_updates / n_batches))
+
+
+@rule("stopping")
+def patience_grows(n_iter_no_change: Any, *, is_validated: bool) -> bool:
+    """
+    After n epochs, the patience is at least n / 5 epochs, up to 20, as the noise of few epochs hides
+    a slow descent.
+    """
+    return is_auto(n_iter_no_change) and not is_validated
+
+
+@rule("stopping")
+def keeps_best(*, is_validated: bool) -> bool:
+    """
+    With early_stopping, the best weights come back, unless the last ones are worse by less than one
+    standard error of the validation loss.
+    """
+    return is_validated
+
+
+@rule("restarts")
+def may_restart(*, is_rate_auto: bool) -> bool:
+    """
+    A fit that diverges, or ends no better than it began, begins again at a tenth of the rate, at
+    most three times, if skort found the rate.
+    """
+    return is_rate_auto
 
 
 class Stopping(NamedTuple):

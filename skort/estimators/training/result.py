@@ -16,7 +16,7 @@ from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import Decision
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.schedule import at_rate
-from skort.estimators.planning.stopping import Stopping
+from skort.estimators.planning.stopping import Stopping, keeps_best, patience_grows
 from skort.estimators.planning.table import MATTERS
 from skort.estimators.training.row_loss import RowLoss
 from skort.optim.callbacks import EarlyStopping, LossStopping
@@ -288,8 +288,13 @@ class Observers:
         if early and estimator.scoring is not None:
             stopping = EarlyStopping(monitor, patience, tol)
         else:
-            grows = not early and isinstance(estimator.n_iter_no_change, str)
-            stopping = LossStopping(monitor, patience, tol, restore_best=early, grows=grows)
+            stopping = LossStopping(
+                monitor,
+                patience,
+                tol,
+                restore_best=keeps_best(is_validated=early),
+                grows=patience_grows(estimator.n_iter_no_change, is_validated=early),
+            )
 
         # A bar or lines come last: they show what the others have added to the history.
         lines = [ProgressBar()] if estimator.verbose == 1 else lines

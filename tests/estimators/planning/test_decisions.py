@@ -59,6 +59,14 @@ def test_patience_is_that_of_updates_and_of_epochs(memory, n_batches, options, e
     assert stopping.patience(memory, n_batches, **options) == expected
 
 
+def test_what_grows_comes_back_and_begins_again():
+    assert stopping.patience_grows("auto", is_validated=False)
+    assert not stopping.patience_grows(5, is_validated=False)
+    assert not stopping.patience_grows("auto", is_validated=True)
+    assert [stopping.keeps_best(is_validated=each) for each in (True, False)] == [True, False]
+    assert [stopping.may_restart(is_rate_auto=each) for each in (True, False)] == [True, False]
+
+
 def test_rates_are_those_of_their_formulas():
     assert rate.linear_rate(gain=10.0, stiffness=4.0) == 1 / 40
     assert rate.network_rate(gain=10.0, mean_square=4.0, part=3.0) == pytest.approx(0.015)
