@@ -19,10 +19,30 @@ A parameter at ``"auto"`` leaves its matter to a rule. Each rule is one sentence
 >>> from skort import OrtSGDRegressor
 >>> X, y = load_diabetes(return_X_y=True)
 >>> model = OrtSGDRegressor(max_iter=500, random_state=0).fit(X, y)
->>> print(model.plan_)  # doctest: +ELLIPSIS
-decision       value ...
-epochs         at most 500                            you set it                                       max_iter
-...
+>>> print(model.plan_)
+decision      value                     because                         change it with
+loss          SquaredError()            it is the default               loss
+penalty       UnitFreeL2()              the model inside has it         penalty, alpha
+weights       zeros                     the model is not fitted         coef_init,
+                                                                        warm_start
+scaling       columns of X and y        the weights take it back: the   standardize
+                                        model is one of X and y
+optimizer     SGD()                     a linear model is trained by    optimizer
+                                        SGD
+learning rate Adaptive(eta0=0.241)      the rate falls when the         learning_rate
+                                        objective does not
+first rate    0.241                     the largest rate at which       eta0
+                                        batches of these rows are
+                                        stable
+batches       200 rows                  a batch has 200 rows, if there  batch_size
+                                        are as many
+epochs        at most 500               you set it                      max_iter
+stopping      tol=0.001,                a smaller fall is no            tol
+              n_iter_no_change=10       improvement
+solver        graph                     it is the fastest here that     solver
+                                        makes these steps
+threads       1                         a step has work for so many     n_jobs
+dtype         float32                   it is the default               dtype
 >>> model.plan_.decisions["batches"].value
 200
 

@@ -1,6 +1,7 @@
 """The examples in the pages of the documentation."""
 
 import doctest
+import itertools
 import re
 import runpy
 import shutil
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import skort
+from skort.estimators.planning.decision import RULES as planning_rules
+from skort.estimators.planning.decision import sentence
 from skort.graphs.gradient.reverse import RULES
 
 PAGES = Path(__file__).parent.parent / "docs"
@@ -183,3 +186,11 @@ def test_the_changes_that_the_page_shows_add_a_schedule(tmp_path):
         'OrtSGDRegressor(learning_rate="exponential").fit([[0.0], [1.0]], [0, 1])'
     )
     subprocess.run([sys.executable, "-c", code], cwd=checkout, check=True, timeout=60)
+
+
+def test_the_page_of_rules_shows_the_plan_of_a_fit_and_every_rule():
+    page = runpy.run_path(str(PAGES / "rules_page.py"))["page"]()
+    example = doctest.DocTestParser().get_doctest(page, {}, "rules", None, 0)
+    assert doctest.DocTestRunner(verbose=False).run(example) == (0, len(example.examples))
+    for rule in itertools.chain(*planning_rules.values()):
+        assert sentence(rule) in page

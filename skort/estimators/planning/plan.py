@@ -595,7 +595,8 @@ def _batches(estimator, size, *, is_stream):
 def _dtype(estimator, dtype):
     """Return the decision on the dtype of the training."""
     if dtype is None or dtype == estimator.dtype:
-        return Decision(estimator.dtype, "it is a parameter", "dtype")
+        because = "it is the default" if estimator.dtype == "float32" else YOURS
+        return Decision(estimator.dtype, because, "dtype")
     return Decision(
         dtype, f"{estimator.dtype} cannot hold the weights in the units of X and y", "dtype"
     )

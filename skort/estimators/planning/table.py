@@ -5,6 +5,8 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
+from sklearn.base import BaseEstimator, clone
+
 from skort.estimators.planning import optimizer, scaling, stopping
 from skort.estimators.planning.decision import Decision
 
@@ -28,7 +30,7 @@ MATTERS = (
     "kept",
 )
 # Longer text goes on in the next line.
-_WIDTHS = (14, 38, 48, 16)
+_WIDTHS = (13, 25, 31, 16)
 
 
 def rows(decisions: Mapping[str, Decision]) -> list[tuple[str, str, str, str]]:
@@ -47,6 +49,8 @@ def _text(matter: str, value: Any, decisions: Mapping[str, Decision]) -> str:
         return value
     if matter == "optimizer":
         return optimizer.described(value, 1.0 if first is None else first.value)
+    if matter == "learning rate":
+        return repr(_rounded(value))
     if matter == "scaling":
         return scaling.described(value)
     if matter == "stopping":
@@ -63,8 +67,17 @@ def _text(matter: str, value: Any, decisions: Mapping[str, Decision]) -> str:
     return repr(value)
 
 
+def _rounded(schedule: Any) -> Any:
+    """Return a copy of a schedule with three digits of each number, or a function as it is."""
+    if not isinstance(schedule, BaseEstimator):
+        return schedule
+    numbers = schedule.get_params(deep=False).items()
+    digits = {name: float(f"{x:.3g}") for name, x in numbers if isinstance(x, float)}
+    return clone(schedule).set_params(**digits)
+
+
 def as_text(decisions: Mapping[str, Decision]) -> str:
-    """Return the table as text, in lines of at most 120 characters."""
+    """Return the table as text, in lines of at most 88 characters."""
     lines = []
     for row in [HEADINGS, *rows(decisions)]:
         wrapped = [

@@ -131,7 +131,7 @@ def test_the_plan_is_a_table_of_what_print_shows():
     model = OrtSGDRegressor(Ridge(), random_state=0, max_iter=50, tol=None).fit(X, y)
     head, *lines = str(model.plan_).splitlines()
     assert head.split("  ")[0] == HEADINGS[0]
-    assert max(map(len, lines)) <= 120
+    assert max(map(len, lines)) <= 88
     line = next(line for line in lines if line.startswith("epochs"))
     assert line.split() == ["epochs", "at", "most", "50", "you", "set", "it", "max_iter"]
     assert "<td" in model.plan_._repr_html_() and "max_iter" in model.plan_._repr_html_()
