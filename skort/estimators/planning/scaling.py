@@ -47,9 +47,9 @@ def described(used: Standardization | None) -> str:
 
     parts = []
     if used.scale is not None:
-        is_one = len(set(used.scale[:2])) == 1 and not used.scale.strides[0]
-        parts.append("X by one number" if is_one else "columns of X")
-
+        is_centred = used.mean is not None and bool(np.any(used.mean))
+        has_one_scale = not is_centred and np.ptp(used.scale) == 0
+        parts.append("X, by one number" if has_one_scale else "columns of X")
     if used.target_mean is not None:
         parts.append("y")
     return " and ".join(parts)

@@ -49,8 +49,6 @@ def _text(matter: str, value: Any, decisions: Mapping[str, Decision]) -> str:
         return value
     if matter == "optimizer":
         return optimizer.described(value, 1.0 if first is None else first.value)
-    if matter == "learning rate":
-        return repr(_rounded(value))
     if matter == "scaling":
         return scaling.described(value)
     if matter == "stopping":
@@ -64,16 +62,16 @@ def _text(matter: str, value: Any, decisions: Mapping[str, Decision]) -> str:
     if isinstance(value, float):
         return f"{value:.3g}"
 
-    return repr(value)
+    return repr(_rounded(value))
 
 
-def _rounded(schedule: Any) -> Any:
-    """Return a copy of a schedule with three digits of each number, or a function as it is."""
-    if not isinstance(schedule, BaseEstimator):
-        return schedule
-    numbers = schedule.get_params(deep=False).items()
+def _rounded(component: Any) -> Any:
+    """Return a copy of a component with three digits of each number, or another value as it is."""
+    if not isinstance(component, BaseEstimator):
+        return component
+    numbers = component.get_params(deep=False).items()
     digits = {name: float(f"{x:.3g}") for name, x in numbers if isinstance(x, float)}
-    return clone(schedule).set_params(**digits)
+    return clone(component).set_params(**digits)
 
 
 def as_text(decisions: Mapping[str, Decision]) -> str:

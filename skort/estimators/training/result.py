@@ -102,8 +102,13 @@ class FitResult:
         plan = self.plan
         graph = self.model.score_graph
         decisions = dict(plan.decisions)
+        if plan.is_full:
+            none = Decision("none", "a line search finds the length of each step", "optimizer")
+            decisions |= {"learning rate": none, "first rate": none}
+            decisions["batches"] = Decision("all rows", "the optimizer reads all rows", "optimizer")
+
         of_rate = decisions.get("first rate")
-        if of_rate is not None:
+        if of_rate is not None and not plan.is_full:
             decisions["first rate"] = of_rate._replace(value=self.eta0)
         if of_rate is not None and plan.is_rate_auto:
             rates = decisions["learning rate"]

@@ -1,9 +1,11 @@
 """Each rule as a pure function of small numbers, and the plan that shows what was decided."""
 
+import pickle
 import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
@@ -135,6 +137,18 @@ def test_the_plan_is_a_table_of_what_print_shows():
     line = next(line for line in lines if line.startswith("epochs"))
     assert line.split() == ["epochs", "at", "most", "50", "you", "set", "it", "max_iter"]
     assert "<td" in model.plan_._repr_html_() and "max_iter" in model.plan_._repr_html_()
+
+
+def test_the_plan_of_lbfgs_has_no_rate_and_no_batches():
+    found = decisions(estimator=Ridge(), optimizer="lbfgs")
+    assert (found["learning rate"].value, found["first rate"].value) == ("none", "none")
+    assert found["batches"].value == "all rows"
+
+
+@pytest.mark.parametrize("rows", [X, scipy.sparse.csr_matrix(X)], ids=["dense", "sparse"])
+def test_a_pickled_plan_is_the_same_table(rows):
+    model = OrtSGDRegressor(random_state=0).fit(rows, y)
+    assert str(pickle.loads(pickle.dumps(model)).plan_) == str(model.plan_)
 
 
 def test_what_happens_later_is_part_of_the_plan():
