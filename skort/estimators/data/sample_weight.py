@@ -106,9 +106,7 @@ def _key_of(label, class_weight):
     """Return the key of a label: the label, or else the number that is written like it, or None."""
     if label in class_weight:
         return label
-    return next(
-        (key for key in class_weight if isinstance(label, str) and str(key) == label), None
-    )
+    return next((key for key in class_weight if isinstance(label, str) and str(key) == label), None)
 
 
 def balanced(totals: np.ndarray) -> np.ndarray:
