@@ -6,6 +6,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
 from skort.common.component import DocumentationLink
+from skort.common.user_warning import warn_user
 from skort.estimators.base import BaseOrtSGD
 from skort.search.together import Together
 
@@ -48,6 +49,12 @@ class _SearchTogether(DocumentationLink):
             together.close()
 
         self.n_fits_together_ = together.n_made
+        if together.has_callbacks:
+            warn_user(
+                f"{type(self).__name__} trains no fits together: a callback of scikit-learn sees "
+                "each fit's epochs. For a callback that sees the search alone, such as "
+                "ProgressBar(max_propagation_depth=0), it does."
+            )
         if self.verbose > 0:
             print(f"{together.n_made} of these fits were trained together with others")
 
@@ -69,6 +76,10 @@ class OrtGridSearchCV(_SearchTogether, GridSearchCV):
 
     - fits of candidates that differ in anything else, such as a parameter of the model inside;
     - fits with `average`, `callbacks`, `max_grad_norm`, `trainable`, `verbose` or `warm_start`;
+    - fits with callbacks of scikit-learn (`set_callbacks`) that see each fit, not the search alone:
+      a warning says so;
+    - fits of a linear model with "adam", or with another optimizer that divides by the size of past
+      gradients, on one batch of all rows: it makes whole steps of rounding errors;
     - fits with a `RandomState` instance as `random_state`, a `device` other than "cpu", or the
       solver "agent", "session" or "module";
     - fits with a custom optimizer, learning rate or penalty; for regressors also fits with a custom

@@ -57,7 +57,8 @@ class Step:
         `backward` and `update` one by one.
     batch_size : int or "auto", default="auto"
         The largest number of rows of a batch. "auto" is 200 for other models. Batches of fewer rows
-        are filled up with rows of weight zero, and make shorter steps.
+        make shorter steps. They are filled up with rows of weight zero: to the size of the first
+        batch as long as none is larger.
     n_features : int, default=None
         The number of columns of X. A fitted model or an ONNX model knows it; then it may be None.
     n_outputs : int, default=None
@@ -133,15 +134,18 @@ class Step:
         plan, self._encoder, state = model_without_data(whole, n_features, n_outputs, classes)
         warn_of_own_loss(whole, whole.estimator)
         model = self._encoder.model
-        graph, size = model.score_graph, plan.batch_size
-        n_batches = None if whole.n_total is None else -(-whole.n_total // size)
-        run = TrainRun.of(plan, model, state, BatchShape(size), n_batches).begun(state)
+        graph = model.score_graph
+        self._plan = plan
+        self._start = state
+        self._n_total = whole.n_total
+        run = self._begun(plan.batch_size)
         self._scale = run.variables.sample_weight_scale(graph.n_outputs)
         self._variables = run.variables
         self.solver = run.solver_name
 
         # The step of a solver, which has more methods than a training loop needs.
         self._solver: Any = run.step
+        self._has_rows = False
         self.objective = math.nan
         self._scorer = InferenceModel(
             lambda: graph.model, (), dict(graph.arrays), ("score", graph.key)
@@ -245,12 +249,12 @@ class Step:
             As for `step`, and for `training=True` with another solver.
         """
         if training:
-            solver = self._agent()
+            self._agent()
             if y is None:
                 raise ValueError("y is needed with training=True: the objective depends on it.")
 
             self._put(X, y, sample_weight)
-            self.objective = solver.forward()
+            self.objective = self._agent().forward()
             self._is_forward = True
             self._is_backward = False
 
@@ -390,19 +394,47 @@ class Step:
         """Put rows into the batch of the solver."""
         rows, target, sample_weight = self._encoder(_matrix(X), y, sample_weight)
         n_rows = len(target)
-        size = len(self._solver.batch)
+        size = self._plan.batch_size
         if n_rows > size:
             raise ValueError(
                 f"X has {n_rows} rows, but batch_size={size}: give fewer rows, or a "
                 "larger batch_size."
             )
 
+        if sample_weight is not None and 0 < np.count_nonzero(sample_weight) < n_rows:
+            # As `fit` leaves them out.
+            kept = np.flatnonzero(sample_weight)
+            rows, target, sample_weight = rows[kept], target[kept], sample_weight[kept]
+
         rows = self._variables.rows(rows)
         target = self._variables.target(target)
+        self._make_room(len(target))
         count = fill(
             self._solver.batch, rows, target, sample_weight, self._scale, self._solver.read
         )
         self._part = count / size
+
+    def _begun(self, n_rows):
+        """Return a run at the initial weights, for batches of `n_rows` rows."""
+        n_batches = None if self._n_total is None else -(-self._n_total // self._plan.batch_size)
+        run = TrainRun.of(
+            self._plan, self._encoder.model, self._start, BatchShape(n_rows), n_batches
+        )
+        return run.begun(self._start)
+
+    def _make_room(self, n_rows):
+        """Let the solver's batch have room for some rows, and at first for these rows alone."""
+        # A `fit` on fewer rows than a batch has one batch of all rows. One that is filled up would
+        # give other last bits.
+        needed = self._plan.batch_size if self._has_rows else n_rows
+        room = len(self._solver.batch)
+        self._has_rows = True
+        if n_rows > room or needed < room:
+            state = self._solver.state()
+            run = self._begun(needed)
+            run.step.restore(state)
+            self._solver = run.step
+            self.solver = run.solver_name
 
     def _agent(self) -> Any:
         """Return the solver, whose step has parts; raise a ValueError if it is not "agent"."""

@@ -111,6 +111,28 @@ def test_regressors_have_the_scores_of_single_fits(data, hidden, options):
     assert_same(*both(regressor(hidden, **options), GRID, *data), 12)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("batch_size, n_together", [(16, 6), (54, 0), (200, 0)])
+def test_adam_on_one_batch_makes_no_other_steps_of_rounding_errors(
+    rng, dtype, batch_size, n_together
+):
+    X = rng.normal(size=(80, 1))
+    y = X[:, 0] + 0.3 * rng.normal(size=80)
+    # A fold has 53 or 54 rows. The gradient of the intercept is zero but for rounding.
+    model = OrtSGDRegressor(
+        penalty="l2",
+        optimizer="adam",
+        dtype=dtype,
+        batch_size=batch_size,
+        max_iter=5,
+        tol=None,
+        random_state=0,
+    )
+    assert_same(*both(model, {"alpha": [0.01, 0.02]}, X, y), n_together)
+    network = clone(model).set_params(estimator=MLPRegressor(hidden_layer_sizes=(4,)))
+    assert both(network, {"alpha": [0.01, 0.02]}, X, y)[0].n_fits_together_ == 6
+
+
 # With its weight decay and its rate of each candidate, which both depend on the number of epochs.
 @pytest.mark.parametrize(
     "grid", [{"alpha": [1e-4, 1e-2, 1.0]}, {"max_iter": [5, 8, 30], "alpha": [1e-4]}], ids=str
@@ -404,3 +426,38 @@ def test_a_randomized_search_draws_and_scores_the_candidates_of_scikit_learns(da
     np.testing.assert_allclose(
         ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=1e-12
     )
+
+
+def test_callbacks_of_scikit_learn_that_see_each_fit_are_said(data):
+    callback = pytest.importorskip("sklearn.callback")
+
+    class Watch:
+        def __init__(self, depth):
+            self.max_propagation_depth = depth
+            self.began = []
+
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            self.began.append(context.task_name)
+
+        def on_fit_task_end(self, estimator, context):
+            return False
+
+    assert isinstance(Watch(1), callback.AutoPropagatedCallback)
+    search = OrtGridSearchCV(regressor(penalty="l2"), {"alpha": [0.01, 0.02]}, cv=2)
+    with pytest.warns(UserWarning, match="OrtGridSearchCV trains no fits together: a callback"):
+        search.set_callbacks(watch := Watch(1)).fit(*data)
+    assert search.n_fits_together_ == 0
+    # Also those of the refit.
+    assert watch.began.count("epoch") == 5 * FIXED["max_iter"]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.set_callbacks(watch := Watch(0)).fit(*data)
+    assert search.n_fits_together_ == 4
+    assert "epoch" not in watch.began

@@ -121,6 +121,47 @@ def test_a_short_batch_is_filled_up_with_rows_of_no_weight(solver):
     identical(short.weights(), whole.weights())
 
 
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("n", [1, 7])
+def test_a_loop_over_fewer_rows_than_a_batch_ends_at_the_weights_of_fit(solver, n, options):
+    X, y = rows(n)
+    options = options | ({"n_total": n} if "n_total" in options else {})
+    estimator = OrtSGDRegressor(
+        **{**PLAIN, "penalty": None, "solver": solver, **options, "batch_size": 15}
+    )
+    step = loop(Step(estimator, n_features=3), X, y)
+    identical(step.weights(), estimator.fit(X, y).weights_)
+
+
+def test_a_loop_over_fewer_weighted_rows_than_a_batch_ends_at_the_weights_of_fit(solver):
+    X, y = rows(9)
+    weight = np.tile([2.0, 0.0, 1.0], 3)
+    estimator = OrtSGDRegressor(
+        **{**PLAIN, "penalty": None, "solver": solver, "loss": "huber", "batch_size": 15}
+    )
+    step = loop(Step(estimator, n_features=3), X, y, weight / 1.5)
+    estimator.fit(X, y, weight)
+    for name, array in step.weights().items():
+        np.testing.assert_allclose(array, estimator.weights_[name], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_batches_of_growing_size_are_the_same_steps(optimizer):
+    X, y = rows(15)
+    ours, padded = (
+        Step(LinearRegression(), n_features=3, batch_size=15, optimizer=optimizer, solver="graph")
+        for _ in range(2)
+    )
+    # The first batch of this one has room for all rows.
+    padded.step(X, y, 0.0)
+    padded.restore(ours.state())
+    for n in (3, 2, 9, 15, 4):
+        losses = [step.step(X[:n], y[:n], 0.1) for step in (ours, padded)]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    for name, array in ours.weights().items():
+        np.testing.assert_allclose(array, padded.weights()[name], rtol=1e-5)
+
+
 def test_a_step_is_the_gradient_of_the_objective_with_its_penalty():
     X, y = rows(SIZE)
     model = OrtSGDRegressor(

@@ -20,7 +20,12 @@ from skort.artifacts.saved import (
     model_at,
 )
 from skort.common.files import write_file
-from skort.runtime.checkpoint_file import release_here, releases, version_here
+from skort.runtime.checkpoint_file import (
+    release_here,
+    releases,
+    version_here,
+    with_checksum,
+)
 from skort.runtime.installed import load
 from skort.runtime.module import ModuleSession
 
@@ -201,6 +206,7 @@ class OnDeviceTraining:
         self._write(
             path,
             lambda temporary: self._session.save(temporary, with_optimizer=include_optimizer_state),
+            with_checksum,
         )
 
     def export_model_for_inferencing(
@@ -230,11 +236,11 @@ class OnDeviceTraining:
 
         self._write(path, lambda temporary: self._session.export(temporary, names))
 
-    def _write(self, path, write):
+    def _write(self, path, write, change=bytes):
         with tempfile.TemporaryDirectory(prefix="skort-") as folder:
             temporary = pathlib.Path(folder, "file")
             write(temporary)
-            write_file(path, temporary.read_bytes())
+            write_file(path, change(temporary.read_bytes()))
 
     def _check_optimizer(self):
         if not self._session.has_optimizer:

@@ -313,7 +313,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         is_plain = not isinstance(given, StreamedRows) and not any(
             each is not None for each in (X_val, y_val, *init)
         )
-        if search is None or not is_plain or getattr(self, "_skl_callbacks", None):
+        if search is None or not is_plain:
             return None
 
         return search.take(self, given.X, given.y, given.sample_weight)

@@ -109,8 +109,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         :doc:`/stopping`.
     {validation_fraction, scoring}
     class_weight : dict, "balanced", "auto" or None, default="auto"
-        A factor for the sample weights of each class, by label. "auto" takes the class weights of
-        the model inside. See :doc:`/objective`.
+        A factor for the sample weights of each class, by label. For text labels, a number stands
+        for the label that is written like it: 1 for "1", not for "01". "auto" takes the class
+        weights of the model inside. See :doc:`/objective`.
     {shuffle, standardize, trainable, dtype, device, n_jobs, average, random_state, warm_start, callbacks, verbose}
 
     Attributes

@@ -131,10 +131,16 @@ def save_progress(
     }
     others = {name: getattr(progress, name) for name in (*_VALUES, "random_state")}
     others |= {"history": progress.rows(), "shapes": shapes, "version": __version__}
+    others["arrays"] = _kinds(arrays)
     arrays["json"] = np.array(json.dumps(others, default=lambda value: value.tolist()))
     file = io.BytesIO()
     np.savez(file, checksum=_checksum(arrays), **arrays)
     write_file(path, file.getvalue())
+
+
+def _kinds(arrays):
+    """Return the dtype and the shape of arrays, by name, as JSON has them."""
+    return {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
 
 
 def _checksum(arrays):
@@ -166,10 +172,11 @@ def load_progress(
         others = {"stopping_reason": None, "first_objective": None} | json.loads(
             str(arrays["json"])
         )
+        kinds = others.pop("arrays", None)
         damage = (
             "its checksum is that of other values"
             if checksum != _checksum(arrays)
-            else _damage(others, arrays)
+            else _damage_of_names(kinds, arrays) or _damage(others, arrays)
         )
         saved = others.pop("shapes")
         progress = None if damage else _progress(others, arrays)
@@ -242,6 +249,19 @@ def _damage_of_history(columns: dict[str, Any]) -> str | None:
     for name in ("objective", "loss", "eta"):
         if not all(map(_is_number, columns.get(name, ()))):
             return f"the column {name!r} of its history has values that are no numbers"
+
+    return None
+
+
+def _damage_of_names(
+    kinds: dict[str, list[Any]] | None, arrays: dict[str, np.ndarray]
+) -> str | None:
+    """Return which arrays of a checkpoint are missing or others; None where all are there."""
+    given = _kinds({name: array for name, array in arrays.items() if name != "json"})
+    if not any(name.startswith("solver/") for name in given):
+        return "it has no weights"
+    if kinds is not None and given != kinds:
+        return f"it has the arrays {given}, expected {kinds}"
 
     return None
 

@@ -1,5 +1,6 @@
 """Reading and writing of the checkpoint files of ONNX Runtime's on-device training."""
 
+import hashlib
 import math
 import struct
 from dataclasses import dataclass, field
@@ -14,6 +15,10 @@ from skort.runtime.installed import load, training_api
 VERSIONS = {"1.16": 1, "1.17": 1, "1.18": 2, "1.19": 2}
 
 _IDENTIFIER = b"ODTC"
+# The format has no room for a checksum. ONNX Runtime ignores bytes after the content, and does not
+# write them again: a file that it wrote itself has none.
+_MARK = b"skort-sha256"
+_CHECKSUM_SIZE = hashlib.sha256().digest_size
 # The only group of parameters of an optimizer model, and the moments of each parameter in it.
 _GROUP = "group0"
 _MOMENTS = ("momentum0", "momentum1")
@@ -81,7 +86,7 @@ def _numbers(release):
 
 
 def write_checkpoint(checkpoint: CheckpointFile) -> bytes:
-    """Return a checkpoint as the bytes of a file."""
+    """Return a checkpoint as the bytes of a file, with a checksum."""
     import flatbuffers
 
     parts = {"trainable": checkpoint.trainable, "frozen": checkpoint.frozen}
@@ -99,16 +104,37 @@ def write_checkpoint(checkpoint: CheckpointFile) -> bytes:
 
     builder = flatbuffers.Builder(1024)
     builder.Finish(_write(builder, _CHECKPOINT, fields), _IDENTIFIER)
-    return bytes(builder.Output())
+    return with_checksum(bytes(builder.Output()))
+
+
+def with_checksum(content: bytes) -> bytes:
+    """Return the bytes of a file that ONNX Runtime wrote, with a checksum after them."""
+    return content + _MARK + hashlib.sha256(content).digest()
+
+
+def _content(data):
+    """Return the bytes of a file without its checksum; raise a ValueError if it is wrong."""
+    end = len(data) - _CHECKSUM_SIZE
+    content, mark = data[: end - len(_MARK)], data[end - len(_MARK) : end]
+    if mark != _MARK:
+        return data
+    if hashlib.sha256(content).digest() != data[end:]:
+        raise ValueError("it is damaged: its checksum is that of other bytes.")
+
+    return content
 
 
 def read_checkpoint(data: bytes) -> CheckpointFile:
-    """Return the checkpoint in the bytes of a file; raise a ValueError if it cannot be read."""
+    """
+    Return the checkpoint in the bytes of a file.
+
+    Raise a ValueError if it cannot be read, or if it has a checksum and this is wrong.
+    """
     if data[4:8] != _IDENTIFIER:
         raise ValueError("it is no checkpoint of ONNX Runtime's on-device training.")
 
     try:
-        return _checkpoint(data)
+        return _checkpoint(_content(data))
     except (IndexError, OverflowError, UnicodeDecodeError, TypeError, struct.error) as error:
         raise ValueError("it is damaged.") from error
 

@@ -62,6 +62,8 @@ class Together:
     def __init__(self, estimators: Iterable[Any] = ()):
         #: The number of fits that were trained together.
         self.n_made = 0
+        #: Whether fits that could have been trained together have callbacks of scikit-learn.
+        self.has_callbacks = False
         self._thread = threading.get_ident()
         self._groups: list[tuple[Any, list[tuple[Any, Any]]]] = []
 
@@ -112,6 +114,10 @@ class Together:
         Return None if the fit has to be trained alone.
         """
         if not self._groups or threading.get_ident() != self._thread:
+            return None
+        if getattr(estimator, "_skl_callbacks", None):
+            # They see each epoch of one fit.
+            self.has_callbacks |= any(len(members) > 1 for _, members in self._groups)
             return None
 
         shared, own = _split(estimator)
@@ -300,6 +306,8 @@ class _Common(NamedTuple):
         if plan.is_full or plan.update.largest_rate is None:
             # The user's function may raise an error, which another fit would then raise.
             return None
+        if self.data.n_rows <= plan.batch_size and _steps_by_noise(plan, self.model):
+            return None
 
         plan, model, state, variables, _ = start_at_weights(
             plan, self.model, self.statistics, state
@@ -348,6 +356,14 @@ class _Common(NamedTuple):
         return {
             place: (r, self.read) for place, r in zip(group, results, strict=True) if r is not None
         }
+
+
+def _steps_by_noise(plan, model):
+    """Return whether a batch of all rows may make steps whose length is that of rounding errors."""
+    # On columns of mean zero, the gradient of a linear model's intercept is zero but for rounding,
+    # which is another one in a common step. Adam divides by the size of past gradients, and makes
+    # whole steps of it. Optimizers that are linear in the gradient do not.
+    return model.score_graph.is_linear and plan.update.tags.linear is None
 
 
 def _rows(X, variables, n_ones):

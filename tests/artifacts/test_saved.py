@@ -96,11 +96,25 @@ def network(**options):
     return MLPRegressor(hidden_layer_sizes=(6,), **options)
 
 
+NORMALIZED = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[N, 5] X) => (float[N, 1] y)
+    <float[2] s = {1, 2}, float[2] b = {0, 1}, float[2] mean = {0.5, 0.25}, float[2] var = {1.5, 2},
+    float[5, 2] W = {1, 0, 0, 1, 1, 1, 0.5, 0, 0, 0.5}, float[2, 1] V = {1, 1}, float[1] c = {0}>
+{
+    h = MatMul(X, W)
+    n = BatchNormalization(h, s, b, mean, var)
+    r = Relu(n)
+    p = MatMul(r, V)
+    y = Add(p, c)
+}"""
+
 MODELS = {
     "linear": (OrtSGDRegressor(LinearRegression()), y),
     "two outputs": (OrtSGDRegressor(LinearRegression()), np.stack([y, -y + 1], axis=1)),
     "l2": (OrtSGDRegressor(LinearRegression(), penalty="l2", alpha=0.1), y),
     "network": (OrtSGDRegressor(network(alpha=0.01)), y),
+    "batch normalization": (OrtSGDRegressor(onnx.parser.parse_model(NORMALIZED)), y),
     "tanh": (OrtSGDRegressor(network(activation="tanh")), y),
     "huber": (OrtSGDRegressor(LinearRegression(), loss="huber", epsilon=1.0), y),
     "loss with weights": (
@@ -693,3 +707,12 @@ def test_adam_of_ones_own(tmp_path):
     assert (attributes["alpha"], attributes["beta"]) == (0.5, pytest.approx(0.999))
     assert attributes["epsilon"] == pytest.approx(1e-3)
     assert VERSIONS[HERE] in (1, 2)
+
+
+@pytest.mark.parametrize("trainable", [None, ["V"], ["s", "b"]], ids=str)
+def test_a_batch_normalization_does_not_hide_the_shape_of_the_score(trainable, tmp_path):
+    model = onnx.parser.parse_model(NORMALIZED)
+    options = {"loss": "squared_error", "trainable": trainable}
+    save_training_artifacts(model, tmp_path, batch_size=BATCH, **options)
+    read = read_checkpoint((tmp_path / "checkpoint").read_bytes())
+    assert sorted(read.trainable) == sorted(trainable or ["V", "W", "b", "c", "s"])

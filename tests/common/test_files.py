@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+import skort.common.files
 from skort.common.files import write_file, write_files
 
 resource = pytest.importorskip("resource", reason="POSIX limits the size of files")
@@ -97,3 +98,61 @@ def test_several_files_are_replaced_or_none(tmp_path):
         write_files({first: b"3", first / "below a file": b"4"})
     assert first.read_bytes() == b"1"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "second"]
+
+
+@pytest.mark.parametrize("has_locks", [True, False])
+def test_what_killed_writers_left_is_removed(tmp_path, monkeypatch, has_locks):
+    if not has_locks:
+        monkeypatch.setattr(skort.common.files, "fcntl", None)
+    path = tmp_path / "c.npz"
+    others = ["c.npz.backup.tmp", "d.npz.01234567.tmp", "c.npz.01234567", "c.npz.0123456.tmp"]
+    for name in [*others, "c.npz.01234567.tmp", "c.npz.89abcdef.tmp"]:
+        (tmp_path / name).write_bytes(b"half")
+    write_file(path, b"new")
+    assert {each.name for each in tmp_path.iterdir()} == {"c.npz", *others}
+    assert path.read_bytes() == b"new"
+
+
+def test_a_killed_process_leaves_a_file_until_the_next_writer(tmp_path):
+    path = tmp_path / "file"
+    code = (
+        "import os, signal, sys, skort.common.files as files\n"
+        "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "files.write_file(sys.argv[1], b'half')"
+    )
+    _run(code, path, preexec=None)
+    (left,) = tmp_path.iterdir()
+    assert left.suffix == ".tmp"
+    write_file(path, b"new")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_file_of_a_writer_at_work_stays(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    sync = os.fsync
+    inner = []
+
+    def other_writer(descriptor):
+        if not inner:
+            inner.append(None)
+            write_file(path, b"other")
+            assert path.read_bytes() == b"other"
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", other_writer)
+    write_file(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_write_that_fails_removes_what_others_left(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    (tmp_path / "file.01234567.tmp").write_bytes(b"half")
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_file(path, b"new")
+    assert not list(tmp_path.iterdir())

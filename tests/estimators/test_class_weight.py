@@ -185,3 +185,33 @@ def test_weights_beyond_float64_are_named():
     model = OrtSGDClassifier(class_weight={0: 1e300, 1: 1.0})
     with pytest.raises(ValueError, match="times sample_weight is too large for float64"):
         model.fit(X, y, sample_weight=np.full(4, 1e300))
+
+
+@pytest.mark.parametrize("inner", [None, LogisticRegression, LinearSVC])
+@pytest.mark.parametrize(
+    "class_weight",
+    [{"01": 5.0, "1": 1.0, "2": 0.5}, {"01": 5.0, 1: 1.0, 2: 0.5}, {"01": 5.0, "2": 0.5}],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", [str, object])
+def test_text_labels_that_look_like_numbers(inner, class_weight, dtype):
+    def fit(labels, class_weight):
+        options = (
+            {"class_weight": class_weight}
+            if inner is None
+            else {"estimator": inner(class_weight=class_weight)}
+        )
+        model = OrtSGDClassifier(**SHORT, **options)
+        return quietly(model.fit, X, np.array(labels, dtype)[THREE])
+
+    ours = fit(["01", "1", "2"], class_weight)
+    plain = fit(["a", "b", "c"], {"a": 5.0, "b": 1.0, "c": 0.5})
+    np.testing.assert_array_equal(ours.coef_, plain.coef_)
+
+
+def test_a_number_is_no_label_that_is_written_differently():
+    message = r"The classes, \['01', '1'\], are not in class_weight, whose keys are \['2'\]"
+    with pytest.raises(ValueError, match=message):
+        OrtSGDClassifier(class_weight={"2": 1.0}).fit(X, np.array(["01", "1"])[TWO])
+    with pytest.raises(ValueError, match=r"The classes, \['01'\], are not in class_weight"):
+        OrtSGDClassifier(class_weight={1: 1.0, 2: 1.0}).fit(X, np.array(["01", "1"])[TWO])

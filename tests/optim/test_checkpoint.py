@@ -455,3 +455,31 @@ def test_a_checkpoint_may_be_anywhere_in_the_list(tmp_path, checkpoint_is_first)
     resumed = fit(30, Checkpoint(resume_from=path))
     assert resumed.n_iter_ == whole.n_iter_
     assert resumed.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    "lost",
+    ["solver/", "solver/weights", "solver/l1_owed_if_positive", "standardization/is_offset"],
+)
+def test_a_checkpoint_that_lacks_arrays_is_refused(tmp_path, lost):
+    path = tmp_path / "state"
+    options = {"penalty": "l1", "alpha": 0.01, "standardize": True}
+    short(OrtSGDRegressor, callbacks=[Checkpoint(path)], **options).fit(X, Y)
+
+    def change(_, arrays):
+        for name in [name for name in arrays if name.startswith(lost)]:
+            del arrays[name]
+
+    _rewritten(path, change)
+    message = "damaged checkpoint: it has (no weights|the arrays)"
+    with pytest.raises(ValueError, match=message):
+        short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)], **options).fit(X, Y)
+
+
+def test_best_weights_of_another_shape_are_refused(tmp_path):
+    path = tmp_path / "state"
+    options = {"early_stopping": True}
+    short(OrtSGDRegressor, callbacks=[Checkpoint(path)], **options).fit(X, Y)
+    _rewritten(path, lambda _, arrays: arrays.update({"best/weights": np.zeros(2, np.float32)}))
+    with pytest.raises(ValueError, match=r"expected .*'best/weights'"):
+        load_progress(path)

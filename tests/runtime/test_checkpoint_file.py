@@ -8,6 +8,7 @@ from skort.runtime.checkpoint_file import (
     CheckpointFile,
     read_checkpoint,
     version_here,
+    with_checksum,
     write_checkpoint,
 )
 from skort.runtime.installed import training_api
@@ -67,9 +68,37 @@ def test_what_cannot_be_read_is_said():
     # The values of the last tensor, whose vector begins with the number of its bytes.
     values = np.arange(6, dtype=np.float32).tobytes()
     longer = good.replace(np.uint32(24).tobytes() + values, np.uint32(2**20).tobytes() + values)
+    with pytest.raises(ValueError, match="it is damaged: its checksum is that of other bytes"):
+        read_checkpoint(longer)
+    # As a device writes it, without a checksum.
+    longer = longer[: -len(with_checksum(b""))]
     with pytest.raises(ValueError, match=r"^it is damaged\.$"):
         read_checkpoint(longer)
     with pytest.raises(
         ValueError, match=r"it is of version 3; the versions 1 \(ONNX Runtime 1.16 and 1.17\), 2 "
     ):
         read_checkpoint(write_checkpoint(CheckpointFile(3, ARRAYS, FROZEN)))
+
+
+def test_no_flipped_bit_gives_other_values():
+    good = write_checkpoint(CheckpointFile(2, ARRAYS, FROZEN, MOMENTS, 12))
+    n_refused = 0
+    for place in range(len(good)):
+        damaged = bytearray(good)
+        damaged[place] ^= 64
+        try:
+            read = read_checkpoint(bytes(damaged))
+        except ValueError:
+            n_refused += 1
+            continue
+        # In the mark of the checksum.
+        same(ARRAYS, read.trainable)
+        same(FROZEN, read.frozen)
+        assert read.n_steps == 12
+    assert n_refused >= len(good) - len(with_checksum(b""))
+
+
+def test_a_checkpoint_of_a_device_has_no_checksum_and_is_read():
+    content = write_checkpoint(CheckpointFile(2, ARRAYS, FROZEN))[: -len(with_checksum(b""))]
+    same(ARRAYS, read_checkpoint(content).trainable)
+    assert with_checksum(content) == write_checkpoint(CheckpointFile(2, ARRAYS, FROZEN))

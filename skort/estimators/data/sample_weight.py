@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from skort.common.memory import aligned
@@ -73,7 +72,7 @@ class ClassWeight(NamedTuple):
         if not all(isinstance(weight, Real) for weight in self.given.values()):
             raise ValueError(f"class_weight={self.given} has weights that are not numbers.")
 
-        weights = compute_class_weight(self.given, classes=classes, y=y)
+        weights = _given_weights(self.given, classes)
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise ValueError(
                 f"class_weight={self.given} has weights that are negative or not finite."
@@ -87,6 +86,27 @@ class ClassWeight(NamedTuple):
         """Return the class weights, with "balanced" as the numbers for some rows."""
         by_class = self.by_class(classes, y, sample_weight)
         return self._replace(given=dict(zip(classes.tolist(), by_class.tolist(), strict=True)))
+
+
+def _given_weights(class_weight, classes):
+    """Return the weight of each class; 1 for a class that a dict of other classes leaves out."""
+    # compute_class_weight of scikit-learn makes a number of each label that looks like one, and
+    # then misses the text "1" among the keys, and takes "01" for "1".
+    keys = {label: _key_of(label, class_weight) for label in classes.tolist()}
+    missing = [label for label, key in keys.items() if key is None]
+    if missing and len(classes) - len(missing) != len(class_weight):
+        raise ValueError(
+            f"The classes, {missing}, are not in class_weight, whose keys are {list(class_weight)}."
+        )
+
+    return np.array([1.0 if key is None else class_weight[key] for key in keys.values()])
+
+
+def _key_of(label, class_weight):
+    """Return the key of a label: the label, or else the number that is written like it, or None."""
+    if label in class_weight:
+        return label
+    return next((key for key in class_weight if isinstance(label, str) and str(key) == label), None)
 
 
 def balanced(totals: np.ndarray) -> np.ndarray:

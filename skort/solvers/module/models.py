@@ -148,11 +148,13 @@ def training_model(plan: Plan, batch_size: int | None) -> onnx.ModelProto:
     # loss, which counts as a constant. So the gradient of a loss is its closed form, if it has one.
     _check_inputs(plan, batch_size)
     value = _value_model(plan, batch_size)
-    surrogate = _surrogate_model(plan, value)
+    surrogate = _surrogate_model(plan, value, batch_size)
 
     # The check of the gradients needs known shapes. Any number of rows will do.
     _check_gradients(
-        plan, batch_size, surrogate if batch_size else _surrogate_model(plan, _value_model(plan, 2))
+        plan,
+        batch_size,
+        surrogate if batch_size else _surrogate_model(plan, _value_model(plan, 2), 2),
     )
     fragment = Fragment(np.float32)
     gradients: dict[str, str] = {}
@@ -359,7 +361,7 @@ def _with_penalty(fragment, plan, gradients):
     return gradients
 
 
-def _surrogate_model(plan, value):
+def _surrogate_model(plan, value, batch_size):
     """Return a model whose scalar output has the same gradients by the parameters as the losses."""
     fragment = Fragment(np.float32)
     parts = []
@@ -371,11 +373,9 @@ def _surrogate_model(plan, value):
             parts.append(f"{term.loss}/weighted")
             continue
 
-        score = next(
-            i for i in (*value.graph.value_info, *value.graph.output) if i.name == term.score
-        )
-        given.append(copy.deepcopy(score))
-        given[-1].name = term.score_gradient
+        # Shape inference may not find the shape of the score, as behind a BatchNormalization.
+        shape = ["n_rows" if batch_size is None else batch_size, term.objective.n_outputs]
+        given.append(helper.make_tensor_value_info(term.score_gradient, TensorProto.FLOAT, shape))
         parts.append(f"{term.score_gradient}/sum")
         fragment.call(_INNER_PRODUCT, [term.score, term.score_gradient], [parts[-1]])
 
