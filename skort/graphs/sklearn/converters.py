@@ -152,29 +152,24 @@ def _convert_normalizer(scope, operator, container):
     # squares numbers that are too large for it.
     nodes = Nodes(scope, container)
     values, element_type = _matrix(nodes, operator)
-    one = nodes.constant(1, element_type, "one")
 
-    largest = nodes.add("ReduceMax", [nodes.add("Abs", [values])], axes=[1], keepdims=1)
-    result = nodes.add("Div", [values, _nonzero(nodes, largest, one, element_type)], version=14)
-    norm = operator.raw_operator.norm
-    if norm != "max":
+    # The norm of parts of the largest magnitude stays in range.
+    norm = nodes.add("ReduceMax", [nodes.add("Abs", [values])], "norm", axes=[1], keepdims=1)
+    result = nodes.add("Div", [values, norm], version=14)
+    if operator.raw_operator.norm != "max":
+        is_l1 = operator.raw_operator.norm == "l1"
         parts = (
-            nodes.add("Abs", [result])
-            if norm == "l1"
-            else nodes.add("Mul", [result, result], version=14)
+            nodes.add("Abs", [result]) if is_l1 else nodes.add("Mul", [result, result], version=14)
         )
         length = nodes.add("ReduceSum", [parts, nodes.constant([1])], "length", keepdims=1)
-        if norm == "l2":
-            length = nodes.add("Sqrt", [length], "length")
-        result = nodes.add("Div", [result, _nonzero(nodes, length, one, element_type)], version=14)
+        length = length if is_l1 else nodes.add("Sqrt", [length], "length")
+        result = nodes.add("Div", [result, length], version=14)
+        norm = nodes.add("Mul", [norm, length], "norm", version=14)
 
-    nodes.add("Identity", [result], result=operator.outputs[0].full_name, version=14)
-
-
-def _nonzero(nodes, divisor, one, element_type):
-    """Write a divisor in which zeros are one; return its name."""
-    is_zero = nodes.add("Equal", [divisor, nodes.constant(0, element_type, "zero")])
-    return nodes.add("Where", [is_zero, one, divisor], version=9)
+    # As in scikit-learn, a row of a tiny norm stays as it is. The norm of zeros is NaN here.
+    least = nodes.constant(10 * np.finfo(np.float64).eps, element_type, "least")
+    is_large = nodes.add("GreaterOrEqual", [norm, least], version=16)
+    nodes.add("Where", [is_large, result, values], result=operator.outputs[0].full_name, version=9)
 
 
 def _convert_bins(scope, operator, container):
@@ -218,9 +213,7 @@ def _matrix(nodes, operator):
     """Return the name of the inputs as one matrix of numbers, and its element type."""
     numbers = guess_tensor_type(operator.inputs[0].type)
     element_type = guess_proto_type(numbers)
-    columns = [
-        nodes.add("Cast", [value.full_name], to=element_type) for value in operator.inputs
-    ]
+    columns = [nodes.add("Cast", [value.full_name], to=element_type) for value in operator.inputs]
     values = columns[0] if len(columns) == 1 else nodes.add("Concat", columns, axis=1)
     return values, element_type
 

@@ -1,5 +1,7 @@
 """Converters of scikit-learn's encoders of categories, for skl2onnx."""
 
+import functools
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -130,16 +132,14 @@ def _one_hot(nodes, encoder, i, code, element_type):
     """Write the columns of a feature of a `OneHotEncoder`; return their name."""
     n_categories = len(encoder.categories_[i])
     positions = np.arange(n_categories)
-    infrequent = None
-    if encoder._infrequent_enabled:
-        infrequent = encoder.infrequent_categories_[i]
-        mapping = encoder._default_to_infrequent_mappings[i]
-        positions = positions if mapping is None else mapping
+    mapping = encoder._default_to_infrequent_mappings[i] if encoder._infrequent_enabled else None
+    if mapping is not None:
+        positions = mapping
 
     # Without an own column, a new category has zeros, or is an error of the operator.
     n_columns = int(positions.max()) + 1
-    takes_new = encoder.handle_unknown in ("infrequent_if_exist", "warn")
-    new = n_columns - 1 if takes_new and infrequent is not None else n_columns
+    is_infrequent = mapping is not None and _takes_new(encoder.handle_unknown)
+    new = n_columns - 1 if is_infrequent else n_columns
     table = nodes.constant([*positions.tolist(), new], name="positions")
     position = nodes.add("Gather", [table, code], "position")
     one_hot = nodes.add(
@@ -156,6 +156,19 @@ def _one_hot(nodes, encoder, i, code, element_type):
         kept = np.delete(np.arange(n_columns), dropped[i]).tolist()
         one_hot = nodes.add("Gather", [one_hot, nodes.constant(kept, name="kept")], axis=1)
     return nodes.add("Cast", [one_hot], to=element_type)
+
+
+@functools.cache
+def _takes_new(handle_unknown):
+    """Return whether a new category counts as an infrequent one."""
+    # "warn" takes it for one only in later versions of scikit-learn than 1.6.
+    if handle_unknown not in ("infrequent_if_exist", "warn"):
+        return False
+
+    encoder = OneHotEncoder(handle_unknown=handle_unknown, max_categories=1, sparse_output=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return bool(encoder.fit([["a"], ["b"]]).transform([["new"]]).any())
 
 
 def _looked_up(nodes, encoder, i, code, element_type):
