@@ -12,12 +12,14 @@ from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, String
 from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import KNNImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import TargetEncoder
 
 from skort.common.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype, rename
 from skort.graphs.sklearn.converters import CONVERTERS, SHAPES
 from skort.graphs.sklearn.encoders import apart, encoder_converters, encoder_shapes
+from skort.graphs.sklearn.neighbors import convert_neighbors, set_neighbors_type
 from skort.graphs.sklearn.raw_inputs import RawInput
 from skort.graphs.sklearn.text import check_convertible, text_converters, text_shapes
 
@@ -43,11 +45,13 @@ def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onn
         options={"zipmap": False} if is_classifier(estimator) else None,
         custom_conversion_functions={
             **CONVERTERS,
+            KNNImputer: convert_neighbors,
             **encoder_converters(element_type),
             **text_converters(element_type),
         },
         custom_shape_calculators={
             **SHAPES,
+            KNNImputer: set_neighbors_type,
             **encoder_shapes(element_type),
             **text_shapes(element_type),
         },

@@ -151,7 +151,7 @@ def _convert_normalizer(scope, operator, container):
     # ONNX's Normalizer divides by the largest number in place of the largest magnitude, and
     # squares numbers that are too large for it.
     nodes = Nodes(scope, container)
-    values, element_type = _matrix(nodes, operator)
+    values, element_type = matrix(nodes, operator)
 
     # The norm of parts of the largest magnitude stays in range.
     norm = nodes.add("ReduceMax", [nodes.add("Abs", [values])], "norm", axes=[1], keepdims=1)
@@ -176,7 +176,7 @@ def _convert_bins(scope, operator, container):
     # skl2onnx's own converter writes no sparse result, which is the default, and rounds to float32.
     nodes = Nodes(scope, container)
     bins = operator.raw_operator
-    values, element_type = _matrix(nodes, operator)
+    values, element_type = matrix(nodes, operator)
 
     # Rows of edges are filled up with infinity, which no number reaches.
     counts = bins.n_bins_.astype(int)
@@ -209,7 +209,7 @@ def _set_bins_type(operator):
     operator.outputs[0].type = numbers([None, width])
 
 
-def _matrix(nodes, operator):
+def matrix(nodes: Nodes, operator: Any) -> tuple[str, int]:
     """Return the name of the inputs as one matrix of numbers, and its element type."""
     numbers = guess_tensor_type(operator.inputs[0].type)
     element_type = guess_proto_type(numbers)
