@@ -4,7 +4,6 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import onnx
 import skl2onnx
 from numpy.typing import DTypeLike
@@ -13,11 +12,14 @@ from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, String
 from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import KNNImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+from sklearn.preprocessing import TargetEncoder
 
 from skort.common.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype, rename
-from skort.graphs.sklearn.converters import CONVERTERS
+from skort.graphs.sklearn.converters import CONVERTERS, SHAPES
+from skort.graphs.sklearn.encoders import apart, encoder_converters, encoder_shapes
+from skort.graphs.sklearn.neighbors import convert_neighbors, set_neighbors_type
 from skort.graphs.sklearn.raw_inputs import RawInput
 from skort.graphs.sklearn.text import check_convertible, text_converters, text_shapes
 
@@ -41,8 +43,18 @@ def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onn
         target_opset=OPSET,
         black_op=_DECOMPOSED,
         options={"zipmap": False} if is_classifier(estimator) else None,
-        custom_conversion_functions={**CONVERTERS, **text_converters(element_type)},
-        custom_shape_calculators=text_shapes(element_type),
+        custom_conversion_functions={
+            **CONVERTERS,
+            KNNImputer: convert_neighbors,
+            **encoder_converters(element_type),
+            **text_converters(element_type),
+        },
+        custom_shape_calculators={
+            **SHAPES,
+            KNNImputer: set_neighbors_type,
+            **encoder_shapes(element_type),
+            **text_shapes(element_type),
+        },
     )
     model.ir_version = IR_VERSION
     import_each_domain_once(model)
@@ -59,13 +71,15 @@ def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onn
 
 
 def _convertible(estimator):
-    """Return a copy that skl2onnx can convert: nothing is frozen, and missing text is ""."""
+    """Return a copy that skl2onnx can convert: nothing is frozen, and columns are positions."""
     if isinstance(estimator, str):
         return estimator
     if isinstance(estimator, FrozenEstimator):
         return _convertible(estimator.estimator)
 
     check_convertible(estimator)
+    if type(estimator) is TargetEncoder:
+        return apart(estimator)
     estimator = copy.copy(estimator)
 
     if isinstance(estimator, Pipeline):
@@ -79,23 +93,13 @@ def _convertible(estimator):
         # an earlier step.
         columns = estimator._transformer_to_input_indices
         parts = estimator.transformers_
+        # A part that selects no column is not fitted.
         estimator.transformers_ = [
-            (name, _convertible(part), columns[name]) for name, part, _ in parts
-        ]
-    elif isinstance(estimator, (OneHotEncoder, OrdinalEncoder)):
-        estimator.categories_ = [
-            _without_missing_text(categories) for categories in estimator.categories_
+            (name, _convertible(part) if len(columns[name]) else "drop", columns[name])
+            for name, part, _ in parts
         ]
 
     return estimator
-
-
-def _without_missing_text(categories):
-    if not any(isinstance(category, str) for category in categories):
-        return categories
-    return np.array(
-        [category if isinstance(category, str) else "" for category in categories], dtype=object
-    )
 
 
 def rename_input(graph: onnx.GraphProto, value: onnx.ValueInfoProto, name: str) -> None:

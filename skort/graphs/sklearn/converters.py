@@ -1,4 +1,4 @@
-"""Converters of imputers and polynomials for skl2onnx, and the inverse of a transformer of y."""
+"""Converters of transformers of numbers for skl2onnx, and the inverse of a transformer of y."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 from onnx import TensorProto
-from skl2onnx.common.data_types import StringTensorType
+from skl2onnx.common.data_types import StringTensorType, guess_proto_type, guess_tensor_type
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
+    Normalizer,
     PolynomialFeatures,
     RobustScaler,
     StandardScaler,
@@ -145,8 +147,87 @@ def _convert_polynomial(scope, operator, container):
     nodes.add("Identity", [product], result=operator.outputs[0].full_name, version=14)
 
 
+def _convert_normalizer(scope, operator, container):
+    # ONNX's Normalizer divides by the largest number in place of the largest magnitude, and
+    # squares numbers that are too large for it.
+    nodes = Nodes(scope, container)
+    values, element_type = matrix(nodes, operator)
+
+    # The norm of parts of the largest magnitude stays in range.
+    norm = nodes.add("ReduceMax", [nodes.add("Abs", [values])], "norm", axes=[1], keepdims=1)
+    result = nodes.add("Div", [values, norm], version=14)
+    if operator.raw_operator.norm != "max":
+        is_l1 = operator.raw_operator.norm == "l1"
+        parts = (
+            nodes.add("Abs", [result]) if is_l1 else nodes.add("Mul", [result, result], version=14)
+        )
+        length = nodes.add("ReduceSum", [parts, nodes.constant([1])], "length", keepdims=1)
+        length = length if is_l1 else nodes.add("Sqrt", [length], "length")
+        result = nodes.add("Div", [result, length], version=14)
+        norm = nodes.add("Mul", [norm, length], "norm", version=14)
+
+    # As in scikit-learn, a row of a tiny norm stays as it is. The norm of zeros is NaN here.
+    least = nodes.constant(10 * np.finfo(np.float64).eps, element_type, "least")
+    is_large = nodes.add("GreaterOrEqual", [norm, least], version=16)
+    nodes.add("Where", [is_large, result, values], result=operator.outputs[0].full_name, version=9)
+
+
+def _convert_bins(scope, operator, container):
+    # skl2onnx's own converter writes no sparse result, which is the default, and rounds to float32.
+    nodes = Nodes(scope, container)
+    bins = operator.raw_operator
+    values, element_type = matrix(nodes, operator)
+
+    # Rows of edges are filled up with infinity, which no number reaches.
+    counts = bins.n_bins_.astype(int)
+    edges = np.full((len(counts), max(1, counts.max() - 1)), np.inf)
+    for row, of_feature in zip(edges, bins.bin_edges_, strict=True):
+        row[: len(of_feature) - 2] = of_feature[1:-1]
+
+    values = nodes.add("Unsqueeze", [values, nodes.constant([2])])
+    reached = nodes.add(
+        "GreaterOrEqual", [values, nodes.constant(edges, element_type, "edges")], version=16
+    )
+    reached = nodes.add("Cast", [reached], to=element_type)
+    one_hot = bins.encode != "ordinal"
+    code = nodes.add("ReduceSum", [reached, nodes.constant([2])], "code", keepdims=int(one_hot))
+    if one_hot:
+        every = np.arange(counts.max())
+        code = nodes.add("Equal", [code, nodes.constant(every, element_type, "bins")])
+        code = nodes.add("Reshape", [code, nodes.constant([-1, len(counts) * len(every)])])
+        kept = np.flatnonzero(every < counts[:, None]).tolist()
+        code = nodes.add("Gather", [code, nodes.constant(kept, name="kept")], axis=1)
+
+    nodes.add("Cast", [code], result=operator.outputs[0].full_name, to=element_type)
+
+
+def _set_bins_type(operator):
+    """Give the output of binning its type and shape: numbers as precise as its input."""
+    bins = operator.raw_operator
+    width = len(bins.n_bins_) if bins.encode == "ordinal" else int(bins.n_bins_.sum())
+    numbers = type(guess_tensor_type(operator.inputs[0].type))
+    operator.outputs[0].type = numbers([None, width])
+
+
+def matrix(nodes: Nodes, operator: Any) -> tuple[str, int]:
+    """Return the name of the inputs as one matrix of numbers, and its element type."""
+    numbers = guess_tensor_type(operator.inputs[0].type)
+    element_type = guess_proto_type(numbers)
+    columns = [nodes.add("Cast", [value.full_name], to=element_type) for value in operator.inputs]
+    values = columns[0] if len(columns) == 1 else nodes.add("Concat", columns, axis=1)
+    return values, element_type
+
+
 #: The converters by the type of a transformer.
-CONVERTERS = {SimpleImputer: _convert_imputer, PolynomialFeatures: _convert_polynomial}
+CONVERTERS = {
+    SimpleImputer: _convert_imputer,
+    PolynomialFeatures: _convert_polynomial,
+    Normalizer: _convert_normalizer,
+    KBinsDiscretizer: _convert_bins,
+}
+
+#: The functions that give their outputs types and shapes, where skl2onnx's own are wrong.
+SHAPES = {KBinsDiscretizer: _set_bins_type}
 
 
 # Function of numpy -> operators one after the other, each with its second operand or None.

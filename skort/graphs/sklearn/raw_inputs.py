@@ -40,7 +40,7 @@ def feeds(X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike) -> dict[str, n
     # The inputs tell whether X is mixed, as all text may be missing in a part of the rows.
     parts = dict(_parts(X, is_mixed=len(inputs) > 1))
     return {
-        i.name: _text(parts[i.name]) if i.is_text else _numbers(parts[i.name], dtype)
+        i.name: as_texts(parts[i.name]) if i.is_text else _numbers(parts[i.name], dtype)
         for i in inputs
     }
 
@@ -90,7 +90,8 @@ def _is_missing(value):
     return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
 
-def _text(values):
+def as_texts(values: np.ndarray) -> np.ndarray:
+    """Return values as texts. What is missing becomes the empty string."""
     flat = [
         "" if _is_missing(v) else v.decode() if isinstance(v, bytes) else str(v)
         for v in values.flat

@@ -22,6 +22,7 @@ from sklearn.compose import TransformedTargetRegressor
 from skort.common.onnx_text import function, onnx_dtype
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES, SCORE
 from skort.graphs.sklearn.converters import Nodes, target_inverse
+from skort.graphs.sklearn.thresholds import register_thresholds
 
 # The options of scikit-learn's classifiers. skl2onnx asks for "nocl" (indices in place of labels),
 # which users cannot set.
@@ -36,7 +37,7 @@ _ALIAS = "SkortTransformedTargetRegressor"
 
 @functools.cache
 def register(estimator_class: type) -> None:
-    """Register the converters of an estimator class and of transformed targets in skl2onnx."""
+    """Register the converters of an estimator class, and of what scikit-learn puts around it."""
     if TransformedTargetRegressor not in sklearn_operator_name_map:
         skl2onnx.update_registered_converter(
             TransformedTargetRegressor,
@@ -45,6 +46,7 @@ def register(estimator_class: type) -> None:
             _convert_target,
             parser=_parse_target,
         )
+        register_thresholds()
 
     skl2onnx.update_registered_converter(
         estimator_class,
@@ -113,9 +115,10 @@ def _convert(scope, operator, container):
         model = onnx.version_converter.convert_version(model, 18)
 
     model = onnx.compose.add_prefix(model, prefix)
-    types = dict.fromkeys(
-        (prefix + SCORE, prefix + PREDICTION), model.graph.output[-1].type.tensor_type.elem_type
-    )
+    # The label of a classifier without probabilities may be text.
+    last = model.graph.output[-1].type.tensor_type.elem_type
+    numbers = onnx_dtype(estimator.dtype) if last == TensorProto.STRING else last
+    types = dict.fromkeys((prefix + SCORE, prefix + PREDICTION), numbers)
     types.update(
         (info.name, info.type.tensor_type.elem_type)
         for info in (*model.graph.input, *model.graph.output)

@@ -2,8 +2,18 @@
 
 import numpy as np
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import PolynomialFeatures
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    KBinsDiscretizer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 from skort.graphs.sklearn.conversion import to_onnx
 from skort.graphs.sklearn.raw_inputs import RawInput
@@ -50,3 +60,46 @@ def test_missing_text(marker, cell, run_onnx):
         == imputer.transform(X).tolist()
         == [["a", "x"], ["a", "y"], ["a", "y"], ["b", "y"]]
     )
+
+
+NEW_ROWS = np.array(
+    [
+        [-20.0, -6.0, 0.5],
+        [0.0, 0.0, 0.0],
+        [1e30, -1e30, 1.0],
+        [1e-20, 0.0, 0.0],
+        [-9.0, 9.0, 2.0],
+    ]
+)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("norm", ["l1", "l2", "max"])
+def test_norms_of_rows_of_any_sign_and_size(norm, dtype, run_onnx):
+    normalizer = Normalizer(norm).fit(NEW_ROWS)
+    model = to_onnx(normalizer, (RawInput("X", False, 3),), dtype)
+    (values,) = run_onnx(model, X=NEW_ROWS.astype(dtype)).values()
+    np.testing.assert_allclose(values, normalizer.transform(NEW_ROWS), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Feature 2 is constant", "ignore:Bins whose width")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("encode", ["onehot", "onehot-dense", "ordinal"])
+@pytest.mark.parametrize("n_bins", [2, 5])
+def test_bins_of_rows_beyond_the_edges(n_bins, encode, dtype, rng, run_onnx):
+    # One of the columns has several bins, one fewer, and one a single one.
+    X = np.column_stack([rng.normal(size=80), rng.integers(0, 3, 80), np.ones(80)])
+    bins = KBinsDiscretizer(n_bins, encode=encode, strategy="kmeans" if n_bins == 2 else "uniform")
+    expected = bins.fit(X).transform(NEW_ROWS)
+    model = to_onnx(bins, (RawInput("X", False, 3),), dtype)
+    (values,) = run_onnx(model, X=NEW_ROWS.astype(dtype)).values()
+    np.testing.assert_array_equal(values, expected.toarray() if encode == "onehot" else expected)
+
+
+@pytest.mark.parametrize("encoder", [OneHotEncoder(), OrdinalEncoder(), make_pipeline(PCA())])
+def test_a_part_that_selects_no_column_is_left_out(encoder, rng, run_onnx):
+    X = rng.normal(size=(20, 2))
+    parts = make_column_transformer((StandardScaler(), [0, 1]), (encoder, [])).fit(X)
+    model = to_onnx(parts, (RawInput("X", False, 2),), "float64")
+    (values,) = run_onnx(model, X=X).values()
+    np.testing.assert_allclose(values, parts.transform(X))

@@ -16,13 +16,19 @@ from sklearn import ensemble
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    TunedThresholdClassifierCV,
+)
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.common.onnx_text import OPSET
@@ -372,3 +378,48 @@ def test_a_pickled_model_in_a_new_process(imports, tmp_path, run_onnx):
     subprocess.run([sys.executable, "-c", code], check=True)
     (prediction,) = run_onnx(onnx.load(tmp_path / "model.onnx"), X=X.astype(np.float32)).values()
     np.testing.assert_allclose(prediction.ravel(), model.predict(X), rtol=1e-5, atol=1e-5)
+
+
+THRESHOLDS = {
+    "skort": classifier(),
+    "skort in a pipeline": make_pipeline(StandardScaler(), classifier()),
+    "skort without probabilities": classifier().set_params(estimator=LinearSVC()),
+    "scikit-learn": LogisticRegression(),
+    "scikit-learn in a pipeline": make_pipeline(StandardScaler(), LogisticRegression()),
+    "scikit-learn without probabilities": LinearSVC(),
+}
+
+
+@pytest.mark.parametrize("y", ["two ints", "two texts"])
+@pytest.mark.parametrize("inside", THRESHOLDS.values(), ids=THRESHOLDS)
+def test_labels_are_those_of_a_moved_threshold(inside, y, converted):
+    # A fit registers the converters.
+    classifier().fit(X, CLASSES)
+    y = LABELS[y]
+    for parameters in ({"threshold": 0.3}, {"threshold": 0.8, "pos_label": np.unique(y)[0]}):
+        for method in ("auto", "decision_function"):
+            model = FixedThresholdClassifier(inside, response_method=method, **parameters)
+            model.fit(X, y)
+            label, probabilities = converted(model, X.astype(np.float32), zipmap=False)
+            assert (model.predict(X) != model.estimator_.predict(X)).any()
+            np.testing.assert_array_equal(label, model.predict(X))
+            if hasattr(model, "predict_proba"):
+                np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("inside", [classifier(), LogisticRegression()])
+def test_labels_are_those_of_a_tuned_threshold(inside, converted):
+    classifier().fit(X, CLASSES)
+    y = CLASSES == 2
+    model = TunedThresholdClassifierCV(inside, cv=2).fit(X, y.astype(int))
+    label, _ = converted(model, X.astype(np.float32), zipmap=False)
+    assert model.best_threshold_ != 0.5
+    np.testing.assert_array_equal(label, model.predict(X))
+
+
+def test_a_threshold_of_a_frozen_classifier(converted):
+    fitted = classifier().fit(X, CLASSES > 0)
+    model = FixedThresholdClassifier(FrozenEstimator(fitted), threshold=0.9).fit(X, CLASSES > 0)
+    label, probabilities = converted(model, X.astype(np.float32))
+    np.testing.assert_array_equal(label, model.predict(X))
+    assert list(probabilities[0]) == [0, 1]
