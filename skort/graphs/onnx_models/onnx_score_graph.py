@@ -31,6 +31,7 @@ from skort.graphs.onnx_models.inputs import FLOATS, given_inputs, in_one_input, 
 from skort.graphs.onnx_models.limits import check_functions, check_limits, check_ranges
 from skort.graphs.onnx_models.opsets import in_float32, in_our_opset
 from skort.graphs.onnx_models.standard_operators import standard_operators
+from skort.graphs.onnx_models.untied import untied
 from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, ScoreSpec
 from skort.graphs.standardized import OFFSET, check_offsets
 from skort.graphs.training_mode import in_training_mode
@@ -360,7 +361,7 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
         _check_text(model)
         _check_values(model.graph)
         check_functions(model)
-        plain = onnx.inliner.inline_local_functions(model)
+        plain = onnx.inliner.inline_local_functions(untied(model).model)
         import_each_domain_once(plain)
     except Exception as error:
         raise NotTrainableError(
