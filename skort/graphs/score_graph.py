@@ -26,6 +26,8 @@ from skort.graphs.sklearn.conversion import rename_input
 TARGET_OFFSET = "y_offset"
 _PRODUCTS = ("MatMul", "Gemm", "Conv")
 _SAME_NUMBERS = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+#: Layers with a scale and a shift.
+_NORMALIZATIONS = ("InstanceNormalization", "LayerNormalization")
 _ACTIVATIONS = frozenset({"Exp", "Identity", "Relu", "Sigmoid", "Tanh"})
 
 
@@ -355,9 +357,9 @@ def _kind(op_type: str, position: int, multiplied: bool) -> str | None:
     """
     if op_type in (*_PRODUCTS, "Gather"):
         return "coefficient" if position < 2 else "intercept"
-    if (op_type == "Add" or (op_type == "LayerNormalization" and position == 2)) and multiplied:
+    if (op_type == "Add" or (op_type in _NORMALIZATIONS and position == 2)) and multiplied:
         return "intercept"
-    return "scale" if op_type in ("Add", "Sub", "Mul", "Div", "LayerNormalization") else None
+    return "scale" if op_type in ("Add", "Sub", "Mul", "Div", "PRelu", *_NORMALIZATIONS) else None
 
 
 def _dims(info):

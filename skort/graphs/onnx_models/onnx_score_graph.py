@@ -18,6 +18,7 @@ from skort.common.onnx_text import (
     constant_value,
     import_each_domain_once,
     inlined,
+    leading_to,
     onnx_dtype,
     pruned,
     replace_nodes,
@@ -42,15 +43,13 @@ _WITHOUT_GRADIENT = (
     "ConvTranspose",
     "Einsum",
     "GRU",
-    "InstanceNormalization",
     "LSTM",
-    "PRelu",
     "RNN",
 )
 
 
 def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
-    """Return the score graph of an ONNX model. Scales are trained in normalizations only."""
+    """Return the score graph of an ONNX model. Scales are trained in the layers that learn one."""
     model, head, normalizing = with_head(model, spec)
     graph = pruned(model, [head.result]).graph
     without_idle_nodes(graph)
@@ -92,14 +91,14 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
 
 
 def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto, Head, set[str]]:
-    """Return a plain model from X to its output, its head, and the weights of normalizations."""
+    """Return a plain model from X to its output, its head, and the scales that layers learn."""
     model = _from_columns(model)
     graph = model.graph
     X = _the_input(graph, spec)
     score = _the_output(graph, spec.outputs)
     constants_to_initializers(graph)
     with _types_that_agree():
-        normalizing = in_training_mode(model)
+        normalizing = in_training_mode(model) | _learned_scales(graph)
     pruned(model, [score])
     X.CopyFrom(
         helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features])
@@ -109,6 +108,18 @@ def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto,
     head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
 
     return model, head, normalizing
+
+
+def _learned_scales(graph):
+    """Return what the scales of InstanceNormalization and the slopes of PRelu are computed from."""
+    names = [
+        leading_to(graph.node, [node.input[1]])
+        for node in graph.node
+        if node.op_type in ("InstanceNormalization", "PRelu")
+    ]
+    # A slope that depends on X has no weights of its own.
+    inputs = {info.name for info in graph.input}
+    return {name for leading in names if leading.isdisjoint(inputs) for name in leading}
 
 
 def _from_columns(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -45,7 +45,8 @@ class Weight(NamedTuple):
         A coefficient multiplies X or a result of X (`MatMul`, `Gemm`, `Conv`). An intercept is
         added to such a product. A scale is another operand of `Add`, `Sub`, `Mul`, `Div` or
         `LayerNormalization`, which an estimator trains only by name, or the scale of a
-        `BatchNormalization`, which it trains by default.
+        `BatchNormalization` or `InstanceNormalization`, or the slope of a `PRelu`, which it trains
+        by default.
     trainable : bool
         Whether the weight has a gradient from an output of floats, by skort's rules or by ONNX
         Runtime.

@@ -357,3 +357,31 @@ def test_a_float64_model_of_a_network(rng, run_onnx):
         next(iter(run_onnx(graph.model, X=X).values())).ravel(), network.predict(X), rtol=1e-12
     )
     assert numpy_helper.to_array(graph.model.graph.initializer[0]).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "layer, weights, intercepts",
+    [
+        ("a = PRelu (h, s)", "float[2] s = {0.25, 0.5}", ("b",)),
+        ("u = Unsqueeze (s, o) a = PRelu (h, u)", "float[2] s = {1, 2}, int64[1] o = {0}", ("b",)),
+        (
+            "i = Reshape (h, o) n = InstanceNormalization (i, s, t) a = Flatten (n)",
+            "float[1] s = {1}, float[1] t = {0}, int64[3] o = {-1, 1, 2}",
+            ("b", "t"),
+        ),
+    ],
+)
+def test_slopes_and_the_scales_of_normalizations_are_trained(layer, weights, intercepts):
+    text = f"""m (float[N, 2] X) => (float[N, 1] y)
+    <float[2, 2] W = {{1, 2, -1, 3}}, float[2] b = {{1, 2}}, float[2, 1] V = {{1, 2}}, {weights}>
+    {{ h = Gemm (X, W, b) {layer} y = MatMul (a, V) }}"""
+    graph = onnx_score_graph(parsed(text), ScoreSpec(2, 1, "float32"))
+    assert graph.trained == Weights(("W", "V"), intercepts, ("s",))
+    check_differentiable(graph, "graph", rule_gradient)
+
+
+def test_a_slope_that_depends_on_the_input_is_no_weight():
+    text = """m (float[N, 2] X) => (float[N, 1] y) <float[2] s = {1, 2}, float[2, 1] V = {1, 2}>
+    { h = Mul (X, s) a = PRelu (X, h) y = MatMul (a, V) }"""
+    graph = onnx_score_graph(parsed(text), ScoreSpec(2, 1, "float32"))
+    assert graph.trained == Weights(("V",), ())
