@@ -21,6 +21,7 @@ from skort.common.onnx_text import (
     leading_to,
     onnx_dtype,
     pruned,
+    read_names,
     replace_nodes,
 )
 from skort.common.user_warning import warn_user
@@ -30,7 +31,8 @@ from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
 from skort.graphs.onnx_models.classifier_heads import Head, find_head, rows_like, runner
 from skort.graphs.onnx_models.inputs import FLOATS, given_inputs, in_one_input, training_losses
 from skort.graphs.onnx_models.limits import check_functions, check_limits, check_ranges
-from skort.graphs.onnx_models.opsets import in_float32, in_our_opset
+from skort.graphs.onnx_models.opsets import cast_weights, in_float32, in_our_opset
+from skort.graphs.onnx_models.runtime_operators import RUNTIME_DOMAIN
 from skort.graphs.onnx_models.standard_operators import standard_operators
 from skort.graphs.onnx_models.untied import untied
 from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, ScoreSpec
@@ -38,6 +40,7 @@ from skort.graphs.standardized import OFFSET, check_offsets
 from skort.graphs.training_mode import in_training_mode
 from skort.runtime.sessions import short_message
 
+_NUMBERS = (*FLOATS, TensorProto.INT8, TensorProto.UINT8)
 # Layers whose weights `find_weights` does not find: they are operands of no product or sum.
 _WITHOUT_GRADIENT = (
     "ConvTranspose",
@@ -85,9 +88,9 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     _warn_of_others(score_graph)
     names = [*score_graph.trained.coefficients, *score_graph.trained.intercepts, *normalizing]
 
-    return score_graph.training_only(
-        [name for name in names if name not in (OFFSET, TARGET_OFFSET)]
-    )
+    fixed = {OFFSET, TARGET_OFFSET, *_behind_steps(score_graph, names)}
+
+    return score_graph.training_only([name for name in names if name not in fixed])
 
 
 def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto, Head, set[str]]:
@@ -153,16 +156,58 @@ def unexpanded(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _warn_of_others(score_graph: ScoreGraph) -> None:
     """Warn of weights that are not trained, because their layers have no gradient."""
-    constants = {
-        i.name for i in score_graph.structure.graph.initializer if i.data_type in FLOATS and i.dims
-    }
-    for node in score_graph.structure.graph.node:
-        names = [name for name in node.input[1:] if name in constants]
-        if node.op_type in _WITHOUT_GRADIENT and names:
+    graph = score_graph.structure.graph
+    arrays = {i.name for i in graph.initializer if i.data_type in _NUMBERS and i.dims}
+    made = {name for node in graph.node for name in node.output}
+    reached = {graph.input[0].name}
+
+    for node in graph.node:
+        if reached.isdisjoint(read_names(node)):
+            continue
+
+        reached.update(node.output)
+        if node.op_type in _WITHOUT_GRADIENT or node.domain == RUNTIME_DOMAIN:
+            names = [name for name in node.input if name in arrays]
+            _warn_of_layer(node, names)
+        elif node.op_type in ("Conv", "Gemm", "MatMul"):
+            _warn_of_operand(graph, node, made - reached, arrays)
+
+
+def _behind_steps(score_graph, names) -> list[str]:
+    """Return the weights that reach the score through Sign alone, with a warning."""
+    nodes = [node for node in score_graph.structure.graph.node if node.op_type != "Sign"]
+    alive = leading_to(nodes, [score_graph.score_name])
+    frozen = [name for name in names if name in score_graph.arrays and name not in alive]
+    if frozen:
+        warn_user(
+            f"The weights {', '.join(frozen)} of the ONNX model are not trained: they reach the "
+            "output through Sign alone, and its gradient is zero. They stay as they are."
+        )
+
+    return frozen
+
+
+def _warn_of_layer(node, names):
+    if names:
+        warn_user(
+            f"The weights {', '.join(names)} of the {node.op_type} node of the ONNX model are "
+            f"not trained: there is no gradient of {node.op_type}. They stay as they are, and "
+            "so do the weights before them."
+        )
+
+
+def _warn_of_operand(graph, node, computed, arrays):
+    """Warn of the factor of a product that is computed from frozen arrays alone."""
+    weights = {info.name for info in graph.input}
+    for operand in computed.intersection(node.input[:2]):
+        names = leading_to(graph.node, [operand])
+        if names.isdisjoint(weights) and not names.isdisjoint(arrays):
+            makers = [n.op_type for n in graph.node if not names.isdisjoint(n.output)]
+            frozen = ", ".join(i.name for i in graph.initializer if i.name in names & arrays)
             warn_user(
-                f"The weights {', '.join(names)} of the {node.op_type} node of the ONNX model are "
-                f"not trained: there is no gradient of {node.op_type}. They stay as they are, and "
-                "so do the weights before them."
+                f"The weights {frozen} before a {node.op_type} node of the ONNX model are not "
+                f"trained: skort does not train through {', '.join(dict.fromkeys(makers))} to "
+                "them. They stay as they are. Write the result as one initializer to train it."
             )
 
 
@@ -384,6 +429,7 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
         in_float32(plain)
     plain.ir_version = IR_VERSION
     plain = standard_operators(plain)
+    cast_weights(plain.graph)
     check_ranges(plain.graph, onnx_models.MAX_VALUES)
 
     return plain
