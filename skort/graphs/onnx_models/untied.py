@@ -100,7 +100,9 @@ def _reads(graph, arrays, filled):
         is_new = node.op_type not in _PRODUCTS or not filled.isdisjoint(weights)
         here = (node.op_type, before) if is_new else (node.op_type, *weights)
         if before:
-            number = numbers.setdefault(here, len(numbers) + 1)
+            # Two sums in a row are one place: separate summands would be of no use.
+            is_sum = node.op_type == "Add" and len(before) == 1
+            number = before[0] if is_sum else numbers.setdefault(here, len(numbers) + 1)
             places.update((name, number) for name in node.output)
 
         for position, name in enumerate(node.input):
@@ -139,6 +141,9 @@ def _is_filled(tensor):
     if tensor.data_location == TensorProto.EXTERNAL:
         return False
     array = numpy_helper.to_array(tensor).ravel()
+    # One number may be learned, too.
+    if array.size == 1:
+        return float(array[0]) in (0, 1)
     return bool(array.size) and bool(array[0] == array[-1] and (array == array[0]).all())
 
 
