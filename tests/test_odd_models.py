@@ -463,6 +463,7 @@ TRAINED = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:The weights .* before a MatMul node")
 @pytest.mark.parametrize("kind", [OrtSGDRegressor, OrtSGDClassifier])
 @pytest.mark.parametrize("name", REFUSED)
 def test_models_that_are_refused(name, kind):
@@ -479,6 +480,7 @@ def test_models_that_are_refused(name, kind):
     assert (vars(estimator), model.SerializeToString()) == before
 
 
+@pytest.mark.filterwarnings("ignore:The weights .* before a MatMul node")
 @pytest.mark.parametrize("kind", [OrtSGDRegressor, OrtSGDClassifier])
 @pytest.mark.parametrize("name", TRAINED)
 def test_models_that_are_trained(name, kind, run_onnx):

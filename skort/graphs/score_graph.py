@@ -26,6 +26,17 @@ from skort.graphs.sklearn.conversion import rename_input
 TARGET_OFFSET = "y_offset"
 _PRODUCTS = ("MatMul", "Gemm", "Conv")
 _SAME_NUMBERS = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+# Operators whose result holds the numbers of weights, and the positions of these: a weight may be
+# stretched, cut or masked before it meets X. By the divisor it is not trained.
+_FROM_WEIGHTS = {
+    **dict.fromkeys(_SAME_NUMBERS, slice(1)),
+    **dict.fromkeys(("Div", "Expand", "Gather", "Slice", "Split", "Tile"), slice(1)),
+    "Concat": slice(None),
+    "Mul": slice(2),
+    "Where": slice(1, 3),
+}
+# Layers with a scale and a shift.
+_NORMALIZATIONS = ("InstanceNormalization", "LayerNormalization")
 _ACTIVATIONS = frozenset({"Exp", "Identity", "Relu", "Sigmoid", "Tanh"})
 
 
@@ -311,21 +322,23 @@ def find_weights(graph: onnx.GraphProto) -> Weights:
     # An operator combines a weight with X or with a result of X. A weight has dimensions: numbers
     # without dimensions are constants of an activation.
     X, *inputs = graph.input
-    element_type = X.type.tensor_type.elem_type
-    # The name of a result -> the name of the initializer or input that it holds.
+    element_type = _element_type(graph)
+    # The name of a result -> the names of the initializers and inputs that it holds.
     constants = {
-        i.name: i.name for i in graph.initializer if i.data_type == element_type and i.dims
+        i.name: (i.name,) for i in graph.initializer if i.data_type == element_type and i.dims
     }
-    constants |= {i.name: i.name for i in inputs}
+    constants |= {i.name: (i.name,) for i in inputs}
     reached = {X.name}
     multiplied = set[str]()
     kinds: dict[str, str] = {}
 
     for node in graph.node:
-        is_cast = node.op_type == "Cast" and node.attribute[0].i == element_type
-        if (is_cast or node.op_type in _SAME_NUMBERS) and node.input[0] in constants:
-            constants[node.output[0]] = constants[node.input[0]]
-        if reached.isdisjoint(read_names(node)):
+        is_apart = reached.isdisjoint(read_names(node))
+        # The shape of a weight may depend on X.
+        if is_apart or node.op_type in _SAME_NUMBERS:
+            held = _held(graph, node, constants)
+            constants |= dict.fromkeys(node.output, held) if held else {}
+        if is_apart:
             continue
 
         reached.update(node.output)
@@ -337,8 +350,9 @@ def find_weights(graph: onnx.GraphProto) -> Weights:
             multiplied.update(node.output)
         for position, name in enumerate(node.input):
             kind = _kind(node.op_type, position, not multiplied.isdisjoint(node.output))
-            if name in constants and kind is not None:
-                kinds.setdefault(constants[name], kind)
+            if kind is not None:
+                found = [weight for weight in constants.get(name, ()) if weight not in kinds]
+                kinds |= dict.fromkeys(found, kind)
 
     return Weights(
         *(
@@ -348,6 +362,39 @@ def find_weights(graph: onnx.GraphProto) -> Weights:
     )
 
 
+def _held(graph, node, constants) -> tuple[str, ...]:
+    """Return the names of the weights whose numbers the result of a node holds."""
+    is_cast = node.op_type == "Cast" and node.attribute[0].i == _element_type(graph)
+    positions = slice(1) if is_cast else _FROM_WEIGHTS.get(node.op_type, slice(0))
+    names = [name for operand in node.input[positions] for name in constants.get(operand, ())]
+    # The zeros in the place of what a mask hides have to stay zero.
+    fillings = _filled(graph, names) if node.op_type == "Where" else set()
+    if node.op_type == "Mul":
+        # A number may scale a weight. Of two arrays, one may be a mask.
+        fillings = _numbers(graph)
+        names = names if len(set(names) - fillings) == 1 else []
+
+    return tuple(dict.fromkeys(name for name in names if name not in fillings))
+
+
+def _numbers(graph) -> set[str]:
+    """Return the names of initializers and inputs of one element."""
+    dims = {i.name: list(i.dims) for i in graph.initializer}
+    dims |= {i.name: [dim.dim_value for dim in _dims(i)] for i in graph.input}
+    return {name for name, sizes in dims.items() if math.prod(sizes) == 1}
+
+
+def _element_type(graph):
+    """Return the type of X."""
+    return graph.input[0].type.tensor_type.elem_type
+
+
+def _filled(graph, names) -> set[str]:
+    """Return those of the names that are initializers in which all numbers are equal."""
+    arrays = {i.name: numpy_helper.to_array(i) for i in graph.initializer if i.name in names}
+    return {name for name, array in arrays.items() if (array == array.flat[:1]).all()}
+
+
 def _kind(op_type: str, position: int, multiplied: bool) -> str | None:
     """
     Return the kind of weight that a node of this type reads at this position;
@@ -355,9 +402,9 @@ def _kind(op_type: str, position: int, multiplied: bool) -> str | None:
     """
     if op_type in (*_PRODUCTS, "Gather"):
         return "coefficient" if position < 2 else "intercept"
-    if (op_type == "Add" or (op_type == "LayerNormalization" and position == 2)) and multiplied:
+    if (op_type == "Add" or (op_type in _NORMALIZATIONS and position == 2)) and multiplied:
         return "intercept"
-    return "scale" if op_type in ("Add", "Sub", "Mul", "Div", "LayerNormalization") else None
+    return "scale" if op_type in ("Add", "Sub", "Mul", "Div", "PRelu", *_NORMALIZATIONS) else None
 
 
 def _dims(info):

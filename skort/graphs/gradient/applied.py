@@ -17,7 +17,9 @@ _BROADCASTING = frozenset(
     {"Add", "Sum", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Where", "Expand"}
 )
 # Inputs that other operators broadcast: (operator, position of the input).
-_BROADCAST_INPUTS = frozenset({("Gemm", 2), ("LayerNormalization", 1), ("LayerNormalization", 2)})
+_BROADCAST_INPUTS = frozenset(
+    {("Gemm", 2), ("LayerNormalization", 1), ("LayerNormalization", 2), ("PRelu", 1)}
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Applied:
 # (node, position of an input) -> the gradient by that input as a formula or ONNX function; None if
 # there is none.
 Rule = Callable[[Applied, int], "str | None"]
-_INPUTS = re.compile(r"\b(?:[abcy]|x\d*|dy\d*)\b")
+_INPUTS = re.compile(r"\b(?:[abc]|x\d*|d?y\d*)\b")
 
 
 def texts(*formulas: str | None) -> Rule:

@@ -1,6 +1,7 @@
 """The gradients of operators that rearrange, select or sum elements, and of matrix products."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -153,9 +154,26 @@ def evaluated(node: onnx.NodeProto, values: Mapping[str, np.ndarray]) -> np.ndar
     return np.asarray(value)
 
 
+# The gradient by x of a reduction over `axes`. y and dy have the length 1 along them.
+_REDUCED = {
+    "ReduceSum": "dx = Expand(dy, {shape})",
+    "ReduceMean": "dx = Expand({share!r} * dy, {shape})",
+    # Elements that equal y share dy equally.
+    "ReduceMax": "same = CastLike(Equal(x, y), x)\ndx = same * (dy / ReduceSum(same, {axes}))",
+    "ReduceMin": "same = CastLike(Equal(x, y), x)\ndx = same * (dy / ReduceSum(same, {axes}))",
+    # The norm has a kink at zero.
+    "ReduceL2": "dx = dy * Where(Equal(y, 0), 0, x / y)",
+    "ReduceLogSumExp": "dx = dy * Exp(x - y)",
+    # The product of the others is y / x, unless some are zero.
+    "ReduceProd": """
+        is_zero = CastLike(Equal(x, 0), x)
+        other_zeros = ReduceSum(is_zero, {axes}) - is_zero
+        factor = x + is_zero
+        dx = dy * Where(Equal(other_zeros, 0), ReduceProd(factor, axes={axes}) / factor, 0)""",
+}
+
+
 def _reduced(applied, i):
-    # y is the sum of x over some axes, so dx is dy, repeated along them. For a mean, dx is divided
-    # by the number of summands.
     if i > 0 or not applied.others_are_constant():
         return None
 
@@ -165,15 +183,28 @@ def _reduced(applied, i):
     )
     if not axes:
         axes = [] if applied.attribute("noop_with_empty_axes", 0) else range(len(shape))
-    axes = {axis % len(shape) for axis in axes}
+    axes = sorted({axis % len(shape) for axis in axes})
     kept = [1 if axis in axes else size for axis, size in enumerate(shape)]
-    scale = (
-        1.0 / math.prod(shape[axis] for axis in axes)
-        if applied.node.op_type == "ReduceMean"
-        else 1.0
-    )
+    share = 1.0 / math.prod(shape[axis] for axis in axes)
+    formula = _REDUCED[applied.node.op_type].format(axes=axes, shape=list(shape), share=share)
 
-    return f"dx = Expand({scale!r} * Reshape(dy, {kept}), {list(shape)})"
+    if kept == list(applied.output_shape):
+        return formula
+    for name in ("y", "dy"):
+        formula = re.sub(rf"\b{name}\b", f"Reshape({name}, {kept})", formula)
+    return formula
+
+
+def _top_k(applied, i):
+    # The elements that are picked differ from batch to batch: their numbers are the second output.
+    zeros = f"Expand(0, {list(applied.shape(0))})"
+    return f"dx = ScatterElements({zeros}, y1, dy, axis={applied.axis(-1)})" if i == 0 else None
+
+
+def _cumulated(applied, i):
+    # y_j is the sum of all x_k up to j, so dx_k is the sum of all dy_j from k on.
+    exclusive, reverse = (applied.attribute(name, 0) for name in ("exclusive", "reverse"))
+    return f"dx = CumSum(dy, b, exclusive={exclusive}, reverse={1 - reverse})" if i == 0 else None
 
 
 #: The rules by operator.
@@ -183,8 +214,9 @@ ARRAYS: dict[str, Rule] = {
     "Concat": _concat,
     "Split": _split,
     **dict.fromkeys(["Slice", "Gather", "GatherElements", "GatherND", "Tile"], chosen),
-    "ReduceSum": _reduced,
-    "ReduceMean": _reduced,
+    **dict.fromkeys(_REDUCED, _reduced),
+    "TopK": _top_k,
+    "CumSum": _cumulated,
     "MatMul": _matmul,
     "Gemm": _gemm,
 }

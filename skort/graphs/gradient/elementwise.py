@@ -1,4 +1,4 @@
-"""The gradients of elementwise operators, of softmax, and of layer normalization."""
+"""The gradients of elementwise operators, of softmax, and of normalizations."""
 
 import numpy as np
 import onnx
@@ -9,7 +9,11 @@ from skort.graphs.gradient.applied import Rule, each, texts
 
 #: ONNX Runtime lacks a float64 kernel of these operators, or of an operator in their rule.
 FLOAT32_ONLY = frozenset(
-    {"AveragePool", "Conv", "Cos", "Elu", "Erf", "GlobalAveragePool", "Sin", "Softplus"}
+    {
+        *("Atan", "AveragePool", "Celu", "Conv", "Cos", "Elu", "Erf", "GlobalAveragePool"),
+        *("HardSigmoid", "HardSwish", "InstanceNormalization", "ReduceL2", "ReduceProd", "Selu"),
+        *("Sin", "Softplus"),
+    }
 )
 
 
@@ -20,6 +24,19 @@ def _less_below_zero(slope, alpha):
         alpha = {float(applied.attribute("alpha", alpha))!r}
         dx = Where(Greater(x, 0), dy, {slope} * dy)"""
     )
+
+
+def _selu(applied, i):
+    # y = gamma x where x > 0, otherwise gamma alpha (e^x - 1)
+    alpha = float(applied.attribute("alpha", 1.67326319217681884765625))
+    gamma = float(applied.attribute("gamma", 1.05070102214813232421875))
+    return f"dx = dy * Where(Greater(x, 0), {gamma!r}, y + {alpha * gamma!r})"
+
+
+def _hard_sigmoid(applied, i):
+    # y = alpha x + beta, but at least 0 and at most 1
+    alpha = float(applied.attribute("alpha", 0.2))
+    return f"dx = Where(Greater(y * (1 - y), 0), {alpha!r} * dy, 0)"
 
 
 def _cast(applied, i):
@@ -73,6 +90,28 @@ def _layer_normalization(applied, i):
         dx = inverse * (slope - ReduceMean(slope, axes={axes}) - n * ReduceMean(slope * n, axes={axes}))"""
 
 
+def _instance_normalization(applied, i):
+    # y = n b + c, n = (a - its mean) / sqrt(its variance + epsilon), both over the axes after the
+    # channels; b and c have a number for each channel
+    shape = applied.shape(0)
+    axes = list(range(2, len(shape)))
+    if i == 2:
+        return f"dx = ReduceSum(dy, {[0, *axes]}, keepdims=0)"
+
+    normalized = f"""
+        centred = a - ReduceMean(a, axes={axes})
+        variance = ReduceMean(centred * centred, axes={axes})
+        inverse = 1 / Sqrt(variance + {applied.attribute("epsilon", 1e-5)!r})
+        n = centred * inverse"""
+    if i == 1:
+        return f"{normalized}\n        dx = ReduceSum(dy * n, {[0, *axes]}, keepdims=0)"
+
+    return f"""{normalized}
+        slope = dy * Reshape(b, {[shape[1], *[1] * len(axes)]})
+        shift = ReduceMean(slope, axes={axes}) + n * ReduceMean(slope * n, axes={axes})
+        dx = inverse * (slope - shift)"""
+
+
 #: The rules by operator.
 ELEMENTWISE: dict[str, Rule] = {
     "Add": each("dx = dy"),
@@ -96,6 +135,19 @@ ELEMENTWISE: dict[str, Rule] = {
     "LeakyRelu": _less_below_zero("alpha", 0.01),
     # y = x where x > 0, otherwise alpha (e^x - 1)
     "Elu": _less_below_zero("(y + alpha)", 1.0),
+    # y = x where x > 0, otherwise alpha (e^(x / alpha) - 1)
+    "Celu": _less_below_zero("(y / alpha + 1)", 1.0),
+    "Selu": _selu,
+    # y = a where a > 0, otherwise a b
+    "PRelu": texts(
+        "dx = Where(Greater(a, 0), dy, dy * b)",
+        "dx = Where(Greater(a, 0), 0, dy * a)",
+    ),
+    # y = x (x / 6 + 1 / 2) where -3 < x < 3, x above and 0 below
+    "HardSwish": each("""
+        outside = CastLike(Greater(x, 0), x)
+        dx = dy * Where(Less(Abs(x), 3), x / 3 + 0.5, outside)"""),
+    "HardSigmoid": _hard_sigmoid,
     # y = log(1 + e^x)
     "Softplus": each("dx = dy * Sigmoid(x)"),
     "Sigmoid": each("dx = dy * (y * (1 - y))"),
@@ -103,8 +155,12 @@ ELEMENTWISE: dict[str, Rule] = {
     "Softmax": _along_axis("dx = y * (dy - ReduceSum(dy * y, [%(axis)d], keepdims=1))"),
     "LogSoftmax": _along_axis("dx = dy - Exp(y) * ReduceSum(dy, [%(axis)d], keepdims=1)"),
     "LayerNormalization": _layer_normalization,
+    "InstanceNormalization": _instance_normalization,
     "Sin": each("dx = dy * Cos(x)"),
     "Cos": each("dx = dy * -Sin(x)"),
+    "Atan": each("dx = dy / (1 + x * x)"),
+    # The slope is 0 everywhere: a weight before it learns only by another way.
+    "Sign": each("dx = 0 * dy"),
     # The number is 2 / sqrt(pi).
     "Erf": each("dx = dy * (1.1283791670955126 * Exp(-(x * x)))"),
     "Max": _extreme,

@@ -199,6 +199,7 @@ def _add_partial(fragment, known, node, i, gradients, result):
         "dy": gradients[0],
     }
     values |= {f"x{k}": name for k, name in enumerate(node.input)}
+    values |= {f"y{k}": name for k, name in enumerate(node.output)}
     values |= {f"dy{k}": gradient for k, gradient in enumerate(gradients)}
 
     # The constants of a rule have the type of the node, which a Cast may have changed.

@@ -18,8 +18,10 @@ from skort.common.onnx_text import (
     constant_value,
     import_each_domain_once,
     inlined,
+    leading_to,
     onnx_dtype,
     pruned,
+    read_names,
     replace_nodes,
 )
 from skort.common.user_warning import warn_user
@@ -29,27 +31,28 @@ from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
 from skort.graphs.onnx_models.classifier_heads import Head, find_head, rows_like, runner
 from skort.graphs.onnx_models.inputs import FLOATS, given_inputs, in_one_input, training_losses
 from skort.graphs.onnx_models.limits import check_functions, check_limits, check_ranges
-from skort.graphs.onnx_models.opsets import in_float32, in_our_opset
+from skort.graphs.onnx_models.opsets import cast_weights, in_float32, in_our_opset
+from skort.graphs.onnx_models.runtime_operators import RUNTIME_DOMAIN
 from skort.graphs.onnx_models.standard_operators import standard_operators
+from skort.graphs.onnx_models.untied import untied
 from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, ScoreSpec
 from skort.graphs.standardized import OFFSET, check_offsets
 from skort.graphs.training_mode import in_training_mode
 from skort.runtime.sessions import short_message
 
+_NUMBERS = (*FLOATS, TensorProto.INT8, TensorProto.UINT8)
 # Layers whose weights `find_weights` does not find: they are operands of no product or sum.
 _WITHOUT_GRADIENT = (
     "ConvTranspose",
     "Einsum",
     "GRU",
-    "InstanceNormalization",
     "LSTM",
-    "PRelu",
     "RNN",
 )
 
 
 def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
-    """Return the score graph of an ONNX model. Scales are trained in normalizations only."""
+    """Return the score graph of an ONNX model. Scales are trained in the layers that learn one."""
     model, head, normalizing = with_head(model, spec)
     graph = pruned(model, [head.result]).graph
     without_idle_nodes(graph)
@@ -85,20 +88,20 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     _warn_of_others(score_graph)
     names = [*score_graph.trained.coefficients, *score_graph.trained.intercepts, *normalizing]
 
-    return score_graph.training_only(
-        [name for name in names if name not in (OFFSET, TARGET_OFFSET)]
-    )
+    fixed = {OFFSET, TARGET_OFFSET, *_behind_steps(score_graph, names)}
+
+    return score_graph.training_only([name for name in names if name not in fixed])
 
 
 def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto, Head, set[str]]:
-    """Return a plain model from X to its output, its head, and the weights of normalizations."""
+    """Return a plain model from X to its output, its head, and the scales that layers learn."""
     model = _from_columns(model)
     graph = model.graph
     X = _the_input(graph, spec)
     score = _the_output(graph, spec.outputs)
     constants_to_initializers(graph)
     with _types_that_agree():
-        normalizing = in_training_mode(model)
+        normalizing = in_training_mode(model) | _learned_scales(graph)
     pruned(model, [score])
     X.CopyFrom(
         helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features])
@@ -108,6 +111,18 @@ def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto,
     head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
 
     return model, head, normalizing
+
+
+def _learned_scales(graph):
+    """Return what the scales of InstanceNormalization and the slopes of PRelu are computed from."""
+    names = [
+        leading_to(graph.node, [node.input[1]])
+        for node in graph.node
+        if node.op_type in ("InstanceNormalization", "PRelu")
+    ]
+    # A slope that depends on X has no weights of its own.
+    inputs = {info.name for info in graph.input}
+    return {name for leading in names if leading.isdisjoint(inputs) for name in leading}
 
 
 def _from_columns(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -141,16 +156,58 @@ def unexpanded(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _warn_of_others(score_graph: ScoreGraph) -> None:
     """Warn of weights that are not trained, because their layers have no gradient."""
-    constants = {
-        i.name for i in score_graph.structure.graph.initializer if i.data_type in FLOATS and i.dims
-    }
-    for node in score_graph.structure.graph.node:
-        names = [name for name in node.input[1:] if name in constants]
-        if node.op_type in _WITHOUT_GRADIENT and names:
+    graph = score_graph.structure.graph
+    arrays = {i.name for i in graph.initializer if i.data_type in _NUMBERS and i.dims}
+    made = {name for node in graph.node for name in node.output}
+    reached = {graph.input[0].name}
+
+    for node in graph.node:
+        if reached.isdisjoint(read_names(node)):
+            continue
+
+        reached.update(node.output)
+        if node.op_type in _WITHOUT_GRADIENT or node.domain == RUNTIME_DOMAIN:
+            names = [name for name in node.input if name in arrays]
+            _warn_of_layer(node, names)
+        elif node.op_type in ("Conv", "Gemm", "MatMul"):
+            _warn_of_operand(graph, node, made - reached, arrays)
+
+
+def _behind_steps(score_graph, names) -> list[str]:
+    """Return the weights that reach the score through Sign alone, with a warning."""
+    nodes = [node for node in score_graph.structure.graph.node if node.op_type != "Sign"]
+    alive = leading_to(nodes, [score_graph.score_name])
+    frozen = [name for name in names if name in score_graph.arrays and name not in alive]
+    if frozen:
+        warn_user(
+            f"The weights {', '.join(frozen)} of the ONNX model are not trained: they reach the "
+            "output through Sign alone, and its gradient is zero. They stay as they are."
+        )
+
+    return frozen
+
+
+def _warn_of_layer(node, names):
+    if names:
+        warn_user(
+            f"The weights {', '.join(names)} of the {node.op_type} node of the ONNX model are "
+            f"not trained: there is no gradient of {node.op_type}. They stay as they are, and "
+            "so do the weights before them."
+        )
+
+
+def _warn_of_operand(graph, node, computed, arrays):
+    """Warn of the factor of a product that is computed from frozen arrays alone."""
+    weights = {info.name for info in graph.input}
+    for operand in computed.intersection(node.input[:2]):
+        names = leading_to(graph.node, [operand])
+        if names.isdisjoint(weights) and not names.isdisjoint(arrays):
+            makers = [n.op_type for n in graph.node if not names.isdisjoint(n.output)]
+            frozen = ", ".join(i.name for i in graph.initializer if i.name in names & arrays)
             warn_user(
-                f"The weights {', '.join(names)} of the {node.op_type} node of the ONNX model are "
-                f"not trained: there is no gradient of {node.op_type}. They stay as they are, and "
-                "so do the weights before them."
+                f"The weights {frozen} before a {node.op_type} node of the ONNX model are not "
+                f"trained: skort does not train through {', '.join(dict.fromkeys(makers))} to "
+                "them. They stay as they are. Write the result as one initializer to train it."
             )
 
 
@@ -360,7 +417,7 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
         _check_text(model)
         _check_values(model.graph)
         check_functions(model)
-        plain = onnx.inliner.inline_local_functions(model)
+        plain = onnx.inliner.inline_local_functions(untied(model).model)
         import_each_domain_once(plain)
     except Exception as error:
         raise NotTrainableError(
@@ -372,6 +429,7 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
         in_float32(plain)
     plain.ir_version = IR_VERSION
     plain = standard_operators(plain)
+    cast_weights(plain.graph)
     check_ranges(plain.graph, onnx_models.MAX_VALUES)
 
     return plain

@@ -77,6 +77,27 @@ def in_float32(model: onnx.ModelProto) -> None:
     recast(model, TensorProto.FLOAT16, TensorProto.FLOAT)
 
 
+def cast_weights(graph: onnx.GraphProto) -> None:
+    """
+    Store initializers in the type of floats that all their readers cast them to, in place.
+
+    So a weight that a file keeps in another type is one of the type of X.
+    """
+    read: dict[str, list[onnx.NodeProto]] = {}
+    for node in graph.node:
+        for name in node.input:
+            read.setdefault(name, []).append(node)
+
+    for tensor in graph.initializer:
+        readers = read.get(tensor.name, [])
+        types = {a.i for node in readers for a in node.attribute if a.name == "to"}
+        is_cast = all(node.op_type == "Cast" for node in readers) and len(types) == 1
+        if is_cast and {tensor.data_type, *types} == {TensorProto.FLOAT, TensorProto.DOUBLE}:
+            dtype = helper.tensor_dtype_to_np_dtype(*types)
+            array = numpy_helper.to_array(tensor).astype(dtype)
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+
+
 def recast(model: onnx.ModelProto, old: int, new: int) -> None:
     """Replace the type `old` of floats by the type `new` in a model, in place."""
     dtype = helper.tensor_dtype_to_np_dtype(new)

@@ -1,4 +1,7 @@
-"""skl2onnx's operators of ai.onnx.ml written as standard ones: their attributes become weights."""
+"""
+Operators of other domains written as standard ones: those of ai.onnx.ml, whose attributes become
+weights, and those of ONNX Runtime.
+"""
 
 import copy
 import math
@@ -12,6 +15,12 @@ from onnx import helper, numpy_helper
 
 from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, function, inlined, replace_nodes
+from skort.graphs.onnx_models.runtime_operators import (
+    GELU,
+    RUNTIME_DOMAIN,
+    TANH_GELU,
+    runtime_formula,
+)
 
 _ML = "ai.onnx.ml"
 # Operator -> the attributes that hold its weights: a factor and a summand, or a subtrahend and a
@@ -34,8 +43,8 @@ _BINARY = {
 
 
 def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model of `OPSET` with ai.onnx.ml and later operators written as standard ones."""
-    domains = (_ML, LATER_DOMAIN)
+    """Return a model of `OPSET` with operators of other domains, or later, as standard ones."""
+    domains = (_ML, LATER_DOMAIN, RUNTIME_DOMAIN)
     if all(node.domain not in domains for node in model.graph.node):
         return model
 
@@ -44,7 +53,7 @@ def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
     is_double = any(i.type.tensor_type.elem_type == onnx.TensorProto.DOUBLE for i in graph.input)
 
     for node in graph.node:
-        constants, formula = _written(node) if node.domain in domains else ({}, "")
+        inputs, constants, formula = _with_inputs(node) if node.domain in domains else ([], {}, "")
         if not formula:
             fragment.nodes.append(node)
             continue
@@ -52,14 +61,12 @@ def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
         names = [f"{node.output[-1]}/{name}" for name in constants]
         arrays = zip(constants.values(), names, strict=True)
         graph.initializer.extend(numpy_helper.from_array(array, name) for array, name in arrays)
-        inputs = ["X", "scale" if node.op_type == "RMSNormalization" else "indices"][
-            : len(node.input)
-        ]
-        dtype = np.float64 if is_double and node.domain == LATER_DOMAIN else np.float32
+        dtype = np.float64 if is_double and node.domain != _ML else np.float32
         outputs = ["label", "Z"] if len(node.output) == 2 else ["Z"]
         signature = f"{node.op_type} ({', '.join([*inputs, *constants])}) => ({', '.join(outputs)})"
         called = function(function_text(signature, formula), dtype)
-        fragment.call_as_is(called, [*node.input, *names], node.output)
+        given = [name for name in node.input if name]
+        fragment.call_as_is(called, [*given, *names], node.output)
 
     picked = {
         node.input[1]
@@ -106,6 +113,16 @@ def hold_weights(node: onnx.NodeProto, weights: Mapping[str, ArrayLike]) -> None
             attribute.floats[:] = both.ravel().tolist()
 
 
+def _with_inputs(node):
+    """Return the names of the inputs in the formula of a node, its constants and its formula."""
+    if node.domain == RUNTIME_DOMAIN:
+        names, formula = runtime_formula(node)
+        return names, {}, formula
+
+    second = "scale" if node.op_type == "RMSNormalization" else "indices"
+    return ["X", second][: len(node.input)], *_written(node)
+
+
 def _written(node):  # noqa: C901  # a case for each operator
     """Return the constants of a node by name, and the formula of its outputs or ""."""
     given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
@@ -137,16 +154,9 @@ def _written(node):  # noqa: C901  # a case for each operator
             return {}, "Z = Gather(X, indices, axis=-1)"
         case "ZipMap":
             return {}, "Z = X"
-        case "Gelu" if texts.get("approximate") == "tanh":
-            return (
-                {},
-                (
-                    f"Z = 0.5 * X * (1 + Tanh({math.sqrt(2 / math.pi)!r} * (X + "
-                    "0.044715 * X * X * X)))"
-                ),
-            )
         case "Gelu":
-            return {}, f"Z = 0.5 * X * (1 + Erf(X / {math.sqrt(2)!r}))"
+            gelu = TANH_GELU if texts.get("approximate") == "tanh" else GELU
+            return {}, f"s = Identity(X)\nZ = {gelu}"
         case "Mish":
             # The last factor is tanh(log(1 + exp(X))).
             return {}, "Z = X * Tanh(Relu(X) + Log(1 + Exp(-Abs(X))))"

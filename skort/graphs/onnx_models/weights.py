@@ -19,6 +19,7 @@ from skort.graphs.initialization import fitted_score_graph, given_model
 from skort.graphs.onnx_models.inputs import given_inputs, in_one_input
 from skort.graphs.onnx_models.onnx_score_graph import constants_to_initializers, plain_model
 from skort.graphs.onnx_models.standard_operators import held_weights, hold_weights
+from skort.graphs.onnx_models.untied import untied
 from skort.graphs.score_graph import find_weights as weights_of
 from skort.graphs.training_mode import in_training_mode
 
@@ -44,7 +45,8 @@ class Weight(NamedTuple):
         A coefficient multiplies X or a result of X (`MatMul`, `Gemm`, `Conv`). An intercept is
         added to such a product. A scale is another operand of `Add`, `Sub`, `Mul`, `Div` or
         `LayerNormalization`, which an estimator trains only by name, or the scale of a
-        `BatchNormalization`, which it trains by default.
+        `BatchNormalization` or `InstanceNormalization`, or the slope of a `PRelu`, which it trains
+        by default.
     trainable : bool
         Whether the weight has a gradient from an output of floats, by skort's rules or by ONNX
         Runtime.
@@ -159,7 +161,8 @@ def with_weights(model: onnx.ModelProto, weights: Mapping[str, ArrayLike]) -> on
     Return a copy of an ONNX model with other numbers in some of its tensors.
 
     Everything else is kept byte for byte: names, opset, producer, metadata, which tensors are
-    initializers and which are constants, and how their numbers are stored.
+    initializers and which are constants, and how their numbers are stored. A weight that shares its
+    array with another one only because both started with equal numbers gets an array of its own.
 
     Parameters
     ----------
@@ -199,7 +202,9 @@ def with_weights(model: onnx.ModelProto, weights: Mapping[str, ArrayLike]) -> on
         )
 
     check_by_name(weights)
-    copied = copy.deepcopy(model)
+    apart, copies = untied(model)
+    is_shared = not weights.keys().isdisjoint({*copies, *copies.values()})
+    copied = copy.deepcopy(apart if is_shared else model)
     tensors = _tensors(copied.graph)
     held = {
         name: (node, array)

@@ -56,6 +56,11 @@ ONE_INPUT = {
     **dict.fromkeys(["Softmax", "Softplus", "Sum", "Tanh", "Transpose"], signed(2, 3)),
     **dict.fromkeys(["Log", "Sqrt"], positive(2, 3)),
     "Squeeze": signed(2, 1, 3),
+    **dict.fromkeys(["Atan", "Celu", "HardSigmoid", "ReduceL2", "ReduceLogSumExp"], signed(2, 3)),
+    **dict.fromkeys(["ReduceMax", "ReduceMin"], distinct(2, 3)),
+    **dict.fromkeys(["ReduceProd", "Selu", "Sign"], signed(2, 3)),
+    # Below, inside and above the range in which it bends.
+    "HardSwish": np.array([[-4.0, -2.5, -0.5], [0.5, 2.5, 4.0]]),
 }
 BROADCAST = [
     ((2, 3), (2, 3)),
@@ -111,7 +116,14 @@ CASES = [
         for i in range(3)
     ],
     ("LeakyRelu", [signed(2, 3)], 0, {"alpha": 0.3}),
-    ("Elu", [signed(2, 3)], 0, {"alpha": 0.3}),
+    *[(name, [signed(2, 3)], 0, {"alpha": 0.3}) for name in ("Celu", "Elu")],
+    ("Selu", [signed(2, 3)], 0, {"alpha": 0.3, "gamma": 2.0}),
+    ("HardSigmoid", [distinct(3, 3) - 4], 0, {"alpha": 0.3, "beta": 0.45}),
+    *[
+        ("PRelu", [signed(2, 3), signed(*slope)], i, {})
+        for slope in ((2, 3), (3,), (1, 1), ())
+        for i in (0, 1)
+    ],
     ("Pow", [positive(2, 3), np.array(3.0)], 0, {}),
     ("Pow", [positive(2, 3), np.array([0.0, 1.0, 2.5])], 0, {}),
     ("Pow", [np.zeros((1, 3)), np.array([0.0, 1.0, 2.0])], 0, {}),
@@ -141,6 +153,27 @@ CASES = [
     ],
     ("ReduceMean", [signed(2, 3)], 0, {"axes": [1], "keepdims": 0}),
     ("ReduceMean", [signed(2, 3)], 0, {"axes": [-2]}),
+    *[
+        (name, [distinct(2, 3, 2)], 0, {"axes": axes, "keepdims": keepdims})
+        for name in ("ReduceL2", "ReduceLogSumExp", "ReduceMax", "ReduceMin", "ReduceProd")
+        for axes, keepdims in (([1], 0), ([-1, 0], 1))
+    ],
+    ("ReduceProd", [np.array([[0.0, 2, 3], [0, 0, 2], [1, 2, 3]])], 0, {"axes": [1]}),
+    *[
+        ("InstanceNormalization", [signed(*x), signed(3), signed(3)], i, {"epsilon": 0.1})
+        for x in ((2, 3, 4), (2, 3, 2, 4))
+        for i in range(3)
+    ],
+    *[
+        ("TopK", [distinct(3, 4), ints([2])], 0, attributes)
+        for attributes in ({}, {"axis": 0}, {"largest": 0, "axis": -1})
+    ],
+    *[
+        ("CumSum", [signed(3, 4), ints(axis)], 0, {"exclusive": exclusive, "reverse": reverse})
+        for axis in (0, -1)
+        for exclusive in (0, 1)
+        for reverse in (0, 1)
+    ],
     ("ReduceSum", [signed(2, 3), ints([1])], 0, {"keepdims": 0}),
     ("ReduceSum", [signed(2, 3)], 0, {"keepdims": 0}),
     *[
@@ -194,8 +227,8 @@ def model(case, dtype):
     name, arrays, position, attributes = case
     arrays = [a.astype(dtype) if a.dtype == np.float64 else a for a in arrays]
     names = ["w" if i == position else f"input{i}" for i in range(len(arrays))]
-    # Of a Split only the first part is used.
-    outputs = ["result", "unused"] if name == "Split" else ["result"]
+    # Of several outputs only the first one is used.
+    outputs = ["result", "unread"] if name in ("Split", "TopK") else ["result"]
     node = helper.make_node(name, names, outputs, **attributes)
     constants = [
         numpy_helper.from_array(a, n) for a, n in zip(arrays, names, strict=True) if n != "w"
@@ -343,6 +376,9 @@ TIES = [np.array([0.0, 1.0, -1.0, 0.5]), np.array([0.0, 1.0, -1.0, 0.7])]
         ("Clip", [TIES[0], np.array(-1.0), np.array(1.0)], [1, 1, 1, 1]),
         ("Abs", TIES[:1], [0, 1, -1, 1]),
         ("Relu", TIES[:1], [0, 1, 0, 1]),
+        ("ReduceMax", [TIES[0] ** 2], [0, 0.5, 0.5, 0]),
+        ("ReduceMin", [TIES[0] ** 2], [1, 0, 0, 0]),
+        ("ReduceL2", [np.zeros(2)], [0, 0]),
         ("LeakyRelu", TIES[:1], [np.float32(0.01), 1, np.float32(0.01), 1]),
     ],
 )

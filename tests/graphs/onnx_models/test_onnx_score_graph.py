@@ -357,3 +357,98 @@ def test_a_float64_model_of_a_network(rng, run_onnx):
         next(iter(run_onnx(graph.model, X=X).values())).ravel(), network.predict(X), rtol=1e-12
     )
     assert numpy_helper.to_array(graph.model.graph.initializer[0]).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "layer, weights, intercepts",
+    [
+        ("a = PRelu (h, s)", "float[2] s = {0.25, 0.5}", ("b",)),
+        ("u = Unsqueeze (s, o) a = PRelu (h, u)", "float[2] s = {1, 2}, int64[1] o = {0}", ("b",)),
+        (
+            "i = Reshape (h, o) n = InstanceNormalization (i, s, t) a = Flatten (n)",
+            "float[1] s = {1}, float[1] t = {0}, int64[3] o = {-1, 1, 2}",
+            ("b", "t"),
+        ),
+    ],
+)
+def test_slopes_and_the_scales_of_normalizations_are_trained(layer, weights, intercepts):
+    text = f"""m (float[N, 2] X) => (float[N, 1] y)
+    <float[2, 2] W = {{1, 2, -1, 3}}, float[2] b = {{1, 2}}, float[2, 1] V = {{1, 2}}, {weights}>
+    {{ h = Gemm (X, W, b) {layer} y = MatMul (a, V) }}"""
+    graph = onnx_score_graph(parsed(text), ScoreSpec(2, 1, "float32"))
+    assert graph.trained == Weights(("W", "V"), intercepts, ("s",))
+    check_differentiable(graph, "graph", rule_gradient)
+
+
+def test_a_slope_that_depends_on_the_input_is_no_weight():
+    text = """m (float[N, 2] X) => (float[N, 1] y) <float[2] s = {1, 2}, float[2, 1] V = {1, 2}>
+    { h = Mul (X, s) a = PRelu (X, h) y = MatMul (a, V) }"""
+    graph = onnx_score_graph(parsed(text), ScoreSpec(2, 1, "float32"))
+    assert graph.trained == Weights(("V",), ())
+
+
+A, B = "float[2, 2] A = {1, 2, -1, 3}", "float[2, 2] B = {0, 1, 1, 1}"
+BEHIND = {
+    "Concat": ("W = Concat <axis = 1> (A, B) h = MatMul (X, W)", f"{A}, {B}", ("A", "B")),
+    "Div": ("W = Div (A, c) h = MatMul (X, W)", f"{A}, float[1] c = {{2}}", ("A",)),
+    "Mul": ("W = Mul (c, A) h = MatMul (X, W)", f"{A}, float[1] c = {{2}}", ("A",)),
+    "Split": ("W, U = Split <axis = 1> (A) h = MatMul (X, W)", A, ("A",)),
+    "Where": (
+        "W = Where (mask, A, zeros) h = MatMul (X, W)",
+        f"{A}, float[2, 2] zeros = {{0, 0, 0, 0}}, bool[2, 2] mask = {{1, 0, 1, 1}}",
+        ("A",),
+    ),
+    "Cast": (
+        "W = Cast <to = 1> (A) h = MatMul (X, W)",
+        "double[2, 2] A = {1, 2, -1, 3}",
+        ("A",),
+    ),
+}
+
+
+@pytest.mark.parametrize("body, weights, trained", BEHIND.values(), ids=BEHIND)
+def test_weights_behind_operators_are_trained(body, weights, trained, rng, run_onnx):
+    text = f"""m (float[N, 2] X) => (float[N, 1] y) <{weights}, int64[1] one = {{1}}>
+    {{ {body} r = Tanh (h) y = ReduceSum (r, one) }}"""
+    graph = onnx_score_graph(parsed(text), ScoreSpec(2, 1, "float32"))
+    assert graph.trained == Weights(trained, ())
+    check_differentiable(graph, "graph", rule_gradient)
+    X = rng.normal(size=(4, 2)).astype(np.float32)
+    expected = run_onnx(parsed(text), X=X)["y"]
+    np.testing.assert_allclose(run_onnx(graph.model, X=X)["model/y"], expected, rtol=1e-6)
+    # The same weights are found in what was trained.
+    assert onnx_score_graph(graph.model, ScoreSpec(2, 1, "float32")).trained == graph.trained
+
+
+@pytest.mark.parametrize(
+    "body, weights, message",
+    [
+        (
+            "W = DequantizeLinear (A, c) h = MatMul (X, W)",
+            "int8[2, 2] A = {1, 2, -1, 3}, float c = {0.5}",
+            "The weights A before a MatMul node .* does not train through DequantizeLinear",
+        ),
+        (
+            "W = Mul (A, B) h = MatMul (X, W)",
+            f"{A}, {B}",
+            "The weights A, B before a MatMul node .* does not train through Mul",
+        ),
+        (
+            "h = com.microsoft.FusedMatMul <transB = 1> (X, A)",
+            A,
+            "The weights A of the FusedMatMul node .* no gradient of FusedMatMul",
+        ),
+        (
+            "g = MatMul (X, A) h = Sign (g)",
+            A,
+            "The weights A of the ONNX model .* through Sign alone",
+        ),
+    ],
+)
+def test_weights_that_stay_are_named(body, weights, message):
+    header = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>'
+    text = f"""m (float[N, 2] X) => (float[N, 1] y) <{weights}, float[2, 1] V = {{1, 2}}>
+    {{ {body} y = MatMul (h, V) }}"""
+    with pytest.warns(UserWarning, match=message):
+        graph = onnx_score_graph(parsed(text, header), ScoreSpec(2, 1, "float32"))
+    assert graph.trained == Weights(("V",), ())
