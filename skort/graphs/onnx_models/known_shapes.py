@@ -10,7 +10,8 @@ import onnx.shape_inference
 from onnx import helper, numpy_helper
 
 from skort.common.onnx_text import OPSET, replace_nodes
-from skort.graphs.onnx_models.limits import constants_of, with_branches
+from skort.graphs import onnx_models
+from skort.graphs.onnx_models.limits import check_size, constants_of, with_branches
 
 # A size is an int, or None if it is not known.
 Shape = tuple[Any, ...]
@@ -23,6 +24,8 @@ def names_of(text: str) -> frozenset[str]:
 
 # An array with more values holds no shape.
 _MAX_IN_SHAPES = 64
+# The domain of a Range until its length is known: onnx would compute all its numbers.
+_HIDDEN = "skort.hidden"
 # Operators of shapes. Their results are no larger than their inputs together.
 _OF_SHAPES = names_of(
     "Abs Add And Cast Ceil Concat Div Equal Exp Flatten Floor Gather Greater GreaterOrEqual "
@@ -37,14 +40,14 @@ def shapes_for_rows(model: onnx.ModelProto, n_rows: int) -> dict[str, Shape]:
     Return the shapes of inputs, weights and results for a number of rows, by name.
 
     A size that is not known is None. A result of unknown rank is left out. Shapes that are computed
-    from other shapes are computed here.
+    from other shapes are computed here. A Range that is too long raises an error.
     """
     light = _without_values(model)
     for info in model.graph.input:
         _set_rows(light.graph, info.name, n_rows)
     shapes = _inferred(light)
 
-    while _any_unknown(light, shapes) and _fold(light, shapes):
+    while _any_unknown(light, shapes) and _fold(light, shapes, n_rows):
         shapes = _inferred(light)
 
     return shapes
@@ -74,9 +77,15 @@ def _without_values(model):
         elif i.name not in given:
             graph.input.append(helper.make_tensor_value_info(i.name, i.data_type, i.dims))
 
-    return onnx.ModelProto(
+    for node in (node for part in with_branches(graph) for node in part.node):
+        if node.op_type == "Range" and not node.domain:
+            node.domain = _HIDDEN
+
+    light = onnx.ModelProto(
         ir_version=model.ir_version, opset_import=model.opset_import, graph=graph
     )
+    light.opset_import.add(domain=_HIDDEN, version=1)
+    return light
 
 
 def _inferred(model):
@@ -110,7 +119,7 @@ def _any_unknown(model, shapes):
     return not all(is_known(shapes.get(name)) for name in results(model.graph))
 
 
-def _fold(model, shapes):
+def _fold(model, shapes, n_rows):
     """Replace nodes that compute shapes by their values, in place; return whether there are any."""
     graph = model.graph
     constants = constants_of([graph])
@@ -123,9 +132,24 @@ def _fold(model, shapes):
         else:
             folded[node.output[0]] = value
 
+    shown = _show_ranges(kept, {**constants, **folded}, n_rows)
     replace_nodes(graph, kept)
     graph.initializer.extend(numpy_helper.from_array(v, name) for name, v in folded.items())
-    return bool(folded)
+    return shown or bool(folded)
+
+
+def _show_ranges(nodes, constants, n_rows):
+    """Let onnx see the ranges whose ends are known and near, in place; return whether it does."""
+    hidden = [node for node in nodes if node.domain == _HIDDEN]
+    seen = [node for node in hidden if all(name in constants for name in node.input)]
+    for node in seen:
+        start, limit, step = (float(constants[name].ravel()[0]) for name in node.input)
+        # The runtime refuses a step of 0.
+        length = (limit - start) / step if step else 0
+        check_size(node.output[0], (int(length // n_rows),), onnx_models.MAX_VALUES)
+        node.domain = ""
+
+    return bool(seen)
 
 
 def _value(node, shapes, constants):

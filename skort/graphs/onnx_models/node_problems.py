@@ -112,8 +112,8 @@ def convolution(node: Node) -> str | None:
     X, W, group = node.shape(0), node.shape(1), node.get("group", 1)
     if X is None or W is None:
         return None
-    if len(X) != len(W):
-        return f"a weight of rank {len(W)} for an array of rank {len(X)}"
+    if len(X) != len(W) or 0 in W:
+        return f"a weight of shape {W} for an array of rank {len(X)}"
     if None in (X[1], *W):
         return None
     if X[1] != W[1] * group or W[0] % group:
@@ -128,8 +128,8 @@ def transposed_convolution(node: Node) -> str | None:
     X, W, group = node.shape(0), node.shape(1), node.get("group", 1)
     if X is None or W is None:
         return None
-    if len(X) != len(W):
-        return f"a weight of rank {len(W)} for an array of rank {len(X)}"
+    if len(X) != len(W) or 0 in W:
+        return f"a weight of shape {W} for an array of rank {len(X)}"
     if None not in (X[1], W[0]) and (X[1] != W[0] or X[1] % group):
         return f"a weight of shape {W} with group={group} for {X[1]} channels"
     return None
