@@ -26,6 +26,7 @@ def names_of(text: str) -> frozenset[str]:
 _MAX_IN_SHAPES = 64
 # The domain of a Range until its length is known: onnx would compute all its numbers.
 _HIDDEN = "skort.hidden"
+_NONE = np.empty(0)
 # Operators of shapes. Their results are no larger than their inputs together.
 _OF_SHAPES = names_of(
     "Abs Add And Cast Ceil Concat Div Equal Exp Flatten Floor Gather Greater GreaterOrEqual "
@@ -141,12 +142,14 @@ def _fold(model, shapes, n_rows):
 def _show_ranges(nodes, constants, n_rows):
     """Let onnx see the ranges whose ends are known and near, in place; return whether it does."""
     hidden = [node for node in nodes if node.domain == _HIDDEN]
-    seen = [node for node in hidden if all(name in constants for name in node.input)]
+    seen = [node for node in hidden if all(constants.get(n, _NONE).size for n in node.input)]
     for node in seen:
         start, limit, step = (float(constants[name].ravel()[0]) for name in node.input)
         # The runtime refuses a step of 0.
-        length = (limit - start) / step if step else 0
-        check_size(node.output[0], (int(length // n_rows),), onnx_models.MAX_VALUES)
+        length = (limit - start) / step if step else 0.0
+        if length > 0:
+            n_values = int(min(length, 2.0**62) // n_rows)
+            check_size(node.output[0], (n_values,), onnx_models.MAX_VALUES)
         node.domain = ""
 
     return bool(seen)

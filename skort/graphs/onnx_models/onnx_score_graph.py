@@ -110,9 +110,9 @@ def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto,
     )
     pruned(model, [score])
     constants_to_initializers(graph)
-    # Before BatchNormalization is rewritten: a scale of one number would be broadcast.
-    check_shapes(graph, shapes_for_rows(model, 1))
     with _types_that_agree():
+        # Before BatchNormalization is rewritten: a scale of one number would be broadcast.
+        check_shapes(graph, shapes_for_rows(model, 1))
         normalizing = in_training_mode(model)
     pruned(model, [score])
     model = with_shapes(model)
@@ -130,12 +130,12 @@ def check_survival(model: onnx.ModelProto) -> None:
     A model that the rules do not know to be safe runs in a process of its own first.
     """
     graph = model.graph
-    shapes = shapes_for_rows(model, 1)
+    with _types_that_agree():
+        of_one, shapes = (shapes_for_rows(model, n_rows) for n_rows in (1, 3))
     for name in results(graph):
-        if is_known(shapes.get(name)):
-            check_size(name, shapes[name], onnx_models.MAX_VALUES)
+        if is_known(shape := of_one.get(name)):
+            check_size(name, shape, onnx_models.MAX_VALUES)
 
-    shapes = shapes_for_rows(model, 3)
     check_shapes(graph, shapes)
     if is_safe(graph, shapes):
         return
