@@ -9,7 +9,7 @@ import onnx
 import onnx.shape_inference
 from onnx import helper, numpy_helper
 
-from skort.common.onnx_text import OPSET, replace_nodes
+from skort.common.onnx_text import build_model, domains_of, replace_nodes
 from skort.graphs import onnx_models
 from skort.graphs.onnx_models.limits import check_size, constants_of, with_branches
 
@@ -82,11 +82,8 @@ def _without_values(model):
         if node.op_type == "Range" and not node.domain:
             node.domain = _HIDDEN
 
-    light = onnx.ModelProto(
-        ir_version=model.ir_version, opset_import=model.opset_import, graph=graph
-    )
-    light.opset_import.add(domain=_HIDDEN, version=1)
-    return light
+    domains = {**domains_of(model), _HIDDEN: 1}
+    return build_model(graph, domains=domains)
 
 
 def _inferred(model):
@@ -180,10 +177,7 @@ def _value(node, shapes, constants):
         for name, array in given.items()
     ]
     output = onnx.ValueInfoProto(name=node.output[0])
-    alone = helper.make_model(
-        helper.make_graph([node], "shape", infos, [output]),
-        opset_imports=[helper.make_opsetid("", OPSET)],
-    )
+    alone = build_model(helper.make_graph([node], "shape", infos, [output]))
     try:
         with np.errstate(all="ignore"):
             (result,) = ReferenceEvaluator(alone).run(None, given)
