@@ -54,12 +54,23 @@ def session_options(device: Device = CPU) -> Any:
 
 
 def compiled(graph: bytes, device: Device = CPU) -> Any:
-    """Return the session of a training step: a serialised model with fixed shapes."""
+    """
+    Return the session of a training step: a serialised model with fixed shapes.
+
+    A model that the runtime does not read gives a ValueError, without places in C++ sources.
+    """
     options = session_options(device)
     # The basic level folds constants, merges common subexpressions, and writes MatMul + Add as
     # Gemm. Higher levels take longer to start, and their steps are no faster.
     options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
-    return inference_session(graph, device=device, options=options)
+    try:
+        return inference_session(graph, device=device, options=options)
+    except Exception as error:  # the runtime raises errors of many kinds
+        if type(error).__module__.startswith("onnxruntime"):
+            raise ValueError(
+                f"ONNX Runtime does not read the graph of a step: {short_message(error)}"
+            ) from error
+        raise
 
 
 def io_binding(session: Any, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Any:

@@ -275,3 +275,9 @@ ERRORS = {
 def test_the_place_in_the_sources_is_left_out(text):
     assert short_message(RuntimeError(text)).endswith(ERRORS[text])
     assert ".cc:" not in short_message(RuntimeError(text))
+
+
+def test_a_step_that_the_runtime_does_not_read_is_an_error_in_words():
+    with pytest.raises(ValueError, match="does not read the graph of a step: ") as caught:
+        compiled(b"no model")
+    assert ".cc:" not in str(caught.value)

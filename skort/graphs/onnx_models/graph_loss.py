@@ -13,6 +13,7 @@ from skort.common.onnx_text import Fragment, function_model
 from skort.exceptions import NotTrainableError
 from skort.graphs.onnx_models.classifier_heads import part_between
 from skort.graphs.onnx_models.inputs import FLOATS, training_losses
+from skort.graphs.onnx_models.known_shapes import shapes_for_rows
 from skort.graphs.onnx_models.onnx_score_graph import (
     plain_model,
     spec_of,
@@ -20,6 +21,7 @@ from skort.graphs.onnx_models.onnx_score_graph import (
     with_head,
     with_shapes,
 )
+from skort.graphs.onnx_models.operator_rules import check_shapes
 from skort.graphs.onnx_models.opsets import recast
 from skort.graphs.score_graph import find_weights
 from skort.objective.classification import LogLoss
@@ -53,7 +55,9 @@ def graph_loss(model: Any, *, is_classifier: bool) -> ScoreLoss:
     forward, head, _ = with_head(
         model, replace(spec, n_outputs=n_outputs, is_classifier=is_classifier)
     )
-    part = part_between(with_shapes(unexpanded(plain_model(model))), head.result, losses[0])
+    whole = with_shapes(unexpanded(plain_model(model)))
+    check_shapes(whole.graph, shapes_for_rows(whole, 3))
+    part = part_between(whole, head.result, losses[0])
     recast(part, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT)  # as losses are written
     names = [i.name for i in part.graph.input]
     read = {name for node in part.graph.node for name in node.input}

@@ -16,6 +16,8 @@ INTEGERS = frozenset(
 )
 # A model with this many nodes takes minutes.
 _MAX_NODES = 2**20
+# Each level of nested `If`s doubles the time that ONNX Runtime needs: 8 levels take 0.05 s.
+_MAX_DEPTH = 8
 _RAISE = "If this is intended, raise skort.graphs.onnx_models.MAX_VALUES, which is"
 
 
@@ -41,6 +43,20 @@ def check_functions(model: onnx.ModelProto) -> None:
         raise ValueError(
             f"its functions have more than {_MAX_NODES:,} nodes when they are inlined."
         )
+
+
+def check_nesting(graph: onnx.GraphProto, depth: int = 0) -> None:
+    """Raise an error if `If`s are nested so deeply that ONNX Runtime takes long to read them."""
+    for node in graph.node:
+        branches = [a.g for a in node.attribute if a.HasField("g")]
+        if branches and depth == _MAX_DEPTH:
+            raise NotTrainableError(
+                f"estimator: the {node.op_type} node {node.name!r} of the ONNX model is inside "
+                f"{depth} others. ONNX Runtime takes twice as long for each. Write the branches "
+                f"with Where, or nest at most {_MAX_DEPTH}."
+            )
+        for branch in branches:
+            check_nesting(branch, depth + 1)
 
 
 def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
@@ -81,13 +97,17 @@ def check_limits(graph: onnx.GraphProto, max_values: int) -> None:
                 _check_divisor(node, constants.get(node.input[1]))
 
         for info in part.value_info:
-            dims = [d.dim_value or 1 for d in info.type.tensor_type.shape.dim]
-            if math.prod(dims) > max_values:
-                raise NotTrainableError(
-                    f"estimator: the result {info.name!r} of the ONNX model has "
-                    f"{math.prod(dims):,} values per row or more, of shape {dims}. {_RAISE} "
-                    f"{max_values:,}."
-                )
+            dims = tuple(d.dim_value or 1 for d in info.type.tensor_type.shape.dim)
+            check_size(info.name, dims, max_values)
+
+
+def check_size(name: str, shape: tuple[int, ...], max_values: int) -> None:
+    """Raise an error if the shape of a result for one row has too many values."""
+    if math.prod(shape) > max_values:
+        raise NotTrainableError(
+            f"estimator: the result {name!r} of the ONNX model has {math.prod(shape):,} values per "
+            f"row or more, of shape {list(shape)}. {_RAISE} {max_values:,}."
+        )
 
 
 def check_ranges(graph: onnx.GraphProto, max_values: int) -> None:

@@ -30,7 +30,15 @@ from skort.graphs import onnx_models
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
 from skort.graphs.onnx_models.classifier_heads import Head, find_head, rows_like, runner
 from skort.graphs.onnx_models.inputs import FLOATS, given_inputs, in_one_input, training_losses
-from skort.graphs.onnx_models.limits import check_functions, check_limits, check_ranges
+from skort.graphs.onnx_models.known_shapes import is_known, results, shapes_for_rows
+from skort.graphs.onnx_models.limits import (
+    check_functions,
+    check_limits,
+    check_nesting,
+    check_ranges,
+    check_size,
+)
+from skort.graphs.onnx_models.operator_rules import check_numbers, check_shapes, is_safe
 from skort.graphs.onnx_models.opsets import cast_weights, in_float32, in_our_opset
 from skort.graphs.onnx_models.runtime_operators import RUNTIME_DOMAIN
 from skort.graphs.onnx_models.standard_operators import standard_operators
@@ -39,6 +47,7 @@ from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, ScoreSpec
 from skort.graphs.standardized import OFFSET, check_offsets
 from skort.graphs.training_mode import in_training_mode
 from skort.runtime.sessions import short_message
+from skort.runtime.trial import reason_of_death
 
 _NUMBERS = (*FLOATS, TensorProto.INT8, TensorProto.UINT8)
 # Layers whose weights `find_weights` does not find: they are operands of no product or sum.
@@ -99,15 +108,19 @@ def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto,
     graph = model.graph
     X = _the_input(graph, spec)
     score = _the_output(graph, spec.outputs)
-    constants_to_initializers(graph)
-    with _types_that_agree():
-        normalizing = in_training_mode(model) | _learned_scales(graph)
-    pruned(model, [score])
     X.CopyFrom(
         helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features])
     )
+    pruned(model, [score])
+    constants_to_initializers(graph)
+    with _types_that_agree():
+        # Before BatchNormalization is rewritten: a scale of one number would be broadcast.
+        check_shapes(graph, shapes_for_rows(model, 1))
+        normalizing = in_training_mode(model) | _learned_scales(graph)
+    pruned(model, [score])
     model = with_shapes(model)
     check_limits(model.graph, onnx_models.MAX_VALUES)
+    check_survival(model)
     head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
 
     return model, head, normalizing
@@ -123,6 +136,34 @@ def _learned_scales(graph):
     # A slope that depends on X has no weights of its own.
     inputs = {info.name for info in graph.input}
     return {name for leading in names if leading.isdisjoint(inputs) for name in leading}
+
+
+def check_survival(model: onnx.ModelProto) -> None:
+    """
+    Raise an error if a run of the model would need too much memory or end the process.
+
+    A model that the rules do not know to be safe runs in a process of its own first.
+    """
+    graph = model.graph
+    with _types_that_agree():
+        of_one, shapes = (shapes_for_rows(model, n_rows) for n_rows in (1, 3))
+    for name in results(graph):
+        if is_known(shape := of_one.get(name)):
+            check_size(name, shape, onnx_models.MAX_VALUES)
+
+    check_shapes(graph, shapes)
+    if is_safe(graph, shapes):
+        return
+
+    rows = rows_like(graph)
+    reason = reason_of_death(model.SerializeToString(), [rows[:3], rows, rows[:1]])
+    if reason is not None:
+        operators = ", ".join(dict.fromkeys(node.op_type for node in graph.node))
+        raise NotTrainableError(
+            f"estimator: a process that ran the ONNX model on 3, {len(rows)} and 1 rows {reason}. "
+            f"Look for an input of a wrong shape among its operators: {operators}. If it was "
+            "exported for one number of rows, export it for any (dynamic_axes)."
+        )
 
 
 def _from_columns(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -424,6 +465,8 @@ def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
             f"estimator: the ONNX model is not valid: {short_message(error)}"
         ) from error
 
+    check_nesting(plain.graph)
+    check_numbers(plain.graph)
     plain = in_our_opset(plain)
     with _types_that_agree():
         in_float32(plain)

@@ -4,7 +4,12 @@ import onnx.shape_inference
 import pytest
 
 from skort.exceptions import NotTrainableError
-from skort.graphs.onnx_models.limits import check_functions, check_limits, check_ranges
+from skort.graphs.onnx_models.limits import (
+    check_functions,
+    check_limits,
+    check_nesting,
+    check_ranges,
+)
 
 
 def graph(nodes, weights="float[2, 1] W = {1, 2}", inputs="float[N, 2] X"):
@@ -130,3 +135,20 @@ def test_functions(functions, message):
     else:
         with pytest.raises(ValueError, match=message):
             check_functions(model)
+
+
+def nested(depth):
+    """Return a graph of `If`s inside each other."""
+    inside = f"y{depth} = Abs (X)"
+    for k in reversed(range(depth)):
+        inside = (
+            f"y{k} = If (c) <then_branch = t{k} () => (float[N, 2] y{k + 1}) {{ {inside} }}, "
+            f"else_branch = e{k} () => (float[N, 2] z{k}) {{ z{k} = Neg (X) }}>"
+        )
+    return graph(f"{inside} y = MatMul (y0, W)", "float[2, 1] W = {1, 2}, bool c = {1}")
+
+
+def test_ifs_are_nested_eight_deep_at_most():
+    check_nesting(nested(8))
+    with pytest.raises(NotTrainableError, match=r"the If node .* is inside 8 others"):
+        check_nesting(nested(9))
