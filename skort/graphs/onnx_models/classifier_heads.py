@@ -90,7 +90,7 @@ def _proved(model, node, output, n_outputs):
 
     n_columns = _two_dimensional(runner(model, result)(rows_like(model.graph))).shape[1]
     scores = np.random.RandomState(0).normal(scale=3.0, size=(_N_ROWS, n_columns)).astype(_dtype(X))
-    run_end = runner(end, output)
+    run_end = _from_matrix(end, output)
     probabilities = run_end(scores)
 
     for source, score in _candidates(run_end, scores, n_outputs):
@@ -113,6 +113,13 @@ def _proved(model, node, output, n_outputs):
         (Head(result, source) for source, score in candidates if _is_known(probabilities, score)),
         None,
     )
+
+
+def _from_matrix(model, output):
+    """Return the function from columns to an output of a model that may take a single vector."""
+    run = runner(model, output)
+    is_vector = len(model.graph.input[0].type.tensor_type.shape.dim) == 1
+    return (lambda columns: run(columns.ravel())) if is_vector else run
 
 
 def _candidates(

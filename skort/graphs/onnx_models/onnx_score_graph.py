@@ -29,7 +29,7 @@ from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
 from skort.graphs.onnx_models.classifier_heads import Head, find_head, rows_like, runner
 from skort.graphs.onnx_models.inputs import FLOATS, given_inputs, in_one_input, training_losses
 from skort.graphs.onnx_models.limits import check_functions, check_limits, check_ranges
-from skort.graphs.onnx_models.opsets import in_float32, in_our_opset
+from skort.graphs.onnx_models.opsets import in_float32, in_our_opset, with_standard_opset
 from skort.graphs.onnx_models.standard_operators import standard_operators
 from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, ScoreSpec
 from skort.graphs.standardized import OFFSET, check_offsets
@@ -53,6 +53,7 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     model, head, normalizing = with_head(model, spec)
     graph = pruned(model, [head.result]).graph
     without_idle_nodes(graph)
+    _as_column(model, graph.output[0].name)
     n_columns = _n_columns(graph.output[0])
 
     if head.score is not None:
@@ -100,14 +101,48 @@ def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto,
     with _types_that_agree():
         normalizing = in_training_mode(model)
     pruned(model, [score])
+    rows = X.type.tensor_type.shape.dim[0]
+    if rows.dim_value:
+        # A file for a fixed number of rows states this number in its results, too.
+        del graph.value_info[:]
     X.CopyFrom(
-        helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features])
+        helper.make_tensor_value_info(
+            X.name, onnx_dtype(spec.dtype), [rows.dim_param or None, spec.n_features]
+        )
     )
     model = with_shapes(model)
+    score = _as_column(model, score)
     check_limits(model.graph, onnx_models.MAX_VALUES)
     head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
 
     return model, head, normalizing
+
+
+def _as_column(model, score):
+    """Make a score of shape (any,) a column, in place; return the name of the score."""
+    graph = model.graph
+    (output,) = graph.output
+    if len(output.type.tensor_type.shape.dim) != 1:
+        return score
+
+    last = next((node for node in graph.node if score in node.output), onnx.NodeProto())
+    columns = {i.name for i in graph.value_info if [*_sizes(i)[1:]] == [1]}
+    if last.op_type in ("Squeeze", "Reshape", "Flatten") and last.input[0] in columns:
+        # The column is there before it is made a vector.
+        column = last.input[0]
+        graph.node.remove(last)
+    else:
+        column = _side_by_side(graph, [score])
+
+    output.CopyFrom(
+        helper.make_tensor_value_info(column, output.type.tensor_type.elem_type, [None, 1])
+    )
+    return column
+
+
+def _sizes(value):
+    """Return the sizes that the type of a result states; 0: any."""
+    return [dim.dim_value for dim in value.type.tensor_type.shape.dim]
 
 
 def _from_columns(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -164,7 +199,9 @@ def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
         widths = [_n_columns(X), *output_widths(shaped, outputs).values()]
     else:
         score = _the_output(graph)
-        widths = [_n_columns(info) for info in (X, *(o for o in graph.output if o.name == score))]
+        (output,) = (o for o in graph.output if o.name == score)
+        # A score of shape (any,) is one column.
+        widths = [_n_columns(X), 1 if len(_sizes(output)) == 1 else _n_columns(output)]
 
     if X.type.tensor_type.elem_type not in FLOATS or None in widths:
         raise NotTrainableError(
@@ -330,6 +367,7 @@ def with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a checked copy of a model without functions, in skort's opset and IR version."""
+    model = with_standard_opset(model)
     opset = next((o.version for o in model.opset_import if o.domain == ""), None)
     outside = [i.name for i in model.graph.initializer if i.data_location == TensorProto.EXTERNAL]
     if outside:
@@ -412,8 +450,9 @@ def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
     dims = inputs[0].type.tensor_type.shape.dim if len(inputs) == 1 else []
     if len(dims) != 2 or inputs[0].type.tensor_type.elem_type not in FLOATS:
         raise NotTrainableError(
-            "estimator: the ONNX model needs inputs of numbers, of shape (any, n_features); it has "
-            f"the inputs {names}: {[_described(i) for i in inputs]}."
+            "estimator: the ONNX model needs inputs of numbers, of shape (any, n_features), or "
+            "of more dimensions of known sizes, such as (any, 3, 32, 32), whose X are flattened "
+            f"rows; it has the inputs {names}: {[_described(i) for i in inputs]}."
         )
 
     (X,) = inputs
@@ -430,7 +469,7 @@ def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
 
     del graph.input[:]
     graph.input.append(X)
-    return X
+    return graph.input[0]
 
 
 def _the_output(graph, names=None):
