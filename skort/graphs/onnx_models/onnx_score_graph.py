@@ -26,8 +26,9 @@ from skort.common.user_warning import warn_user
 from skort.exceptions import NotTrainableError
 from skort.graphs import onnx_models
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
-from skort.graphs.onnx_models.classifier_heads import Head, find_head, rows_like, runner
+from skort.graphs.onnx_models.classifier_heads import Head, find_head, in_order, rows_like, runner
 from skort.graphs.onnx_models.inputs import FLOATS, given_inputs, in_one_input, training_losses
+from skort.graphs.onnx_models.labels import column_labels, label_output, sorted_order
 from skort.graphs.onnx_models.limits import check_functions, check_limits, check_ranges
 from skort.graphs.onnx_models.opsets import in_float32, in_our_opset, with_standard_opset
 from skort.graphs.onnx_models.standard_operators import standard_operators
@@ -50,17 +51,21 @@ _WITHOUT_GRADIENT = (
 
 def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     """Return the score graph of an ONNX model. Scales are trained in normalizations only."""
+    order = sorted_order(given_labels(model)) if spec.is_classifier else []
     model, head, normalizing = with_head(model, spec)
     graph = pruned(model, [head.result]).graph
     without_idle_nodes(graph)
     _as_column(model, graph.output[0].name)
     n_columns = _n_columns(graph.output[0])
 
-    if head.score is not None:
+    functions = [text for text in (head.score, in_order(order, spec.n_outputs)) if text]
+    if functions:
         end = Fragment(spec.dtype)
-        end.call(head.score, [graph.output[0].name], ["raw_score"])
+        names = [graph.output[0].name, *(f"raw_score_{i}" for i in range(len(functions)))]
+        for text, before, after in zip(functions, names, names[1:], strict=False):
+            end.call(text, [before], [after])
         graph.node.extend(end.nodes)
-        graph.output[0].name, n_columns = "raw_score", spec.n_outputs
+        graph.output[0].name, n_columns = names[-1], spec.n_outputs
         model = inlined(model, end)
         graph = model.graph
 
@@ -89,6 +94,13 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     return score_graph.training_only(
         [name for name in names if name not in (OFFSET, TARGET_OFFSET)]
     )
+
+
+def given_labels(model: Any) -> np.ndarray | None:
+    """Return the labels of the columns of an ONNX model's score, see `column_labels`, or None."""
+    if not isinstance(model, onnx.ModelProto) or label_output(model) is None:
+        return None
+    return column_labels(with_shapes(_from_columns(model)))
 
 
 def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto, Head, set[str]]:
@@ -316,7 +328,8 @@ def _without_side_by_side(model):
         len(dims.get(name, "")) == 2 and dims[name][1].dim_value == 1 for name in columns.input
     )
 
-    if columns.op_type == "Concat" and is_single and pick.input[1] in values:
+    picks_one = len(pick.input) > 1 and np.size(values.get(pick.input[1])) == 1
+    if columns.op_type == "Concat" and is_single and picks_one and pick.input[1] in values:
         (index,) = values[pick.input[1]].ravel()
         pruned(model, [columns.input[index]])
 
