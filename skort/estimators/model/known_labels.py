@@ -3,11 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 
-def model_labels(model: Any, is_fitted: bool, y: ArrayLike | None, name: str = "y") -> Any:
+def model_labels(model: Any, is_fitted: bool, y: Any, name: str = "y") -> Any:
     """
     Return the labels of a fitted model or of an ONNX model, sorted, or None.
 

@@ -134,5 +134,5 @@ def _of_columns(labels, scores):
 
 def sorted_order(labels: np.ndarray | None) -> list[int]:
     """Return the positions of labels in their sorted order; without labels, none."""
-    labels = [] if labels is None else labels.tolist()
-    return sorted(range(len(labels)), key=labels.__getitem__)
+    listed = [] if labels is None else labels.tolist()
+    return sorted(range(len(listed)), key=listed.__getitem__)

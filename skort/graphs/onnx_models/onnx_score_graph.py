@@ -328,10 +328,9 @@ def _without_side_by_side(model):
         len(dims.get(name, "")) == 2 and dims[name][1].dim_value == 1 for name in columns.input
     )
 
-    picks_one = len(pick.input) > 1 and np.size(values.get(pick.input[1])) == 1
-    if columns.op_type == "Concat" and is_single and picks_one and pick.input[1] in values:
-        (index,) = values[pick.input[1]].ravel()
-        pruned(model, [columns.input[index]])
+    indices: Any = values.get(pick.input[1], np.array([])).ravel() if columns.op_type else ()
+    if columns.op_type == "Concat" and is_single and len(indices) == 1:
+        pruned(model, [columns.input[indices[0]]])
 
 
 def _is_idle(node, infos):
