@@ -58,16 +58,8 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     _as_column(model, graph.output[0].name)
     n_columns = _n_columns(graph.output[0])
 
-    functions = [text for text in (head.score, in_order(order, spec.n_outputs)) if text]
-    if functions:
-        end = Fragment(spec.dtype)
-        names = [graph.output[0].name, *(f"raw_score_{i}" for i in range(len(functions)))]
-        for text, before, after in zip(functions, names, names[1:], strict=False):
-            end.call(text, [before], [after])
-        graph.node.extend(end.nodes)
-        graph.output[0].name, n_columns = names[-1], spec.n_outputs
-        model = inlined(model, end)
-        graph = model.graph
+    if head.score is not None:
+        model, n_columns = _followed(model, head.score, "raw_score", spec), spec.n_outputs
 
     _without_side_by_side(model)
     if n_columns not in (None, spec.n_outputs):
@@ -76,6 +68,9 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
             f"{spec.n_outputs}."
         )
 
+    if to_order := in_order(order, spec.n_outputs):
+        model = _followed(model, to_order, "ordered_score", spec)
+    graph = model.graph
     for info, width in ((graph.input[0], spec.n_features), (graph.output[0], spec.n_outputs)):
         info.CopyFrom(
             helper.make_tensor_value_info(info.name, onnx_dtype(spec.dtype), [None, width])
@@ -94,6 +89,15 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     return score_graph.training_only(
         [name for name in names if name not in (OFFSET, TARGET_OFFSET)]
     )
+
+
+def _followed(model, text, name, spec):
+    """Return a model whose score, of this name, is a function of its score."""
+    end = Fragment(spec.dtype)
+    end.call(text, [model.graph.output[0].name], [name])
+    model.graph.node.extend(end.nodes)
+    model.graph.output[0].name = name
+    return inlined(model, end)
 
 
 def given_labels(model: Any) -> np.ndarray | None:

@@ -94,3 +94,18 @@ def test_a_file_without_labels_needs_the_classes_that_rows_lack():
         OrtSGDClassifier(model).fit(X[Y < 2], Y[Y < 2])
     streamed = OrtSGDClassifier(model).partial_fit(X[Y < 2], Y[Y < 2], classes=[0, 1, 2])
     assert streamed.predict_proba(X).shape == (150, 3)
+
+
+def test_a_linear_file_in_another_order_is_a_linear_model():
+    y = NAMES[Y]
+    model = OrtSGDClassifier(linear(NAMES), random_state=0).fit(X, y)
+    # The rows of coef_ are those of classes_: high, low, mid.
+    scores = X @ model.coef_.T + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X), scores, rtol=1e-4, atol=1e-5)
+    in_order = OrtSGDClassifier(linear(sorted(NAMES)), random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.coef_, in_order.coef_, rtol=1e-4)
+
+    still = {"max_iter": 1, "eta0": 1e-9, "learning_rate": "constant"}
+    again = OrtSGDClassifier(linear(NAMES), **still)
+    again.fit(X, y, coef_init=in_order.coef_, intercept_init=in_order.intercept_)
+    np.testing.assert_allclose(again.coef_, in_order.coef_, rtol=1e-5)
