@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.shape_inference
 from onnx import TensorProto, helper, numpy_helper
 
 from skort.common.onnx_text import read_names, rename, replace_nodes
@@ -73,6 +74,17 @@ def in_one_input(graph: onnx.GraphProto) -> None:
     replace_nodes(graph, [*nodes, *graph.node])
 
 
+def with_output_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model whose outputs state their shapes, if onnx finds those that they lack."""
+    tensors = [o.type.tensor_type for o in model.graph.output if o.type.HasField("tensor_type")]
+    if all(tensor.HasField("shape") for tensor in tensors):
+        return model
+    try:
+        return onnx.shape_inference.infer_shapes(model)
+    except Exception:  # the checker, which follows, says what is wrong
+        return model
+
+
 def training_losses(model: Any) -> list[str]:
     """
     Return the outputs of a training graph that are losses: single floats.
@@ -82,23 +94,21 @@ def training_losses(model: Any) -> list[str]:
     if not isinstance(model, onnx.ModelProto):
         return []
 
-    types = {
-        o.name: o.type.tensor_type
-        for o in model.graph.output
-        if o.type.tensor_type.HasField("shape")
-    }
-    dims = {
-        name: [d.dim_value for d in t.shape.dim]
-        for name, t in types.items()
-        if t.elem_type in FLOATS
-    }
-    losses = [name for name, sizes in dims.items() if sizes in ([], [1])]
+    if len(given_inputs(model.graph)) < 2:
+        return []
 
-    return (
-        losses
-        if len(losses) < len(model.graph.output) and len(given_inputs(model.graph)) > 1
-        else []
-    )
+    outputs = with_output_shapes(model).graph.output
+    dims = {
+        o.name: [d.dim_value for d in o.type.tensor_type.shape.dim]
+        for o in outputs
+        if o.type.tensor_type.elem_type in FLOATS and o.type.tensor_type.HasField("shape")
+    }
+    # Beside an output of any number of rows, a single number in two dimensions is no row.
+    have_rows = any(sizes and sizes[0] == 0 for sizes in dims.values())
+    single = ([], [1], [1, 1]) if have_rows else ([], [1])
+    losses = [name for name, sizes in dims.items() if sizes in single]
+
+    return losses if len(losses) < len(outputs) else []
 
 
 def check_whole(graph: onnx.GraphProto, X: np.ndarray) -> None:

@@ -27,7 +27,13 @@ from skort.exceptions import NotTrainableError
 from skort.graphs import onnx_models
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
 from skort.graphs.onnx_models.classifier_heads import Head, find_head, in_order, rows_like, runner
-from skort.graphs.onnx_models.inputs import FLOATS, given_inputs, in_one_input, training_losses
+from skort.graphs.onnx_models.inputs import (
+    FLOATS,
+    given_inputs,
+    in_one_input,
+    training_losses,
+    with_output_shapes,
+)
 from skort.graphs.onnx_models.labels import column_labels, label_output, sorted_order
 from skort.graphs.onnx_models.limits import check_functions, check_limits, check_ranges
 from skort.graphs.onnx_models.opsets import in_float32, in_our_opset, with_standard_opset
@@ -383,7 +389,7 @@ def with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a checked copy of a model without functions, in skort's opset and IR version."""
-    model = with_standard_opset(model)
+    model = with_output_shapes(with_standard_opset(model))
     opset = next((o.version for o in model.opset_import if o.domain == ""), None)
     outside = [i.name for i in model.graph.initializer if i.data_location == TensorProto.EXTERNAL]
     if outside:
