@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import StrOptions
 
 from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.data.first_pass import known_classes
 from skort.estimators.data.targets import streamed_classes
 from skort.estimators.literals import (
     Auto,
@@ -26,6 +25,7 @@ from skort.estimators.literals import (
     ScheduleName,
     SolverName,
 )
+from skort.estimators.model.known_labels import model_labels
 from skort.estimators.model.nesting import can_partial_fit, layers
 from skort.estimators.planning.objective import loss_before_fit
 from skort.estimators.regressor import OrtSGDRegressor
@@ -220,7 +220,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
             Class labels, as in `fit`.
         classes : array-like of shape (n_classes,), default=None
             All class labels. For a multi-label y, they are the numbers from 0 to n_labels - 1. The
-            first call needs them, unless a fitted model in `estimator` has them. Later calls take
+            first call needs them, unless the fitted or ONNX model in `estimator` has them. Later calls take
             None or the same labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows. They multiply the gradients as they are, not divided by their mean.
@@ -231,7 +231,8 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self : object
         """
         if classes is None and not hasattr(self, "classes_"):
-            classes = known_classes(self.estimator, None, None)
+            *_, (model, is_fitted) = layers(self.estimator)
+            classes = model_labels(model, is_fitted, y)
         return self._partial_fit(X, y, sample_weight, streamed_classes(self, classes))
 
     def predict(self, X: ArrayLike) -> np.ndarray:

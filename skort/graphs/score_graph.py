@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
 from skort.common.onnx_text import (
+    constant_value,
     import_each_domain_once,
     known_shapes,
     read_names,
@@ -188,9 +189,26 @@ class ScoreGraph:
         ) - n_coefficients
 
     @property
+    def order(self) -> tuple[int, ...] | None:
+        """
+        The columns of the last result but one in the order of the score, (-1,) for the negative of
+        its only column, or None.
+        """
+        before, last = [onnx.NodeProto(), *self.structure.graph.node][-2:]
+        if last.op_type == "Neg" and self.n_outputs == 1:
+            return (-1,)
+        if (before.op_type, last.op_type) != ("Constant", "Gather") or self.n_outputs == 1:
+            return None
+
+        order = tuple(constant_value(before).ravel().tolist())
+        return order if sorted(order) == [*range(self.n_outputs)] else None
+
+    @property
     def is_linear(self) -> bool:
-        """Whether the model is one layer, perhaps with an exponential after it."""
+        """Whether the model is one layer, perhaps with an exponential or an order after it."""
         nodes = [node.op_type for node in self.structure.graph.node if node.op_type != "Exp"]
+        if self.order is not None:
+            nodes = nodes[: -1 if self.order == (-1,) else -2]
         nodes = nodes[:-1] if TARGET_OFFSET in self.arrays else nodes
         return nodes in (["MatMul"], ["MatMul", "Add"], ["Sub", "MatMul", "Add"])
 

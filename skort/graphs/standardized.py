@@ -329,7 +329,27 @@ def linear_weights(score_graph: ScoreGraph) -> tuple[np.ndarray, np.ndarray] | N
     # An intercept for X and y themselves may need more digits than the dtype of the weights has.
     coef, *intercept = uncentred_arrays(score_graph, np.float64).values()
     empty = np.zeros(score_graph.n_outputs, score_graph.dtype)
-    return coef.T.copy(), intercept[0].flatten() if intercept else empty
+    ordered = in_score_order(score_graph, coef.T)
+    return (
+        ordered.copy(),
+        in_score_order(score_graph, intercept[0].flatten()) if intercept else empty,
+    )
+
+
+def in_score_order(
+    score_graph: ScoreGraph, values: np.ndarray, *, back: bool = False
+) -> np.ndarray:
+    """
+    Return values of the columns of the last product in the order of the score.
+
+    With `back`, return values of the score in the order of the product.
+    """
+    order = score_graph.order
+    if order is None:
+        return values
+    if order == (-1,):
+        return -values
+    return values[np.argsort(order) if back else list(order)]
 
 
 def _moved(arrays, layer, offset, dtype=None):

@@ -13,6 +13,7 @@ from sklearn.utils import assert_all_finite
 from skort.estimators.data.not_numbers import check_target
 from skort.estimators.data.rows import as_array, check_indices
 from skort.estimators.data.targets import class_labels
+from skort.estimators.model.known_labels import model_labels
 from skort.estimators.model.nesting import layers
 
 # The first pass keeps rows with at most so many values of X: 32 MB in float64.
@@ -252,10 +253,10 @@ def _joined(parts):
 def known_classes(
     estimator: Any, classes: ArrayLike | None, labels: np.ndarray | None
 ) -> np.ndarray | None:
-    """Return the given classes, else those of a fitted model inside, else those in the batches."""
+    """Return the given classes, else those of the model inside, else those in the batches."""
     *_, (model, is_fitted) = layers(estimator)
-    if classes is None and is_fitted:
-        classes = getattr(model, "classes_", None)
+    if classes is None:
+        classes = model_labels(model, is_fitted, labels)
     known = None if classes is None else class_labels(classes)
     if labels is None:
         return known

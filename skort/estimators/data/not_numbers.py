@@ -55,12 +55,12 @@ def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
     """
     Return the error to raise for an X that a fit refused.
 
-    For an error about text, name the columns of text and show how to encode them. Return any other
-    error as it is.
+    For an error about text, name the columns of text and show how to encode them. For one about
+    images, show how to flatten them. Return any other error as it is.
     """
     texts = _texts(X, error)
     if not texts:
-        return error
+        return _shape_error(error, X)
 
     inside = estimator.estimator
     default = "LogisticRegression()" if is_classifier(estimator) else "LinearRegression()"
@@ -91,11 +91,20 @@ def fitted_text_error(error: ValueError, X: Any) -> ValueError:
     """Return an error that names the columns of text in an X to predict, or the given error."""
     texts = _texts(X, error)
     if not texts or None in texts:
-        return error
+        return _shape_error(error, X)
 
     return ValueError(
         f"X has text in {_listed(texts)}, such as {next(iter(texts.values()))!r}, but the model "
         "was fitted on numbers. Encode X in the same way as the X of fit."
+    )
+
+
+def _shape_error(error, X):
+    """Return an error that shows how to flatten images, or the given error."""
+    if len(getattr(X, "shape", ())) < 3:
+        return error
+    return ValueError(
+        f"{error} A row of X is flat, also for a model of images: give X.reshape(len(X), -1)."
     )
 
 

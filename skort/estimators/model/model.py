@@ -413,7 +413,7 @@ class Model:
 
     def starting_at(self, coef_init, intercept_init) -> "Model":
         """Return the linear model with the user's initial coefficients and intercepts."""
-        from skort.graphs.standardized import linear_weights, with_moved_offsets
+        from skort.graphs.standardized import in_score_order, linear_weights, with_moved_offsets
 
         linear = linear_weights(self.score_graph)
         if linear is None:
@@ -432,7 +432,10 @@ class Model:
 
         model = dataclasses.replace(self, score_graph=with_moved_offsets(self.score_graph, {}))
         arrays = self.score_graph.arrays
-        weights = {name: values.T.reshape(arrays[name].shape) for name, values in weights.items()}
+        weights = {
+            name: in_score_order(self.score_graph, values, back=True).T.reshape(arrays[name].shape)
+            for name, values in weights.items()
+        }
 
         return model.with_weights(
             {name: values.astype(arrays[name].dtype) for name, values in weights.items()}

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skort.common.component import own_copy
 from skort.estimators.data.not_numbers import step_text_error
+from skort.estimators.model.known_labels import model_labels
 from skort.estimators.model.nesting import split, target_of, thawed
 from skort.estimators.model.preprocessing import Preprocessing, numbers
 from skort.estimators.model.target_transform import TargetTransform
@@ -141,15 +142,20 @@ class WrappedModel:
             check_whole(self.model.graph, X)
         return X
 
-    def known_classes(self, classes):
-        """Return the classes that are given or known from a fitted model, or None."""
-        fitted = getattr(self.model, "classes_", None) if self.is_fitted else None
-        if fitted is None or classes is None:
-            return classes if fitted is None else fitted
-        if not np.array_equal(fitted, classes):
-            raise ValueError(f"classes={classes} are not those of the fitted estimator: {fitted}.")
+    def known_classes(self, classes, y=None):
+        """Return the classes that are given, or known from a fitted or an ONNX model, or None."""
+        name = "y" if classes is None else "classes"
+        labels = model_labels(self.model, self.is_fitted, y if classes is None else classes, name)
+        if labels is None or classes is None:
+            return classes if labels is None else labels
+        if not np.array_equal(labels, classes):
+            raise ValueError(
+                f"classes={classes} are not those of the "
+                f"{'fitted' if isinstance(self.model, BaseEstimator) else 'ONNX model in'} "
+                f"estimator: {labels}."
+            )
 
-        return fitted
+        return labels
 
     def check_labels(self, *, multi_label: bool) -> None:
         """Raise an error if the model cannot be trained on such labels."""

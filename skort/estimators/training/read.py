@@ -178,7 +178,8 @@ def read_fit(
     rows, y, columns = training_rows(estimator, given.X, y, has_steps=wrapped.has_steps)
     wrapped.check_columns(given.X)
     target_transform = wrapped.fit_target(y)
-    encoded = target_transform.applied(encoder.encode(y, wrapped.known_classes(classes)))
+    known = wrapped.known_classes(classes, y) if is_classifier(estimator) else None
+    encoded = target_transform.applied(encoder.encode(y, known))
     wrapped.check_labels(multi_label=encoded.multi_label)
     class_weight = given.class_weight(
         chosen_class_weight(estimator, own, is_stream=is_stream), encoded

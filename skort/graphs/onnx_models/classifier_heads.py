@@ -17,6 +17,7 @@ from skort.runtime.sessions import InferenceModel, short_message
 _PROBABILITIES = ("Sigmoid", "Softmax", "LogSoftmax")
 _PRODUCTS = ("MatMul", "Gemm", "Conv")
 _N_ROWS = 64
+_NEGATIVE = "negative (score) => (negative) { negative = Neg (score) }"
 
 
 class Head(NamedTuple):
@@ -39,12 +40,20 @@ def find_head(model: onnx.ModelProto, output: str, n_outputs: int) -> Head:
     # Operators from a result to the output are a head under two conditions. The output depends on X
     # through this result only. And the operators turn random scores into the probabilities of a
     # sigmoid or softmax, or into their logarithms, with columns in any order.
+    values = _two_dimensional(runner(model, output)(rows_like(model.graph)))
+    if values.shape[1] not in ((1, 2) if n_outputs == 1 else (n_outputs,)):
+        raise NotTrainableError(
+            f"estimator: the output {output!r} of the ONNX model has {values.shape[1]} columns, "
+            f"one for each class, but y has {max(2, n_outputs)} classes. Name all classes in "
+            "fit_batches(classes=...) or partial_fit(classes=...) if these rows lack some, or give "
+            "the model an output of labels."
+        )
+
     node = _last_probability(model.graph, output)
     head = None if node is None else _proved(model, node, output, n_outputs)
     if head is not None:
         return head
 
-    values = _two_dimensional(runner(model, output)(rows_like(model.graph)))
     if _are_probabilities(values, node is not None) and not _is_affine(model.graph, output):
         behind = (
             f"the {node.op_type} node {node.name!r}" if node is not None else "its own operators"
@@ -90,7 +99,7 @@ def _proved(model, node, output, n_outputs):
 
     n_columns = _two_dimensional(runner(model, result)(rows_like(model.graph))).shape[1]
     scores = np.random.RandomState(0).normal(scale=3.0, size=(_N_ROWS, n_columns)).astype(_dtype(X))
-    run_end = runner(end, output)
+    run_end = _from_matrix(end, output)
     probabilities = run_end(scores)
 
     for source, score in _candidates(run_end, scores, n_outputs):
@@ -115,6 +124,13 @@ def _proved(model, node, output, n_outputs):
     )
 
 
+def _from_matrix(model, output):
+    """Return the function from columns to an output of a model that may take a single vector."""
+    run = runner(model, output)
+    is_vector = len(model.graph.input[0].type.tensor_type.shape.dim) == 1
+    return (lambda columns: run(columns.ravel())) if is_vector else run
+
+
 def _candidates(
     run_end, scores: np.ndarray, n_outputs: int
 ) -> Iterator[tuple[str | None, np.ndarray]]:
@@ -122,7 +138,7 @@ def _candidates(
     n_columns = scores.shape[1]
     if n_columns == n_outputs == 1:
         yield None, scores
-        yield "negative (score) => (negative) { negative = Neg (score) }", -scores
+        yield _NEGATIVE, -scores
     elif n_outputs == 1 and n_columns == 2:
         yield _difference(0, 1), scores[:, [1]] - scores[:, [0]]
         yield _difference(1, 0), scores[:, [0]] - scores[:, [1]]
@@ -198,6 +214,17 @@ def _columns(indices: Sequence[int]) -> str:
     return function_text(
         "columns (scores) => (score)", f"score = Gather(scores, {list(map(int, indices))}, axis=1)"
     )
+
+
+def in_order(order: Sequence[int], n_outputs: int) -> str | None:
+    """
+    Return the function that puts the columns of a raw score in an order, or None if it is theirs.
+
+    A raw score of one column stands for two.
+    """
+    if list(order) == sorted(order):
+        return None
+    return _NEGATIVE if n_outputs == 1 else _columns(order)
 
 
 def part_between(model: onnx.ModelProto, begin: str, end: str) -> onnx.ModelProto:

@@ -32,6 +32,9 @@ from skort.runtime.sessions import InferenceModel, short_message
 _ROW_MEAN = function_text(
     "row_mean (x) => (mean)", "mean = ReduceMean(Flatten(x, axis=1), axes=[1], keepdims=1)"
 )
+_ROW_SUM = function_text(
+    "row_sum (x) => (sum)", "sum = ReduceSum(Flatten(x, axis=1), [1], keepdims=1)"
+)
 _MATRIX = function_text("matrix (score, loss) => (matrix)", "matrix = 0 * score + loss")
 
 
@@ -41,7 +44,7 @@ def graph_loss(model: Any, *, is_classifier: bool) -> ScoreLoss:
     if not losses:
         raise ValueError(
             "loss=None needs an estimator that is a training graph: an onnx.ModelProto with "
-            "inputs X and labels, and with outputs that are its loss, of shape () or (1,), "
+            "inputs X and labels, and with outputs that are its loss, a single number, "
             "and its prediction."
         )
     if len(losses) > 1:
@@ -115,9 +118,7 @@ def _loss_of_rows(graph, score, n_outputs, is_classifier):
             break
 
     scores = columns if score is None else run(score, columns)
-    if is_classifier and np.allclose(
-        whole, run(LogLoss().value_function(n_outputs), scores, target).mean(), 1e-4
-    ):
+    if is_classifier and _is_total(whole, run(LogLoss().value_function(n_outputs), scores, target)):
         # Take skort's own log-loss: its gradient is a formula, and it gives probabilities.
         return LogLoss()
 
@@ -130,20 +131,25 @@ def _loss_of_rows(graph, score, n_outputs, is_classifier):
     losses = run(source, scores, target)
     alone = run(source, scores[:1], target[:1])
     is_of_rows = np.shape(losses)[:1] == scores.shape[:1] and np.allclose(losses[0], alone, 1e-4)
-    if not (is_of_rows and np.allclose(whole, losses.mean(), 1e-4)):
+    if not (is_of_rows and _is_total(whole, losses)):
         raise ValueError(
-            "it is not the mean of a loss of each row. End it with ReduceMean; weights of classes "
-            "are class_weight."
+            "it is not the mean or the sum of a loss of each row. End it with ReduceMean; weights "
+            "of classes are class_weight."
         )
 
     return Loss(source)
+
+
+def _is_total(loss, losses):
+    """Return whether a loss is the mean or the sum of the losses of rows."""
+    return np.allclose(loss, losses.mean(), 1e-4) or np.allclose(loss, losses.sum(), 1e-4)
 
 
 def _function(graph, columns, n_classes, of_rows=False):
     """
     Return the loss of a graph as a function of score and target.
 
-    With `of_rows`, means over all rows become means over the elements of each row.
+    With `of_rows`, means and sums over all rows become those over the elements of each row.
     """
     begin, labels = graph.input
     fragment = Fragment(np.float64)
@@ -173,6 +179,8 @@ def _function(graph, columns, n_classes, of_rows=False):
             )
         ):
             fragment.call(_ROW_MEAN, node.input, node.output)
+        elif of_rows and node.op_type == "ReduceSum" and len(node.input) == 1:
+            fragment.call(_ROW_SUM, node.input, node.output)
         else:
             fragment.nodes.append(node)
 

@@ -1,10 +1,12 @@
 """The inputs of an ONNX model as the columns of one X of floats, even if they are integers."""
 
 import copy
+import math
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx.shape_inference
 from onnx import TensorProto, helper, numpy_helper
 
 from skort.common.onnx_text import read_names, rename, replace_nodes
@@ -24,12 +26,13 @@ def in_one_input(graph: onnx.GraphProto) -> None:
     """
     Replace all inputs by one X of floats that has their columns in their order, in place.
 
-    A graph stays as it is if it has such an X already, or if an input has no numeric columns.
+    The rows of an input of more dimensions, such as images, are flattened in X. A graph stays as it
+    is if it has such an X already, or if an input has no numeric columns.
     """
     inputs = given_inputs(graph)
     types = [i.type.tensor_type.elem_type for i in inputs]
     widths = [_width(i) for i in inputs]
-    is_one = len(inputs) == 1 and types[0] in FLOATS
+    is_one = len(inputs) == 1 and types[0] in FLOATS and not _row_shape(inputs[0])
     have_rows = None not in widths and not any(
         i.type.tensor_type.shape.dim[0].dim_value for i in inputs
     )
@@ -57,10 +60,10 @@ def in_one_input(graph: onnx.GraphProto) -> None:
         nodes.append(helper.make_node("Split", [X.name, "X/widths"], parts, axis=1))
 
     for info, part, inner in zip(inputs, parts, names.values(), strict=True):
-        if len(info.type.tensor_type.shape.dim) == 1:
-            graph.initializer.append(
-                numpy_helper.from_array(np.array([-1], np.int64), f"{inner}/shape")
-            )
+        row_shape = _row_shape(info)
+        if row_shape or len(info.type.tensor_type.shape.dim) == 1:
+            shape = np.array([-1, *row_shape], np.int64)
+            graph.initializer.append(numpy_helper.from_array(shape, f"{inner}/shape"))
             nodes.append(helper.make_node("Reshape", [part, f"{inner}/shape"], [f"{inner}/flat"]))
             part = f"{inner}/flat"
 
@@ -69,6 +72,17 @@ def in_one_input(graph: onnx.GraphProto) -> None:
     del graph.input[:]
     graph.input.append(X)
     replace_nodes(graph, [*nodes, *graph.node])
+
+
+def with_output_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model whose outputs state their shapes, if onnx finds those that they lack."""
+    tensors = [o.type.tensor_type for o in model.graph.output if o.type.HasField("tensor_type")]
+    if all(tensor.HasField("shape") for tensor in tensors):
+        return model
+    try:
+        return onnx.shape_inference.infer_shapes(model)
+    except Exception:  # the checker, which follows, says what is wrong
+        return model
 
 
 def training_losses(model: Any) -> list[str]:
@@ -80,23 +94,21 @@ def training_losses(model: Any) -> list[str]:
     if not isinstance(model, onnx.ModelProto):
         return []
 
-    types = {
-        o.name: o.type.tensor_type
-        for o in model.graph.output
-        if o.type.tensor_type.HasField("shape")
-    }
-    dims = {
-        name: [d.dim_value for d in t.shape.dim]
-        for name, t in types.items()
-        if t.elem_type in FLOATS
-    }
-    losses = [name for name, sizes in dims.items() if sizes in ([], [1])]
+    if len(given_inputs(model.graph)) < 2:
+        return []
 
-    return (
-        losses
-        if len(losses) < len(model.graph.output) and len(given_inputs(model.graph)) > 1
-        else []
-    )
+    outputs = with_output_shapes(model).graph.output
+    dims = {
+        o.name: [d.dim_value for d in o.type.tensor_type.shape.dim]
+        for o in outputs
+        if o.type.tensor_type.elem_type in FLOATS and o.type.tensor_type.HasField("shape")
+    }
+    # Beside an output of any number of rows, a single number in two dimensions is no row.
+    have_rows = any(sizes and sizes[0] == 0 for sizes in dims.values())
+    single = ([], [1], [1, 1]) if have_rows else ([], [1])
+    losses = [name for name, sizes in dims.items() if sizes in single]
+
+    return losses if len(losses) < len(outputs) else []
 
 
 def check_whole(graph: onnx.GraphProto, X: np.ndarray) -> None:
@@ -145,6 +157,14 @@ def picks_rows(graph: onnx.GraphProto) -> bool:
 
 
 def _width(info):
-    """Return the number of columns of an input of one or two dimensions; None if it is unknown."""
+    """Return the number of columns of an input in X; None if it is unknown."""
     dims = info.type.tensor_type.shape.dim
-    return 1 if len(dims) == 1 else (dims[1].dim_value or None) if len(dims) == 2 else None
+    if len(dims) < 3:
+        return 1 if len(dims) == 1 else (dims[1].dim_value or None) if len(dims) == 2 else None
+    return math.prod(_row_shape(info)) or None
+
+
+def _row_shape(info):
+    """Return the shape of a row of an input of more than two dimensions, if it is known, or ()."""
+    sizes = tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim[1:])
+    return sizes if len(sizes) > 1 and all(sizes) else ()

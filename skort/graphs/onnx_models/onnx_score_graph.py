@@ -28,9 +28,16 @@ from skort.common.user_warning import warn_user
 from skort.exceptions import NotTrainableError
 from skort.graphs import onnx_models
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
-from skort.graphs.onnx_models.classifier_heads import Head, find_head, rows_like, runner
-from skort.graphs.onnx_models.inputs import FLOATS, given_inputs, in_one_input, training_losses
+from skort.graphs.onnx_models.classifier_heads import Head, find_head, in_order, rows_like, runner
+from skort.graphs.onnx_models.inputs import (
+    FLOATS,
+    given_inputs,
+    in_one_input,
+    training_losses,
+    with_output_shapes,
+)
 from skort.graphs.onnx_models.known_shapes import is_known, results, shapes_for_rows
+from skort.graphs.onnx_models.labels import column_labels, label_output, sorted_order
 from skort.graphs.onnx_models.limits import (
     check_functions,
     check_limits,
@@ -39,7 +46,12 @@ from skort.graphs.onnx_models.limits import (
     check_size,
 )
 from skort.graphs.onnx_models.operator_rules import check_numbers, check_shapes, is_safe
-from skort.graphs.onnx_models.opsets import cast_weights, in_float32, in_our_opset
+from skort.graphs.onnx_models.opsets import (
+    cast_weights,
+    in_float32,
+    in_our_opset,
+    with_standard_opset,
+)
 from skort.graphs.onnx_models.runtime_operators import RUNTIME_DOMAIN
 from skort.graphs.onnx_models.standard_operators import standard_operators
 from skort.graphs.onnx_models.untied import untied
@@ -62,18 +74,15 @@ _WITHOUT_GRADIENT = (
 
 def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     """Return the score graph of an ONNX model. Scales are trained in the layers that learn one."""
+    order = sorted_order(given_labels(model)) if spec.is_classifier else []
     model, head, normalizing = with_head(model, spec)
     graph = pruned(model, [head.result]).graph
     without_idle_nodes(graph)
+    _as_column(model, graph.output[0].name)
     n_columns = _n_columns(graph.output[0])
 
     if head.score is not None:
-        end = Fragment(spec.dtype)
-        end.call(head.score, [graph.output[0].name], ["raw_score"])
-        graph.node.extend(end.nodes)
-        graph.output[0].name, n_columns = "raw_score", spec.n_outputs
-        model = inlined(model, end)
-        graph = model.graph
+        model, n_columns = _followed(model, head.score, "raw_score", spec), spec.n_outputs
 
     _without_side_by_side(model)
     if n_columns not in (None, spec.n_outputs):
@@ -82,6 +91,9 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
             f"{spec.n_outputs}."
         )
 
+    if to_order := in_order(order, spec.n_outputs):
+        model = _followed(model, to_order, "ordered_score", spec)
+    graph = model.graph
     for info, width in ((graph.input[0], spec.n_features), (graph.output[0], spec.n_outputs)):
         info.CopyFrom(
             helper.make_tensor_value_info(info.name, onnx_dtype(spec.dtype), [None, width])
@@ -102,14 +114,36 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     return score_graph.training_only([name for name in names if name not in fixed])
 
 
+def _followed(model, text, name, spec):
+    """Return a model whose score, of this name, is a function of its score."""
+    end = Fragment(spec.dtype)
+    end.call(text, [model.graph.output[0].name], [name])
+    model.graph.node.extend(end.nodes)
+    model.graph.output[0].name = name
+    return inlined(model, end)
+
+
+def given_labels(model: Any) -> np.ndarray | None:
+    """Return the labels of the columns of an ONNX model's score, see `column_labels`, or None."""
+    if not isinstance(model, onnx.ModelProto) or label_output(model) is None:
+        return None
+    return column_labels(with_shapes(_from_columns(model)))
+
+
 def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto, Head, set[str]]:
     """Return a plain model from X to its output, its head, and the scales that layers learn."""
     model = _from_columns(model)
     graph = model.graph
     X = _the_input(graph, spec)
     score = _the_output(graph, spec.outputs)
+    rows = X.type.tensor_type.shape.dim[0]
+    if rows.dim_value:
+        # A file for a fixed number of rows states this number in its results, too.
+        del graph.value_info[:]
     X.CopyFrom(
-        helper.make_tensor_value_info(X.name, onnx_dtype(spec.dtype), [None, spec.n_features])
+        helper.make_tensor_value_info(
+            X.name, onnx_dtype(spec.dtype), [rows.dim_param or None, spec.n_features]
+        )
     )
     pruned(model, [score])
     constants_to_initializers(graph)
@@ -119,6 +153,7 @@ def with_head(model: onnx.ModelProto, spec: ScoreSpec) -> tuple[onnx.ModelProto,
         normalizing = in_training_mode(model) | _learned_scales(graph)
     pruned(model, [score])
     model = with_shapes(model)
+    score = _as_column(model, score)
     check_limits(model.graph, onnx_models.MAX_VALUES)
     check_survival(model)
     head = find_head(model, score, spec.n_outputs) if spec.is_classifier else Head(score, None)
@@ -164,6 +199,33 @@ def check_survival(model: onnx.ModelProto) -> None:
             f"Look for an input of a wrong shape among its operators: {operators}. If it was "
             "exported for one number of rows, export it for any (dynamic_axes)."
         )
+
+
+def _as_column(model, score):
+    """Make a score of shape (any,) a column, in place; return the name of the score."""
+    graph = model.graph
+    (output,) = graph.output
+    if len(output.type.tensor_type.shape.dim) != 1:
+        return score
+
+    last = next((node for node in graph.node if score in node.output), onnx.NodeProto())
+    columns = {i.name for i in graph.value_info if [*_sizes(i)[1:]] == [1]}
+    if last.op_type in ("Squeeze", "Reshape", "Flatten") and last.input[0] in columns:
+        # The column is there before it is made a vector.
+        column = last.input[0]
+        graph.node.remove(last)
+    else:
+        column = _side_by_side(graph, [score])
+
+    output.CopyFrom(
+        helper.make_tensor_value_info(column, output.type.tensor_type.elem_type, [None, 1])
+    )
+    return column
+
+
+def _sizes(value):
+    """Return the sizes that the type of a result states; 0: any."""
+    return [dim.dim_value for dim in value.type.tensor_type.shape.dim]
 
 
 def _from_columns(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -262,7 +324,9 @@ def spec_of(model: onnx.ModelProto, outputs: tuple[str, ...] = ()) -> ScoreSpec:
         widths = [_n_columns(X), *output_widths(shaped, outputs).values()]
     else:
         score = _the_output(graph)
-        widths = [_n_columns(info) for info in (X, *(o for o in graph.output if o.name == score))]
+        (output,) = (o for o in graph.output if o.name == score)
+        # A score of shape (any,) is one column.
+        widths = [_n_columns(X), 1 if len(_sizes(output)) == 1 else _n_columns(output)]
 
     if X.type.tensor_type.elem_type not in FLOATS or None in widths:
         raise NotTrainableError(
@@ -377,9 +441,9 @@ def _without_side_by_side(model):
         len(dims.get(name, "")) == 2 and dims[name][1].dim_value == 1 for name in columns.input
     )
 
-    if columns.op_type == "Concat" and is_single and pick.input[1] in values:
-        (index,) = values[pick.input[1]].ravel()
-        pruned(model, [columns.input[index]])
+    indices: Any = values.get(pick.input[1], np.array([])).ravel() if columns.op_type else ()
+    if columns.op_type == "Concat" and is_single and len(indices) == 1:
+        pruned(model, [columns.input[indices[0]]])
 
 
 def _is_idle(node, infos):
@@ -428,6 +492,7 @@ def with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def plain_model(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a checked copy of a model without functions, in skort's opset and IR version."""
+    model = with_output_shapes(with_standard_opset(model))
     opset = next((o.version for o in model.opset_import if o.domain == ""), None)
     outside = [i.name for i in model.graph.initializer if i.data_location == TensorProto.EXTERNAL]
     if outside:
@@ -513,8 +578,9 @@ def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
     dims = inputs[0].type.tensor_type.shape.dim if len(inputs) == 1 else []
     if len(dims) != 2 or inputs[0].type.tensor_type.elem_type not in FLOATS:
         raise NotTrainableError(
-            "estimator: the ONNX model needs inputs of numbers, of shape (any, n_features); it has "
-            f"the inputs {names}: {[_described(i) for i in inputs]}."
+            "estimator: the ONNX model needs inputs of numbers, of shape (any, n_features), or "
+            "of more dimensions of known sizes, such as (any, 3, 32, 32), whose X are flattened "
+            f"rows; it has the inputs {names}: {[_described(i) for i in inputs]}."
         )
 
     (X,) = inputs
@@ -531,7 +597,7 @@ def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
 
     del graph.input[:]
     graph.input.append(X)
-    return X
+    return graph.input[0]
 
 
 def _the_output(graph, names=None):

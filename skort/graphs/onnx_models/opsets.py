@@ -20,6 +20,26 @@ _LATER_ATTRIBUTES = dict.fromkeys(("Cast", "CastLike"), ("saturate", "round_mode
 }
 
 
+def with_standard_opset(model: onnx.ModelProto) -> onnx.ModelProto:
+    """
+    Return a model that imports the standard operators under the domain "".
+
+    A file of operators of ai.onnx.ml alone need not import them, and "ai.onnx" is another name.
+    """
+    if any(o.domain == "" for o in model.opset_import):
+        return model
+
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    standard = [o for o in model.opset_import if o.domain == "ai.onnx"]
+    for opset in standard:
+        opset.domain = ""
+    # Standard operators without an import stay an error of the checker.
+    if not standard and all(node.domain not in ("", "ai.onnx") for node in _nodes(model)):
+        model.opset_import.add(domain="", version=OPSET)
+
+    return model
+
+
 def in_our_opset(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     Return a model, which must not have functions, converted to `OPSET`.

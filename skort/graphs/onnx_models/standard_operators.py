@@ -33,6 +33,17 @@ _HELD = {
 #: Operators that came after `OPSET`, and the domain that they get before a model is converted.
 LATER, LATER_DOMAIN = ("Gelu", "Mish", "RMSNormalization", "Swish"), "skort.later"
 _ENDS = {"NONE": "%s", "LOGISTIC": "Sigmoid(%s)", "SOFTMAX": "Softmax(%s, axis=1)"}
+# Losses of class numbers, and the logarithms of probabilities that they take.
+_LOSSES = {
+    "NegativeLogLikelihoodLoss": "Identity(X)",
+    "SoftmaxCrossEntropyLoss": "LogSoftmax(X, axis=1)",
+}
+# Loss -> its reduction of `picked`, the logarithms of the probabilities of the labels.
+_REDUCTIONS = {
+    "none": "Neg(Squeeze(picked, [1]))",
+    "sum": "Neg(ReduceSum(picked, keepdims=0))",
+    "mean": "Neg(ReduceMean(picked, keepdims=0))",
+}
 _NORMS = {"L1": "ReduceL1", "L2": "ReduceL2", "MAX": "ReduceMax"}
 # A single score s of two classes stands for the two scores -s and s.
 _BINARY = {
@@ -43,9 +54,12 @@ _BINARY = {
 
 
 def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model of `OPSET` with operators of other domains, or later, as standard ones."""
-    domains = (_ML, LATER_DOMAIN, RUNTIME_DOMAIN)
-    if all(node.domain not in domains for node in model.graph.node):
+    """
+    Return a model of `OPSET` with operators of other domains, or later, as standard ones.
+
+    So are losses of class numbers, which have a gradient then.
+    """
+    if not any(_is_rewritten(node) for node in model.graph.node):
         return model
 
     model, fragment = copy.deepcopy(model), Fragment(np.float32)
@@ -53,7 +67,7 @@ def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
     is_double = any(i.type.tensor_type.elem_type == onnx.TensorProto.DOUBLE for i in graph.input)
 
     for node in graph.node:
-        inputs, constants, formula = _with_inputs(node) if node.domain in domains else ([], {}, "")
+        inputs, constants, formula = _with_inputs(node) if _is_rewritten(node) else ([], {}, "")
         if not formula:
             fragment.nodes.append(node)
             continue
@@ -86,6 +100,12 @@ def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
     replace_nodes(graph, fragment.nodes)
     plain = inlined(model, fragment)
     return onnx.shape_inference.infer_shapes(plain) if dicts else plain
+
+
+def _is_rewritten(node):
+    return node.domain in (_ML, LATER_DOMAIN, RUNTIME_DOMAIN) or (
+        node.domain == "" and node.op_type in _LOSSES
+    )
 
 
 def held_weights(node: onnx.NodeProto) -> dict[str, np.ndarray]:
@@ -152,6 +172,8 @@ def _written(node):  # noqa: C901  # a case for each operator
             }, "Z = Cast(Unsqueeze(Cast(X, to=7), [-1]) == categories, to=1)"
         case "ArrayFeatureExtractor":
             return {}, "Z = Gather(X, indices, axis=-1)"
+        case "NegativeLogLikelihoodLoss" | "SoftmaxCrossEntropyLoss":
+            return {}, _class_loss(node, given, texts.get("reduction", "mean"))
         case "ZipMap":
             return {}, "Z = X"
         case "Gelu":
@@ -202,6 +224,21 @@ def _classifier(floats, given, end):
     result = _BINARY[end] if n_rows == 1 else _ENDS[end] % "s"
 
     return weights | {"labels": labels}, f"{score}\n{best}\nZ = {result}"
+
+
+def _class_loss(node, given, reduction):
+    """Return the formula of a loss of class numbers, or "" for one with weights of classes."""
+    if len(node.input) > 2 or "ignore_index" in given:
+        return ""
+
+    loss, logarithms = ("label", "Z") if len(node.output) == 2 else ("Z", "logarithms")
+    return (
+        f"{logarithms} = {_LOSSES[node.op_type]}\n"
+        "depth = Gather(Shape(X), [1])\n"
+        "of_label = Cast(OneHot(Cast(indices, to=7), depth, [0, 1], axis=1), to=9)\n"
+        f"picked = ReduceSum(Where(of_label, {logarithms}, 0), [1], keepdims=1)\n"
+        f"{loss} = {_REDUCTIONS[reduction]}"
+    )
 
 
 def _imputer(given):

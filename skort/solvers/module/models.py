@@ -255,16 +255,25 @@ def _check_gradients(plan, batch_size, surrogate):
     obstacle = undifferentiable(surrogate.graph, of_model, gradient)
     if obstacle is not None:
         operator, node = obstacle
-        advice = (
-            "batch_size (skort's own rules)"
-            if batch_size is None
-            else "batch_size=None (those of ONNX Runtime)"
-        )
         raise NotTrainableError(
             "No gradient goes through the operator "
             f"{operator}{f' (node {node!r})' if node else ''} between a parameter and the loss. "
-            f"Train parameters after it (trainable), or try {advice}."
+            f"Train parameters after it (trainable), or "
+            f"{_way_around(surrogate.graph, of_model, batch_size)}."
         )
+
+
+def _way_around(graph, names, batch_size):
+    """Return what to do about an operator without a gradient of the chosen kind."""
+    other = rule_gradient if batch_size is None else runtime_gradient
+    if undifferentiable(graph, names, other) is not None:
+        return (
+            "write it with other operators: neither skort nor ONNX Runtime has its gradient. If "
+            'it is the loss, end the model at its scores, and name one: loss="log_loss"'
+        )
+    if batch_size is None:
+        return "try batch_size (skort's own rules)"
+    return "try batch_size=None (those of ONNX Runtime)"
 
 
 def _value_model(plan, batch_size):

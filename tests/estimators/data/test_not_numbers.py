@@ -219,3 +219,15 @@ def test_a_step_may_make_numbers_of_dates():
     with pytest.warns(UserWarning, match="FunctionTransformer"):
         model.fit(DATES[["day"]], SIZES)
     assert model.score(DATES[["day"]], SIZES) > 0.999
+
+
+def test_images_are_flattened():
+    images = np.random.RandomState(0).normal(size=(30, 1, 2, 2))
+    y = (images[:, 0, 0, 0] > 0).astype(int)
+    advice = r"dim 4, .* give X\.reshape\(len\(X\), -1\)"
+    with pytest.raises(ValueError, match=advice):
+        OrtSGDClassifier(random_state=0).fit(images, y)
+
+    fitted = OrtSGDClassifier(random_state=0).fit(images.reshape(len(images), -1), y)
+    with pytest.raises(ValueError, match=advice):
+        fitted.predict(images)

@@ -318,10 +318,10 @@ def test_a_step_takes_the_loss_of_the_graph():
 
 ROOT = "r = Sub (s, label) q = Mul (r, r) m = ReduceMean <keepdims = 0> (q) loss = Sqrt (m)"
 REFUSED = {
-    "is not the mean of a loss of each row": ROOT,
+    "is not the mean or the sum of a loss of each row": ROOT,
     "of each row. End it with ReduceMean; weights of classes are class_weight.": """r = Sub (s,
-        label) q = Mul (r, r)
-        loss = ReduceSum <keepdims = 0> (q)""",
+        label) q = Mul (r, r) mean = ReduceMean <keepdims = 0> (q)
+        total = ReduceSum <keepdims = 0> (q) loss = Add (mean, total)""",
     "reads the weights V. Leave them out, and set penalty": """r = Sub (s, label) q = Mul (r, r)
         v = Mul (V, V)
         m = ReduceMean <keepdims = 0> (q) n = ReduceMean <keepdims = 0> (v) loss = Add (m, n)""",
@@ -361,3 +361,25 @@ def test_several_losses_are_refused_by_name():
     )
     with pytest.raises(ValueError, match=r"several losses, aux, loss\. Leave all but one out"):
         OrtSGDRegressor(training_graph(ends, 1, body), loss=None).fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("shape", [[], [1], [1, 1], None])
+@pytest.mark.parametrize("reduction", ["ReduceMean", "ReduceSum"])
+def test_a_loss_is_a_mean_or_a_sum_of_any_shape(reduction, shape):
+    ends, width, _ = REGRESSION["half of the mean square"]
+    nodes = "r = Sub (s, label) q = Mul (r, r) loss = {} <keepdims = {}> (q)"
+    expected = OrtSGDRegressor(
+        training_graph(ends, width, nodes.format("ReduceMean", 0)),
+        loss=None,
+        max_iter=3,
+        random_state=0,
+    ).fit(X, Y)
+
+    model = training_graph(ends, width, nodes.format(reduction, int(shape != [])))
+    (loss,) = (o for o in model.graph.output if o.name == "loss")
+    loss.type.tensor_type.ClearField("shape")
+    if shape is not None:
+        loss.CopyFrom(helper.make_tensor_value_info("loss", TensorProto.FLOAT, shape))
+    trained = OrtSGDRegressor(model, loss=None, max_iter=3, random_state=0).fit(X, Y)
+    np.testing.assert_allclose(trained.predict(X), expected.predict(X), rtol=1e-5)

@@ -452,3 +452,71 @@ def test_weights_that_stay_are_named(body, weights, message):
     with pytest.warns(UserWarning, match=message):
         graph = onnx_score_graph(parsed(text, header), ScoreSpec(2, 1, "float32"))
     assert graph.trained == Weights(("V",), ())
+
+
+@pytest.mark.parametrize(
+    "output", ["y = MatMul (X, W)", "z = MatMul (X, W) y = Softmax (z)"], ids=["score", "softmax"]
+)
+def test_a_classifier_of_one_row_is_one_of_any_number_of_rows(output, rng, run_onnx):
+    weights = "float[2, 3] W = {1, 2, 3, -1, 0, 1}"
+    model = parsed(f"m (float[1, 2] X) => (float[1, 3] y) <{weights}> {{ {output} }}")
+    graph = onnx_score_graph(model, ScoreSpec(2, 3, "float32", is_classifier=True))
+
+    rows = rng.normal(size=(5, 2)).astype(np.float32)
+    (scores,) = run_onnx(graph.model, X=rows).values()
+    np.testing.assert_allclose(scores, rows @ [[1, 2, 3], [-1, 0, 1]], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("opsets", ['"ai.onnx.ml" : 1', '"ai.onnx.ml" : 1, "com.microsoft" : 1'])
+def test_a_file_need_not_import_standard_operators_that_it_lacks(opsets, rng, run_onnx):
+    nodes = """
+    scaled = ai.onnx.ml.Scaler <offset = [1.0, 2.0], scale = [2.0, 0.5]> (X)
+    y = ai.onnx.ml.LinearRegressor <coefficients = [3.0, -1.0], intercepts = [0.5]> (scaled)"""
+    model = parsed(
+        f"m (float[N, 2] X) => (float[N, 1] y) {{ {nodes} }}",
+        f"<ir_version: 6, opset_import: [{opsets}]>",
+    )
+    graph = onnx_score_graph(model, ScoreSpec(2, 1, "float32"))
+
+    rows = rng.normal(size=(5, 2)).astype(np.float32)
+    (scores,) = run_onnx(graph.model, X=rows).values()
+    expected = 0.5 + ((rows - [1, 2]) * [2, 0.5]) @ [[3], [-1]]
+    np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_of_an_image_input_are_flattened(rng, run_onnx):
+    weights = "float[4, 1] W = {1, 2, 3, 4}"
+    nodes = "flat = Flatten (image) y = MatMul (flat, W)"
+    model = parsed(f"m (float[N, 1, 2, 2] image) => (float[N, 1] y) <{weights}> {{ {nodes} }}")
+    graph = onnx_score_graph(model, ScoreSpec(4, 1, "float32"))
+    assert (graph.n_features, graph.trained.coefficients) == (4, ("W",))
+
+    rows = rng.normal(size=(5, 4)).astype(np.float32)
+    (scores,) = run_onnx(graph.model, image=rows).values()
+    np.testing.assert_allclose(scores, rows @ [[1], [2], [3], [4]], rtol=1e-5, atol=1e-6)
+
+
+def test_an_image_input_needs_known_sizes():
+    nodes = "flat = Flatten (image) y = MatMul (flat, W)"
+    text = "m (float[N, 1, h, w] image) => (float[N, 1] y) <float[4, 1] W = {1, 2, 3, 4}>"
+    with pytest.raises(NotTrainableError, match=r"flattened rows; it has the inputs \['image'\]"):
+        onnx_score_graph(parsed(f"{text} {{ {nodes} }}"), ScoreSpec(4, 1, "float32"))
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "z = MatMul (X, W) y = Squeeze (z, axis)",
+        "z = MatMul (X, W) v = Squeeze (z, axis) y = Sigmoid (v)",
+        "z = MatMul (X, W) v = Sigmoid (z) y = Squeeze (v, axis)",
+    ],
+    ids=["score", "sigmoid of a vector", "vector of sigmoids"],
+)
+def test_an_output_of_shape_any_is_a_column(nodes, rng, run_onnx):
+    weights = "float[2, 1] W = {3, -1}, int64[1] axis = {1}"
+    model = parsed(f"m (float[N, 2] X) => (float[N] y) <{weights}> {{ {nodes} }}")
+    graph = onnx_score_graph(model, ScoreSpec(2, 1, "float32", is_classifier=True))
+
+    rows = rng.normal(size=(5, 2)).astype(np.float32)
+    (scores,) = run_onnx(graph.model, X=rows).values()
+    np.testing.assert_allclose(scores, rows @ [[3], [-1]], rtol=1e-5, atol=1e-6)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
@@ -169,3 +170,30 @@ def test_a_domain_in_two_versions_is_refused():
         NotTrainableError, match=r"a domain of operators in two versions: .*\('', 18\)"
     ):
         plain_model(onnx.ModelProto.FromString(model.SerializeToString()))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "loss = SoftmaxCrossEntropyLoss <reduction = '%s'> (X, t)",
+        "loss, p = SoftmaxCrossEntropyLoss <reduction = '%s'> (X, t)",
+        "p = LogSoftmax <axis = 1> (X) loss = NegativeLogLikelihoodLoss <reduction = '%s'> (p, t)",
+    ],
+    ids=["softmax", "both outputs", "logarithms"],
+)
+def test_losses_of_class_numbers_have_operators_with_a_gradient(nodes, reduction, run_onnx):
+    shape = "N" if reduction == "none" else ""
+    text = f"m (float[N, 3] X, int64[N] t) => (float[{shape}] loss) {{ {nodes % reduction} }}"
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]>' + text.replace("'", '"').replace("[]", "")
+    )
+    plain = plain_model(model)
+    assert not {"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"} & {
+        node.op_type for node in plain.graph.node
+    }
+
+    labels = np.array([2, 0, 1, 1])
+    losses = np.log(np.exp(X).sum(axis=1)) - X[np.arange(4), labels]
+    expected = {"mean": losses.mean(), "sum": losses.sum(), "none": losses}[reduction]
+    np.testing.assert_allclose(run_onnx(plain, X=X, t=labels)["loss"], expected, rtol=1e-5)
