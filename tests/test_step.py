@@ -637,3 +637,22 @@ def test_the_on_device_api_makes_the_same_steps():
         step.step(X[:SIZE].tolist(), y[:SIZE], 0.1)
     for name, array in ours.weights().items():
         np.testing.assert_allclose(array, theirs.weights()[name], rtol=1e-5)
+
+
+def test_a_step_reads_the_sizes_of_a_training_graph(rng):
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    graph (float[N, 5] X, float[N, 1] label) => (float loss, float[N, 1] score)
+    <float[5, 1] coef = {0, 0, 0, 0, 0}, float[1] intercept = {0}> {
+        product = MatMul (X, coef)
+        score = Add (product, intercept)
+        residual = Sub (score, label)
+        square = Mul (residual, residual)
+        loss = ReduceMean <keepdims = 0> (square)
+    }"""
+    X = rng.normal(size=(10, 5)).astype(np.float32)
+    y = X[:, 0].copy()
+    step = Step(onnx.parser.parse_model(text), loss=None, batch_size=10)
+    assert step.step(X, y, 0.1) == pytest.approx(np.mean(y**2), rel=1e-5)
+    expected = 0.1 * 2 * X.T @ y / 10
+    np.testing.assert_allclose(step.weights()["coef"].ravel(), expected, rtol=1e-5, atol=1e-6)

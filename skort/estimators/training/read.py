@@ -454,12 +454,19 @@ def _onnx_dim(model, kind):
     if not isinstance(model, onnx.ModelProto):
         return None
 
-    weights = {i.name for i in model.graph.initializer}
+    from skort.common.onnx_text import leading_to
+    from skort.graphs.onnx_models.inputs import training_losses
+
+    graph = model.graph
+    # A training graph has a loss beside its score, and an input for the labels beside X.
+    losses = training_losses(model)
+    of_score = leading_to(graph.node, {o.name for o in graph.output}.difference(losses))
+    weights = {i.name for i in graph.initializer}
     floats = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
     infos = [
         i
-        for i in getattr(model.graph, kind)
-        if i.name not in weights and i.type.tensor_type.elem_type in floats
+        for i in getattr(graph, kind)
+        if i.name in of_score - weights and i.type.tensor_type.elem_type in floats
     ]
     dims = infos[0].type.tensor_type.shape.dim if len(infos) == 1 else []
 
