@@ -192,6 +192,7 @@ def test_a_step_draws_masks_and_forward_does_not(name):
     assert len(step.training_graphs()) > 0
 
 
+@pytest.mark.filterwarnings("ignore:The weights V before a MatMul node .* through Dropout")
 def test_masks_of_weights_have_the_shape_of_the_weights(solver):
     model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
     masked_weights (float[N, 3] X) => (float[N, 1] y)
