@@ -38,6 +38,7 @@ _FROM_WEIGHTS = {
 }
 # Layers with a scale and a shift.
 _NORMALIZATIONS = ("InstanceNormalization", "LayerNormalization")
+_LINEAR = (["MatMul"], ["MatMul", "Add"], ["Sub", "MatMul", "Add"])
 _ACTIVATIONS = frozenset({"Exp", "Identity", "Relu", "Sigmoid", "Tanh"})
 
 
@@ -207,10 +208,14 @@ class ScoreGraph:
     def is_linear(self) -> bool:
         """Whether the model is one layer, perhaps with an exponential or an order after it."""
         nodes = [node.op_type for node in self.structure.graph.node if node.op_type != "Exp"]
-        if self.order is not None:
-            nodes = nodes[: -1 if self.order == (-1,) else -2]
+        if nodes in _LINEAR:
+            return True
+
+        order = self.order
+        if order is not None:
+            nodes = nodes[: -1 if order == (-1,) else -2]
         nodes = nodes[:-1] if TARGET_OFFSET in self.arrays else nodes
-        return nodes in (["MatMul"], ["MatMul", "Add"], ["Sub", "MatMul", "Add"])
+        return nodes in _LINEAR
 
     def training_only(self, names: Collection[str]) -> "ScoreGraph":
         """Return the same graph, in which only the weights of these names are trained."""

@@ -210,7 +210,11 @@ class Plan:
 
     def decided(self, matter: str, decision: Decision, **values: Any) -> "Plan":
         """Return the plan with one more decision, and the values that it stands for."""
-        return dataclasses.replace(self, decisions={**self.decisions, matter: decision}, **values)
+        return self.with_decisions({matter: decision}, **values)
+
+    def with_decisions(self, decisions: Mapping[str, Decision], **values: Any) -> "Plan":
+        """Return the plan with more decisions, and the values that they stand for."""
+        return dataclasses.replace(self, decisions={**self.decisions, **decisions}, **values)
 
     def is_open(self, *names: str) -> bool:
         """Return whether the user leaves all of some parameters to skort."""

@@ -27,8 +27,12 @@ def first_rate(
     variables: Reparametrization,
     score_graph: "ScoreGraph",
     statistics: DataStatistics,
+    of_rows: tuple[float, float] | None,
 ) -> Decision:
-    """Return the number that the rates of a schedule are multiplied by in a fit."""
+    """
+    Return the number that the rates of a schedule are multiplied by in a fit, whose rows have a
+    spread.
+    """
     # eta0="auto" is the rate of the largest batch there is, which may be a short one.
     whole = plan.whole_rate
     if not plan.is_rate_auto:
@@ -47,8 +51,8 @@ def first_rate(
         rate = network_rate(tags.gain, mean_square, whole)
         return Decision(rate, "0.2 over the gain of the optimizer and the mean square of X", "eta0")
 
-    assert plan.spread is not None  # A fit has found it.
-    largest, norm = plan.spread
+    assert of_rows is not None  # The rate needs it.
+    largest, norm = of_rows
     n_rows = statistics.n_rows
     smoothness = batch_smoothness(largest, norm, n_rows, min(plan.batch_size, n_rows))
     of_objective = stiffness(plan, variables, score_graph, statistics, smoothness)

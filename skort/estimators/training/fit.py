@@ -57,7 +57,10 @@ def in_wide_enough_dtype(
     Return the result of a plan, in float64 if float32 cannot hold the weights
     in the units of X and y.
     """
-    last, drawn = vars(estimator).get("_result"), read.generator.get_state(legacy=False)
+    last = vars(estimator).get("_result")
+    # skort's own linear model draws nothing before its scales are known.
+    is_own = estimator.estimator is None
+    drawn = None if is_own else read.generator.get_state(legacy=False)
     if estimator.warm_start and last is not None and last.plan.dtype == "float64":
         # The weights that it goes on from may be those that float32 cannot hold.
         return train(read.plan(estimator, weights, "float64", is_stream=is_stream))
@@ -73,8 +76,9 @@ def in_wide_enough_dtype(
         except ValueError:  # The solver has no float64.
             raise error from None
 
-    # The same numbers are drawn again.
-    read.generator.set_state(drawn)
+    if drawn is not None:
+        # The same numbers are drawn again.
+        read.generator.set_state(drawn)
     return train(wider)
 
 

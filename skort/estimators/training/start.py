@@ -88,9 +88,8 @@ def start_at_weights(
     is_stream: bool = False,
 ) -> Start:
     """Return the start of a training at the weights that a model has."""
-    decision = scaling(plan, model.score_graph, statistics)
-    plan = plan.decided("scaling", decision)
-    standardization = decision.value
+    of_scaling = scaling(plan, model.score_graph, statistics)
+    standardization = of_scaling.value
 
     score_graph = model.score_graph
     initial = model.score_graph.trained_arrays
@@ -104,14 +103,13 @@ def start_at_weights(
     if model.is_drawn:
         score_graph = score_graph.with_weights(variables.model_weights(initial))
 
+    of_rows = None
     if is_stream:
         is_fitted = not (model.is_drawn or model.score_graph.is_linear)
         of_rate = stream_rate(plan, variables, score_graph, statistics, is_fitted=is_fitted)
     else:
-        plan = dataclasses.replace(plan, spread=spread(plan, variables, score_graph, statistics))
-        of_rate = first_rate(plan, variables, score_graph, statistics)
-
-    plan = plan.decided("first rate", of_rate)
+        of_rows = spread(plan, variables, score_graph, statistics)
+        of_rate = first_rate(plan, variables, score_graph, statistics, of_rows)
 
     state = dataclasses.replace(
         state,
@@ -122,7 +120,8 @@ def start_at_weights(
         rate_scale=of_rate.value,
         is_rate_auto=plan.chooses_rate,
     )
-    plan = plan.decided("weights", _of_weights(model))
+    decisions = {"scaling": of_scaling, "first rate": of_rate, "weights": _of_weights(model)}
+    plan = plan.with_decisions(decisions, spread=of_rows)
     return Start(
         plan, dataclasses.replace(model, score_graph=score_graph, is_drawn=False), state, variables
     )
