@@ -203,7 +203,8 @@ def test_no_probability_is_above_one(labels):
     score = np.linspace(-40, 40, 20_001, dtype=np.float32)[:, None]
     y = np.tile(score > 0, labels).astype(int)
     inner = MLPClassifier((2,), activation="identity") if labels > 1 else None
-    model = OrtSGDClassifier(inner, max_iter=1, tol=None).fit(score, y if labels > 1 else y.ravel())
+    model = OrtSGDClassifier(inner, max_iter=1, tol=None, random_state=0)
+    model.fit(score, y if labels > 1 else y.ravel())
     model.set_weights({name: np.ones_like(weight) for name, weight in model.weights_.items()})
     assert model.predict_proba(score).max() == 1
     assert model.predict_proba(score).min() >= 0
