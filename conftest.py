@@ -7,6 +7,7 @@ from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 _HERE = Path(__file__).parent
@@ -22,6 +23,12 @@ collect_ignore_glob = [
 ]
 if not any(found.name.startswith("onnxruntime-training") for found in distributions()):
     collect_ignore_glob.append("skort/artifacts/on_device.py")
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    """Let a fit without a random_state draw the same numbers in every run of a test."""
+    np.random.seed(0)  # noqa: NPY002  # The generator that such a fit draws from.
 
 
 def pytest_collection_modifyitems(items):
