@@ -224,7 +224,7 @@ def test_a_step_may_make_numbers_of_dates():
 def test_images_are_flattened():
     images = np.random.RandomState(0).normal(size=(30, 1, 2, 2))
     y = (images[:, 0, 0, 0] > 0).astype(int)
-    advice = r"dim 4, .* give X\.reshape\(len\(X\), -1\)"
+    advice = r"dim 4[.,] .* give X\.reshape\(len\(X\), -1\)"
     with pytest.raises(ValueError, match=advice):
         OrtSGDClassifier(random_state=0).fit(images, y)
 
