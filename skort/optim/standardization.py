@@ -201,7 +201,6 @@ def smoothness(
     sample_weight: np.ndarray | None,
     batch_size: int,
     used: Standardization | None,
-    norm: float | None = None,
     ones: float = 1.0,
 ) -> float:
     """
@@ -211,15 +210,14 @@ def smoothness(
     # The expected smoothness of sampling without replacement (Gower et al., arXiv:1901.09401,
     # proposition 3.8) of X' with a column of `ones`, for a loss whose second derivative is one:
     # `batch_smoothness` of the largest eigenvalue of X'^T X' / n and the largest squared norm of a
-    # row, `norm` where it is known. A row counts s_i / mean(s) times.
+    # row. A row counts s_i / mean(s) times.
     shares = relative_weights(sample_weight)
     n = X.shape[0] if shares is None else int(np.count_nonzero(shares))
     b = min(batch_size, n)
     largest = largest_eigenvalue(X, shares, used, ones)
-    if b < n and norm is None:
-        norm = largest_norm(X, shares, used, ones)
+    norm = largest_norm(X, shares, used, ones) if b < n else 0.0
 
-    return batch_smoothness(largest, norm or 0.0, n, b)
+    return batch_smoothness(largest, norm, n, b)
 
 
 def batch_smoothness(largest: float, norm: float, n: int, b: int) -> float:

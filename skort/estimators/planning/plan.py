@@ -187,12 +187,9 @@ class Plan:
                 "batches", self.decisions["batches"], batch_size=self.batch_size
             )
 
-        # What skort chose is that of the first call, whose memory it goes on with.
-        of_optimizer = renewed.decisions["optimizer"]
+        # What skort chose is that of the first call.
         rates = renewed.decisions["learning rate"]
         is_auto = renewed.is_rate_auto
-        if self.is_open("optimizer") and renewed.is_open("optimizer"):
-            of_optimizer = self.decisions["optimizer"]
         is_same = all(
             self.given[name] == renewed.given[name]
             for name in ("optimizer", "learning_rate", "eta0")
@@ -201,12 +198,13 @@ class Plan:
             rates = self.decisions["learning rate"]
             is_auto = self.is_rate_auto
 
-        renewed = renewed._with_steps(of_optimizer, rates, is_rate_auto=is_auto)
-        if not self.is_stream:
-            return renewed
+        renewed = renewed._with_steps(self._goes_on_with(renewed), rates, is_rate_auto=is_auto)
+        return renewed._without_end() if self.is_stream else renewed
 
-        kept = {name: self.decisions[name] for name in ("epochs", "stopping")}
-        return dataclasses.replace(renewed, is_stream=True, decisions={**renewed.decisions, **kept})
+    def _goes_on_with(self, plan):
+        """Return the decision on the optimizer of a plan that goes on with this one's memory."""
+        is_open = self.is_open("optimizer") and plan.is_open("optimizer")
+        return (self if is_open else plan).decisions["optimizer"]
 
     def decided(self, matter: str, decision: Decision, **values: Any) -> "Plan":
         """Return the plan with one more decision, and the values that it stands for."""
@@ -333,7 +331,7 @@ class Plan:
     def _without_end(self):
         one = Decision("one for each call", "partial_fit makes one epoch")
         never = Decision("never", "a stream has no end")
-        return self.decided("epochs", one, is_stream=True).decided("stopping", never)
+        return self.with_decisions({"epochs": one, "stopping": never}, is_stream=True)
 
     def going_on(self, estimator: Any, n_rows: int) -> "Plan":
         """
@@ -345,20 +343,15 @@ class Plan:
 
         # A rate that the user gave is one for the batches of the fit, and so are batches of the user.
         kept = self.decisions["batches"]
-        n_rows = min(batches.batch_rows(is_stream=True), n_rows)
-        if estimator.batch_size == self.given["batch_size"]:
-            if kept.because == YOUR_BATCHES or not plan.chooses_rate:
-                plan = plan.decided("batches", kept, batch_size=self.batch_size)
-            elif plan.is_open("batch_size"):
-                of_batches = batches.batch_decision(n_rows, is_stream=True)
-                plan = plan.decided("batches", of_batches, batch_size=n_rows)
+        if kept.because == YOUR_BATCHES or not plan.chooses_rate:
+            plan = plan.decided("batches", kept, batch_size=self.batch_size)
+        elif plan.is_open("batch_size"):
+            n_rows = min(batches.batch_rows(is_stream=True), n_rows)
+            of_batches = batches.batch_decision(n_rows, is_stream=True)
+            plan = plan.decided("batches", of_batches, batch_size=n_rows)
 
-        if not (self.is_open("optimizer") and plan.is_open("optimizer")):
-            return plan
-
-        # It goes on with the memory of the optimizer of the fit.
         rates = plan.decisions["learning rate"]
-        return plan._with_steps(self.decisions["optimizer"], rates, is_rate_auto=plan.is_rate_auto)
+        return plan._with_steps(self._goes_on_with(plan), rates, is_rate_auto=plan.is_rate_auto)
 
     @property
     def is_full(self) -> bool:

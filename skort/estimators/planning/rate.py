@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 # The first rate of a network by SGD, over the gain of its optimizer:
 # `python -m benchmarks.defaults --networks`.
 _NETWORK = 0.2
-
-
 _OWN = "the optimizer of a network declares it, or the schedule has it"
 
 
@@ -61,6 +59,12 @@ def first_rate(
     return Decision(rate, "the largest rate at which batches of these rows are stable", "eta0")
 
 
+def needs_spread(plan: "Plan", score_graph: "ScoreGraph") -> bool:
+    """Return whether the rate of a linear model is found from its rows."""
+    has_gain = plan.update.tags.gain is not None
+    return plan.is_rate_auto and has_gain and score_graph.is_linear
+
+
 def spread(
     plan: "Plan",
     variables: Reparametrization,
@@ -71,7 +75,7 @@ def spread(
     Return the largest eigenvalue and squared norm of the rows of a fit,
     or None if its rate does not need them.
     """
-    if not plan.is_rate_auto or plan.update.tags.gain is None or not score_graph.is_linear:
+    if not needs_spread(plan, score_graph):
         return None
     used = variables.standardization
     return statistics.largest_eigenvalue(used), statistics.largest_norm(used)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from skort.estimators.data.rows import DataStatistics
 from skort.estimators.planning.batches import STREAM_ROWS
 from skort.estimators.planning.decision import YOURS, Decision, rule
-from skort.estimators.planning.rate import network_rate, stiffness
+from skort.estimators.planning.rate import needs_spread, network_rate, stiffness
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.optim.standardization import spread_of_some
 
@@ -45,18 +45,17 @@ def stream_rate(
 
     tags = plan.update.tags
     is_linear = score_graph.is_linear
+    # A row has the rate that it has in a batch of so many rows, however small the calls are.
+    n_rows = max(plan.batch_size, STREAM_ROWS)
 
     if tags.gain is None:
         rate = declared_rate(tags.first_rates[0 if is_linear else 2], plan.batch_size)
         because = "the optimizer says it, for batches of so many rows"
     elif is_linear:
-        # A row has the rate that it has in a batch of so many rows, however small the calls are.
-        n_rows = max(plan.batch_size, STREAM_ROWS)
         stable = stable_rate(plan, variables, score_graph, statistics, n_rows, known=plan.spread)
         rate = linear_rate(stable)
         because = "a quarter of the largest rate at which batches of the first rows are stable"
     else:
-        n_rows = max(plan.batch_size, STREAM_ROWS)
         rate = network_rate(tags.gain, 1.0, plan.batch_size / n_rows)
         because = "0.2 over the gain of the optimizer"
 
@@ -102,7 +101,7 @@ def call_part(
     A call of a stream whose rows are not stable at the rate of the stream has the largest rate
     at which they are.
     """
-    if not plan.is_rate_auto or plan.update.tags.gain is None or not score_graph.is_linear:
+    if not needs_spread(plan, score_graph):
         return 1.0
 
     # About the eigenvalue of some rows takes less time.

@@ -72,7 +72,9 @@ def next_call(
 
     if last.state.is_new:
         # The penalty of a model inside is divided by the number of rows.
-        size = plan.size.of_stream(data.after(last.state.first_rows).n_rows)
+        waiting = last.state.first_rows
+        n_rows = data.n_rows + (0 if waiting is None else waiting.n_rows)
+        size = plan.size.of_stream(n_rows)
         plan = dataclasses.replace(plan, size=size).renewed(estimator).for_target(encoded)
 
     observers = Observers(estimator, columns)
