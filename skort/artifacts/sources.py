@@ -86,8 +86,8 @@ def estimator_source(
     ]
     term = Term(score, "skort_target", "skort_sample_weight", objective)
     units = {"unit": float(variables.in_units.unit), "offset": float(variables.objective(0.0))}
-    in_units = function_text(
-        "in_units (objective) => (loss)", "loss = objective * unit + offset", **units
+    to_model_units = function_text(
+        "in_model_units (objective) => (loss)", "loss = objective * unit + offset", **units
     )
     row_scale = variables.sample_weight_scale(n_outputs)
 
@@ -104,7 +104,7 @@ def estimator_source(
         inputs=tuple(inputs),
         penalized=objective,
         before=before,
-        after=lambda fragment: fragment.call(in_units, [OBJECTIVE], [LOSS]),
+        after=lambda fragment: fragment.call(to_model_units, [OBJECTIVE], [LOSS]),
     )
     _check_results(additional, plan.structure.graph)
     exported = replace(fitted, score_graph=score_graph).onnx

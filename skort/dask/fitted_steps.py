@@ -244,21 +244,21 @@ class _Table(NamedTuple):
     """
     The input of a step: all partitions, and a few of the first rows as `head`.
 
-    `view` has the functions that turn a `Part` into the input of the step.
+    `transforms` has the functions that turn a `Part` into the input of the step.
     """
 
     cluster: Cluster
     parts: Sequence[Future]
-    view: tuple[Callable, ...]
+    transforms: tuple[Callable, ...]
     head: Any
 
     def then(self, transform: Callable) -> "_Table":
         """Return the table after one more transform."""
-        return self._replace(view=(*self.view, transform), head=transform(self.head))
+        return self._replace(transforms=(*self.transforms, transform), head=transform(self.head))
 
     def collected(self, step: Any, statistic: Any) -> Any:
         """Return a statistic of all rows."""
-        of_parts = self.cluster.each(_collected, self.parts, self.view, step, statistic)
+        of_parts = self.cluster.each(_collected, self.parts, self.transforms, step, statistic)
         return self.cluster.value(
             self.cluster.merged(functools.partial(_merge, statistic), of_parts)
         )
@@ -270,11 +270,11 @@ def _merge(statistic, values):
     return statistic.merged(some) if some else None
 
 
-def _collected(part: Part, view: tuple, step: Any, statistic: Any) -> Any:
+def _collected(part: Part, transforms: tuple, step: Any, statistic: Any) -> Any:
     if part.n_rows == 0:
         return None
     return statistic.collected(
-        step, functools.reduce(lambda rows, transform: transform(rows), view, part)
+        step, functools.reduce(lambda rows, transform: transform(rows), transforms, part)
     )
 
 

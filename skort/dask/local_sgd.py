@@ -138,22 +138,22 @@ def local_steps(
     rows = Rows.concatenated([part.every(task.start, task.stride) for part in parts])
     batch_size, borrower = min(job.plan.batch_size, rows.n_rows), Borrower()
     run = _RUNS.borrow((spec.key, batch_size), borrower, lambda: job.run(batch_size))
-    solver = run.step
+    step = run.step
     batches = job.batches(rows, run, task.seed)
-    solver.restore(common.state | {"weights": common.ahead(job.momentum)})
-    solver.batch.begin(batches.data)
+    step.restore(common.state | {"weights": common.ahead(job.momentum)})
+    step.batch.begin(batches.data)
 
     # A diverging training overflows. No warning here: the client reports it.
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for eta, portion in zip(
-            rates[: batches.n_batches].tolist(), batches.epoch(solver.batch), strict=True
+            rates[: batches.n_batches].tolist(), batches.epoch(step.batch), strict=True
         ):
-            solver.step(eta * portion.part, portion.share)
-        objective, loss = solver.means()
+            step.step(eta * portion.part, portion.share)
+        objective, loss = step.means()
 
-    means = Means(rows.n_rows, objective, loss, solver.objective(), solver.gradient_norm())
+    means = Means(rows.n_rows, objective, loss, step.objective(), step.gradient_norm())
     start = common._replace(state={"weights": common.state["weights"]})
-    return LocalResult(start, solver.state(), means)
+    return LocalResult(start, step.state(), means)
 
 
 def exchanged(results: Sequence[LocalResult], momentum: float, first: int) -> GlobalState:
@@ -252,7 +252,7 @@ class PartitionedRows:
         """Return the statistics of all rows."""
         return self.of_parts
 
-    def batches(self, view: Any, random_state: np.random.RandomState) -> Assignments:
+    def batches(self, variables: Any, random_state: np.random.RandomState) -> Assignments:
         """Return the `Assignments` of partitions to groups."""
         return Assignments(
             self.of_parts.measures.sizes, self.n_groups, self.plan.batch_size, random_state

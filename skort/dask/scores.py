@@ -16,7 +16,7 @@ from skort.estimators.training.result import ModelPreview, result_of
 from skort.optim.training import Training
 from skort.runtime.cache import SessionPool
 
-_VIEWS: SessionPool = SessionPool(4)
+_PREVIEWS: SessionPool = SessionPool(4)
 
 
 def _accuracy(model, X, y):
@@ -141,18 +141,16 @@ class PartLoss:
         estimator = training.trained_model()
         estimator.callbacks = None
         self._parts = self._cluster.each(
-            _row_loss, self._parts, self._cluster.broadcast("view", estimator)
+            _row_loss, self._parts, self._cluster.broadcast("preview", estimator)
         )
-        weights = training.solver.weights()
+        weights = training.step.weights()
         self.prior = float(
             np.fmin.reduce(self._mean("of_constants", self._mean("summary"), weights))
         )
 
     def on_epoch_end(self, training: Training) -> None:
         """Record minus the loss in the history."""
-        training.history.record(
-            VALIDATION_SCORE, -float(self._mean("at", training.solver.weights()))
-        )
+        training.history.record(VALIDATION_SCORE, -float(self._mean("at", training.step.weights())))
 
     def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.ndarray:
         """
@@ -185,7 +183,7 @@ class PartScoring:
         """Score once, so that errors are raised before the training."""
         estimator = training.trained_model()
         estimator.callbacks = None
-        self._estimator = self._cluster.broadcast("view", estimator)
+        self._estimator = self._cluster.broadcast("preview", estimator)
         self._parts = self._cluster.each(_prepared, self._parts, self._estimator)
         self._score(training)
 
@@ -249,5 +247,5 @@ def _tally(part: Part, weights: dict[str, np.ndarray], estimator: Broadcast, nam
     if part.n_rows == 0:
         return None
     borrower = Borrower()
-    view: ModelPreview = _VIEWS.borrow(estimator.key, borrower, lambda: _preview(estimator))
-    return tally(view.at(weights), part.X, part.y, part.sample_weight, name)
+    preview: ModelPreview = _PREVIEWS.borrow(estimator.key, borrower, lambda: _preview(estimator))
+    return tally(preview.at(weights), part.X, part.y, part.sample_weight, name)

@@ -34,7 +34,7 @@ class Portion(NamedTuple):
 
 
 class Batch(Protocol):
-    """The place from which a solver's next step reads its rows."""
+    """The place from which the next step reads its rows."""
 
     #: The factor of each row's loss, of shape (batch_size, 1); zero for rows that only
     #: fill up the batch.
@@ -59,7 +59,7 @@ class Batch(Protocol):
 @dataclass(frozen=True, eq=False)
 class HostBatch(Batch):
     """
-    Arrays in memory that a solver's next step reads.
+    Arrays in memory that the next step reads.
     They are overwritten for every step, never replaced.
     """
 

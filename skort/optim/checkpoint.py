@@ -1,4 +1,4 @@
-"""The progress of a training in a file, to resume from after a crash."""
+"""The state of a training in a file, to resume from after a crash."""
 
 import hashlib
 import io
@@ -48,7 +48,7 @@ _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 @dataclass(eq=False, repr=False)
 class Checkpoint(BaseEstimator):
     """
-    Save the progress of a training, or resume from a saved one.
+    Save the state of a training, or resume from a saved one.
 
     With the same data and parameters, a resumed training ends with the same weights as one that was
     never interrupted, bit for bit. A `Checkpoint` saves after all other callbacks have seen the
@@ -104,33 +104,33 @@ class Checkpoint(BaseEstimator):
             # Better now than after an epoch.
             file_at(self.path)
         if self.resume_from is not None and training.n_epochs == 0:
-            training.restore(load_progress(self.resume_from, _shapes(training)))
+            training.restore(load_state(self.resume_from, _shapes(training)))
 
     def on_epoch_end(self, training: Training) -> None:
         """Save after every `every` epochs."""
         if self.path is not None and training.n_epochs % self.every == 0:
-            save_progress(training.progress(), self.path, _shapes(training))
+            save_state(training.state(), self.path, _shapes(training))
 
 
 def _shapes(training):
     return {name: list(array.shape) for name, array in training.weights().items()}
 
 
-def save_progress(
-    progress: TrainState, path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None
+def save_state(
+    state: TrainState, path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None
 ) -> None:
     """
-    Write the progress of a training to a file;
+    Write the state of a training to a file;
     `shapes` of the trained weights are checked when it is read.
     """
-    held = {part: getattr(progress, part) for part in _HOLDING_ARRAYS}
-    if progress.standardization is not None:
-        held["standardization"] = progress.standardization.arrays()
+    held = {part: getattr(state, part) for part in _HOLDING_ARRAYS}
+    if state.standardization is not None:
+        held["standardization"] = state.standardization.arrays()
     arrays = {
         f"{part}/{name}": array for part in held for name, array in (held[part] or {}).items()
     }
-    others = {name: getattr(progress, name) for name in (*_VALUES, "random_state")}
-    others |= {"history": progress.rows(), "shapes": shapes, "version": __version__}
+    others = {name: getattr(state, name) for name in (*_VALUES, "random_state")}
+    others |= {"history": state.rows(), "shapes": shapes, "version": __version__}
     others["arrays"] = _kinds(arrays)
     arrays["json"] = np.array(json.dumps(others, default=lambda value: value.tolist()))
     file = io.BytesIO()
@@ -151,11 +151,11 @@ def _checksum(arrays):
     return digest.hexdigest()
 
 
-def load_progress(
+def load_state(
     path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None
 ) -> TrainState:
     """
-    Read what `save_progress` wrote; raise a ValueError where it is no checkpoint,
+    Read what `save_state` wrote; raise a ValueError where it is no checkpoint,
     damaged, or of another model.
     """
     content = io.BytesIO(pathlib.Path(path).read_bytes())
@@ -179,11 +179,11 @@ def load_progress(
             else _damage_of_names(kinds, arrays) or _damage(others, arrays)
         )
         saved = others.pop("shapes")
-        progress = None if damage else _progress(others, arrays)
+        state = None if damage else _state_of(others, arrays)
     except Exception as error:
         raise ValueError(f"resume_from={str(path)!r} is no checkpoint of a training.") from error
 
-    if progress is None:
+    if state is None:
         raise ValueError(f"resume_from={str(path)!r} is a damaged checkpoint: {damage}.")
     if saved is not None and shapes is not None and saved != dict(shapes):
         raise ValueError(
@@ -191,10 +191,10 @@ def load_progress(
             f"{saved}, expected {dict(shapes)}."
         )
 
-    return progress
+    return state
 
 
-def _progress(others, arrays):
+def _state_of(others, arrays):
     held: dict[str, Any] = {
         part: {
             name.partition("/")[2]: array

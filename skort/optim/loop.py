@@ -27,7 +27,7 @@ class Outcome:
     #: The trained weights.
     weights: dict[str, np.ndarray]
     #: Everything that another training goes on from.
-    progress: TrainState
+    state: TrainState
     #: A `KeyboardInterrupt`, or the error of a callback, that ended the training early.
     error: BaseException | None
     #: Whether the training ended at a larger objective than that of its initial weights, or no
@@ -42,7 +42,7 @@ class Outcome:
 
 
 def minimise(training: Training) -> Outcome:
-    """Repeat a solver's step until a callback stops it or `max_iter` epochs are done."""
+    """Repeat a step until a callback stops it or `max_iter` epochs are done."""
     hooks = Hooks(training)
     error = None
     try:
@@ -59,7 +59,7 @@ def minimise(training: Training) -> Outcome:
     training.history.truncate(training.n_epochs)
     return Outcome(
         weights=training.weights(),
-        progress=training.progress(),
+        state=training.state(),
         error=error or end_error,
         no_better=training.no_better,
         first_eta=training.first_eta,
@@ -85,7 +85,7 @@ def _give_reason(training: Training, error: BaseException | None = None) -> None
 def _run(training, hooks):
     """Make all epochs; return the error that ended them early, or None."""
     try:
-        training.solver.batch.begin(training.batches.data)
+        training.step.batch.begin(training.batches.data)
         hooks.begin()
         while not _make_epochs(training, hooks):
             hooks.call(hooks.each("on_train_restart"))
@@ -157,7 +157,7 @@ def _make_iterations(training, hooks, on_batch_end, on_epoch_end):
     if training.n_epochs and (training.stopped or n_left <= 0):
         return
 
-    full: Any = training.solver
+    full: Any = training.step
     reason = full.minimise(n_left, after)
 
     if not training.n_epochs:
@@ -177,10 +177,10 @@ def _write_epoch(training: Training, begin: float, part: float = 1.0) -> None:
     first = next(iter(training.history.get("objective", ())), objective)
     if objective > _FAR * max(abs(first), 1.0):
         raise _diverged(f"loss grew from {first:.3g} to {objective:.3g}", training)
-    if not training.solver.is_finite():
+    if not training.step.is_finite():
         raise _diverged("weights became infinite or NaN", training)
 
-    gradient_norm = training.solver.gradient_norm()
+    gradient_norm = training.step.gradient_norm()
     training.history.next_epoch(
         loss=loss,
         objective=objective,
@@ -193,7 +193,7 @@ def _write_epoch(training: Training, begin: float, part: float = 1.0) -> None:
 
 def _make_steps(training, hooks, on_batch_end):
     """Make the updates of one epoch."""
-    step = training.solver.step
+    step = training.step.step
     rate = training.rate
     t = training.n_updates
 
@@ -201,7 +201,7 @@ def _make_steps(training, hooks, on_batch_end):
     # callback may lower it.
     is_same = is_steady(training.schedule) and not on_batch_end
     eta = None
-    for share, part in training.batches.epoch(training.solver.batch):
+    for share, part in training.batches.epoch(training.step.batch):
         t += 1
         if eta is None or not is_same:
             eta = rate(t)
@@ -225,12 +225,12 @@ def _diverged(what, training):
 
 
 def minimise_together(
-    trainings: list[Training], solver: Any, batches: Batches
+    trainings: list[Training], step: Any, batches: Batches
 ) -> list[Outcome | None]:
-    """Repeat the steps of several trainings, each until it is over; `solver`: their `JointStep`."""
+    """Repeat the steps of several trainings, each until it is over; `step`: their `JointStep`."""
     outcomes: list[Outcome | None] = [None] * len(trainings)
     hooks = [Hooks(training) for training in trainings]
-    solver.batch.begin(batches.data)
+    step.batch.begin(batches.data)
     for hook in hooks:
         hook.begin()
     on_epoch_end = [hook.each("on_epoch_end") for hook in hooks]
@@ -240,7 +240,7 @@ def minimise_together(
         begin = time.perf_counter()
         left = []
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            _make_joint_steps({number: trainings[number] for number in active}, solver, batches)
+            _make_joint_steps({number: trainings[number] for number in active}, step, batches)
             for number in active:
                 training = trainings[number]
                 try:
@@ -253,9 +253,9 @@ def minimise_together(
                 if training.n_epochs < (training.max_iter or 1) and not training.stopped:
                     left.append(number)
                 else:
-                    outcomes[number] = _joint_outcome(training, solver.alone, number)
+                    outcomes[number] = _joint_outcome(training, step.alone, number)
 
-        solver.keep(left)
+        step.keep(left)
         active = left
 
     for hook in hooks:
@@ -263,7 +263,7 @@ def minimise_together(
     return outcomes
 
 
-def _make_joint_steps(trainings, solver, batches):
+def _make_joint_steps(trainings, step, batches):
     """Make the updates of one epoch of some trainings, by their numbers."""
     # Each has made all the updates of the others: one that begins again leaves them.
     t = next(iter(trainings.values())).n_updates
@@ -271,14 +271,14 @@ def _make_joint_steps(trainings, solver, batches):
     etas: dict[int, float] = {}
 
     set_part = None
-    for share, part in batches.epoch(solver.batch):
+    for share, part in batches.epoch(step.batch):
         t += 1
         if not (etas and are_steady and part == set_part):
             etas = {number: training.rate(t) for number, training in trainings.items()}
-            solver.rates({number: eta * part for number, eta in etas.items()})
+            step.rates({number: eta * part for number, eta in etas.items()})
             set_part = part
 
-        solver.step(share)
+        step.step(share)
         if t == 1:
             for number, training in trainings.items():
                 training.has_begun(etas[number])
@@ -294,14 +294,14 @@ def _joint_outcome(training, alone, number):
     """
     training.end_epoch()
     _give_reason(training)
-    # A lane alone makes no steps: a solver with its weights does.
+    # A lane alone makes no steps: a step with its weights does.
     if training.seems_no_better() and training.is_no_better(alone(number)):
         return None
 
     training.take_best()
     return Outcome(
         training.weights(),
-        training.progress(),
+        training.state(),
         error=None,
         first_eta=training.first_eta,
         kept=training.kept,

@@ -30,7 +30,7 @@ _MANY_STEPS = 1000
 
 class SparseBatch(Batch):
     """
-    The place from which a solver's next step reads its rows, where X,
+    The place from which the next step reads its rows, where X,
     of the given shape, is sparse.
     """
 

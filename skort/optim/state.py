@@ -97,7 +97,8 @@ class TrainState:
     a value, of which a training makes the next one.
     """
 
-    #: The weights, the optimizer's memory and the averages; None: the initial weights.
+    #: The state of the step: weights, the optimizer's memory and averages; None: the initial
+    #: weights. Files have this name, because any solver of the problem goes on from it.
     solver: dict[str, np.ndarray] | None
     n_updates: int
     #: How often the learning rate fell because the training did not improve.
@@ -134,7 +135,7 @@ class TrainState:
     @classmethod
     def start(cls, random_state: np.random.RandomState, **others: Any) -> "TrainState":
         """
-        Return the progress before the first update,
+        Return the state before the first update,
         with the present state of a random generator.
         """
         live = NoPickle()

@@ -61,7 +61,7 @@ class TrainStep(Protocol):
 
     def state(self) -> dict[str, np.ndarray]:
         """
-        Return a copy of all arrays that it, or another solver of the same problem,
+        Return a copy of all arrays that it, or the step of another solver of the same problem,
         goes on from to the last bit.
         """
 
@@ -70,13 +70,13 @@ class TrainStep(Protocol):
 
 
 class Variables(Protocol):
-    """The change of variables of a training: from the units of its solver to those of the model."""
+    """The change of variables of a training: from the units of its step to those of the model."""
 
     def model_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return weights of the solver in the units of the model."""
+        """Return weights of the step in the units of the model."""
 
     def objective(self, value: float) -> float:
-        """Return an objective of the solver in the units of the model."""
+        """Return an objective of the step in the units of the model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +108,14 @@ class Training:
 
     Parameters
     ----------
-    solver : TrainStep
-        At the state of `progress`.
+    step : TrainStep
+        Makes the updates, from `state` on.
     batches : Batches
         Its random generator is the training's own.
-    progress : TrainState
+    state : TrainState
         Everything that the training goes on from.
     variables : Variables
-        Gives weights and objectives of the solver in the units of the model.
+        Gives weights and objectives of the step in the units of the model.
     course : Course
         Rates, length, and when the training is a failure. The schedule is copied.
     watchers : Watchers, default=Watchers()
@@ -151,14 +151,14 @@ class Training:
 
     def __init__(
         self,
-        solver: TrainStep,
+        step: TrainStep,
         batches: Batches,
-        progress: TrainState,
+        state: TrainState,
         variables: Variables,
         course: Course,
         watchers: Watchers = NOBODY,
     ):
-        self.solver = solver
+        self.step = step
         self.batches = batches
         self._variables = variables
 
@@ -168,24 +168,24 @@ class Training:
         self.max_iter = course.max_iter
 
         self.callbacks = watchers.callbacks
-        self._view: Any = watchers.view
+        self._preview: Any = watchers.preview
         self._judge = watchers.judge
 
         # The place that it goes on from
-        self.history = progress.open_history()
-        self.n_updates = progress.n_updates
+        self.history = state.open_history()
+        self.n_updates = state.n_updates
         self.n_restarts = _last(self.history.get("restarts"))
         self._n_falls = 0
-        self._fall_to(progress.n_falls)
-        self._rate_scale = progress.rate_scale
-        self._is_rate_auto = progress.is_rate_auto
-        self._standardization = progress.standardization
-        self._penalty_start = progress.penalty_start or {}
-        self._knows(progress.random_state)
+        self._fall_to(state.n_falls)
+        self._rate_scale = state.rate_scale
+        self._is_rate_auto = state.is_rate_auto
+        self._standardization = state.standardization
+        self._penalty_start = state.penalty_start or {}
+        self._knows(state.random_state)
 
         # The places that it can go back to. A `partial_fit` is never compared with its beginning.
         self.kept: str | None = None
-        self._start = None if course.max_iter is None else solver.state()
+        self._start = None if course.max_iter is None else step.state()
         self._last_epoch: TrainState | None = None
         self._best: dict[str, np.ndarray] | None = None
 
@@ -209,14 +209,14 @@ class Training:
         The fitted estimator as it would be if the training ended now,
         for data from `prepare`.
         """
-        return self._view.at(self.weights())
+        return self._preview.at(self.weights())
 
     def trained_model(self) -> Any:
         """
         Return the fitted estimator as it would be if the training ended now,
         as a copy that stays.
         """
-        return self._view.fitted(self.weights())
+        return self._preview.fitted(self.weights())
 
     def prepare(self, X: Any) -> Any:
         """
@@ -226,18 +226,18 @@ class Training:
         ----------
         X : array-like of shape (n_samples, n_features)
         """
-        return self._view.prepare(X)
+        return self._preview.prepare(X)
 
     def loss_of(self, rows: Any) -> Any:
         """
         Return the loss of rows, with X of `prepare`,
-        as a function of the weights of the solver: a `RowLoss`.
+        as a function of the weights of the step: a `RowLoss`.
         """
-        return self._view.loss_of(rows)
+        return self._preview.loss_of(rows)
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return a copy of the trained weights, by name, in the units of the model."""
-        return self._variables.model_weights(self.solver.weights())
+        return self._variables.model_weights(self.step.weights())
 
     def rate(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
@@ -248,12 +248,12 @@ class Training:
         Return objective and loss, each the mean over all steps since the last call,
         in the units of the model.
         """
-        objective, loss = self.solver.means()
+        objective, loss = self.step.means()
         return self._variables.objective(objective), self._variables.objective(loss)
 
     def batch_objective(self) -> float:
         """Return the objective on the last batch before its update, in the units of the model."""
-        return self._variables.objective(self.solver.objective())
+        return self._variables.objective(self.step.objective())
 
     def has_updated(self, n_updates: int, eta: float) -> None:
         """Take note of all updates up to a number, and of the rate of the last one."""
@@ -275,19 +275,19 @@ class Training:
             return False
         return self._is_fine_tuning or self.history["objective"][-1] > self.first_objective
 
-    def is_no_better(self, solver: TrainStep | None = None) -> bool:
+    def is_no_better(self, step: TrainStep | None = None) -> bool:
         """
         Return whether the last epoch's objective is above that of the initial weights,
         or that of a constant.
 
         Parameters
         ----------
-        solver : TrainStep, default=None
+        step : TrainStep, default=None
             Makes the epoch that finds the first objective. None: that of the training.
         """
         if not self.seems_no_better():
             return False
-        return self._is_as_a_constant() or self._is_above_start(solver or self.solver)
+        return self._is_as_a_constant() or self._is_above_start(step or self.step)
 
     @property
     def _is_fine_tuning(self):
@@ -299,12 +299,12 @@ class Training:
         constant = self._course.constant_loss
         return constant is not None and self.history["loss"][-1] > (1 - _CONSTANT) * constant
 
-    def _is_above_start(self, solver):
+    def _is_above_start(self, step):
         """
         Return whether the last epoch's objective is above that of the initial weights,
         which takes an epoch.
         """
-        objective = self._objective_at(self._start, solver)
+        objective = self._objective_at(self._start, step)
         return self.history["objective"][-1] > objective + _ROUNDING * abs(objective)
 
     def go_back_to_fitted(self) -> None:
@@ -312,26 +312,24 @@ class Training:
         End with the initial weights where these were fitted ones,
         and the training has ended above them.
         """
-        self.went_back = (
-            self.no_better and self._is_fine_tuning and self._is_above_start(self.solver)
-        )
+        self.went_back = self.no_better and self._is_fine_tuning and self._is_above_start(self.step)
         if self.went_back:
             self._best = self._start
 
-    def _objective_at(self, state, solver):
-        """Return an epoch's mean objective at a state of a solver; nothing changes."""
+    def _objective_at(self, state, step):
+        """Return an epoch's mean objective at a state of a step; nothing changes."""
         batches = self.batches
-        state_before = solver.state()
+        state_before = step.state()
         generator_before = copy.deepcopy(batches.random_state)
         n_drawn_before = batches.n_drawn
 
         # Steps at a rate of zero
-        solver.restore(state)
-        for portion in batches.epoch(solver.batch):
-            solver.step(0.0, portion.share)
-        objective, _ = solver.means()
+        step.restore(state)
+        for portion in batches.epoch(step.batch):
+            step.step(0.0, portion.share)
+        objective, _ = step.means()
 
-        solver.restore(state_before)
+        step.restore(state_before)
         batches.random_state = generator_before
         batches.n_drawn = n_drawn_before
         return self._variables.objective(objective)
@@ -349,9 +347,9 @@ class Training:
         self.schedule = _copied(self._course.schedule)
         self._n_falls = 0
 
-        self.solver.restore(self._start)
+        self.step.restore(self._start)
         # The means of the steps so far are forgotten, too.
-        self.solver.means()
+        self.step.means()
         self.n_updates = 0
         self.history.truncate(0)
         self._best = None
@@ -384,15 +382,15 @@ class Training:
 
     def keep_best(self) -> None:
         """Keep the present weights as those that the training ends with."""
-        self._best = self.solver.state()
+        self._best = self.step.state()
 
-    def progress(self) -> TrainState:
+    def state(self) -> TrainState:
         """Return everything that the training goes on from."""
-        return self._progress(self._random_state())
+        return self._state_from(self._random_state())
 
-    def _progress(self, random_state):
+    def _state_from(self, random_state):
         return TrainState(
-            solver=self.solver.state(),
+            solver=self.step.state(),
             n_updates=self.n_updates,
             n_falls=self._n_falls,
             stopped=self.stopped,
@@ -409,20 +407,20 @@ class Training:
             first_objective=self.first_objective,
         )
 
-    def restore(self, progress: TrainState) -> None:
+    def restore(self, state: TrainState) -> None:
         """
-        Go on from another progress of at least one epoch;
+        Go on from another state of at least one epoch;
         a ValueError where its data or its start are others.
         """
-        assert progress.solver is not None  # It has an epoch.
-        if progress.standardization != self._standardization:
+        assert state.solver is not None  # It has an epoch.
+        if state.standardization != self._standardization:
             raise ValueError(
                 "The checkpoint is that of a training on other rows, or with another value of "
                 "standardize: the means and scales of its columns are others. With early_stopping, "
                 "give random_state, so that the same rows are held out."
             )
 
-        theirs = progress.penalty_start or {}
+        theirs = state.penalty_start or {}
         if not all(
             name in theirs and np.array_equal(w, theirs[name])
             for name, w in self._penalty_start.items()
@@ -433,28 +431,28 @@ class Training:
                 "same fitted model."
             )
 
-        self.solver.restore(progress.solver)
-        self.n_updates = progress.n_updates
-        self._fall_to(progress.n_falls)
-        self.stopped = progress.stopped
-        self.stopping_reason = progress.stopping_reason
-        self.first_objective = progress.first_objective
-        self.batches.random_state = progress.generator()
-        self._knows(progress.random_state)
-        self.history = progress.rows()
-        if progress.is_rate_auto == self._is_rate_auto:
-            self._rate_scale = progress.rate_scale
+        self.step.restore(state.solver)
+        self.n_updates = state.n_updates
+        self._fall_to(state.n_falls)
+        self.stopped = state.stopped
+        self.stopping_reason = state.stopping_reason
+        self.first_objective = state.first_objective
+        self.batches.random_state = state.generator()
+        self._knows(state.random_state)
+        self.history = state.rows()
+        if state.is_rate_auto == self._is_rate_auto:
+            self._rate_scale = state.rate_scale
         self.n_restarts = _last(self.history.get("restarts"))
-        self._best = progress.best
-        self._last_epoch = progress
+        self._best = state.best
+        self._last_epoch = state
 
     def end_epoch(self) -> None:
-        """Keep the present progress, to which an interruption goes back."""
+        """Keep the present state, to which an interruption goes back."""
         self._n_ended = self.batches.n_drawn
         if self._n_ended - self._n_known >= _MANY_DRAWS:
             self._knows(self.batches.random_state.get_state(legacy=False))
         # The state of the generator is found where something goes back to this.
-        self._last_epoch = self._progress(self._known_state)
+        self._last_epoch = self._state_from(self._known_state)
 
     def go_back(self) -> bool:
         """Go back to the end of the last whole epoch; return whether there was one."""
@@ -462,7 +460,7 @@ class Training:
             return False
 
         # The decisions and columns that callbacks added after that epoch stay.
-        progress = dataclasses.replace(
+        state = dataclasses.replace(
             self._last_epoch,
             n_falls=self._n_falls,
             stopped=self.stopped,
@@ -472,7 +470,7 @@ class Training:
             columns=tuple(self.history),
             random_state=self._random_state(),
         )
-        self.restore(progress)
+        self.restore(state)
         return True
 
     def take_best(self) -> None:
@@ -481,13 +479,13 @@ class Training:
         unless the last are as good but for chance.
         """
         if self._best is not None:
-            last_state = self.solver.state()
-            last_weights = self.solver.weights()
-            self.solver.restore(self._best)
+            last_state = self.step.state()
+            last_weights = self.step.weights()
+            self.step.restore(self._best)
             self.kept = "fitted" if self.went_back else "best"
 
-            if not self._is_worse(last_weights, self.solver.weights()):
-                self.solver.restore(last_state)
+            if not self._is_worse(last_weights, self.step.weights()):
+                self.step.restore(last_state)
                 self.kept = "last"
 
         # Nothing goes back any further, and a training that goes on from here has a best

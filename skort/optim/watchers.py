@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 
-class ModelView(Protocol):
+class Preview(Protocol):
     """The fitted estimator as callbacks see it, at any weights of a training."""
 
     def prepare(self, X: Any) -> Any:
@@ -26,7 +26,7 @@ class ModelView(Protocol):
         """
 
     def loss_of(self, rows: Any) -> Any:
-        """Return the loss of prepared rows as a function of the weights of the solver."""
+        """Return the loss of prepared rows as a function of the weights of the step."""
 
 
 class Judge(Protocol):
@@ -37,7 +37,7 @@ class Judge(Protocol):
 
     def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> Any:
         """
-        Return how far the loss at weights of the solver is above that at others,
+        Return how far the loss at weights of the step is above that at others,
         and the square of its error.
         """
 
@@ -48,7 +48,7 @@ class Watchers:
 
     callbacks: Sequence[Any] = ()
     #: None where nobody looks at the model.
-    view: ModelView | None = None
+    preview: Preview | None = None
 
     @property
     def judge(self) -> Judge | None:

@@ -342,8 +342,8 @@ class _Common(NamedTuple):
         run = fits[0].fit.run
         scale = fits[0].weight_scale
         data = self.data._replace(X=_rows(self.data.X, run.variables, fits[0].lane.n_ones))
-        view = dataclasses.replace(run.variables, inputs=None)
-        batches = InMemory(run.plan, data).batches(view, copy.deepcopy(self.read.generator))
+        variables = dataclasses.replace(run.variables, inputs=None)
+        batches = InMemory(run.plan, data).batches(variables, copy.deepcopy(self.read.generator))
         if batches.are_sparse:
             # Separate fits do not make such rows dense.
             return {}

@@ -29,7 +29,7 @@ import onnx.parser
 with atheris.instrument_imports(include=["skort"]):
     from skort import OrtSGDRegressor
     from skort.callbacks import Checkpoint
-    from skort.optim.checkpoint import _checksum, load_progress
+    from skort.optim.checkpoint import _checksum, load_state
     from skort.runtime.checkpoint_file import (
         VERSIONS,
         CheckpointFile,
@@ -146,7 +146,7 @@ def checkpoints(data):
     path = FOLDER / "fuzzed.npz"
     path.write_bytes(data)
     try:
-        load_progress(path)
+        load_state(path)
     except ValueError as error:
         refused(error)
 

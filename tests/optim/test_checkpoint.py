@@ -9,7 +9,7 @@ from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint, EarlyStopping, EpochScoring
-from skort.optim.checkpoint import _checksum, load_progress, save_progress
+from skort.optim.checkpoint import _checksum, load_state, save_state
 from skort.optim.standardization import Standardization
 from skort.optim.state import History, TrainState
 
@@ -40,13 +40,13 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best, standardiza
     solver = {"weights": np.array([1.5, 2.5], np.float32), "n_updates": np.array([7])}
     history = History(objective=[3.0, math.nan, np.float32(0.1)], score=[1, 2, 3])
     table = {"history": history, "n_epochs": 3, "columns": ("objective", "score")}
-    variables = {"standardization": standardization, "rate_scale": 0.1, "is_rate_auto": True}
-    variables["stopping_reason"] = "It was enough."
-    progress = TrainState(
-        solver, 7, 2, True, random_state.get_state(legacy=False), best=best, **table, **variables
+    others = {"standardization": standardization, "rate_scale": 0.1, "is_rate_auto": True}
+    others["stopping_reason"] = "It was enough."
+    state = TrainState(
+        solver, 7, 2, True, random_state.get_state(legacy=False), best=best, **table, **others
     )
-    save_progress(progress, tmp_path / "state")
-    back = load_progress(tmp_path / "state")
+    save_state(state, tmp_path / "state")
+    back = load_state(tmp_path / "state")
     for arrays, expected in ((back.solver, solver), (back.best or {}, best or {})):
         assert arrays.keys() == expected.keys()
         for name, array in expected.items():
@@ -130,7 +130,7 @@ def test_a_fit_resumed_after_a_crash_ends_with_the_same_bytes(
     assert resumed.t_ == whole.t_
     for name in set(whole.history_) - {"seconds"}:
         assert resumed.history_[name] == whole.history_[name], name
-    assert load_progress(path).history.n_epochs == whole.n_iter_ // every * every
+    assert load_state(path).history.n_epochs == whole.n_iter_ // every * every
 
 
 def test_a_resumed_fit_that_ends_no_better_than_it_began_begins_again_as_the_whole_one(tmp_path):
@@ -141,7 +141,7 @@ def test_a_resumed_fit_that_ends_no_better_than_it_began_begins_again_as_the_who
     assert whole.history_["restarts"] == [1] * 8
     with pytest.raises(RuntimeError, match="crash"):
         short(OrtSGDRegressor, batch_size=10, callbacks=[Checkpoint(path), Crash()]).fit(rows, y)
-    assert not load_progress(path).history.get("restarts")
+    assert not load_state(path).history.get("restarts")
     resumed = short(OrtSGDRegressor, batch_size=10, callbacks=[Checkpoint(resume_from=path)]).fit(
         rows, y
     )
@@ -191,7 +191,7 @@ def test_partial_fit_goes_on_from_a_checkpoint_once(tmp_path):
 @pytest.mark.parametrize("before, after", [("auto", 0.01), (0.01, "auto")])
 def test_a_resumed_training_has_the_learning_rate_that_is_given(before, after, tmp_path):
     options = {"learning_rate": "constant", "tol": None, "random_state": 0}
-    path = tmp_path / "progress.npz"
+    path = tmp_path / "state.npz"
     OrtSGDRegressor(eta0=before, max_iter=2, callbacks=[Checkpoint(path)], **options).fit(X, Y)
     expected = OrtSGDRegressor(eta0=after, max_iter=1, **options).fit(X, Y)
     resumed = OrtSGDRegressor(
@@ -328,14 +328,14 @@ def test_a_checkpoint_with_a_value_that_cannot_be_is_refused(tmp_path, change, m
 def test_a_checkpoint_without_a_reason_to_stop_or_a_first_objective_is_read(tmp_path):
     path = tmp_path / "training.npz"
     short(OrtSGDRegressor, callbacks=[Checkpoint(path)]).fit(X, Y)
-    assert load_progress(path).first_objective > 0
+    assert load_state(path).first_objective > 0
     _rewritten(
         path,
         lambda others, arrays: [
             others.pop(name) for name in ("stopping_reason", "first_objective")
         ],
     )
-    assert load_progress(path).stopping_reason is load_progress(path).first_objective is None
+    assert load_state(path).stopping_reason is load_state(path).first_objective is None
 
 
 def test_a_checkpoint_of_many_falls_is_read_at_once(tmp_path):
@@ -374,19 +374,19 @@ def test_a_compressed_file_is_no_checkpoint(tmp_path):
     with np.load(path) as file:
         np.savez_compressed(path, **{name: file[name] for name in file.files})
     with pytest.raises(ValueError, match="is no checkpoint of a training"):
-        load_progress(path)
+        load_state(path)
 
 
 def test_a_checkpoint_with_another_byte_is_refused_or_the_same(tmp_path):
     path, changed = tmp_path / "training.npz", tmp_path / "changed.npz"
     short(OrtSGDRegressor, callbacks=[Checkpoint(path)]).fit(X, Y)
-    content, weights = path.read_bytes(), load_progress(path).solver["weights"]
+    content, weights = path.read_bytes(), load_state(path).solver["weights"]
     n_refused = 0
     for place in range(0, len(content), 97):
         changed.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
         # Dates in the archive are nobody's business.
         try:
-            np.testing.assert_array_equal(load_progress(changed).solver["weights"], weights)
+            np.testing.assert_array_equal(load_state(changed).solver["weights"], weights)
         except ValueError as error:
             n_refused += 1
             assert "is no checkpoint" in str(error) or "is a damaged checkpoint" in str(error)
@@ -398,18 +398,18 @@ def test_every_byte_of_a_small_checkpoint(tmp_path):
     whole, changed = tmp_path / "whole", tmp_path / "changed"
     random_state = np.random.RandomState(np.random.PCG64(0)).get_state(legacy=False)
     solver = {"weights": np.array([1.5, 2.5], np.float32)}
-    save_progress(
+    save_state(
         TrainState(solver, 7, 2, True, random_state, History(objective=[3.0]), 1, ("objective",)),
         whole,
     )
-    content, expected = whole.read_bytes(), str(load_progress(whole))
+    content, expected = whole.read_bytes(), str(load_state(whole))
     flipped = (
         content[:i] + bytes([content[i] ^ 0xFF]) + content[i + 1 :] for i in range(len(content))
     )
     for damaged in (*flipped, *(content[:i] for i in range(len(content)))):
         changed.write_bytes(damaged)
         try:
-            assert str(load_progress(changed)) == expected
+            assert str(load_state(changed)) == expected
         except ValueError as error:
             assert "is no checkpoint" in str(error) or "is a damaged checkpoint" in str(error)
 
@@ -482,4 +482,4 @@ def test_best_weights_of_another_shape_are_refused(tmp_path):
     short(OrtSGDRegressor, callbacks=[Checkpoint(path)], **options).fit(X, Y)
     _rewritten(path, lambda _, arrays: arrays.update({"best/weights": np.zeros(2, np.float32)}))
     with pytest.raises(ValueError, match=r"expected .*'best/weights'"):
-        load_progress(path)
+        load_state(path)

@@ -87,11 +87,11 @@ def batches():
     return Batches(X, Y, None, batch_size=4, shuffle=True, random_state=np.random.RandomState(0))
 
 
-def training(solver, rows, schedule, max_iter=40, tol=1e-3):
+def training(step, rows, schedule, max_iter=40, tol=1e-3):
     stopping = EarlyStopping("objective", patience=2, tol=tol, restore_best=False)
-    progress = TrainState.start(np.random.RandomState(0))
+    state = TrainState.start(np.random.RandomState(0))
     return Training(
-        solver, rows, progress, Unit(), Course(schedule, max_iter=max_iter), Watchers([stopping])
+        step, rows, state, Unit(), Course(schedule, max_iter=max_iter), Watchers([stopping])
     )
 
 
@@ -100,12 +100,12 @@ SCHEDULES = [Constant(0.3), Adaptive(0.5), InvScaling(0.4), Constant(0.01), lamb
 
 @pytest.mark.parametrize("schedules", [SCHEDULES, SCHEDULES[:2]], ids=["changing", "steady"])
 def test_each_has_the_outcome_of_a_training_alone(schedules):
-    solver, rows = Lines(len(schedules)), batches()
-    pairs = zip(solver.lanes, schedules, strict=True)
+    step, rows = Lines(len(schedules)), batches()
+    pairs = zip(step.lanes, schedules, strict=True)
     trainings = [
         training(lane, rows, schedule, max_iter=10 + k) for k, (lane, schedule) in enumerate(pairs)
     ]
-    outcomes = minimise_together(trainings, solver, rows)
+    outcomes = minimise_together(trainings, step, rows)
     for k, (outcome, schedule) in enumerate(zip(outcomes, schedules, strict=True)):
         alone = minimise(
             training(
@@ -113,34 +113,34 @@ def test_each_has_the_outcome_of_a_training_alone(schedules):
             )
         )
         np.testing.assert_array_equal(outcome.weights["w"], alone.weights["w"])
-        theirs, ours = alone.progress, outcome.progress
+        theirs, ours = alone.state, outcome.state
         for name in ("n_updates", "n_falls", "stopped", "stopping_reason", "n_epochs", "columns"):
             assert getattr(ours, name) == getattr(theirs, name), name
         assert ours.history["objective"] == theirs.history["objective"]
         assert outcome.first_eta == alone.first_eta
         # The order of the next epoch would be the same.
         assert ours.generator().randint(1000) == theirs.generator().randint(1000)
-    lengths = [outcome.progress.n_epochs for outcome in outcomes]
-    assert len(solver.kept) == max(lengths)
-    assert solver.kept[-1] == []
+    lengths = [outcome.state.n_epochs for outcome in outcomes]
+    assert len(step.kept) == max(lengths)
+    assert step.kept[-1] == []
     assert min(lengths) < max(lengths)
 
 
 def test_what_diverges_or_ends_no_better_has_no_outcome():
-    solver, rows = Lines(3), batches()
+    step, rows = Lines(3), batches()
     # The second moves past the least objective, and ends further from it than it began.
-    etas = zip(solver.lanes, [0.3, 6.0, 1e30], strict=True)
+    etas = zip(step.lanes, [0.3, 6.0, 1e30], strict=True)
     trainings = [training(lane, rows, Constant(eta), max_iter=4, tol=None) for lane, eta in etas]
-    done, no_better, diverged = minimise_together(trainings, solver, rows)
+    done, no_better, diverged = minimise_together(trainings, step, rows)
     assert done is not None
-    assert no_better is None and solver.n_alone == 1
+    assert no_better is None and step.n_alone == 1
     assert diverged is None
 
 
 def test_an_error_of_a_callback_is_raised():
-    solver, rows = Lines(1), batches()
+    step, rows = Lines(1), batches()
     with pytest.raises(Exception) as error:
-        one = training(solver.lanes[0], rows, Constant(0.3))
+        one = training(step.lanes[0], rows, Constant(0.3))
         one.callbacks = [EarlyStopping("score")]
-        minimise_together([one], solver, rows)
+        minimise_together([one], step, rows)
     assert "monitor='score' is not in the history" in str(error.value.__cause__)

@@ -1,4 +1,4 @@
-"""The progress of a training: a value that a training goes on from, or goes back to."""
+"""The state of a training: a value that a training goes on from, or goes back to."""
 
 import copy
 import math
@@ -10,14 +10,14 @@ import pytest
 from skort.optim.state import History, TrainState
 
 
-def progress(history, n_epochs, columns=("loss",)):
+def state(history, n_epochs, columns=("loss",)):
     state = np.random.RandomState(0).get_state(legacy=False)
     return TrainState({"w": np.ones(2)}, 3, 0, False, state, history, n_epochs, columns)
 
 
 def test_more_rows_are_added_to_the_same_history():
     history = History(loss=[2.0, 1.0])
-    assert progress(history, 2).open_history() is history
+    assert state(history, 2).open_history() is history
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_more_rows_are_added_to_the_same_history():
 )
 def test_rows_and_columns_that_another_training_added_are_not_part_of_it(rows, columns):
     history = History(rows)
-    before = progress(history, 2, columns)
+    before = state(history, 2, columns)
     assert before.rows() == {"loss": [2.0, 1.0]}
     assert before.column("loss") == [2.0, 1.0]
     assert before.column("score") is None

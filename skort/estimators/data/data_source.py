@@ -36,7 +36,7 @@ class DataSource(Protocol):
     def statistics(self) -> DataStatistics:
         """Return the statistics for the change of variables and the learning rate."""
 
-    def batches(self, view: Reparametrization, random_state: np.random.RandomState) -> Any:
+    def batches(self, variables: Reparametrization, random_state: np.random.RandomState) -> Any:
         """Return the batches of the training, like `Batches`, in the variables of the training."""
 
     def step(self, run: Any, model: Model, state: Any) -> Any:
@@ -55,18 +55,18 @@ class InMemory:
         return DataStatistics(self.data)
 
     def batches(
-        self, view: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0
+        self, variables: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0
     ) -> Batches:
         """Return batches of rows in random order. `weight` multiplies all sample weights."""
         X, target, sample_weight = self.data
         return Batches(
-            view.rows(X),
-            view.target(target),
+            variables.rows(X),
+            variables.target(target),
             sample_weight,
             batch_size=self.plan.rows_of_batch(*X.shape),
             shuffle=self.plan.shuffle,
             random_state=random_state,
-            sample_weight_scale=view.sample_weight_scale(target.shape[1]) * weight,
+            sample_weight_scale=variables.sample_weight_scale(target.shape[1]) * weight,
         )
 
     def step(self, run: Any, model: Model, state: Any) -> Any:
@@ -82,7 +82,7 @@ class Streamed(InMemory):
     encoder: "RowEncoder"
 
     def batches(
-        self, view: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0
+        self, variables: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0
     ) -> Any:
         """Return the user's batches. Batches of more than `batch_size` rows are divided."""
         encoder = self.encoder
@@ -99,7 +99,7 @@ class Streamed(InMemory):
 
         def epoch():
             for X, target, sample_weight in numbered(self.rows.passes(), encode):
-                yield view.rows(X), view.target(target), sample_weight
+                yield variables.rows(X), variables.target(target), sample_weight
 
         size = StreamSize(
             n_rows=sum(self.rows.first.sizes)
@@ -113,7 +113,7 @@ class Streamed(InMemory):
             epoch,
             size,
             sample_weight=weights,
-            sample_weight_scale=view.sample_weight_scale(self.data.target.shape[1]),
+            sample_weight_scale=variables.sample_weight_scale(self.data.target.shape[1]),
             random_state=random_state,
         )
 

@@ -31,7 +31,7 @@ class ValidationLoss:
         self._loss = loss = training.loss_of(self._rows._replace(X=training.prepare(self._rows.X)))
         # Nothing is better than the constant of rows that have one target.
         if np.any(self._rows.target != self._rows.target[:1]):
-            self.prior = loss.best_constant(training.solver.weights())
+            self.prior = loss.best_constant(training.step.weights())
 
     def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.ndarray:
         """
@@ -42,7 +42,7 @@ class ValidationLoss:
 
     def on_epoch_end(self, training: Training) -> None:
         """Record minus the loss in the history."""
-        training.history.record(VALIDATION_SCORE, -self._loss.at(training.solver.weights()))
+        training.history.record(VALIDATION_SCORE, -self._loss.at(training.step.weights()))
 
     def on_train_end(self, training: Training) -> None:
         """Release the rows."""

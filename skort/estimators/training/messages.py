@@ -367,9 +367,9 @@ def diverged_error(
     return DivergedError(f"{error}{of_penalty}{_cure(plan, state, rows)}")
 
 
-def _last_epochs(progress, plan):
+def _last_epochs(state, plan):
     """Return what the objective did at the end, and what to do about it."""
-    objective = (progress.column("objective") or [])[-10:]
+    objective = (state.column("objective") or [])[-10:]
     begin = objective[0]
     end = objective[-1]
     if len(objective) == 1:
@@ -386,10 +386,10 @@ def _last_epochs(progress, plan):
     )
 
 
-def _cure(plan, progress, data):
+def _cure(plan, state, data):
     """Return what in the data is a likely cause, with its figures, and what to do about it."""
     X, target, sample_weight = data
-    used = progress.standardization
+    used = state.standardization
 
     causes = []
     if (used is None or used.scale is None) and not scipy.sparse.issparse(X):

@@ -185,7 +185,7 @@ class Reparametrization:
             unit = loss_unit(loss, score.shift + score.offset, score.scale)
             in_units = InUnits(loss, unit, weight=1 / unit)
         elif score is not None:
-            in_units = _in_units(loss, used.target_scale)
+            in_units = _scaled(loss, used.target_scale)
 
         variables = cls(used, in_units, penalty, inputs, score, score_graph.dtype)
         factors = variables.factors()
@@ -351,7 +351,7 @@ class Reparametrization:
         )
 
 
-def _in_units(loss, scale):
+def _scaled(loss, scale):
     """
     Return the loss of a y that is divided by its scale;
     a ValueError where float64 cannot hold that of y itself.

@@ -243,7 +243,7 @@ class ModelPreview:
         return prepared(shown(self._estimator, self._columns, self._result), self._result.model, X)
 
     def loss_of(self, rows: TrainingData) -> RowLoss:
-        """Return what gives the loss of prepared rows at weights of the solver."""
+        """Return what gives the loss of prepared rows at weights of the step."""
         plan = self._result.plan
         graph = self._result.model.score_graph
         plan.loss.check_target(rows.target)
@@ -311,7 +311,7 @@ class Observers:
             *self.more,
         ]
 
-    def view(self, plan: Plan, model: Model, state: TrainState) -> ModelPreview | None:
+    def preview(self, plan: Plan, model: Model, state: TrainState) -> ModelPreview | None:
         """Return what shows the model of a training that is at a state; None where nobody looks."""
         if not (self.scoring or self.estimator.callbacks or self.more):
             return None

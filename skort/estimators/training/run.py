@@ -162,7 +162,7 @@ class Fit:
         )
         watchers = Watchers(
             callbacks=observers.callbacks(tol, patience, is_stream=self.epochs is None),
-            view=observers.view(plan, self.model, self.state),
+            preview=observers.preview(plan, self.model, self.state),
         )
 
         if observers.estimator.verbose > 1 and self.state.is_new:
@@ -192,7 +192,7 @@ class Fit:
         return FitResult(
             plan=run.plan,
             model=self.model.with_weights(outcome.weights),
-            state=outcome.progress,
+            state=outcome.state,
             solver_name=run.solver_name,
             batch_size=problem.batch_size,
             n_batches=problem.n_batches,

@@ -159,9 +159,9 @@ def _trained(plan, model, rows, state, run, observers):
 
     live = NoPickle()
     live.put(dataclasses.replace(run, random_state=batches.random_state))
-    progress = dataclasses.replace(outcome.progress, live=live, is_told=state.is_told)
+    ended = dataclasses.replace(outcome.state, live=live, is_told=state.is_told)
 
-    return fit.result(dataclasses.replace(outcome, progress=progress), rows)
+    return fit.result(dataclasses.replace(outcome, state=ended), rows)
 
 
 class StreamCall(InMemory):
@@ -170,9 +170,9 @@ class StreamCall(InMemory):
     nobody knows the mean of a stream's.
     """
 
-    def batches(self, view: Any, random_state: np.random.RandomState) -> Any:  # type: ignore[override]
+    def batches(self, variables: Any, random_state: np.random.RandomState) -> Any:  # type: ignore[override]
         """Return batches of the rows in random order."""
-        return super().batches(view, random_state, DataStatistics(self.data).mean_weight)
+        return super().batches(variables, random_state, DataStatistics(self.data).mean_weight)
 
 
 def _warned_of_far_columns(rows: TrainingData, used: Standardization | None) -> bool:

@@ -120,8 +120,8 @@ def test_rows_that_are_held_out_are_not_trained_on():
 
     class Rows:
         def on_batch_end(self, training):
-            real = training.solver.batch.sample_weight.ravel() > 0
-            seen.extend(training.solver.batch.X[real, 0].tolist())
+            real = training.step.batch.sample_weight.ravel() > 0
+            seen.extend(training.step.batch.X[real, 0].tolist())
 
     options = {
         "early_stopping": True,

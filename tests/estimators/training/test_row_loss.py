@@ -181,11 +181,11 @@ def test_a_rise_of_the_loss_has_a_standard_error(monkeypatch, block):
     class Compare:
         def on_train_begin(self, training):
             rows = TrainingData(training.prepare(X[VAL]), AMOUNTS[VAL, None], weights)
-            self.loss, self.start = training.loss_of(rows), training.solver.weights()
+            self.loss, self.start = training.loss_of(rows), training.step.weights()
 
         def on_epoch_end(self, training):
             known.append(
-                (self.loss.rise(training.solver.weights(), self.start), training.trained_model())
+                (self.loss.rise(training.step.weights(), self.start), training.trained_model())
             )
 
     start = {"coef_init": np.array([1.0, 0.01, 0.0, 0.5]), "intercept_init": np.array([0.3])}
