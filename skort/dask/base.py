@@ -28,8 +28,7 @@ from skort.dask.partitions import (
 from skort.dask.scores import PartLoss, PartScoring, check_scoring, merged_tallies, tally
 from skort.estimators.base import BaseOrtSGD, hand_over_fit
 from skort.estimators.data.data_source import GivenRows
-from skort.estimators.data.rows import knowing, training_rows
-from skort.estimators.data.targets import target_encoder
+from skort.estimators.data.rows import knowing
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.objective import (
@@ -247,9 +246,8 @@ class DaskFit(BaseOrtSGD):
         # Release the original partitions: the workers have the prepared ones.
         del partitions
         some = statistics.some_rows
-        fitted = wrapped.fitted_model
         model = model.with_loss_weights(
-            plan.loss.initial_weights(some.target, some.sample_weight, fitted)
+            plan.loss.initial_weights(some.counted(some.target), wrapped.fitted_model)
         )
         source = PartitionedRows(plan, statistics, n_groups)
         observers = Observers(self, read.columns, scores)
@@ -263,26 +261,16 @@ class DaskFit(BaseOrtSGD):
         return self._end_fit(dataclasses.replace(result, state=state), read)
 
     def _read(self, wrapped, own, partitions, generator):
-        """Return the `FitData` of the arguments, and the weights of the rows."""
+        """Return the `FitInput` of some rows of all partitions, and the counts of all rows."""
         X, y = partitions.survey.some_rows()
-        encoder = target_encoder(self, y)
-        rows, y, columns = training_rows(self, X, encoder.columns(y), has_steps=wrapped.has_steps)
-        wrapped.check_columns(X)
-        transform = wrapped.fit_target(y)
-        encoded = transform.applied(
-            encoder.encode(y, wrapped.known_classes(partitions.survey.classes))
-        )
-        wrapped.check_labels(multi_label=encoded.multi_label)
-        counted = partitions.counts(
-            chosen_class_weight(self, own, is_stream=False), encoded.classes
-        )
-        encoded = encoded._replace(class_weight=counted.of_positives)
         given = GivenRows(X, y, None)
-        read = FitInput(
-            given, wrapped, own, rows, columns, encoder, encoded, None, None, transform, generator
+        read = FitInput.of(self, given, wrapped, own, generator, partitions.survey.classes)
+        counted = partitions.counts(
+            chosen_class_weight(self, own, is_stream=False), read.encoded.classes
         )
+        encoded = read.encoded._replace(class_weight=counted.of_positives)
 
-        return read, counted
+        return dataclasses.replace(read, encoded=encoded), counted
 
     def _preparation(self, partitions, counted, model, columns):
         """Return the broadcast `Preparation`, with which workers prepare the rows."""

@@ -116,13 +116,12 @@ class ScoreLoss:
         """Return the loss with known numbers of columns of the outputs of a model."""
         return self
 
-    def initial_weights(
-        self, target: np.ndarray, sample_weight: "np.ndarray | None" = None, model: Any = None
-    ) -> dict[str, np.ndarray]:
+    def initial_weights(self, target: np.ndarray, model: Any = None) -> dict[str, np.ndarray]:
         """
         Return the initial values of the loss's own weights, each of shape (n_outputs,).
 
-        If the training continues a fitted `model`, they come from it.
+        `target` has the rows of positive sample weight. If the training continues a fitted
+        `model`, the values come from it.
         """
         return {}
 

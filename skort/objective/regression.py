@@ -389,7 +389,7 @@ class ConcomitantHuber(RegressionLoss):
     scale_gradient = Sign(scale) * (1 - clipped * clipped)
     """
 
-    def initial_weights(self, target, sample_weight=None, model=None) -> dict[str, np.ndarray]:
+    def initial_weights(self, target, model=None) -> dict[str, np.ndarray]:
         """Return the scale of a fitted HuberRegressor, or y's median distance from its median."""
         # The median distance has the unit of y, and outliers hardly change it. scikit-learn starts
         # at 1, from where the training would need many steps to a scale of 1000.
@@ -397,8 +397,7 @@ class ConcomitantHuber(RegressionLoss):
         if scale is not None:
             return {_SCALE: np.full(target.shape[1], float(scale))}
 
-        rows = target if sample_weight is None else target[sample_weight > 0]
-        distances = np.median(np.abs(rows - np.median(rows, axis=0)), axis=0)
+        distances = np.median(np.abs(target - np.median(target, axis=0)), axis=0)
         return {_SCALE: np.where(distances > 0, distances, 1.0)}
 
     def in_units(self, scale: float) -> InUnits:

@@ -54,6 +54,12 @@ class TrainingData(NamedTuple):
             else int(np.count_nonzero(self.sample_weight))
         )
 
+    def counted(self, part: Any) -> Any:
+        """Return a part, such as the target, at the rows of positive sample weight."""
+        if self.sample_weight is None or part is None:
+            return part
+        return part[self.sample_weight > 0]
+
     def after(self, first: "TrainingData | None") -> "TrainingData":
         """Return the rows of `first`, if there are any, and then these rows."""
         if first is None:
@@ -86,14 +92,13 @@ class DataStatistics:
     @property
     def n_rows(self) -> int:
         """The number of rows of positive sample weight."""
-        weights = self.some_rows.sample_weight
-        return self.some_rows.n_rows if weights is None else int(np.count_nonzero(weights))
+        return self.some_rows.n_rows
 
     @property
     def mean_weight(self) -> float:
         """The mean of the positive sample weights."""
-        weights = self.some_rows.sample_weight
-        return 1.0 if weights is None else float(weights[weights > 0].mean())
+        weights = self.some_rows.counted(self.some_rows.sample_weight)
+        return 1.0 if weights is None else float(weights.mean())
 
     @functools.cached_property
     def columns(self) -> tuple[np.ndarray, np.ndarray]:

@@ -58,7 +58,7 @@ def tells_of_fitted(rows: TrainingData) -> bool:
     Return whether rows are many and different enough to say
     that a fitted network is worse than a constant.
     """
-    target = rows.target if rows.sample_weight is None else rows.target[rows.sample_weight > 0]
+    target = rows.counted(rows.target)
     return len(target) >= _TELLING_ROWS and bool(np.ptp(target, axis=0).any())
 
 

@@ -242,13 +242,8 @@ def _warning_of_outlier(result):
     if rows is None or plan.is_classifier or not is_square:
         return None
 
-    target = rows.target
-    weight = rows.sample_weight
-
-    if weight is not None:
-        target = target[weight > 0]
-        weight = weight[weight > 0]
-
+    target = rows.counted(rows.target)
+    weight = rows.counted(rows.sample_weight)
     mean, deviation = moments(target, weight)
     if not np.any(np.abs(target - mean) > _SUSPECT * deviation):
         return None

@@ -63,12 +63,50 @@ class FitInput:
     columns: Columns
     encoder: LabelEncoder | NumberEncoder
     encoded: EncodedTarget
-    class_weight: ClassWeight | None
-    #: Class weights included.
-    sample_weight: np.ndarray | None
     target_transform: TargetTransform
     #: The training's own.
     generator: np.random.RandomState
+    class_weight: ClassWeight | None = None
+    #: Class weights included.
+    sample_weight: np.ndarray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        given: GivenRows,
+        wrapped: WrappedModel,
+        own: "SklearnObjective",
+        generator: np.random.RandomState,
+        classes: Any = None,
+    ) -> "FitInput":
+        """Return what rows, or those that stand for all, say before any row has a weight."""
+        encoder = target_encoder(estimator, given.y)
+        y = encoder.columns(given.y)
+        rows, y, columns = training_rows(estimator, given.X, y, has_steps=wrapped.has_steps)
+        wrapped.check_columns(given.X)
+        target_transform = wrapped.fit_target(y)
+
+        known = wrapped.known_classes(classes, y) if is_classifier(estimator) else None
+        encoded = target_transform.applied(encoder.encode(y, known))
+        wrapped.check_labels(multi_label=encoded.multi_label)
+
+        return cls(
+            given, wrapped, own, rows, columns, encoder, encoded, target_transform, generator
+        )
+
+    def weighted(self, estimator: Any, *, is_stream: bool) -> "FitInput":
+        """Return it with the weights of the rows: sample weights times class weights."""
+        given = self.given
+        class_weight = given.class_weight(
+            chosen_class_weight(estimator, self.own, is_stream=is_stream), self.encoded
+        )
+        weights, encoded = weighted(
+            given.sample_weight, self.rows, self.encoded, class_weight, is_stream=is_stream
+        )
+        return dataclasses.replace(
+            self, encoded=encoded, class_weight=class_weight, sample_weight=weights
+        )
 
     def plan(
         self,
@@ -162,8 +200,9 @@ def model_and_data(
     target = read.encoded.target
     plan.loss.check_target(target)
     model, X = converted(read, plan, trainable)
-    loss_weights = plan.loss.initial_weights(target, sample_weight, read.wrapped.fitted_model)
-    return model.with_loss_weights(loss_weights), TrainingData(X, target, sample_weight)
+    data = TrainingData(X, target, sample_weight)
+    loss_weights = plan.loss.initial_weights(data.counted(target), read.wrapped.fitted_model)
+    return model.with_loss_weights(loss_weights), data
 
 
 def read_fit(
@@ -173,35 +212,9 @@ def read_fit(
     wrapped = WrappedModel.inside(estimator)
     own = own_objective_of(estimator, None if estimator.estimator is None else wrapped.model)
     check_callbacks(estimator.callbacks)
-    encoder = target_encoder(estimator, given.y)
-    y = encoder.columns(given.y)
-    rows, y, columns = training_rows(estimator, given.X, y, has_steps=wrapped.has_steps)
-    wrapped.check_columns(given.X)
-    target_transform = wrapped.fit_target(y)
-    known = wrapped.known_classes(classes, y) if is_classifier(estimator) else None
-    encoded = target_transform.applied(encoder.encode(y, known))
-    wrapped.check_labels(multi_label=encoded.multi_label)
-    class_weight = given.class_weight(
-        chosen_class_weight(estimator, own, is_stream=is_stream), encoded
-    )
-    weights, encoded = weighted(
-        given.sample_weight, rows, encoded, class_weight, is_stream=is_stream
-    )
     generator = own_generator(estimator.random_state)
-
-    return FitInput(
-        given,
-        wrapped,
-        own,
-        rows,
-        columns,
-        encoder,
-        encoded,
-        class_weight,
-        weights,
-        target_transform,
-        generator,
-    )
+    read = FitInput.of(estimator, given, wrapped, own, generator, classes)
+    return read.weighted(estimator, is_stream=is_stream)
 
 
 def validation_set(
@@ -336,40 +349,27 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
 
     own = own_objective_of(estimator, None if estimator.estimator is None else wrapped.model)
     n_features = _n_features(wrapped, n_features)
-    columns = Columns(n_features)
-    encoder, encoded = _prototype(estimator, wrapped, n_outputs, classes)
+    y = _prototype(estimator, wrapped, n_outputs, classes)
+    given = GivenRows(np.zeros((len(y), n_features), estimator.dtype), y, None)
+    read = FitInput.of(estimator, given, wrapped, own, generator, classes)
+
     n_rows = estimator.n_total
     batch_size = batch_rows() if is_auto(estimator.batch_size) else estimator.batch_size
     _check_size_is_known(estimator, own)
-    size = TrainingSize(float(n_rows or batch_size), 1.0, batch_size, encoded.target.shape[1])
+    n_outputs = read.encoded.target.shape[1]
+    size = TrainingSize(float(n_rows or batch_size), 1.0, batch_size, n_outputs)
 
     # Class weights may be those of positives only, which are a matter of the loss.
-    class_weight = _class_weight(estimator, own)
-    _, encoded = weighted(None, encoded.target, encoded, class_weight)
-    plan = Plan.of(estimator, own, size).for_target(encoded)
+    _class_weight(estimator, own)
+    read = read.weighted(estimator, is_stream=False)
+    plan = Plan.of(estimator, own, size).for_target(read.encoded)
     if plan.loss.weight_names:
         raise ValueError(
             f"loss={plan.loss!r} has weights of its own, whose initial values come from all of y. "
             "Fit an estimator with it, for instance for one epoch, and give the fitted estimator."
         )
 
-    rows = np.zeros((1, n_features), estimator.dtype)
-    given = GivenRows(rows, None, None)
-    read = FitInput(
-        given,
-        wrapped,
-        own,
-        rows,
-        columns,
-        encoder,
-        encoded,
-        class_weight,
-        None,
-        TargetTransform(),
-        generator,
-    )
-
-    return plan, converted(read, plan, estimator.trainable)[0], columns
+    return plan, converted(read, plan, estimator.trainable)[0], read.columns
 
 
 def _class_weight(estimator, own):
@@ -395,19 +395,16 @@ def _n_features(inner: WrappedModel, n_features):
 
 
 def _prototype(estimator, wrapped, n_outputs, classes):
-    """Return what encodes targets, and the targets of rows of every kind that there may be."""
+    """Return a y with a value of every kind that there may be."""
     if not is_classifier(estimator):
         n_outputs = n_outputs or _known_outputs(estimator.loss, wrapped) or 1
-        y = np.zeros((1, n_outputs)) if n_outputs > 1 else np.zeros(1)
-        encoder = target_encoder(estimator, y)
-        return encoder, encoder.encode(y, None)
+        return np.zeros((1, n_outputs)) if n_outputs > 1 else np.zeros(1)
 
     classes = wrapped.known_classes(classes)
     if classes is None:
         raise ValueError("Give classes: a batch may lack some of the labels.")
 
-    encoder = target_encoder(estimator, classes)
-    return encoder, encoder.encode(classes, classes)
+    return classes
 
 
 def _check_size_is_known(estimator, own):

@@ -8,7 +8,6 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from skort.common.user_warning import warn_user
 from skort.estimators.data.data_source import BatchShape, InMemory
@@ -183,18 +182,16 @@ def _warned_of_far_columns(rows: TrainingData, used: Standardization | None) -> 
     if used is None:
         return False
 
-    if rows.sample_weight is not None:
-        counted = rows.sample_weight > 0
-        rows = rows._replace(X=rows.X[counted], target=rows.target[counted], sample_weight=None)
-
     found = []
-    if used.mean is not None and not scipy.sparse.issparse(rows.X):
-        distance = _distance(rows.X, used.mean, used.scale)
+    if used.mean is not None and not rows.is_sparse:
+        distance = _distance(rows.counted(rows.X), used.mean, used.scale)
         column = int(np.argmax(distance))
         found.append((f"column {column} of X", distance[column]))
 
     if used.target_mean is not None:
-        found.append(("y", np.max(_distance(rows.target, used.target_mean, used.target_scale))))
+        target = rows.counted(rows.target)
+        found.append(("y", np.max(_distance(target, used.target_mean, used.target_scale))))
+
     for name, distance in found:
         if distance > _FAR:
             warn_user(

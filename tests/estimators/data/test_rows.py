@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.data import rows as rows_module
 from skort.estimators.data.rows import (
+    TrainingData,
     blocks,
     is_plain,
     kept_dtypes,
@@ -191,3 +192,15 @@ def test_a_fit_takes_numbers_and_steps_take_anything():
             ValueError, match="y should be an array of one or two dimensions, got a single value"
         ):
             training_rows(model, X, y, has_steps=False)
+
+
+def test_rows_count_where_their_weight_is_positive():
+    X = np.arange(10.0).reshape(5, 2)
+    target = np.arange(5.0)[:, None]
+    rows = TrainingData(X, target, np.array([0.5, 0.0, 2.0, 0.0, 1e-300]))
+    np.testing.assert_array_equal(rows.counted(target), [[0], [2], [4]])
+    np.testing.assert_array_equal(rows.counted(rows.sample_weight), [0.5, 2.0, 1e-300])
+    assert rows.n_rows == 3
+
+    every = TrainingData(X, target, None)
+    assert every.counted(X) is X and every.counted(every.sample_weight) is None
