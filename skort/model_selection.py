@@ -1,13 +1,16 @@
 """Searches that train candidates together."""
 
+from numbers import Integral
 from typing import Any
 
+from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
 from skort.common.component import DocumentationLink
-from skort.common.user_warning import warn_user
+from skort.common.user_warning import Counted, warn_user
 from skort.estimators.base import BaseOrtSGD
+from skort.optim.display import bar
 from skort.search.together import Together
 
 __all__ = ["OrtGridSearchCV", "OrtRandomizedSearchCV"]
@@ -17,18 +20,21 @@ class _SearchTogether(DocumentationLink):
     """A base class before a search of scikit-learn: it makes the fits of a fold together."""
 
     estimator: Any
+    cv: Any
+    n_jobs: int | None
     verbose: int
 
     def fit(self, X, y=None, **params):
         """Run the search: scikit-learn's `fit`, with the same parameters."""
-        self._together = together = Together()
+        self._together = together = Together(on_fits=lambda n_fits: self._show(n_fits))
+        self._bar = None
         # A clone of a marked estimator asks `Together` for its fit.
         marked = [together.mark(part) for part in _parts(self)]
 
         try:
             return super().fit(X, y, **params)  # type: ignore[misc]
         finally:
-            del self._together
+            del self._together, self._bar
             for part in marked:
                 together.unmark(part)
 
@@ -38,13 +44,25 @@ class _SearchTogether(DocumentationLink):
         def evaluate(candidates, *args, **options):
             candidates = list(candidates)
             together.open(_candidates(self.estimator, candidates))
-            return evaluate_candidates(candidates, *args, **options)
+            is_here = effective_n_jobs(self.n_jobs) == 1
+            n_splits = _n_splits(self.cv)
+            n_fits = None if n_splits is None else len(candidates) * n_splits
+            self._bar = bar(n_fits, "fit") if self.verbose > 0 and is_here else None
+
+            try:
+                return evaluate_candidates(candidates, *args, **options)
+            finally:
+                # The refit is not one of these fits.
+                if self._bar is not None:
+                    self._bar.close()
+                self._bar = None
 
         # scikit-learn 1.9 passes this argument to searches that take it. Older versions
         # do not have it.
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
         try:
-            super()._run_search(evaluate, **context)  # type: ignore[misc]
+            with Counted("fits"):
+                super()._run_search(evaluate, **context)  # type: ignore[misc]
         finally:
             together.close()
 
@@ -57,6 +75,21 @@ class _SearchTogether(DocumentationLink):
             )
         if self.verbose > 0:
             print(f"{together.n_made} of these fits were trained together with others")
+
+    def _show(self, n_fits):
+        """Move the bar, if there is one."""
+        if self._bar is not None:
+            self._bar.update(n_fits)
+
+
+def _n_splits(cv):
+    """Return the number of folds, or None if only the data give it."""
+    if cv is None or isinstance(cv, Integral):
+        return 5 if cv is None else int(cv)
+    try:
+        return cv.get_n_splits() if hasattr(cv, "get_n_splits") else len(cv)
+    except (TypeError, ValueError):
+        return None
 
 
 class OrtGridSearchCV(_SearchTogether, GridSearchCV):
@@ -97,7 +130,9 @@ class OrtGridSearchCV(_SearchTogether, GridSearchCV):
     param_grid : dict or list of dict
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
         As in `GridSearchCV`. With several jobs, all fits are made one by one, in their own
-        processes. With `verbose`, a line says how many fits were trained together.
+        processes. With `verbose`, a bar shows the fits, if there is a terminal or notebook, and a
+        line says how many of them were trained together. Warnings of several fits that differ only
+        in numbers are one warning, which says of how many fits.
 
     Attributes
     ----------

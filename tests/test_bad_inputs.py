@@ -114,18 +114,30 @@ PARAMETERS = [
     (
         "regressor",
         {"estimator": 3},
-        "'estimator' parameter must be an object implementing 'fit' and 'predict'",
+        "'estimator' parameter must be a regressor or classifier of scikit-learn",
     ),
     ("regressor", {"estimator": "lasso"}, "Got 'lasso'"),
-    ("regressor", {"estimator": "m.keras"}, "Keras: tf2onnx). Got 'm.keras'."),
-    ("regressor", {"estimator": b"onnx"}, "tf2onnx). Got b'onnx'"),
+    (
+        "regressor",
+        {"estimator": "m.keras"},
+        "Got 'm.keras'. If it is a path, load the model: tf2onnx converts one of Keras.",
+    ),
+    (
+        "regressor",
+        {"estimator": b"onnx"},
+        "Got 4 bytes. If they are an ONNX file, use onnx.load_from_string",
+    ),
     ("regressor", {"estimator": []}, "Got []"),
     (
         "regressor",
         {"estimator": LinearRegression},
         "is a class: pass an instance, LinearRegression()",
     ),
-    ("regressor", {"estimator": KMeans()}, "operator ReduceSumSquare, which has no gradient"),
+    (
+        "regressor",
+        {"estimator": KMeans()},
+        "estimator=KMeans is a clusterer: it does not predict y",
+    ),
     (
         "regressor",
         {"estimator": RandomForestRegressor()},
@@ -281,11 +293,20 @@ PARAMETERS = [
         "validation set is too small: 1 of 30 rows",
     ),
     ("regressor", {"validation_fraction": 1.0}, "'validation_fraction' parameter"),
-    ("regressor", {"early_stopping": True, "scoring": "no_such"}, "'scoring' parameter"),
+    (
+        "regressor",
+        {"early_stopping": True, "scoring": "no_such"},
+        "scoring='no_such' is not a scorer of scikit-learn",
+    ),
     (
         "regressor",
         {"early_stopping": True, "scoring": "roc_auc"},
         "scoring='roc_auc' cannot score this model",
+    ),
+    (
+        "regressor",
+        {"early_stopping": True, "scoring": "rmse"},
+        "Did you mean scoring='neg_root_mean_squared_error'?",
     ),
     (
         "regressor",
@@ -308,7 +329,7 @@ PARAMETERS = [
     ("regressor", {"trainable": []}, "trainable=[] matches no weight"),
     ("regressor", {"trainable": [3]}, "trainable must be names or patterns of weights, got [3]"),
     ("regressor", {"trainable": ["coef", "x*"]}, "trainable=['x*'] matches no weight"),
-    ("regressor", {"dtype": "float16"}, "Did you mean dtype='float64'?"),
+    ("regressor", {"dtype": "float16"}, "Did you mean dtype='float32'?"),
     ("regressor", {"dtype": np.float32}, "'dtype' parameter"),
     ("regressor", {"device": "gpu"}, "device='gpu' is unknown"),
     ("regressor", {"device": "cuda:99999999999999999999"}, 'is unknown. Use "cpu", "cuda"'),
@@ -1106,7 +1127,7 @@ def test_gradients(row):
 
 linear_step = functools.partial(Step, LinearRegression(), n_features=3)
 STEPS = [
-    (lambda s: Step(3), "'estimator' parameter must be an object implementing 'fit' and 'predict'"),
+    (lambda s: Step(3), "'estimator' parameter must be a regressor or classifier"),
     (
         lambda s: Step(LinearRegression()),
         "Give n_features: the model does not say how many columns X has",

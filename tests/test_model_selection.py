@@ -17,7 +17,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort import OrtSGDClassifier, OrtSGDRegressor, model_selection
 from skort.callbacks import EarlyStopping
 from skort.model_selection import OrtGridSearchCV, OrtRandomizedSearchCV
 from skort.objective import Loss
@@ -406,11 +406,43 @@ def test_a_converging_search_says_how_many_fits_were_made_together(data, capsys)
     assert "\n8 of these fits were trained together with others" in capsys.readouterr().out
 
 
-def test_warnings_of_candidates_are_theirs(data):
+def test_equal_warnings_of_candidates_are_one_that_counts(data):
     model = regressor(penalty="l2", tol=1e-6)
     with pytest.warns(ConvergenceWarning, match="Maximum number of epochs") as caught:
         OrtGridSearchCV(model, GRID, cv=2).fit(*data)
-    assert len([w for w in caught if w.category is ConvergenceWarning]) == 4 * 2 + 1
+    of_fits, of_refit = (w for w in caught if w.category is ConvergenceWarning)
+    assert str(of_fits.message).startswith("8 fits: Maximum number of epochs")
+    assert str(of_refit.message).startswith("Maximum number of epochs")
+    assert of_fits.filename == of_refit.filename == __file__
+
+
+@pytest.mark.parametrize("cv, total", [(2, 8), (KFold(3), 12), ([(range(20), range(20, 40))], 4)])
+@pytest.mark.parametrize("average", [False, True])
+def test_a_bar_moves_with_fits_made_together_or_alone(data, monkeypatch, cv, total, average):
+    class Bar:
+        n, is_open = 0, True
+
+        def update(self, n):
+            self.n += n
+
+        def close(self):
+            self.is_open = False
+
+    bars = []
+
+    def bar(total, unit):
+        bars.append((total, unit, Bar()))
+        return bars[-1][-1]
+
+    monkeypatch.setattr(model_selection, "bar", bar)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        # Fits with `average` are made alone.
+        model = regressor(penalty="l2", average=average)
+        search = OrtGridSearchCV(model, GRID, cv=cv, verbose=1).fit(*data)
+    ((shown, unit, made),) = bars
+    assert (shown, unit, made.n, made.is_open) == (total, "fit", total, False)
+    assert not hasattr(search, "_bar")
 
 
 @pytest.mark.parametrize("hidden", [(), (4,)])

@@ -1,5 +1,6 @@
 """Saving the files from which a device trains a model, and loading the weights that it trained."""
 
+import enum
 import os
 import pathlib
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ import numpy as np
 import onnx
 import onnx.compose
 from onnx import helper
+from sklearn.base import BaseEstimator
 
 from skort.artifacts.sources import (
     Source,
@@ -22,6 +24,7 @@ from skort.common.onnx_text import build_model, domains_of
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.training.run import fitted_problem
 from skort.exceptions import RuntimeNotAvailableError
+from skort.graphs.trainable import got_instead
 from skort.optim.optimizers import SGD, Adam, optimizer_tags
 from skort.runtime.checkpoint_file import (
     VERSIONS,
@@ -38,6 +41,13 @@ OPTIMIZER = "optimizer_model.onnx"
 CHECKPOINT = "checkpoint"
 #: The key in the metadata of an eval model for the names of its predictions.
 PREDICTIONS = "skort.predictions"
+# The losses of artifacts.LossType in onnxruntime.training.
+_LOSSES = {
+    "MSELoss": '"squared_error", which is half of it',
+    "L1Loss": '"absolute_error"',
+    "CrossEntropyLoss": '"log_loss"',
+    "BCEWithLogitsLoss": '"log_loss"',
+}
 # Parameters of onnxruntime.training.artifacts that skort refuses, and the reasons.
 _REFUSED = {
     "ort_format": (
@@ -202,11 +212,18 @@ def _check(refused, batch_size, ort_version):
 
 def _check_model(model, loss):
     if not isinstance(model, onnx.ModelProto):
+        advice = (
+            f"Got {model!r}. Put a fitted scikit-learn model into one: "
+            "OrtSGDRegressor(FrozenEstimator(model)).fit(X, y)."
+            if isinstance(model, BaseEstimator)
+            else got_instead(model)
+        )
         raise ValueError(
             "estimator_or_model must be a fitted OrtSGDRegressor or OrtSGDClassifier, or an "
-            f"onnx.ModelProto, got {model!r}. Put a fitted scikit-learn model into one: "
-            "OrtSGDRegressor(FrozenEstimator(model)).fit(X, y)."
+            f"onnx.ModelProto. {advice}"
         )
+    if isinstance(loss, enum.Enum):
+        raise ValueError(f"loss={loss!r}: give a name of skort, {_LOSSES[loss.name]}.")
     if isinstance(loss, str) and loss == "auto":
         raise ValueError(
             'loss="auto" is for estimators. An ONNX model needs a loss, or None where '
@@ -219,6 +236,9 @@ def _update(optimizer):
     if optimizer is None:
         return None
 
+    if isinstance(optimizer, enum.Enum):
+        # artifacts.OptimType of onnxruntime.training has the same names.
+        optimizer = optimizer.name
     if isinstance(optimizer, str):
         optimizer = {"SGD": SGD(), "AdamW": Adam()}.get(optimizer, optimizer)
     name = optimizer_tags(optimizer).runtime

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any, TypeVar, get_args
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
@@ -17,7 +16,7 @@ from skort.common.random_state import advance
 from skort.estimators.data.data_source import GivenRows, StreamedRows
 from skort.estimators.data.first_pass import FirstPass, known_classes, repeatable
 from skort.estimators.data.rows import prepared
-from skort.estimators.did_you_mean import NamedParameters
+from skort.estimators.did_you_mean import NamedParameters, explained_arguments
 from skort.estimators.fitted_mixin import FittedAttributes
 from skort.estimators.html import HTMLRepr
 from skort.estimators.literals import SolverName
@@ -38,7 +37,8 @@ Own = TypeVar("Own", bound="BaseOrtSGD")
 # Constraints of several parameters.
 _AUTO = StrOptions({"auto"})
 _POSITIVE_INT = Interval(Integral, 1, None, closed="left")
-_NOT_NEGATIVE = Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")
+# float32 holds all numbers up to here.
+_NOT_NEGATIVE = Interval(Real, 0, 1e38, closed="both")
 
 
 class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParameters):
@@ -141,6 +141,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         register(type(self))  # type: ignore[arg-type]  # classes are hashable
 
     # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.
+    @explained_arguments
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(  # noqa: PLR0913  # as in scikit-learn
         self: Own,
@@ -211,6 +212,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             init=(coef_init, intercept_init),
         )
 
+    @explained_arguments
     @_fit_context(prefer_skip_nested_validation=False)
     def fit_batches(
         self: Own,

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import StrOptions
 from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.data.targets import streamed_classes
+from skort.estimators.did_you_mean import explained_arguments
 from skort.estimators.literals import (
     Auto,
     DtypeName,
@@ -200,6 +201,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self._store(locals())
 
     @available_if(can_partial_fit)
+    @explained_arguments
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(
         self,

@@ -1,32 +1,21 @@
-"""Suggestions in the errors for unknown names and values of parameters."""
+"""Suggestions in the errors for unknown parameters, arguments, attributes and values."""
 
-import difflib
 import functools
 import inspect
-from collections.abc import Mapping
-from numbers import Real
-from typing import Any
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._param_validation import InvalidParameterError, StrOptions
+from sklearn.utils._param_validation import InvalidParameterError
 
 from skort.common.component import Component
+from skort.estimators.value_hints import nearest, value_hint
 from skort.optim.optimizers import OPTIMIZERS
 
-# The names of values and parameters in other libraries.
-_VALUES = {
-    "squared_error": ("mse", "mean_squared_error", "l2_loss"),
-    "absolute_error": ("mae", "mean_absolute_error", "l1_loss"),
-    "quantile": ("pinball",),
-    "log_loss": (
-        "bce",
-        "binary_crossentropy",
-        "categorical_crossentropy",
-        "cross_entropy",
-        "crossentropy",
-        "logistic",
-    ),
-}
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+# The names of parameters in other libraries.
 _PARAMETERS = {
     "eta0": ("lr", "learning_rate_init"),
     "max_iter": ("epochs", "n_epochs", "num_epochs", "max_epochs", "n_iter"),
@@ -36,6 +25,28 @@ _PARAMETERS = {
     "loss": ("criterion",),
     "estimator": ("base_estimator", "model"),
     "max_grad_norm": ("clip_norm", "clipnorm"),
+    "device": ("gpu", "use_gpu"),
+    "scoring": ("metric", "metrics", "eval_metric"),
+}
+# The values that these names stand for.
+_VALUES = {"gpu": "cuda", "use_gpu": "cuda"}
+# The names of arguments of `fit` in other libraries.
+_ARGUMENTS = {
+    "X_val, y_val": ("eval_set", "validation_data", "valid_data"),
+    "sample_weight": ("sample_weights", "weight", "weights"),
+}
+# What has the same role here as an attribute of scikit-learn's or another library's models.
+_ATTRIBUTES = {
+    "coefs_": "weights_ has all weights by name",
+    "intercepts_": "weights_ has all weights by name",
+    "hidden_layer_sizes": "it is a parameter of the model, estimator",
+    "estimator_": "to_sklearn() returns the fitted model, weights_ its weights",
+    "named_steps": "to_sklearn() returns the fitted pipeline",
+    "steps": "to_sklearn() returns the fitted pipeline",
+    "model_": "onnx_ is the fitted model, to_sklearn() returns it as scikit-learn has it",
+    "feature_importances_": "coef_ has the coefficients of a linear model",
+    "loss_history_": "loss_curve_ has the objective of each epoch, history_ all records",
+    "history": "history_ has the records of all epochs",
 }
 
 
@@ -43,29 +54,6 @@ _PARAMETERS = {
 _ALONE = {
     "eta0": " It sets only the first learning rate: optimizer and learning_rate stay as they are."
 }
-
-
-def _nearest(given, known, other_names, cutoff):
-    """Return the known names that have `given` as a synonym, else the most similar name, if any."""
-    same = [name for name in known if given.lower() in other_names.get(name, ())]
-    return same or difflib.get_close_matches(given, known, 1, cutoff)
-
-
-def hint(parameters: Mapping[str, Any], constraints: Mapping[str, Any]) -> str:
-    """Return sentences, each after a space, that suggest other values for unknown ones."""
-    hints = []
-    for name, value in parameters.items():
-        if name == "learning_rate" and isinstance(value, Real):
-            hints.append(f" To set the rate, give eta0={value}.")
-        options = set().union(
-            *(c.options for c in constraints.get(name, ()) if isinstance(c, StrOptions))
-        )
-        if isinstance(value, str) and value not in options:
-            hints.extend(
-                f" Did you mean {name}={o!r}?" for o in _nearest(value, options, _VALUES, 0.5)
-            )
-
-    return "".join(hints)
 
 
 class NamedParameters(Component):
@@ -92,8 +80,63 @@ class NamedParameters(Component):
         try:
             super()._validate_params()
         except InvalidParameterError as error:
-            message = f"{error}{hint(self.get_params(deep=False), self._parameter_constraints)}"
-            raise InvalidParameterError(message) from None
+            found = re.match(r"The '(\w+)' parameter of ", str(error))
+            advice = (
+                value_hint(
+                    type(self), found[1], getattr(self, found[1]), self._parameter_constraints
+                )
+                if found
+                else ""
+            )
+            raise InvalidParameterError(f"{error}{advice}") from None
+
+    def __getattr__(self, name: str) -> Any:
+        # Python asks for what an object lacks, and for properties that raised an AttributeError.
+        if hasattr(type(self), name):
+            return object.__getattribute__(self, name)
+
+        instead = _ATTRIBUTES.get(name)
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}"
+            + ("" if instead is None else f": {instead}."),
+            name=name,
+            obj=self,
+        )
+
+
+def explained_arguments(method: Method) -> Method:
+    """Make a method say, for an unknown argument, where the same idea has its place."""
+    known = inspect.signature(method).parameters
+
+    @functools.wraps(method)
+    def explained(self, *args, **given):
+        for name in given:
+            if name not in known:
+                advice = _argument_hint(type(self), method.__name__, name, given[name], known)
+                raise TypeError(
+                    f"{type(self).__name__}.{method.__name__}() got an unexpected keyword argument "
+                    f"{name!r}.{advice}"
+                )
+
+        return method(self, *args, **given)
+
+    return cast("Method", explained)
+
+
+def _argument_hint(cls, method, name, value, known):
+    """Return a sentence, after a space, for an argument that a method does not have."""
+    argument = nearest(name, [*_ARGUMENTS], _ARGUMENTS, 1.0)
+    if argument and argument[0].partition(",")[0] in known:
+        return f" Did you mean {argument[0]}?"
+    if name == "classes" and issubclass(cls, ClassifierMixin):
+        return " It is an argument of partial_fit and fit_batches."
+
+    parameter = nearest(name, cls._get_param_names(), _PARAMETERS, 0.9)
+    if not parameter:
+        return ""
+    if method == "partial_fit" and parameter[0] == "max_iter":
+        return " A call makes one pass over its rows: call partial_fit again for another one."
+    return f" It is a parameter of the estimator: {cls.__name__}({parameter[0]}={value!r})."
 
 
 def _with_hints(init):
@@ -123,10 +166,11 @@ def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
     of_optimizers = [
         each.__name__ for each in OPTIMIZERS.values() if name in each._get_param_names()
     ]
-    nearest = _nearest(name, cls._get_param_names(), _PARAMETERS, 0.75)
-    if nearest:
-        alone = _ALONE.get(nearest[0], "") if name in _PARAMETERS.get(nearest[0], ()) else ""
-        return f" Did you mean {nearest[0]}={value!r}?{alone}"
+    similar = nearest(name, cls._get_param_names(), _PARAMETERS, 0.75)
+    if similar:
+        value = _VALUES.get(name, value)
+        alone = _ALONE.get(similar[0], "") if name in _PARAMETERS.get(similar[0], ()) else ""
+        return f" Did you mean {similar[0]}={value!r}?{alone}"
     if of_optimizers:
         return (
             f" It is a parameter of the optimizer: optimizer={of_optimizers[0]}({name}={value!r})."

@@ -42,7 +42,14 @@ def _linear(estimator, name):
     result = vars(estimator).get("_result")
     weights = None if result is None else result.model.linear_weights
     if weights is None:
-        raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {name!r}")
+        reason = (
+            "it is not fitted yet"
+            if result is None
+            else "its model is not linear. weights_ has all weights by name"
+        )
+        raise AttributeError(
+            f"{type(estimator).__name__!r} object has no attribute {name!r}: {reason}."
+        )
     return weights
 
 

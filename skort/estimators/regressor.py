@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skort.common.available import available_if
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.data.targets import columns_of
+from skort.estimators.did_you_mean import explained_arguments
 from skort.estimators.literals import (
     Auto,
     DtypeName,
@@ -275,6 +276,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self._store(locals())
 
     @available_if(can_partial_fit)
+    @explained_arguments
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None

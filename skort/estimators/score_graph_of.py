@@ -20,7 +20,7 @@ from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph, spec_of
 from skort.graphs.score_graph import ScoreGraph, joined
 from skort.graphs.sklearn.families import score_model
 from skort.graphs.sklearn.transformers import StepGraphs, trainable_steps
-from skort.graphs.trainable import check_trainable, select_trainable
+from skort.graphs.trainable import check_trainable, got_instead, select_trainable
 from skort.runtime.device import Device
 from skort.solvers.flat_weights import flat, views
 from skort.solvers.graph.gradient_sessions import GradientSessions
@@ -100,7 +100,7 @@ def _of_scikit_learn(model, dtype):
     if isinstance(model, type) or not hasattr(model, "predict"):
         raise ValueError(
             "model must be an onnx.ModelProto, a fitted estimator that predicts, or a Pipeline "
-            f"that ends in one, got {model!r}."
+            f"that ends in one. {got_instead(model)}"
         )
 
     inner = WrappedModel.of(FrozenEstimator(model))

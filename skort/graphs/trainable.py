@@ -3,6 +3,8 @@ Which models and which of their weights gradient descent can train,
 and why it cannot train the others.
 """
 
+import os
+import pathlib
 import warnings
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -24,6 +26,21 @@ from skort.graphs.sklearn.raw_inputs import RawInput
 from skort.graphs.sklearn.transformers import StepGraphs
 
 _OURS = {"regressor": "OrtSGDRegressor", "classifier": "OrtSGDClassifier"}
+# How to get a model out of a file.
+_LOADERS = {
+    ".keras": "tf2onnx converts one of Keras",
+    ".h5": "tf2onnx converts one of Keras",
+    ".joblib": "joblib.load reads one of scikit-learn",
+    ".pkl": "pickle.load or joblib.load reads one of scikit-learn",
+    ".pt": "torch.onnx.export converts one of torch",
+    ".pth": "torch.onnx.export converts one of torch",
+}
+_OTHER_KINDS = {
+    "clusterer": "a clusterer",
+    "density_estimator": "a density estimator",
+    "outlier_detector": "an outlier detector",
+    "transformer": "a transformer",
+}
 # Operators that are seldom the reason why a model has no gradient: an error names others first.
 _BOOKKEEPING = {
     "ArgMax",
@@ -49,10 +66,15 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
     cls = model if isinstance(model, type) else type(model)
     if not (hasattr(cls, "fit") and hasattr(cls, "predict")):
         raise ValueError(
-            "The 'estimator' parameter must be an object implementing 'fit' and 'predict', a "
-            "Pipeline that ends in one,"
-            " a FrozenEstimator, or an onnx.ModelProto (a file: onnx.load; Keras: "
-            f"tf2onnx). Got {model!r}."
+            "The 'estimator' parameter must be a regressor or classifier of scikit-learn, a "
+            "Pipeline that ends in one, a FrozenEstimator, or an onnx.ModelProto. "
+            f"{got_instead(model)}"
+        )
+    kind = None if isinstance(model, type) else get_tags(model).estimator_type
+    if kind in _OTHER_KINDS:
+        raise NotTrainableError(
+            f"estimator={cls.__name__} is {_OTHER_KINDS[kind]}: it does not predict y. Use a "
+            "regressor or a classifier."
         )
     if isinstance(model, type):
         raise NotTrainableError(
@@ -81,6 +103,31 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
                 f"hidden_layer_sizes of {type(model).__name__} must be ints > 0, got "
                 f"{parameters['hidden_layer_sizes']!r}."
             )
+
+
+def got_instead(value: Any) -> str:
+    """Return sentences about a value that is not a model: what it is, and how to get a model."""
+    shown = repr(value)
+    name = type(value).__name__
+    bases = {base.__module__.partition(".")[0] for base in type(value).__mro__}
+
+    if isinstance(value, bytes):
+        return f"Got {len(value)} bytes. If they are an ONNX file, use onnx.load_from_string(them)."
+    if isinstance(value, (str, os.PathLike)):
+        load = _LOADERS.get(pathlib.PurePath(value).suffix, "onnx.load reads an ONNX file")
+        return f"Got {shown}. If it is a path, load the model: {load}."
+    if name == "InferenceSession":
+        return "Got an InferenceSession, which has no weights to train. Use onnx.load of its file."
+    if isinstance(value, onnx.GraphProto):
+        return "Got a GraphProto. Use the ModelProto that it is in."
+    if "torch" in bases:
+        return f"Got a {name} of torch. Export it with torch.onnx.export, and load the file."
+    if bases & {"keras", "tensorflow"}:
+        return f"Got a {name} of Keras. Export it with tf2onnx."
+    if hasattr(value, "transform"):
+        return f"Got {shown}, a transformer. Put a model after it, such as LinearRegression()."
+
+    return f"Got {shown if len(shown) < 200 else shown[:200] + '...'}."
 
 
 def select_trainable(

@@ -82,7 +82,15 @@ def _no_function(what: str, error: Exception) -> ValueError:
     """Return the error of a function that cannot run."""
     reason = error.args[0] if error.args else ""
     reason = reason.decode() if isinstance(reason, bytes) else str(reason)
-    return ValueError(f"{what} is not an ONNX function that can run: {' '.join(reason.split())}")
+    example = (
+        " A function has the form: square (score, target) => (loss) { d = Sub (score, target) "
+        "loss = Mul (d, d) }"
+        if "ParseError" in reason
+        else ""
+    )
+    return ValueError(
+        f"{what} is not an ONNX function that can run: {' '.join(reason.split())}{example}"
+    )
 
 
 @dataclass(eq=False, repr=False)

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, Options
 
 from skort.common.component import check_parameters
+from skort.optim.scorers import scorer_of, scoring_advice
 from skort.optim.training import Training
 
 # A loss that is a smaller part of its first value counts as this part of it.
@@ -384,16 +385,15 @@ class EpochScoring(BaseEstimator):
         Prepare X, and score once, so that a scorer that cannot work fails
         before the training.
         """
-        from sklearn.metrics import check_scoring
-
         self._X = training.prepare(self.X)
-        self._scorer = check_scoring(training.model, self.scoring)
+        self._scorer = scorer_of(training.model, self.scoring)
 
         try:
             self._score(training)
         except (AttributeError, TypeError, ValueError) as error:
+            reason = f"{str(error).rstrip('.')}.{scoring_advice(training.model, self.scoring)}"
             raise ValueError(
-                f"scoring={self.scoring!r} cannot score this model: {error}"
+                f"scoring={self.scoring!r} cannot score this model: {reason}"
             ) from error
 
     def on_epoch_end(self, training: Training) -> None:

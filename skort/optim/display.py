@@ -95,6 +95,17 @@ def _cell(history: History, name: str) -> str:
     return f"{value:.3f}" if name == "seconds" else f"{value:.4g}"
 
 
+def bar(total: int | None, unit: str, initial: int = 0) -> Any:
+    """Return a bar of tqdm, or None without a terminal or notebook."""
+    is_seen = "ipykernel" in sys.modules or getattr(sys.stderr, "isatty", bool)()
+    if not (_is_open(sys.stderr) and is_seen):
+        return None
+
+    from tqdm.auto import tqdm
+
+    return tqdm(total=total, initial=initial, unit=unit)
+
+
 class ProgressBar(BaseEstimator):
     """
     Show a tqdm bar over epochs, as `verbose=1` does;
@@ -115,15 +126,8 @@ class ProgressBar(BaseEstimator):
 
     def on_train_begin(self, training: Training) -> None:
         """Show the bar."""
-        self._bar: Any = None
         self._begin = time.perf_counter()
-
-        if _is_open(sys.stderr) and (
-            "ipykernel" in sys.modules or getattr(sys.stderr, "isatty", bool)()
-        ):
-            from tqdm.auto import tqdm
-
-            self._bar = tqdm(total=training.max_iter, initial=training.n_epochs, unit="epoch")
+        self._bar = bar(training.max_iter, "epoch", training.n_epochs)
 
     def on_epoch_end(self, training: Training) -> None:
         """Move the bar by one epoch."""
@@ -141,20 +145,20 @@ class ProgressBar(BaseEstimator):
         Fill the bar and close it, and print why the training stopped;
         an error says it itself.
         """
-        bar = self._bar
+        shown_bar = self._bar
         self._bar = None
         reason = training.stopping_reason
         history = training.history
 
-        if bar is not None:
+        if shown_bar is not None:
             # TQDM_DISABLE asks for silence; to close a bar disables it.
-            is_shown = not bar.disable
+            is_shown = not shown_bar.disable
             # A training that stopped is over, however many epochs it might have had.
-            bar.total = training.n_epochs if training.stopped else bar.total
-            bar.refresh()
-            bar.close()
+            shown_bar.total = training.n_epochs if training.stopped else shown_bar.total
+            shown_bar.refresh()
+            shown_bar.close()
             if reason is not None and is_shown:
-                print(reason, file=bar.fp, flush=True)
+                print(reason, file=shown_bar.fp, flush=True)
         elif reason is not None and _is_open(sys.stderr):
             n_epochs = training.n_epochs
             seconds = time.perf_counter() - self._begin

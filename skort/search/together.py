@@ -5,7 +5,7 @@ import copy
 import dataclasses
 import hashlib
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import joblib
@@ -59,9 +59,13 @@ class Together:
     # For each data set, the first fit of a group trains the whole group. The other fits take their
     # results. `mark` gives an estimator and its clones this object, and their fits ask it.
 
-    def __init__(self, estimators: Iterable[Any] = ()):
+    def __init__(
+        self, estimators: Iterable[Any] = (), on_fits: Callable[[int], object] = lambda n_fits: None
+    ):
         #: The number of fits that were trained together.
         self.n_made = 0
+        # It is told how many fits were made, or begun if they are made alone.
+        self._on_fits = on_fits
         #: Whether fits that could have been trained together have callbacks of scikit-learn.
         self.has_callbacks = False
         self._thread = threading.get_ident()
@@ -113,8 +117,17 @@ class Together:
 
         Return None if the fit has to be trained alone.
         """
-        if not self._groups or threading.get_ident() != self._thread:
+        if threading.get_ident() != self._thread:
             return None
+
+        n_before = self.n_made
+        found = self._found(estimator, X, y, sample_weight)
+        self._on_fits(self.n_made - n_before + (found is None))
+
+        return found
+
+    def _found(self, estimator, X, y, sample_weight):
+        """Return what `take` returns."""
         if getattr(estimator, "_skl_callbacks", None):
             # They see each epoch of one fit.
             self.has_callbacks |= any(len(members) > 1 for _, members in self._groups)

@@ -186,7 +186,11 @@ BAD_PARAMETERS = [
     ("dtype", "float16", "'dtype' parameter"),
     ("random_state", "seed", "'random_state' parameter"),
     ("verbose", -1, "'verbose' parameter"),
-    ("estimator", StandardScaler(), "'estimator' parameter .* implementing 'fit' and 'predict'"),
+    (
+        "estimator",
+        StandardScaler(),
+        "Got StandardScaler\\(\\), a transformer. Put a model after it",
+    ),
     ("estimator", make_pipeline(StandardScaler()), "'estimator' parameter"),
 ]
 

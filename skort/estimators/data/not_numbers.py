@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator, is_classifier
 
 # The number of values that are searched for dates in a column of objects.
 _LOOKED_AT = 20
+# The number of columns that a message names.
+_SHOWN = 10
 # The beginning of numpy's errors for text. The text follows.
 _REFUSED = "could not convert string to float: "
 
@@ -56,14 +58,17 @@ def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
     Return the error to raise for an X that a fit refused.
 
     For an error about text, name the columns of text and show how to encode them. For one about
-    images, show how to flatten them. Return any other error as it is.
+    NaN, name the columns and show how to fill them. For one about images, show how to flatten them.
+    Return any other error as it is.
     """
     texts = _texts(X, error)
-    if not texts:
-        return _shape_error(error, X)
-
     inside = estimator.estimator
     default = "LogisticRegression()" if is_classifier(estimator) else "LinearRegression()"
+    if not texts:
+        model = "onnx_model" if _is_onnx(inside) else default if inside is None else "model"
+        name = type(estimator).__name__
+        cure = f"Fill them in the pipeline inside: {name}(make_pipeline(SimpleImputer(), {model}))."
+        return missing_error(_shape_error(error, X), X, cure)
 
     encode = "TfidfVectorizer()"
     place = ""
@@ -76,7 +81,7 @@ def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
         "model.set_params(estimator=make_pipeline(encode, "
         f"{default if inside is None else 'model.estimator'}))"
     )
-    if not (inside is None or isinstance(inside, BaseEstimator)):
+    if _is_onnx(inside):
         model = "model = make_pipeline(encode, model)"
     return ValueError(
         f"X has text{place}, such as {next(iter(texts.values()))!r}, but the model takes numbers. "
@@ -91,7 +96,8 @@ def fitted_text_error(error: ValueError, X: Any) -> ValueError:
     """Return an error that names the columns of text in an X to predict, or the given error."""
     texts = _texts(X, error)
     if not texts or None in texts:
-        return _shape_error(error, X)
+        cure = "The model was fitted on rows without NaN: fill them, or leave out these rows."
+        return missing_error(_shape_error(error, X), X, cure)
 
     return ValueError(
         f"X has text in {_listed(texts)}, such as {next(iter(texts.values()))!r}, but the model "
@@ -108,7 +114,59 @@ def _shape_error(error, X):
     )
 
 
-def step_text_error(error: ValueError, X: Any) -> ValueError:
+def missing_error(error: ValueError, X: Any, cure: str) -> ValueError:
+    """Return an error that names the columns of X with NaN and ends with a cure, or the given one."""
+    if " contains infinity" in str(error) and (names := _columns_with(X, _has_infinite)):
+        return ValueError(f"{str(error).rstrip('.')} in {_listed(names)}.")
+    if " contains NaN" not in str(error):
+        return error
+
+    names = _columns_with(X, _has_missing)
+    if names:
+        return ValueError(f"Input X contains NaN in {_listed(names)}. {cure}")
+    if "transformed X" in str(error):
+        return ValueError(f"{error} A step before the model made it: X itself has none.")
+    return error
+
+
+def _columns_with(X, has):
+    """Return the names or the numbers of the columns of X whose values pass a test."""
+    if scipy.sparse.issparse(X):
+        columns = X.tocsc()
+        parts = np.split(columns.data, columns.indptr[1:-1])
+        return [j for j, values in enumerate(parts) if has(values)]
+
+    names = getattr(X, "columns", None)
+    if names is not None:
+        return [name for name in names if has(np.asarray(X[name]))]
+    rows = np.asarray(X)
+    return [j for j, column in enumerate(rows.T) if has(column)] if rows.ndim == 2 else []
+
+
+def _has_infinite(values):
+    return values.dtype.kind == "f" and bool(np.isinf(values).any())
+
+
+def _has_missing(values):
+    if values.dtype.kind == "f":
+        return bool(np.isnan(values).any())
+    return values.dtype == object and any(_is_missing(value) for value in values.ravel())
+
+
+def _is_onnx(inside):
+    return not (inside is None or isinstance(inside, BaseEstimator))
+
+
+def step_error(error: ValueError, X: Any) -> ValueError:
+    """Return an error that names the columns whose text or NaN the steps refused, or the given one."""
+    if "transformed X contains " in str(error):
+        cure = "No step before the model fills them: begin the pipeline with SimpleImputer()."
+        return missing_error(error, X, cure)
+
+    return _step_text_error(error, X)
+
+
+def _step_text_error(error, X):
     """Return an error that names the column whose text a step refused, or the given error."""
     refused = str(error).removeprefix(_REFUSED)
     names = [
@@ -256,4 +314,6 @@ def _texts(X, error):
 
 def _listed(texts):
     """Return the names of columns as a message shows them."""
-    return f"{'column' if len(texts) == 1 else 'columns'} {', '.join(map(repr, texts))}"
+    names = [repr(text) for text in texts]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{'column' if len(names) == 1 else 'columns'} {', '.join(names[:_SHOWN])}{more}"

@@ -75,6 +75,23 @@ def hold_out(
     return rows, sample_weight
 
 
+def _why_not_stratified(labels, error):
+    """Say why no rows of each class can be held out, or repeat the error."""
+    classes, counts = np.unique(labels, return_counts=True)
+    rare = classes[counts < 2]
+    if len(rare):
+        return (
+            f"the class {rare[0]!r} has one row, and the training and the validation set need one "
+            "each. Give fit X_val and y_val, or leave the class out."
+        )
+    if len(labels) < 10 * len(classes):
+        return (
+            f"{len(labels)} rows of {len(classes)} classes are too few. Increase "
+            "validation_fraction, or give fit X_val and y_val."
+        )
+    return str(error)
+
+
 def _random_part(estimator, y, rows, random_state):
     """Return a random part of the rows. For a classifier, it has the same share of each class."""
     from sklearn.model_selection import train_test_split
@@ -87,8 +104,9 @@ def _random_part(estimator, y, rows, random_state):
             rows, test_size=fraction, random_state=random_state, stratify=stratify
         )
     except ValueError as error:
+        reason = str(error) if stratify is None else _why_not_stratified(stratify, error)
         raise ValueError(
-            f"early_stopping=True cannot hold out validation_fraction={fraction}: {error}"
+            f"early_stopping=True cannot hold out validation_fraction={fraction}: {reason}"
         ) from error
 
     if len(held_out) < 2:

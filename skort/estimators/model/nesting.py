@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
@@ -104,9 +105,24 @@ def steps_to_fit(estimator) -> list[str]:
 def can_partial_fit(estimator):
     """Raise an AttributeError if a step before the model of an estimator of skort needs a fit."""
     for name in steps_to_fit(estimator.estimator):
+        advice = FIT_STEP_FIRST
+        if _is_fitted(estimator.estimator):
+            whole = type(estimator).__name__
+            advice = (
+                "The pipeline inside is fitted. To continue from it, freeze it: "
+                f"{whole}(FrozenEstimator(pipeline))."
+            )
         raise AttributeError(
-            f"partial_fit does not fit the step {name!r} before the model. {FIT_STEP_FIRST}"
+            f"partial_fit does not fit the step {name!r} before the model. {advice}"
         )
+
+
+def _is_fitted(estimator):
+    try:
+        check_is_fitted(estimator)
+    except (NotFittedError, TypeError):
+        return False
+    return True
 
 
 def input_tags(estimator):

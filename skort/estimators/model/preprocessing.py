@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 
+from skort.estimators.data.not_numbers import step_error
 from skort.exceptions import NotExportableError
 
 if TYPE_CHECKING:
@@ -51,7 +52,10 @@ class Preprocessing:
         """Return X after the steps: an array or a CSR matrix of `dtype`."""
         if self.transformers is None:
             return X
-        return numbers(self.transformers.transform(X), self.dtype)
+        try:
+            return numbers(self.transformers.transform(X), self.dtype)
+        except ValueError as error:
+            raise step_error(error, X) from None
 
 
 def as_rows(X):

@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skort.common.component import own_copy
-from skort.estimators.data.not_numbers import step_text_error
+from skort.estimators.data.not_numbers import step_error
 from skort.estimators.model.known_labels import model_labels
 from skort.estimators.model.nesting import split, target_of, thawed
 from skort.estimators.model.preprocessing import Preprocessing, numbers
@@ -215,7 +215,7 @@ class WrappedModel:
             try:
                 X = numbers(transformers.fit_transform(X, y), dtype)
             except ValueError as error:
-                raise step_text_error(error, raw_X) from None
+                raise step_error(error, raw_X) from None
 
         score_graph = initial_score_graph(
             self.model, spec(X.shape[1]), random_state, is_fitted=self.is_fitted

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skort.estimators.data.rows import Columns, TrainingData, prepared
@@ -201,8 +203,22 @@ def result_of(estimator: Any) -> FitResult:
     """Return what the last training of an estimator left; a NotFittedError before one."""
     result = vars(estimator).get("_result")
     if result is None:
-        check_is_fitted(estimator)
+        _check_fitted(estimator)
     return result
+
+
+def _check_fitted(estimator):
+    """Raise scikit-learn's NotFittedError; for a model that predicts already, say what does so."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError as error:
+        inside = estimator.estimator
+        advice = ""
+        if hasattr(inside, "SerializeToString"):
+            advice = " fit trains the ONNX model inside; onnxruntime predicts with it as it is."
+        elif isinstance(inside, FrozenEstimator):
+            advice = " fit trains the frozen model inside; estimator.predict uses it as it is."
+        raise NotFittedError(f"{error}{advice}") from None
 
 
 def is_of_fit(name: str) -> bool:

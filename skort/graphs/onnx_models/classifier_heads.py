@@ -58,6 +58,11 @@ def find_head(model: onnx.ModelProto, output: str, n_outputs: int) -> Head:
         behind = (
             f"the {node.op_type} node {node.name!r}" if node is not None else "its own operators"
         )
+        if (operator := _undifferentiable(model.graph)) is not None:
+            raise NotTrainableError(
+                f"estimator: the ONNX model computes with the operator {operator}, which has no "
+                "gradient: gradient descent cannot train it."
+            )
         raise NotTrainableError(
             f"estimator: the output {output!r} of the ONNX model is a probability, but it is "
             f"neither the sigmoid nor the softmax of one score: {behind} and what follows give "
@@ -68,6 +73,12 @@ def find_head(model: onnx.ModelProto, output: str, n_outputs: int) -> Head:
         return Head(output, None)
 
     return Head(output, _columns([1]) if _are_opposite(values) else _difference(0, 1))
+
+
+def _undifferentiable(graph):
+    """Return the first operator of trees or of support vectors, or None."""
+    beginnings = ("TreeEnsemble", "SVM")
+    return next((n.op_type for n in graph.node if n.op_type.startswith(beginnings)), None)
 
 
 def _last_probability(graph, output):

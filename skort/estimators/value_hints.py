@@ -1,0 +1,185 @@
+"""Sentences that suggest another value, for a value that a parameter does not take."""
+
+import difflib
+import enum
+import importlib
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils._param_validation import StrOptions
+
+from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+
+# The names of values in other libraries.
+_SYNONYMS = {
+    "squared_error": (
+        "mse",
+        "mseloss",
+        "mean_squared_error",
+        "l2_loss",
+        "least_squares",
+        "squared_loss",
+    ),
+    "absolute_error": ("mae", "l1loss", "mean_absolute_error", "l1_loss"),
+    "huber": ("smoothl1loss", "huberloss"),
+    "quantile": ("pinball",),
+    "log_loss": (
+        "bce",
+        "bcewithlogitsloss",
+        "binary_crossentropy",
+        "categorical_crossentropy",
+        "cross_entropy",
+        "crossentropy",
+        "crossentropyloss",
+        "deviance",
+        "log",
+        "logistic",
+    ),
+    "lbfgs": ("bfgs", "l-bfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"),
+    "adam": ("adamw",),
+    "cuda": ("gpu",),
+    "float32": ("f4", "float16", "half", "single"),
+    "float64": ("double", "f8", "float"),
+    "Cosine": ("cosine_annealing", "cosine_decay"),
+    "Cyclic": ("one_cycle", "onecycle"),
+}
+# The modules with the classes of values.
+_MODULES = {
+    "loss": "skort.objective",
+    "penalty": "skort.objective",
+    "optimizer": "skort.optimizers",
+    "learning_rate": "skort.schedules",
+}
+# What a user may do who has an idea that skort does not know.
+_CUSTOM = {
+    "loss": (
+        "A custom loss is an ONNX function, because ONNX Runtime computes its gradient: write it "
+        "with skort.objective.Loss."
+    ),
+    "penalty": "A custom penalty is an ONNX function: write it with skort.objective.Penalty.",
+    "optimizer": (
+        "A custom optimizer is an object with the methods of skort.optimizers.Optimizer."
+    ),
+    "learning_rate": (
+        "skort.schedules has other schedules, and any function of the number of the update is one."
+    ),
+    "dtype": "ONNX Runtime trains in float32 and in float64.",
+    "solver": (
+        "solver is the part of ONNX Runtime that makes the steps; optimizer says how they change "
+        "the weights."
+    ),
+}
+# The parameters that are a number or a name.
+_NUMERIC = {"alpha", "epsilon", "quantile", "l1_ratio", "eta0", "batch_size", "max_iter", "tol"}
+# What to give in place of a number.
+_INSTEAD_OF_NUMBERS = {
+    "learning_rate": "To set the rate, give eta0={}.",
+    "penalty": "To set the strength of the penalty, give alpha={}.",
+    "early_stopping": "Did you mean early_stopping=True, n_iter_no_change={}?",
+}
+
+
+def nearest(
+    given: str, known: Sequence[str], synonyms: Mapping[str, Sequence[str]], cutoff: float
+) -> list[str]:
+    """Return the known names that have `given` as a synonym, else the most similar name, if any."""
+    same = [name for name in known if given.lower() in synonyms.get(name, ())]
+    return same or difflib.get_close_matches(given, known, 1, cutoff)
+
+
+def value_hint(cls: type, name: str, value: Any, constraints: Mapping[str, Sequence[Any]]) -> str:
+    """Return a sentence, after a space, for a value that a parameter does not take, or no text."""
+    options = {key: _options(each) for key, each in constraints.items()}
+    sentence = (
+        _of_text(cls, name, value, options)
+        if isinstance(value, str)
+        else _of_object(cls, name, value, options)
+    )
+    return f" {sentence}" if sentence else ""
+
+
+def _options(constraints):
+    """Return the texts that a parameter takes, in alphabetical order."""
+    given = constraints if isinstance(constraints, list) else []
+    texts = [each.options for each in given if isinstance(each, StrOptions)]
+    return sorted(set().union(*texts))
+
+
+def _of_text(cls, name, text, options):
+    """Return a sentence for a text that a parameter does not take."""
+    same = [option for option in options[name] if _plain(option) == _plain(text)]
+    known = same or nearest(text, options[name], _SYNONYMS, 1.0)
+    owner = _other_parameter(text, {**options, "device": ["cpu", "cuda"]})
+    module = _MODULES.get(name)
+
+    if known:
+        return f"Did you mean {name}={known[0]!r}?"
+    if text.lower() == "none" and name in ("loss", "penalty"):
+        return f"Did you mean {name}=None?"
+    if name == "loss" and text in REGRESSION_LOSSES | CLASSIFICATION_LOSSES:
+        return _of_other_losses(cls, text)
+    if owner is not None:
+        return f"Did you mean {owner}?"
+    if name in _NUMERIC and _is_number(text):
+        return f"A number has no quotes: {name}={text}."
+    if module is not None and (found := _class_named(text, module)) is not None:
+        return f"Did you mean {name}={found}()? Import it from {module}."
+
+    similar = difflib.get_close_matches(text, options[name], 1, 0.5)
+    return f"Did you mean {name}={similar[0]!r}?" if similar else _CUSTOM.get(name, "")
+
+
+def _of_object(cls, name, value, options):
+    """Return a sentence for a value that is no text."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool | np.bool_ | enum.Enum)
+    if is_number:
+        return _INSTEAD_OF_NUMBERS.get(name, "").format(value)
+    if value is None:
+        return f"Did you mean {name}='auto'?" if "auto" in options[name] else ""
+    if name == "callbacks":
+        return f"Did you mean callbacks=[{value!r}]?" if hasattr(value, "on_epoch_end") else ""
+
+    # A member of an enum, a class or an instance of another library: MSELoss(), numpy.float32.
+    its_name = getattr(value, "name", None) or getattr(value, "__name__", type(value).__name__)
+    synonyms = nearest(str(its_name), options[name], _SYNONYMS, 1.0)
+    if synonyms:
+        return f"Did you mean {name}={synonyms[0]!r}?"
+    return _CUSTOM.get(name, "")
+
+
+def _other_parameter(text, options):
+    """Return another parameter that takes a text, with the text as its value, or None."""
+    for name, texts in options.items():
+        found = nearest(text, [each for each in texts if each != "auto"], _SYNONYMS, 1.0)
+        if found:
+            return f"{name}={found[0]!r}"
+    return None
+
+
+def _of_other_losses(cls, text):
+    """Return a sentence for the loss of the other estimator."""
+    other = "OrtSGDRegressor" if issubclass(cls, ClassifierMixin) else "OrtSGDClassifier"
+    return f"{text!r} is a loss of {other}."
+
+
+def _class_named(text, module):
+    """Return the name of the class of a module that a text stands for, or None."""
+    names = importlib.import_module(module).__all__
+    same = [name for name in names if _plain(name) == _plain(text)]
+    return next(iter(same or nearest(text, names, _SYNONYMS, 1.0)), None)
+
+
+def _plain(text):
+    """Return a name without what people forget: capitals, underscores and hyphens."""
+    return text.lower().replace("_", "").replace("-", "")
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

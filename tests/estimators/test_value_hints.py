@@ -1,0 +1,139 @@
+"""What the errors for values, arguments and attributes that do not exist suggest."""
+
+import enum
+
+import numpy as np
+import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.callbacks import EarlyStopping
+
+X = np.arange(34.0).reshape(17, 2)
+Y = X.sum(axis=1)
+LABELS = np.where(Y > 30, "yes", "no")
+
+
+class LossType(enum.IntEnum):
+    """As in onnxruntime.training.artifacts."""
+
+    MSELoss = 1
+
+
+class MSELoss:
+    """As in torch.nn."""
+
+    def __call__(self, score, target):
+        """Return the mean of squares."""
+
+
+VALUES = [
+    ({"solver": "adam"}, "Did you mean optimizer='adam'?"),
+    ({"solver": "lbfgs"}, "Did you mean optimizer='lbfgs'?"),
+    ({"solver": "saga"}, "Did you mean optimizer='lbfgs'?"),
+    ({"solver": "cuda"}, "Did you mean device='cuda'?"),
+    ({"solver": "nonsense"}, "optimizer says how they change the weights."),
+    ({"optimizer": "cosine_x"}, "methods of skort.optimizers.Optimizer."),
+    ({"optimizer": "L-BFGS"}, "Did you mean optimizer='lbfgs'?"),
+    ({"optimizer": "adamw"}, "Did you mean optimizer='adam'?"),
+    ({"learning_rate": "cosine"}, "learning_rate=Cosine()? Import it from skort.schedules."),
+    ({"learning_rate": "one_cycle"}, "learning_rate=Cyclic()? Import it from skort.schedules."),
+    ({"learning_rate": "adam"}, "Did you mean optimizer='adam'?"),
+    ({"loss": lambda score, y: (score - y) ** 2}, "write it with skort.objective.Loss."),
+    ({"loss": "hinge"}, "'hinge' is a loss of OrtSGDClassifier."),
+    ({"loss": "l2"}, "Did you mean penalty='l2'?"),
+    ({"loss": "mse"}, "Did you mean loss='squared_error'?"),
+    ({"loss": LossType.MSELoss}, "Did you mean loss='squared_error'?"),
+    ({"loss": MSELoss()}, "Did you mean loss='squared_error'?"),
+    ({"penalty": "none"}, "Did you mean penalty=None?"),
+    ({"penalty": "L2"}, "Did you mean penalty='l2'?"),
+    ({"penalty": 0.1}, "To set the strength of the penalty, give alpha=0.1."),
+    ({"dtype": np.float32}, "Did you mean dtype='float32'?"),
+    ({"dtype": np.dtype("float64")}, "Did you mean dtype='float64'?"),
+    ({"dtype": float}, "Did you mean dtype='float64'?"),
+    ({"alpha": "0.1"}, "A number has no quotes: alpha=0.1."),
+    ({"alpha": 1e300}, "in the range [0.0, 1e+38]. Got 1e+300 instead."),
+    ({"batch_size": None}, "Did you mean batch_size='auto'?"),
+    ({"callbacks": EarlyStopping()}, "Did you mean callbacks=[EarlyStopping()]?"),
+    ({"early_stopping": 7}, "Did you mean early_stopping=True, n_iter_no_change=7?"),
+]
+
+
+@pytest.mark.parametrize("given, advice", VALUES, ids=[str(row) for row, _ in VALUES])
+def test_a_value_that_a_parameter_does_not_take_leads_to_one(given, advice):
+    (name,) = given
+    with pytest.raises(ValueError, match=f"The {name!r} parameter of OrtSGDRegressor") as raised:
+        OrtSGDRegressor(**given).fit(X, Y)
+    assert str(raised.value).endswith(advice)
+
+
+@pytest.mark.parametrize(
+    "method, given, advice",
+    [
+        ("fit", {"epochs": 3}, "a parameter of the estimator: OrtSGDClassifier(max_iter=3)."),
+        ("fit", {"batch_size": 3}, "a parameter of the estimator: OrtSGDClassifier(batch_size=3)."),
+        ("fit", {"validation_data": (X, Y)}, "Did you mean X_val, y_val?"),
+        ("fit", {"sample_weights": Y}, "Did you mean sample_weight?"),
+        ("fit", {"classes": [0, 1]}, "It is an argument of partial_fit and fit_batches."),
+        ("fit", {"nonsense": 1}, "argument 'nonsense'."),
+        ("partial_fit", {"epochs": 3}, "call partial_fit again for another one."),
+    ],
+)
+def test_an_argument_of_another_library_leads_to_its_place(method, given, advice):
+    (name,) = given
+    with pytest.raises(TypeError, match=f"OrtSGDClassifier.{method}.* {name!r}") as raised:
+        getattr(OrtSGDClassifier(), method)(X, LABELS, **given)
+    assert str(raised.value).endswith(advice)
+
+
+@pytest.mark.parametrize("model", [LinearRegression(), MLPRegressor(hidden_layer_sizes=(3,))])
+def test_an_attribute_of_scikit_learns_models_leads_to_ours(model):
+    fitted = OrtSGDRegressor(model, max_iter=2, tol=None, random_state=0).fit(X, Y)
+    with pytest.raises(AttributeError, match=r"attribute 'coefs_': weights_ has all weights"):
+        fitted.coefs_  # noqa: B018
+    with pytest.raises(AttributeError, match=r"attribute 'nonsense'$"):
+        fitted.nonsense  # noqa: B018
+    if isinstance(model, MLPRegressor):
+        with pytest.raises(AttributeError, match=r"not linear\. weights_ has all weights by name"):
+            fitted.coef_  # noqa: B018
+    with pytest.raises(AttributeError, match="'coef_': it is not fitted yet"):
+        OrtSGDRegressor(model).coef_  # noqa: B018
+
+
+def test_nan_is_named_by_its_columns_with_a_cure():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"age": [np.nan, *X[1:, 0]], "size": X[:, 1]})
+    with pytest.raises(ValueError, match=r"contains NaN in column 'age'\. Fill .*SimpleImputer"):
+        OrtSGDRegressor().fit(frame, Y)
+    with pytest.raises(ValueError, match=r"contains NaN in column 'age'\. No step before .* fills"):
+        OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression())).fit(frame, Y)
+    with pytest.raises(ValueError, match=r"contains NaN in column 0\. The model was fitted on"):
+        OrtSGDRegressor().fit(X, Y).predict(frame.to_numpy())
+    with pytest.raises(ValueError, match=r"contains infinity .* in column 1\."):
+        OrtSGDRegressor().fit(np.where(X == 1, np.inf, X), Y)
+
+
+def test_a_score_of_labels_names_the_positive_one():
+    model = OrtSGDClassifier(early_stopping=True, scoring="average_precision", random_state=0)
+    with pytest.raises(
+        ValueError, match=r"make_scorer\(average_precision_score, .*pos_label='yes'"
+    ):
+        model.fit(X, LABELS)
+    with pytest.raises(ValueError, match=r"For several classes, use scoring='f1_macro'\."):
+        model.set_params(scoring="f1", validation_fraction=0.3).fit(X, ["a"] * 6 + ["b"] * 6 + ["c"] * 5)
+
+
+def test_a_class_of_one_row_is_named():
+    with pytest.raises(ValueError, match=r"the class 'no' has one row, .*Give fit X_val and y_val"):
+        OrtSGDClassifier(early_stopping=True).fit(X, ["no", *["yes"] * 16])
+
+
+def test_a_fitted_pipeline_is_frozen_for_a_stream():
+    pipeline = make_pipeline(StandardScaler(), LinearRegression()).fit(X, Y)
+    with pytest.raises(AttributeError, match=r"OrtSGDRegressor\(FrozenEstimator\(pipeline\)\)\."):
+        OrtSGDRegressor(pipeline).partial_fit(X, Y)
+    OrtSGDRegressor(FrozenEstimator(pipeline)).partial_fit(X, Y)
