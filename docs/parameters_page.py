@@ -7,39 +7,27 @@ from pathlib import Path
 from skort import OrtSGDClassifier, OrtSGDRegressor
 
 GROUPS = {
-    "What is trained": ("estimator", "trainable", "dtype"),
-    "Loss and penalty": (
+    "Model": ("estimator", "trainable", "standardize", "dtype"),
+    "Objective": (
         "loss",
-        "epsilon",
-        "quantile",
         "class_weight",
         "penalty",
         "alpha",
         "l1_ratio",
+        "epsilon",
+        "quantile",
         "n_total",
     ),
-    "Optimization": (
-        "optimizer",
-        "learning_rate",
-        "eta0",
-        "power_t",
-        "standardize",
-        "batch_size",
-        "shuffle",
-        "max_grad_norm",
-        "average",
-        "random_state",
-    ),
+    "Optimizer": ("optimizer", "eta0", "learning_rate", "power_t", "max_grad_norm", "average"),
+    "Batches and epochs": ("batch_size", "max_iter", "random_state", "shuffle", "warm_start"),
     "Stopping": (
-        "max_iter",
+        "early_stopping",
         "tol",
         "n_iter_no_change",
-        "early_stopping",
         "validation_fraction",
         "scoring",
-        "warm_start",
     ),
-    "Running": ("solver", "device", "n_jobs", "callbacks", "verbose"),
+    "Computing": ("solver", "device", "n_jobs", "callbacks", "verbose"),
 }
 
 TITLE = """Parameters
@@ -61,7 +49,9 @@ TABLE = """.. list-table::
 
 def parameters(cls) -> dict[str, tuple[str, str]]:
     """Return the default value and the description of each parameter of an estimator."""
-    section = re.search(r"Parameters\n-+\n(.*?)\n\n\w+\n---", inspect.getdoc(cls), re.DOTALL)[1]
+    section = re.search(
+        r"\nParameters\n-+\n(.*?)\n\nAttributes\n---", inspect.getdoc(cls), re.DOTALL
+    )[1]
     entries = re.findall(r"^(\w+) : .*\n((?:    .*\n?)+)", section, re.MULTILINE)
     defaults = {name: repr(p.default) for name, p in inspect.signature(cls).parameters.items()}
     return {

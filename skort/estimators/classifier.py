@@ -86,34 +86,42 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     its sigmoid is a probability. With more classes, the model has one raw score for each class, and
     their softmax gives the probabilities. `save_onnx` writes the fitted model as an ONNX file.
 
+    The first ten parameters are those that most fits need. The others are in groups: the model
+    (from `trainable` on), the objective (from `penalty` on), the optimizer (from `learning_rate`
+    on), batches (from `shuffle` on), stopping (from `tol` on) and computing (from `solver` on).
+    :doc:`/parameters` has them in tables.
+
     Parameters
     ----------
     estimator : estimator or onnx.ModelProto, default=None
         The model to train: a linear classifier or neural network of scikit-learn, a `Pipeline` that
         ends in one, `FrozenEstimator(fitted)`, or an ONNX model. None is `LogisticRegression()`.
         `fit` trains a clone. See :doc:`/pipelines`.
-    {solver}
     loss : str, loss instance or None, default="auto"
         A name, or an instance such as `skort.objective.OneVsRestLogLoss()`. "auto" takes the loss
         of the model inside, or "log_loss" if that model has none. None takes the loss that an ONNX
         training graph computes. "log_loss" and "modified_huber" give probabilities. A multi-label y
         needs "log_loss". See :doc:`/losses`.
-    epsilon : float or "auto", default="auto"
-        A distance of the score from the label. Beyond it, the loss "huber" is linear. Within it,
-        the loss "epsilon_insensitive" is zero. "auto" takes the value of the model inside, or 0.1.
-    {penalty, alpha, l1_ratio, n_total, optimizer, max_grad_norm, learning_rate, eta0, power_t, batch_size,
-    max_iter, tol, n_iter_no_change}
+    class_weight : dict, "balanced", "auto" or None, default="auto"
+        A factor for the sample weights of each class, by label. For text labels, a number stands
+        for the label that is written like it: 1 for "1", not for "01". "auto" takes the class
+        weights of the model inside. See :doc:`/objective`.
+    {alpha, optimizer, eta0, batch_size, max_iter}
     early_stopping : bool, default=False
         Whether the training ends when the score of a validation set no longer improves. The
         validation set is given to `fit`, or `fit` holds out rows of each class. After the training,
         `fit` restores the weights of an earlier epoch if they are clearly better. See
         :doc:`/stopping`.
-    {validation_fraction, scoring}
-    class_weight : dict, "balanced", "auto" or None, default="auto"
-        A factor for the sample weights of each class, by label. For text labels, a number stands
-        for the label that is written like it: 1 for "1", not for "01". "auto" takes the class
-        weights of the model inside. See :doc:`/objective`.
-    {shuffle, standardize, trainable, dtype, device, n_jobs, average, random_state, warm_start, callbacks, verbose}
+    {random_state}
+
+    Other Parameters
+    ----------------
+    {trainable, standardize, dtype, penalty, l1_ratio}
+    epsilon : float or "auto", default="auto"
+        A distance of the score from the label. Beyond it, the loss "huber" is linear. Within it,
+        the loss "epsilon_insensitive" is zero. "auto" takes the value of the model inside, or 0.1.
+    {n_total, learning_rate, power_t, max_grad_norm, average, shuffle, warm_start, tol, n_iter_no_change,
+    validation_fraction, scoring, solver, device, n_jobs, callbacks, verbose}
 
     Attributes
     ----------
@@ -166,35 +174,35 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self,
         estimator: BaseEstimator | ModelProto | None = None,
         *,
-        solver: SolverName = "auto",
         loss: str | ScoreLoss | None = "auto",
-        epsilon: float | Auto = "auto",
-        penalty: PenaltyName | WeightPenalty | None = "auto",
+        class_weight: dict | Literal["auto", "balanced"] | None = "auto",
         alpha: float | Auto = "auto",
-        l1_ratio: float | Auto | None = "auto",
-        n_total: int | None = None,
         optimizer: OptimizerName | Optimizer = "auto",
-        max_grad_norm: float | None = None,
-        learning_rate: ScheduleName | Callable[[int], float] = "auto",
         eta0: float | Auto = "auto",
-        power_t: float = 0.25,
         batch_size: int | Auto = "auto",
         max_iter: int | Auto = "auto",
+        early_stopping: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        trainable: str | list[str] | None = None,
+        standardize: bool | Auto = "auto",
+        dtype: DtypeName = "float32",
+        penalty: PenaltyName | WeightPenalty | None = "auto",
+        l1_ratio: float | Auto | None = "auto",
+        epsilon: float | Auto = "auto",
+        n_total: int | None = None,
+        learning_rate: ScheduleName | Callable[[int], float] = "auto",
+        power_t: float = 0.25,
+        max_grad_norm: float | None = None,
+        average: bool | int = False,
+        shuffle: bool = True,
+        warm_start: bool = False,
         tol: float | Auto | None = "auto",
         n_iter_no_change: int | float | Auto = "auto",
-        early_stopping: bool = False,
         validation_fraction: float = 0.1,
         scoring: str | Callable | None = None,
-        class_weight: dict | Literal["auto", "balanced"] | None = "auto",
-        shuffle: bool = True,
-        standardize: bool | Auto = "auto",
-        trainable: str | list[str] | None = None,
-        dtype: DtypeName = "float32",
+        solver: SolverName = "auto",
         device: str = "cpu",
         n_jobs: int | str | None = "auto",
-        average: bool | int = False,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
         callbacks: list[Callback] | None = None,
         verbose: int = 0,
     ):

@@ -9,6 +9,7 @@ from sklearn import get_config
 from sklearn.utils import estimator_html_repr
 
 from skort.common.component import DocumentationLink
+from skort.estimators.planning.table import rows
 from skort.optim.state import best_epoch
 
 # The largest number of weight arrays that the table lists.
@@ -51,7 +52,10 @@ def training_html(estimator: Any) -> str:
 def _facts(estimator: Any) -> dict[str, str]:
     """Return the rows of the table."""
     best = best_epoch(estimator.validation_scores_ or ())
+    decided = {matter: value for matter, value, *_ in rows(estimator.plan_.decisions)}
     facts = {
+        "optimizer": decided.get("optimizer", ""),
+        "learning rate": decided.get("learning rate", ""),
         "solver": estimator.solver_,
         "epochs": f"{estimator.n_iter_:,} ({estimator.t_:,} updates)",
         "stopped": estimator.stopping_reason_ or "",
@@ -59,7 +63,7 @@ def _facts(estimator: Any) -> dict[str, str]:
         "validation": "" if best is None else f"best score {best[1]:.4g}, in epoch {best[0]:,}",
         "weights": _weights(estimator.weights_, estimator.trainable_),
     }
-    return {name: value for name, value in facts.items() if value}
+    return {name: value for name, value in facts.items() if value not in ("", "none")}
 
 
 def _weights(weights: Mapping[str, np.ndarray], trainable: Sequence[str]) -> str:

@@ -43,57 +43,36 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     outputs, the loss of a row is the mean of the losses of its outputs. `save_onnx` writes the
     fitted model as an ONNX file.
 
+    The first ten parameters are those that most fits need. The others are in groups: the model
+    (from `trainable` on), the objective (from `l1_ratio` on), the optimizer (from `learning_rate`
+    on), batches (from `shuffle` on), stopping (from `tol` on) and computing (from `solver` on).
+    :doc:`/parameters` has them in tables.
+
     Parameters
     ----------
     estimator : estimator or onnx.ModelProto, default=None
         The model to train: a linear regressor or neural network of scikit-learn, a `Pipeline` that
         ends in one, `FrozenEstimator(fitted)`, or an ONNX model. None is `LinearRegression()`.
         `fit` trains a clone. See :doc:`/pipelines`.
-    solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
-        The backend that makes the steps. All solvers give the same result, or raise an error for a
-        model that they cannot train. "auto" takes the fastest one for the model. See
-        :doc:`/how_it_works`.
     loss : str, loss instance, dict of str to either, or None, default="auto"
         A name, or an instance such as `skort.objective.Huber(epsilon=2)`. For an ONNX model with
         several outputs, a dict gives the loss of each output by its name. "auto" takes the loss of
         the model inside, or "squared_error" if that model has none. None takes the loss that an
         ONNX training graph computes. See :doc:`/losses`.
-    epsilon : float or "auto", default="auto"
-        A distance of the prediction from y. Beyond it, the loss "huber" is linear. Within it, the
-        loss "epsilon_insensitive" is zero. "auto" takes the value of the model inside, or 0.1.
-    quantile : float or "auto", default="auto"
-        The quantile that the loss "quantile" predicts. "auto" takes the value of the model inside,
-        or 0.5.
     penalty : {"auto", "l1", "l2", "elasticnet"}, penalty instance or None, default="auto"
         A name, or an instance such as `skort.objective.ElasticPenalty()`. "auto" takes the penalty
         of the model inside. In most models, intercepts have no penalty. See :doc:`/objective`.
     alpha : float or "auto", default="auto"
         Strength of the penalty. In a network, the penalty is on the weights of standardised
         columns. "auto" takes the value of the model inside, or 1e-4.
-    l1_ratio : float, "auto" or None, default="auto"
-        The share of l1 in "elasticnet", from 0 to 1. "auto" takes the value of the model inside,
-        or 0.15.
-    n_total : int or None, default=None
-        Number of rows of the whole data set, for a stream that gives `partial_fit` a part of them
-        in each call. See :doc:`/objective`.
     optimizer : str or Optimizer, default="auto"
         How a gradient changes the weights: "sgd", "momentum", "nesterov", "adam", "lbfgs", or an
         instance. "auto" is "sgd" for a linear model, and `skort.optimizers.Adam` with weight decay
         for a network. See :doc:`/learning_rates`.
-    max_grad_norm : float or None, default=None
-        The largest Euclidean norm of a gradient. A longer gradient is shortened to this norm. The
-        solvers "session" and "module" refuse it.
-    learning_rate : {"auto", "adaptive", "constant", "invscaling", "optimal"} or callable, default="auto"
-        How the learning rate changes. "adaptive" begins with `eta0` and divides the rate by five at
-        each plateau, at most four times. A callable, such as `skort.schedules.Cosine()`, returns
-        the rate for the number of the update. "auto" is "adaptive" for a linear model, and a cosine
-        that falls to zero at the last epoch for a network. See :doc:`/learning_rates`.
     eta0 : float or "auto", default="auto"
         The first learning rate of every optimizer and schedule. "auto" computes the rate from the
         data, or takes the default rate of the optimizer. If the training then diverges, it restarts
         at a tenth of the rate. See :doc:`/learning_rates`.
-    power_t : float, default=0.25
-        Exponent of the schedule "invscaling".
     batch_size : int or "auto", default="auto"
         Number of rows of a batch. A shorter batch of m rows makes a step with m / `batch_size` of
         the learning rate, so that every row counts the same. "auto" is min(200, n_samples). In
@@ -101,6 +80,55 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     max_iter : int or "auto", default="auto"
         Largest number of epochs. "auto" is 1,000 for a linear model. For a network, "auto" is a
         number from 20 to 300 that depends on the number of rows.
+    early_stopping : bool, default=False
+        Whether the training ends when the score of a validation set no longer improves. The
+        validation set is given to `fit`, or `fit` holds out some rows. After the training, `fit`
+        restores the weights of an earlier epoch if they are clearly better. See :doc:`/stopping`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the initial weights of hidden layers and of the order of rows.
+
+    Other Parameters
+    ----------------
+    trainable : str, list of str or None, default=None
+        Names or patterns of the weights to train. All other weights stay, bit for bit. None trains
+        the weights of the model. See :doc:`/fine_tuning`.
+    standardize : "auto" or bool, default="auto"
+        Whether the training gives the columns of X, and the y of a regressor, mean zero and
+        standard deviation one. The fitted weights are in the units of the data. "auto" standardises
+        whenever the model and the loss allow it. See :doc:`/learning_rates`.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the weights, the arithmetic and the input of the exported model. If float32 cannot
+        hold the weights, as for a column of values near 1e-46, the model is in float64.
+    l1_ratio : float, "auto" or None, default="auto"
+        The share of l1 in "elasticnet", from 0 to 1. "auto" takes the value of the model inside,
+        or 0.15.
+    epsilon : float or "auto", default="auto"
+        A distance of the prediction from y. Beyond it, the loss "huber" is linear. Within it, the
+        loss "epsilon_insensitive" is zero. "auto" takes the value of the model inside, or 0.1.
+    quantile : float or "auto", default="auto"
+        The quantile that the loss "quantile" predicts. "auto" takes the value of the model inside,
+        or 0.5.
+    n_total : int or None, default=None
+        Number of rows of the whole data set, for a stream that gives `partial_fit` a part of them
+        in each call. See :doc:`/objective`.
+    learning_rate : {"auto", "adaptive", "constant", "invscaling", "optimal"} or callable, default="auto"
+        How the learning rate changes. "adaptive" begins with `eta0` and divides the rate by five at
+        each plateau, at most four times. A callable, such as `skort.schedules.Cosine()`, returns
+        the rate for the number of the update. "auto" is "adaptive" for a linear model, and a cosine
+        that falls to zero at the last epoch for a network. See :doc:`/learning_rates`.
+    power_t : float, default=0.25
+        Exponent of the schedule "invscaling".
+    max_grad_norm : float or None, default=None
+        The largest Euclidean norm of a gradient. A longer gradient is shortened to this norm. The
+        solvers "session" and "module" refuse it.
+    average : bool or int, default=False
+        Whether the fitted weights are the mean of the weights after each update. A number n is the
+        first update that counts. See :doc:`/learning_rates`.
+    shuffle : bool, default=True
+        Whether every epoch takes the rows in another order. Many rows are shuffled
+        :ref:`window by window <shuffling>`.
+    warm_start : bool, default=False
+        Whether `fit` starts with the weights of the last fit.
     tol : float, "auto" or None, default="auto"
         The smallest improvement of an epoch. The training ends after `n_iter_no_change` epochs
         without it. The objective and the loss of a validation set have to fall by more than `tol`
@@ -114,28 +142,15 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         5 epochs, or more with momentum, with few batches per epoch and after many epochs. With
         `early_stopping`, "auto" is at least 10 epochs, and at least half of the epochs of a
         network's cosine. With `numpy.inf`, `tol` does not end the training.
-    early_stopping : bool, default=False
-        Whether the training ends when the score of a validation set no longer improves. The
-        validation set is given to `fit`, or `fit` holds out some rows. After the training, `fit`
-        restores the weights of an earlier epoch if they are clearly better. See :doc:`/stopping`.
     validation_fraction : float, default=0.1
         The part of the rows that `early_stopping` holds out.
     scoring : str, callable or None, default=None
         How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. With
         None, the score is minus the loss.
-    shuffle : bool, default=True
-        Whether every epoch takes the rows in another order. Many rows are shuffled
-        :ref:`window by window <shuffling>`.
-    standardize : "auto" or bool, default="auto"
-        Whether the training gives the columns of X, and the y of a regressor, mean zero and
-        standard deviation one. The fitted weights are in the units of the data. "auto" standardises
-        whenever the model and the loss allow it. See :doc:`/learning_rates`.
-    trainable : str, list of str or None, default=None
-        Names or patterns of the weights to train. All other weights stay, bit for bit. None trains
-        the weights of the model. See :doc:`/fine_tuning`.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the weights, the arithmetic and the input of the exported model. If float32 cannot
-        hold the weights, as for a column of values near 1e-46, the model is in float64.
+    solver : {"auto", "graph", "agent", "session", "module"}, default="auto"
+        The backend that makes the steps. All solvers give the same result, or raise an error for a
+        model that they cannot train. "auto" takes the fastest one for the model. See
+        :doc:`/how_it_works`.
     device : str, default="cpu"
         "cpu", or an NVIDIA GPU such as "cuda" or "cuda:1", which needs the solver "graph". See
         :doc:`/speed`.
@@ -143,13 +158,6 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Number of threads on the CPU for one operator of ONNX Runtime. "auto" gives a fit as many
         free cores as the work of one step can use, and a prediction one thread. None is 1, unless a
         `joblib.parallel_config` says otherwise. -1 is all cores. See :doc:`/speed`.
-    average : bool or int, default=False
-        Whether the fitted weights are the mean of the weights after each update. A number n is the
-        first update that counts. See :doc:`/learning_rates`.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the initial weights of hidden layers and of the order of rows.
-    warm_start : bool, default=False
-        Whether `fit` starts with the weights of the last fit.
     callbacks : list or None, default=None
         Objects with some of the methods of `skort.callbacks.Callback`. See :doc:`/stopping`.
     verbose : int, default=0
@@ -241,35 +249,35 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self,
         estimator: BaseEstimator | ModelProto | None = None,
         *,
-        solver: SolverName = "auto",
         loss: str | ScoreLoss | dict[str, str | ScoreLoss] | None = "auto",
-        epsilon: float | Auto = "auto",
-        quantile: float | Auto = "auto",
         penalty: PenaltyName | WeightPenalty | None = "auto",
         alpha: float | Auto = "auto",
-        l1_ratio: float | Auto | None = "auto",
-        n_total: int | None = None,
         optimizer: OptimizerName | Optimizer = "auto",
-        max_grad_norm: float | None = None,
-        learning_rate: ScheduleName | Callable[[int], float] = "auto",
         eta0: float | Auto = "auto",
-        power_t: float = 0.25,
         batch_size: int | Auto = "auto",
         max_iter: int | Auto = "auto",
+        early_stopping: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        trainable: str | list[str] | None = None,
+        standardize: bool | Auto = "auto",
+        dtype: DtypeName = "float32",
+        l1_ratio: float | Auto | None = "auto",
+        epsilon: float | Auto = "auto",
+        quantile: float | Auto = "auto",
+        n_total: int | None = None,
+        learning_rate: ScheduleName | Callable[[int], float] = "auto",
+        power_t: float = 0.25,
+        max_grad_norm: float | None = None,
+        average: bool | int = False,
+        shuffle: bool = True,
+        warm_start: bool = False,
         tol: float | Auto | None = "auto",
         n_iter_no_change: int | float | Auto = "auto",
-        early_stopping: bool = False,
         validation_fraction: float = 0.1,
         scoring: str | Callable | None = None,
-        shuffle: bool = True,
-        standardize: bool | Auto = "auto",
-        trainable: str | list[str] | None = None,
-        dtype: DtypeName = "float32",
+        solver: SolverName = "auto",
         device: str = "cpu",
         n_jobs: int | str | None = "auto",
-        average: bool | int = False,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
         callbacks: list[Callback] | None = None,
         verbose: int = 0,
     ):

@@ -37,6 +37,8 @@ def facts(text):
 def test_a_fitted_estimator_shows_its_training(regressor):
     text = regressor._repr_html_()
     assert facts(text[text.index('<div class="skort-training"') :]) == {
+        "optimizer": "SGD()",
+        "learning rate": f"Adaptive(eta0={regressor.eta0_:.3g})",
         "solver": "graph",
         "epochs": f"4 ({regressor.t_} updates)",
         "stopped": "The training reached max_iter=4 epochs.",

@@ -124,7 +124,9 @@ def test_a_score_of_labels_names_the_positive_one():
     ):
         model.fit(X, LABELS)
     with pytest.raises(ValueError, match=r"For several classes, use scoring='f1_macro'\."):
-        model.set_params(scoring="f1", validation_fraction=0.3).fit(X, ["a"] * 6 + ["b"] * 6 + ["c"] * 5)
+        model.set_params(scoring="f1", validation_fraction=0.3).fit(
+            X, ["a"] * 6 + ["b"] * 6 + ["c"] * 5
+        )
 
 
 def test_a_class_of_one_row_is_named():
