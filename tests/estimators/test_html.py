@@ -117,6 +117,8 @@ def test_names_of_weights_are_escaped(regressor):
 def test_a_stream_has_no_end_to_name():
     stream = OrtSGDRegressor(random_state=0).partial_fit(X, Y)
     assert list(facts(html_repr.training_html(stream))) == [
+        "optimizer",
+        "learning rate",
         "solver",
         "epochs",
         "objective",
