@@ -38,6 +38,13 @@ def lint(session):
     session.run("mypy")
 
 
+@nox.session(python="3.13")
+def types(session):
+    """mypy and pyright refuse typical mistakes of users, and know nearly all types."""
+    session.install(".[cpu]", "mypy>=1.13", "pandas>=2", "pyright[nodejs]>=1.1.400")
+    session.run("python", "tests/types/check.py")
+
+
 @nox.session(python="3.11", venv_backend="virtualenv")
 def quickstart(session):
     """Run the first command of README.md, and the benchmarks."""

@@ -56,16 +56,19 @@ _HOMES = {
 }
 
 
-def __getattr__(name):
-    """Import a name when it is first asked for: `import skort` alone imports no other package."""
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    if name in __all__ or name in _OPTIONAL:
-        return importlib.import_module(f"skort.{name}")
-    raise AttributeError(f"module 'skort' has no attribute {name!r}")
+# To a type checker, a module with this function would have every name.
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Import a name when it is first asked for: `import skort` imports no other package."""
+        if name in _HOMES:
+            return getattr(importlib.import_module(_HOMES[name]), name)
+        if name in __all__ or name in _OPTIONAL:
+            return importlib.import_module(f"skort.{name}")
+        raise AttributeError(f"module 'skort' has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted(
         [
             *__all__,

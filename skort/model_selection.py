@@ -1,17 +1,25 @@
 """Searches that train candidates together."""
 
+from collections.abc import Callable
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from joblib import effective_n_jobs
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
 from skort.common.component import DocumentationLink
 from skort.common.user_warning import Counted, warn_user
 from skort.estimators.base import BaseOrtSGD
+from skort.estimators.literals import Rows, Targets
 from skort.optim.display import bar
 from skort.search.together import Together
+
+if TYPE_CHECKING:
+    from skort.common.sklearn_types import GridSearchCV, RandomizedSearchCV
+else:
+    from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+
+Own = TypeVar("Own", bound="_SearchTogether")
 
 __all__ = ["OrtGridSearchCV", "OrtRandomizedSearchCV"]
 
@@ -23,8 +31,9 @@ class _SearchTogether(DocumentationLink):
     cv: Any
     n_jobs: int | None
     verbose: int
+    n_fits_together_: int
 
-    def fit(self, X, y=None, **params):
+    def fit(self: Own, X: Rows, y: Targets | None = None, **params: Any) -> Own:
         """Run the search: scikit-learn's `fit`, with the same parameters."""
         self._together = together = Together(on_fits=lambda n_fits: self._show(n_fits))
         self._bar = None
@@ -32,13 +41,16 @@ class _SearchTogether(DocumentationLink):
         marked = [together.mark(part) for part in _parts(self)]
 
         try:
-            return super().fit(X, y, **params)  # type: ignore[misc]
+            super().fit(X, y, **params)  # type: ignore[misc]
+            return self
         finally:
             del self._together, self._bar
             for part in marked:
                 together.unmark(part)
 
-    def _run_search(self, evaluate_candidates, *, callback_ctx=None):
+    def _run_search(
+        self, evaluate_candidates: Callable[..., Any], *, callback_ctx: Any = None
+    ) -> None:
         together = self._together
 
         def evaluate(candidates, *args, **options):

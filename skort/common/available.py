@@ -3,16 +3,23 @@
 import functools
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def available_if(check: Callable[[Any], bool]) -> Callable[[Callable[..., Any]], Any]:
+def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
     """
     Return a decorator like that of scikit-learn.
 
     The AttributeError of a missing method contains the message of the error of `check`.
     """
-    return lambda method: _Available(method, check)
+
+    def decorated(method: Method) -> Method:
+        # To type checkers the method is always there.
+        return cast(Method, _Available(method, check))
+
+    return decorated
 
 
 class _Available:

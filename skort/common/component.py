@@ -4,10 +4,14 @@ import copy
 import functools
 import importlib.metadata
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import validate_parameter_constraints
+from skort.common.sklearn_private import validate_parameter_constraints
+
+if TYPE_CHECKING:
+    from skort.common.sklearn_types import Parametrized as BaseEstimator
+else:
+    from sklearn.base import BaseEstimator
 
 
 def project_address(name: str) -> str:
@@ -63,10 +67,10 @@ class Component(BaseEstimator):
     _parameter_constraints: dict[str, Any] = {}
 
     @classmethod
-    def _get_param_names(cls):
+    def _get_param_names(cls) -> list[str]:
         return list(parameter_names(cls))  # type: ignore[arg-type]  # classes are hashable
 
-    def _validate_params(self):
+    def _validate_params(self) -> None:
         _validate_new(self)
 
 

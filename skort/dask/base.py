@@ -8,10 +8,10 @@ import dask
 import dask.array as da
 import numpy as np
 from distributed import Client, default_client
-from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
 from skort.common.random_state import own_generator
+from skort.common.sklearn_private import fit_context
 from skort.dask.cluster import Broadcast, Cluster
 from skort.dask.fitted_steps import with_fitted_steps
 from skort.dask.local_sgd import PartitionedRows, without_velocity
@@ -72,8 +72,7 @@ class DaskFit(BaseOrtSGD):
         cloned.client = self.client
         return cloned
 
-    # False: the steps of a pipeline in `estimator` validate their own parameters.
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def fit(  # noqa: PLR0913  # as for rows in memory
         self,
         X,

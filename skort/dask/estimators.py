@@ -6,10 +6,10 @@ from numbers import Integral
 from typing import Any
 
 from distributed import Client
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from skort.common.available import available_if
+from skort.common.sklearn_private import Interval
 from skort.dask.base import DaskFit
 from skort.estimators import classifier, regressor
 from skort.estimators.base import BaseOrtSGD

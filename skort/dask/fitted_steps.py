@@ -22,8 +22,9 @@ from sklearn.preprocessing import (
     OrdinalEncoder,
     StandardScaler,
 )
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import get_tags
 
+from skort.common.sklearn_private import safe_indexing
 from skort.dask.cluster import Cluster
 from skort.dask.part_statistics import Moments
 from skort.dask.partitions import Part, Partitions
@@ -357,7 +358,7 @@ def _fitted_columns(name, step, table):
     for key, transformer, columns in step.transformers:
         if not isinstance(transformer, str):
             chosen = columns(table.head) if callable(columns) else columns
-            taken = table.then(functools.partial(_safe_indexing, indices=chosen, axis=1))
+            taken = table.then(functools.partial(safe_indexing, indices=chosen, axis=1))
             transformer = _frozen(_fitted(f"{name}/{key}", transformer, taken))
         parts.append((key, transformer, columns))
 

@@ -11,9 +11,10 @@ import numpy as np
 import scipy.sparse
 from distributed import Future
 from sklearn.base import is_classifier
-from sklearn.utils import _safe_indexing, check_array, column_or_1d
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from skort.common.sklearn_private import safe_indexing
 from skort.dask.cluster import Cluster
 from skort.estimators.data.sample_weight import ClassWeight, balanced
 from skort.estimators.data.validation_set import is_given
@@ -186,7 +187,7 @@ def survey(part: Part, is_classifier: bool) -> Survey:
 
     classes, codes = _classes_of(part, is_classifier)
     few = np.arange(min(n, _HEAD))
-    head = ([_safe_indexing(part.X, few)], [_safe_indexing(part.y, few)])
+    head = ([safe_indexing(part.X, few)], [safe_indexing(part.y, few)])
     totals, counts, all_counts = (np.bincount(codes, each) for each in (weights, weights > 0, None))
 
     return Survey(head, classes, totals, counts, all_counts)
@@ -268,7 +269,7 @@ def held_out(part: Part, split: Split, is_validation: bool) -> Part:
     rows = np.flatnonzero(is_held if is_validation else ~is_held)
     return Part(
         part.number,
-        *(None if values is None else _safe_indexing(values, rows) for values in part[1:]),
+        *(None if values is None else safe_indexing(values, rows) for values in part[1:]),
     )
 
 

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any, TypeVar, get_args
 
+import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
+from sklearn.base import ClassifierMixin
 
 from skort.common.random_state import advance
+from skort.common.sklearn_private import HasMethods, Interval, Options, StrOptions, fit_context
 from skort.estimators.data.data_source import GivenRows, StreamedRows
 from skort.estimators.data.first_pass import FirstPass, known_classes, repeatable
 from skort.estimators.data.rows import prepared
 from skort.estimators.did_you_mean import NamedParameters, explained_arguments
 from skort.estimators.fitted_mixin import FittedAttributes
 from skort.estimators.html import HTMLRepr
-from skort.estimators.literals import SolverName
+from skort.estimators.literals import (
+    Auto,
+    DtypeName,
+    OptimizerName,
+    PenaltyName,
+    Rows,
+    ScheduleName,
+    SolverName,
+    Targets,
+)
 from skort.estimators.model.nesting import FIT_STEP_FIRST, input_tags, split, steps_to_fit
 from skort.estimators.planning.objective import warn_of_other_terms, warn_of_scoring
 from skort.estimators.planning.threads import predicting_device
@@ -29,8 +39,9 @@ from skort.estimators.training.messages import warn_of_lost_digits, warn_of_outc
 from skort.estimators.training.partial_fit import first_call, next_call
 from skort.estimators.training.persistence import from_plain, to_plain
 from skort.estimators.training.result import NO_ENDING, is_of_fit, result_of
-from skort.objective.penalties import PENALTIES
-from skort.optim.optimizers import OPTIMIZERS
+from skort.objective.penalties import PENALTIES, WeightPenalty
+from skort.optim.callbacks import AnyCallback
+from skort.optim.optimizers import OPTIMIZERS, Optimizer
 from skort.optim.schedules import SCHEDULES
 
 Own = TypeVar("Own", bound="BaseOrtSGD")
@@ -43,6 +54,37 @@ _NOT_NEGATIVE = Interval(Real, 0, 1e38, closed="both")
 
 class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParameters):
     """Parameters, fit and export of both estimators. An error before `_adopt` changes nothing."""
+
+    solver: SolverName
+    loss: Any
+    penalty: PenaltyName | WeightPenalty | None
+    alpha: float | Auto
+    epsilon: float | Auto
+    l1_ratio: float | Auto | None
+    n_total: int | None
+    optimizer: OptimizerName | Optimizer
+    max_grad_norm: float | None
+    learning_rate: ScheduleName | Callable[[int], float]
+    eta0: float | Auto
+    power_t: float
+    batch_size: int | Auto
+    max_iter: int | Auto
+    tol: float | Auto | None
+    n_iter_no_change: int | float | Auto
+    early_stopping: bool
+    validation_fraction: float
+    scoring: str | Callable[..., Any] | None
+    shuffle: bool
+    standardize: bool | Auto
+    trainable: str | list[str] | None
+    dtype: DtypeName
+    device: str
+    n_jobs: int | str | None
+    average: bool | int
+    random_state: int | np.random.RandomState | None
+    warm_start: bool
+    callbacks: Sequence[AnyCallback] | None
+    verbose: int
 
     _parameter_constraints = {
         # Checked in fit: an ONNX model is no estimator, and this module does not import onnx.
@@ -89,18 +131,18 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             {name: value for name, value in parameters.items() if name not in ("self", "__class__")}
         )
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags = input_tags(self.estimator) or tags.input_tags
         return tags
 
-    def _validate_params(self):
+    def _validate_params(self) -> None:
         super()._validate_params()
         if self.penalty == "elasticnet" and self.l1_ratio is None:
             raise ValueError("l1_ratio must be set when penalty is 'elasticnet'")
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self: Own) -> Own:
         cloned = super().__sklearn_clone__()
         search = vars(self).get("_search")
 
@@ -110,7 +152,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
 
         return cloned
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         # Of Python 3.11 and later it may be the dict of this object.
         state = dict(super().__getstate__())
         # A fit in another process is made alone.
@@ -119,14 +161,14 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             state["_result"] = state["_result"].packed()
         return to_plain(state)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         attributes = from_plain(state)
         if "_result" in attributes:
             attributes["_result"] = attributes["_result"].unpacked()
             self._register()
         self.__dict__.update(attributes)
 
-    def __copy__(self):
+    def __copy__(self: Own) -> Own:
         copied = object.__new__(type(self))
         copied.__dict__ = vars(self).copy()
         return copied
@@ -140,16 +182,15 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
 
         register(type(self))  # type: ignore[arg-type]  # classes are hashable
 
-    # False: the steps of a pipeline in `estimator` are fitted, and validate their own parameters.
     @explained_arguments
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def fit(  # noqa: PLR0913  # as in scikit-learn
         self: Own,
-        X: ArrayLike,
-        y: ArrayLike,
+        X: Rows,
+        y: Targets,
         sample_weight: ArrayLike | None = None,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
+        X_val: Rows | None = None,
+        y_val: Targets | None = None,
         *,
         coef_init: ArrayLike | None = None,
         intercept_init: ArrayLike | None = None,
@@ -213,13 +254,13 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         )
 
     @explained_arguments
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def fit_batches(
         self: Own,
         batches: Iterable[Any] | Callable[[], Iterable[Any]],
         *,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
+        X_val: Rows | None = None,
+        y_val: Targets | None = None,
         classes: ArrayLike | None = None,
     ) -> Own:
         """

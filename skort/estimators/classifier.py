@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import StrOptions
 
 from skort.common.available import available_if
+from skort.common.sklearn_private import StrOptions, fit_context
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.data.targets import streamed_classes
 from skort.estimators.did_you_mean import explained_arguments
 from skort.estimators.literals import (
     Auto,
+    BaseEstimator,
     DtypeName,
     ModelProto,
     OptimizerName,
     PenaltyName,
+    Rows,
     ScheduleName,
     SolverName,
 )
@@ -32,15 +33,22 @@ from skort.estimators.planning.objective import loss_before_fit
 from skort.estimators.regressor import OrtSGDRegressor
 from skort.objective.loss import CLASSIFICATION_LOSSES, ScoreLoss
 from skort.objective.penalties import WeightPenalty
-from skort.optim.callbacks import Callback
+from skort.optim.callbacks import AnyCallback
 from skort.optim.optimizers import Optimizer
+
+if TYPE_CHECKING:
+    from skort.common.sklearn_types import ClassifierMixin
+else:
+    from sklearn.base import ClassifierMixin
+
+Own = TypeVar("Own", bound="OrtSGDClassifier")
 
 # ONNX Runtime adds up the probabilities of a row one after the other. With more classes than
 # this, their sum may differ from one by more than 1e-15.
 _MANY_CLASSES = 20
 
 
-def gives_probabilities(classifier):
+def gives_probabilities(classifier: BaseOrtSGD) -> bool:
     """Raise an AttributeError if the loss, or after a fit the fitted loss, has no probabilities."""
     result = vars(classifier).get("_result")
     loss = loss_before_fit(classifier) if result is None else result.model.loss
@@ -54,9 +62,10 @@ def gives_probabilities(classifier):
             'loss="log_loss" or "modified_huber", or put CalibratedClassifierCV of '
             "sklearn.calibration around the classifier."
         )
+    return True
 
 
-def _documented(cls):
+def _documented(cls: type[Own]) -> type[Own]:
     """Replace lines such as {solver} in a docstring by entries of `OrtSGDRegressor`'s docstring."""
     entry = re.compile(r"^(\w+) : .*\n(?: {4}.*\n)*", re.MULTILINE)
     entries = {
@@ -161,6 +170,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
     __module__ = "skort"
     classes_: np.ndarray
+    class_weight: dict[Any, float] | Literal["auto", "balanced"] | None
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
         "loss": [
@@ -175,7 +185,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         estimator: BaseEstimator | ModelProto | None = None,
         *,
         loss: str | ScoreLoss | None = "auto",
-        class_weight: dict | Literal["auto", "balanced"] | None = "auto",
+        class_weight: dict[Any, float] | Literal["auto", "balanced"] | None = "auto",
         alpha: float | Auto = "auto",
         optimizer: OptimizerName | Optimizer = "auto",
         eta0: float | Auto = "auto",
@@ -199,25 +209,25 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         tol: float | Auto | None = "auto",
         n_iter_no_change: int | float | Auto = "auto",
         validation_fraction: float = 0.1,
-        scoring: str | Callable | None = None,
+        scoring: str | Callable[..., Any] | None = None,
         solver: SolverName = "auto",
         device: str = "cpu",
         n_jobs: int | str | None = "auto",
-        callbacks: list[Callback] | None = None,
+        callbacks: Sequence[AnyCallback] | None = None,
         verbose: int = 0,
     ):
         self._store(locals())
 
     @available_if(can_partial_fit)
     @explained_arguments
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context
     def partial_fit(
-        self,
-        X: ArrayLike,
+        self: Own,
+        X: Rows,
         y: ArrayLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-    ) -> OrtSGDClassifier:
+    ) -> Own:
         """
         Make one pass over X and y, and continue where the last `partial_fit` or `fit` ended.
 
@@ -245,7 +255,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
             classes = model_labels(model, is_fitted, y)
         return self._partial_fit(X, y, sample_weight, streamed_classes(self, classes))
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
+    def predict(self, X: Rows) -> np.ndarray:
         """
         Predict class labels.
 
@@ -263,7 +273,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         fitted = self._model()
         return fitted.labels(self._run(fitted, LABEL, X))
 
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
+    def decision_function(self, X: Rows) -> np.ndarray:
         """
         Return the raw scores.
 
@@ -286,7 +296,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         return self._run(fitted, SCORE, X).astype(np.float64)
 
     @available_if(gives_probabilities)
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+    def predict_proba(self, X: Rows) -> np.ndarray:
         """
         Return the probabilities of the classes.
 
@@ -311,7 +321,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         return probabilities
 
     @available_if(gives_probabilities)
-    def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
+    def predict_log_proba(self, X: Rows) -> np.ndarray:
         """
         Return the logarithms of the probabilities of the classes.
 
@@ -343,7 +353,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
         return log_softmax(log_expit(score) if fitted.loss.one_against_rest else score, axis=1)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         *_, (model, _) = layers(self.estimator)
         tags.classifier_tags.multi_label = type(model).__name__ == "MLPClassifier"

@@ -4,16 +4,17 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._param_validation import InvalidParameterError
 
 from skort.common.component import Component
+from skort.common.sklearn_private import InvalidParameterError
 from skort.estimators.value_hints import nearest, value_hint
 from skort.optim.optimizers import OPTIMIZERS
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+Own = TypeVar("Own", bound="NamedParameters")
 
 # The names of parameters in other libraries.
 _PARAMETERS = {
@@ -69,7 +70,7 @@ class NamedParameters(Component):
         if "__init__" in vars(cls):
             cls.__init__ = _with_hints(cls.__init__)  # type: ignore[method-assign]
 
-    def set_params(self, **params: Any):  # noqa: D102 - it has scikit-learn's
+    def set_params(self: Own, **params: Any) -> Own:  # noqa: D102 - it has scikit-learn's
         try:
             return super().set_params(**params)
         except ValueError as error:
@@ -79,7 +80,7 @@ class NamedParameters(Component):
             hints = (name_hint(type(self), self.estimator, name, params[name]) for name in unknown)
             raise ValueError(f"{error}{next(hints, '')}") from None
 
-    def _validate_params(self):
+    def _validate_params(self) -> None:
         try:
             super()._validate_params()
         except InvalidParameterError as error:
@@ -93,18 +94,21 @@ class NamedParameters(Component):
             )
             raise InvalidParameterError(f"{error}{advice}") from None
 
-    def __getattr__(self, name: str) -> Any:
-        # Python asks for what an object lacks, and for properties that raised an AttributeError.
-        if hasattr(type(self), name):
-            return object.__getattribute__(self, name)
+    # To a type checker, a class with this method has every attribute.
+    if not TYPE_CHECKING:
 
-        instead = _ATTRIBUTES.get(name)
-        raise AttributeError(
-            f"{type(self).__name__!r} object has no attribute {name!r}"
-            + ("" if instead is None else f": {instead}."),
-            name=name,
-            obj=self,
-        )
+        def __getattr__(self, name: str) -> Any:
+            # Python asks for what an object lacks, and for properties that raised an AttributeError.
+            if hasattr(type(self), name):
+                return object.__getattribute__(self, name)
+
+            instead = _ATTRIBUTES.get(name)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+                + ("" if instead is None else f": {instead}."),
+                name=name,
+                obj=self,
+            )
 
 
 class _ShortHelp:

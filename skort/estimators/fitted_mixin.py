@@ -6,11 +6,11 @@ import copy
 import os
 import pathlib
 from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
 from skort.common.available import available_if
 from skort.common.files import write_file, write_files
@@ -24,8 +24,10 @@ from skort.estimators.training.run import fitted_problem
 from skort.optim.optimizers import Optimizer
 from skort.optim.standardization import Standardization
 
+Own = TypeVar("Own", bound="FittedAttributes")
 
-def _may_be_linear(estimator):
+
+def _may_be_linear(estimator: Any) -> bool:
     """
     Raise an AttributeError if the fitted model is not linear.
 
@@ -35,6 +37,7 @@ def _may_be_linear(estimator):
     is_network = hasattr(model_inside(estimator.estimator), "hidden_layer_sizes")
     if is_network if result is None else not result.model.score_graph.is_linear:
         raise AttributeError("There is no coef_: the model is not linear.")
+    return True
 
 
 def _linear(estimator, name):
@@ -64,11 +67,16 @@ class FittedAttributes:
 
     _result: FitResult
     _adopt: Callable[..., None]
-    _sparse_coef: scipy.sparse.csr_matrix | None = None
+    _sparse_coef: Any | None = None
     solver_: str
+    loss_: float
+    best_loss_: float | None
+    eta0_: float
+    n_iter_: int
+    t_: int
 
     @property
-    def coef_(self) -> np.ndarray | scipy.sparse.csr_matrix:
+    def coef_(self) -> np.ndarray | Any:
         """The coefficients of a linear model, read-only. `set_weights` changes the model."""
         coef = _linear(self, "coef_")[0]
         return coef if self._sparse_coef is None else self._sparse_coef
@@ -123,7 +131,7 @@ class FittedAttributes:
         return result_of(self).told()
 
     @property
-    def history_(self) -> dict[str, list]:
+    def history_(self) -> dict[str, list[Any]]:
         """A copy of the records of all epochs: name -> one value per epoch."""
         return result_of(self).state.rows()
 
@@ -153,7 +161,7 @@ class FittedAttributes:
         return None if scores is None else float(np.fmax.reduce(scores))
 
     @available_if(_may_be_linear)
-    def sparsify(self) -> FittedAttributes:
+    def sparsify(self: Own) -> Own:
         """
         Make `coef_` a CSR matrix, which takes less memory if most coefficients are zero.
 
@@ -175,13 +183,13 @@ class FittedAttributes:
         return self
 
     @available_if(_may_be_linear)
-    def densify(self) -> FittedAttributes:
+    def densify(self: Own) -> Own:
         """Return the estimator itself, with `coef_` as an array again after `sparsify`."""
         result_of(self)
         self._sparse_coef = None
         return self
 
-    def set_weights(self, weights: Mapping[str, ArrayLike]) -> FittedAttributes:
+    def set_weights(self: Own, weights: Mapping[str, ArrayLike]) -> Own:
         """
         Give the fitted model other weights.
 
@@ -251,7 +259,7 @@ class FittedAttributes:
         model = self.onnx_
         return copy.deepcopy(model) if target_opset is None else at_opset(model, target_opset)
 
-    def save_onnx(self, path: str | os.PathLike) -> None:
+    def save_onnx(self, path: str | os.PathLike[str]) -> None:
         """
         Write the fitted model to an ONNX file. The complete new file replaces an existing one.
 
@@ -268,7 +276,7 @@ class FittedAttributes:
         """
         write_file(path, self.onnx_.SerializeToString())
 
-    def to_sklearn(self) -> BaseEstimator:
+    def to_sklearn(self) -> Any:
         """
         Return the model as plain scikit-learn:
         `estimator` with the trained weights written into it.
@@ -289,7 +297,7 @@ class FittedAttributes:
         """
         return result_of(self).model.to_sklearn(getattr(self, "feature_names_in_", None))
 
-    def with_weights(self, weights: Mapping[str, ArrayLike]) -> FittedAttributes:
+    def with_weights(self: Own, weights: Mapping[str, ArrayLike]) -> Own:
         """
         Return a copy with other weights. `partial_fit` and `warm_start` continue from them.
 
@@ -343,7 +351,7 @@ class FittedAttributes:
         problem = fitted_problem(self, is_sparse=result.is_sparse).problem
         return make_step(problem, solver=result.solver_name, device=CPU).training_graphs()
 
-    def save_training_graphs(self, folder: str | os.PathLike) -> list[pathlib.Path]:
+    def save_training_graphs(self, folder: str | os.PathLike[str]) -> list[pathlib.Path]:
         """
         Write each graph of `training_graphs` to a file ``<name>.onnx``.
 

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from skort.common.available import available_if
+from skort.common.sklearn_private import Interval, StrOptions, fit_context
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.data.targets import columns_of
 from skort.estimators.did_you_mean import explained_arguments
 from skort.estimators.literals import (
     Auto,
+    BaseEstimator,
     DtypeName,
     ModelProto,
     OptimizerName,
     PenaltyName,
+    Rows,
     ScheduleName,
     SolverName,
+    Targets,
 )
 from skort.estimators.model.nesting import can_partial_fit
 from skort.estimators.planning.objective import loss_before_fit
 from skort.objective.loss import REGRESSION_LOSSES, ScoreLoss
 from skort.objective.penalties import WeightPenalty
-from skort.optim.callbacks import Callback
+from skort.optim.callbacks import AnyCallback
 from skort.optim.optimizers import Optimizer
+
+if TYPE_CHECKING:
+    from skort.common.sklearn_types import RegressorMixin
+else:
+    from sklearn.base import RegressorMixin
+
+Own = TypeVar("Own", bound="OrtSGDRegressor")
 
 
 class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
@@ -235,6 +245,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     """
 
     __module__ = "skort"
+    quantile: float | Auto
     _parameter_constraints = {
         **BaseOrtSGD._parameter_constraints,
         "loss": [
@@ -249,7 +260,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self,
         estimator: BaseEstimator | ModelProto | None = None,
         *,
-        loss: str | ScoreLoss | dict[str, str | ScoreLoss] | None = "auto",
+        loss: str | ScoreLoss | Mapping[str, str | ScoreLoss] | None = "auto",
         penalty: PenaltyName | WeightPenalty | None = "auto",
         alpha: float | Auto = "auto",
         optimizer: OptimizerName | Optimizer = "auto",
@@ -274,21 +285,19 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         tol: float | Auto | None = "auto",
         n_iter_no_change: int | float | Auto = "auto",
         validation_fraction: float = 0.1,
-        scoring: str | Callable | None = None,
+        scoring: str | Callable[..., Any] | None = None,
         solver: SolverName = "auto",
         device: str = "cpu",
         n_jobs: int | str | None = "auto",
-        callbacks: list[Callback] | None = None,
+        callbacks: Sequence[AnyCallback] | None = None,
         verbose: int = 0,
     ):
         self._store(locals())
 
     @available_if(can_partial_fit)
     @explained_arguments
-    @_fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> OrtSGDRegressor:
+    @fit_context
+    def partial_fit(self: Own, X: Rows, y: Targets, sample_weight: ArrayLike | None = None) -> Own:
         """
         Make one pass over X and y, and continue where the last `partial_fit` or `fit` ended.
 
@@ -317,7 +326,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         """
         return self._partial_fit(X, y, sample_weight)
 
-    def predict(self, X: ArrayLike) -> np.ndarray | dict[str, np.ndarray]:
+    def predict(self, X: Rows) -> np.ndarray | Any:
         """
         Predict targets.
 
@@ -342,7 +351,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
         return prediction.ravel() if model.single_output else prediction
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: Rows, y: Targets, sample_weight: ArrayLike | None = None) -> float:
         """
         Return R², the coefficient of determination of the predictions: the mean over all columns.
 
@@ -358,9 +367,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
         prediction = self.predict(X)
         target, prediction = (columns_of(self.loss, each) for each in (y, prediction))
-        return r2_score(target, prediction, sample_weight=sample_weight)
+        return float(r2_score(target, prediction, sample_weight=sample_weight))
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         loss = loss_before_fit(self)

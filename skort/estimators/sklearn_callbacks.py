@@ -1,15 +1,18 @@
 """scikit-learn's own callbacks (`set_callbacks`, since scikit-learn 1.9) in a training of skort."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skort.optim.training import Training
 
-try:
-    from sklearn.callback import CallbackSupportMixin
-except ImportError:  # scikit-learn < 1.9
+if TYPE_CHECKING:
+    from skort.common.sklearn_types import Predictor as CallbackSupportMixin
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin
+    except ImportError:  # scikit-learn < 1.9
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Replaces the class of scikit-learn 1.9. Older versions have no callbacks to support."""
+        class CallbackSupportMixin:
+            """Replaces the class of scikit-learn 1.9: older versions have no callbacks."""
 
 
 def sklearn_callbacks(estimator: Any, given: Any, max_iter: int) -> list["SklearnCallbacks"]:

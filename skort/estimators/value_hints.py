@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import StrOptions
 
+from skort.common.sklearn_private import StrOptions
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 
 # The names of values in other libraries.

@@ -7,9 +7,9 @@ from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import HasMethods, Interval
 
 from skort.common.component import Component
+from skort.common.sklearn_private import HasMethods, Interval
 from skort.objective.loss import FunctionSource, ScoreLoss
 from skort.objective.penalties import WeightPenalty, matching
 

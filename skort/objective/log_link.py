@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
+from skort.common.sklearn_private import Interval
 from skort.objective.loss import InUnits
 from skort.objective.regression import RegressionLoss
 

@@ -7,9 +7,9 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from skort.common.component import Component, with_defaults
+from skort.common.sklearn_private import Interval
 
 if TYPE_CHECKING:
     from skort.objective.custom import CustomTerm

@@ -10,8 +10,8 @@ from numbers import Real
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval
 
+from skort.common.sklearn_private import Interval
 from skort.objective.loss import FormulaLoss, InUnits
 
 __all__ = [
@@ -50,7 +50,7 @@ class RegressionLoss(FormulaLoss):
         """
         loss = clone(self)
         if "epsilon" in self.get_params():
-            loss.set_params(epsilon=min(self.epsilon / scale, _LARGEST))
+            loss.set_params(epsilon=min(self.get_params()["epsilon"] / scale, _LARGEST))
         return InUnits(loss, scale**self._degree)
 
 

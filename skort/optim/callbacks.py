@@ -8,10 +8,9 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, Options
 
-from skort.common.component import check_parameters
+from skort.common.component import Component, check_parameters
+from skort.common.sklearn_private import Interval, Options
 from skort.optim.scorers import scorer_of, scoring_advice
 from skort.optim.training import Training
 
@@ -64,6 +63,30 @@ class Callback(Protocol):
 
     def on_train_end(self, training: Training) -> None:
         """Run at the end, also after an error or a `KeyboardInterrupt`."""
+
+
+class _OnTrainBegin(Protocol):
+    def on_train_begin(self, training: Training) -> Any: ...
+
+
+class _OnTrainRestart(Protocol):
+    def on_train_restart(self, training: Training) -> Any: ...
+
+
+class _OnBatchEnd(Protocol):
+    def on_batch_end(self, training: Training) -> Any: ...
+
+
+class _OnEpochEnd(Protocol):
+    def on_epoch_end(self, training: Training) -> Any: ...
+
+
+class _OnTrainEnd(Protocol):
+    def on_train_end(self, training: Training) -> Any: ...
+
+
+#: What has at least one of the methods of `Callback`.
+AnyCallback: TypeAlias = _OnTrainBegin | _OnTrainRestart | _OnBatchEnd | _OnEpochEnd | _OnTrainEnd
 
 
 def check_callbacks(callbacks: Sequence[Any] | None) -> None:
@@ -136,7 +159,7 @@ class Hooks:
 
 
 @dataclass(eq=False, repr=False)
-class EarlyStopping(BaseEstimator):
+class EarlyStopping(Component):
     """
     Stop when a column of the history has not improved for some epochs in a row,
     and restore the best weights.
@@ -329,7 +352,7 @@ class LossStopping(EarlyStopping):
 
 
 @dataclass(eq=False, repr=False)
-class EpochScoring(BaseEstimator):
+class EpochScoring(Component):
     """
     Score the model after every epoch, as a column of the history.
 

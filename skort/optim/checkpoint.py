@@ -13,11 +13,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval
 
+from skort.common.component import Component
 from skort.common.files import file_at, write_file
 from skort.common.random_state import generator_of
+from skort.common.sklearn_private import Interval
 from skort.optim.standardization import Standardization
 from skort.optim.state import History, TrainState
 from skort.optim.training import Training
@@ -46,7 +46,7 @@ _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
 
 @dataclass(eq=False, repr=False)
-class Checkpoint(BaseEstimator):
+class Checkpoint(Component):
     """
     Save the state of a training, or resume from a saved one.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from skort.common.component import Component
 from skort.optim.state import History, best_epoch
 from skort.optim.training import Training
 
@@ -23,7 +24,7 @@ _FIRST = ("loss", "objective", _VALIDATION_SCORE, "eta", "gradient_norm", "secon
 _WIDTH = 10
 
 
-class EpochLines(BaseEstimator):
+class EpochLines(Component):
     """
     Print the history as a table with a row for each epoch, and why the training stopped,
     as `verbose=2` does.
@@ -106,7 +107,7 @@ def bar(total: int | None, unit: str, initial: int = 0) -> Any:
     return tqdm(total=total, initial=initial, unit=unit)
 
 
-class ProgressBar(BaseEstimator):
+class ProgressBar(Component):
     """
     Show a tqdm bar over epochs, as `verbose=1` does;
     without a terminal or notebook, one line at the end.
@@ -191,7 +192,7 @@ def _last_values(history: History) -> list[str]:
 
 
 @dataclass(eq=False, repr=False)
-class MLflowLogger(BaseEstimator):
+class MLflowLogger(Component):
     """
     Log the training in MLflow, in the active run or in one of its own.
 

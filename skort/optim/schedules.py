@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from skort.common.component import Component
+from skort.common.sklearn_private import Interval
 
 _COUNT = [Interval(Integral, 1, None, closed="left")]
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
@@ -116,6 +116,12 @@ class Schedule(Component):
     #: The last update whose rate is not zero; None: there is none, or it is not known. Each class
     #: says it for itself.
     last_update: int | None = None
+
+    if TYPE_CHECKING:
+
+        def __call__(self, t: int) -> float:
+            """Return the learning rate of an update, counted from 1: each class has its own."""
+            raise NotImplementedError
 
     def largest_rate(self) -> float | None:
         """Return the largest learning rate of all updates; None: it is not known."""

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_sample_weight
 
 from skort.common.memory import aligned
+from skort.common.sklearn_private import check_sample_weight
 from skort.estimators.data.targets import EncodedTarget
 
 
@@ -23,10 +23,10 @@ def validated_sample_weight(
         return None
     if is_stream and np.asarray(sample_weight).dtype.kind in "biuf" and not np.any(sample_weight):
         # In a call of a stream, all weights may be zero. scikit-learn would refuse that.
-        return np.zeros_like(_check_sample_weight(np.add(sample_weight, 1.0), X, dtype=np.float64))
+        return np.zeros_like(check_sample_weight(np.add(sample_weight, 1.0), X, dtype=np.float64))
 
     weights = aligned(
-        _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     )
     if not weights.any():
         raise ValueError("Sample weights must contain at least one non-zero number.")

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import (
-    _check_partial_fit_first_call,
     check_classification_targets,
     type_of_target,
 )
 
+from skort.common.sklearn_private import check_partial_fit_first_call
 from skort.estimators.data.not_numbers import check_target
 from skort.estimators.data.rows import is_plain
 from skort.estimators.model.nesting import model_inside
@@ -259,5 +259,5 @@ def streamed_classes(estimator: Any, classes: ArrayLike | None) -> np.ndarray:
     seen = SimpleNamespace(classes_=getattr(estimator, "classes_", None))
     if classes is not None:
         class_labels(classes)
-    _check_partial_fit_first_call(seen, classes)
+    check_partial_fit_first_call(seen, classes)
     return seen.classes_

@@ -1,6 +1,7 @@
 """The layers of an estimator: pipelines, frozen estimators, transformed targets and the model."""
 
 import dataclasses
+from typing import Any
 
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -102,7 +103,7 @@ def steps_to_fit(estimator) -> list[str]:
     ]
 
 
-def can_partial_fit(estimator):
+def can_partial_fit(estimator: Any) -> bool:
     """Raise an AttributeError if a step before the model of an estimator of skort needs a fit."""
     for name in steps_to_fit(estimator.estimator):
         advice = FIT_STEP_FIRST
@@ -115,6 +116,7 @@ def can_partial_fit(estimator):
         raise AttributeError(
             f"partial_fit does not fit the step {name!r} before the model. {advice}"
         )
+    return True
 
 
 def _is_fitted(estimator):

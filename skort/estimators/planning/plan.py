@@ -28,7 +28,7 @@ from skort.objective.loss import ScoreLoss, as_loss
 from skort.objective.penalties import WeightPenalty, as_penalty
 from skort.optim.batches import block_size
 from skort.optim.optimizers import OPTIMIZERS, optimizer_tags
-from skort.optim.schedules import SCHEDULES, Constant, largest_rate, may_fall, rate
+from skort.optim.schedules import SCHEDULES, Constant, Schedule, largest_rate, may_fall, rate
 from skort.optim.standardization import Standardization
 from skort.optim.state import TrainState
 from skort.optim.update import Update, check_full, full_obstacle
@@ -641,7 +641,7 @@ def _schedule(estimator, penalty):
         rate(chosen := resolved(name, "learning_rate"), 1)
         return Decision(chosen, YOURS, "learning_rate"), False
 
-    component = schedule.linear_schedule() if is_auto(name) else SCHEDULES[name]
+    component: type[Schedule] = schedule.linear_schedule() if is_auto(name) else SCHEDULES[name]
     of_penalty = 0.0 if penalty is None else penalty.alpha
     alpha = of_penalty if is_auto(estimator.alpha) else estimator.alpha
     if "alpha" in component.shared_parameters and not (np.ndim(alpha) == 0 and alpha > 0):

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
-from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils import check_consistent_length
 
 from skort.common.component import check_parameters
 from skort.common.random_state import own_generator
+from skort.common.sklearn_private import safe_indexing
 from skort.estimators.data.data_source import GivenRows, RowEncoder
 from skort.estimators.data.rows import Columns, TrainingData, training_rows
 from skort.estimators.data.sample_weight import ClassWeight, weighted
@@ -241,7 +242,7 @@ def validation_set(
     y = read.encoded.y
     of_rows = read.given.sample_weight
     rows, rest = hold_out(estimator, y, weights, read.generator)
-    X = _safe_indexing(as_rows(read.given.X), rows)
+    X = safe_indexing(as_rows(read.given.X), rows)
     if scoring is None:
         weights = None if weights is None else weights[rows]
         return ValidationLoss(X, read.encoded.target[rows], weights, decides=True), rest

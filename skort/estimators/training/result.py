@@ -299,7 +299,7 @@ class Observers:
         """Return the callbacks in their order. One epoch is never stopped."""
         estimator = self.estimator
         users = in_order(estimator.callbacks or ())
-        lines = [EpochLines()] if estimator.verbose > 1 else []
+        lines: list[Any] = [EpochLines()] if estimator.verbose > 1 else []
         if is_stream:
             return [*users, *lines]
 

@@ -159,7 +159,7 @@ def _candidates(
             _two_dimensional(run_end(20 * np.eye(n_columns, dtype=scores.dtype))), axis=0
         )
         if sorted(order) == list(range(n_columns)):
-            yield _columns(order), scores[:, order]
+            yield _columns(order.tolist()), scores[:, order]
 
 
 def _is_known(probabilities: np.ndarray, score: np.ndarray) -> bool:

@@ -15,11 +15,10 @@ from onnx import helper
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.utils import _safe_indexing
 from sklearn.utils.sparsefuncs import mean_variance_axis
-from sklearn.utils.validation import _num_samples
 
 from skort.common.onnx_text import onnx_dtype, rename
+from skort.common.sklearn_private import num_samples, safe_indexing
 from skort.common.user_warning import warn_user
 from skort.exceptions import NotExportableError
 from skort.graphs.score_graph import ScoreGraph, find_weights
@@ -248,7 +247,7 @@ def _convert(
 ) -> tuple[onnx.ModelProto, Difference]:
     """Return the model, and its largest difference from scikit-learn."""
     # Transformers with copy=False change the rows, so they get a copy.
-    expected = transformers.transform(_safe_indexing(X, np.arange(_num_samples(X))))
+    expected = transformers.transform(safe_indexing(X, np.arange(num_samples(X))))
     # skl2onnx and the runtime raise errors of many kinds for what they cannot convert or run.
     try:
         inputs = raw_inputs(X)
@@ -324,9 +323,9 @@ def sample(X: Any) -> Any:
 
     These are the rows of text in which characters beyond ASCII occur first.
     """
-    n_samples = _num_samples(X)
+    n_samples = num_samples(X)
     spaced = np.arange(0, n_samples, -(-n_samples // _SAMPLE))
-    return _safe_indexing(X, np.union1d(spaced, _rows_of_new_characters(X)))
+    return safe_indexing(X, np.union1d(spaced, _rows_of_new_characters(X)))
 
 
 def _rows_of_new_characters(X):
@@ -370,7 +369,7 @@ def largest_difference(
     for start in range(0, expected.shape[0], n_rows):
         rows = np.arange(start, min(start + n_rows, expected.shape[0]))
         values = inference.run(
-            model.graph.output[0].name, feeds(_safe_indexing(X, rows), inputs, dtype)
+            model.graph.output[0].name, feeds(safe_indexing(X, rows), inputs, dtype)
         )
         part = expected[rows].toarray() if is_sparse else expected[rows]
         if values.shape != part.shape:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 
+from skort.common.sklearn_private import Interval
 from skort.common.user_warning import warn_user
 from skort.optim.optimizers.sgd import SGD
 from skort.optim.optimizers.tags import OptimizerTags

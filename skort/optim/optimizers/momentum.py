@@ -8,9 +8,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
-from sklearn.utils._param_validation import Interval
 
 from skort.common.formulas import function_text
+from skort.common.sklearn_private import Interval
 from skort.optim.optimizers.protocol import State, update_signature
 from skort.optim.optimizers.tags import LinearUpdate, NamedOptimizer, OptimizerTags
 
