@@ -166,7 +166,7 @@ def test_help_of_an_estimator_describes_its_parameters_in_their_order(name):
         r"^Parameters\n-+\n(.*?)\n\nAttributes\n-+\n", documentation, re.DOTALL | re.MULTILINE
     )[1]
     described = re.findall(r"^(\w+) : .*\n {4}", section, re.MULTILINE)
-    first, others = section.split("\n\nOther Parameters\n----------------\n")
+    first, _ = section.split("\n\nOther Parameters\n----------------\n")
     assert len(re.findall(r"^\w+ : ", first, re.MULTILINE)) == 10
     assert described == list(inspect.signature(cls).parameters)
     for page in re.findall(r":doc:`/(\w+)`", documentation):

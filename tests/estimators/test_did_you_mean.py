@@ -95,7 +95,7 @@ def test_nothing_is_said_where_nothing_is_known():
 def test_the_signature_is_that_of_the_class():
     parameters = inspect.signature(OrtSGDRegressor).parameters
     assert (
-        list(parameters)[:2] == ["estimator", "solver"] and parameters["estimator"].default is None
+        list(parameters)[:2] == ["estimator", "loss"] and parameters["estimator"].default is None
     )
 
     class Own(OrtSGDRegressor):
