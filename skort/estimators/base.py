@@ -202,7 +202,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         ----------
         X : array-like of shape (n_samples, n_features)
             Finite numbers, or what the first step of a pipeline in `estimator` takes: a DataFrame,
-            texts, sparse rows.
+            texts, sparse rows. For an ONNX model with an input of more dimensions, such as images,
+            X has the shape of that input, or flattened rows; the exported file takes the same.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or dict of str to such arrays
             Targets, finite numbers; a dict with the same names, where `loss` is one. For a
             classifier: labels of at least two classes; only ints, strings, bools and floats can be

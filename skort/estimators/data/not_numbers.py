@@ -110,7 +110,7 @@ def _shape_error(error, X):
     if len(getattr(X, "shape", ())) < 3:
         return error
     return ValueError(
-        f"{error} A row of X is flat, also for a model of images: give X.reshape(len(X), -1)."
+        f"{error} A row of X is flat, unless an ONNX model takes others: give X.reshape(len(X), -1)."
     )
 
 

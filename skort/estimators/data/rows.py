@@ -15,7 +15,9 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from skort.common.memory import aligned, aligned_rows
+from skort.estimators.data.flat_rows import flat_rows
 from skort.estimators.data.not_numbers import check_dates, fitted_text_error, text_error
+from skort.estimators.model.nesting import model_inside
 from skort.estimators.model.preprocessing import as_rows, is_in_range, kept_dtypes, largest
 from skort.optim.standardization import (
     Standardization,
@@ -176,6 +178,8 @@ def training_rows(
         # The error of scikit-learn does not name y.
         raise ValueError("y should be an array of one or two dimensions, got a single value.")
 
+    if not has_steps:
+        X = flat_rows(model_inside(estimator.estimator), X)
     check_indices(X)
     X = aligned_rows(X)
     y = aligned(y)
@@ -216,6 +220,8 @@ def training_rows(
 def prepared(estimator: Any, model: Any, X: Any) -> Any:
     """Return X for `Model.run`: validated, and transformed by the steps before the model."""
     dtype = model.preprocessing.dtype
+    if not model.has_steps:
+        X = flat_rows(model.inner.model, X)
     check_indices(X)
     X = aligned_rows(X)
 

@@ -83,10 +83,17 @@ class Model:
 
     @property
     def served(self) -> ModelProto:
-        """The deployable model. Its input has whole numbers if the given ONNX model takes them."""
-        from skort.graphs.onnx_models.inputs import with_given_input
+        """
+        The deployable model.
 
-        return with_given_input(self.onnx, None if self.has_steps else self.inner.model)
+        Its input has whole numbers if the given ONNX model takes them, and rows of the shape that
+        the X of the fit had.
+        """
+        from skort.graphs.onnx_models.inputs import with_given_input, with_input_of_rows
+
+        model = with_given_input(self.onnx, None if self.has_steps else self.inner.model)
+        row_shape = self.inner.row_shape
+        return with_input_of_rows(model, row_shape) if row_shape else model
 
     def _deployable(self, steps, *, in_float64=False):
         """

@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skort.common.component import own_copy
+from skort.estimators.data.flat_rows import row_shape
 from skort.estimators.data.not_numbers import step_error
 from skort.estimators.model.known_labels import model_labels
 from skort.estimators.model.nesting import split, target_of, thawed
@@ -43,6 +44,8 @@ class WrappedModel:
     target_encloses_steps: bool = False
     #: Whether skort made the model, because the user gave none.
     is_own: bool = False
+    #: The shape of a row of the X of the fit, if it has several dimensions.
+    row_shape: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, estimator) -> "WrappedModel":
@@ -89,6 +92,21 @@ class WrappedModel:
             )
 
         return wrapped
+
+    def with_rows_of(self, X: Any) -> "WrappedModel":
+        """Return the same for rows of X, which may have the shape of an ONNX model's input."""
+        shape = () if self.has_steps else row_shape(self.model, X)
+        return dataclasses.replace(self, row_shape=shape) if shape else self
+
+    @property
+    def sized_model(self) -> Any:
+        """The model. The input of an ONNX model states the sizes of the rows of X."""
+        if not self.row_shape:
+            return self.model
+
+        from skort.graphs.onnx_models.inputs import with_row_sizes
+
+        return with_row_sizes(self.model, self.row_shape)
 
     @property
     def draws_weights(self) -> bool:
@@ -145,7 +163,9 @@ class WrappedModel:
     def known_classes(self, classes, y=None):
         """Return the classes that are given, or known from a fitted or an ONNX model, or None."""
         name = "y" if classes is None else "classes"
-        labels = model_labels(self.model, self.is_fitted, y if classes is None else classes, name)
+        labels = model_labels(
+            self.sized_model, self.is_fitted, y if classes is None else classes, name
+        )
         if labels is None or classes is None:
             return classes if labels is None else labels
         if not np.array_equal(labels, classes):
@@ -218,7 +238,7 @@ class WrappedModel:
                 raise step_error(error, raw_X) from None
 
         score_graph = initial_score_graph(
-            self.model, spec(X.shape[1]), random_state, is_fitted=self.is_fitted
+            self.sized_model, spec(X.shape[1]), random_state, is_fitted=self.is_fitted
         )
         if trainable is not None:
             first, score_graph = select_trainable(

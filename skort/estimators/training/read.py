@@ -5,6 +5,7 @@ no estimator is changed.
 
 import dataclasses
 import functools
+import math
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -210,7 +211,7 @@ def read_fit(
     estimator: Any, given: GivenRows, *, classes: Any = None, is_stream: bool = False
 ) -> FitInput:
     """Return what a fit reads, or the first call of a stream."""
-    wrapped = WrappedModel.inside(estimator)
+    wrapped = WrappedModel.inside(estimator).with_rows_of(given.X)
     own = own_objective_of(estimator, None if estimator.estimator is None else wrapped.model)
     check_callbacks(estimator.callbacks)
     generator = own_generator(estimator.random_state)
@@ -467,5 +468,7 @@ def _onnx_dim(model, kind):
         if i.name in of_score - weights and i.type.tensor_type.elem_type in floats
     ]
     dims = infos[0].type.tensor_type.shape.dim if len(infos) == 1 else []
+    # Rows of an input of more dimensions are flattened.
+    may_be = len(dims) == 2 or (len(dims) > 2 and kind == "input")
 
-    return (dims[-1].dim_value or None) if len(dims) == 2 else None
+    return (math.prod(dim.dim_value for dim in dims[1:]) or None) if may_be else None

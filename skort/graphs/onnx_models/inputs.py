@@ -9,7 +9,7 @@ import onnx
 import onnx.shape_inference
 from onnx import TensorProto, helper, numpy_helper
 
-from skort.common.onnx_text import read_names, rename, replace_nodes
+from skort.common.onnx_text import leading_to, read_names, rename, replace_nodes
 from skort.graphs.onnx_models.limits import INTEGERS
 
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
@@ -154,6 +154,59 @@ def picks_rows(graph: onnx.GraphProto) -> bool:
             reached.update(node.output)
 
     return False
+
+
+def row_sizes(model: Any) -> tuple[int, ...]:
+    """
+    Return the sizes of a row of the only input of an ONNX model, if it has more than one; or ().
+
+    A size of 0 is not known. The labels of a training graph are no input.
+    """
+    inputs = _inputs_of_score(model) if isinstance(model, onnx.ModelProto) else []
+    if len(inputs) != 1:
+        return ()
+
+    sizes = tuple(dim.dim_value for dim in inputs[0].type.tensor_type.shape.dim[1:])
+    return sizes if len(sizes) > 1 else ()
+
+
+def _inputs_of_score(model):
+    """Return the inputs of a model; of a training graph, those of its score alone."""
+    inputs = given_inputs(model.graph)
+    losses = training_losses(model)
+    if not losses:
+        return inputs
+
+    scores = [o.name for o in model.graph.output if o.name not in losses]
+    of_score = leading_to(model.graph.node, scores)
+    return [i for i in inputs if i.name in of_score]
+
+
+def with_row_sizes(model: onnx.ModelProto, row_shape: tuple[int, ...]) -> onnx.ModelProto:
+    """Return a model whose input states the sizes of a row; itself if it states them already."""
+    if row_sizes(model) == row_shape:
+        return model
+
+    model = copy.deepcopy(model)
+    (X,) = _inputs_of_score(model)
+    for dim, size in zip(X.type.tensor_type.shape.dim[1:], row_shape, strict=True):
+        dim.dim_value = size
+
+    return model
+
+
+def with_input_of_rows(model: onnx.ModelProto, row_shape: tuple[int, ...]) -> onnx.ModelProto:
+    """Return an exported model whose X has rows of a shape, in place of flat ones."""
+    model = copy.deepcopy(model)
+    graph = model.graph
+    (X,) = graph.input
+    flat = "skort_flat_rows"
+    rename(graph.node, {X.name: flat})
+    replace_nodes(graph, [helper.make_node("Flatten", [X.name], [flat]), *graph.node])
+    X.CopyFrom(
+        helper.make_tensor_value_info(X.name, X.type.tensor_type.elem_type, [None, *row_shape])
+    )
+    return model
 
 
 def _width(info):

@@ -579,8 +579,8 @@ def _the_input(graph: onnx.GraphProto, spec: ScoreSpec) -> onnx.ValueInfoProto:
     if len(dims) != 2 or inputs[0].type.tensor_type.elem_type not in FLOATS:
         raise NotTrainableError(
             "estimator: the ONNX model needs inputs of numbers, of shape (any, n_features), or "
-            "of more dimensions of known sizes, such as (any, 3, 32, 32), whose X are flattened "
-            f"rows; it has the inputs {names}: {[_described(i) for i in inputs]}."
+            "of more dimensions of known sizes, such as (any, 3, 32, 32), whose X are images or their "
+            f"flattened rows; it has the inputs {names}: {[_described(i) for i in inputs]}."
         )
 
     (X,) = inputs
