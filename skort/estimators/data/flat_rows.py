@@ -42,7 +42,5 @@ def flat_rows(model: Any, X: Any) -> Any:
     if not row_shape(model, X):
         return X
 
-    from skort.estimators.data.rows import as_array
-
-    rows = as_array(X, "X")
+    rows = np.asarray(X)
     return rows.reshape(len(rows), -1)

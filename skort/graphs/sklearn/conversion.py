@@ -11,6 +11,7 @@ from onnx import TensorProto
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
 from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import SelectorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import KNNImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -42,7 +43,7 @@ def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onn
         ],
         target_opset=OPSET,
         black_op=_DECOMPOSED,
-        options={"zipmap": False} if is_classifier(estimator) else None,
+        options={"zipmap": False} if _gives_classes(estimator) else None,
         custom_conversion_functions={
             **CONVERTERS,
             KNNImputer: convert_neighbors,
@@ -68,6 +69,13 @@ def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onn
     for raw_input, value in zip(inputs, model.graph.input, strict=True):
         rename_input(model.graph, value, raw_input.name)
     return model
+
+
+def _gives_classes(estimator):
+    """Return whether skl2onnx writes an estimator as a classifier."""
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    # A selector of features around a classifier is tagged as one.
+    return is_classifier(estimator) and not isinstance(last, SelectorMixin)
 
 
 def _convertible(estimator):

@@ -11,12 +11,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import (
+    Binarizer,
     FunctionTransformer,
     KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
     Normalizer,
     PolynomialFeatures,
+    PowerTransformer,
     RobustScaler,
     StandardScaler,
 )
@@ -201,12 +203,74 @@ def _convert_bins(scope, operator, container):
     nodes.add("Cast", [code], result=operator.outputs[0].full_name, to=element_type)
 
 
+def _convert_binarizer(scope, operator, container):
+    # skl2onnx's own converter gives 1 at the threshold in float64.
+    nodes = Nodes(scope, container)
+    values, element_type = matrix(nodes, operator)
+    threshold = nodes.constant(operator.raw_operator.threshold, element_type, "threshold")
+    above = nodes.add("Greater", [values, threshold], "above")
+    nodes.add("Cast", [above], result=operator.outputs[0].full_name, to=element_type)
+
+
+def _convert_power(scope, operator, container):
+    # skl2onnx's own converter gives numbers for what is missing, and fails in float64.
+    nodes = Nodes(scope, container)
+    power = operator.raw_operator
+    values, element_type = matrix(nodes, operator)
+    values = nodes.add("Cast", [values], to=TensorProto.DOUBLE)
+    write = _box_cox if power.method == "box-cox" else _yeo_johnson
+    result = write(nodes, values, power.lambdas_)
+
+    if power.standardize:
+        scaler = power._scaler
+        for name, array in (("Sub", scaler.mean_), ("Div", scaler.scale_)):
+            operand = nodes.constant(array, TensorProto.DOUBLE, name.lower())
+            result = nodes.add(name, [result, operand], version=14)
+
+    nodes.add("Cast", [result], result=operator.outputs[0].full_name, to=element_type)
+
+
+def _box_cox(nodes, values, powers):
+    """Write (x ** p - 1) / p, or log(x) for p of 0; NaN for an x that is not positive."""
+    is_zero = np.abs(powers) < np.spacing(1.0)
+    safe, one, zero, nan = (
+        nodes.constant(array, TensorProto.DOUBLE)
+        for array in (np.where(is_zero, 1.0, powers), 1.0, 0.0, np.nan)
+    )
+    is_positive = nodes.add("Greater", [values, zero])
+    values = nodes.add("Where", [is_positive, values, nan], version=9)
+    power = nodes.add("Sub", [nodes.add("Pow", [values, safe], version=15), one], version=14)
+    power = nodes.add("Div", [power, safe], version=14)
+    logarithm = nodes.add("Log", [values])
+    flags = nodes.constant(is_zero, TensorProto.BOOL, "is_zero")
+    return nodes.add("Where", [flags, logarithm, power], version=9)
+
+
+def _yeo_johnson(nodes, values, powers):
+    """
+    Write the Box-Cox transform of 1 + x, for x of 0 and more;
+    else minus that of 1 - x with the power 2 - p.
+    """
+    one, zero = (nodes.constant(number, TensorProto.DOUBLE) for number in (1.0, 0.0))
+    size = nodes.add("Add", [nodes.add("Abs", [values]), one], "size", version=14)
+    above = _box_cox(nodes, size, powers)
+    below = nodes.add("Neg", [_box_cox(nodes, size, 2 - powers)])
+    is_negative = nodes.add("Less", [values, zero])
+    return nodes.add("Where", [is_negative, below, above], version=9)
+
+
 def _set_bins_type(operator):
     """Give the output of binning its type and shape: numbers as precise as its input."""
     bins = operator.raw_operator
     width = len(bins.n_bins_) if bins.encode == "ordinal" else int(bins.n_bins_.sum())
     numbers = type(guess_tensor_type(operator.inputs[0].type))
     operator.outputs[0].type = numbers([None, width])
+
+
+def _set_same_type(operator):
+    """Give the output the width of the input: numbers as precise as its input."""
+    numbers = type(guess_tensor_type(operator.inputs[0].type))
+    operator.outputs[0].type = numbers([None, operator.raw_operator.n_features_in_])
 
 
 def matrix(nodes: Nodes, operator: Any) -> tuple[str, int]:
@@ -224,10 +288,16 @@ CONVERTERS = {
     PolynomialFeatures: _convert_polynomial,
     Normalizer: _convert_normalizer,
     KBinsDiscretizer: _convert_bins,
+    Binarizer: _convert_binarizer,
+    PowerTransformer: _convert_power,
 }
 
 #: The functions that give their outputs types and shapes, where skl2onnx's own are wrong.
-SHAPES = {KBinsDiscretizer: _set_bins_type}
+SHAPES = {
+    KBinsDiscretizer: _set_bins_type,
+    Binarizer: _set_same_type,
+    PowerTransformer: _set_same_type,
+}
 
 
 # Function of numpy -> operators one after the other, each with its second operand or None.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+from sklearn.decomposition import KernelPCA
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import (
     CountVectorizer,
@@ -64,6 +65,11 @@ _REASONS = {
 def check_convertible(estimator: Any) -> None:
     """Raise a NotExportableError for a step that is never written as ONNX."""
     reason = _REASONS.get(type(estimator))
+    if isinstance(estimator, KernelPCA) and estimator.kernel == "cosine":
+        reason = (
+            'kernel="cosine" gives NaN for rows of zeros as ONNX. Use Normalizer() before '
+            'KernelPCA(kernel="linear"), which is the same'
+        )
     if reason is not None:
         raise NotExportableError(f"{type(estimator).__name__}: {reason}")
 
@@ -225,7 +231,11 @@ def _word_codes(nodes, texts, tokens, vectorizer):
     if vectorizer.lowercase:
         # "C" is the one locale that every machine has. It knows the letters of ASCII.
         attributes = {"case_change_action": "LOWER", "is_case_sensitive": 0, "locale": "C"}
-        texts = nodes.add("StringNormalizer", [texts], version=10, **attributes)
+        small = nodes.add("StringNormalizer", [texts], "small", version=10, **attributes)
+        # ONNX Runtime 1.16 gives this for emojis alone. It has capitals, so it is no other text.
+        failed = nodes.codes(small, {"Conversion Error": 1}, 0, "failed")
+        failed = nodes.add("Cast", [failed], "failed", to=TensorProto.BOOL)
+        texts = nodes.add("Where", [failed, texts, small], "texts", version=9)
 
     forms = _spellings if vectorizer.lowercase else lambda token: [token]
     stop_words = vectorizer.get_stop_words() or ()
@@ -265,9 +275,11 @@ def _character_codes(nodes, texts, table):
     characters = _tokens(nodes, texts, ".")
     codes = nodes.codes(characters, table, _UNKNOWN)
     spaces = nodes.codes(characters, dict.fromkeys(_characters()[0], 1), 0)
+    # A negative pad would leave one character without a value.
+    around = nodes.add("Pad", [spaces, nodes.constant([0, 1, 0, 1]), nodes.constant(0)])
     before, after = (
-        nodes.add("Pad", [spaces, nodes.constant([0, shift, 0, -shift]), nodes.constant(0)])
-        for shift in (1, -1)
+        nodes.add("Slice", [around, *(nodes.constant([n]) for n in (*limits, 1))])
+        for limits in ((0, -2), (2, np.iinfo(np.int64).max))
     )
     is_space, after_space, before_space = (
         nodes.add("Cast", [c], to=TensorProto.BOOL) for c in (spaces, before, after)

@@ -3,18 +3,23 @@
 import numpy as np
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, KernelPCA
+from sklearn.feature_selection import RFE
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
+    Binarizer,
     KBinsDiscretizer,
     Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    PowerTransformer,
     StandardScaler,
 )
 
+from skort.exceptions import NotExportableError
 from skort.graphs.sklearn.conversion import to_onnx
 from skort.graphs.sklearn.raw_inputs import RawInput
 
@@ -103,3 +108,38 @@ def test_a_part_that_selects_no_column_is_left_out(encoder, rng, run_onnx):
     model = to_onnx(parts, (RawInput("X", False, 2),), "float64")
     (values,) = run_onnx(model, X=X).values()
     np.testing.assert_allclose(values, parts.transform(X))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("method", ["yeo-johnson", "box-cox"])
+def test_powers_leave_what_is_missing(method, dtype, rng, run_onnx):
+    X = np.abs(rng.normal(size=(30, 2))) + 0.5
+    X[:, 1] = np.log(X[:, 1]) if method == "yeo-johnson" else X[:, 1]
+    power = PowerTransformer(method=method).fit(X)
+    new = np.array([[0.25, np.nan], [np.nan, 7.0], [300.0, 1e-3]], dtype)
+    model = to_onnx(power, (RawInput("X", False, 2),), dtype)
+    (values,) = run_onnx(model, X=new).values()
+    rtol = 1e-5 if dtype == "float32" else 1e-10
+    np.testing.assert_allclose(values, power.transform(new.astype(float)), rtol=rtol)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_number_at_the_threshold_is_not_above_it(dtype, run_onnx):
+    binarizer = Binarizer(threshold=0.5).fit([[0.0]])
+    (values,) = run_onnx(
+        to_onnx(binarizer, (RawInput("X", False, 1),), dtype), X=np.array([[0.5], [0.75]], dtype)
+    ).values()
+    assert values.tolist() == [[0.0], [1.0]]
+
+
+def test_rows_of_zeros_have_no_cosine_as_onnx(rng):
+    kernel = KernelPCA(n_components=2, kernel="cosine").fit(rng.normal(size=(10, 3)))
+    with pytest.raises(NotExportableError, match=r"Use Normalizer\(\) before KernelPCA\(kernel"):
+        to_onnx(kernel, (RawInput("X", False, 3),), "float32")
+
+
+def test_a_selector_around_a_classifier_is_no_classifier(rng, run_onnx):
+    X = rng.normal(size=(30, 4)).astype(np.float32)
+    selector = RFE(LogisticRegression(), n_features_to_select=2).fit(X, X[:, 1] > 0)
+    (values,) = run_onnx(to_onnx(selector, (RawInput("X", False, 4),), "float32"), X=X).values()
+    np.testing.assert_array_equal(values, selector.transform(X))

@@ -348,3 +348,22 @@ def test_question_marks_that_are_characters_or_optional_pieces_stay(pattern):
 def test_words_among_others_are_no_neighbours():
     with pytest.raises(NotExportableError, match="is not written as ONNX"):
         token_expression(r"\b[a-z]+\b", is_alone=False)
+
+
+@pytest.mark.parametrize("pattern", [r"\S+", r"(?u)\b\w\w+\b", "."])
+def test_emojis_alone_are_no_words_of_an_error(pattern, run_onnx):
+    """ONNX Runtime 1.16 makes "Conversion Error" of them where it makes letters small."""
+    texts = ["conversion error", "🙂", "🙂🙂 🙂", "🙂日", "Fine 🙂", ""]
+    vectorizer = CountVectorizer(token_pattern=pattern).fit(["conversion error", "fine 🙂 day"])
+    model = to_onnx(vectorizer, (RawInput("X", True, 1),), "float32")
+    for text in texts:
+        (counts,) = run_onnx(model, X=np.array([[text]], dtype=object)).values()
+        np.testing.assert_array_equal(counts, vectorizer.transform([text]).toarray())
+
+
+def test_a_blank_alone_is_one_character(run_onnx):
+    vectorizer = CountVectorizer(analyzer="char").fit(["a b"])
+    model = to_onnx(vectorizer, (RawInput("X", True, 1),), "float32")
+    for _ in range(20):
+        (counts,) = run_onnx(model, X=np.array([[" "]], dtype=object)).values()
+        np.testing.assert_array_equal(counts, [[1, 0, 0]])
