@@ -9,14 +9,16 @@ from skort.optim.batches import Batches, HostBatch, fill
 from skort.optim.transforms import norm
 from skort.solvers.base import Problem
 from skort.solvers.step import BackendStep
+from skort.solvers.whitening import Whitening
 
 
 class _Point(NamedTuple):
-    """A vector of all weights, and the values there."""
+    """A vector of variables, and the values there."""
 
-    weights: np.ndarray
+    variables: np.ndarray
     #: The objective and the loss.
     means: tuple[float, float]
+    #: By the variables.
     gradient: np.ndarray
 
 
@@ -24,7 +26,8 @@ class FullStep:
     """
     A `TrainStep` whose optimizer asks for the objective of all rows and its gradient.
 
-    The rows are read block by block, and the gradients of the blocks are added in float64.
+    The rows are read block by block, and the gradients of the blocks are added in float64. The
+    optimizer works in the variables of a `Whitening`; None: they are the weights.
     """
 
     def __init__(
@@ -32,24 +35,26 @@ class FullStep:
         problem: Problem,
         step: BackendStep,
         batches: Batches,
-        tol: float | None,
-        is_exact: bool = True,
+        tolerances: Any,
+        whitening: Whitening | None = None,
     ):
         _check(problem)
-        self.batch, self._step, self._batches, self._dtype = (
-            step.batch,
-            step,
-            batches,
-            problem.objective.dtype,
-        )
+        self.batch = step.batch
+        self._step = step
+        self._batches = batches
+        self._dtype = problem.objective.dtype
+        optimizer: Any = problem.update.optimizer
+        self._optimizer = optimizer
+        self._tolerances = tolerances
+        self._whitening = whitening
 
         # The blocks of rows that the step can read in place, and the block that it reads now.
         self._blocks = batches.blocks() if isinstance(step.batch, HostBatch) else None
         self._rows: slice | None = None
-        optimizer: Any = problem.update.optimizer
-        self._optimizer = optimizer
-        self._tolerances = optimizer.tolerances(tol, problem.objective.dtype, is_exact=is_exact)
-        self.step, self.weights, self.is_finite = step.step, step.weights, step.is_finite
+
+        self.step = step.step
+        self.weights = step.weights
+        self.is_finite = step.is_finite
         self.state = step.state
         self.restore = step.restore
         self._now = _Point(np.empty(0), (np.nan, np.nan), np.zeros(sum(problem.n_weights())))
@@ -63,25 +68,36 @@ class FullStep:
         return self._now.means
 
     def gradient_norm(self) -> float:
-        """Return the Euclidean norm of the gradient."""
+        """Return the Euclidean norm of the gradient by the variables."""
         return norm(self._now.gradient)
 
-    def evaluate(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the objective and its gradient at a vector of all weights, and stay there."""
-        if np.array_equal(vector, self._now.weights):
-            return self.objective(), self._now.gradient
+    def evaluate(self, variables: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the objective and its gradient at a vector of variables, and stay there."""
+        if not np.array_equal(variables, self._now.variables):
+            self._now = self._point(variables)
+        return self._now.means[0], self._now.gradient
 
+    def _point(self, variables):
+        """Return the values at a vector of variables, after a pass over all rows."""
         step = self._step
-        gradient = np.zeros_like(self._now.gradient)
+        self._load(variables)
+        gradient = None
 
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            step.backend.load({"weights": vector.astype(self._dtype)})
             for share in self._pass():
                 step.step(0.0, share)
-                gradient += share * step.backend.last_gradient()
+                part = share * step.backend.last_gradient().astype(np.float64)
+                gradient = part if gradient is None else gradient + part
 
-        self._now = _Point(vector.copy(), step.means(), gradient)
-        return self.objective(), gradient
+            if self._whitening is not None:
+                gradient = self._whitening.gradient(gradient)
+        return _Point(variables.copy(), step.means(), gradient)
+
+    def _load(self, variables):
+        """Give the step the weights of a vector of variables."""
+        weights = variables if self._whitening is None else self._whitening.weights(variables)
+        with np.errstate(over="ignore", under="ignore"):
+            self._step.backend.load({"weights": weights.astype(self._dtype)})
 
     def _pass(self):
         """Let the step read each block of rows in turn; yield the block's share of all rows."""
@@ -111,18 +127,20 @@ class FullStep:
         Return why the optimizer ended, or None if `after` ended it.
         """
         start = self._step.state()["weights"].astype(np.float64)
+        if self._whitening is not None:
+            start = self._whitening.variables(start)
         self.evaluate(start)
         reached = self._now
 
-        def call(vector):
+        def call(variables):
             nonlocal reached
-            self.evaluate(vector)
+            self.evaluate(variables)
             reached = self._now
             return after()
 
         reason = self._optimizer.minimise(self.evaluate, start, self._tolerances, max_iter, call)
         self._now = reached  # The last trial point may be worse than the last iteration.
-        self._step.backend.load({"weights": reached.weights.astype(self._dtype)})
+        self._load(reached.variables)
         return reason
 
 

@@ -107,11 +107,8 @@ def stiffness(
     Return how fast the gradient of a linear model's objective changes,
     for rows of a smoothness.
     """
-    loss = variables.loss
-    n_outputs = score_graph.n_outputs
-    curvature = loss.curvature(n_outputs) or loss.typical_curvature
-    curvature = curvature or _estimated(plan, variables, score_graph, statistics)
-    curvature *= loss.weight_scale(n_outputs) * smoothness
+    curvature = curvature_of(plan, variables, score_graph, statistics)
+    curvature *= variables.loss.weight_scale(score_graph.n_outputs) * smoothness
 
     strengths = (
         {} if variables.penalty is None else variables.penalty.strengths(score_graph.coefficients)
@@ -120,6 +117,18 @@ def stiffness(
 
     # A step of a stiffer penalty is implicit.
     return curvature + float(np.max(l2[l2 <= curvature]))
+
+
+def curvature_of(
+    plan: "Plan",
+    variables: Reparametrization,
+    score_graph: "ScoreGraph",
+    statistics: DataStatistics,
+) -> float:
+    """Return how fast the derivative of a row's loss by its score changes, in a training."""
+    loss = variables.loss
+    declared = loss.curvature(score_graph.n_outputs) or loss.typical_curvature
+    return declared or _estimated(plan, variables, score_graph, statistics)
 
 
 def _mean_square(used, score_graph, statistics) -> float:

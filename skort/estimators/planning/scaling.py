@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 #: Means of more standard deviations than this would cost an intercept of X itself its
 #: digits in float32.
 FAR = 1e3
+# The factor that makes so many columns uncorrelated costs as much as some ten passes over the rows:
+# `python -m benchmarks.lbfgs`.
+_MANY_COLUMNS = 256
 
 
 @rule("scaling")
@@ -38,6 +41,15 @@ def scaling(plan: "Plan", score_graph: "ScoreGraph", statistics: DataStatistics)
         return Decision(None, "no weights of the model could take it back", "standardize")
 
     return Decision(used, "the weights take it back: the model is one of X and y", "standardize")
+
+
+@rule("scaling")
+def whitens(n_columns: int, *, are_sparse: bool) -> bool:
+    """
+    L-BFGS trains a linear model of at most 256 dense columns
+    in variables that make these uncorrelated.
+    """
+    return n_columns <= _MANY_COLUMNS and not are_sparse
 
 
 def described(used: Standardization | None) -> str:

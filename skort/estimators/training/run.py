@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from skort.estimators.data.data_source import BatchShape, DataSource
 from skort.estimators.data.not_numbers import ids_in_range
-from skort.estimators.data.rows import TrainingData
+from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import YOURS, Decision
 from skort.estimators.planning.objective import chosen_class_weight
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.rate import curvature_of
+from skort.estimators.planning.scaling import whitens
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import Ending, FitResult, Observers, result_of
@@ -24,12 +27,14 @@ from skort.estimators.training.start import start
 from skort.exceptions import DivergedError
 from skort.optim.batches import Batches
 from skort.optim.display import print_line
+from skort.optim.rows import source_rows
 from skort.optim.loop import Outcome, minimise, minimise_together
 from skort.optim.state import TrainState
 from skort.optim.training import Course, Training, TrainStep
 from skort.optim.watchers import Watchers
 
 if TYPE_CHECKING:
+    from skort.graphs.score_graph import ScoreGraph
     from skort.solvers.base import Problem
     from skort.solvers.graph.lanes import JointStep
 
@@ -227,10 +232,7 @@ def run_fit(
     fit = Fit(run, begun.model, begun.state, observers, plan.max_iter, begun.constant_loss)
     step = source.step(run, begun.model, begun.state)
     if plan.is_full:
-        from skort.solvers.full import FullStep
-
-        is_exact = begun.model.score_graph.is_linear or not plan.is_open("tol")
-        step = FullStep(run.problem, step, batches, plan.tol, is_exact=is_exact)
+        step = full_step(run, step, batches, begun.model.score_graph, statistics)
 
     training = fit.training(step, batches)
     try:
@@ -239,6 +241,36 @@ def run_fit(
         raise diverged_error(run.plan, error, begun.state, statistics.some_rows) from None
 
     return fit.result(outcome, statistics.some_rows)
+
+
+def full_step(
+    run: TrainRun,
+    step: Any,
+    batches: Batches,
+    score_graph: "ScoreGraph",
+    statistics: DataStatistics,
+) -> Any:
+    """Return the step of an optimizer that asks for the objective of all rows."""
+    from skort.graphs.standardized import first_layer
+    from skort.solvers.full import FullStep
+    from skort.solvers.whitening import gram_diagonal, gram_matrix, whitening
+
+    plan = run.plan
+    is_exact = score_graph.is_linear or not plan.is_open("tol")
+    tolerances = plan.update.optimizer.tolerances(plan.tol, np.dtype(plan.dtype), is_exact=is_exact)
+    layer = first_layer(score_graph) if score_graph.is_linear else None
+    whitened = None
+
+    if layer is not None:
+        has_intercept = layer.intercept is not None
+        X = batches.data[0]
+        is_sparse = scipy.sparse.issparse(source_rows(X))
+        of_rows = gram_matrix if whitens(X.shape[1], are_sparse=is_sparse) else gram_diagonal
+        gram = of_rows(batches, has_intercept=has_intercept)
+        curvature = curvature_of(plan, run.variables, score_graph, statistics)
+        whitened = whitening(run.problem, layer, curvature, gram)
+
+    return FullStep(run.problem, step, batches, tolerances, whitened)
 
 
 @ids_in_range()
