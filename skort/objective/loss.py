@@ -140,6 +140,11 @@ REGRESSION_LOSSES: dict[str, type["FormulaLoss"]] = {}
 CLASSIFICATION_LOSSES: dict[str, type["FormulaLoss"]] = {}
 
 
+def known_curvature(loss: ScoreLoss, n_outputs: int) -> float | None:
+    """Return the curvature by a score that a loss declares, typical or largest; None: it does not."""
+    return loss.curvature(n_outputs) or loss.typical_curvature
+
+
 class FormulaLoss(Component, ScoreLoss):
     """
     An elementwise loss written as formulas for `function_text`.

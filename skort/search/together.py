@@ -314,7 +314,7 @@ class _Common(NamedTuple):
         from skort.graphs.standardized import OFFSET
         from skort.solvers.graph.lanes import lane_of
 
-        plan = plan.for_model(self.model, in_memory=True)
+        plan = plan.for_model(self.model, self.data)
         state = TrainState.start(self.read.generator)
         if plan.is_full or plan.update.largest_rate is None:
             # The user's function may raise an error, which another fit would then raise.

@@ -1,5 +1,6 @@
 """Which optimizer makes the updates."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from skort.estimators.planning.decision import Decision, rule
@@ -13,11 +14,42 @@ _MOST_SUM = 9.0
 # The largest part in any case.
 _MOST_DECAY = 0.05
 
+# The parameters that say how steps are made, with the values that leave it to skort.
+_OF_STEPS = {
+    "batch_size": "auto",
+    "learning_rate": "auto",
+    "eta0": "auto",
+    "power_t": 0.25,
+    "average": False,
+    "max_grad_norm": None,
+    "early_stopping": False,
+    "n_iter_no_change": "auto",
+    "shuffle": True,
+}
+
 
 @rule("optimizer")
-def linear_optimizer() -> Decision:
-    """A linear model is trained by SGD."""
-    return Decision(SGD(), "a linear model is trained by SGD", "optimizer")
+def linear_optimizer(obstacle: str | None) -> Decision:
+    """
+    A linear model is trained by L-BFGS, to its exact optimum, if the objective is smooth, its rows
+    are dense and in memory, and no parameter asks for steps, or else by SGD.
+    """
+    if obstacle is not None:
+        return Decision(SGD(), obstacle, "optimizer")
+    because = "the objective is smooth, and the rows are dense and in memory"
+    return Decision(LBFGS(), because, "optimizer")
+
+
+def asks_for_steps(given: Mapping[str, Any]) -> str | None:
+    """Return which parameter only an optimizer that makes steps can follow; None: none is set."""
+    for name, default in _OF_STEPS.items():
+        value = given.get(name, default)
+        if value is not default and value != default:
+            return f"{name} asks for steps"
+    if given["solver"] not in ("auto", "graph"):
+        return f'solver="{given["solver"]}" asks for steps'
+
+    return None
 
 
 @rule("optimizer")

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from skort.common.component import check_parameters
+from skort.estimators.data.rows import TrainingData
 from skort.estimators.data.targets import EncodedTarget
 from skort.estimators.planning import batches, epochs, optimizer, schedule, stopping
 from skort.estimators.planning.batches import TrainingSize
@@ -24,7 +25,7 @@ from skort.estimators.planning.table import as_html, as_text
 from skort.estimators.planning.threads import threads_for, training_device
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.objective.combined import ClassWeighted
-from skort.objective.loss import ScoreLoss, as_loss
+from skort.objective.loss import ScoreLoss, as_loss, known_curvature
 from skort.objective.penalties import WeightPenalty, as_penalty
 from skort.optim.batches import block_size
 from skort.optim.optimizers import OPTIMIZERS, optimizer_tags
@@ -113,7 +114,7 @@ class Plan:
         """
         from skort.solvers import usable
 
-        chosen = _optimizer(estimator)
+        chosen = _optimizer(estimator, is_stream=is_stream)
         is_full = optimizer_tags(chosen.value).is_full
         of_batches = _batches(estimator, size, is_stream=is_stream)
         if batch_size is not None and is_auto(estimator.batch_size):
@@ -204,7 +205,9 @@ class Plan:
     def _goes_on_with(self, plan):
         """Return the decision on the optimizer of a plan that goes on with this one's memory."""
         is_open = self.is_open("optimizer") and plan.is_open("optimizer")
-        return (self if is_open else plan).decisions["optimizer"]
+        # The next step of a linear model over all rows is one of SGD.
+        makes_steps = self.own.is_full or not self.is_full
+        return (self if is_open and makes_steps else plan).decisions["optimizer"]
 
     def decided(self, matter: str, decision: Decision, **values: Any) -> "Plan":
         """Return the plan with one more decision, and the values that it stands for."""
@@ -218,18 +221,44 @@ class Plan:
         """Return whether the user leaves all of some parameters to skort."""
         return all(is_auto(self.given[name]) for name in names)
 
-    def for_model(self, model: "Model", *, in_memory: bool = False) -> "Plan":
+    def for_model(self, model: "Model", rows: TrainingData | None = None) -> "Plan":
         """
-        Return the plan for a model: what the user leaves open of a network is decided
-        by the rules of networks.
+        Return the plan for a model: what the user leaves open is decided by the rules of linear
+        models, or by those of networks. `rows` are all rows, where they are in memory.
         """
-        is_own = (
-            self.is_open("optimizer") and self.own.is_full and full_obstacle(self.given) is None
-        )
-        if in_memory and is_own and model.inner.draws_weights and self._is_smooth(model):
-            return self._of_all_rows()
+        is_open = self.is_open("optimizer")
+        if model.score_graph.is_linear:
+            return self._of_linear_model(model, rows) if is_open else self
 
-        return self if model.score_graph.is_linear or self.is_full else self._of_network()
+        is_own = is_open and self.own.is_full and full_obstacle(self.given) is None
+        if rows is not None and is_own and model.inner.draws_weights and self._is_smooth(model):
+            return self._of_all_rows(optimizer.full_optimizer())
+        return self if self.is_full else self._of_network()
+
+    def _of_linear_model(self, model, rows):
+        """Return the plan of a linear model whose optimizer is open."""
+        of_optimizer = optimizer.linear_optimizer(self._obstacle(model, rows))
+        if optimizer_tags(of_optimizer.value).is_full:
+            return self._of_all_rows(of_optimizer)
+        return self.decided("optimizer", of_optimizer)
+
+    def _obstacle(self, model, rows):
+        """Return why a linear model is not trained by an optimizer over all rows; None: it is."""
+        if rows is None:
+            return "its rows are not in memory as a whole"
+        if rows.is_sparse:
+            return "its rows are sparse"
+
+        of_parameter = optimizer.asks_for_steps(self.given)
+        if of_parameter is not None:
+            return of_parameter
+        if not self._is_smooth(model):
+            return "its objective has a kink"
+
+        is_custom = self.penalty is not None and self.penalty.is_custom
+        if is_custom or known_curvature(self.loss, model.score_graph.n_outputs) is None:
+            return "its objective has a part that may have a kink"
+        return None
 
     def _of_network(self):
         """Return the plan of a network: each matter that is open is decided for itself."""
@@ -286,9 +315,9 @@ class Plan:
             np.any(strength.l1) for strength in strengths.values()
         )
 
-    def _of_all_rows(self):
-        """Return the plan of the optimizer that a network inside names."""
-        plan = self._with_steps(optimizer.full_optimizer(), Decision(Constant(1.0), _SEARCHED))
+    def _of_all_rows(self, of_optimizer):
+        """Return the plan of an optimizer that makes its updates itself, over all rows."""
+        plan = self._with_steps(of_optimizer, Decision(Constant(1.0), _SEARCHED))
         if self.is_open("tol"):
             of_stopping = stopping.full_tolerance(self.dtype)
             plan = plan.decided("stopping", of_stopping, tol=of_stopping.value)
@@ -618,14 +647,15 @@ def _stopping(estimator, dtype, *, is_full):
     )
 
 
-def _optimizer(estimator):
+def _optimizer(estimator, *, is_stream):
     """
     Return the decision on the optimizer, by name with its own defaults:
     its epsilon is not that of a loss.
     """
     given = estimator.optimizer
     if is_auto(given):
-        return optimizer.linear_optimizer()
+        because = "partial_fit makes steps" if is_stream else "the model is not known"
+        return optimizer.linear_optimizer(because)
 
     chosen = (
         validated(OPTIMIZERS[given]()) if isinstance(given, str) else resolved(given, "optimizer")

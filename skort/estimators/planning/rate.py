@@ -8,7 +8,8 @@ from skort.estimators.data.rows import DataStatistics
 from skort.estimators.planning.decision import YOURS, Decision, rule
 from skort.estimators.training.loss_scale import estimated_curvature
 from skort.estimators.training.reparametrization import Reparametrization
-from skort.optim.standardization import batch_smoothness, moments
+from skort.objective.loss import known_curvature
+from skort.optim.standardization import batch_smoothness, moments, spread_of_some
 
 if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
@@ -72,12 +73,15 @@ def spread(
     statistics: DataStatistics,
 ) -> tuple[float, float] | None:
     """
-    Return the largest eigenvalue and squared norm of the rows of a fit,
-    or None if its rate does not need them.
+    Return the largest eigenvalue and squared norm of the rows of a fit, or None if neither its rate
+    nor that of a stream that goes on from it needs them.
     """
+    used = variables.standardization
+    if plan.is_full and score_graph.is_linear:
+        rows = statistics.some_rows
+        return spread_of_some(rows.X, rows.sample_weight, used, is_rough=True)
     if not needs_spread(plan, score_graph):
         return None
-    used = variables.standardization
     return statistics.largest_eigenvalue(used), statistics.largest_norm(used)
 
 
@@ -107,8 +111,11 @@ def stiffness(
     Return how fast the gradient of a linear model's objective changes,
     for rows of a smoothness.
     """
-    curvature = curvature_of(plan, variables, score_graph, statistics)
-    curvature *= variables.loss.weight_scale(score_graph.n_outputs) * smoothness
+    loss = variables.loss
+    n_outputs = score_graph.n_outputs
+    curvature = known_curvature(loss, n_outputs)
+    curvature = curvature or _estimated(plan, variables, score_graph, statistics)
+    curvature *= loss.weight_scale(n_outputs) * smoothness
 
     strengths = (
         {} if variables.penalty is None else variables.penalty.strengths(score_graph.coefficients)
@@ -117,18 +124,6 @@ def stiffness(
 
     # A step of a stiffer penalty is implicit.
     return curvature + float(np.max(l2[l2 <= curvature]))
-
-
-def curvature_of(
-    plan: "Plan",
-    variables: Reparametrization,
-    score_graph: "ScoreGraph",
-    statistics: DataStatistics,
-) -> float:
-    """Return how fast the derivative of a row's loss by its score changes, in a training."""
-    loss = variables.loss
-    declared = loss.curvature(score_graph.n_outputs) or loss.typical_curvature
-    return declared or _estimated(plan, variables, score_graph, statistics)
 
 
 def _mean_square(used, score_graph, statistics) -> float:

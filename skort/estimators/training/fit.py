@@ -32,7 +32,7 @@ def fit(
     def train(plan):
         model, data = model_and_data(read, plan, weights, estimator.trainable)
         model = at_given_weights(estimator, model, init)
-        plan = plan.for_model(model, in_memory=given.batch_size is None)
+        plan = plan.for_model(model, data if given.batch_size is None else None)
 
         source = given.source(
             plan, data, RowEncoder(estimator, read.columns, model, read.class_weight)

@@ -13,22 +13,22 @@ import scipy.sparse
 
 from skort.estimators.data.data_source import BatchShape, DataSource
 from skort.estimators.data.not_numbers import ids_in_range
-from skort.estimators.data.rows import DataStatistics, TrainingData
+from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import YOURS, Decision
 from skort.estimators.planning.objective import chosen_class_weight
 from skort.estimators.planning.plan import Plan
-from skort.estimators.planning.rate import curvature_of
 from skort.estimators.planning.scaling import whitens
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import Ending, FitResult, Observers, result_of
 from skort.estimators.training.start import start
 from skort.exceptions import DivergedError
+from skort.objective.loss import known_curvature
 from skort.optim.batches import Batches
 from skort.optim.display import print_line
-from skort.optim.rows import source_rows
 from skort.optim.loop import Outcome, minimise, minimise_together
+from skort.optim.rows import source_rows
 from skort.optim.state import TrainState
 from skort.optim.training import Course, Training, TrainStep
 from skort.optim.watchers import Watchers
@@ -232,7 +232,7 @@ def run_fit(
     fit = Fit(run, begun.model, begun.state, observers, plan.max_iter, begun.constant_loss)
     step = source.step(run, begun.model, begun.state)
     if plan.is_full:
-        step = full_step(run, step, batches, begun.model.score_graph, statistics)
+        step = full_step(run, step, batches, begun.model.score_graph)
 
     training = fit.training(step, batches)
     try:
@@ -248,7 +248,6 @@ def full_step(
     step: Any,
     batches: Batches,
     score_graph: "ScoreGraph",
-    statistics: DataStatistics,
 ) -> Any:
     """Return the step of an optimizer that asks for the objective of all rows."""
     from skort.graphs.standardized import first_layer
@@ -267,7 +266,8 @@ def full_step(
         is_sparse = scipy.sparse.issparse(source_rows(X))
         of_rows = gram_matrix if whitens(X.shape[1], are_sparse=is_sparse) else gram_diagonal
         gram = of_rows(batches, has_intercept=has_intercept)
-        curvature = curvature_of(plan, run.variables, score_graph, statistics)
+        # Without a curvature, the penalty has the weight of a loss that bends as half a square.
+        curvature = known_curvature(run.variables.loss, score_graph.n_outputs) or 1.0
         whitened = whitening(run.problem, layer, curvature, gram)
 
     return FullStep(run.problem, step, batches, tolerances, whitened)
