@@ -17,9 +17,11 @@ from skort.common.user_warning import warn_user
 from skort.optim.optimizers.sgd import SGD
 from skort.optim.optimizers.tags import OptimizerTags
 
-# The gradient of no minimum, in standardized columns, is larger: at kinks of relu it ends
-# at up to 4e-3.
-_NOT_FLAT = 2e-2
+# At a minimum of a linear model, the gradient is smaller than what float32 tells of a direction in
+# which the columns vary by 1e-5: predictions are about so far from the optimum's.
+_FLAT = 1e-3
+# At kinks of relu, in standardized columns, a network ends at up to 4e-3.
+_FLAT_WITH_KINKS = 2e-2
 
 
 class Tolerances(NamedTuple):
@@ -31,6 +33,8 @@ class Tolerances(NamedTuple):
     fall: float
     #: A relative change of the objective that is smaller may be rounding.
     rounding: float
+    #: Where the objective no longer falls, a larger entry of the gradient is told.
+    flat: float = _FLAT
 
 
 class _Point(NamedTuple):
@@ -84,6 +88,7 @@ class LBFGS(SGD, name="lbfgs"):
         Return the numbers that end `minimise`;
         a minimum that is not exact may be a kink of a network.
         """
+        flat = _FLAT if is_exact else _FLAT_WITH_KINKS
         if dtype == np.float32:
             fall = 1e-9
             rounding = 1e-6
@@ -94,8 +99,8 @@ class LBFGS(SGD, name="lbfgs"):
             rounding = 1e-14
 
         if tol is None:
-            return Tolerances(gradient=0.0, fall=0.0, rounding=rounding)
-        return Tolerances(float(tol), fall, rounding)
+            return Tolerances(gradient=0.0, fall=0.0, rounding=rounding, flat=flat)
+        return Tolerances(float(tol), fall, rounding, flat)
 
     def minimise(
         self,
@@ -157,7 +162,7 @@ class LBFGS(SGD, name="lbfgs"):
         if is_ended or end.status == 1:
             return None
 
-        return _ending(float(np.max(np.abs(end.jac))), tolerances.gradient)
+        return _ending(float(np.max(np.abs(end.jac))), tolerances)
 
 
 def _is_rounding(objective, last, rounding):
@@ -165,20 +170,21 @@ def _is_rounding(objective, last, rounding):
     return abs(objective - last) <= rounding * abs(last)
 
 
-def _ending(largest, tol):
+def _ending(largest, tolerances):
     """
     Return why a minimisation ended at a gradient of this largest entry;
     warn where that is no minimum.
     """
+    tol = tolerances.gradient
     if largest <= tol:
         return f"The largest entry of the gradient, {largest:.2g}, is not above tol={tol:.2g}."
 
-    if largest > _NOT_FLAT:
+    if largest > tolerances.flat:
         warn_user(
             "L-BFGS found no smaller objective, but the largest entry of the gradient is "
-            f"{largest:.2g}: the objective is too large for what float32 can tell (use "
-            'dtype="float64"), it has a kink, or the gradient of a custom part is wrong. Mend it, '
-            'or use another optimizer, such as "adam".',
+            f"{largest:.2g}: the objective is too large for what float32 can tell, or columns of X "
+            'are nearly sums of others (use dtype="float64"), it has a kink, or the gradient of a '
+            'custom part is wrong. Mend it, or use another optimizer, such as "adam".',
             ConvergenceWarning,
         )
 
