@@ -77,10 +77,13 @@ class LogLoss(ClassificationLoss, name="log_loss"):
     loss = softplus - target * score
     probability = Sigmoid(score)
     gradient = probability - target
+    curvature = probability * (1 - probability)
     """
     _formula_of_several: str | None = """
     loss = -ReduceSum(target * LogSoftmax(score, axis=1), [1], keepdims=1)
     gradient = Softmax(score, axis=1) - target
+    probability = Softmax(score, axis=1)
+    curvature = probability * (1 - probability)
     """
 
     # ONNX Runtime's sigmoid of a large score exceeds one by a rounding error. Exported models have

@@ -173,6 +173,11 @@ class ClassWeighted(ScoreLoss):
         gradient = self.loss.gradient_function(n_outputs)
         return None if gradient is None else self._weighted(gradient)
 
+    def curvature_function(self, n_outputs: int) -> "onnx.FunctionProto | None":
+        """Return the ONNX function `(score, target) => (curvature)`, or None."""
+        curvature = self.loss.curvature_function(n_outputs)
+        return None if curvature is None else self._weighted(curvature)
+
     def curvature(self, n_outputs: int) -> float | None:
         """Return a bound of the second derivative of a row's loss by its score, or None."""
         curvature = self.loss.curvature(n_outputs)

@@ -66,6 +66,7 @@ class PoissonLoss(_LogLink, name="poisson"):
     _formula = """
     loss = Exp(score) - target * score
     gradient = Exp(score) - target
+    curvature = Exp(score)
     """
 
 
@@ -94,6 +95,7 @@ class GammaLoss(_LogLink, name="gamma"):
     ratio = target * Exp(-score)
     loss = score + ratio
     gradient = 1 - ratio
+    curvature = target * Exp(-score)
     """
 
 
@@ -141,6 +143,7 @@ class TweedieLoss(_LogLink):
     target_power = target * Exp(one_minus_power * score)
     loss = mean_power / two_minus_power - target_power / one_minus_power
     gradient = mean_power - target_power
+    curvature = two_minus_power * mean_power - one_minus_power * target_power
     """
 
     @property
@@ -155,6 +158,15 @@ class TweedieLoss(_LogLink):
             super().value_function(n_outputs)
             if limit is None
             else limit().value_function(n_outputs)
+        )
+
+    def curvature_function(self, n_outputs):
+        """Return the ONNX function `(score, target) => (curvature)`."""
+        limit = _LIMITS.get(self.power)
+        return (
+            super().curvature_function(n_outputs)
+            if limit is None
+            else limit().curvature_function(n_outputs)
         )
 
     def _constants(self):

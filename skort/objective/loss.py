@@ -104,6 +104,13 @@ class ScoreLoss:
         """Return a bound of the second derivative of a row's loss by its score, or None."""
         return self._curvature
 
+    def curvature_function(self, n_outputs: int) -> "FunctionSource | None":
+        """
+        Return the ONNX function `(score, target) => (curvature)`, the second derivatives by each
+        column of the score, or None.
+        """
+        return None
+
     def in_units(self, scale: float) -> InUnits:
         """Return the loss of targets and scores divided by a number, if the loss `has_units`."""
         raise NotImplementedError
@@ -152,7 +159,8 @@ class FormulaLoss(Component, ScoreLoss):
     In the formulas, the names of the loss's parameters are constants.
     """
 
-    # `_formula` computes `loss` and `gradient` from score and target. `_link` computes `prediction`
+    # `_formula` computes `loss`, `gradient` and, where L-BFGS is to know it, `curvature` from score
+    # and target. `_link` computes `prediction`
     # from score.
 
     is_elementwise = True
@@ -160,7 +168,11 @@ class FormulaLoss(Component, ScoreLoss):
     #: ``class Huber(RegressionLoss, name="huber")``.
     name: ClassVar[str | None] = None
     _formula = ""
-    _signatures = "value (score, target) => (loss)", "gradient (score, target) => (gradient)"
+    _signatures = (
+        "value (score, target) => (loss)",
+        "gradient (score, target) => (gradient)",
+        "second (score, target) => (curvature)",
+    )
     _link: str | None = None
     #: The formulas for two scores and more, if they differ.
     _formula_of_several: str | None = None
@@ -183,6 +195,11 @@ class FormulaLoss(Component, ScoreLoss):
     def gradient_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (gradient)`."""
         return self._function(1, n_outputs)
+
+    def curvature_function(self, n_outputs: int) -> "FunctionSource | None":
+        """Return the ONNX function `(score, target) => (curvature)`, or None."""
+        has_curvature = "curvature =" in self._formula_of(n_outputs)
+        return self._function(2, n_outputs) if has_curvature else None
 
     def inverse_link_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return the ONNX function `(score) => (prediction)`, or None."""

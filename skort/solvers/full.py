@@ -9,7 +9,10 @@ from skort.optim.batches import Batches, HostBatch, fill
 from skort.optim.transforms import norm
 from skort.solvers.base import Problem
 from skort.solvers.step import BackendStep
-from skort.solvers.whitening import Whitening
+from skort.solvers.whitening import Whitener
+
+# The curvature of a row is about the same for so many iterations: `python -m benchmarks.lbfgs`.
+_STAGE = 20
 
 
 class _Point(NamedTuple):
@@ -27,7 +30,8 @@ class FullStep:
     A `TrainStep` whose optimizer asks for the objective of all rows and its gradient.
 
     The rows are read block by block, and the gradients of the blocks are added in float64. The
-    optimizer works in the variables of a `Whitening`; None: they are the weights.
+    optimizer works in the variables of a `Whitening`, which is found anew after some iterations if
+    the curvature of the rows is known; without a `Whitener` in the weights.
     """
 
     def __init__(
@@ -36,7 +40,7 @@ class FullStep:
         step: BackendStep,
         batches: Batches,
         tolerances: Any,
-        whitening: Whitening | None = None,
+        whitener: Whitener | None = None,
     ):
         _check(problem)
         self.batch = step.batch
@@ -46,7 +50,8 @@ class FullStep:
         optimizer: Any = problem.update.optimizer
         self._optimizer = optimizer
         self._tolerances = tolerances
-        self._whitening = whitening
+        self._whitener = whitener
+        self._whitening = None if whitener is None else whitener.first()
 
         # The blocks of rows that the step can read in place, and the block that it reads now.
         self._blocks = batches.blocks() if isinstance(step.batch, HostBatch) else None
@@ -95,9 +100,13 @@ class FullStep:
 
     def _load(self, variables):
         """Give the step the weights of a vector of variables."""
-        weights = variables if self._whitening is None else self._whitening.weights(variables)
         with np.errstate(over="ignore", under="ignore"):
-            self._step.backend.load({"weights": weights.astype(self._dtype)})
+            weights = self._weights(variables).astype(self._dtype)
+        self._step.backend.load({"weights": weights})
+
+    def _weights(self, variables):
+        """Return the weights of a vector of variables."""
+        return variables if self._whitening is None else self._whitening.weights(variables)
 
     def _pass(self):
         """Let the step read each block of rows in turn; yield the block's share of all rows."""
@@ -126,10 +135,31 @@ class FullStep:
 
         Return why the optimizer ended, or None if `after` ended it.
         """
-        start = self._step.state()["weights"].astype(np.float64)
-        if self._whitening is not None:
-            start = self._whitening.variables(start)
-        self.evaluate(start)
+        is_ended = False
+        n_left = max_iter
+
+        def counted():
+            nonlocal is_ended, n_left
+            n_left -= 1
+            is_ended = after()
+            return is_ended
+
+        whitens_anew = self._whitener is not None and self._whitener.knows_rows
+        weights = self._step.state()["weights"].astype(np.float64)
+
+        while True:
+            n_iterations = min(n_left, _STAGE) if whitens_anew else n_left
+            reason, weights = self._stage(weights, n_iterations, counted)
+            if reason is not None or is_ended or n_left <= 0:
+                return reason
+
+            assert self._whitener is not None
+            self._whitening = self._whitener.at(weights)
+
+    def _stage(self, weights, max_iter, after):
+        """Return why the optimizer ended before `max_iter` iterations, or None, and the weights."""
+        start = weights if self._whitening is None else self._whitening.variables(weights)
+        self._now = self._point(start)
         reached = self._now
 
         def call(variables):
@@ -141,7 +171,7 @@ class FullStep:
         reason = self._optimizer.minimise(self.evaluate, start, self._tolerances, max_iter, call)
         self._now = reached  # The last trial point may be worse than the last iteration.
         self._load(reached.variables)
-        return reason
+        return reason, self._weights(reached.variables)
 
 
 def _check(problem):

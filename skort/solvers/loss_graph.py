@@ -1,18 +1,25 @@
-"""A model that computes the losses of rows, from scores or from X and all weights."""
+"""Models of the losses of rows, and of their curvature, from scores or from X and all weights."""
 
 import copy
 
 from onnx import ModelProto, helper
 
+from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, build_model, inlined, onnx_dtype
 from skort.graphs.score_graph import ScoreGraph
-from skort.objective.objective import LOSS, Objective
+from skort.objective.custom import source_key
+from skort.objective.objective import LOSS, TARGET, Objective
 from skort.runtime.sessions import InferenceModel
 
 #: The input of a loss without a score graph.
 SCORE = "score"
 #: The weighted losses of the rows, as `Objective.add_loss` names them.
 ROW_LOSSES = "skort_weighted_losses"
+#: The means of the second derivatives of the losses of rows by the columns of their scores.
+CURVATURES = "skort_curvatures"
+_MEAN_OF_COLUMNS = function_text(
+    "mean_of_columns (values) => (means)", "means = ReduceMean(values, axes=[1], keepdims=0)"
+)
 
 
 def loss_model(objective: Objective, score_graph: ScoreGraph | None = None) -> InferenceModel:
@@ -41,6 +48,37 @@ def _model(objective: Objective, score_graph: ScoreGraph | None) -> ModelProto:
     del graph.output[:]
     graph.output.extend(
         [objective.output(LOSS), helper.make_tensor_value_info(ROW_LOSSES, dtype, None)]
+    )
+
+    return inlined(model, fragment)
+
+
+def curvature_model(objective: Objective, score_graph: ScoreGraph) -> InferenceModel | None:
+    """Return the model of X, all weights and targets that computes `CURVATURES`, if it can."""
+    source = objective.loss.curvature_function(objective.n_outputs)
+    if source is None:
+        return None
+
+    structure = "curvature", source_key(source), objective.loss_key, score_graph.key
+    return InferenceModel(
+        lambda: _curvature_model(objective, score_graph, source), structure=structure
+    )
+
+
+def _curvature_model(objective, score_graph, source):
+    """Return the model of X, all weights and targets."""
+    fragment = Fragment(objective.dtype)
+    model = copy.deepcopy(score_graph.structure)
+    graph = model.graph
+    by_column = "skort_curvatures_by_column"
+
+    fragment.call(source, [graph.output[0].name, TARGET], [by_column], objective.n_outputs)
+    fragment.call(_MEAN_OF_COLUMNS, [by_column], [CURVATURES])
+    graph.node.extend(fragment.nodes)
+    graph.input.extend(info for info in objective.inputs(None) if info.name == TARGET)
+    del graph.output[:]
+    graph.output.append(
+        helper.make_tensor_value_info(CURVATURES, onnx_dtype(objective.dtype), [None])
     )
 
     return inlined(model, fragment)

@@ -1,17 +1,20 @@
 """Variables of a linear model in which the objective bends about equally in all directions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
 
 from skort.common.blas import one_blas_thread
 from skort.graphs.standardized import Layer
+from skort.objective.objective import TARGET
 from skort.optim.batches import Batches
 from skort.optim.rows import UnchangedRows, source_rows
 from skort.solvers.base import Problem
 from skort.solvers.flat_weights import views
+from skort.solvers.loss_graph import CURVATURES, curvature_model
 
 # The products of so many rows are summed in their own dtype, and these sums in float64.
 _BLOCK_ROWS = 1024
@@ -19,17 +22,20 @@ _BLOCK_ROWS = 1024
 # varied so much: a gradient in a dtype tells no more of it.
 _LEAST = {"float32": 1e-6, "float64": 1e-12}
 
+#: (rows, their numbers) -> the curvature of the loss of each.
+Curvatures: TypeAlias = Callable[[np.ndarray, slice], np.ndarray]
+
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
     r"""
     The variables u of a layer's weights v.
 
-    .. math:: v = L^{-T} u, \qquad L L^T = h X^T S X / n + diag(l_2)
+    .. math:: v = L^{-T} u, \qquad L L^T = X^T S H X / n + diag(l_2)
 
-    with the curvature h of the loss along a score, relative sample weights S, a column of ones in X
-    where the layer has an intercept, and the strengths of the penalty. This matrix is about the
-    second derivative of the objective by v. All other weights are as they are.
+    with relative sample weights S, curvatures H of the losses of rows along their scores, a column
+    of ones in X where the layer has an intercept, and the strengths of the penalty. This matrix is
+    about the second derivative of the objective by v. All other weights are as they are.
     """
 
     #: ndarray of shape (n_inputs, n_outputs). The places of the layer's weights in the vector of
@@ -73,22 +79,89 @@ class Whitening:
         return changed
 
 
-def whitening(problem: Problem, layer: Layer, curvature: float, gram: np.ndarray) -> Whitening:
+class Whitener:
     """
-    Return the variables of a linear model whose loss has a curvature along a score.
+    Finds the variables of a linear model, from the rows and from how its objective bends.
 
-    The `gram` is that of `gram_matrix`, or its diagonal.
+    Parameters
+    ----------
+    problem : Problem
+        Of a linear model.
+    layer : Layer
+        Its only one.
+    batches : Batches
+        All rows.
+    curvature : float
+        How fast the derivative of a row's loss by its score changes.
+    is_diagonal : bool
+        Whether each column has its own scale alone.
     """
-    places = _places(problem, layer)
-    l2 = problem.terms.l2
-    strengths = np.zeros(len(places)) if l2 is None else l2[places].mean(axis=1, dtype=np.float64)
-    least = _LEAST[np.dtype(problem.objective.dtype).name]
 
-    if gram.ndim == 1:
-        curvatures = curvature * gram + strengths
-        return Whitening(places, _inverse_roots(curvatures, least)[:, None])
+    def __init__(
+        self,
+        problem: Problem,
+        layer: Layer,
+        batches: Batches,
+        curvature: float,
+        *,
+        is_diagonal: bool,
+    ):
+        self._problem = problem
+        self._batches = batches
+        self._curvature = curvature
+        self._gram = gram_diagonal if is_diagonal else gram_matrix
+        self._has_intercept = layer.intercept is not None
+        self._places = _places(problem, layer)
 
-    return Whitening(places, _inverse_factor(curvature * gram + np.diag(strengths), least))
+        is_sparse = scipy.sparse.issparse(source_rows(batches.data[0]))
+        self._model = None if is_sparse else curvature_model(problem.objective, problem.score_graph)
+
+    @property
+    def knows_rows(self) -> bool:
+        """Whether the curvature of each row is known."""
+        return self._model is not None
+
+    def first(self) -> Whitening:
+        """Return the variables for the same curvature everywhere."""
+        gram = self._gram(self._batches, None, has_intercept=self._has_intercept)
+        return self._whitening(self._curvature * gram)
+
+    def at(self, weights: np.ndarray) -> Whitening:
+        """Return the variables for the curvature of each row at a vector of all weights."""
+        gram = self._gram(
+            self._batches, self._curvatures(weights), has_intercept=self._has_intercept
+        )
+        return self._whitening(gram)
+
+    def _whitening(self, curved):
+        """Return the variables for a Gram matrix of rows, or its diagonal, times curvatures."""
+        l2 = self._problem.terms.l2
+        # Outputs share the factor: their columns are the same.
+        strengths = (
+            np.zeros(len(self._places))
+            if l2 is None
+            else l2[self._places].mean(axis=1, dtype=np.float64)
+        )
+        least = _LEAST[np.dtype(self._problem.objective.dtype).name]
+
+        if curved.ndim == 1:
+            return Whitening(self._places, _inverse_roots(curved + strengths, least)[:, None])
+        return Whitening(self._places, _inverse_factor(curved + np.diag(strengths), least))
+
+    def _curvatures(self, weights):
+        """Return a function of rows, by their numbers: the curvature of each, mean of the outputs."""
+        assert self._model is not None
+        model = self._model
+        graph = self._problem.score_graph
+        dtype = self._problem.objective.dtype
+        arrays = graph.arrays | views(weights.astype(dtype), self._problem.weights)
+        target = self._batches.data[1]
+
+        def of_rows(X, rows):
+            inputs = {**arrays, graph.input_name: X, TARGET: target[rows]}
+            return np.maximum(model.run(CURVATURES, inputs, self._problem.device), 0)
+
+        return of_rows
 
 
 def _places(problem, layer):
@@ -123,18 +196,21 @@ def _inverse_factor(curvature, least):
         return scale[:, None] * np.linalg.inv(factor).T
 
 
-def gram_matrix(batches: Batches, *, has_intercept: bool) -> np.ndarray:
+def gram_matrix(
+    batches: Batches, curvatures: Curvatures | None = None, *, has_intercept: bool
+) -> np.ndarray:
     """
     Return X^T S X / n of the rows of a training, with a column of ones where there is an intercept.
 
-    It has the shape (n_inputs, n_inputs) and is in float64.
+    The weights S of the rows are relative, and multiplied by their curvatures, if there are any.
+    The result has the shape (n_inputs, n_inputs) and is in float64.
     """
     n_columns = batches.data[0].shape[1]
     n_inputs = n_columns + has_intercept
     total = np.zeros((n_inputs, n_inputs))
 
     with one_blas_thread(_BLOCK_ROWS * n_inputs):
-        for X, weights in _weighted_blocks(batches):
+        for X, weights in _weighted_blocks(batches, curvatures):
             weighted = X * weights[:, None]
             total[:n_columns, :n_columns] += weighted.T @ X
             if has_intercept:
@@ -146,30 +222,35 @@ def gram_matrix(batches: Batches, *, has_intercept: bool) -> np.ndarray:
     return total / batches.n_rows
 
 
-def gram_diagonal(batches: Batches, *, has_intercept: bool) -> np.ndarray:
+def gram_diagonal(
+    batches: Batches, curvatures: Curvatures | None = None, *, has_intercept: bool
+) -> np.ndarray:
     """Return the diagonal of `gram_matrix`, an array of shape (n_inputs,)."""
     X = batches.data[0]
-    weights = batches.sample_weight
     rows = source_rows(X)
+    squares: Any = 0.0
+    total = 0.0
 
     if scipy.sparse.issparse(rows):
         factor = X.change.inverse if isinstance(X, UnchangedRows) else 1.0
-        squares = rows.astype(np.float64).power(2).T @ weights * factor**2
+        squares = rows.astype(np.float64).power(2).T @ batches.sample_weight * factor**2
+        total = batches.sample_weight.sum()
     else:
-        squares = sum(
-            np.einsum("ij,ij,i->j", part, part, of_rows)
-            for part, of_rows in _weighted_blocks(batches)
-        )
+        for part, weights in _weighted_blocks(batches, curvatures):
+            squares = squares + np.einsum("ij,ij,i->j", part, part, weights)
+            total += weights.sum(dtype=np.float64)
 
-    return np.append(squares, [weights.sum()] * has_intercept) / batches.n_rows
+    return np.append(squares, [total] * has_intercept) / batches.n_rows
 
 
-def _weighted_blocks(batches) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the dense rows of a training, block by block, and their relative weights."""
+def _weighted_blocks(batches, curvatures) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the dense rows of a training, block by block, and their weights times curvatures."""
     X = batches.data[0]
     for begin in range(0, X.shape[0], _BLOCK_ROWS):
         rows = slice(begin, begin + _BLOCK_ROWS)
         part = X[rows]
         if isinstance(part, UnchangedRows):
             part = part.change(part.rows)
-        yield part, batches.sample_weight[rows].astype(part.dtype)
+
+        weights = batches.sample_weight[rows].astype(part.dtype)
+        yield part, weights if curvatures is None else weights * curvatures(part, rows)

@@ -252,25 +252,22 @@ def full_step(
     """Return the step of an optimizer that asks for the objective of all rows."""
     from skort.graphs.standardized import first_layer
     from skort.solvers.full import FullStep
-    from skort.solvers.whitening import gram_diagonal, gram_matrix, whitening
+    from skort.solvers.whitening import Whitener
 
     plan = run.plan
     is_exact = score_graph.is_linear or not plan.is_open("tol")
     tolerances = plan.update.optimizer.tolerances(plan.tol, np.dtype(plan.dtype), is_exact=is_exact)
     layer = first_layer(score_graph) if score_graph.is_linear else None
-    whitened = None
+    if layer is None:
+        return FullStep(run.problem, step, batches, tolerances)
 
-    if layer is not None:
-        has_intercept = layer.intercept is not None
-        X = batches.data[0]
-        is_sparse = scipy.sparse.issparse(source_rows(X))
-        of_rows = gram_matrix if whitens(X.shape[1], are_sparse=is_sparse) else gram_diagonal
-        gram = of_rows(batches, has_intercept=has_intercept)
-        # Without a curvature, the penalty has the weight of a loss that bends as half a square.
-        curvature = known_curvature(run.variables.loss, score_graph.n_outputs) or 1.0
-        whitened = whitening(run.problem, layer, curvature, gram)
+    X = source_rows(batches.data[0])
+    is_diagonal = not whitens(X.shape[1], are_sparse=scipy.sparse.issparse(X))
+    # Without a curvature, the penalty has the weight of a loss that bends as half a square.
+    curvature = known_curvature(run.variables.loss, score_graph.n_outputs) or 1.0
+    whitener = Whitener(run.problem, layer, batches, curvature, is_diagonal=is_diagonal)
 
-    return FullStep(run.problem, step, batches, tolerances, whitened)
+    return FullStep(run.problem, step, batches, tolerances, whitener)
 
 
 @ids_in_range()
