@@ -144,7 +144,6 @@ def _make_iterations(training, hooks, on_batch_end, on_epoch_end):
         nonlocal begin
         n_updates = training.n_updates + 1
         training.has_updated(n_updates, training.rate(n_updates))
-        training.first_eta = training.first_eta or training.eta
         hooks.call(on_batch_end)
         _write_epoch(training, begin)
         training.end_epoch()
@@ -158,6 +157,8 @@ def _make_iterations(training, hooks, on_batch_end, on_epoch_end):
         return
 
     full: Any = training.step
+    full.begin()
+    training.has_begun(training.rate(1))
     reason = full.minimise(n_left, after)
 
     if not training.n_epochs:

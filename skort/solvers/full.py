@@ -62,7 +62,8 @@ class FullStep:
         self.is_finite = step.is_finite
         self.state = step.state
         self.restore = step.restore
-        self._now = _Point(np.empty(0), (np.nan, np.nan), np.zeros(sum(problem.n_weights())))
+        self._nowhere = _Point(np.empty(0), (np.nan, np.nan), np.zeros(sum(problem.n_weights())))
+        self._now = self._nowhere
 
     def objective(self) -> float:
         """Return the objective of all rows."""
@@ -104,6 +105,13 @@ class FullStep:
             weights = self._weights(variables).astype(self._dtype)
         self._step.backend.load({"weights": weights})
 
+    def _first_weights(self):
+        return self._step.state()["weights"].astype(np.float64)
+
+    def _variables(self, weights):
+        """Return the variables of a vector of weights."""
+        return weights if self._whitening is None else self._whitening.variables(weights)
+
     def _weights(self, variables):
         """Return the weights of a vector of variables."""
         return variables if self._whitening is None else self._whitening.weights(variables)
@@ -129,6 +137,10 @@ class FullStep:
 
             yield (rows.stop - rows.start) / self._batches.n_rows
 
+    def begin(self) -> None:
+        """Find the values at the first weights."""
+        self.evaluate(self._variables(self._first_weights()))
+
     def minimise(self, max_iter: int, after: Callable[[], bool]) -> str | None:
         """
         Let the optimizer make up to `max_iter` iterations, and call `after` after each.
@@ -145,7 +157,7 @@ class FullStep:
             return is_ended
 
         whitens_anew = self._whitener is not None and self._whitener.knows_rows
-        weights = self._step.state()["weights"].astype(np.float64)
+        weights = self._first_weights()
 
         while True:
             n_iterations = min(n_left, _STAGE) if whitens_anew else n_left
@@ -155,11 +167,12 @@ class FullStep:
 
             assert self._whitener is not None
             self._whitening = self._whitener.at(weights)
+            self._now = self._nowhere
 
     def _stage(self, weights, max_iter, after):
         """Return why the optimizer ended before `max_iter` iterations, or None, and the weights."""
-        start = weights if self._whitening is None else self._whitening.variables(weights)
-        self._now = self._point(start)
+        start = self._variables(weights)
+        self.evaluate(start)
         reached = self._now
 
         def call(variables):

@@ -34,7 +34,7 @@ _NEARLY = 0.95
 _FEW_UPDATES = 100
 # No constant prediction has a smaller part of the loss that one has at the start, or by
 # the spread of y.
-_FAR_BELOW = 0.5
+_FAR_BELOW = 0.9
 # A y that is so many interquartile ranges / 1.349 from the median decides alone where a squared
 # error ends. It is looked for where a y is so many standard deviations from the mean.
 _OUTLYING = 1e3
