@@ -12,7 +12,7 @@ from skort.solvers.step import BackendStep
 from skort.solvers.whitening import Whitener
 
 # The curvature of a row is about the same for so many iterations: `python -m benchmarks.lbfgs`.
-_STAGE = 20
+_STAGE = 10
 
 
 class _Point(NamedTuple):
