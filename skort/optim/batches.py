@@ -295,25 +295,17 @@ class Batches:
 
         yield self.data, rest
 
-    def blocks(self) -> list[slice] | None:
-        """
-        Return the rows of the batches in their order, where all are read as they are;
-        None if X has to change.
-        """
+    @property
+    def are_plain(self) -> bool:
+        """Whether a step can read all rows of X as they are."""
         X, target, *_ = self.data
-        is_plain = (
+        return (
             isinstance(X, np.ndarray)
             and X.flags.c_contiguous
             and X.flags.aligned
             and X.dtype == target.dtype
+            and self.n_rows == len(X)
         )
-        if not is_plain or self.n_rows < len(X):
-            return None
-
-        size = self.batch_size
-        return [
-            slice(begin, min(begin + size, self.n_rows)) for begin in range(0, self.n_rows, size)
-        ]
 
     def epoch(self, batch: Batch) -> Iterator[Portion]:
         """Fill `batch` with the rows of each batch of one epoch in turn."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skort.optim.batches import Batches, HostBatch, fill
+from skort.optim.batches import Batches, HostBatch
 from skort.optim.transforms import norm
 from skort.solvers.base import Problem
 from skort.solvers.step import BackendStep
@@ -23,6 +23,17 @@ class _Point(NamedTuple):
     means: tuple[float, float]
     #: By the variables.
     gradient: np.ndarray
+
+
+class _Block(NamedTuple):
+    """Rows that a step reads where they are."""
+
+    X: np.ndarray
+    target: np.ndarray
+    #: ndarray of shape (n_rows, 1).
+    sample_weight: np.ndarray
+    #: The part of all rows that counts in the block.
+    share: float
 
 
 class FullStep:
@@ -54,8 +65,8 @@ class FullStep:
         self._whitening = None if whitener is None else whitener.first()
 
         # The blocks of rows that the step can read in place, and the block that it reads now.
-        self._blocks = batches.blocks() if isinstance(step.batch, HostBatch) else None
-        self._rows: slice | None = None
+        self._blocks = _blocks(batches) if isinstance(step.batch, HostBatch) else None
+        self._read: _Block | None = None
 
         self.step = step.step
         self.weights = step.weights
@@ -122,20 +133,13 @@ class FullStep:
             yield from (portion.share for portion in self._batches.epoch(self.batch))
             return
 
-        for rows in self._blocks:
-            if rows is not self._rows:
-                X, target, *_ = self._batches.data
-                fill(
-                    self.batch,
-                    X[rows],
-                    target[rows],
-                    self._batches.sample_weight[rows],
-                    1.0,
-                    self._step.read,
-                )
-                self._rows = rows
-
-            yield (rows.stop - rows.start) / self._batches.n_rows
+        for block in self._blocks:
+            if block is not self._read:
+                self._step.read(block.X)
+                self.batch.target[...] = block.target
+                self.batch.sample_weight[...] = block.sample_weight
+                self._read = block
+            yield block.share
 
     def begin(self) -> None:
         """Find the values at the first weights."""
@@ -185,6 +189,29 @@ class FullStep:
         self._now = reached  # The last trial point may be worse than the last iteration.
         self._load(reached.variables)
         return reason, self._weights(reached.variables)
+
+
+def _blocks(batches):
+    """
+    Return blocks of one size, with all rows; None if X has to change.
+
+    The last block begins with rows of the one before, whose weights are zero, so that it needs no
+    copy.
+    """
+    if not batches.are_plain:
+        return None
+
+    X, target, *_ = batches.data
+    size = batches.batch_size
+    blocks = []
+    for begin in range(0, batches.n_rows, size):
+        rows = slice(min(begin, batches.n_rows - size), min(begin + size, batches.n_rows))
+        n_rows = rows.stop - begin
+        sample_weight = (batches.sample_weight[rows] / n_rows).astype(target.dtype)[:, None]
+        sample_weight[: size - n_rows] = 0
+        blocks.append(_Block(X[rows], target[rows], sample_weight, n_rows / batches.n_rows))
+
+    return blocks
 
 
 def _check(problem):

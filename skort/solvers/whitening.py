@@ -211,14 +211,13 @@ def gram_matrix(
 
     with one_blas_thread(_BLOCK_ROWS * n_inputs):
         for X, weights in _weighted_blocks(batches, curvatures):
-            weighted = X * weights[:, None]
-            total[:n_columns, :n_columns] += weighted.T @ X
-            if has_intercept:
-                total[-1, :n_columns] += weighted.sum(axis=0)
-                total[-1, -1] += weights.sum(dtype=np.float64)
+            roots = np.sqrt(weights)[:, None]
+            rows = np.empty((len(X), n_inputs), X.dtype)
+            np.multiply(X, roots, out=rows[:, :n_columns])
+            rows[:, n_columns:] = roots
+            # BLAS computes half of the product of a matrix with itself.
+            total += rows.T @ rows
 
-    if has_intercept:
-        total[:n_columns, -1] = total[-1, :n_columns]
     return total / batches.n_rows
 
 

@@ -94,9 +94,7 @@ def test_nothing_is_said_where_nothing_is_known():
 
 def test_the_signature_is_that_of_the_class():
     parameters = inspect.signature(OrtSGDRegressor).parameters
-    assert (
-        list(parameters)[:2] == ["estimator", "loss"] and parameters["estimator"].default is None
-    )
+    assert list(parameters)[:2] == ["estimator", "loss"] and parameters["estimator"].default is None
 
     class Own(OrtSGDRegressor):
         def __init__(self, estimator=None, *, eta0=0.5):
