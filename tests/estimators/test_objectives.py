@@ -333,7 +333,9 @@ def test_a_penalty_of_one_weight_only(solver):
 @pytest.mark.parametrize("loss", ["log_loss", "modified_huber"])
 def test_probabilities_are_those_of_sgd_classifier_with_the_same_weights(loss, n_outputs):
     X, y = data(OrtSGDClassifier, n_outputs)
-    model = OrtSGDClassifier(loss=loss, max_iter=20, tol=None, random_state=0).fit(X, y)
+    model = OrtSGDClassifier(loss=loss, optimizer="sgd", max_iter=20, tol=None, random_state=0).fit(
+        X, y
+    )
     # scikit-learn's log-loss of several classes is one against the rest: LogisticRegression is the
     # same model there.
     reference = LogisticRegression() if loss == "log_loss" else SGDClassifier(loss=loss)

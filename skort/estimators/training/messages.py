@@ -30,7 +30,7 @@ _DIFFERENT = 10.0
 # A loss that is a larger part of the best constant's says that the penalty leaves little more
 # than a constant.
 _NEARLY = 0.95
-# A shorter training may have learned little for another reason.
+# A shorter training by steps may have learned little for another reason.
 _FEW_UPDATES = 100
 # No constant prediction has a smaller part of the loss that one has at the start, or by
 # the spread of y.
@@ -122,7 +122,9 @@ def _too_strong(estimator, result):
     is_number = isinstance(alpha, Real) and float(alpha) > 0 and isinstance(penalty, str)
     n_updates = result.state.n_updates
     has_ended_itself = result.state.stopped or has_ended(plan.schedule, n_updates)
-    is_long = has_ended_itself and n_updates > _FEW_UPDATES and plan.is_open("eta0")
+    is_long = has_ended_itself and (
+        plan.is_full or (n_updates > _FEW_UPDATES and plan.is_open("eta0"))
+    )
     if (
         rows is None
         or not (is_number and is_long)

@@ -23,6 +23,8 @@ _MANY_ROWS = 5000
 # errors of that, may do so by chance.
 _SMALL = 1e-3
 _ERRORS = 2.0
+# A model that changes the loss of most rows by a smaller part is a constant, chance or not.
+_NOTHING = 1e-5
 # The logarithm of a target of zero is that of this.
 _TINY = 1e-30
 # The parts of the rows below the targets that are constant predictions to compare with.
@@ -197,14 +199,19 @@ class RowLoss:
             ]
 
             # Of a classifier zero.
-            perfect = 0.0 if self._is_classifier else self._of_score(self._perfect, weights).sum()
+            perfect = 0.0 if self._is_classifier else self._of_score(self._perfect, weights)
             ours = np.concatenate([*self._results(ROW_LOSSES, weights)]).sum(
                 axis=1, dtype=np.float64
             )
 
         gains = constant - ours
-        most = constant.sum() - perfect
-        return not most > 0 or gains.sum() > min(_SMALL * most, _ERRORS * np.sqrt(gains @ gains))
+        gaps = constant - perfect
+        most = gaps.sum()
+        if not most > 0:
+            return True
+        if np.median(np.abs(gains)) < _NOTHING * np.median(np.abs(gaps)):
+            return False
+        return gains.sum() > min(_SMALL * most, _ERRORS * np.sqrt(gains @ gains))
 
     def _constants(self, summary):
         """Return constant scores, one of which has the least loss, or nearly so."""

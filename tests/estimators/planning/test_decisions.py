@@ -90,7 +90,19 @@ def test_plans_of_networks_are_those_of_their_formulas():
 def test_the_plan_of_a_linear_model():
     found = decisions()
     assert list(found) == [each for each in MATTERS if each in found]
-    assert found["first rate"].value == OrtSGDRegressor(random_state=0).fit(X, y).eta0_
+    assert repr(found["optimizer"].value) == "LBFGS()"
+    assert found["epochs"].value == 1000
+    assert found["stopping"].value == 2e-6
+    assert (found["batches"].value, found["weights"].value) == ("all rows", "zeros")
+    assert (found["learning rate"].value, found["first rate"].value) == ("none", "none")
+    assert not any(each.is_yours for each in found.values())
+
+
+def test_the_plan_of_a_linear_model_that_is_trained_by_sgd():
+    found = decisions(optimizer="sgd")
+    assert found["first rate"].value == (
+        OrtSGDRegressor(random_state=0, optimizer="sgd").fit(X, y).eta0_
+    )
     assert found["epochs"].value == 1000
     assert (found["stopping"].value.tol, found["stopping"].value.n_iter_no_change) == (1e-3, 10)
     assert (found["batches"].value, found["weights"].value, found["dtype"].value) == (
@@ -98,7 +110,7 @@ def test_the_plan_of_a_linear_model():
         "zeros",
         "float32",
     )
-    assert not any(each.is_yours for each in found.values())
+    assert [name for name, each in found.items() if each.is_yours] == ["optimizer"]
 
 
 @pytest.mark.parametrize(
@@ -116,9 +128,11 @@ def test_the_plan_of_a_linear_model():
     ],
 )
 def test_a_parameter_decides_its_own_matter(parameter, matter, value):
-    given, default = decisions(**parameter), decisions()
+    # A lone parameter of steps also decides that SGD makes them.
+    given, default = (decisions(**{"optimizer": "sgd", **each}) for each in (parameter, {}))
     assert given[matter].because == YOURS and given[matter].is_yours
-    assert [name for name, each in given.items() if each.is_yours] == [matter]
+    yours = {name for name, each in given.items() if each.is_yours}
+    assert yours == {matter, "optimizer"}
     if value is not None:
         assert given[matter].value == value
     # A loss may have scales and a penalty of its own.

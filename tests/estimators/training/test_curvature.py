@@ -76,7 +76,13 @@ def test_of_classes_the_scores_are_around_zero(n_outputs):
 @pytest.mark.parametrize("standardize", [False, "auto"])
 def test_a_hundredfold_loss_has_the_same_steps(standardize, regression):
     X, y = regression
-    options = {"standardize": standardize, "random_state": 0, "tol": 1e-7, "dtype": "float64"}
+    options = {
+        "optimizer": "sgd",
+        "standardize": standardize,
+        "random_state": 0,
+        "tol": 1e-7,
+        "dtype": "float64",
+    }
     one, hundred = (
         OrtSGDRegressor(loss=times_square(f), alpha=0, **options).fit(X, y) for f in (0.5, 50.0)
     )
@@ -93,7 +99,13 @@ def test_a_hundredfold_loss_has_the_same_steps(standardize, regression):
 def test_the_rate_of_several_outputs_is_that_of_their_mean(regression):
     X, y = regression
     Y = np.column_stack([y, -y])
-    options = {"standardize": False, "random_state": 0, "max_iter": 2, "tol": None}
+    options = {
+        "optimizer": "sgd",
+        "standardize": False,
+        "random_state": 0,
+        "max_iter": 2,
+        "tol": None,
+    }
     own, named = (
         OrtSGDRegressor(loss=loss, **options).fit(X, Y)
         for loss in (times_square(0.5), SquaredError())
@@ -103,7 +115,7 @@ def test_the_rate_of_several_outputs_is_that_of_their_mean(regression):
 
 def test_a_classifier_with_a_loss_of_ones_own_has_the_rate_of_the_named_one(regression):
     X, y = regression
-    options = {"alpha": 0, "random_state": 0, "max_iter": 2, "tol": None}
+    options = {"optimizer": "sgd", "alpha": 0, "random_state": 0, "max_iter": 2, "tol": None}
     own, named = (
         OrtSGDClassifier(loss=loss, **options).fit(X, y > 2) for loss in (LOGISTIC, "log_loss")
     )

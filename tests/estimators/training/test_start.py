@@ -24,7 +24,7 @@ def parts(model, X=X, y=y, **parameters):
     read = read_fit(estimator, GivenRows(X, y, None))
     plan = read.plan(estimator, None)
     trained, data = model_and_data(read, plan, None, None)
-    plan = plan.for_model(trained, in_memory=True)
+    plan = plan.for_model(trained, data)
     return plan, trained, DataStatistics(data), TrainState.start(read.generator)
 
 
@@ -43,7 +43,7 @@ def test_a_linear_model_starts_at_zeros_of_standardized_columns():
 
 def test_the_first_rate_is_the_largest_stable_one_of_all_rows():
     # One batch of all rows: the inverse of the largest eigenvalue of rows with a column of ones.
-    begun = start_at_weights(*parts(None, penalty=None))
+    begun = start_at_weights(*parts(None, penalty=None, optimizer="sgd"))
     rows = np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones(3)])
     largest = np.linalg.eigvalsh(rows.T @ rows / 3)[-1]
     # A batch of three rows of 200 makes 3 / 200 of a step, for which the rate makes up.
