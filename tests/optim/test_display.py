@@ -273,7 +273,7 @@ def test_verbose_2_of_a_fit_is_a_table_with_the_reason(capsys):
 
 def test_verbose_1_of_a_fit_is_a_line_with_the_reason(stderr):
     log = stderr(io.StringIO())
-    model = OrtSGDRegressor(verbose=1, tol=0.5, random_state=0).fit(X, Y)
+    model = OrtSGDRegressor(optimizer="sgd", verbose=1, tol=0.5, random_state=0).fit(X, Y)
     line = log.getvalue()
     assert line.startswith(f"{model.n_iter_} epochs of SGD in ")
     assert line.endswith(f" s: objective={model.loss_:.4g}. {model.stopping_reason_}\n")

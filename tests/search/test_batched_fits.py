@@ -110,7 +110,10 @@ def test_only_some_penalties_cover_intercepts(rng, model, grid):
 def test_penalties_that_cover_intercepts_or_not_are_groups_of_their_own(rows):
     covering = [ElasticPenalty(0.01, 0, intercepts=i) for i in (0.1, 0.2)]
     fits = joint_fits(
-        [OrtSGDRegressor(penalty=p, random_state=0) for p in [L2(0.1), *covering, L2(0.2)]],
+        [
+            OrtSGDRegressor(penalty=p, optimizer="sgd", random_state=0)
+            for p in [L2(0.1), *covering, L2(0.2)]
+        ],
         *rows,
         None,
     )

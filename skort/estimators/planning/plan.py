@@ -387,6 +387,18 @@ class Plan:
         """Whether the optimizer makes its updates itself, from the gradient over all rows."""
         return self.update.tags.is_full
 
+    def in_steps(self) -> "Plan":
+        """
+        Return the plan for a place that makes single steps: there a linear model is trained by SGD,
+        if its optimizer is open.
+        """
+        if not self.is_full or self.own.is_full or not self.is_open("optimizer"):
+            return self
+
+        chosen = optimizer.linear_optimizer("single steps are made")
+        update = dataclasses.replace(self.update, optimizer=chosen.value, largest_rate=None)
+        return self.decided("optimizer", chosen, update=update)
+
     def check_steps(self, what: str) -> None:
         """
         Raise an error where the optimizer makes its updates itself,

@@ -281,6 +281,7 @@ def model_without_data(
             "belong to a gradient step. Transform X and y yourself, and give the model alone."
         )
 
+    plan = plan.in_steps()
     plan.check_steps("a Step")
     update = dataclasses.replace(plan.update, largest_rate=None)
     plan = dataclasses.replace(plan, update=update, standardize=False)

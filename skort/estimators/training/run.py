@@ -306,7 +306,7 @@ def fitted_problem(
     from skort.runtime.device import CPU
 
     result = result_of(estimator)
-    plan = result.plan
+    plan = result.plan.in_steps() if of_model_rows else result.plan
     model = result.model
     state = result.state
     variables = plan.variables(model.score_graph, state.standardization)
