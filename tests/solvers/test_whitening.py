@@ -1,0 +1,187 @@
+"""Variables of a linear model in which the second derivative is about the identity."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.graphs.initialization import initial_score_graph
+from skort.graphs.score_graph import ScoreSpec
+from skort.graphs.standardized import Layer, first_layer
+from skort.objective import L2, SquaredError
+from skort.objective.objective import Objective
+from skort.optim.batches import Batches
+from skort.optim.optimizers.lbfgs import LBFGS
+from skort.optim.update import Update
+from skort.solvers.base import Problem
+from skort.solvers.whitening import Whitener, Whitening, gram_diagonal, gram_matrix
+
+# More than the two blocks of 1,024 rows whose products are added
+N_ROWS = 2501
+
+
+def data(n_columns=3, n_outputs=1, dtype="float64"):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N_ROWS, n_columns)) * np.geomspace(0.1, 10, n_columns) + 1
+    X[:, -1] += X[:, 0]
+    y = rng.normal(size=(N_ROWS, n_outputs))
+    weight = rng.uniform(0, 3, size=N_ROWS)
+    return X.astype(dtype), y.astype(dtype), weight
+
+
+def batches_of(X, y, weight):
+    options = {"batch_size": 100, "shuffle": False, "random_state": np.random.RandomState(0)}
+    return Batches(X, y, weight, **options)
+
+
+def problem_of(n_columns, n_outputs, dtype="float64", alpha=0.1, *, fit_intercept=True):
+    model = LinearRegression(fit_intercept=fit_intercept)
+    spec = ScoreSpec(n_columns, n_outputs, dtype)
+    graph = initial_score_graph(model, spec, np.random.RandomState(0))
+    objective = Objective(SquaredError(), L2(alpha), graph.coefficients, n_outputs, np.dtype(dtype))
+    return Problem(graph, objective, Update(LBFGS()), 100)
+
+
+def with_ones(X, *, has_intercept):
+    return np.column_stack([X, np.ones(len(X))]) if has_intercept else X
+
+
+@pytest.mark.parametrize("has_intercept", [False, True])
+@pytest.mark.parametrize("dtype, rtol", [("float32", 1e-5), ("float64", 1e-12)])
+def test_the_gram_matrix_is_that_of_weighted_rows(dtype, rtol, has_intercept):
+    X, y, weight = data(dtype=dtype)
+    batches = batches_of(X, y, weight)
+    rows = with_ones(X.astype(float), has_intercept=has_intercept)
+    relative = np.asarray(batches.sample_weight, float)
+    expected = rows.T * relative @ rows / N_ROWS
+    found = gram_matrix(batches, has_intercept=has_intercept)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, expected, rtol=rtol)
+    np.testing.assert_allclose(
+        gram_diagonal(batches, has_intercept=has_intercept), np.diagonal(expected), rtol=rtol
+    )
+
+
+def test_the_curvatures_of_rows_are_weights():
+    X, y, weight = data()
+    batches = batches_of(X, y, weight)
+    rows = with_ones(X, has_intercept=True)
+    curvature = np.linspace(0.1, 1, N_ROWS)
+    relative = batches.sample_weight * curvature
+    expected = rows.T * relative @ rows / N_ROWS
+
+    def curvatures(block, numbers):
+        np.testing.assert_array_equal(block, X[numbers])
+        return curvature[numbers]
+
+    found = gram_matrix(batches, curvatures, has_intercept=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    found = gram_diagonal(batches, curvatures, has_intercept=True)
+    np.testing.assert_allclose(found, np.diagonal(expected), rtol=1e-12)
+
+
+@pytest.mark.parametrize("has_intercept", [False, True])
+def test_sparse_rows_have_the_diagonal_of_dense_ones(has_intercept):
+    X, y, weight = data()
+    X[X < 0.8] = 0
+    expected = gram_diagonal(batches_of(X, y, weight), has_intercept=has_intercept)
+    sparse = batches_of(scipy.sparse.csr_matrix(X), y, weight)
+    found = gram_diagonal(sparse, has_intercept=has_intercept)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("is_diagonal", [False, True])
+def test_the_second_derivative_by_the_variables_is_the_identity(
+    is_diagonal, n_outputs, fit_intercept
+):
+    X, y, weight = data(4, n_outputs)
+    batches = batches_of(X, y, weight)
+    problem = problem_of(4, n_outputs, fit_intercept=fit_intercept)
+    layer = first_layer(problem.score_graph)
+    made = Whitener(problem, layer, batches, 0.5, is_diagonal=is_diagonal).first()
+    rows = with_ones(X, has_intercept=fit_intercept)
+    curved = 0.5 * (rows.T * batches.sample_weight @ rows) / N_ROWS
+    curved += np.diag([0.1] * 4 + [0.0] * fit_intercept)
+    if is_diagonal:
+        np.testing.assert_allclose(made.factor[:, 0], np.diagonal(curved) ** -0.5, rtol=1e-6)
+        return
+
+    np.testing.assert_allclose(made.factor.T @ curved @ made.factor, np.eye(len(curved)), atol=1e-8)
+
+
+@pytest.mark.parametrize("is_diagonal", [False, True])
+def test_variables_and_weights_are_the_same_point(is_diagonal):
+    X, y, weight = data(4, 2)
+    problem = problem_of(4, 2)
+    layer = first_layer(problem.score_graph)
+    made = Whitener(problem, layer, batches_of(X, y, weight), 1.0, is_diagonal=is_diagonal).first()
+    rng = np.random.default_rng(1)
+    weights, gradient = rng.normal(size=(2, 10))
+    variables = made.variables(weights)
+    np.testing.assert_allclose(made.weights(variables), weights, rtol=1e-10)
+    # The chain rule: the same change of a linear function
+    assert made.gradient(gradient) @ variables == pytest.approx(gradient @ weights, rel=1e-10)
+    np.testing.assert_array_equal(made.variables(np.zeros(10)), 0)
+
+
+def test_rows_of_a_transposed_layer_are_outputs():
+    places = np.array([[0, 3], [1, 4], [2, 5], [6, 7]])
+    factor = np.triu(np.arange(1.0, 17).reshape(4, 4))
+    values = np.arange(8.0)
+    found = Whitening(places, factor).weights(values)
+    expected = factor @ np.array([[0, 3], [1, 4], [2, 5], [6, 7.0]])
+    np.testing.assert_allclose(found[:6].reshape(2, 3).T, expected[:3])
+    np.testing.assert_allclose(found[6:], expected[3])
+
+
+def test_the_places_of_a_transposed_layer_are_those_of_its_inputs():
+    X, y, weight = data(3, 2)
+    problem = problem_of(3, 2)
+    layer = first_layer(problem.score_graph)
+    # The same matrix, as if its rows were outputs: it has other places.
+    turned = Layer(layer.coefficient, None, transposed=not layer.transposed)
+    plain = Layer(layer.coefficient, None, layer.transposed)
+    numbers = np.arange(6).reshape(problem.weights[layer.coefficient].shape)
+    for each in (turned, plain):
+        made = Whitener(problem, each, batches_of(X, y, weight), 1.0, is_diagonal=True)
+        np.testing.assert_array_equal(
+            made._places - made._places.min(), numbers.T if each.transposed else numbers
+        )
+
+
+def test_columns_that_are_sums_of_others_have_a_finite_factor():
+    X, y, weight = data(3)
+    X = np.column_stack([X, X[:, 0] + X[:, 1], np.zeros(N_ROWS), X[:, 0]])
+    problem = problem_of(6, 1, alpha=0.0)
+    layer = first_layer(problem.score_graph)
+    made = Whitener(problem, layer, batches_of(X, y, weight), 1.0, is_diagonal=False).first()
+    assert np.isfinite(made.factor).all()
+    # The directions that the rows have are of length one.
+    curved = gram_matrix(batches_of(X, y, weight), has_intercept=True)
+    found = np.linalg.eigvalsh(made.factor.T @ curved @ made.factor)
+    np.testing.assert_allclose(found[-4:], 1, rtol=1e-3)
+    np.testing.assert_allclose(found[:3], 0, atol=1e-3)
+
+
+@pytest.mark.parametrize("n_columns", [255, 301])
+def test_many_columns_end_at_the_optimum(n_columns):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(701, n_columns)) * np.geomspace(0.01, 100, n_columns)
+    y = X @ np.geomspace(100, 0.01, n_columns) * 0.1 + rng.normal(size=701)
+    expected = LinearRegression().fit(X, y).predict(X)
+    model = OrtSGDRegressor(LinearRegression(), random_state=0).fit(X, y)
+    error = model.predict(X) - expected
+    assert np.sqrt(np.mean(error**2)) < 1e-4 * expected.std()
+    # Variables that are uncorrelated make one step of a squared error.
+    assert (model.n_iter_ <= 3) is (n_columns <= 255)
+
+
+def test_raw_columns_take_few_iterations():
+    from sklearn.datasets import load_breast_cancer
+
+    X, y = load_breast_cancer(return_X_y=True)
+    model = OrtSGDClassifier(LogisticRegression(), random_state=0).fit(X, y)
+    assert model.n_iter_ < 100
