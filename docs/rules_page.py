@@ -27,24 +27,23 @@ weights       zeros                     the model is not fitted         coef_ini
                                                                         warm_start
 scaling       columns of X and y        the weights take it back: the   standardize
                                         model is one of X and y
-optimizer     SGD()                     a linear model is trained by    optimizer
-                                        SGD
-learning rate Adaptive(eta0=0.241)      the rate falls when the         learning_rate
-                                        objective does not
-first rate    0.241                     the largest rate at which       eta0
-                                        batches of these rows are
-                                        stable
-batches       200 rows                  a batch has 200 rows, if there  batch_size
-                                        are as many
+optimizer     LBFGS()                   the objective is smooth, and    optimizer
+                                        the rows are dense and in
+                                        memory
+learning rate none                      a line search finds the length  optimizer
+                                        of each step
+first rate    none                      a line search finds the length  optimizer
+                                        of each step
+batches       all rows                  the optimizer reads all rows    optimizer
 epochs        at most 500               you set it                      max_iter
-stopping      tol=0.001,                a smaller fall is no            tol
-              n_iter_no_change=10       improvement
+stopping      tol=2e-06                 gradients in float32 tell no    tol
+                                        more
 solver        graph                     it is the fastest here that     solver
                                         makes these steps
 threads       1                         a step has work for so many     n_jobs
 dtype         float32                   it is the default               dtype
 >>> model.plan_.decisions["batches"].value
-200
+'all rows'
 
 ``verbose=2`` begins with this table, and a notebook shows it with the fitted estimator. Decisions that a training makes
 later are part of it: restarts at a lower rate, and which weights it ended with.

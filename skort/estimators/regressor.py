@@ -77,8 +77,12 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         columns. "auto" takes the value of the model inside, or 1e-4.
     optimizer : str or Optimizer, default="auto"
         How a gradient changes the weights: "sgd", "momentum", "nesterov", "adam", "lbfgs", or an
-        instance. "auto" is "sgd" for a linear model, and `skort.optimizers.Adam` with weight decay
-        for a network. See :doc:`/learning_rates`.
+        instance. "auto" is "lbfgs" for a linear model with a smooth objective and dense rows in
+        memory, and `skort.optimizers.Adam` with weight decay for a network. A linear model is
+        trained by "sgd" if the loss or the penalty may have a kink, if X is sparse or comes in
+        parts, or if a solver other than "graph" or one of these parameters is given: `batch_size`,
+        `learning_rate`, `eta0`, `power_t`, `average`, `max_grad_norm`, `early_stopping`,
+        `n_iter_no_change` and `shuffle`. See :doc:`/learning_rates`.
     eta0 : float or "auto", default="auto"
         The first learning rate of every optimizer and schedule. "auto" computes the rate from the
         data, or takes the default rate of the optimizer. If the training then diverges, it restarts
@@ -88,7 +92,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         the learning rate, so that every row counts the same. "auto" is min(200, n_samples). In
         `partial_fit`, "auto" is the number of rows of the first call, at most 16.
     max_iter : int or "auto", default="auto"
-        Largest number of epochs. "auto" is 1,000 for a linear model. For a network, "auto" is a
+        Largest number of epochs, or of iterations of "lbfgs". "auto" is 1,000 for a linear model.
+        For a network, "auto" is a
         number from 20 to 300 that depends on the number of rows.
     early_stopping : bool, default=False
         Whether the training ends when the score of a validation set no longer improves. The
@@ -144,8 +149,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         without it. The objective and the loss of a validation set have to fall by more than `tol`
         times their best value. The score of `scoring` has to rise by more than `tol`. For "lbfgs",
         `tol` is the largest entry of the gradient at the end. With None, the training makes all
-        `max_iter` epochs. "auto" is 1e-3, and 0 for the loss of a validation set. For a network,
-        "auto" is None, unless `early_stopping`, `n_iter_no_change` or "adaptive" is given. See
+        `max_iter` epochs. "auto" is 1e-3, and 0 for the loss of a validation set; for "lbfgs", it
+        is 2e-6, or 1e-8 in float64. For a network, "auto" is None, unless `early_stopping`, `n_iter_no_change` or "adaptive" is given. See
         :doc:`/stopping`.
     n_iter_no_change : int, inf or "auto", default="auto"
         Number of epochs without improvement after which the training ends, see `tol`. "auto" is
