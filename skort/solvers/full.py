@@ -12,6 +12,7 @@ from skort.solvers.step import BackendStep
 from skort.solvers.whitening import Whitener
 
 # The curvature of a row is about the same for so many iterations: `python -m benchmarks.lbfgs`.
+# Later stages are twice as long as those before, as each forgets what L-BFGS has learnt.
 _STAGE = 10
 
 
@@ -162,9 +163,11 @@ class FullStep:
 
         whitens_anew = self._whitener is not None and self._whitener.knows_rows
         weights = self._first_weights()
+        stage = _STAGE
 
         while True:
-            n_iterations = min(n_left, _STAGE) if whitens_anew else n_left
+            n_iterations = min(n_left, stage) if whitens_anew else n_left
+            stage *= 2
             reason, weights = self._stage(weights, n_iterations, counted)
             if reason is not None or is_ended or n_left <= 0:
                 return reason
