@@ -71,7 +71,6 @@ class FullStep:
 
         self.step = step.step
         self.weights = step.weights
-        self.is_finite = step.is_finite
         self.state = step.state
         self.restore = step.restore
         self._nowhere = _Point(np.empty(0), (np.nan, np.nan), np.zeros(sum(problem.n_weights())))
@@ -89,19 +88,23 @@ class FullStep:
         """Return the Euclidean norm of the gradient by the variables."""
         return norm(self._now.gradient)
 
+    def is_finite(self) -> bool:
+        """Return whether all variables are finite."""
+        return bool(np.isfinite(self._now.variables).all())
+
     def evaluate(self, variables: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the objective and its gradient at a vector of variables, and stay there."""
-        if not np.array_equal(variables, self._now.variables):
+        if self._now is self._nowhere or (variables != self._now.variables).any():
             self._now = self._point(variables)
         return self._now.means[0], self._now.gradient
 
     def _point(self, variables):
         """Return the values at a vector of variables, after a pass over all rows."""
         step = self._step
-        self._load(variables)
         gradient = None
 
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            self._load(variables)
             for share in self._pass():
                 step.step(0.0, share)
                 part = share * step.backend.last_gradient().astype(np.float64)
@@ -113,9 +116,8 @@ class FullStep:
 
     def _load(self, variables):
         """Give the step the weights of a vector of variables."""
-        with np.errstate(over="ignore", under="ignore"):
-            weights = self._weights(variables).astype(self._dtype)
-        self._step.backend.load({"weights": weights})
+        weights = self._weights(variables)
+        self._step.backend.load({"weights": weights.astype(self._dtype)})
 
     def _first_weights(self):
         return self._step.state()["weights"].astype(np.float64)
@@ -190,7 +192,8 @@ class FullStep:
 
         reason = self._optimizer.minimise(self.evaluate, start, self._tolerances, max_iter, call)
         self._now = reached  # The last trial point may be worse than the last iteration.
-        self._load(reached.variables)
+        with np.errstate(over="ignore", under="ignore"):
+            self._load(reached.variables)
         return reason, self._weights(reached.variables)
 
 
