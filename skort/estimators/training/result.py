@@ -17,6 +17,8 @@ from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import Decision
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.scaling import described as scaling_as_text
+from skort.estimators.planning.scaling import whitens
 from skort.estimators.planning.schedule import at_rate
 from skort.estimators.planning.stopping import Stopping, keeps_best, patience_grows
 from skort.estimators.planning.table import MATTERS
@@ -108,6 +110,10 @@ class FitResult:
             none = Decision("none", "a line search finds the length of each step", "optimizer")
             decisions |= {"learning rate": none, "first rate": none}
             decisions["batches"] = Decision("all rows", "the optimizer reads all rows", "optimizer")
+            if graph.is_linear and whitens(graph.n_features, are_sparse=self.is_sparse):
+                of_scaling = decisions["scaling"]
+                value = f"{scaling_as_text(of_scaling.value)}, made uncorrelated"
+                decisions["scaling"] = of_scaling._replace(value=value)
 
         of_rate = decisions.get("first rate")
         if of_rate is not None and not plan.is_full:
