@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-import urllib.request
 from pathlib import Path
 
 import nox
@@ -420,14 +419,8 @@ SCHEMAS = {
 
 @nox.session(python="3.11", default=False)
 def addresses(session):
-    """Before publishing: the addresses of pyproject.toml are no placeholders, and answer."""
-    for name, address in nox.project.load_toml("pyproject.toml")["project"]["urls"].items():
-        if "OWNER" in address:
-            session.error(
-                f"{name} = {address} is a placeholder: write the real address into pyproject.toml."
-            )
-        with urllib.request.urlopen(address, timeout=60) as answer:
-            session.log(f"{address}: {answer.status}")
+    """Before publishing: an owner is set, and the addresses of pyproject.toml answer."""
+    session.run("python", "release/addresses.py")
 
 
 @nox.session(python="3.11", default=False)
@@ -438,7 +431,9 @@ def package(session):
     """
     root = Path.cwd()
     shutil.rmtree("dist", ignore_errors=True)
-    session.install("build>=1.2", "twine>=6", "check-wheel-contents>=0.6", "check-jsonschema>=0.31")
+    # twine as in the action that publishes: see release.yml.
+    tools = ("build>=1.2", "check-wheel-contents>=0.6", "check-jsonschema>=0.31")
+    session.install(*tools, "twine==7.0.0")
     session.run("python", "-m", "build")
     (wheel,), (sdist,) = root.glob("dist/*.whl"), root.glob("dist/*.tar.gz")
     session.run("twine", "check", "--strict", wheel, sdist)
@@ -453,3 +448,68 @@ def package(session):
         "python", "-c", "import skort; assert 'site-packages' in skort.__file__, skort.__file__"
     )
     session.run("python", root / "examples" / "quickstart.py")
+
+
+@nox.session(python="3.11", venv_backend="virtualenv", default=False)
+def release_files(session):
+    """Install the files of `package` into seven environments; fit in each; write the recipe."""
+    session.install("uv>=0.5")
+    (wheel,) = Path("dist").resolve().glob("*.whl")
+    (sdist,) = Path("dist").resolve().glob("*.tar.gz")
+    for file, python, extra, before in (
+        (wheel, "3.10", "training", ()),
+        (wheel, "3.11", "training", ()),
+        (wheel, "3.12", "training", ()),
+        (wheel, "3.13", "cpu", ()),
+        (wheel, "3.11", None, ()),
+        (wheel, "3.12", None, ("onnxruntime<1.22", "numpy<2.2")),
+        (sdist, "3.13", "cpu", ()),
+    ):
+        # uv fetches an interpreter that is not here.
+        check_installed(session, file, interpreter(python) or python, extra, before)
+        session.log(f"{file.name}, Python {python}, extra {extra}, beside {before}: fits")
+    recipe = session.run("python", "release/recipe.py", str(sdist), silent=True)
+    Path("recipe.yaml").write_text(recipe)
+
+
+@nox.session(python="3.12", default=False)
+def tests_sdist(session):
+    """`pytest` as a packager runs it: in the sdist, without a network, warnings as warnings."""
+    folder = Path(session.create_tmp()).resolve() / "sdist"
+    shutil.rmtree(folder, ignore_errors=True)
+    session.install("build>=1.2", "hatchling")
+    session.run("python", "-m", "build", "--sdist", "--no-isolation", "--outdir", folder)
+    (sdist,) = folder.glob("*.tar.gz")
+    shutil.unpack_archive(sdist, folder)
+    session.chdir(folder / sdist.name.removesuffix(".tar.gz"))
+    session.install(".[testing,cpu]")
+    # Nothing listens there.
+    nowhere = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
+    session.run("pytest", "-W", "default", env=nowhere)
+
+
+@nox.session(python="3.10", default=False)
+def tests_floors(session):
+    """The lowest versions of the extras `cpu` and `plot`, and of every dependency."""
+    project = nox.project.load_toml("pyproject.toml")["project"]
+    extras = project["optional-dependencies"]
+    lowest = [
+        re.sub(r">=([\d.]+)$", r"==\1", wanted)
+        for wanted in (*project["dependencies"], *extras["cpu"], *extras["plot"])
+    ]
+    session.install(".[testing,cpu]", *lowest)
+    session.run("pytest", "-n", "auto")
+
+
+@nox.session(python="3.12", default=False)
+def tests_mlflow(session):
+    """The recipe that saves an estimator with MLflow."""
+    session.install(".[testing,cpu]", "mlflow>=3.17")
+    session.run("pytest", "tests/test_mlflow.py")
+
+
+@nox.session(python="3.11", default=False)
+def hooks(session):
+    """The hooks of .pre-commit-config.yaml change no file."""
+    session.install("pre-commit>=3.7")
+    session.run("pre-commit", "run", "--all-files", "--show-diff-on-failure")

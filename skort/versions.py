@@ -60,18 +60,24 @@ def _text(title: str, rows: dict[str, str | None]) -> str:
 
 
 def _system() -> dict[str, str | None]:
-    import joblib
-
     return {
         "python": _joined(sys.version),
         "executable": sys.executable,
         "machine": platform.platform(),
-        "cores": f"{os.cpu_count()}, of which this process may use {joblib.cpu_count()}",
+        "cores": f"{os.cpu_count()}{_usable_cores()}",
         "environment": ", ".join(
             f"{name}={os.environ[name]}" for name in _ENVIRONMENT if name in os.environ
         )
         or None,
     }
+
+
+def _usable_cores() -> str:
+    try:
+        import joblib
+    except Exception:  # The report is of broken installations, too.
+        return ""
+    return f", of which this process may use {joblib.cpu_count()}"
 
 
 def _version(name: str) -> str | None:
@@ -82,7 +88,10 @@ def _version(name: str) -> str | None:
 
 def _onnx_runtime() -> dict[str, str | None]:
     """Return the distributions that install `onnxruntime`, and the imported version's providers."""
-    from skort.runtime.installed import installed_distributions, load, mix_advice
+    try:
+        from skort.runtime.installed import installed_distributions, load, mix_advice
+    except Exception as error:  # The report names any error.
+        return {"imported": f"no: {_one_line(error)}"}
 
     owners = importlib.metadata.packages_distributions().get("onnxruntime", [])
     rows = {name: _version(name) for name in sorted({*installed_distributions(), *owners})}

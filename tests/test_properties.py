@@ -93,6 +93,9 @@ def ends_well(model, X, y, weights):
             warnings.simplefilter("error")
             # What a training has to say of itself.
             warnings.simplefilter("ignore", ConvergenceWarning)
+            # Columns near 1e-26 that differ by 1e-30, say: the file loses their digits.
+            far = "The mean of .* is more than 16,384 standard deviations from zero"
+            warnings.filterwarnings("ignore", far, UserWarning)
             model.fit(X, y, weights)
     except ValueError as error:
         assert any(words in str(error) for words in ("diverged", "too large for dtype", "class")), (
@@ -130,7 +133,7 @@ def test_any_classification_ends_in_a_finite_model_or_in_words(table, parameters
 
 def same(ours, theirs, rtol=1e-7):
     for name, array in theirs.weights_.items():
-        size = max(np.abs(array).max(), 1e-12)
+        size = max(np.abs(array).max(), 1e-11)
         np.testing.assert_allclose(ours.weights_[name], array, rtol=rtol, atol=rtol * size)
 
 

@@ -4,8 +4,11 @@ What surrounds the package: workflows, templates, citation, metadata.
 """
 
 import ast
+import hashlib
 import importlib.metadata
+import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -100,13 +103,15 @@ def test_only_the_job_that_publishes_may_ask_for_a_token():
         assert workflow(path.stem)["permissions"] == {"contents": "read"}
         assert "secrets." not in path.read_text()
     jobs = workflow("release")["jobs"]
-    assert [job.get("permissions") for job in jobs.values()] == [None, None, {"id-token": "write"}]
+    assert list(jobs) == ["tests", "prereleases", "build", "publish"]
+    asked = [job.get("permissions") for job in jobs.values()]
+    assert asked == [None, None, None, {"id-token": "write"}]
     build, publish = jobs["build"], jobs["publish"]
-    assert publish["needs"] == ["tests", "build"]
+    assert publish["needs"] == ["tests", "prereleases", "build"]
     assert jobs["tests"] == {"uses": "./.github/workflows/tests.yml"}
     assert "workflow_call:" in ROOT.joinpath(".github", "workflows", "tests.yml").read_text()
     # It refuses placeholders.
-    assert [names for _, names in runs(build)] == [["addresses", "package"]]
+    assert [names for _, names in runs(build)] == [["addresses", "package", "release_files"]]
     assert publish["environment"]["name"] == "pypi"
     assert [step.get("uses").partition("@")[0] for step in publish["steps"]] == [
         "actions/download-artifact",
@@ -148,6 +153,109 @@ def test_the_addresses_are_those_of_the_project():
     own = re.compile(r"https?://(?:skort\.|[\w.]+/[\w-]+/skort\b)[^\s\"')]*")
     for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"):
         assert own.findall(ROOT.joinpath(name).read_text()) == []
+
+
+def release_script(name):
+    """Return a module of the folder `release`."""
+    path = ROOT / "release" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    # `addresses` imports `owner`.
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def without_owner(tmp_path):
+    """Return a copy of the files that wait for an owner."""
+    owner = release_script("owner")
+    for name in owner.FILES:
+        tmp_path.joinpath(name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    if owner.placeholders(tmp_path) == []:
+        pytest.skip("an owner is set")
+    return tmp_path
+
+
+def test_one_command_sets_the_owner_everywhere(without_owner):
+    owner = release_script("owner")
+    assert owner.placeholders(without_owner) == list(owner.FILES)
+    owner.main(
+        ["--github", "jane-doe", "--email", "jane@example.com", "--name", "Jane Doe"],
+        without_owner,
+    )
+    assert owner.placeholders(without_owner) == []
+    text = without_owner.joinpath("pyproject.toml").read_text()
+    assert 'authors = [{ name = "Jane Doe", email = "jane@example.com" }]' in text
+    assert 'Issues = "https://github.com/jane-doe/skort/issues"' in text
+    recipe = without_owner.joinpath(".conda", "recipe.yaml").read_text()
+    assert recipe.endswith("recipe-maintainers:\n    - jane-doe\n")
+    assert "homepage: https://github.com/jane-doe/skort\n" in recipe
+    assert "jane@example.com" in without_owner.joinpath("CODE_OF_CONDUCT.md").read_text()
+    with pytest.raises(SystemExit):
+        owner.main(["--github", "other", "--email", "a@b.c"], without_owner)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [("OWNER", "a@b.c"), ("jane/skort", "a@b.c"), ("jane", "nowhere"), ("jane", "a@b.c", '"')],
+)
+def test_an_owner_that_cannot_be_is_refused(without_owner, wrong):
+    owner = release_script("owner")
+    options = zip(("--github", "--email", "--name"), wrong, strict=False)
+    with pytest.raises(SystemExit):
+        owner.main([part for pair in options for part in pair], without_owner)
+    assert owner.placeholders(without_owner) == list(owner.FILES)
+
+
+def test_no_other_file_waits_for_an_owner():
+    run = subprocess.run(
+        ["git", "grep", "-lE", r"github\.com/OWNER|OWNER@"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if run.returncode == 128:
+        pytest.skip("no repository of git")
+    of_scripts = {"release/owner.py", "tests/test_release.py"}
+    assert {*run.stdout.split()} - of_scripts <= {*release_script("owner").FILES}
+
+
+def test_a_first_release_asks_for_the_newest_pages():
+    addresses = release_script("addresses")
+    urls = addresses.urls(ROOT.joinpath("pyproject.toml").read_text())
+    assert addresses.to_ask(urls, is_first=False) == list(urls.values())
+    first = addresses.to_ask(urls, is_first=True)
+    assert first[:2] == [urls["Repository"], urls["Issues"]]
+    assert first[2:] == [
+        "https://skort.readthedocs.io/en/latest/",
+        "https://skort.readthedocs.io/en/latest/changes.html",
+    ]
+
+
+def test_the_recipe_of_a_release_has_the_sum_of_its_sdist(tmp_path):
+    yaml = pytest.importorskip("yaml")
+    recipe = release_script("recipe")
+    sdist = tmp_path / f"skort-{skort.__version__}.tar.gz"
+    sdist.write_bytes(b"skort")
+    text = ROOT.joinpath(".conda", "recipe.yaml").read_text()
+    released = yaml.safe_load(recipe.of_release(text, sdist))
+    assert released["source"] == {
+        "url": "https://pypi.org/packages/source/s/skort/skort-${{ version }}.tar.gz",
+        "sha256": hashlib.sha256(b"skort").hexdigest(),
+    }
+    assert {**released, "source": {"path": ".."}} == yaml.safe_load(text)
+    with pytest.raises(ValueError, match=r"not that of skort 9\.9"):
+        recipe.of_release(text, tmp_path / "skort-9.9.tar.gz")
+
+
+def test_a_release_does_not_call_itself_unreleased():
+    if "dev" in skort.__version__:
+        pytest.skip("no release")
+    wrong = re.compile(r"\(unreleased\)|not on PyPI", re.IGNORECASE)
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/*.rst")]
+    assert [page.name for page in pages if wrong.search(page.read_text(encoding="utf-8"))] == []
 
 
 def test_the_recipe_of_conda_asks_for_what_pip_asks_for_and_a_runtime():
@@ -226,6 +334,9 @@ def test_the_sdist_has_what_its_tests_read():
         ".github",
         "README.md",
         "noxfile.py",
+        "release",
+        ".ci",
+        ".pre-commit-config.yaml",
     } <= paths
     assert all(ROOT.joinpath(path).exists() for path in paths)
 

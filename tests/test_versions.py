@@ -2,6 +2,8 @@
 
 import importlib.metadata
 import platform
+import re
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -142,6 +144,14 @@ def test_solvers_that_cannot_be_imported_are_no_error(monkeypatch):
     assert versions._solvers() == {
         "none": "ModuleNotFoundError: import of skort.solvers halted; None in sys.modules",
     }
+
+
+@pytest.mark.parametrize("missing", ["joblib", "numpy", "onnx", "sklearn", "skl2onnx", "scipy"])
+def test_a_package_that_is_missing_is_no_error(missing):
+    code = f"import sys; sys.modules[{missing!r}] = None; import skort; skort.show_versions()"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    headings = re.findall(r"^(\w.*):$", run.stdout, re.MULTILINE)
+    assert headings == ["System", "Python dependencies", "ONNX Runtime", "Solvers"]
 
 
 def test_this_machine():

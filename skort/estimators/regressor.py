@@ -376,9 +376,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
         loss = loss_before_fit(self)
         tags.target_tags.positive_only = loss is not None and loss.needs_positive_target
+        # As PoissonRegressor: scikit-learn's checks of several outputs have negative targets.
+        tags.target_tags.multi_output = not tags.target_tags.positive_only
         return tags
 
 

@@ -46,8 +46,15 @@ def test_the_permissions_are_those_of_any_new_file(tmp_path):
 
 def _run(code, *arguments, preexec):
     command = [sys.executable, "-c", code, *map(str, arguments)]
+    # A measurement of coverage would write its own file, under the limits of the test.
+    environment = {name: each for name, each in os.environ.items() if "COVERAGE" not in name}
     return subprocess.run(
-        command, preexec_fn=preexec, capture_output=True, text=True, cwd=pathlib.Path.cwd()
+        command,
+        preexec_fn=preexec,
+        capture_output=True,
+        text=True,
+        cwd=pathlib.Path.cwd(),
+        env=environment,
     )
 
 
