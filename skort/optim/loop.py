@@ -157,8 +157,9 @@ def _make_iterations(training, hooks, on_batch_end, on_epoch_end):
         return
 
     full: Any = training.step
-    full.begin()
-    training.has_begun(training.rate(1))
+    if training.first_objective is None:
+        full.begin()
+        training.has_begun(training.rate(1))
     reason = full.minimise(n_left, after)
 
     if not training.n_epochs:

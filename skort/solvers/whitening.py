@@ -144,6 +144,9 @@ class Whitener:
         )
         least = _LEAST[np.dtype(self._problem.objective.dtype).name]
 
+        if not np.isfinite(curved).all():
+            # Squares of X, or a curvature, overflow: each weight is its own variable.
+            return Whitening(self._places, np.ones((len(self._places), 1)))
         if curved.ndim == 1:
             return Whitening(self._places, _inverse_roots(curved + strengths, least)[:, None])
         return Whitening(self._places, _inverse_factor(curved + np.diag(strengths), least))
@@ -209,7 +212,7 @@ def gram_matrix(
     n_inputs = n_columns + has_intercept
     total = np.zeros((n_inputs, n_inputs))
 
-    with one_blas_thread(_BLOCK_ROWS * n_inputs):
+    with one_blas_thread(_BLOCK_ROWS * n_inputs), np.errstate(over="ignore", invalid="ignore"):
         for X, weights in _weighted_blocks(batches, curvatures):
             roots = np.sqrt(weights)[:, None]
             rows = np.empty((len(X), n_inputs), X.dtype)
