@@ -120,6 +120,7 @@ class OrtGridSearchCV(_SearchTogether, GridSearchCV):
     These fits are made one by one, as in `GridSearchCV`:
 
     - fits of candidates that differ in anything else, such as a parameter of the model inside;
+    - fits by L-BFGS, which trains linear models by default, in a few iterations;
     - fits with `average`, `callbacks`, `max_grad_norm`, `trainable`, `verbose` or `warm_start`;
     - fits with callbacks of scikit-learn (`set_callbacks`) that see each fit, not the search alone:
       a warning says so;
@@ -199,7 +200,7 @@ class OrtRandomizedSearchCV(_SearchTogether, RandomizedSearchCV):
     >>> from skort import OrtSGDRegressor
     >>> from skort.model_selection import OrtRandomizedSearchCV
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = OrtSGDRegressor(penalty="l2", random_state=0)
+    >>> model = OrtSGDRegressor(penalty="l2", optimizer="sgd", random_state=0)
     >>> search = OrtRandomizedSearchCV(
     ...     model, {"alpha": loguniform(1e-4, 1)}, n_iter=8, cv=4, random_state=0
     ... ).fit(X, y)

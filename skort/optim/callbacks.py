@@ -41,7 +41,7 @@ class Callback(Protocol):
     ...         if training.history["objective"][-1] < 0.1:
     ...             training.stop()
     >>> X, y = [[-1.0], [0.0], [1.0]], [1.0, 3.0, 5.0]
-    >>> model = OrtSGDRegressor(callbacks=[StopBelow()], random_state=0).fit(X, y)
+    >>> model = OrtSGDRegressor(optimizer="sgd", callbacks=[StopBelow()]).fit(X, y)
     >>> model.loss_ < 0.1 < model.loss_curve_[-2]
     True
     """

@@ -75,13 +75,12 @@ class Checkpoint(Component):
     >>> from skort.callbacks import Checkpoint
     >>> X, y = load_diabetes(return_X_y=True)
     >>> path = os.path.join(tempfile.mkdtemp(), "training.npz")
-    >>> first = OrtSGDRegressor(
-    ...     max_iter=3, tol=None, random_state=0, callbacks=[Checkpoint(path)]
-    ... ).fit(scale(X), y)
-    >>> rest = OrtSGDRegressor(max_iter=5, tol=None, callbacks=[Checkpoint(resume_from=path)]).fit(
-    ...     scale(X), y
-    ... )
-    >>> whole = OrtSGDRegressor(max_iter=5, tol=None, random_state=0).fit(scale(X), y)
+    >>> options = {"optimizer": "sgd", "tol": None, "random_state": 0}
+    >>> first = OrtSGDRegressor(max_iter=3, callbacks=[Checkpoint(path)], **options)
+    >>> first = first.fit(scale(X), y)
+    >>> rest = OrtSGDRegressor(max_iter=5, callbacks=[Checkpoint(resume_from=path)], **options)
+    >>> rest = rest.fit(scale(X), y)
+    >>> whole = OrtSGDRegressor(max_iter=5, **options).fit(scale(X), y)
     >>> rest.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
     True
     """

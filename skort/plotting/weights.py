@@ -59,7 +59,7 @@ class WeightsDisplay:
     >>> from skort import OrtSGDRegressor
     >>> from skort.plotting import WeightsDisplay
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-    >>> model = OrtSGDRegressor(random_state=0).fit(X, y)
+    >>> model = OrtSGDRegressor(penalty="l2", alpha=1e-3, random_state=0).fit(X, y)
     >>> display = WeightsDisplay.from_estimator(model, top_k=3)
     >>> [text.get_text() for text in display.ax_.get_yticklabels()]
     ['bmi', 's5', 'bp']

@@ -317,7 +317,7 @@ def test_divergence_advises_nothing_that_is_there_already():
 
 def test_max_iter_warns_where_tol_was_not_reached(solver):
     with pytest.warns(ConvergenceWarning, match=r"max_iter=3, tol=0\.0001") as record:
-        short(OrtSGDRegressor, solver=solver, max_iter=3, tol=1e-4).fit(*data())
+        short(OrtSGDRegressor, optimizer="sgd", solver=solver, max_iter=3, tol=1e-4).fit(*data())
     assert record[0].filename == __file__
 
 

@@ -15,11 +15,11 @@ from skort.solvers import available_solvers
 SOLVERS = [name for name in available_solvers() if name != "graph"]
 SOLVERS += ["module"] if "Module" in training_api() else []
 MODELS = {
-    "regressor": (OrtSGDRegressor(), load_diabetes),
-    "ridge": (OrtSGDRegressor(Ridge()), load_diabetes),
+    "regressor": (OrtSGDRegressor(optimizer="sgd"), load_diabetes),
+    "ridge": (OrtSGDRegressor(Ridge(), optimizer="sgd"), load_diabetes),
     "network": (OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(12,))), load_diabetes),
-    "classifier": (OrtSGDClassifier(), load_breast_cancer),
-    "logistic regression": (OrtSGDClassifier(LogisticRegression()), load_digits),
+    "classifier": (OrtSGDClassifier(optimizer="sgd"), load_breast_cancer),
+    "logistic regression": (OrtSGDClassifier(LogisticRegression(), optimizer="sgd"), load_digits),
     "network of two classes": (
         OrtSGDClassifier(MLPClassifier((12,), activation="tanh")),
         load_breast_cancer,
@@ -55,7 +55,7 @@ def check(estimator, load, solver, tolerance, **parameters):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("model", MODELS)
-def test_all_defaults(model, solver):
+def test_all_defaults_of_sgd_and_networks(model, solver):
     # Up to 2,754 updates, in which a difference of the last digit may grow.
     check(*MODELS[model], solver, 1e-3)
 

@@ -603,7 +603,7 @@ def test_warm_start_begins_with_the_weights_of_the_last_fit(
 def test_warm_start_takes_few_epochs_where_the_data_hardly_changed():
     X, y = load_breast_cancer(return_X_y=True)
     X = scale(X)
-    model = OrtSGDClassifier(warm_start=True, random_state=0).fit(X, y)
+    model = OrtSGDClassifier(optimizer="sgd", warm_start=True, random_state=0).fit(X, y)
     first = model.n_iter_
     assert model.fit(X[1:], y[1:]).n_iter_ < first / 2
 

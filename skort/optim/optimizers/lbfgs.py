@@ -97,7 +97,7 @@ class LBFGS(SGD, name="lbfgs"):
         else:
             # At kinks the objective falls by next to nothing for ever: the bound there is
             # scipy's default.
-            fall = 1e-15 if is_exact else 2.2e-9
+            fall = 1e-19 if is_exact else 2.2e-9
             rounding = 1e-14
 
         if tol is None:

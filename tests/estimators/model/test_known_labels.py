@@ -98,11 +98,12 @@ def test_a_file_without_labels_needs_the_classes_that_rows_lack():
 
 def test_a_linear_file_in_another_order_is_a_linear_model():
     y = NAMES[Y]
-    model = OrtSGDClassifier(linear(NAMES), random_state=0).fit(X, y)
+    model = OrtSGDClassifier(linear(NAMES), optimizer="sgd", random_state=0).fit(X, y)
     # The rows of coef_ are those of classes_: high, low, mid.
     scores = X @ model.coef_.T + model.intercept_
     np.testing.assert_allclose(model.decision_function(X), scores, rtol=1e-4, atol=1e-5)
-    in_order = OrtSGDClassifier(linear(sorted(NAMES)), random_state=0).fit(X, y)
+    in_order = OrtSGDClassifier(linear(sorted(NAMES)), optimizer="sgd", random_state=0)
+    in_order.fit(X, y)
     np.testing.assert_allclose(model.coef_, in_order.coef_, rtol=1e-4)
 
     still = {"max_iter": 1, "eta0": 1e-9, "learning_rate": "constant"}

@@ -574,7 +574,7 @@ def test_blocks_have_about_the_same_number_of_rows(n_rows, n_features, expected)
 def test_tolerances_are_those_of_what_a_dtype_holds():
     optimizer = LBFGS()
     assert optimizer.tolerances(1e-3, np.float32, is_exact=True) == Tolerances(1e-3, 1e-13, 1e-6)
-    assert optimizer.tolerances(1e-3, np.float64, is_exact=True) == Tolerances(1e-3, 1e-15, 1e-14)
+    assert optimizer.tolerances(1e-3, np.float64, is_exact=True) == Tolerances(1e-3, 1e-19, 1e-14)
     # A network has kinks.
     for dtype, fall, rounding in ((np.float32, 1e-9, 1e-6), (np.float64, 2.2e-9, 1e-14)):
         found = optimizer.tolerances(1e-3, dtype, is_exact=False)
