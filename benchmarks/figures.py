@@ -73,8 +73,8 @@ def all_figures(*, quick=False, n_processes=5):
 def _first_fit(n_processes):
     code = (
         "import time, numpy, skort; X = numpy.random.default_rng(0).normal(size=(100, 5));"
-        "model = skort.OrtSGDRegressor(solver='{}', max_iter=1, tol=None); start = "
-        "time.perf_counter();"
+        "model = skort.OrtSGDRegressor(optimizer='sgd', solver='{}', max_iter=1, tol=None);"
+        "start = time.perf_counter();"
         "model.fit(X, X[:, 0]); print(time.perf_counter() - start)"
     )
     name = "the first fit of a process: 100 x 5, linear, one epoch"
@@ -173,7 +173,11 @@ def growth(*, quick=False):
             for n, (X, y) in data.items():
                 for solver, values in seconds.items():
                     model = OrtSGDRegressor(
-                        solver=solver, max_iter=max(2, 10**6 // n), tol=None, random_state=0
+                        optimizer="sgd",
+                        solver=solver,
+                        max_iter=max(2, 10**6 // n),
+                        tol=None,
+                        random_state=0,
                     )
                     values[n] += model.fit(X, y).history_["seconds"]
     medians = {

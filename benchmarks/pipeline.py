@@ -41,7 +41,7 @@ def compare(X, y, *, sparse):
         (StandardScaler(), numbers),
         sparse_threshold=float(sparse),
     )
-    options = {"max_iter": 20, "tol": None, "random_state": 0}
+    options = {"optimizer": "sgd", "max_iter": 20, "tol": None, "random_state": 0}
     whole = OrtSGDClassifier(make_pipeline(columns, LogisticRegression()), **options)
     alone = OrtSGDClassifier(**options)
     transformed = columns.fit_transform(X)

@@ -54,24 +54,36 @@ class Rule(NamedTuple):
 
 
 RULES = (
-    Rule("scales", "X and y are standardised inside of the fit.", "linear", {"standardize": False}),
+    Rule(
+        "L-BFGS",
+        "A linear model with a smooth objective and dense rows in memory is trained by L-BFGS.",
+        "linear",
+        {"optimizer": "sgd"},
+        code=(optimizer.linear_optimizer, optimizer.asks_for_steps),
+    ),
+    Rule(
+        "scales",
+        "X and y are standardised inside of the fit.",
+        "linear by SGD",
+        {"standardize": False},
+    ),
     Rule(
         "first rate",
         "The first rate of a linear model is the largest stable one of a batch.",
-        "linear",
+        "linear by SGD",
         {"eta0": 0.01},
         code=(rate.first_rate, rate.linear_rate, rate.stiffness),
     ),
     Rule(
         "falling rate",
         "The rate is divided by five when the objective no longer falls.",
-        "linear",
+        "linear by SGD",
         {"learning_rate": "constant"},
     ),
     Rule(
         "patience",
         "A linear model waits for as many epochs as 30 updates take, at least five.",
-        "linear",
+        "linear by SGD",
         {"n_iter_no_change": 5},
     ),
     Rule(
@@ -157,6 +169,8 @@ def estimator(table, kind, seed, parameters):
     """Return an unfitted estimator for fits of a kind."""
     is_regression = table.task == "regression"
     inner = None
+    if kind == "linear by SGD":
+        parameters = {"optimizer": "sgd", **parameters}
     if kind in ("network", "fitted", "other units", "stream of a network"):
         inner = (MLPRegressor if is_regression else MLPClassifier)(
             hidden_layer_sizes=HIDDEN, random_state=seed

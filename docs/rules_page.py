@@ -25,8 +25,8 @@ loss          SquaredError()            it is the default               loss
 penalty       UnitFreeL2()              the model inside has it         penalty, alpha
 weights       zeros                     the model is not fitted         coef_init,
                                                                         warm_start
-scaling       columns of X and y        the weights take it back: the   standardize
-                                        model is one of X and y
+scaling       columns of X and y, made  the weights take it back: the   standardize
+              uncorrelated              model is one of X and y
 optimizer     LBFGS()                   the objective is smooth, and    optimizer
                                         the rows are dense and in
                                         memory
@@ -83,7 +83,7 @@ What the rules bring
 ``python -m benchmarks.rules`` fits about 60 real tables with each rule, and with the plainest thing that can take its
 place. It prints wins, ties and losses of the held-out score at 0.01 and of the log-loss at 2 %, the processor time with
 the rule as a multiple of that without, and the lines of code of the rule. Commit 06726e4 printed this table; streams
-after a fit, and those with a number for `eta0`, have changed since.
+after a fit, and those with a number for `eta0`, have changed since. Its rules of linear models are those of SGD.
 
 .. literalinclude:: ../benchmarks/rules.txt
     :language: text
