@@ -22,6 +22,8 @@ from skort.optim.optimizers.tags import OptimizerTags
 _FLAT = 1e-3
 # At kinks of relu, in standardized columns, a network ends at up to 4e-3.
 _FLAT_WITH_KINKS = 2e-2
+# Where classes are apart, the objective comes near zero, and no gradient tells how near.
+_NOTHING = 1e-4
 
 
 class Tolerances(NamedTuple):
@@ -164,7 +166,7 @@ class LBFGS(SGD, name="lbfgs"):
         if is_ended or end.status == 1:
             return None
 
-        return _ending(float(np.max(np.abs(end.jac))), tolerances)
+        return _ending(abs(end.fun), float(np.max(np.abs(end.jac))), tolerances)
 
 
 def _is_rounding(objective, last, rounding):
@@ -172,16 +174,16 @@ def _is_rounding(objective, last, rounding):
     return abs(objective - last) <= rounding * abs(last)
 
 
-def _ending(largest, tolerances):
+def _ending(size, largest, tolerances):
     """
-    Return why a minimisation ended at a gradient of this largest entry;
+    Return why a minimisation ended at an objective of a size, and a gradient of this largest entry;
     warn where that is no minimum.
     """
     tol = tolerances.gradient
     if largest <= tol:
         return f"The largest entry of the gradient, {largest:.2g}, is not above tol={tol:.2g}."
 
-    if largest > tolerances.flat:
+    if largest > tolerances.flat and size > _NOTHING:
         warn_user(
             "L-BFGS found no smaller objective, but the largest entry of the gradient is "
             f"{largest:.2g}: the objective is too large for what float32 can tell, or columns of X "

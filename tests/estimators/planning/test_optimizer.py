@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import (
     HuberRegressor,
@@ -277,6 +278,13 @@ def test_columns_that_float32_cannot_hold_apart_are_told():
     model = OrtSGDRegressor(LinearRegression(), dtype="float64", random_state=0).fit(X, y)
     expected = LinearRegression().fit(X, y).predict(X)
     assert np.sqrt(np.mean((model.predict(X) - expected) ** 2)) < 1e-4 * expected.std()
+
+
+def test_classes_that_are_apart_end_without_a_warning():
+    X, y = load_digits(return_X_y=True)
+    model = OrtSGDClassifier(penalty=None, random_state=0).fit(X, y)
+    assert model.history_["objective"][-1] < 1e-4
+    assert model.score(X, y) == 1
 
 
 def test_constant_columns_rows_without_weight_and_single_rows():
