@@ -25,7 +25,7 @@ PAGE = "https://skort.readthedocs.io/en/stable/api/skort.{}.html"
 
 @pytest.fixture(scope="module")
 def regressor():
-    return OrtSGDRegressor(random_state=0, max_iter=4, tol=None).fit(X, Y)
+    return OrtSGDRegressor(optimizer="sgd", random_state=0, max_iter=4, tol=None).fit(X, Y)
 
 
 def facts(text):

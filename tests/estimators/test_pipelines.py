@@ -295,7 +295,7 @@ def test_a_column_named_like_a_part_of_the_model_is_refused_before_the_training(
             make_pipeline(StandardScaler()),
             NUMBERS,
             ValueError,
-            "'estimator' parameter must be an object implementing",
+            "'estimator' parameter must be a regressor or classifier of scikit-learn",
         ),
         (LinearRegression(), FRAME[["city"]], ValueError, "X has text in column .city., such as"),
         (

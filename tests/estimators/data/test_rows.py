@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
@@ -178,7 +179,12 @@ def test_a_fit_takes_numbers_and_steps_take_anything():
     np.testing.assert_array_equal(target, y)
     known = knowing(model, columns)
     steps = Preprocessing(None, None, "float64")
-    fitted = SimpleNamespace(preprocessing=steps, has_steps=False, transform=steps.transform)
+    fitted = SimpleNamespace(
+        preprocessing=steps,
+        has_steps=False,
+        transform=steps.transform,
+        inner=SimpleNamespace(model=LinearRegression()),
+    )
     np.testing.assert_array_equal(prepared(known, fitted, X), X)
     with pytest.raises(ValueError, match="X has 2 features, but OrtSGDRegressor is expecting 3"):
         prepared(known, fitted, X[:, :2])

@@ -322,6 +322,7 @@ def test_a_resumed_fit_follows_the_same_plan(data, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant prediction")
+@pytest.mark.filterwarnings("ignore:.*not clearly better than a constant prediction")
 def test_each_candidate_of_a_search_has_its_own_plan(data):
     grid = [{"max_iter": [3, 20], "alpha": [0.0, 0.1]}, {"eta0": [0.001, 0.02, 0.3]}]
     grid.append(
