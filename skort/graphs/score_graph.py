@@ -129,7 +129,8 @@ class ScoreGraph:
     @property
     def frozen_arrays(self) -> dict[str, np.ndarray]:
         """The values of the weights that are not trained, not copied."""
-        return {name: array for name, array in self.arrays.items() if name not in self.trainable}
+        trained = self.trained.names
+        return {name: array for name, array in self.arrays.items() if name not in trained}
 
     @property
     def weight_names(self) -> Weights:
@@ -149,7 +150,7 @@ class ScoreGraph:
     @property
     def trained_arrays(self) -> dict[str, np.ndarray]:
         """The values of the trained weights, not copied."""
-        return {name: self.arrays[name] for name in self.trainable}
+        return {name: self.arrays[name] for name in self.trained.names}
 
     @property
     def input_name(self) -> str:
@@ -184,10 +185,12 @@ class ScoreGraph:
 
     def n_weights(self) -> tuple[int, int]:
         """Return the numbers of elements of trained coefficients and of other trained weights."""
-        n_coefficients = sum(self.arrays[name].size for name in self.coefficients)
-        return n_coefficients, sum(
-            self.arrays[name].size for name in self.trainable
-        ) - n_coefficients
+        trained = self.trained
+        of_kinds = [
+            sum(self.arrays[name].size for name in names)
+            for names in (trained.coefficients, trained.intercepts, trained.scales)
+        ]
+        return of_kinds[0], of_kinds[1] + of_kinds[2]
 
     @property
     def order(self) -> tuple[int, ...] | None:

@@ -83,13 +83,18 @@ class Objective:
         """The sum of the sample weights of a batch if all rows count the same."""
         return self.loss.weight_scale(self.n_outputs)
 
-    @property
+    @functools.cached_property
     def loss_key(self) -> tuple[Any, ...]:
         """A hashable value of everything that the value of the loss depends on."""
         loss = self.loss
         n_outputs = self.n_outputs
         value = source_key(loss.value_function(n_outputs))
         return value, loss.takes_weight, loss.weight_names, n_outputs, np.dtype(self.dtype).str
+
+    @functools.cached_property
+    def gradient_source(self) -> Any:
+        """The gradient of the loss as a hashable value; None if it has none."""
+        return source_key(self.loss.gradient_function(self.n_outputs))
 
     @property
     def weight_gradients(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ import functools
 import io
 import pathlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -123,13 +123,19 @@ class Device:
         """Return an array of the device as a new ndarray."""
         return array.numpy().copy() if self.is_remote else array.copy()
 
-    def value(self, array: DeviceArray) -> Any:
+    @property
+    def value(self) -> Callable[[DeviceArray], Any]:
         """
-        Return an OrtValue over the memory of an array of the device.
+        The function that returns an OrtValue over the memory of an array of the device.
 
         The caller keeps the array alive.
         """
-        return array._ortvalue if self.is_remote else ortvalue_view(array)
+        return _ortvalue_of if self.is_remote else ortvalue_view
+
+
+def _ortvalue_of(array):
+    """Return the OrtValue of an array of another device than the CPU."""
+    return array._ortvalue
 
 
 #: The CPU with one thread.

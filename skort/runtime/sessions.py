@@ -131,8 +131,9 @@ class StepSession:
         read = {i.name for i in session.get_inputs()}
         self._inputs = {name: array for name, array in inputs.items() if name in read}
         self._outputs = outputs
+        value = device.value
         self._values = [
-            {n: device.value(array) for n, array in end.items()} for end in (self._inputs, outputs)
+            {n: value(array) for n, array in end.items()} for end in (self._inputs, outputs)
         ]
 
         # The wrapper's own run_with_iobinding takes a quarter of a small step, and a run without

@@ -86,9 +86,11 @@ def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -
         return [solver]
 
     names = []
-    for name in SOLVERS:
+    for name, declared in SOLVERS.items():
         with contextlib.suppress(ValueError, ImportError):
-            names += usable(name, dtype, update, device)
+            declared.check_device(device)
+            declared.check(dtype, update)
+            names.append(name)
 
     # If no solver can train, the first one raises its error.
     return names or usable(next(iter(SOLVERS)), dtype, update, device)
@@ -155,7 +157,7 @@ def _check_model(name, problem):
     objective = problem.objective
     source, *others = objective.loss_key
     text = with_parameters(source)[0] if isinstance(source, str) else source
-    has_gradient = objective.loss.gradient_function(objective.n_outputs) is not None
+    has_gradient = objective.gradient_source is not None
     custom = tuple(
         (n, source_key(term.value), source_key(term.gradient))
         for n, term in objective.custom_terms.items()

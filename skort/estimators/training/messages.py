@@ -137,7 +137,7 @@ def _too_strong(estimator, result):
     if math.isclose(same, alpha):
         return None
 
-    variables = plan.variables(model.score_graph, result.state.standardization)
+    variables = result.ending.variables
     row_loss = RowLoss(plan, model.score_graph, variables, some_of(rows))
     constant = row_loss.best_constant(variables.training_weights(model.trained_weights))
     loss = result.state.history["loss"][-1]
@@ -172,7 +172,7 @@ def _warning_of_useless(result):
     if rows is None or plan.loss.is_least_at_zero or _is_far_below_constants(result):
         return None
 
-    variables = plan.variables(model.score_graph, result.state.standardization)
+    variables = result.ending.variables
     # Some rows tell, as both losses are of the same ones.
     row_loss = RowLoss(plan, model.score_graph, variables, some_of(rows))
     weights = variables.training_weights(model.trained_weights)

@@ -22,6 +22,7 @@ from skort.estimators.planning.scaling import whitens
 from skort.estimators.planning.schedule import at_rate
 from skort.estimators.planning.stopping import Stopping, keeps_best, patience_grows
 from skort.estimators.planning.table import MATTERS
+from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.row_loss import RowLoss
 from skort.optim.callbacks import EarlyStopping, LossStopping
 from skort.optim.display import EpochLines, ProgressBar
@@ -37,6 +38,8 @@ class Ending(NamedTuple):
     no_better: bool
     #: All rows, or some that stand for all; None where nothing is said of them.
     rows: TrainingData | None
+    #: Those that it was made in.
+    variables: Reparametrization | None = None
     #: The loss of the best constant prediction of the validation set; None where that is
     #: not what decides.
     prior: float | None = None

@@ -89,6 +89,13 @@ class RowLoss:
         self._model = loss_model(self._objective, graph)
 
     @functools.cached_property
+    def _loss_of_score(self):
+        """The model of the losses of the rows, without the score graph."""
+        from skort.solvers.loss_graph import loss_model
+
+        return loss_model(self._objective)
+
+    @functools.cached_property
     def _kept(self):
         """The inputs of few rows; None of many, or of products."""
         return list(self._changed()) if self._X.size <= _FEW and self._product is None else None
@@ -191,12 +198,8 @@ class RowLoss:
             return True
 
         with np.errstate(all="ignore"):
-            constants = [
-                self._of_score(score, weights) for score in self._constants(self.summary())
-            ]
-            constant = constants[
-                int(np.nanargmin([np.nan_to_num(losses.sum(), nan=np.inf) for losses in constants]))
-            ]
+            constants = self._of_scores(self._constants(self.summary()), weights)
+            constant = constants[np.argmin(np.fmin(constants.sum(axis=1), np.inf))]
 
             # Of a classifier zero.
             perfect = 0.0 if self._is_classifier else self._of_score(self._perfect, weights)
@@ -234,15 +237,42 @@ class RowLoss:
     def _has_link(self):
         return self._variables.loss.inverse_link_function(len(self._mean)) is not None
 
-    def _of_score(self, score, weights):
-        """Return the weighted losses of the rows at a score, or at one for each row."""
-        from skort.objective.objective import SAMPLE_WEIGHT, TARGET
-        from skort.solvers.loss_graph import ROW_LOSSES, SCORE, loss_model
+    def _of_scores(self, scores, weights):
+        """Return the weighted losses of the rows at several scores, (n_scores, n_rows)."""
+        # Few runs: each takes longer than the losses of hundreds of rows.
+        n_rows = len(self._target)
+        at_once = max(1, _BLOCK // self._target.size)
+        losses = []
 
-        scores = np.ascontiguousarray(
-            np.broadcast_to(score, self._target.shape), self._target.dtype
-        )
-        inputs = {SCORE: scores, TARGET: self._target, SAMPLE_WEIGHT: self._weights}
+        for start in range(0, len(scores), at_once):
+            some = scores[start : start + at_once]
+            each = (len(some), 1)
+            of_some = self._of_score(
+                np.repeat(some, n_rows, axis=0),
+                weights,
+                np.tile(self._target, each),
+                np.tile(self._weights, each),
+            )
+            losses.append(of_some.reshape(len(some), n_rows))
+
+        return np.concatenate(losses)
+
+    def _of_score(self, score, weights, target=None, row_weights=None):
+        """
+        Return the weighted losses of the rows at a score, or at one for each row;
+        of the rows of other targets and weights, if given.
+        """
+        from skort.objective.objective import SAMPLE_WEIGHT, TARGET
+        from skort.solvers.loss_graph import ROW_LOSSES, SCORE
+
+        target = self._target if target is None else target
+        scores = np.empty_like(target)
+        scores[:] = score
+        inputs = {
+            SCORE: scores,
+            TARGET: target,
+            SAMPLE_WEIGHT: self._weights if row_weights is None else row_weights,
+        }
         inputs |= {name: weights[name] for name in self._variables.loss.weight_names}
 
-        return loss_model(self._objective).run(ROW_LOSSES, inputs).sum(axis=1, dtype=np.float64)
+        return self._loss_of_score.run(ROW_LOSSES, inputs).sum(axis=1, dtype=np.float64)

@@ -191,7 +191,13 @@ class Fit:
         problem = self.run.problem
         prior = getattr(self.observers.scoring, "prior", None)
         ending = Ending(
-            outcome.error, outcome.no_better, rows, prior, outcome.went_back, self.constant_loss
+            outcome.error,
+            outcome.no_better,
+            rows,
+            run.variables,
+            prior,
+            outcome.went_back,
+            self.constant_loss,
         )
 
         return FitResult(

@@ -264,10 +264,8 @@ def loss_program(problem: Problem, *, is_lane: bool = False) -> Program:
     if objective.custom_terms:
         return make()
 
-    gradient = source_key(objective.loss.gradient_function(objective.n_outputs))
-    return COMPILED.get(
-        ("loss", *objective.loss_key, gradient, score, problem.batch_size, is_lane), make
-    )
+    key = *objective.loss_key, objective.gradient_source, score, problem.batch_size, is_lane
+    return COMPILED.get(("loss", *key), make)
 
 
 def _update_program(problem, rule, memory, is_lane):
