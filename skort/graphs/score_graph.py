@@ -165,7 +165,7 @@ class ScoreGraph:
     @property
     def n_features(self) -> int:
         """Number of columns of X."""
-        return _dims(self.structure.graph.input[0])[1].dim_value
+        return self.structure.graph.input[0].type.tensor_type.shape.dim[1].dim_value
 
     @property
     def dtype(self) -> np.dtype:
@@ -177,7 +177,7 @@ class ScoreGraph:
     @property
     def n_outputs(self) -> int:
         """Number of columns of the raw score."""
-        return _dims(self.structure.graph.output[0])[1].dim_value
+        return self.structure.graph.output[0].type.tensor_type.shape.dim[1].dim_value
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return copies of the trained weights, for callers who change them."""

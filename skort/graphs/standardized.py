@@ -43,10 +43,8 @@ def _kept(find: Callable[[ScoreGraph], Layer | None]) -> Callable[[ScoreGraph], 
     """Return `find` with a cache. Its key has all that a layer depends on."""
 
     def layer(score_graph):
-        shapes = tuple((name, array.shape) for name, array in score_graph.trained_arrays.items())
-        return _LAYERS.get(
-            (find, OFFSET in score_graph.arrays, shapes, score_graph.key), lambda: find(score_graph)
-        )
+        shapes = tuple((name, array.shape) for name, array in score_graph.arrays.items())
+        return _LAYERS.get((find, shapes, score_graph.key), lambda: find(score_graph))
 
     return layer
 

@@ -98,6 +98,9 @@ class Device:
 
     def put(self, array: np.ndarray) -> DeviceArray:
         """Return a new array of the device with the values of an ndarray."""
+        if not self.is_remote:
+            return array.copy()
+
         copy = self.empty(array.shape, array.dtype)
         self.fill(copy, array)
         return copy

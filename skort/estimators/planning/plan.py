@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from skort.common.component import check_parameters
+from skort.common.component import PLAIN, check_parameters
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.data.targets import EncodedTarget
 from skort.estimators.planning import batches, epochs, optimizer, schedule, stopping
@@ -596,10 +596,10 @@ def resolved(component, name="component"):
 
 def validated(component, name="component"):
     """Return a component that is nobody else's; raise the errors of `resolved`."""
-    for part in (
-        component,
-        *(component.get_params().values() if isinstance(component, BaseEstimator) else ()),
-    ):
+    inner = component.get_params().values() if isinstance(component, BaseEstimator) else ()
+    for part in (component, *inner):
+        if type(part) in PLAIN:
+            continue
         if isinstance(part, type):
             raise ValueError(
                 f"{name}: {part.__name__} is a class: give an instance of it, {part.__name__}()."

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import is_classifier
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_consistent_length
 
 from skort.common.component import check_parameters
@@ -89,7 +89,9 @@ class FitInput:
         wrapped.check_columns(given.X)
         target_transform = wrapped.fit_target(y)
 
-        known = wrapped.known_classes(classes, y) if is_classifier(estimator) else None
+        known = (
+            wrapped.known_classes(classes, y) if isinstance(estimator, ClassifierMixin) else None
+        )
         encoded = target_transform.applied(encoder.encode(y, known))
         wrapped.check_labels(multi_label=encoded.multi_label)
 
@@ -228,8 +230,8 @@ def validation_set(
     """
     weights = read.sample_weight
     scoring = estimator.scoring
-    y_val = read.encoder.columns(y_val, "y_val")
     if is_given(X_val, y_val):
+        y_val = read.encoder.columns(y_val, "y_val")
         if scoring is not None:
             return EpochScoring(X_val, y_val, scoring, name=VALIDATION_SCORE), weights
 
@@ -261,7 +263,7 @@ def model_without_data(
     """
     check_parameters(estimator)
     check_sizes(n_features=n_features, n_outputs=n_outputs)
-    classes = _sorted_classes(is_classifier(estimator), n_outputs, classes)
+    classes = _sorted_classes(isinstance(estimator, ClassifierMixin), n_outputs, classes)
     generator = own_generator(estimator.random_state)
     result = vars(estimator).get("_result")
 
@@ -399,7 +401,7 @@ def _n_features(inner: WrappedModel, n_features):
 
 def _prototype(estimator, wrapped, n_outputs, classes):
     """Return a y with a value of every kind that there may be."""
-    if not is_classifier(estimator):
+    if not isinstance(estimator, ClassifierMixin):
         n_outputs = n_outputs or _known_outputs(estimator.loss, wrapped) or 1
         return np.zeros((1, n_outputs)) if n_outputs > 1 else np.zeros(1)
 

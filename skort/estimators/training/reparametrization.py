@@ -4,6 +4,7 @@ and what they make of weights and objective.
 """
 
 import contextlib
+import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,7 @@ class _Inputs:
     #: ndarray of shape (n_features,). What is subtracted from rows.
     row_mean: np.ndarray
 
-    @property
+    @functools.cached_property
     def factor(self) -> float | None:
         """
         What X is multiplied by where that is one number, and nothing is subtracted;
@@ -80,7 +81,7 @@ class _Inputs:
         scale = self.scale
         return None if self.row_mean.any() or (scale != scale[0]).any() else float(1 / scale[0])
 
-    @property
+    @functools.cached_property
     def factors(self):
         """
         What each coefficient of the training is multiplied by in the model:
