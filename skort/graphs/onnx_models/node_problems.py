@@ -48,6 +48,7 @@ def layer_normalization(node: Node) -> str | None:
     for shape in node.shapes[1:]:
         if needed is not None and is_known(shape) and not _broadcasts(shape, needed):
             return f"a scale or a bias of shape {shape}, and needs the shape {needed}"
+
     return None
 
 
@@ -72,7 +73,8 @@ def recurrent(gates: int, part: str) -> Callable[[Node], Shape | None]:
     """Return the function that gives the shape of a part of a recurrent layer."""
 
     def shape(node: Node) -> Shape | None:
-        X, W = node.shape(0), node.shape(1)
+        X = node.shape(0)
+        W = node.shape(1)
         if not is_known(X) or not is_known(W):
             return None
 
@@ -93,69 +95,92 @@ def recurrent(gates: int, part: str) -> Callable[[Node], Shape | None]:
 
 def transpose(node: Node) -> str | None:
     """Return what is wrong with the order of the axes."""
-    shape, order = node.shape(0), node.get("perm", None)
+    shape = node.shape(0)
+    order = node.get("perm", None)
     if shape is None or order is None or sorted(order) == list(range(len(shape))):
         return None
+
     return f"perm={list(order)} for an array of rank {len(shape)}"
 
 
 def flatten(node: Node) -> str | None:
     """Return what is wrong with the axis."""
-    shape, axis = node.shape(0), node.get("axis", 1)
+    shape = node.shape(0)
+    axis = node.get("axis", 1)
     if shape is None or -len(shape) <= axis <= len(shape):
         return None
+
     return f"axis={axis} for an array of rank {len(shape)}"
 
 
 def convolution(node: Node) -> str | None:
     """Return what is wrong with the weight of a convolution."""
-    X, W, group = node.shape(0), node.shape(1), node.get("group", 1)
-    if X is None or W is None:
-        return None
-    if len(X) != len(W) or 0 in W:
-        return f"a weight of shape {W} for an array of rank {len(X)}"
-    if None in (X[1], *W):
-        return None
+    X = node.shape(0)
+    W = node.shape(1)
+    group = node.get("group", 1)
+    problem = _weight_of_other_rank(X, W)
+    if problem is not None or X is None or W is None or None in (X[1], *W):
+        return problem
+
     if X[1] != W[1] * group or W[0] % group:
         return f"a weight of shape {W} with group={group} for {X[1]} channels"
     if "kernel_shape" in node.attributes and tuple(node.attributes["kernel_shape"]) != W[2:]:
         return f"kernel_shape={list(node.attributes['kernel_shape'])} with a weight of shape {W}"
+
     return None
 
 
 def transposed_convolution(node: Node) -> str | None:
     """Return what is wrong with the weight of a transposed convolution."""
-    X, W, group = node.shape(0), node.shape(1), node.get("group", 1)
-    if X is None or W is None:
-        return None
-    if len(X) != len(W) or 0 in W:
-        return f"a weight of shape {W} for an array of rank {len(X)}"
-    if None not in (X[1], W[0]) and (X[1] != W[0] or X[1] % group):
+    X = node.shape(0)
+    W = node.shape(1)
+    group = node.get("group", 1)
+    problem = _weight_of_other_rank(X, W)
+    if problem is not None or X is None or W is None or None in (X[1], W[0]):
+        return problem
+
+    if X[1] != W[0] or X[1] % group:
         return f"a weight of shape {W} with group={group} for {X[1]} channels"
+
     return None
+
+
+def _weight_of_other_rank(X, W):
+    """Return what is wrong with the rank of a weight, or with a size of zero."""
+    if X is None or W is None or (len(X) == len(W) and 0 not in W):
+        return None
+
+    return f"a weight of shape {W} for an array of rank {len(X)}"
 
 
 def pool(node: Node) -> str | None:
     """Return what is wrong with the window of a pooling."""
-    X, kernel = node.shape(0), node.get("kernel_shape", [])
+    X = node.shape(0)
+    kernel = node.get("kernel_shape", [])
     if X is not None and len(kernel) != len(X) - 2:
         return f"kernel_shape={list(kernel)} for an array of rank {len(X)}"
+
     return None
 
 
 def gather(node: Node) -> str | None:
     """Return what is wrong with constant indices along an axis."""
-    X, indices, axis = node.shape(0), node.constant(1), node.get("axis", 0)
+    X = node.shape(0)
+    indices = node.constant(1)
+    axis = node.get("axis", 0)
     if X is None or indices is None or not -len(X) <= axis < len(X) or X[axis] is None:
         return None
     if indices.size and not -X[axis] <= indices.min() <= indices.max() < X[axis]:
         return f"an index from {indices.min()} to {indices.max()} for {X[axis]} elements"
+
     return None
 
 
 def gather_nd(node: Node) -> str | None:
     """Return what is wrong with the shape of indices, or with batch_dims."""
-    X, indices, n_batch = node.shape(0), node.shape(1), node.get("batch_dims", 0)
+    X = node.shape(0)
+    indices = node.shape(1)
+    n_batch = node.get("batch_dims", 0)
     if X is None or indices is None:
         return None
     if n_batch >= min(len(X), len(indices)):
@@ -168,6 +193,7 @@ def gather_nd(node: Node) -> str | None:
     last = indices[-1]
     if last is not None and not 1 <= last <= len(X) - n_batch:
         return f"indices of {last} axes for an array of rank {len(X)} with batch_dims={n_batch}"
+
     return None
 
 
@@ -178,6 +204,7 @@ def scatter_nd(node: Node) -> str | None:
         return None
     if not 1 <= indices[-1] <= len(X) or updates != indices[:-1] + X[indices[-1] :]:
         return f"indices of shape {indices} and updates of shape {updates} for the shape {X}"
+
     return None
 
 
@@ -192,6 +219,7 @@ def elements(node: Node) -> str | None:
             return f"indices or updates of shape {other} for an array of shape {X}"
     if len(others) == 2 and is_known(others[0]) and is_known(others[1]) and others[0] != others[1]:
         return f"indices of shape {others[0]} with updates of shape {others[1]}"
+
     return None
 
 
@@ -203,11 +231,14 @@ def _fits(shape, inside, axis):
 
 def split(node: Node) -> str | None:
     """Return what is wrong with the sizes of the parts."""
-    X, sizes, axis = node.shape(0), node.constant(1), node.get("axis", 0)
+    X = node.shape(0)
+    sizes = node.constant(1)
+    axis = node.get("axis", 0)
     if X is None or sizes is None or not -len(X) <= axis < len(X) or X[axis] is None:
         return None
     if (sizes < 0).any() or sizes.sum() != X[axis]:
         return f"the sizes {sizes.tolist()} for {X[axis]} elements"
+
     return None
 
 
@@ -222,7 +253,8 @@ def slice_(node: Node) -> str | None:
 
 def pad(node: Node) -> str | None:
     """Return what is wrong with the widths of a border."""
-    X, pads = node.shape(0), node.shape(1)
+    X = node.shape(0)
+    pads = node.shape(1)
     if X is None or not is_known(pads):
         return None
     if pads != (2 * len(X),):
@@ -235,12 +267,14 @@ def pad(node: Node) -> str | None:
     reflects = node.get("mode", b"constant") == b"reflect"
     if reflects and (value.reshape(2, -1) >= np.maximum(X, 1)).any():
         return f"reflecting pads {value.tolist()} for an array of shape {X}"
+
     return None
 
 
 def tile(node: Node) -> str | None:
     """Return what is wrong with the repeats."""
-    X, repeats = node.shape(0), node.shape(1)
+    X = node.shape(0)
+    repeats = node.shape(1)
     if X is not None and is_known(repeats) and repeats != (len(X),):
         return f"repeats of shape {repeats} for an array of rank {len(X)}"
     value = node.constant(1)
@@ -255,13 +289,15 @@ def shape_value(node: Node) -> str | None:
 
 def reshape(node: Node) -> str | None:
     """Return what is wrong with the new shape."""
-    X, sizes = node.shape(0), node.constant(1)
+    X = node.shape(0)
+    sizes = node.constant(1)
     if sizes is None:
         return None
     if (sizes < -1).any() or (sizes == -1).sum() > 1:
         return f"the shape {sizes.tolist()}"
     if X is not None and not node.get("allowzero", 0) and (sizes[len(X) :] == 0).any():
         return f"a 0 in the shape {sizes.tolist()} beyond the rank {len(X)} of its array"
+
     return None
 
 
@@ -280,6 +316,7 @@ def resize(node: Node) -> str | None:
             continue
         if value.shape != (len(X),) or not (value > 0).all():
             return f"the {what} {value.tolist()} for an array of rank {len(X)}"
+
     return None
 
 
@@ -291,38 +328,47 @@ def quantized(node: Node) -> str | None:
     axis = node.get("axis", 1)
     if not -len(X) <= axis < len(X) or scale != (X[axis],):
         return f"a scale of shape {scale} for an array of shape {X}"
+
     return None if zero in (None, scale) else f"a zero point of shape {zero}"
 
 
 def depth_to_space(node: Node) -> str | None:
     """Return what is wrong with the size of blocks."""
-    X, size = node.shape(0), node.get("blocksize", 1)
+    X = node.shape(0)
+    size = node.get("blocksize", 1)
     if X is not None and X[1] is not None and X[1] % size**2:
         return f"blocksize={size} for {X[1]} channels"
+
     return None
 
 
 def space_to_depth(node: Node) -> str | None:
     """Return what is wrong with the size of blocks."""
-    X, size = node.shape(0), node.get("blocksize", 1)
+    X = node.shape(0)
+    size = node.get("blocksize", 1)
     if is_known(X) and (X[2] % size or X[3] % size):
         return f"blocksize={size} for an array of shape {X}"
+
     return None
 
 
 def top_k(node: Node) -> str | None:
     """Return what is wrong with the number of elements."""
-    X, k, axis = node.shape(0), node.constant(1), node.get("axis", -1)
+    X = node.shape(0)
+    k = node.constant(1)
+    axis = node.get("axis", -1)
     if X is None or k is None or not -len(X) <= axis < len(X) or X[axis] is None:
         return None
     if k.size != 1 or not 0 <= k.item() <= X[axis]:
         return f"k={k.ravel().tolist()} for {X[axis]} elements"
+
     return None
 
 
 def reverse(node: Node) -> str | None:
     """Return what is wrong with the axes or the lengths."""
-    X, lengths = node.shape(0), node.constant(1)
+    X = node.shape(0)
+    lengths = node.constant(1)
     axes = node.get("time_axis", 0), node.get("batch_axis", 1)
     if sorted(axes) != [0, 1]:
         return f"time_axis={axes[0]} and batch_axis={axes[1]}"
@@ -330,4 +376,5 @@ def reverse(node: Node) -> str | None:
         return None
     if lengths.shape != (X[axes[1]],) or ((lengths < 0) | (lengths > X[axes[0]])).any():
         return f"the lengths {lengths.tolist()} for an array of shape {X}"
+
     return None
