@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.schedules import Constant
 
 ROOT = Path(__file__).parent.parent
 
@@ -526,3 +527,10 @@ def test_the_objective_of_the_sparse_benchmark_is_the_formula(benchmarks):
     probabilities = model.predict_proba(X)[np.arange(200), y]
     expected = -np.log(probabilities).mean() + 0.5 * sparse.ALPHA * (model.coef_**2).sum()
     assert sparse.objective(model, X, y) == pytest.approx(expected)
+
+
+def test_calls_of_skort_are_counted_without_comprehensions(benchmarks):
+    rate = Constant(0.5)
+    functions = benchmarks("calls").functions
+    assert functions(lambda: [rate(t) for t in (1, 2)]) == [("optim/schedules.py", "__call__")] * 2
+    assert functions(lambda: np.sum([2 * each for each in range(3)])) == []
