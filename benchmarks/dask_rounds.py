@@ -37,7 +37,10 @@ COMMON = {
     "tol": None,
     "random_state": 0,
 }
-NETWORK, LARGER_NETWORK = MLPClassifier((100,)), MLPClassifier((200, 200))
+NETWORK, LARGER_NETWORK = (
+    MLPClassifier(hidden_layer_sizes=(100,)),
+    MLPClassifier(hidden_layer_sizes=(200, 200)),
+)
 
 
 def cluster(n_workers, **options):

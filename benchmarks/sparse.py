@@ -123,7 +123,7 @@ def network(optimizer):
     options = (
         {"solver": "adam"} if optimizer == "adam" else {"solver": "sgd", "learning_rate_init": 0.1}
     )
-    inner = MLPClassifier((100,), random_state=0, alpha=ALPHA, **options)
+    inner = MLPClassifier(hidden_layer_sizes=(100,), random_state=0, alpha=ALPHA, **options)
     rate = {"eta0": 1e-3} if optimizer == "adam" else {}
     return {
         "skort": ours(inner, optimizer=optimizer, **rate),

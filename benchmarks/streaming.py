@@ -35,7 +35,7 @@ def main():
     for n, batch_size in ((100, 200), (200, 200), (1000, 200), (10_000, 200), (1000, 10)):
         X = np.random.default_rng(0).normal(size=(n, 20)).astype(np.float32)
         y = (X[:, 0] > 0).astype(int)
-        for inner in (None, MLPClassifier((20,), batch_size=min(batch_size, n))):
+        for inner in (None, MLPClassifier(hidden_layer_sizes=(20,), batch_size=min(batch_size, n))):
             theirs = (inner or SGDClassifier()).partial_fit(X, y, classes=[0, 1])
             their_time = best(lambda: theirs.partial_fit(X, y), 5)  # noqa: B023
             for solver in available_solvers():

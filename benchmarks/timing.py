@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 __all__ = ["in_turn", "show", "threads"]
 
 
-def in_turn(contenders, repeats=5):
+def in_turn(contenders, repeats=5, clock=time.perf_counter):
     """
     Run contenders in turn, once without measurement and then `repeats` times.
 
@@ -19,6 +19,8 @@ def in_turn(contenders, repeats=5):
     ----------
     contenders : dict of str to callable
     repeats : int, default=5
+    clock : callable, default=time.perf_counter
+        `time.process_time` counts the time of the CPU.
 
     Returns
     -------
@@ -33,9 +35,9 @@ def in_turn(contenders, repeats=5):
     )
     for _ in range(repeats):
         for name, run in contenders.items():
-            start = time.perf_counter()
+            start = clock()
             results[name] = run()
-            times[name].append(time.perf_counter() - start)
+            times[name].append(clock() - start)
     return times, results
 
 

@@ -82,7 +82,9 @@ def write_training(folder):
     options = {"optimizer": "adam", "learning_rate": "constant", "eta0": LEARNING_RATE, "tol": None}
     # The weights of the graph are those of X as it is.
     options |= {"batch_size": BATCH_SIZE, "shuffle": False, "standardize": False, "random_state": 0}
-    first = OrtSGDClassifier(MLPClassifier((32,)), **options, max_iter=1).fit(X, y)
+    first = OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(32,)), **options, max_iter=1).fit(
+        X, y
+    )
     inside = OrtSGDClassifier(
         FrozenEstimator(first.to_sklearn()), **options, max_iter=N_EPOCHS
     ).fit(X, y)

@@ -174,7 +174,7 @@ def initial_model(
     --------
     >>> from sklearn.neural_network import MLPClassifier
     >>> from skort.gradients import initial_model
-    >>> model = initial_model(MLPClassifier((20,)), n_features=8, n_outputs=3, random_state=0)
+    >>> model = initial_model(MLPClassifier(hidden_layer_sizes=(20,)), n_features=8, n_outputs=3, random_state=0)
     >>> {i.name: tuple(i.dims) for i in model.graph.initializer}
     {'coefficient': (8, 20), 'coefficient1': (20, 3), 'intercepts': (1, 20), 'intercepts1': (1, 3)}
     """

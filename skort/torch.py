@@ -71,7 +71,7 @@ class OnnxModule(nn.Module):
     >>> from skort.gradients import initial_model
     >>> from skort.torch import OnnxModule
     >>> head = OnnxModule(
-    ...     initial_model(MLPClassifier((20,)), n_features=8, n_outputs=3, random_state=0)
+    ...     initial_model(MLPClassifier(hidden_layer_sizes=(20,)), n_features=8, n_outputs=3, random_state=0)
     ... )
     >>> network = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), head)
     >>> optimizer = torch.optim.Adam(network.parameters())

@@ -112,11 +112,11 @@ def test_quickstart_serves_the_same_predictions():
         timeout=60,
         env=os.environ | {"MPLBACKEND": "agg"},
     )
-    assert run.stdout.count("same predictions") == 4 * len(available_solvers())
-    assert "OTHER" not in run.stdout
-    scores = {
-        tuple(line[:39].split()): float(line[39:47]) for line in run.stdout.splitlines()[1:-1]
-    }
+    lines = run.stdout.splitlines()
+    assert run.stdout.count("same predictions") == 4
+    others = [solver for solver in ("agent", "session", "module") if solver in available_solvers()]
+    assert lines[9:] == [f'solver="{solver}": the scores differ by 0.000' for solver in others]
+    scores = {tuple(line[:39].split()): float(line[39:47]) for line in lines[1:9]}
     for (*data, solver), score in scores.items():
         assert score >= scores[(*data, "scikit-learn")] - 0.02, (data, solver)
 
@@ -323,10 +323,8 @@ def test_classification_ends_at_the_optimum_of_scikit_learn():
     linear, reference = names["models"]["LogisticRegression"], names["reference"]
     np.testing.assert_allclose(linear.coef_, reference.coef_, rtol=0.005)
     np.testing.assert_allclose(linear.intercept_, reference.intercept_, rtol=0.01)
-    assert (
-        names["scores"]["MLPClassifier((30,))"] > 0.95 > 0.9 > names["scores"]["LogisticRegression"]
-    )
-    network = names["models"]["MLPClassifier((30,))"]
+    assert names["scores"]["MLPClassifier"] > 0.95 > 0.9 > names["scores"]["LogisticRegression"]
+    network = names["models"]["MLPClassifier"]
     np.testing.assert_allclose(
         names["probabilities"], network.predict_proba(names["X_test"]), atol=1e-6
     )

@@ -27,8 +27,12 @@ X_train, X_test, y_train, y_test = train_test_split(X, labels, random_state=0)
 
 models = {
     "LogisticRegression": OrtSGDClassifier(LogisticRegression(), penalty=None, random_state=0),
-    "MLPClassifier((30,))": OrtSGDClassifier(
-        MLPClassifier((30,)), penalty=None, optimizer="adam", batch_size=50, random_state=0
+    "MLPClassifier": OrtSGDClassifier(
+        MLPClassifier(hidden_layer_sizes=(30,)),
+        penalty=None,
+        optimizer="adam",
+        batch_size=50,
+        random_state=0,
     ),
 }
 scores = {}
@@ -62,7 +66,7 @@ plt.show()
 # The ONNX file gives the labels and the same probabilities. Any onnxruntime runs it, without skort
 # or scikit-learn.
 
-network = models["MLPClassifier((30,))"]
+network = models["MLPClassifier"]
 session = onnxruntime.InferenceSession(
     network.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"]
 )

@@ -58,9 +58,9 @@ print(f"largest difference of a coefficient: {np.abs(ours.coef_ - theirs.coef_).
 # of this run, and varies with the machine and its load.
 
 options = {"batch_size": 50, "shuffle": False, "max_iter": 30, "random_state": 0}
-network = MLPClassifier((50,), learning_rate_init=0.002, **options)
+network = MLPClassifier(hidden_layer_sizes=(50,), learning_rate_init=0.002, **options)
 same_steps = OrtSGDClassifier(
-    MLPClassifier((50,)),
+    MLPClassifier(hidden_layer_sizes=(50,)),
     optimizer="adam",
     eta0=0.002,
     learning_rate="constant",

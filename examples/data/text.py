@@ -102,9 +102,9 @@ candidates = {
     "OrtSGDClassifier, LogisticRegression": OrtSGDClassifier(
         LogisticRegression(C=10), random_state=0
     ),
-    "MLPClassifier": MLPClassifier((50,), max_iter=15, random_state=0),
+    "MLPClassifier": MLPClassifier(hidden_layer_sizes=(50,), max_iter=15, random_state=0),
     "OrtSGDClassifier, MLPClassifier": OrtSGDClassifier(
-        MLPClassifier((50,)), max_iter=15, random_state=0
+        MLPClassifier(hidden_layer_sizes=(50,)), max_iter=15, random_state=0
     ),
 }
 accuracies = {}
@@ -138,7 +138,7 @@ plt.show()
 # the machine.
 
 model = OrtSGDClassifier(
-    make_pipeline(FrozenEstimator(vectorizer), MLPClassifier((50,))),
+    make_pipeline(FrozenEstimator(vectorizer), MLPClassifier(hidden_layer_sizes=(50,))),
     max_iter=15,
     tol=None,
     random_state=0,

@@ -28,7 +28,9 @@ from skort.gradients import gradient_graphs
 BATCH_SIZE = 50
 images, labels = load_digits(return_X_y=True)
 X, y = (images / 16).astype(np.float32), labels
-fitted = MLPClassifier((30,), max_iter=500, random_state=0).fit(X[:1000], y[:1000])
+fitted = MLPClassifier(hidden_layer_sizes=(30,), max_iter=500, random_state=0).fit(
+    X[:1000], y[:1000]
+)
 
 
 # %%

@@ -27,7 +27,9 @@ from skort.torch import OnnxModule
 # The fitted pipeline, and the images of the new scanner.
 
 images, labels = load_digits(return_X_y=True)
-fitted = make_pipeline(StandardScaler(), MLPClassifier((50,), max_iter=500, random_state=0))
+fitted = make_pipeline(
+    StandardScaler(), MLPClassifier(hidden_layer_sizes=(50,), max_iter=500, random_state=0)
+)
 fitted.fit(images[:1200], labels[:1200])
 
 darker = (images / 4).astype(np.float32)

@@ -32,7 +32,7 @@ X_parts, y_parts = da.from_array(X, chunks=(5000, 10)), da.from_array(y, chunks=
 def fitted(n_groups):
     """Return a fitted estimator."""
     model = OrtSGDClassifier(
-        MLPClassifier((30,)),
+        MLPClassifier(hidden_layer_sizes=(30,)),
         optimizer="adam",
         eta0=0.005,
         learning_rate="constant",

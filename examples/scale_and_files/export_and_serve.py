@@ -34,7 +34,9 @@ names = wine.target_names[wine.target]
 X_train, X_test, y_train, y_test = train_test_split(
     wine.data, names, stratify=names, random_state=0
 )
-model = OrtSGDClassifier(make_pipeline(StandardScaler(), MLPClassifier((100, 100))), random_state=0)
+model = OrtSGDClassifier(
+    make_pipeline(StandardScaler(), MLPClassifier(hidden_layer_sizes=(100, 100))), random_state=0
+)
 model.fit(X_train, y_train)
 path = Path(tempfile.mkdtemp(prefix="skort-"), "wine.onnx")
 model.save_onnx(path)

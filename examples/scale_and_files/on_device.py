@@ -30,9 +30,9 @@ BATCH_SIZE, N_EPOCHS, LEARNING_RATE = 20, 30, 0.1
 # rows.
 
 X, y = load_digits(return_X_y=True)
-model = OrtSGDClassifier(MLPClassifier((30,)), batch_size=BATCH_SIZE, random_state=0).fit(
-    X[:1000], y[:1000]
-)
+model = OrtSGDClassifier(
+    MLPClassifier(hidden_layer_sizes=(30,)), batch_size=BATCH_SIZE, random_state=0
+).fit(X[:1000], y[:1000])
 
 folder = Path(tempfile.mkdtemp(prefix="skort-"))
 save_training_artifacts(model, folder, optimizer="SGD", batch_size=BATCH_SIZE)

@@ -85,9 +85,9 @@ options = {
 # The weights of the graph are those of X as it is.
 options |= {"learning_rate": "constant", "standardize": False}
 
-first = OrtSGDClassifier(MLPClassifier((30,)), **options, max_iter=5, random_state=0).fit(
-    X[:900], y[:900]
-)
+first = OrtSGDClassifier(
+    MLPClassifier(hidden_layer_sizes=(30,)), **options, max_iter=5, random_state=0
+).fit(X[:900], y[:900])
 folder = tempfile.mkdtemp(prefix="skort-")
 for name, graph in first.training_graphs().items():
     onnx.save(graph, Path(folder, f"{name}.onnx"))

@@ -20,7 +20,9 @@ from skort import OrtSGDClassifier
 images, labels = load_digits(return_X_y=True)
 darker = images / 2
 
-fitted = make_pipeline(StandardScaler(), MLPClassifier((50,), max_iter=500, random_state=0))
+fitted = make_pipeline(
+    StandardScaler(), MLPClassifier(hidden_layer_sizes=(50,), max_iter=500, random_state=0)
+)
 fitted.fit(images[:1200], labels[:1200])
 
 new, new_labels = darker[1200:1240], labels[1200:1240]
@@ -34,7 +36,7 @@ test, test_labels = darker[1240:], labels[1240:]
 options = {"optimizer": "sgd", "learning_rate": "constant", "eta0": 0.05}
 options |= {"max_iter": 100, "tol": None, "random_state": 0}
 last = {"trainable": ["coefficient1", "intercepts1"]}
-unfitted = make_pipeline(StandardScaler(), MLPClassifier((50,)))
+unfitted = make_pipeline(StandardScaler(), MLPClassifier(hidden_layer_sizes=(50,)))
 models = {
     "as it was": fitted,
     "from scratch": OrtSGDClassifier(unfitted, **options),

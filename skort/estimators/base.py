@@ -205,7 +205,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             texts, sparse rows. For an ONNX model with an input of more dimensions, such as images,
             X has the shape of that input, or flattened rows; the exported file takes the same.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or dict of str to such arrays
-            Targets, finite numbers; a dict with the same names, where `loss` is one. For a
+            Targets, finite numbers; a dict with the same names if `loss` is a dict. For a
             classifier: labels of at least two classes; only ints, strings, bools and floats can be
             exported to ONNX. With an `MLPClassifier` in `estimator`, y may be multi-label: 1 where
             a row has a label, 0 elsewhere.
@@ -226,26 +226,26 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         Raises
         ------
         ValueError
-            For a parameter, X, y or `sample_weight` that is not as described, and where the
-            training diverges. After an error the estimator is as it was before, with one exception:
-            after an error of a callback, it is fitted up to the last whole epoch, if there is one.
+            If a parameter, X, y or `sample_weight` is not as described, or if the training
+            diverges. An error leaves the estimator as it was before, with one exception: an error
+            of a callback leaves it fitted up to the last whole epoch, if there is one.
         NotTrainableError
-            Where `estimator` is not a model that can be trained; a `ValueError`.
+            If `estimator` is not a model that can be trained; a `ValueError`.
         RuntimeNotAvailableError
-            Where the installed ONNX Runtime lacks the API that `solver` needs, or cannot use
-            `device`; an `ImportError`.
+            If the installed ONNX Runtime lacks the API that `solver` needs, or cannot use `device`;
+            an `ImportError`.
 
         Warns
         -----
         ConvergenceWarning
-            Where `max_iter` ended the training before `tol` did, where it ended no better than it
-            began or than a constant prediction, and where one y is so far from all others that a
-            squared error follows it alone.
+            If `max_iter` ended the training before `tol` did. If the training ended no better than
+            it began, or no better than a constant prediction. If one y is so far from all others
+            that a squared error follows it alone.
         UserWarning
-            Where a step of a pipeline cannot be part of an ONNX model, or gives other values as
-            ONNX than in scikit-learn: then everything works except the export, which raises the
-            same message. Where a `KeyboardInterrupt` ended the training: then the estimator is
-            fitted up to the last whole epoch.
+            If a step of a pipeline cannot be part of an ONNX model, or gives other values as ONNX
+            than in scikit-learn: everything works except the export, which raises the same message.
+            If a `KeyboardInterrupt` ended the training: the estimator is fitted up to the last
+            whole epoch.
         """
         return self._fit(
             GivenRows(X, y, sample_weight),
@@ -376,8 +376,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
     def _partial_fit(self, X, y, sample_weight, classes=None):
         if self.early_stopping:
             raise ValueError(
-                "partial_fit does not support early_stopping=True: one epoch has no best one. "
-                "early_stopping should be False with partial_fit."
+                "partial_fit does not support early_stopping=True: a call is one epoch, so there is no "
+                "earlier epoch to go back to. early_stopping should be False with partial_fit."
             )
 
         given, last = GivenRows(X, y, sample_weight), vars(self).get("_result")

@@ -124,7 +124,7 @@ class _ShortHelp:
 
 
 def explained_arguments(method: Method) -> Method:
-    """Make a method say, for an unknown argument, where the same idea has its place."""
+    """Make the error for an unknown argument of a method name the right argument or parameter."""
     known = inspect.signature(method).parameters
 
     @functools.wraps(method)

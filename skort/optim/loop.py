@@ -76,7 +76,7 @@ def _give_reason(training: Training, error: BaseException | None = None) -> None
         training.stopping_reason = f"A callback raised {type(error).__name__}."
     elif not training.stopped and has_ended(training.schedule, training.n_updates):
         training.stopping_reason = (
-            f"The learning rate came to zero, as planned, after {training.n_epochs} epochs."
+            f"The learning rate reached zero after {training.n_epochs} epochs, as planned."
         )
     elif not training.stopped and training.max_iter is not None:
         training.stopping_reason = f"The training reached max_iter={training.max_iter} epochs."

@@ -208,7 +208,7 @@ _NEEDED = {
     "average": (False, "its last weights are the best ones"),
     "early_stopping": (
         False,
-        "it has few iterations. Give fit X_val and y_val to see the score after each",
+        "it makes few iterations. fit(X, y, X_val=..., y_val=...) records the score after each",
     ),
 }
 

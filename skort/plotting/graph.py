@@ -138,10 +138,12 @@ class GraphDisplay:
         """
         self._ax = axes_for(self, ax)
         self._ax.set_axis_off()
-        self._ax.set_title(
-            self.model.graph.name if self.title is None else self.title, parse_math=False
-        )
-        draw = self._draw_text if _program() is None else self._draw_picture
+        title = self.model.graph.name if self.title is None else self.title
+        draw = self._draw_picture
+        if _program() is None:
+            title = f"{title}\nFor a picture, install Graphviz: graphviz.org/download"
+            draw = self._draw_text
+        self._ax.set_title(title, parse_math=False)
         width, height = draw(_INCHES if ax is None else None)
         if ax is None:
             self._ax.figure.set_size_inches(width, height + _TITLE)

@@ -19,8 +19,9 @@ class LossCurveDisplay:
     Learning curves of one or more trainings, epoch by epoch.
 
     The losses are on the left axis. The validation score, if there is one, has its own axis on the
-    right. A circle marks the best epoch: the one with the largest validation score or, without such
-    a score, with the smallest loss. A cross marks the last epoch. The title, or the legend of
+    right, with the best score at the bottom. So both curves fall while the model improves, and an
+    overfitted model's curves part. A circle marks the best epoch: the one with the largest
+    validation score or, without such a score, with the smallest loss. A cross marks the last epoch. The title, or the legend of
     several trainings, says why the training ended there.
 
     It is best made by `from_estimator`. All parameters are kept as attributes.
@@ -139,6 +140,9 @@ class LossCurveDisplay:
         self.figure_ = self.ax_.figure
         has_score = any(self.score in history for history in self.histories.values())
         self.score_ax_ = self.ax_.twinx() if has_score else None
+        if self.score_ax_ is not None:
+            # A fall is an improvement on both axes: an overfitted model's curves part.
+            self.score_ax_.invert_yaxis()
         self.lines_: list[Any] = []
         self.score_lines_: list[Any] = []
         self.best_points_: list[Any] = []
@@ -228,7 +232,7 @@ class LossCurveDisplay:
         self.ax_.set_title((self.stopping_reasons or {}).get(name) or "", fontsize="medium")
         self.ax_.set_ylabel(_words(", ".join(self.columns)))
         if self.score_ax_ is not None:
-            self.score_ax_.set_ylabel(_words(self.score))
+            self.score_ax_.set_ylabel(f"{_words(self.score)} (best at the bottom)")
 
         return [*self.lines_, *self.score_lines_, *self.best_points_, *self.last_points_]
 
@@ -245,7 +249,7 @@ class LossCurveDisplay:
         ]
         self.ax_.set_ylabel(_words(self.columns[0] if len(styles) == 1 else ", ".join(styles)))
         if self.score_ax_ is not None:
-            self.score_ax_.set_ylabel(f"{_words(self.score)} (dashed)")
+            self.score_ax_.set_ylabel(f"{_words(self.score)} (dashed, best at the bottom)")
 
         return shown
 

@@ -182,7 +182,7 @@ class TestTwoGroups:
         assert (model.eta0_, model.optimizer_.weight_decay) == (0.02, local.optimizer_.weight_decay)
         assert model.history_["eta"][-1] < 0.001
         assert (
-            model.stopping_reason_ == "The learning rate came to zero, as planned, after 90 epochs."
+            model.stopping_reason_ == "The learning rate reached zero after 90 epochs, as planned."
         )
 
     def test_average(self, client, data):

@@ -47,7 +47,9 @@ def test_the_curves_of_one_training():
     assert display.ax_.get_title() == "The training reached max_iter=4 epochs."
     assert display.ax_.get_xlabel() == "Epoch"
     assert display.ax_.get_ylabel() == "Objective, gradient norm"
-    assert display.score_ax_.get_ylabel() == "Validation score"
+    assert display.score_ax_.get_ylabel() == "Validation score (best at the bottom)"
+    # Both curves fall while the model improves.
+    assert display.score_ax_.yaxis_inverted() and not display.ax_.yaxis_inverted()
     assert {line.axes for line in display.lines_} == {display.ax_}
     assert {line.axes for line in display.score_lines_} == {display.score_ax_}
     assert legend(display) == [
@@ -80,7 +82,7 @@ def test_another_column_as_the_score():
         {"a": {**SCORED, "recall": [math.nan, 0.9, 0.8]}}, score="recall"
     ).plot()
     assert at(display.best_points_) == [(2, 0.9)]
-    assert display.score_ax_.get_ylabel() == "Recall"
+    assert display.score_ax_.get_ylabel() == "Recall (best at the bottom)"
 
 
 def test_a_score_that_is_never_a_number_is_not_the_best():
@@ -110,7 +112,7 @@ def test_several_trainings_have_a_colour_each_and_say_why_they_ended():
     ]
     assert display.ax_.get_title() == ""
     assert display.ax_.get_ylabel() == "Objective (solid), loss (dotted)"
-    assert display.score_ax_.get_ylabel() == "Validation score (dashed)"
+    assert display.score_ax_.get_ylabel() == "Validation score (dashed, best at the bottom)"
 
 
 def test_long_reasons_are_broken_into_lines():

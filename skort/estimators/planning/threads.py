@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Below this, waking threads costs more than predicting.
 _MANY_ROWS = 1000
 # The floating-point operations of a step for which one more thread pays, also where others use a
-# core now and then.
+# core now and then: `python -m benchmarks.threads`.
 _WORK_OF_THREAD = 1e8
 # Counting the cores takes as long as a prediction.
 _n_cores = functools.cache(cpu_count)

@@ -69,8 +69,8 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
         warn_user(
             "The training ended no better than a constant prediction: the loss of the validation "
             f"set is {-estimator.best_validation_score_:.4g} at best, that of its best constant "
-            f"prediction {ending.prior:.4g}. Give columns of X that say more, more rows, or a "
-            "larger validation_fraction.",
+            f"prediction {ending.prior:.4g}. More rows, other columns of X or a larger "
+            "validation_fraction may help.",
             ConvergenceWarning,
         )
     elif is_stream:

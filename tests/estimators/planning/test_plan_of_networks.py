@@ -79,7 +79,7 @@ def test_a_network_goes_along_a_cosine_to_its_end(data):
     np.testing.assert_allclose(
         rates(model), Cosine(n_updates, 0.02).simulate(n_updates)[N_BATCHES - 1 :: N_BATCHES]
     )
-    assert model.stopping_reason_ == "The learning rate came to zero, as planned, after 50 epochs."
+    assert model.stopping_reason_ == "The learning rate reached zero after 50 epochs, as planned."
 
 
 def test_it_is_the_training_that_its_parts_make(data):
@@ -242,7 +242,7 @@ def test_the_line_of_a_fit_says_which_optimizer_ran(data, capsys):
 def test_no_warning_tells_of_an_end_that_was_planned(data):
     # A tolerance of zero: the objective falls until the end.
     model = regressor(max_iter=4, tol=0.0).fit(*data)
-    assert model.stopping_reason_ == "The learning rate came to zero, as planned, after 4 epochs."
+    assert model.stopping_reason_ == "The learning rate reached zero after 4 epochs, as planned."
 
 
 def test_a_number_of_epochs_without_an_improvement_ends_the_plan(data):
