@@ -107,7 +107,7 @@ def main(folder):
 
     for solver in solvers:
         differences = [abs(of[solver][0] - of["graph"][0]) for of in results.values()]
-        print(f'solver="{solver}": the scores differ by {max(differences):.3f}')
+        print(f'solver="{solver}": the scores differ by up to {max(differences):.3f}')
     return results
 
 

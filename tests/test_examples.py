@@ -115,7 +115,10 @@ def test_quickstart_serves_the_same_predictions():
     lines = run.stdout.splitlines()
     assert run.stdout.count("same predictions") == 4
     others = [solver for solver in ("agent", "session", "module") if solver in available_solvers()]
-    assert lines[9:] == [f'solver="{solver}": the scores differ by 0.000' for solver in others]
+    # They train linear models by SGD.
+    differences = {line.split('"')[1]: float(line.split()[-1]) for line in lines[9:]}
+    assert list(differences) == others
+    assert all(difference < 0.03 for difference in differences.values())
     scores = {tuple(line[:39].split()): float(line[39:47]) for line in lines[1:9]}
     for (*data, solver), score in scores.items():
         assert score >= scores[(*data, "scikit-learn")] - 0.02, (data, solver)

@@ -21,8 +21,8 @@ class LossCurveDisplay:
     The losses are on the left axis. The validation score, if there is one, has its own axis on the
     right, with the best score at the bottom. So both curves fall while the model improves, and an
     overfitted model's curves part. A circle marks the best epoch: the one with the largest
-    validation score or, without such a score, with the smallest loss. A cross marks the last epoch. The title, or the legend of
-    several trainings, says why the training ended there.
+    validation score or, without such a score, with the smallest loss. A cross marks the last epoch.
+    The title, or the legend of several trainings, says why the training ended there.
 
     It is best made by `from_estimator`. All parameters are kept as attributes.
 
