@@ -49,6 +49,7 @@ SECTIONS = {
     "pieces": (
         "own_loop",
         "training_session",
+        "training_graph",
         "forward_backward",
         "network_in_pieces",
         "classification_in_pieces",

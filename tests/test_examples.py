@@ -491,6 +491,17 @@ def test_training_session_makes_the_steps_of_the_formula():
     assert names["losses"][-1] < 1e-8 * names["losses"][0]
 
 
+def test_a_training_graph_written_by_hand_is_trained():
+    names = run("pieces/training_graph.py")
+    by_hand = names["coefs"] - 0.01 * 2 * names["X_train"][:10].T @ names["error"] / 10
+    np.testing.assert_allclose(names["step"].weights()["coefs"], by_hand, rtol=1e-4)
+    reference = names["reference"]
+    weights = names["trained"].weights_
+    np.testing.assert_allclose(weights["coefs"].ravel(), reference.coef_, rtol=1e-3)
+    np.testing.assert_allclose(weights["intercept"], reference.intercept_, rtol=1e-2)
+    assert [result.shape for result in names["results"]] == [(1, 1), (25, 1)]
+
+
 def test_forward_backward_has_the_gradient_of_the_formula():
     names = run("pieces/forward_backward.py")
     np.testing.assert_allclose(names["gradient"], names["formula"], rtol=1e-5)

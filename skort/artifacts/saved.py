@@ -51,10 +51,15 @@ _LOSSES = {
 # Parameters of onnxruntime.training.artifacts that skort refuses, and the reasons.
 _REFUSED = {
     "ort_format": (
-        "the files are ONNX; python -m onnxruntime.tools.convert_onnx_models_to_ort converts them"
+        "the files are ONNX; python -m onnxruntime.tools.convert_onnx_models_to_ort converts them, "
+        'but an optimizer model with "SGD" must stay ONNX: the training API loads no .ort file of it'
     ),
     "custom_op_library": (
         "skort's rules and those of ONNX Runtime differentiate standard operators only"
+    ),
+    "nominal_checkpoint": (
+        "a checkpoint without values could not be trained from, and load_checkpoint needs the "
+        "values. Send the checkpoint, which has them"
     ),
 }
 
@@ -73,6 +78,7 @@ def save_training_artifacts(  # noqa: PLR0913  # the names of onnxruntime.traini
     sample_weight: bool = False,
     ort_format: bool = False,
     custom_op_library: str | os.PathLike | None = None,
+    nominal_checkpoint: bool = False,
 ) -> None:
     """
     Write the files with which ONNX Runtime's on-device training API trains a model further.
@@ -116,8 +122,9 @@ def save_training_artifacts(  # noqa: PLR0913  # the names of onnxruntime.traini
         Whether "sample_weight", of shape (n_rows, 1), is the last input. The loss is then the sum
         of the weighted losses of the rows, divided by the number of rows. An estimator with class
         weights needs True: the device multiplies the sample weights by the class weights.
-    ort_format, custom_op_library : bool, path-like or None
-        Only the defaults are possible: the files are ONNX with standard operators.
+    ort_format, custom_op_library, nominal_checkpoint : bool, path-like or None, bool
+        Only the defaults are possible: the files are ONNX with standard operators, and the
+        checkpoint has all weights.
 
     Raises
     ------
@@ -153,9 +160,12 @@ def save_training_artifacts(  # noqa: PLR0913  # the names of onnxruntime.traini
     >>> sorted(os.listdir(folder))
     ['checkpoint', 'eval_model.onnx', 'optimizer_model.onnx', 'training_model.onnx']
     """
-    _check(
-        {"ort_format": ort_format, "custom_op_library": custom_op_library}, batch_size, ort_version
-    )
+    refused = {
+        "ort_format": ort_format,
+        "custom_op_library": custom_op_library,
+        "nominal_checkpoint": nominal_checkpoint,
+    }
+    _check(refused, batch_size, ort_version)
     release = release_of_devices() if ort_version == "auto" else ort_version
     check_folder(folder, prefix)
     update = _update(optimizer)

@@ -527,6 +527,11 @@ WRONG = {
         {"ort_format": True},
         "ort_format=True is not possible: the files are ONNX",
     ),
+    "nominal": (
+        fitted,
+        {"nominal_checkpoint": True},
+        "nominal_checkpoint=True is not possible: a checkpoint without values",
+    ),
     "custom": (fitted, {"custom_op_library": "a.so"}, "custom_op_library='a.so' is not possible"),
     "batch_size": (fitted, {"batch_size": 0}, "batch_size must be an int > 0, or None, got 0"),
     "version": (

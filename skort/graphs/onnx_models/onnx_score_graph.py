@@ -74,7 +74,7 @@ _WITHOUT_GRADIENT = (
 
 def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     """Return the score graph of an ONNX model. Scales are trained in the layers that learn one."""
-    order = sorted_order(given_labels(model)) if spec.is_classifier else []
+    order = _order_of_labels(model) if spec.is_classifier else []
     model, head, normalizing = with_head(model, spec)
     graph = pruned(model, [head.result]).graph
     without_idle_nodes(graph)
@@ -112,6 +112,19 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
     fixed = {OFFSET, TARGET_OFFSET, *_behind_steps(score_graph, names)}
 
     return score_graph.training_only([name for name in names if name not in fixed])
+
+
+def _order_of_labels(model):
+    """Return the positions of the labels of a model in their sorted order, or warn."""
+    labels = given_labels(model)
+    if labels is None and (name := label_output(model)) is not None:
+        warn_user(
+            f"The score of the ONNX model does not decide its labels, the output {name!r}: the "
+            "columns of the score are taken for the sorted labels of y. If they have another order "
+            "in the file, sort its columns, or its labels will be wrong in to_onnx(original=True)."
+        )
+
+    return sorted_order(labels)
 
 
 def _followed(model, text, name, spec):

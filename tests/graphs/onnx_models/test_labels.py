@@ -1,9 +1,13 @@
 """The labels of an ONNX classifier, in the order of its columns."""
 
+import warnings
+
 import numpy as np
 import onnx.parser
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
+from skort import OrtSGDClassifier
 from skort.graphs.onnx_models.onnx_score_graph import given_labels, onnx_score_graph
 from skort.graphs.score_graph import ScoreSpec
 
@@ -105,3 +109,23 @@ def test_the_score_is_in_the_sorted_order_of_the_labels(run_onnx, rng):
     (found,) = run_onnx(graph.model, X=rows).values()
     # The single score is that of the second label, "no"; the sorted order ends with "yes".
     np.testing.assert_allclose(found, -(rows @ [[1], [2]] + 0.5), rtol=1e-5, atol=1e-6)
+
+
+def test_labels_that_the_score_does_not_decide_are_named():
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        m (float[N, 2] X) => (int64[N] label, float[N, 2] score)
+        <float[2, 2] W = {1, 0, 0, 1}, int64[1] axis = {1}> {
+            score = MatMul (X, W) total = ReduceSum <keepdims = 0> (X, axis)
+            label = Cast <to = 7> (total)
+        }"""
+    )
+    X = np.random.RandomState(0).normal(size=(30, 2)).astype(np.float32)
+    y = (X[:, 0] > 0).astype(int)
+    trained = OrtSGDClassifier(model, max_iter=2, tol=None, random_state=0)
+    with (
+        warnings.catch_warnings(),
+        pytest.warns(UserWarning, match="does not decide its labels, the output 'label'"),
+    ):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        trained.fit(X, y)
