@@ -2,9 +2,9 @@
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
-from skort.common.onnx_text import read_names
+from skort.common.onnx_text import leading_to, read_names
 from skort.exceptions import NotTrainableError
 from skort.graphs.onnx_models.classifier_heads import part_between, rows_like, runner
 from skort.graphs.onnx_models.inputs import FLOATS
@@ -28,6 +28,24 @@ def label_output(model: onnx.ModelProto) -> str | None:
     labels = [name for name, each in types.items() if each in _LABELS]
     n_floats = sum(each in FLOATS for each in types.values())
     return labels[0] if len(labels) == n_floats == 1 else None
+
+
+def lists_unsorted_labels(model: onnx.ModelProto) -> bool:
+    """Return whether a node that leads to the labels lists them in another order than sorted."""
+    graph = model.graph
+    leading = leading_to(graph.node, {label_output(model)})
+    tables = {i.name: i for i in graph.initializer if i.data_type in _LABELS}
+    listed = []
+    for node in graph.node:
+        if leading.isdisjoint(node.output):
+            continue
+        if node.op_type in ("Gather", "ArrayFeatureExtractor") and node.input[0] in tables:
+            listed.append(numpy_helper.to_array(tables[node.input[0]]).ravel().tolist())
+        for attribute in node.attribute:
+            if attribute.name.startswith(("classlabels_", "values_")):
+                listed.append([*attribute.strings, *attribute.ints])
+
+    return any(labels != sorted(labels) for labels in listed)
 
 
 def column_labels(model: onnx.ModelProto) -> np.ndarray | None:

@@ -37,7 +37,12 @@ from skort.graphs.onnx_models.inputs import (
     with_output_shapes,
 )
 from skort.graphs.onnx_models.known_shapes import is_known, results, shapes_for_rows
-from skort.graphs.onnx_models.labels import column_labels, label_output, sorted_order
+from skort.graphs.onnx_models.labels import (
+    column_labels,
+    label_output,
+    lists_unsorted_labels,
+    sorted_order,
+)
 from skort.graphs.onnx_models.limits import (
     check_functions,
     check_limits,
@@ -117,11 +122,13 @@ def onnx_score_graph(model: onnx.ModelProto, spec: ScoreSpec) -> ScoreGraph:
 def _order_of_labels(model):
     """Return the positions of the labels of a model in their sorted order, or warn."""
     labels = given_labels(model)
-    if labels is None and (name := label_output(model)) is not None:
+    name = label_output(model) if isinstance(model, onnx.ModelProto) else None
+    if labels is None and name is not None and lists_unsorted_labels(model):
         warn_user(
-            f"The score of the ONNX model does not decide its labels, the output {name!r}: the "
-            "columns of the score are taken for the sorted labels of y. If they have another order "
-            "in the file, sort its columns, or its labels will be wrong in to_onnx(original=True)."
+            f"The score of the ONNX model does not decide its labels, the output {name!r}, and "
+            "the file does not list them in sorted order. The columns of the score are taken for "
+            "the sorted labels of y: sort those of the file, or cut off its labels with "
+            "onnx.utils.Extractor. Else, the labels of to_onnx(original=True) may be wrong."
         )
 
     return sorted_order(labels)

@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import onnx.parser
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
 from skort import OrtSGDClassifier
 from skort.graphs.onnx_models.onnx_score_graph import given_labels, onnx_score_graph
@@ -111,21 +110,24 @@ def test_the_score_is_in_the_sorted_order_of_the_labels(run_onnx, rng):
     np.testing.assert_allclose(found, -(rows @ [[1], [2]] + 0.5), rtol=1e-5, atol=1e-6)
 
 
-def test_labels_that_the_score_does_not_decide_are_named():
+@pytest.mark.parametrize("labels, is_sorted", [("1, 0", False), ("0, 1", True)])
+def test_labels_that_the_score_does_not_decide_are_named(labels, is_sorted):
+    """Whether their order matters: sorted ones are those of the columns."""
     model = onnx.parser.parse_model(
-        """<ir_version: 8, opset_import: ["" : 17]>
+        f"""<ir_version: 8, opset_import: ["" : 17]>
         m (float[N, 2] X) => (int64[N] label, float[N, 2] score)
-        <float[2, 2] W = {1, 0, 0, 1}, int64[1] axis = {1}> {
+        <float[2, 2] W = {{1, 0, 0, 1}}, int64[1] axis = {{1}}, float zero = {{0}},
+         int64[2] labels = {{{labels}}}> {{
             score = MatMul (X, W) total = ReduceSum <keepdims = 0> (X, axis)
-            label = Cast <to = 7> (total)
-        }"""
+            is_large = Greater (total, zero) position = Cast <to = 7> (is_large)
+            label = Gather (labels, position)
+        }}"""
     )
     X = np.random.RandomState(0).normal(size=(30, 2)).astype(np.float32)
     y = (X[:, 0] > 0).astype(int)
     trained = OrtSGDClassifier(model, max_iter=2, tol=None, random_state=0)
-    with (
-        warnings.catch_warnings(),
-        pytest.warns(UserWarning, match="does not decide its labels, the output 'label'"),
-    ):
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         trained.fit(X, y)
+    said = [str(w.message) for w in caught if "does not decide its labels, the" in str(w.message)]
+    assert len(said) == (not is_sorted)
