@@ -22,7 +22,7 @@ PACKAGE = str(Path(skort.__file__).parent)
 _INNER = ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>")
 CASES = {
     "regressor": (OrtSGDRegressor(random_state=0), load_diabetes),
-    "regressor, lbfgs": (OrtSGDRegressor(optimizer="lbfgs", random_state=0), load_diabetes),
+    "regressor, SGD": (OrtSGDRegressor(optimizer="sgd", random_state=0), load_diabetes),
     "classifier": (OrtSGDClassifier(random_state=0), load_breast_cancer),
 }
 
