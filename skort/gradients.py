@@ -26,14 +26,17 @@ _WHERE = {
 }
 
 
-def __getattr__(name):
-    """Import a function when it is first asked for: both need onnx."""
-    if name not in _WHERE:
-        raise AttributeError(f"module 'skort.gradients' has no attribute {name!r}")
-    return getattr(importlib.import_module(_WHERE[name]), name)
+# To a type checker, a module with this function would have every name.
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Import a function when it is first asked for: both need onnx."""
+        if name not in _WHERE:
+            raise AttributeError(f"module 'skort.gradients' has no attribute {name!r}")
+        return getattr(importlib.import_module(_WHERE[name]), name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted(__all__)
 
 
@@ -228,16 +231,16 @@ class Saved:
         The pair of sessions, X, the weights, and the results between X and the score.
     """
 
-    def __init__(self, sessions: "GradientSessions", state: tuple):
+    def __init__(self, sessions: "GradientSessions", state: tuple[Any, ...]):
         self.sessions = sessions
-        self._state: tuple | None = state
+        self._state: tuple[Any, ...] | None = state
 
     @property
     def is_released(self) -> bool:
         """Whether a backward has released the results."""
         return self._state is None
 
-    def state(self, *, keep: bool = False) -> tuple:
+    def state(self, *, keep: bool = False) -> tuple[Any, ...]:
         """
         Return the kept results, and release them unless `keep`.
 

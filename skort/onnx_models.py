@@ -16,12 +16,15 @@ _WHERE = dict.fromkeys(__all__, "skort.graphs.onnx_models.weights")
 _WHERE["objective_graph"] = "skort.solvers.objective_graph"
 
 
-def __getattr__(name):
-    """Import a name when it is first asked for: all of them need onnx."""
-    if name in _WHERE:
-        return getattr(importlib.import_module(_WHERE[name]), name)
-    raise AttributeError(f"module 'skort.onnx_models' has no attribute {name!r}")
+# To a type checker, a module with this function would have every name.
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Import a name when it is first asked for: all of them need onnx."""
+        if name in _WHERE:
+            return getattr(importlib.import_module(_WHERE[name]), name)
+        raise AttributeError(f"module 'skort.onnx_models' has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted(__all__)

@@ -59,7 +59,9 @@ recommender.fit(ids, ratings)
 # The ratings that nobody gave, predicted by plain ONNX Runtime, whose input are the ids.
 
 unknown = np.argwhere(~known)
-session = onnxruntime.InferenceSession(recommender.to_onnx().SerializeToString())
+session = onnxruntime.InferenceSession(
+    recommender.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"]
+)
 (predicted,) = session.run(None, {"ids": unknown})
 expected = true[tuple(unknown.T)]
 error = np.sqrt(np.mean((predicted.ravel() - expected) ** 2))

@@ -89,7 +89,9 @@ print(f"R2 {score:.3f}")
 
 trained = block.to_onnx(original=True)
 trained.graph.output.append(onnx.ValueInfoProto(name="attention"))
-session = onnxruntime.InferenceSession(trained.SerializeToString())
+session = onnxruntime.InferenceSession(
+    trained.SerializeToString(), providers=["CPUExecutionProvider"]
+)
 new = {"keys": X[3000:, :5].astype(np.int64), "numbers": X[3000:, 5:]}
 (attention,) = session.run(["attention"], new)
 looked_at = attention[:, -1, :n_pairs].argmax(axis=1)

@@ -72,9 +72,9 @@ class OnDeviceTraining:
 
     def __init__(
         self,
-        folder: str | os.PathLike,
+        folder: str | os.PathLike[str],
         prefix: str = "",
-        checkpoint: str | os.PathLike | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ):
         training, evaluation = (artifact(folder, prefix, name) for name in (TRAINING, EVAL))
         path = (
@@ -191,7 +191,7 @@ class OnDeviceTraining:
         return {name: self._session.parameter(name) for name in self._trainable}
 
     def save_checkpoint(
-        self, path: str | os.PathLike, *, include_optimizer_state: bool = False
+        self, path: str | os.PathLike[str], *, include_optimizer_state: bool = False
     ) -> None:
         """
         Write the parameters as they are now; an existing file is replaced.
@@ -210,7 +210,7 @@ class OnDeviceTraining:
         )
 
     def export_model_for_inferencing(
-        self, path: str | os.PathLike, graph_output_names: list[str] | None = None
+        self, path: str | os.PathLike[str], graph_output_names: list[str] | None = None
     ) -> None:
         """
         Write the model with its parameters as they are now, without losses, for any ONNX Runtime.

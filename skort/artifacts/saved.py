@@ -66,7 +66,7 @@ _REFUSED = {
 
 def save_training_artifacts(  # noqa: PLR0913  # the names of onnxruntime.training
     estimator_or_model: Any,
-    folder: str | os.PathLike,
+    folder: str | os.PathLike[str],
     *,
     loss: Any = "auto",
     optimizer: "Literal['SGD', 'AdamW'] | SGD | Adam | None" = "SGD",
@@ -77,7 +77,7 @@ def save_training_artifacts(  # noqa: PLR0913  # the names of onnxruntime.traini
     additional_output_names: Sequence[str] = (),
     sample_weight: bool = False,
     ort_format: bool = False,
-    custom_op_library: str | os.PathLike | None = None,
+    custom_op_library: str | os.PathLike[str] | None = None,
     nominal_checkpoint: bool = False,
 ) -> None:
     """
@@ -286,7 +286,7 @@ def _with_steps(model: onnx.ModelProto, source: Source) -> onnx.ModelProto:
     return build_model(merged, domains=domains_of(steps) | domains_of(model), producer_name="skort")
 
 
-def check_folder(folder: str | os.PathLike, prefix: str) -> None:
+def check_folder(folder: str | os.PathLike[str], prefix: str) -> None:
     """Raise a ValueError for a folder or a prefix of another type."""
     if not isinstance(folder, (str, os.PathLike)):
         raise ValueError(f"folder must be a str or path-like, got {folder!r}.")
@@ -294,7 +294,7 @@ def check_folder(folder: str | os.PathLike, prefix: str) -> None:
         raise ValueError(f"prefix must be a str, got {prefix!r}.")
 
 
-def artifact(folder: str | os.PathLike, prefix: str, name: str) -> pathlib.Path:
+def artifact(folder: str | os.PathLike[str], prefix: str, name: str) -> pathlib.Path:
     """Return the path of one of the files; raise an error if it does not exist."""
     check_folder(folder, prefix)
     path = pathlib.Path(folder, f"{prefix}{name}")
@@ -323,7 +323,7 @@ def model_at(path: pathlib.Path) -> onnx.ModelProto:
         raise ValueError(f"{str(path)!r} is not an ONNX model, or it is damaged.") from error
 
 
-def load_checkpoint(folder: str | os.PathLike, estimator: Any, *, prefix: str = "") -> Any:
+def load_checkpoint(folder: str | os.PathLike[str], estimator: Any, *, prefix: str = "") -> Any:
     """
     Return a fitted estimator with the weights of a checkpoint.
 

@@ -14,7 +14,7 @@ except ImportError:
     fcntl = None  # type: ignore[assignment]
 
 
-def write_file(path: str | os.PathLike, content: bytes) -> None:
+def write_file(path: str | os.PathLike[str], content: bytes) -> None:
     """
     Write a file.
 
@@ -23,7 +23,7 @@ def write_file(path: str | os.PathLike, content: bytes) -> None:
     write_files({path: content})
 
 
-def write_files(contents: Mapping[str | os.PathLike, bytes]) -> None:
+def write_files(contents: Mapping[str | os.PathLike[str], bytes]) -> None:
     """
     Write files as `write_file` does. No file is replaced before all new ones are complete.
 
@@ -53,7 +53,7 @@ def write_files(contents: Mapping[str | os.PathLike, bytes]) -> None:
         _sync_folder(folder)
 
 
-def file_at(path: str | os.PathLike) -> pathlib.Path:
+def file_at(path: str | os.PathLike[str]) -> pathlib.Path:
     """Return the absolute path of a file; raise an error if the file cannot be written."""
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(f"The name of a file must be a str or path-like, got {path!r}.")

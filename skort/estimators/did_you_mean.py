@@ -62,7 +62,7 @@ class NamedParameters(Component):
 
     estimator: Any
 
-    def __init_subclass__(cls, **options: Any):
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, requests in [*vars(cls).items()]:
             if re.fullmatch(r"set_\w+_request", name):

@@ -82,7 +82,7 @@ class FittedAttributes:
         return coef if self._sparse_coef is None else self._sparse_coef
 
     @coef_.setter
-    def coef_(self, value):
+    def coef_(self, value: Any) -> None:
         raise _not_set("coef_")
 
     @property
@@ -91,7 +91,7 @@ class FittedAttributes:
         return _linear(self, "intercept_")[1]
 
     @intercept_.setter
-    def intercept_(self, value):
+    def intercept_(self, value: Any) -> None:
         raise _not_set("intercept_")
 
     @property

@@ -168,7 +168,7 @@ class FormulaLoss(Component, ScoreLoss):
     #: ``class Huber(RegressionLoss, name="huber")``.
     name: ClassVar[str | None] = None
     _formula = ""
-    _signatures = (
+    _signatures: tuple[str, ...] = (
         "value (score, target) => (loss)",
         "gradient (score, target) => (gradient)",
         "second (score, target) => (curvature)",
@@ -178,7 +178,7 @@ class FormulaLoss(Component, ScoreLoss):
     _formula_of_several: str | None = None
     _link_of_several: str | None = None
 
-    def __init_subclass__(cls, *, name: str | None = None, **options: Any):
+    def __init_subclass__(cls, *, name: str | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.name = name
 

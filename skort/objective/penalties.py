@@ -408,4 +408,4 @@ def soft_threshold(weight, positive, negative, scratch):
 
 
 #: The penalties by name: the values of the estimators' parameter `penalty`.
-PENALTIES = {"l1": L1, "l2": L2, "elasticnet": ElasticPenalty}
+PENALTIES: dict[str, type[_Norms]] = {"l1": L1, "l2": L2, "elasticnet": ElasticPenalty}

@@ -46,7 +46,7 @@ class SklearnObjective:
     intercept_scaling: float = 1.0
     #: Whether the model sums the losses of several outputs. J has their mean.
     sums_outputs: bool = False
-    class_weight: dict | str | None = None
+    class_weight: dict[Any, float] | str | None = None
     #: The use of class weights with three classes and more, trained one against the rest. True: in
     #: the binary problem of a class, only its own rows have its weight. False: a row has the weight
     #: of its class in all problems.
@@ -278,7 +278,7 @@ _PASSIVE_AGGRESSIVE = [
 
 #: Type of a model -> a function that returns the objective of a model. Other models are trained
 #: with the defaults.
-OBJECTIVES = {
+OBJECTIVES: dict[Any, Any] = {
     linear_model.LinearRegression: lambda model: SklearnObjective(
         SquaredError(), sums_outputs=True
     ),

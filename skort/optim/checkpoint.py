@@ -87,13 +87,13 @@ class Checkpoint(Component):
 
     __module__ = "skort.callbacks"
     _parameter_constraints = {
-        "path": [str, os.PathLike, None],
+        "path": [str, os.PathLike[str], None],
         "every": [Interval(Integral, 1, None, closed="left")],
-        "resume_from": [str, os.PathLike, None],
+        "resume_from": [str, os.PathLike[str], None],
     }
-    path: str | os.PathLike | None = None
+    path: str | os.PathLike[str] | None = None
     every: int = 1
-    resume_from: str | os.PathLike | None = None
+    resume_from: str | os.PathLike[str] | None = None
     #: It saves the decisions of the others, and what they add to the history.
     comes_last = True
 
@@ -116,7 +116,7 @@ def _shapes(training):
 
 
 def save_state(
-    state: TrainState, path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None
+    state: TrainState, path: str | os.PathLike[str], shapes: Mapping[str, list[int]] | None = None
 ) -> None:
     """
     Write the state of a training to a file;
@@ -151,7 +151,7 @@ def _checksum(arrays):
 
 
 def load_state(
-    path: str | os.PathLike, shapes: Mapping[str, list[int]] | None = None
+    path: str | os.PathLike[str], shapes: Mapping[str, list[int]] | None = None
 ) -> TrainState:
     """
     Read what `save_state` wrote; raise a ValueError where it is no checkpoint,

@@ -449,7 +449,7 @@ class Warmup(Schedule):
 
 
 #: The schedules by name.
-SCHEDULES = {
+SCHEDULES: dict[str, type[Schedule]] = {
     "constant": Constant,
     "invscaling": InvScaling,
     "optimal": Optimal,

@@ -4,7 +4,7 @@ columns of X and of y with mean zero and standard deviation one.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -64,7 +64,7 @@ class Standardization:
             np.array_equal(mine[name], theirs[name]) for name in mine
         )
 
-    __hash__ = None  # type: ignore[assignment]  # Arrays can change.
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # Arrays can change.
 
 
 def moments(

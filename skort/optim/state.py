@@ -12,7 +12,7 @@ from skort.optim.standardization import Standardization
 from skort.runtime.cache import NoPickle
 
 
-class History(dict):
+class History(dict[str, list[Any]]):
     """
     The table of a training: a column for each recorded value, a row for each epoch.
 
@@ -164,7 +164,7 @@ class TrainState:
         """Return a copy of the history up to here."""
         return self.history.head(self.n_epochs, self.columns)
 
-    def column(self, name: str) -> list | None:
+    def column(self, name: str) -> list[Any] | None:
         """
         Return a copy of a column of the history up to here,
         or None if there is no such column.

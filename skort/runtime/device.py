@@ -210,10 +210,14 @@ def _driver_message(error):
 
 
 def _unavailable(device, reason):
-    from onnxruntime.capi import build_and_package_info
-
     kind = device.kind
-    version = getattr(build_and_package_info, f"{kind}_version", "")
+    version = ""
+    # onnxruntime 1.16.0 lacks this module.
+    with contextlib.suppress(ImportError):
+        from onnxruntime.capi import build_and_package_info
+
+        version = getattr(build_and_package_info, f"{kind}_version", "")
+
     return (
         f'device="{device.name}": the {_PROVIDERS[kind]} of {_installed()} does not load. {reason} '
         f"It needs NVIDIA's driver, and the libraries of {kind.upper()} {version} and cuDNN; "

@@ -60,10 +60,10 @@ class ModuleSession:
 
     def __init__(
         self,
-        training: os.PathLike,
-        checkpoint: os.PathLike,
-        eval: os.PathLike | None = None,
-        optimizer: os.PathLike | None = None,
+        training: os.PathLike[str],
+        checkpoint: os.PathLike[str],
+        eval: os.PathLike[str] | None = None,
+        optimizer: os.PathLike[str] | None = None,
         device: Device = CPU,
     ):
         module_class = require("Module")
@@ -138,12 +138,12 @@ class ModuleSession:
         """Return a copy of the gradient of a parameter, as the last update used it."""
         return self._state.get_parameter(name).grad.numpy().copy()
 
-    def save(self, path: os.PathLike, *, with_optimizer: bool) -> None:
+    def save(self, path: os.PathLike[str], *, with_optimizer: bool) -> None:
         """Write a checkpoint, with or without the optimizer's memory."""
         with _writing(path):
             c_api().save_checkpoint(self._state, os.fspath(path), with_optimizer)
 
-    def export(self, path: os.PathLike, names: list[str]) -> None:
+    def export(self, path: os.PathLike[str], names: list[str]) -> None:
         """Write the part of the eval model that gives some results, with the present parameters."""
         with _writing(path):
             self._module.export_model_for_inferencing(os.fspath(path), names)

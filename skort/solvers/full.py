@@ -101,7 +101,7 @@ class FullStep:
     def _point(self, variables):
         """Return the values at a vector of variables, after a pass over all rows."""
         step = self._step
-        gradient = None
+        gradient: Any = None
 
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             self._load(variables)

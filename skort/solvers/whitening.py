@@ -234,7 +234,7 @@ def gram_diagonal(
     total = 0.0
 
     if scipy.sparse.issparse(rows):
-        factor = X.change.inverse if isinstance(X, UnchangedRows) else 1.0
+        factor: Any = X.change.inverse if isinstance(X, UnchangedRows) else 1.0
         squares = rows.astype(np.float64).power(2).T @ batches.sample_weight * factor**2
         total = batches.sample_weight.sum()
     else:

@@ -1,5 +1,6 @@
 """The messages about missing and mixed runtimes."""
 
+import importlib.util
 import logging
 import pickle
 import subprocess
@@ -104,7 +105,9 @@ def test_the_cure_of_a_mix_keeps_the_accelerated_build(names, owner, kept, prete
 
 def test_the_files_say_which_distribution_they_are_of(tmp_path, monkeypatch):
     (here,) = installed.installed_distributions()
-    assert installed._owner_of_the_files() == here
+    # onnxruntime 1.16.0 lacks the file that says it.
+    has_name = importlib.util.find_spec("onnxruntime.capi.build_and_package_info") is not None
+    assert installed._owner_of_the_files() == (here if has_name else None)
     monkeypatch.setattr(installed.importlib.util, "find_spec", lambda name: None)
     assert installed._owner_of_the_files() is None
     spec = SimpleNamespace(submodule_search_locations=[str(tmp_path)])

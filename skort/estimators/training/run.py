@@ -262,7 +262,8 @@ def full_step(
 
     plan = run.plan
     is_exact = score_graph.is_linear or not plan.is_open("tol")
-    tolerances = plan.update.optimizer.tolerances(plan.tol, np.dtype(plan.dtype), is_exact=is_exact)
+    optimizer: Any = plan.update.optimizer
+    tolerances = optimizer.tolerances(plan.tol, np.dtype(plan.dtype), is_exact=is_exact)
     layer = first_layer(score_graph) if score_graph.is_linear else None
     if layer is None:
         return FullStep(run.problem, step, batches, tolerances)

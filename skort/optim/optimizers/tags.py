@@ -50,7 +50,7 @@ class NamedOptimizer(Component):
     with a name, it is a value of the parameter `optimizer`.
     """
 
-    def __init_subclass__(cls, *, name: str | None = None, **options: Any):
+    def __init_subclass__(cls, *, name: str | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
         if name is not None:
             OPTIMIZERS[name] = cls
