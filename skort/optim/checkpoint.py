@@ -87,9 +87,9 @@ class Checkpoint(Component):
 
     __module__ = "skort.callbacks"
     _parameter_constraints = {
-        "path": [str, os.PathLike[str], None],
+        "path": [str, os.PathLike, None],
         "every": [Interval(Integral, 1, None, closed="left")],
-        "resume_from": [str, os.PathLike[str], None],
+        "resume_from": [str, os.PathLike, None],
     }
     path: str | os.PathLike[str] | None = None
     every: int = 1
