@@ -30,10 +30,10 @@ def label_output(model: onnx.ModelProto) -> str | None:
     return labels[0] if len(labels) == n_floats == 1 else None
 
 
-def lists_unsorted_labels(model: onnx.ModelProto) -> bool:
-    """Return whether a node that leads to the labels lists them in another order than sorted."""
+def lists_unsorted_labels(model: onnx.ModelProto, name: str) -> bool:
+    """Return whether a node that leads to an output of labels lists them in no sorted order."""
     graph = model.graph
-    leading = leading_to(graph.node, {label_output(model)})
+    leading = leading_to(graph.node, [name])
     tables = {i.name: i for i in graph.initializer if i.data_type in _LABELS}
     listed = []
     for node in graph.node:

@@ -123,7 +123,7 @@ def _order_of_labels(model):
     """Return the positions of the labels of a model in their sorted order, or warn."""
     labels = given_labels(model)
     name = label_output(model) if isinstance(model, onnx.ModelProto) else None
-    if labels is None and name is not None and lists_unsorted_labels(model):
+    if labels is None and name is not None and lists_unsorted_labels(model, name):
         warn_user(
             f"The score of the ONNX model does not decide its labels, the output {name!r}, and "
             "the file does not list them in sorted order. The columns of the score are taken for "
