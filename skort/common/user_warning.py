@@ -6,8 +6,8 @@ import sys
 import warnings
 
 # The frames between the user's line and the line that warns are of these packages only. joblib runs
-# the fits of a grid search.
-_INSIDE = ("skort", "sklearn", "joblib")
+# the fits of a grid search, and contextlib runs decorated functions.
+_INSIDE = ("skort", "sklearn", "joblib", "contextlib")
 
 
 # The warnings that a block collects.

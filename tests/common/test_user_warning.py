@@ -45,3 +45,23 @@ def test_a_line_warns_once_by_default():
             warn_user("slow")
         warn_user("slow")
     assert len(caught) == 2
+
+
+def test_a_warning_of_a_decorated_function_is_at_the_users_line():
+    names = {"__name__": "skort.decorated"}
+    code = """
+import contextlib
+from skort.common.user_warning import warn_user
+
+@contextlib.contextmanager
+def block():
+    yield
+
+@block()
+def decorated():
+    warn_user("said")
+"""
+    exec(code, names)
+    with pytest.warns(UserWarning, match="said") as caught:
+        names["decorated"]()
+    assert caught[0].filename == __file__
