@@ -247,6 +247,8 @@ class PartitionedRows:
     plan: Plan
     of_parts: PartStatistics
     n_groups: int
+    #: The rows are on other machines.
+    in_memory = None
 
     def statistics(self) -> PartStatistics:
         """Return the statistics of all rows."""

@@ -383,8 +383,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         given, last = GivenRows(X, y, sample_weight), vars(self).get("_result")
         if last is None:
             warn_of_scoring(self, None, is_stream=True)
-            begun = first_call(self, given, classes)
-            return self if begun is None else self._end_fit(*begun, is_stream=True)
+            return self._end_fit(*first_call(self, given, classes), is_stream=True)
 
         made = next_call(self, last, given)
         if made is not None:

@@ -247,7 +247,11 @@ class EarlyStopping(Component):
         if improved and self.restore_best:
             training.keep_best()
         if n_bad:
-            training.no_improvement(self._reason(n_bad))
+            self._runs_out(training, self._reason(n_bad))
+
+    def _runs_out(self, training, reason):
+        """Let the training go on at a lower rate, or end."""
+        training.no_improvement(reason)
 
     def _is_greater_better(self):
         """Return whether larger values of the column are better."""
@@ -329,6 +333,12 @@ class LossStopping(EarlyStopping):
         super().on_train_begin(training)
         self._first = math.nan
         self._n_values = 0
+
+    def _runs_out(self, training, reason):
+        if self.monitor == "objective":
+            training.no_fall(reason)
+        else:
+            training.no_improvement(reason)
 
     def _count(self, value):
         if self._n_values == 0:

@@ -13,7 +13,7 @@ from skort.optim.callbacks import CallbackError, Hooks
 from skort.optim.optimizers import optimizer_tags
 from skort.optim.schedules import has_ended, is_steady
 from skort.optim.state import TrainState
-from skort.optim.training import Training
+from skort.optim.training import Finished, Training
 
 # A loss that is so many times that of the first epoch, or 1, overflows in float32; float64 is
 # to say the same.
@@ -116,6 +116,10 @@ def _make_epochs(training, hooks):
     try:
         while training.n_epochs < least or (training.n_epochs < most and not training.stopped):
             begin = time.perf_counter()
+            if training.finishes:
+                _finish(training, hooks, begin, on_epoch_end)
+                break
+
             # A diverging training overflows: the error of `_write_epoch` reports it, numpy's
             # warnings need not.
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -134,6 +138,15 @@ def _make_epochs(training, hooks):
         return False
     training.go_back_to_fitted()
     return True
+
+
+def _finish(training, hooks, begin, on_epoch_end):
+    """End a training at a lower objective over all rows, if there is one: as one more epoch."""
+    found = training.finish()
+    if found is not None:
+        _write_epoch(training, begin, found=found)
+        training.end_epoch()
+        hooks.call(on_epoch_end)
 
 
 def _make_iterations(training, hooks, on_batch_end, on_epoch_end):
@@ -170,9 +183,11 @@ def _make_iterations(training, hooks, on_batch_end, on_epoch_end):
         training.stop(reason)
 
 
-def _write_epoch(training: Training, begin: float, part: float = 1.0) -> None:
+def _write_epoch(
+    training: Training, begin: float, part: float = 1.0, found: Finished | None = None
+) -> None:
     """Add the row of an epoch, whose updates are made, to the history."""
-    objective, loss = training.means()
+    objective, loss = training.means() if found is None else training.means_of(found)
     if not math.isfinite(objective):
         raise _diverged("loss became infinite or NaN", training)
 
@@ -182,7 +197,7 @@ def _write_epoch(training: Training, begin: float, part: float = 1.0) -> None:
     if not training.step.is_finite():
         raise _diverged("weights became infinite or NaN", training)
 
-    gradient_norm = training.step.gradient_norm()
+    gradient_norm = training.step.gradient_norm() if found is None else found.gradient_norm
     training.history.next_epoch(
         loss=loss,
         objective=objective,
@@ -252,7 +267,11 @@ def minimise_together(
                     continue
 
                 hooks[number].call(on_epoch_end[number])
-                if training.n_epochs < (training.max_iter or 1) and not training.stopped:
+                if training.finishes:
+                    training.end_epoch()
+                    _finish(training, hooks[number], begin, on_epoch_end[number])
+                    outcomes[number] = _joint_outcome(training, step.alone, number)
+                elif training.n_epochs < (training.max_iter or 1) and not training.stopped:
                     left.append(number)
                 else:
                     outcomes[number] = _joint_outcome(training, step.alone, number)

@@ -4,7 +4,7 @@ import copy
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -100,6 +100,21 @@ class Course:
     #: infinity: a training that ends no better fails, too, and one that ends above its beginning
     #: goes back to it.
     constant_loss: float | None = None
+    #: Looks for a lower objective over all rows where the rate can fall no more, from weights of
+    #: the step in so many iterations. None: nothing does.
+    finish: "Callable[[dict[str, np.ndarray], int], Finished | None] | None" = None
+
+
+class Finished(NamedTuple):
+    """A lower objective over all rows than that of a training, in the units of its step."""
+
+    #: One vector, see `flat`.
+    weights: np.ndarray
+    #: The objective and the loss.
+    means: tuple[float, float]
+    gradient_norm: float
+    #: Whether the objective still fell when the iterations were over.
+    is_falling: bool
 
 
 class Training:
@@ -176,6 +191,8 @@ class Training:
         self.n_updates = state.n_updates
         self.n_restarts = _last(self.history.get("restarts"))
         self._n_falls = 0
+        #: Whether a lower objective over all rows is all that is left to look for.
+        self.finishes = False
         self._fall_to(state.n_falls)
         self._rate_scale = state.rate_scale
         self._is_rate_auto = state.is_rate_auto
@@ -249,6 +266,11 @@ class Training:
         in the units of the model.
         """
         objective, loss = self.step.means()
+        return self._variables.objective(objective), self._variables.objective(loss)
+
+    def means_of(self, found: Finished) -> tuple[float, float]:
+        """Return objective and loss of a lower objective, in the units of the model."""
+        objective, loss = found.means
         return self._variables.objective(objective), self._variables.objective(loss)
 
     def batch_objective(self) -> float:
@@ -346,6 +368,7 @@ class Training:
         self._rate_scale /= 10
         self.schedule = _copied(self._course.schedule)
         self._n_falls = 0
+        self.finishes = False
 
         self.step.restore(self._start)
         # The means of the steps so far are forgotten, too.
@@ -375,10 +398,53 @@ class Training:
         End the training after this epoch, for a reason,
         unless the learning rate can fall instead.
         """
-        if lower_rate(self.schedule):
-            self._n_falls += 1
-        else:
+        if not self._falls():
             self.stop(reason)
+
+    def no_fall(self, reason: str) -> None:
+        """
+        Do as `no_improvement` where it is the objective that no longer falls: in the end,
+        a lower one over all rows is looked for.
+        """
+        if self._falls():
+            return
+
+        has_time = self.n_epochs < (self.max_iter or 0)
+        if self._course.finish is None or self.finishes or not has_time:
+            self.stop(reason)
+            return
+
+        self._n_falls += 1
+        self.finishes = True
+        self.stopping_reason = reason
+
+    def _falls(self):
+        """Let the learning rate fall, if it can; return that."""
+        is_lower = lower_rate(self.schedule)
+        self._n_falls += is_lower
+        return is_lower
+
+    def finish(self) -> Finished | None:
+        """
+        Look for a lower objective over all rows, and go there;
+        return it, or None if the training ends where it is.
+        """
+        assert self._course.finish is not None
+        assert self.max_iter is not None
+        reason = self.stopping_reason or ""
+        found = self._course.finish(self.step.weights(), self.max_iter - self.n_epochs)
+        if found is None:
+            self.stop(reason)
+            return None
+
+        state = self.step.state()
+        state["weights"] = found.weights.astype(state["weights"].dtype)
+        self.step.restore(state)
+        if found.is_falling:
+            self.stopping_reason = None
+        else:
+            self.stop(f"{reason} L-BFGS found a lower one over all rows, until it no longer fell.")
+        return found
 
     def keep_best(self) -> None:
         """Keep the present weights as those that the training ends with."""
@@ -525,6 +591,7 @@ class Training:
         # A schedule that was given since then may have a rate that does not fall.
         for _ in range(n_falls - self._n_falls):
             if not lower_rate(self.schedule):
+                self.finishes = self._course.finish is not None
                 break
         self._n_falls = n_falls
 

@@ -345,7 +345,8 @@ class _Common(NamedTuple):
 
         run = dataclasses.replace(run, variables=variables)
         observers = Observers(estimator, self.read.columns, copy.copy(self.scoring))
-        return _LaneFit(Fit(run, model, state, observers, plan.max_iter), lane)
+        fit = Fit(run, model, state, observers, plan.max_iter, rows=self.data)
+        return _LaneFit(fit, lane)
 
     def trained(self, group: dict[int, _LaneFit]) -> dict[int, tuple[FitResult, FitInput]]:
         """Train the fits of a group; return the results of those that succeeded, by place."""

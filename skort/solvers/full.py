@@ -51,10 +51,9 @@ class FullStep:
         problem: Problem,
         step: BackendStep,
         batches: Batches,
-        tolerances: Any,
+        tolerances: Any = None,
         whitener: Whitener | None = None,
     ):
-        _check(problem)
         self.batch = step.batch
         self._step = step
         self._batches = batches
@@ -220,7 +219,7 @@ def _blocks(batches):
     return blocks
 
 
-def _check(problem):
+def check_smooth(problem: Problem) -> None:
     """Raise an error for an objective that is not a smooth function of the weights alone."""
     smooth = problem.objective.loss.smooth_instead
     if smooth is not None:

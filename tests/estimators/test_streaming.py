@@ -213,13 +213,23 @@ def test_class_weights_count_where_a_call_has_one_class(size):
 def test_a_call_without_a_row_that_counts_changes_nothing(weights):
     X, y = data()
     model = short(OrtSGDClassifier, class_weight=weights.pop("class_weight", None))
-    assert not hasattr(
-        model.partial_fit(X, 0 * y, classes=[0, 1], sample_weight=np.zeros(80)), "coef_"
-    )
     model.partial_fit(X, y, classes=[0, 1])
     before = pickle.dumps(model)
     model.partial_fit(X, 0 * y, **weights)
     assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize("options", [{}, {"standardize": False, "eta0": 0.01}])
+def test_a_first_call_without_a_row_that_counts_knows_the_classes_and_waits(options):
+    X, y = data()
+    model, other = (
+        OrtSGDClassifier(random_state=0, batch_size=10, shuffle=False, **options) for _ in range(2)
+    )
+    model.partial_fit(X, 0 * y, classes=[0, 1], sample_weight=np.zeros(80))
+    np.testing.assert_array_equal(model.predict_proba(X), np.full((80, 2), 0.5))
+    model.partial_fit(X, y)
+    other.partial_fit(X, y, classes=[0, 1])
+    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-6)
 
 
 def test_the_rate_of_a_stream_is_a_quarter_of_the_largest_stable_one():

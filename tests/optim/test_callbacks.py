@@ -32,6 +32,8 @@ class Scripted:
     def no_improvement(self, reason):
         self.stopped, self.stopping_reason = True, reason
 
+    no_fall = no_improvement
+
     def keep_best(self):
         self.bests.append(self.n_epochs)
 

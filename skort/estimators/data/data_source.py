@@ -42,6 +42,10 @@ class DataSource(Protocol):
     def step(self, run: Any, model: Model, state: Any) -> Any:
         """Return the step of the training: the solver of the run, or a step on other machines."""
 
+    @property
+    def in_memory(self) -> TrainingData | None:
+        """All rows; None where they are not in memory."""
+
 
 @dataclass(frozen=True, eq=False)
 class InMemory:
@@ -49,6 +53,11 @@ class InMemory:
 
     plan: Plan
     data: TrainingData
+
+    @property
+    def in_memory(self) -> TrainingData | None:
+        """All rows."""
+        return self.data
 
     def statistics(self) -> DataStatistics:
         """Return the statistics of all rows."""
@@ -80,6 +89,11 @@ class Streamed(InMemory):
 
     rows: "StreamedRows"
     encoder: "RowEncoder"
+
+    @property
+    def in_memory(self) -> TrainingData | None:
+        """None: only some of the rows are."""
+        return None
 
     def batches(
         self, variables: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0

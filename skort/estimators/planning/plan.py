@@ -425,6 +425,12 @@ class Plan:
         )
 
     @property
+    def leaves_steps_open(self) -> bool:
+        """Whether the user leaves the optimizer, its rates and its batches to skort."""
+        is_plain = self.update.max_grad_norm is None and not self.update.average
+        return is_plain and self.is_open("optimizer", "learning_rate", "eta0", "batch_size")
+
+    @property
     def whole_rate(self) -> float:
         """
         `batch_size` over the rows of the largest batch:

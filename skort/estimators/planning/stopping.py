@@ -15,6 +15,8 @@ _FULL_TOL = {"float32": 2e-6, "float64": 1e-8}
 # falls: chosen by `python -m benchmarks.defaults`.
 _LINEAR_UPDATES = 30
 _LEAST_EPOCHS = 5
+# An objective that is by a smaller part lower is the same.
+_CLEARLY = 0.01
 # The scores of a validation set of few rows move by chance:
 # `python -m benchmarks.defaults --early`.
 _VALIDATED_EPOCHS = 10
@@ -96,6 +98,21 @@ def may_restart(*, is_rate_auto: bool) -> bool:
     most three times, if skort found the rate.
     """
     return is_rate_auto
+
+
+def is_exacting(tol: float | None) -> bool:
+    """Return whether a training is to end at its optimum, and not at a fall that is larger."""
+    return tol is not None and tol <= _TOL
+
+
+@rule("stopping")
+def is_lower(objective: float, other: float) -> bool:
+    """
+    Where SGD no longer lowers the objective of a linear model without l1, L-BFGS over all rows in
+    memory goes on if it finds one that is more than 1 % lower, unless you chose the optimizer, its
+    rate or its batches.
+    """
+    return objective < other - _CLEARLY * abs(other)
 
 
 class Stopping(NamedTuple):

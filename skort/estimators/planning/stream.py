@@ -26,8 +26,11 @@ _SURE = 0.5
 
 @rule("stream")
 def is_waiting(plan: "Plan", n_rows: int) -> bool:
-    """The first rows of a stream wait until there are 20, if scales or the rate come from them."""
-    return n_rows < FIRST_ROWS and bool(plan.standardize or plan.is_rate_auto)
+    """
+    The first rows of a stream wait until one counts, and until 20 do if scales or the rate come
+    from them.
+    """
+    return n_rows < (FIRST_ROWS if plan.standardize or plan.is_rate_auto else 1)
 
 
 def stream_rate(

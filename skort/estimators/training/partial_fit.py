@@ -18,17 +18,12 @@ from skort.optim.callbacks import check_callbacks
 from skort.optim.state import TrainState
 
 
-def first_call(
-    estimator: Any, given: GivenRows, classes: Any = None
-) -> tuple[FitResult, FitInput] | None:
-    """
-    Return what the first call of a stream leaves, and what it has read;
-    None if no row counts.
-    """
+def first_call(estimator: Any, given: GivenRows, classes: Any = None) -> tuple[FitResult, FitInput]:
+    """Return what the first call of a stream leaves, and what it has read."""
     read = read_fit(estimator, given, classes=classes, is_stream=True)
     weights = read.sample_weight
-    if not is_counted(weights):
-        return None
+    # Rows that do not count wait for others: a plan is for some that do.
+    of_plan = weights if is_counted(weights) else None
 
     def train(plan):
         model, data = model_and_data(read, plan, weights, estimator.trainable)
@@ -38,7 +33,7 @@ def first_call(
             plan.of_stream(model), model, data, TrainState.start(read.generator), observers
         )
 
-    return in_wide_enough_dtype(estimator, read, weights, train, is_stream=True), read
+    return in_wide_enough_dtype(estimator, read, of_plan, train, is_stream=True), read
 
 
 def next_call(

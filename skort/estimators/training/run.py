@@ -19,18 +19,21 @@ from skort.estimators.planning.decision import YOURS, Decision
 from skort.estimators.planning.objective import chosen_class_weight
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import whitens
+from skort.estimators.training.finish import finish_of
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import Ending, FitResult, Observers, result_of
 from skort.estimators.training.start import start
 from skort.exceptions import DivergedError
 from skort.objective.loss import known_curvature
-from skort.optim.batches import Batches
+from skort.optim.batches import Batches, block_size
 from skort.optim.display import print_line
 from skort.optim.loop import Outcome, minimise, minimise_together
+from skort.optim.optimizers import SGD
 from skort.optim.rows import source_rows
 from skort.optim.state import TrainState
 from skort.optim.training import Course, Training, TrainStep
+from skort.optim.update import Update
 from skort.optim.watchers import Watchers
 
 if TYPE_CHECKING:
@@ -146,6 +149,8 @@ class Fit:
     constant_loss: float | None = None
     #: The part of all rates that its batches allow.
     rate_part: float = 1.0
+    #: All rows, where they are in memory.
+    rows: TrainingData | None = None
 
     def training(self, step: TrainStep, batches: Batches) -> Training:
         """Return the training on batches by a step."""
@@ -164,6 +169,7 @@ class Fit:
             can_restart=plan.can_restart,
             is_compared=not plan.loss.is_least_at_zero,
             constant_loss=self.constant_loss,
+            finish=None if self.rows is None else finish_of(plan, self.model, self._full_step),
         )
         watchers = Watchers(
             callbacks=observers.callbacks(tol, patience, is_stream=self.epochs is None),
@@ -181,6 +187,34 @@ class Fit:
             print_line(f"{begun.told()}\n")
 
         return Training(step, batches, self.state, variables, course, watchers)
+
+    def _full_step(self):
+        """Return what computes the objective of all rows in memory and its gradient."""
+        from skort.solvers import usable
+        from skort.solvers.full import FullStep
+
+        assert self.rows is not None
+        X, target, sample_weight = self.rows
+        plan = self.run.plan
+        variables = self.run.variables
+        batches = Batches(
+            variables.rows(X),
+            variables.target(target),
+            sample_weight,
+            batch_size=block_size(*X.shape),
+            shuffle=False,
+            random_state=np.random.RandomState(0),
+            sample_weight_scale=variables.sample_weight_scale(target.shape[1]),
+        )
+        # Its rate is zero: it makes gradients, and no steps.
+        update = Update(SGD(), largest_rate=0.0)
+        solvers = usable("auto", np.dtype(plan.dtype), update, plan.device)
+        plan = dataclasses.replace(plan, update=update, solvers=solvers)
+        shape = BatchShape(batches.batch_size, batches.are_sparse)
+        state = dataclasses.replace(self.state, solver=None)
+        run = TrainRun.of(plan, self.model, state, shape, batches.n_batches, variables).begun(state)
+
+        return FullStep(run.problem, run.step, batches)
 
     def result(self, outcome: Outcome, rows: TrainingData | None = None) -> FitResult:
         """
@@ -235,7 +269,15 @@ def run_fit(
     )
     run = run.begun(begun.state)
 
-    fit = Fit(run, begun.model, begun.state, observers, plan.max_iter, begun.constant_loss)
+    fit = Fit(
+        run,
+        begun.model,
+        begun.state,
+        observers,
+        plan.max_iter,
+        begun.constant_loss,
+        rows=source.in_memory,
+    )
     step = source.step(run, begun.model, begun.state)
     if plan.is_full:
         step = full_step(run, step, batches, begun.model.score_graph)
@@ -257,9 +299,10 @@ def full_step(
 ) -> Any:
     """Return the step of an optimizer that asks for the objective of all rows."""
     from skort.graphs.standardized import first_layer
-    from skort.solvers.full import FullStep
+    from skort.solvers.full import FullStep, check_smooth
     from skort.solvers.whitening import Whitener
 
+    check_smooth(run.problem)
     plan = run.plan
     is_exact = score_graph.is_linear or not plan.is_open("tol")
     optimizer: Any = plan.update.optimizer

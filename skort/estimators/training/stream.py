@@ -77,10 +77,13 @@ def _waiting(plan, model, rows, state):
     if first_weights is not None:
         model = _constant(plan, model, rows)
 
-    # What is wrong with the parameters is said now. The user may write other rows into
-    # the same arrays.
     shape = BatchShape(min(plan.batch_size, max(rows.n_rows, 1)), rows.is_sparse)
-    run = TrainRun.of(plan, model, state, shape).begun(state)
+    run = TrainRun.of(plan, model, state, shape)
+    if state.first_rows is None:
+        # What is wrong with the parameters is said now.
+        run.begun(state)
+
+    # The user may write other rows into the same arrays.
     state = dataclasses.replace(state, first_rows=copy.deepcopy(rows), first_weights=first_weights)
 
     return FitResult(plan, model, state, solver_name=run.solver_name, batch_size=plan.batch_size)

@@ -30,11 +30,14 @@ def test_rows_that_wait_make_no_update():
     assert result.state.first_rows.n_rows == 19
 
 
-@pytest.mark.parametrize(
-    "call", [first_call, lambda estimator, given: next_call(estimator, RESULT, given)]
-)
-def test_a_call_in_which_no_row_counts_leaves_nothing(call):
-    assert call(ESTIMATOR, GivenRows(X, y, np.zeros(37))) is None
+def test_a_first_call_in_which_no_row_counts_waits():
+    result, _ = first_call(OrtSGDRegressor(random_state=0), GivenRows(X, y, np.zeros(37)))
+    assert (result.state.n_epochs, result.state.n_updates) == (0, 0)
+    assert result.state.first_rows.n_rows == 0
+
+
+def test_a_later_call_in_which_no_row_counts_leaves_nothing():
+    assert next_call(ESTIMATOR, RESULT, GivenRows(X, y, np.zeros(37))) is None
 
 
 def test_a_later_call_goes_on_with_the_same_plan():

@@ -557,7 +557,7 @@ def test_a_device_has_the_same_objective_and_gradient(dtype):
         batches = Batches(X.astype(dtype), y.astype(dtype), weight, **options)
         step = make_step(problem, solver="graph")
         step.batch.begin(batches.data)
-        full = FullStep(problem, step, batches, 1e-6)
+        full = FullStep(problem, step, batches)
         found.append(full.evaluate(np.linspace(-1, 1, 47)))
     (value, gradient), (expected, slopes) = found
     assert value == pytest.approx(expected, rel=1e-6)

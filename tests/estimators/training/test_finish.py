@@ -1,0 +1,84 @@
+"""A linear fit by SGD ends at the optimum of its objective."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from sklearn.linear_model import QuantileRegressor
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.callbacks import Checkpoint
+
+
+def rare_class(seed, n_rows=500, n_rare=12):
+    random = np.random.RandomState(seed)
+    X = random.normal(size=(n_rows, 6))
+    y = np.zeros(n_rows, int)
+    y[:n_rare] = 1
+    X[:n_rare] += 0.8 * random.normal(size=6)
+    order = random.permutation(n_rows)
+    return X[order], y[order]
+
+
+def hinge_of(X, y, coef, intercept):
+    return np.maximum(1 - (2 * y - 1) * (X @ coef + intercept), 0).mean()
+
+
+def least_hinge(X, y):
+    """The least mean hinge loss, by linear programming."""
+    n, d = X.shape
+    signs = 2.0 * y - 1
+    rows = np.hstack([-signs[:, None] * X, -signs[:, None], -np.eye(n)])
+    bounds = [(None, None)] * (d + 1) + [(0, None)] * n
+    cost = np.concatenate([np.zeros(d + 1), np.full(n, 1 / n)])
+    return linprog(cost, A_ub=rows, b_ub=-np.ones(n), bounds=bounds).fun
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_rare_class_ends_at_the_least_hinge_loss(seed):
+    X, y = rare_class(seed)
+    model = OrtSGDClassifier(loss="hinge", penalty=None, random_state=0).fit(X, y)
+    ours = hinge_of(X, y, model.coef_[0].astype(float), float(model.intercept_[0]))
+    assert ours <= 1.01 * least_hinge(X, y)
+    assert model.loss_ == pytest.approx(ours, rel=1e-4)
+
+
+@pytest.mark.parametrize("quantile, n_rows", [(0.001, 200), (0.999, 500), (0.5, 203)])
+def test_a_quantile_ends_at_the_least_pinball_loss(quantile, n_rows):
+    random = np.random.RandomState(n_rows)
+    X = random.normal(size=(n_rows, 5))
+    y = X @ random.normal(size=5) + random.normal(size=n_rows)
+    model = OrtSGDRegressor(loss="quantile", quantile=quantile, penalty=None, random_state=0)
+    exact = QuantileRegressor(quantile=quantile, alpha=0).fit(X, y)
+    ours, least = (
+        np.where(rest > 0, quantile * rest, (quantile - 1) * rest).mean()
+        for rest in (y - each.predict(X) for each in (model.fit(X, y), exact))
+    )
+    assert ours <= 1.01 * least
+
+
+def test_steps_that_the_user_chose_end_where_they_lead():
+    X, y = rare_class(0)
+    chosen = OrtSGDClassifier(loss="hinge", penalty=None, optimizer="sgd", random_state=0)
+    left_out = OrtSGDClassifier(loss="hinge", penalty=None, random_state=0).fit(X, y)
+    assert left_out.loss_ < 0.99 * chosen.fit(X, y).loss_
+    assert left_out.n_iter_ == chosen.n_iter_ + 1
+
+
+def test_a_tolerance_above_that_of_skort_ends_where_it_says():
+    X, y = rare_class(0)
+    model = OrtSGDClassifier(loss="hinge", penalty=None, tol=0.1, random_state=0).fit(X, y)
+    assert model.loss_ > 1.02 * least_hinge(X, y)
+
+
+def test_a_fit_that_is_resumed_before_its_end_has_the_same_end(tmp_path):
+    X, y = rare_class(0)
+    path = tmp_path / "training.npz"
+    whole = OrtSGDClassifier(loss="hinge", penalty=None, random_state=0).fit(X, y)
+    first = OrtSGDClassifier(
+        loss="hinge", penalty=None, random_state=0, callbacks=[Checkpoint(path, every=7)]
+    ).fit(X, y)
+    again = OrtSGDClassifier(
+        loss="hinge", penalty=None, random_state=0, callbacks=[Checkpoint(resume_from=path)]
+    ).fit(X, y)
+    np.testing.assert_array_equal(whole.coef_, first.coef_)
+    np.testing.assert_array_equal(whole.coef_, again.coef_)
