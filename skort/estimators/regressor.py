@@ -215,7 +215,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     stopping_reason_ : str or None
         A sentence that says why the training ended. None after a `partial_fit`.
     eta0_ : float
-        Learning rate of the first update. After a restart, it is the rate of the restart.
+        Learning rate of the first update. After a restart, it is the rate of the restart. 1 for
+        "lbfgs", which needs none.
     standardization_ : Standardization or None
         The means that the training subtracted from X and y, and the scales that it divided them by:
         `mean`, `scale`, `target_mean`, `target_scale`. None if it left X and y as they were.
