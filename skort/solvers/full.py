@@ -115,17 +115,17 @@ class FullStep:
 
     def _load(self, variables):
         """Give the step the weights of a vector of variables."""
-        weights = self._weights(variables)
+        weights = self.weights_of(variables)
         self._step.backend.load({"weights": weights.astype(self._dtype)})
 
     def _first_weights(self):
         return self._step.state()["weights"].astype(np.float64)
 
-    def _variables(self, weights):
+    def variables_of(self, weights: np.ndarray) -> np.ndarray:
         """Return the variables of a vector of weights."""
         return weights if self._whitening is None else self._whitening.variables(weights)
 
-    def _weights(self, variables):
+    def weights_of(self, variables: np.ndarray) -> np.ndarray:
         """Return the weights of a vector of variables."""
         return variables if self._whitening is None else self._whitening.weights(variables)
 
@@ -145,7 +145,7 @@ class FullStep:
 
     def begin(self) -> None:
         """Find the values at the first weights."""
-        self.evaluate(self._variables(self._first_weights()))
+        self.evaluate(self.variables_of(self._first_weights()))
 
     def minimise(self, max_iter: int, after: Callable[[], bool]) -> str | None:
         """
@@ -179,7 +179,7 @@ class FullStep:
 
     def _stage(self, weights, max_iter, after):
         """Return why the optimizer ended before `max_iter` iterations, or None, and the weights."""
-        start = self._variables(weights)
+        start = self.variables_of(weights)
         self.evaluate(start)
         reached = self._now
 
@@ -193,7 +193,7 @@ class FullStep:
         self._now = reached  # The last trial point may be worse than the last iteration.
         with np.errstate(over="ignore", under="ignore"):
             self._load(reached.variables)
-        return reason, self._weights(reached.variables)
+        return reason, self.weights_of(reached.variables)
 
 
 def _blocks(batches):

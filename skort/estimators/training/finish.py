@@ -46,7 +46,7 @@ class Finish:
         from skort.solvers.flat_weights import flat
 
         full = self.full_step()
-        start = flat(weights).astype(np.float64)
+        start = full.variables_of(flat(weights).astype(np.float64))
         begin, _ = full.evaluate(start)
         end = descent(full.evaluate, start, max_iter)
         if not is_lower(end.point.objective, begin):
@@ -54,7 +54,7 @@ class Finish:
 
         full.evaluate(end.point.weights)
         return Finished(
-            weights=end.point.weights,
+            weights=full.weights_of(end.point.weights),
             means=full.means(),
             gradient_norm=norm(end.point.gradient),
             is_falling=end.is_falling,

@@ -214,7 +214,8 @@ class Fit:
         state = dataclasses.replace(self.state, solver=None)
         run = TrainRun.of(plan, self.model, state, shape, batches.n_batches, variables).begun(state)
 
-        return FullStep(run.problem, run.step, batches)
+        whitener = whitener_of(run, batches, self.model.score_graph)
+        return FullStep(run.problem, run.step, batches, whitener=whitener)
 
     def result(self, outcome: Outcome, rows: TrainingData | None = None) -> FitResult:
         """
@@ -298,26 +299,32 @@ def full_step(
     score_graph: "ScoreGraph",
 ) -> Any:
     """Return the step of an optimizer that asks for the objective of all rows."""
-    from skort.graphs.standardized import first_layer
     from skort.solvers.full import FullStep, check_smooth
-    from skort.solvers.whitening import Whitener
 
     check_smooth(run.problem)
     plan = run.plan
     is_exact = score_graph.is_linear or not plan.is_open("tol")
     optimizer: Any = plan.update.optimizer
     tolerances = optimizer.tolerances(plan.tol, np.dtype(plan.dtype), is_exact=is_exact)
+    whitener = whitener_of(run, batches, score_graph)
+
+    return FullStep(run.problem, step, batches, tolerances, whitener)
+
+
+def whitener_of(run: TrainRun, batches: Batches, score_graph: "ScoreGraph") -> Any:
+    """Return the `Whitener` of a linear model; None for a network."""
+    from skort.graphs.standardized import first_layer
+    from skort.solvers.whitening import Whitener
+
     layer = first_layer(score_graph) if score_graph.is_linear else None
     if layer is None:
-        return FullStep(run.problem, step, batches, tolerances)
+        return None
 
     X = source_rows(batches.data[0])
     is_diagonal = not whitens(X.shape[1], are_sparse=scipy.sparse.issparse(X))
     # Without a curvature, the penalty has the weight of a loss that bends as half a square.
     curvature = known_curvature(run.variables.loss, score_graph.n_outputs) or 1.0
-    whitener = Whitener(run.problem, layer, batches, curvature, is_diagonal=is_diagonal)
-
-    return FullStep(run.problem, step, batches, tolerances, whitener)
+    return Whitener(run.problem, layer, batches, curvature, is_diagonal=is_diagonal)
 
 
 @ids_in_range()
