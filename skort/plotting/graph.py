@@ -146,7 +146,7 @@ class GraphDisplay:
         self._ax.set_title(title, parse_math=False)
         width, height = draw(_INCHES if ax is None else None)
         if ax is None:
-            self._ax.figure.set_size_inches(width, height + _TITLE)
+            self._ax.figure.set_size_inches(width, height + _TITLE * len(title.splitlines()))
 
         return self
 
