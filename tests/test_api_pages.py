@@ -128,7 +128,7 @@ def are_enough(name, code, message, docstring):
         # The one parameter of a hook, and those that a Protocol does not have.
         or "{'training'}" in message
         or "**kwargs" in message
-        or "{'progress'}" in message
+        or "{'state'}" in message
         or "{'reason'}" in message
     )
 
