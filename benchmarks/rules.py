@@ -32,7 +32,7 @@ from skort.estimators.planning import epochs, fitted, optimizer, rate, stream
 from skort.estimators.training import start
 from skort.estimators.training import stream as streams
 
-SCORE, LOG_LOSS, MOST_ROWS, HIDDEN = 0.01, 0.02, 3000, (50,)
+SCORE, LOG_LOSS, MOST_ROWS, HIDDEN, WIDE = 0.01, 0.02, 3000, (50,), (256, 128)
 # The rows of the calls of a stream.
 CALLS = (37, 2, 200)
 
@@ -98,6 +98,13 @@ RULES = (
         "network",
         {"optimizer": "adam"},
         code=(optimizer.planned_decay,),
+    ),
+    Rule(
+        "decay, wide",
+        "The decay grows with the root of the weights a row, from 4 to 64 of them.",
+        "wide network",
+        patches=((optimizer, "decay_growth", lambda weights_per_row: 1.0),),
+        code=(optimizer.decay_growth,),
     ),
     Rule(
         "cosine",
@@ -171,9 +178,10 @@ def estimator(table, kind, seed, parameters):
     inner = None
     if kind == "linear by SGD":
         parameters = {"optimizer": "sgd", **parameters}
-    if kind in ("network", "fitted", "other units", "stream of a network"):
+    if kind in ("network", "wide network", "fitted", "other units", "stream of a network"):
+        hidden = WIDE if kind == "wide network" else HIDDEN
         inner = (MLPRegressor if is_regression else MLPClassifier)(
-            hidden_layer_sizes=HIDDEN, random_state=seed
+            hidden_layer_sizes=hidden, random_state=seed
         )
     return (OrtSGDRegressor if is_regression else OrtSGDClassifier)(
         inner, random_state=seed, **parameters

@@ -13,6 +13,10 @@ _LEAST_SUM = 6.0
 _MOST_SUM = 9.0
 # The largest part in any case.
 _MOST_DECAY = 0.05
+# Chosen by `python -m benchmarks.rules --only wide`: up to so many weights a row have that decay,
+# more have it times the root of their multiple, up to a factor.
+_WEIGHTS_PER_ROW = 4.0
+_MOST_TIMES = 4.0
 
 # The parameters that say how steps are made, with the values that leave it to skort.
 _OF_STEPS = {
@@ -53,15 +57,17 @@ def asks_for_steps(given: Mapping[str, Any]) -> str | None:
 
 
 @rule("optimizer")
-def network_optimizer(n_updates: int) -> Decision:
+def network_optimizer(n_updates: int, weights_per_row: float = 0.0) -> Decision:
     """
     A network is trained by Adam, whose decay shrinks the weights by about the same factor
-    in any number of updates.
+    in any number of updates, and grows with the root of the weights a row, from 4 to 64 of them.
     """
     # The decay is that of the planned rate at any rate: a smaller one would not learn against it.
     rate = Adam().tags.first_rates[1]
-    optimizer = Adam(weight_decay=planned_decay(n_updates, rate))
-    return Decision(optimizer, "a network is trained by Adam with decay", "optimizer")
+    decay = decay_growth(weights_per_row) * planned_decay(n_updates, rate)
+    return Decision(
+        Adam(weight_decay=decay), "a network is trained by Adam with decay", "optimizer"
+    )
 
 
 @rule("optimizer")
@@ -86,6 +92,11 @@ def planned_decay(n_updates: int, eta0: float) -> float:
     """
     part = min(max(_DECAY, _LEAST_SUM / n_updates), _MOST_SUM / n_updates, _MOST_DECAY)
     return part / eta0
+
+
+def decay_growth(weights_per_row: float) -> float:
+    """Return how many times the decay of a small network one of more weights a row has."""
+    return min(max(1.0, weights_per_row / _WEIGHTS_PER_ROW) ** 0.5, _MOST_TIMES)
 
 
 def described(optimizer: Any, eta0: float) -> str:

@@ -233,7 +233,7 @@ class Plan:
         is_own = is_open and self.own.is_full and full_obstacle(self.given) is None
         if rows is not None and is_own and model.inner.draws_weights and self._is_smooth(model):
             return self._of_all_rows(optimizer.full_optimizer())
-        return self if self.is_full else self._of_network()
+        return self if self.is_full else self._of_network(model)
 
     def _of_linear_model(self, model, rows):
         """Return the plan of a linear model whose optimizer is open."""
@@ -260,7 +260,7 @@ class Plan:
             return "its objective has a part that may have a kink"
         return None
 
-    def _of_network(self):
+    def _of_network(self, model):
         """Return the plan of a network: each matter that is open is decided for itself."""
         plan = self
         n_batches = self.size.n_batches
@@ -273,7 +273,9 @@ class Plan:
 
         of_optimizer = plan.decisions["optimizer"]
         if self.is_open("optimizer"):
-            of_optimizer = optimizer.network_optimizer(n_updates)
+            # A fitted network keeps what it knows.
+            n_weights = model.score_graph.n_weights()[0] if model.is_drawn else 0
+            of_optimizer = optimizer.network_optimizer(n_updates, n_weights / self.size.n_rows)
 
         eta0 = self._first_rate(of_optimizer.value)
         rates = plan.decisions["learning rate"]

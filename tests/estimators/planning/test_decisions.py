@@ -81,10 +81,19 @@ def test_plans_of_networks_are_those_of_their_formulas():
     assert epochs.network_epochs(150, 1).value == 150
     assert repr(schedule.network_schedule(90, 0.02).value) == repr(Cosine(90, 0.02))
     assert repr(schedule.at_rate(InvScaling(0.1, 0.5), 0.3)) == repr(InvScaling(0.3, 0.5))
-    assert optimizer.network_optimizer(90).value.weight_decay == optimizer.planned_decay(90, 0.02)
-    assert optimizer.described(optimizer.network_optimizer(90).value, 0.02).endswith(
-        "takes 0.05 of each weight"
+    planned = optimizer.planned_decay(90, 0.02)
+    assert optimizer.network_optimizer(90).value.weight_decay == planned
+    assert optimizer.network_optimizer(90, 36.0).value.weight_decay == pytest.approx(3 * planned)
+    assert optimizer.described(optimizer.network_optimizer(90, 16.0).value, 0.02).endswith(
+        "takes 0.1 of each weight"
     )
+
+
+@pytest.mark.parametrize(
+    ("weights_per_row", "times"), [(0.0, 1.0), (4.0, 1.0), (9.0, 1.5), (25.0, 2.5), (1e4, 4.0)]
+)
+def test_the_decay_grows_with_the_root_of_the_weights_a_row(weights_per_row, times):
+    assert optimizer.decay_growth(weights_per_row) == pytest.approx(times)
 
 
 def test_the_plan_of_a_linear_model():

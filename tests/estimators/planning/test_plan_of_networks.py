@@ -71,6 +71,26 @@ def test_a_whole_cosine_shrinks_weights_by_about_the_same_factor():
     assert 0.02 * planned_decay(6, 0.02) == pytest.approx(0.05)
 
 
+def test_a_wide_network_shrinks_its_weights_more(data):
+    X, y = data
+    planned = planned_decay(2 * N_BATCHES, 0.02)
+
+    def decay(hidden, **parameters):
+        network = MLPRegressor(hidden_layer_sizes=hidden, random_state=0)
+        if parameters.pop("is_fitted", False):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                network = FrozenEstimator(network.fit(X, y))
+        model = OrtSGDRegressor(network, batch_size=BATCH, max_iter=2, random_state=0, **parameters)
+        return model.fit(X, y).optimizer_.weight_decay
+
+    # 3 * 20 + 20 * 30 + 30 coefficients, not the intercepts
+    assert decay((20, 30)) == pytest.approx((690 / N / 4) ** 0.5 * planned)
+    # Frozen weights do not count, and a fitted network keeps what it knows
+    assert decay((20, 30), trainable=["coefficient2", "i*"]) == planned
+    assert decay((20, 30), is_fitted=True) == planned
+
+
 def test_a_network_goes_along_a_cosine_to_its_end(data):
     model = regressor().fit(*data)
     n_updates = 50 * N_BATCHES
