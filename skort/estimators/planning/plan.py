@@ -266,7 +266,9 @@ class Plan:
         n_batches = self.size.n_batches
 
         if self.is_open("max_iter"):
-            of_epochs = epochs.network_epochs(self.size.n_rows, n_batches)
+            of_epochs = epochs.network_epochs(
+                self.size.n_rows, n_batches, model.score_graph.n_features
+            )
             plan = plan.decided("epochs", of_epochs, max_iter=of_epochs.value)
 
         n_updates = plan.max_iter * n_batches

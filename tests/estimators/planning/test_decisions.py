@@ -78,7 +78,7 @@ def test_rates_are_those_of_their_formulas():
 
 
 def test_plans_of_networks_are_those_of_their_formulas():
-    assert epochs.network_epochs(150, 1).value == 150
+    assert epochs.network_epochs(150, 1, 1).value == 150
     assert repr(schedule.network_schedule(90, 0.02).value) == repr(Cosine(90, 0.02))
     assert repr(schedule.at_rate(InvScaling(0.1, 0.5), 0.3)) == repr(InvScaling(0.3, 0.5))
     planned = optimizer.planned_decay(90, 0.02)

@@ -43,22 +43,25 @@ def rates(model):
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "n_batches", "n_epochs"),
+    ("n_rows", "n_batches", "n_columns", "n_epochs"),
     [
-        (20, 1, 150),
-        (150, 1, 150),
+        (20, 1, 1, 150),
+        (150, 1, 2, 150),
         # 150 (250 / 150)^.6 1.25 = 254.8 updates of 2 an epoch
-        (250, 2, 128),
+        (250, 2, 7, 128),
         # 150 (1200 / 150)^.6 1.5 = 783.5 updates of 6 an epoch
-        (1200, 6, 131),
-        # 7,340 updates of 250
-        (50_000, 250, 30),
-        (5_000_000, 25_000, 20),
-        (40_000, 1, 300),
+        (1200, 6, 3, 131),
+        # 1.5 times as many: 600 rows a column
+        (1200, 6, 2, 196),
+        # 7,340 updates of 250, and 1.75 times as many
+        (50_000, 250, 125, 30),
+        (50_000, 250, 9, 52),
+        (5_000_000, 25_000, 9, 20),
+        (40_000, 1, 9, 300),
     ],
 )
-def test_updates_grow_with_the_rows(n_rows, n_batches, n_epochs):
-    assert network_epochs(n_rows, n_batches).value == n_epochs
+def test_updates_grow_with_the_rows(n_rows, n_batches, n_columns, n_epochs):
+    assert network_epochs(n_rows, n_batches, n_columns).value == n_epochs
 
 
 def test_a_whole_cosine_shrinks_weights_by_about_the_same_factor():
