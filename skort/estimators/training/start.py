@@ -54,10 +54,10 @@ def start(
         warn_of_fitted(share, constant_loss, is_drawn=drawn is not None)
 
     if drawn is not None:
-        # It is a new network, for its penalty too.
+        # It is a new network, for its plan and its penalty too.
         random_state = generator.get_state(legacy=False)
         state = dataclasses.replace(started.state, random_state=random_state, penalty_start=None)
-        started = start_at_weights(plan, drawn, statistics, state)
+        started = start_at_weights(plan.for_model(drawn), drawn, statistics, state)
         because = "the fitted network is worse than a constant prediction on these rows"
         decided = started.plan.decided("weights", Decision("new ones", because, "warm_start"))
 
