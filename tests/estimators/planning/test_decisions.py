@@ -90,6 +90,14 @@ def test_plans_of_networks_are_those_of_their_formulas():
 
 
 @pytest.mark.parametrize(
+    ("rows_per_column", "times"),
+    [(3.0, 1.0), (400.0, 1.0), (500.0, 1.25), (700.0, 1.75), (1e6, 1.75)],
+)
+def test_many_rows_a_column_are_trained_on_longer(rows_per_column, times):
+    assert epochs.longer(rows_per_column) == times
+
+
+@pytest.mark.parametrize(
     ("weights_per_row", "times"), [(0.0, 1.0), (4.0, 1.0), (9.0, 1.5), (25.0, 2.5), (1e4, 4.0)]
 )
 def test_the_decay_grows_with_the_root_of_the_weights_a_row(weights_per_row, times):
