@@ -16,7 +16,7 @@ _MORE = 1.5
 _MORE_ROWS = 200
 _LEAST_EPOCHS = 20
 _MOST_EPOCHS = 300
-# Chosen by `python -m benchmarks.epochs`, with `--hidden 256 128` too: longer trainings help from
+# `python -m benchmarks.epochs`, with `--hidden 256 128` too, measures it: longer trainings help from
 # so many rows a column on, and learn noise below. Where they do not help, they take less than
 # twice the time.
 _ROWS_PER_COLUMN = 400

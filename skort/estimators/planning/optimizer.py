@@ -13,7 +13,7 @@ _LEAST_SUM = 6.0
 _MOST_SUM = 9.0
 # The largest part in any case.
 _MOST_DECAY = 0.05
-# Chosen by `python -m benchmarks.rules --only wide`: up to so many weights a row have that decay,
+# `python -m benchmarks.rules --only wide` measures it: up to so many weights a row have that decay,
 # more have it times the root of their multiple, up to a factor.
 _WEIGHTS_PER_ROW = 4.0
 _MOST_TIMES = 4.0
