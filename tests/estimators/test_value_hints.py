@@ -63,7 +63,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("given, advice", VALUES, ids=[str(row) for row, _ in VALUES])
+@pytest.mark.parametrize("given, advice", VALUES)
 def test_a_value_that_a_parameter_does_not_take_leads_to_one(given, advice):
     (name,) = given
     with pytest.raises(ValueError, match=f"The {name!r} parameter of OrtSGDRegressor") as raised:
