@@ -248,7 +248,7 @@ class PartitionedRows:
     of_parts: PartStatistics
     n_groups: int
     #: The rows are on other machines.
-    in_memory = None
+    dense_rows = None
 
     def statistics(self) -> PartStatistics:
         """Return the statistics of all rows."""

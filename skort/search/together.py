@@ -345,7 +345,8 @@ class _Common(NamedTuple):
 
         run = dataclasses.replace(run, variables=variables)
         observers = Observers(estimator, self.read.columns, copy.copy(self.scoring))
-        fit = Fit(run, model, state, observers, plan.max_iter, rows=self.data)
+        rows = None if self.data.is_sparse else self.data
+        fit = Fit(run, model, state, observers, plan.max_iter, rows=rows)
         return _LaneFit(fit, lane)
 
     def trained(self, group: dict[int, _LaneFit]) -> dict[int, tuple[FitResult, FitInput]]:

@@ -43,8 +43,8 @@ class DataSource(Protocol):
         """Return the step of the training: the solver of the run, or a step on other machines."""
 
     @property
-    def in_memory(self) -> TrainingData | None:
-        """All rows; None where they are not in memory."""
+    def dense_rows(self) -> TrainingData | None:
+        """All rows; None where they are sparse, or not in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +55,9 @@ class InMemory:
     data: TrainingData
 
     @property
-    def in_memory(self) -> TrainingData | None:
-        """All rows."""
-        return self.data
+    def dense_rows(self) -> TrainingData | None:
+        """All rows; None where they are sparse."""
+        return None if self.data.is_sparse else self.data
 
     def statistics(self) -> DataStatistics:
         """Return the statistics of all rows."""
@@ -91,7 +91,7 @@ class Streamed(InMemory):
     encoder: "RowEncoder"
 
     @property
-    def in_memory(self) -> TrainingData | None:
+    def dense_rows(self) -> TrainingData | None:
         """None: only some of the rows are."""
         return None
 

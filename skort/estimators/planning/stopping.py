@@ -108,9 +108,9 @@ def is_exacting(tol: float | None) -> bool:
 @rule("stopping")
 def is_lower(objective: float, other: float) -> bool:
     """
-    Where SGD no longer lowers the objective of a linear model without l1, L-BFGS over all rows in
-    memory goes on if it finds one that is more than 1 % lower, unless you chose the optimizer, its
-    rate or its batches.
+    Where SGD no longer lowers the objective of a linear model without l1, L-BFGS over all dense
+    rows in memory goes on if it finds one that is more than 1 % lower, unless you chose the
+    optimizer, its rate or its batches.
     """
     return objective < other - _CLEARLY * abs(other)
 

@@ -149,7 +149,7 @@ class Fit:
     constant_loss: float | None = None
     #: The part of all rates that its batches allow.
     rate_part: float = 1.0
-    #: All rows, where they are in memory.
+    #: All rows, where they are dense and in memory.
     rows: TrainingData | None = None
 
     def training(self, step: TrainStep, batches: Batches) -> Training:
@@ -277,7 +277,7 @@ def run_fit(
         observers,
         plan.max_iter,
         begun.constant_loss,
-        rows=source.in_memory,
+        rows=source.dense_rows,
     )
     step = source.step(run, begun.model, begun.state)
     if plan.is_full:
