@@ -92,10 +92,8 @@ def sklearn_objective(model, *, is_classifier=False):
     `is_classifier` tells it for a model that is neither a classifier nor a regressor, such as an
     ONNX model.
     """
-    # Without a model, the objective is that of `LogisticRegression()`, or of `SGDRegressor()`, behind
-    # a scaler.
-    if model is None and is_classifier:
-        return SklearnObjective(penalty="l2", alpha=1.0, alpha_per="sum", is_unit_free=True)
+    # Without a model, the objective is that of `SGDRegressor()` or
+    # `SGDClassifier(loss="log_loss")`.
     if model is None:
         return SklearnObjective(penalty="l2", alpha=1e-4, is_unit_free=True)
     if isinstance(model, linear_model.RANSACRegressor):

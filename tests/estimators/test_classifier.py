@@ -171,7 +171,7 @@ def test_class_weight_is_the_sample_weight_it_stands_for(solver, class_weight, w
     sample_weight = rng.integers(0, 4, size=90) if weighted else np.ones(90)
     if class_weight == "balanced":
         total = {label: sample_weight[y == label].sum() for label in "abc"}
-        weight = np.array([sample_weight.sum() / (3 * total[label]) for label in y])
+        weight = np.array([1 / total[label] for label in y])
     else:
         weight = np.array([class_weight.get(label, 1.0) for label in y])
     options = {"solver": solver, "max_iter": 5, "tol": None, "random_state": 0, "batch_size": 16}
