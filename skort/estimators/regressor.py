@@ -74,8 +74,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         of the model inside. In most models, intercepts have no penalty. See :doc:`/objective`.
     alpha : float or "auto", default="auto"
         Strength of the penalty. In a network, the penalty is on the weights of standardised
-        columns. "auto" takes the value of the model inside, or 1e-4. Without a model inside, a
-        classifier has that of `LogisticRegression()`.
+        columns. "auto" takes the value of the model inside, or 1e-4.
     optimizer : str or Optimizer, default="auto"
         How a gradient changes the weights: "sgd", "momentum", "nesterov", "adam", "lbfgs", or an
         instance. "auto" is "lbfgs" for a linear model with a smooth objective and dense rows in
