@@ -114,10 +114,11 @@ def test_quickstart_serves_the_same_predictions():
     )
     lines = run.stdout.splitlines()
     assert run.stdout.count("same predictions") == 4
-    others = [solver for solver in ("agent", "session", "module") if solver in available_solvers()]
+    others = [solver for solver in ("agent", "session") if solver in available_solvers()]
     # They train linear models by SGD.
     differences = {line.split('"')[1]: float(line.split()[-1]) for line in lines[9:]}
-    assert list(differences) == others
+    # Solver "module" is of other runtimes, too.
+    assert [solver for solver in differences if solver != "module"] == others
     assert all(difference < 0.03 for difference in differences.values())
     scores = {tuple(line[:39].split()): float(line[39:47]) for line in lines[1:9]}
     for (*data, solver), score in scores.items():

@@ -124,6 +124,8 @@ def test_expected_failed_checks_are_of_what_the_checks_find():
     (of_lbfgs,) = reasons(OrtSGDClassifier(dtype="float64"))
     assert "L-BFGS" in of_lbfgs
     (of_adam,) = reasons(OrtSGDRegressor(dtype="float64", optimizer="adam"))
+    (of_decay,) = reasons(OrtSGDRegressor(MLPRegressor((10,)), dtype="float64"))
+    assert "decay" in of_decay
     (of_pipelines,) = reasons(
         OrtSGDClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
     )

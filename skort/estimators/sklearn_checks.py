@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.planning.objective import loss_before_fit
 from skort.estimators.planning.optimizer import asks_for_steps
+from skort.graphs.sklearn.families import FAMILY
 
 __all__ = ["expected_failed_checks"]
 
@@ -35,6 +36,10 @@ _OF_BATCHES = (
 _OF_ADAM = (
     "Adam divides a gradient by its size: near the optimum, roundings decide the "
     "direction of a step"
+)
+_OF_DECAY = (
+    "a network with more weights a row has more decay, and so do weighted rows, which are fewer than "
+    "the repeated ones"
 )
 _OF_QUARTILES = (
     "the training of this loss starts from quartiles of y, which lie elsewhere between "
@@ -77,10 +82,7 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     if not isinstance(estimator, BaseOrtSGD):
         return {}
     if isinstance(estimator.estimator, Pipeline):
-        # The training standardises a dense X again, with the sample weights. So both fits of least
-        # squares end at the same weights.
-        is_least_squares = estimator.dtype == "float64" and is_regressor(estimator)
-        return dict.fromkeys(_SAMPLE_WEIGHT[is_least_squares:], _OF_PIPELINES)
+        return dict.fromkeys(_SAMPLE_WEIGHT, _OF_PIPELINES)
 
     reason = _reason(estimator)
     return {} if reason is None else dict.fromkeys(_SAMPLE_WEIGHT, reason)
@@ -97,6 +99,8 @@ def _reason(estimator):
     if estimator.dtype == "float32":
         return _IN_FLOAT32
 
+    if FAMILY.get(type(estimator.estimator)) == "neural network" and estimator.optimizer == "auto":
+        return _OF_DECAY
     if is_classifier(estimator) and estimator.optimizer in ("auto", "lbfgs"):
         return _OF_LBFGS if asks_for_steps(vars(estimator)) is None else None
     return _OF_ADAM if estimator.optimizer == "adam" else None
