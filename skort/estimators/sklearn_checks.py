@@ -10,7 +10,6 @@ from sklearn.pipeline import Pipeline
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.planning.objective import loss_before_fit
 from skort.estimators.planning.optimizer import asks_for_steps
-from skort.graphs.sklearn.families import FAMILY
 
 __all__ = ["expected_failed_checks"]
 
@@ -90,6 +89,8 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
 
 def _reason(estimator):
     """Return why a fit on weighted rows differs by over 1e-7 from one on repeated rows, or None."""
+    from skort.graphs.sklearn.families import FAMILY
+
     if estimator.batch_size != "auto" and estimator.batch_size < _ROWS:
         return _OF_BATCHES
 
