@@ -81,7 +81,7 @@ def _why_not_stratified(labels, error):
     rare = classes[counts < 2]
     if len(rare):
         return (
-            f"the class {rare[0]!r} has one row, and the training and the validation set need one "
+            f"the class {rare.tolist()[0]!r} has one row, and the training and the validation set need one "
             "each. Give fit X_val and y_val, or leave the class out."
         )
     if len(labels) < 10 * len(classes):
