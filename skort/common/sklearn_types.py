@@ -2,7 +2,8 @@
 The classes of scikit-learn that skort's classes have as bases, as types.
 
 Only type checkers read this module. scikit-learn has no types: to mypy its classes are `Any`, and
-a class with such a base has every attribute.
+a class with such a base has every attribute. Nothing runs here: a body that is not reached raises a
+NotImplementedError, as mypy refuses an empty one.
 """
 
 from collections.abc import Callable, Sequence

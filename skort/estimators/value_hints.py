@@ -128,7 +128,7 @@ def _of_text(cls, name, text, options):
     if module is not None and (found := _class_named(text, module)) is not None:
         return f"Did you mean {name}={found}()? Import it from {module}."
 
-    similar = difflib.get_close_matches(text, options[name], 1, 0.5)
+    similar = nearest(text, options[name], _SYNONYMS, 0.5)
     return f"Did you mean {name}={similar[0]!r}?" if similar else _CUSTOM.get(name, "")
 
 

@@ -218,13 +218,23 @@ def full_obstacle(given: Mapping[str, Any]) -> str | None:
     Return a message about the first parameter that an optimizer over all rows cannot follow;
     None: there is none.
     """
-    for name, (value, why) in _NEEDED.items():
-        found = given.get(name, value)
-        if found is not value and found != value:
-            return (
-                f'optimizer="lbfgs" needs {name}={value!r}, got {found!r}: {why}. Leave {name} '
-                'out, or use another optimizer, such as "adam".'
-            )
+    name = first_set(given, {name: value for name, (value, _) in _NEEDED.items()})
+    if name is None:
+        return None
+
+    value, why = _NEEDED[name]
+    return (
+        f'optimizer="lbfgs" needs {name}={value!r}, got {given[name]!r}: {why}. Leave {name} '
+        'out, or use another optimizer, such as "adam".'
+    )
+
+
+def first_set(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | None:
+    """Return the first parameter that is given another value than its default; None: there is none."""
+    for name, default in defaults.items():
+        value = given.get(name, default)
+        if value is not default and value != default:
+            return name
 
     return None
 

@@ -41,16 +41,11 @@ def _model(objective: Objective, score_graph: ScoreGraph | None) -> ModelProto:
 
     graph = model.graph
     objective.add_loss(fragment, graph.output[0].name, LOSS)
-    graph.node.extend(fragment.nodes)
     graph.input.extend(
         [*objective.inputs(None), *objective.weight_infos(objective.loss.weight_names)]
     )
-    del graph.output[:]
-    graph.output.extend(
-        [objective.output(LOSS), helper.make_tensor_value_info(ROW_LOSSES, dtype, None)]
-    )
-
-    return inlined(model, fragment)
+    rows = helper.make_tensor_value_info(ROW_LOSSES, dtype, None)
+    return _with_outputs(model, fragment, [objective.output(LOSS), rows])
 
 
 def curvature_model(objective: Objective, score_graph: ScoreGraph) -> InferenceModel | None:
@@ -74,11 +69,14 @@ def _curvature_model(objective, score_graph, source):
 
     fragment.call(source, [graph.output[0].name, TARGET], [by_column], objective.n_outputs)
     fragment.call(_MEAN_OF_COLUMNS, [by_column], [CURVATURES])
-    graph.node.extend(fragment.nodes)
     graph.input.extend(info for info in objective.inputs(None) if info.name == TARGET)
-    del graph.output[:]
-    graph.output.append(
-        helper.make_tensor_value_info(CURVATURES, onnx_dtype(objective.dtype), [None])
-    )
+    means = helper.make_tensor_value_info(CURVATURES, onnx_dtype(objective.dtype), [None])
+    return _with_outputs(model, fragment, [means])
 
+
+def _with_outputs(model, fragment, outputs):
+    """Return a model with the nodes of a fragment, and with these outputs in place of its own."""
+    model.graph.node.extend(fragment.nodes)
+    del model.graph.output[:]
+    model.graph.output.extend(outputs)
     return inlined(model, fragment)

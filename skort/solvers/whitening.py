@@ -1,5 +1,6 @@
 """Variables of a linear model in which the objective bends about equally in all directions."""
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -113,8 +114,12 @@ class Whitener:
         self._has_intercept = layer.intercept is not None
         self._places = _places(problem, layer)
 
-        is_sparse = scipy.sparse.issparse(source_rows(batches.data[0]))
-        self._model = None if is_sparse else curvature_model(problem.objective, problem.score_graph)
+    @functools.cached_property
+    def _model(self):
+        """What computes the curvature of each row; None where it is not known."""
+        if scipy.sparse.issparse(source_rows(self._batches.data[0])):
+            return None
+        return curvature_model(self._problem.objective, self._problem.score_graph)
 
     @property
     def knows_rows(self) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 
 from skort.estimators.planning.decision import Decision, rule
 from skort.optim.optimizers import LBFGS, SGD, Adam
+from skort.optim.update import first_set
 
 # Chosen by `python -m benchmarks.defaults --networks`: the part of a weight that an update at the
 # first rate takes, if that of all updates together is at least and at most so much.
@@ -46,10 +47,9 @@ def linear_optimizer(obstacle: str | None) -> Decision:
 
 def asks_for_steps(given: Mapping[str, Any]) -> str | None:
     """Return which parameter only an optimizer that makes steps can follow; None: none is set."""
-    for name, default in _OF_STEPS.items():
-        value = given.get(name, default)
-        if value is not default and value != default:
-            return f"{name} asks for steps"
+    name = first_set(given, _OF_STEPS)
+    if name is not None:
+        return f"{name} asks for steps"
     if given["solver"] not in ("auto", "graph"):
         return f'solver="{given["solver"]}" asks for steps'
 

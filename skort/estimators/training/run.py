@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from skort.estimators.data.data_source import BatchShape, DataSource
+from skort.estimators.data.data_source import BatchShape, DataSource, InMemory
 from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
@@ -26,10 +26,10 @@ from skort.estimators.training.result import Ending, FitResult, Observers, resul
 from skort.estimators.training.start import start
 from skort.exceptions import DivergedError
 from skort.objective.loss import known_curvature
-from skort.optim.batches import Batches, block_size
+from skort.optim.batches import Batches
 from skort.optim.display import print_line
 from skort.optim.loop import Outcome, minimise, minimise_together
-from skort.optim.optimizers import SGD
+from skort.optim.optimizers import LBFGS
 from skort.optim.rows import source_rows
 from skort.optim.state import TrainState
 from skort.optim.training import Course, Training, TrainStep
@@ -194,22 +194,12 @@ class Fit:
         from skort.solvers.full import FullStep
 
         assert self.rows is not None
-        X, target, sample_weight = self.rows
         plan = self.run.plan
         variables = self.run.variables
-        batches = Batches(
-            variables.rows(X),
-            variables.target(target),
-            sample_weight,
-            batch_size=block_size(*X.shape),
-            shuffle=False,
-            random_state=np.random.RandomState(0),
-            sample_weight_scale=variables.sample_weight_scale(target.shape[1]),
-        )
-        # Its rate is zero: it makes gradients, and no steps.
-        update = Update(SGD(), largest_rate=0.0)
+        update = Update(LBFGS())
         solvers = usable("auto", np.dtype(plan.dtype), update, plan.device)
-        plan = dataclasses.replace(plan, update=update, solvers=solvers)
+        plan = dataclasses.replace(plan, update=update, solvers=solvers, shuffle=False)
+        batches = InMemory(plan, self.rows).batches(variables, np.random.RandomState(0))
         shape = BatchShape(batches.batch_size, batches.are_sparse)
         state = dataclasses.replace(self.state, solver=None)
         run = TrainRun.of(plan, self.model, state, shape, batches.n_batches, variables).begun(state)
