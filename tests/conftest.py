@@ -1,6 +1,8 @@
 """Settings and fixtures of all tests."""
 
 import os
+import subprocess
+import sys
 
 # Read when scipy is imported: without it scikit-learn skips its array API checks.
 os.environ["SCIPY_ARRAY_API"] = "1"
@@ -29,6 +31,16 @@ def solver(request):
     if request.param not in available_solvers():
         pytest.skip(f"this runtime has no solver {request.param!r}")
     return request.param
+
+
+@pytest.fixture(scope="session")
+def only_aligned_blas():
+    """Return variables of a process whose OpenBLAS ends it at an unaligned value, if it has one."""
+    prescott = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
+    product = "import numpy; rows = numpy.ones((403, 7), 'f'); rows.T @ rows"
+    # In the OpenBLAS of numpy 2.5 this processor's float32 product ends it at aligned values too.
+    works = subprocess.run([sys.executable, "-c", product], env=prescott).returncode == 0
+    return prescott if works else dict(os.environ)
 
 
 @pytest.fixture

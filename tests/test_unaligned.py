@@ -3,7 +3,6 @@ Arrays at addresses that are no multiple of their values' size:
 the bits of aligned ones, on any processor.
 """
 
-import os
 import pathlib
 import re
 import subprocess
@@ -16,12 +15,10 @@ WAYS = re.findall(r"\b\w+\b", re.search(r"for each in \((.*)\)", SCRIPT.read_tex
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_unaligned_arrays_give_the_bits_of_aligned_ones(way):
-    # This kernel of OpenBLAS reads only aligned values: others end the process with signal 11.
-    environment = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
+def test_unaligned_arrays_give_the_bits_of_aligned_ones(way, only_aligned_blas):
     ran = subprocess.run(
         [sys.executable, "-W", "error", SCRIPT, way],
-        env=environment,
+        env=only_aligned_blas,
         capture_output=True,
         text=True,
         timeout=600,

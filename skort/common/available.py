@@ -41,7 +41,8 @@ class _Available:
             self._check(instance)
         except Exception as error:
             message = f"This {type(instance).__name__!r} has no attribute {self._name!r}: {error}"
-            # scikit-learn's tests look for the reason in the cause.
-            raise AttributeError(message) from error
+            # Without `obj` Python before 3.13 looks for a name like this one and adds
+            # "Did you mean: '_partial_fit'?". scikit-learn's tests look for the reason in the cause.
+            raise AttributeError(message, name=self._name, obj=None) from error
 
         return types.MethodType(self._method, instance)

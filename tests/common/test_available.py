@@ -1,6 +1,8 @@
 """Methods that exist where a check passes."""
 
 import inspect
+import operator
+import traceback
 
 import pytest
 
@@ -20,6 +22,9 @@ class Door:
     @available_if(may_open)
     def open(self, width):
         """Open it."""
+        return self._open(width)
+
+    def _open(self, width):
         return 2 * width
 
 
@@ -38,3 +43,10 @@ def test_the_last_line_of_the_error_says_why_it_does_not():
     )
     # As in scikit-learn, whose tests look for it.
     assert isinstance(raised.value.__cause__, AttributeError)
+
+
+def test_python_does_not_lead_to_a_private_method():
+    with pytest.raises(AttributeError) as raised:
+        operator.attrgetter("open")(Door(True))
+    (line,) = traceback.format_exception_only(raised.type, raised.value)
+    assert line.endswith("Unlock it.\n")
