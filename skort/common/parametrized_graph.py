@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from numpy.typing import ArrayLike, DTypeLike
 
-from skort.common.onnx_text import Fragment, function, is_elementwise
+from skort.common.onnx_text import Fragment, Source, function, is_elementwise
 
 _NUMBER = re.compile(r"Constant\s*<\s*value\s*=\s*float\s*\{\s*([-+.\deE]+)\s*\}\s*>\s*\(\s*\)")
 _END_OF_INPUTS = re.compile(r"\)\s*=>")
@@ -93,7 +93,11 @@ class Program(Fragment):
         )
 
     def call(
-        self, source, inputs: Sequence[str], outputs: Sequence[str], n_columns: int | None = None
+        self,
+        source: Source,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        n_columns: int | None = None,
     ) -> None:
         """Add a call to a function, as `Fragment.call` does."""
         if isinstance(source, str):

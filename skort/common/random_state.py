@@ -42,7 +42,7 @@ def generator_of(state: dict[str, Any]) -> np.random.RandomState:
     return generator
 
 
-def own_generator(random_state):
+def own_generator(random_state: Any) -> np.random.RandomState:
     """
     Return the generator of a training: a copy of a RandomState, or a new one for a seed.
 
@@ -55,7 +55,7 @@ def own_generator(random_state):
     return seeded(check_random_state(random_state).randint(2**32, dtype=np.uint32))
 
 
-def advance(random_state, state):
+def advance(random_state: Any, state: dict[str, Any]) -> None:
     """
     Set a RandomState of the caller to the state after a training that did not fail.
 

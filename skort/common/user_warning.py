@@ -4,6 +4,7 @@ import contextvars
 import re
 import sys
 import warnings
+from types import TracebackType
 
 # The frames between the user's line and the line that warns are of these packages only. joblib runs
 # the fits of a grid search, and contextlib runs decorated functions.
@@ -26,11 +27,16 @@ class Counted:
     def __init__(self, what: str):
         self._what = what
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._warnings: list[tuple[str, type[Warning]]] = []
         self._token = _collected.set(self._warnings)
 
-    def __exit__(self, error_type, error, traceback):
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         _collected.reset(self._token)
         if error is not None:
             return

@@ -5,6 +5,8 @@ Two classes have one score and a target of 0 or 1. More classes have one score e
 targets.
 """
 
+from typing import ClassVar
+
 from skort.objective.loss import FormulaLoss
 from skort.objective.regression import (
     EpsilonInsensitive,
@@ -30,7 +32,7 @@ __all__ = [
 class ClassificationLoss(FormulaLoss):
     """A loss of the score of each class. The objective sums the losses over the classes."""
 
-    estimator_types = ("classifier",)
+    estimator_types: ClassVar[tuple[str, ...]] = ("classifier",)
     one_against_rest = True
 
     def weight_scale(self, n_outputs: int) -> float:
@@ -190,8 +192,8 @@ class Hinge(ClassificationLoss, name="hinge"):
     (array([0, 1]), False)
     """
 
-    typical_curvature = 1.0
-    smooth_instead = "squared_hinge"
+    typical_curvature: ClassVar[float | None] = 1.0
+    smooth_instead: ClassVar[str | None] = "squared_hinge"
     _formula = """
     y = 2 * target - 1
     z = y * score
@@ -303,8 +305,8 @@ class PerceptronLoss(ClassificationLoss, name="perceptron"):
     """
 
     is_least_at_zero = True
-    typical_curvature = 1.0
-    smooth_instead = "squared_hinge"
+    typical_curvature: ClassVar[float | None] = 1.0
+    smooth_instead: ClassVar[str | None] = "squared_hinge"
     _formula = """
     y = 2 * target - 1
     z = y * score

@@ -1,7 +1,7 @@
 """Losses made of other losses: a sum over several outputs, and a loss with class weights."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class OutputLosses(Component, ScoreLoss):
     # The loss of an output is the mean over its columns. `widths` is None until the numbers of
     # columns are known.
 
-    estimator_types = ("regressor",)
+    estimator_types: ClassVar[tuple[str, ...]] = ("regressor",)
     _parameter_constraints = {"losses": [dict], "widths": [dict, None]}
     losses: dict[str, ScoreLoss]
     widths: dict[str, int] | None = None
@@ -154,7 +154,8 @@ class ClassWeighted(ScoreLoss):
     one_against_rest = True
 
     def __init__(self, loss: ScoreLoss, class_weight: np.ndarray):
-        self.loss, self.class_weight = loss, class_weight
+        self.loss: ScoreLoss = loss
+        self.class_weight: np.ndarray = class_weight
         # These attributes are those of the loss.
         of_loss = (
             "estimator_types typical_curvature smooth_instead is_logistic "
@@ -196,7 +197,7 @@ class ClassWeighted(ScoreLoss):
         return fragment.as_function("class_weighted", ["score", "target"], ["weighted"])
 
 
-def check_part(what: str, loss) -> None:
+def check_part(what: str, loss: Any) -> None:
     """Raise a ValueError if a loss cannot be a part of another loss, which is called `what`."""
     if not isinstance(loss, ScoreLoss):
         raise ValueError(f"{what} takes instances of losses, such as Huber(), got {loss!r}.")

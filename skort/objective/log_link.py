@@ -7,11 +7,12 @@ The names and formulas are those of scikit-learn.
 import math
 from dataclasses import dataclass
 from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 
 from skort.common.sklearn_private import Interval
-from skort.objective.loss import InUnits
+from skort.objective.loss import FunctionSource, InUnits
 from skort.objective.regression import RegressionLoss
 
 __all__ = ["GammaLoss", "PoissonLoss", "TweedieLoss"]
@@ -19,7 +20,7 @@ __all__ = ["GammaLoss", "PoissonLoss", "TweedieLoss"]
 
 class _LogLink(RegressionLoss):
     needs_positive_target = True
-    typical_curvature = 1.0
+    typical_curvature: ClassVar[float | None] = 1.0
     _link = "prediction = Exp(score)"
     power: float
 
@@ -62,7 +63,7 @@ class PoissonLoss(_LogLink, name="poisson"):
     array([2.])
     """
 
-    power = 1
+    power: int = 1
     _formula = """
     loss = Exp(score) - target * score
     gradient = Exp(score) - target
@@ -90,7 +91,7 @@ class GammaLoss(_LogLink, name="gamma"):
     array([2.])
     """
 
-    power = 2
+    power: int = 2
     _formula = """
     ratio = target * Exp(-score)
     loss = score + ratio
@@ -151,7 +152,7 @@ class TweedieLoss(_LogLink):
         """Whether the distribution has no negative values."""
         return self.power > 0
 
-    def value_function(self, n_outputs):
+    def value_function(self, n_outputs: int) -> FunctionSource:
         """Return the ONNX function `(score, target) => (loss)`."""
         limit = _LIMITS.get(self.power)
         return (
@@ -160,7 +161,7 @@ class TweedieLoss(_LogLink):
             else limit().value_function(n_outputs)
         )
 
-    def curvature_function(self, n_outputs):
+    def curvature_function(self, n_outputs: int) -> "FunctionSource | None":
         """Return the ONNX function `(score, target) => (curvature)`."""
         limit = _LIMITS.get(self.power)
         return (

@@ -32,16 +32,16 @@ class ScoreLoss:
     """The interface of losses of the raw score, with defaults that hold for most losses."""
 
     #: The estimators that can minimise the loss: "regressor", "classifier" or both.
-    estimator_types: tuple[str, ...] = ()
+    estimator_types: ClassVar[tuple[str, ...]] = ()
     #: Parameters that the estimators have, too. A loss given by its name takes their values.
-    shared_parameters: tuple[str, ...] = ()
+    shared_parameters: ClassVar[tuple[str, ...]] = ()
     #: Whether value and gradient have a third input, the normalised sample weights of shape
     #: (n_samples, 1), and multiply by them.
     takes_weight: bool = False
     #: Names of the loss's own weights, such as a scale. They are trained, but are not part of the
     #: model. The names begin with "skort_". Value and gradient take each weight as an input of the
     #: shape of `score`, and the gradient has a result for each weight.
-    weight_names: tuple[str, ...] = ()
+    weight_names: ClassVar[tuple[str, ...]] = ()
     #: Whether each of several classes is a binary problem of its own: the class against the rest.
     one_against_rest: bool = False
     #: Whether a column of the gradient depends only on the same column of score and target.
@@ -59,9 +59,9 @@ class ScoreLoss:
     has_units: bool = False
     #: A value for the first learning rate if the second derivative has no bound, for instance at a
     #: kink. It holds for standardised scores. None: the second derivative is estimated.
-    typical_curvature: float | None = None
+    typical_curvature: ClassVar[float | None] = None
     #: For a loss with a kink, where the gradient jumps: the name of a smooth loss to use instead.
-    smooth_instead: str | None = None
+    smooth_instead: ClassVar[str | None] = None
     #: For a loss of several outputs: the names of the outputs, and their numbers of columns if
     #: known.
     output_names: tuple[str, ...] = ()

@@ -1,15 +1,17 @@
 """The objective, as ONNX nodes that a solver adds to the graph of a raw score."""
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import onnx
 from onnx.helper import make_tensor_value_info
 
 from skort.common.formulas import function_text
 from skort.common.node_phases import marked
-from skort.common.onnx_text import onnx_dtype
+from skort.common.onnx_text import Fragment, onnx_dtype
 from skort.objective.custom import CustomTerm, source_key
 from skort.objective.loss import ScoreLoss
 from skort.objective.penalties import Strength, WeightPenalty, checked_strengths, is_any
@@ -79,7 +81,7 @@ class Objective:
         )
 
     @property
-    def sample_weight_scale(self):
+    def sample_weight_scale(self) -> float:
         """The sum of the sample weights of a batch if all rows count the same."""
         return self.loss.weight_scale(self.n_outputs)
 
@@ -101,13 +103,13 @@ class Objective:
         """The names of the loss's own weights -> the names of the gradients by them."""
         return {name: f"{name}_grad" for name in self.loss.weight_names}
 
-    def weight_infos(self, names):
+    def weight_infos(self, names: Iterable[str]) -> list[onnx.ValueInfoProto]:
         """Return inputs or outputs of a graph with the shape of the loss's own weights."""
         return [
             make_tensor_value_info(name, onnx_dtype(self.dtype), [self.n_outputs]) for name in names
         ]
 
-    def inputs(self, batch_size):
+    def inputs(self, batch_size: int | str | None) -> list[onnx.ValueInfoProto]:
         """Return the graph inputs `TARGET` and `SAMPLE_WEIGHT` of a batch."""
         widths = {TARGET: self.n_outputs, SAMPLE_WEIGHT: 1}
         return [
@@ -115,11 +117,11 @@ class Objective:
             for name, n in widths.items()
         ]
 
-    def output(self, name=OBJECTIVE):
+    def output(self, name: str = OBJECTIVE) -> onnx.ValueInfoProto:
         """Return the graph output `OBJECTIVE` or `LOSS`."""
         return make_tensor_value_info(name, onnx_dtype(self.dtype), [])
 
-    def add_loss(self, fragment, score, result):
+    def add_loss(self, fragment: Fragment, score: str, result: str) -> None:
         """
         Add the nodes that compute `result`,
         the weighted sum of the loss over the batch, from `score`.
@@ -127,7 +129,7 @@ class Objective:
         self.add_losses(fragment, score, "skort_weighted_losses")
         fragment.call(_SUM, ["skort_weighted_losses"], [result])
 
-    def add_losses(self, fragment, score, result):
+    def add_losses(self, fragment: Fragment, score: str, result: str) -> None:
         """Add the nodes that compute `result`, the weighted losses of the rows, from `score`."""
         value = self.loss.value_function(self.n_outputs)
         if self.loss.takes_weight:
@@ -136,7 +138,7 @@ class Objective:
             self._call(fragment, value, [score, TARGET], ["skort_losses"])
             fragment.node("Mul", ["skort_losses", SAMPLE_WEIGHT], [result])
 
-    def add_value(self, fragment, score):
+    def add_value(self, fragment: Fragment, score: str) -> None:
         """
         Add the nodes that compute the scalars `LOSS`, `SMOOTH` and `OBJECTIVE`
         from the result named `score`.
@@ -146,7 +148,7 @@ class Objective:
         with marked(fragment, "penalty"):
             self.add_penalty(fragment)
 
-    def add_penalty(self, fragment):
+    def add_penalty(self, fragment: Fragment) -> None:
         """
         Add the nodes that compute the scalars `SMOOTH` and `OBJECTIVE`
         from the scalar `LOSS`.
@@ -167,7 +169,7 @@ class Objective:
 
             fragment.node("Identity", [value], [after])
 
-    def add_custom_value(self, fragment, value):
+    def add_custom_value(self, fragment: Fragment, value: str) -> str:
         """
         Add the nodes that add a custom penalty to the scalar `value`;
         return the name of the sum.
@@ -184,7 +186,7 @@ class Objective:
 
         return value
 
-    def custom_inputs(self, fragment, name, use):
+    def custom_inputs(self, fragment: Fragment, name: str, use: str) -> list[str]:
         """
         Add the nodes for the inputs of a custom penalty of a weight, and return their names.
 
@@ -200,12 +202,14 @@ class Objective:
         fragment.constant(f"{data}_start", self.start[name].astype(self.dtype))
         return [data, f"{data}_start"]
 
-    def with_term(self, norm):
+    def with_term(self, norm: str) -> dict[str, float | np.ndarray]:
         """Return the strengths of the "l1" or "l2" term, by the names of its weights."""
         strengths = {name: getattr(strength, norm) for name, strength in self.strengths.items()}
         return {name: strength for name, strength in strengths.items() if is_any(strength)}
 
-    def add_score_gradient(self, fragment, score, sample_weight=SAMPLE_WEIGHT):
+    def add_score_gradient(
+        self, fragment: Fragment, score: str, sample_weight: str = SAMPLE_WEIGHT
+    ) -> None:
         """Add the nodes for `SCORE_GRADIENT` and `weight_gradients`, the gradients of `LOSS`."""
         gradient = self.loss.gradient_function(self.n_outputs)
         by_row = [f"{name}_by_row" for name in self.weight_gradients.values()]
@@ -229,7 +233,7 @@ class Objective:
             fragment.call(_REPEATED, [name, inputs[0]], [result])
         fragment.call(source, [*inputs, *repeated], results, self.n_outputs)
 
-    def add_l2_gradients(self, fragment):
+    def add_l2_gradients(self, fragment: Fragment) -> dict[str, str]:
         """
         Add the nodes that compute the derivatives of the l2 terms;
         return their names, by weight.
@@ -244,7 +248,7 @@ class Objective:
         return results
 
 
-def l1_text(*, by_element):
+def l1_text(*, by_element: bool) -> str:
     """
     Return the l1 function `(weight, strength) => (penalty)`.
 
@@ -261,7 +265,7 @@ def l1_text(*, by_element):
     )
 
 
-def l2_text(*, by_element):
+def l2_text(*, by_element: bool) -> str:
     """
     Return the l2 function `(weight, strength) => (penalty)`.
 

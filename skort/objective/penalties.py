@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class WeightPenalty:
     """
 
     #: Parameters that the estimators have, too. A penalty given by its name takes their values.
-    shared_parameters: tuple[str, ...] = ()
+    shared_parameters: ClassVar[tuple[str, ...]] = ()
     #: The strength, if it is one number for all weights or one for each.
     alpha: Any = 0.0
     #: The strength of the penalty on intercepts, as `alpha`; None: they have no penalty.
@@ -82,16 +82,16 @@ class _Norms(Component, WeightPenalty):
     `l1_ratio` is the share of the l1 term.
     """
 
-    shared_parameters = ("alpha",)
+    shared_parameters: ClassVar[tuple[str, ...]] = ("alpha",)
     _parameter_constraints = {"alpha": _ALPHA}
     alpha: Any = 1e-4
     l1_ratio = 0.0
 
-    def strengths(self, names):
+    def strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
         """Return the strengths of the weights `names` that have a penalty, by name."""
         return _strengths(self.alpha, self.l1_ratio, names)
 
-    def intercept_strengths(self, names):
+    def intercept_strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
         """Return the strengths of the intercepts `names` that have a penalty, by name."""
         if self.intercepts is None:
             return {}
@@ -123,7 +123,7 @@ class L1(_Norms):
     """
 
     __module__ = "skort.objective"
-    l1_ratio = 1.0
+    l1_ratio: float = 1.0
 
 
 class L2(_Norms):
@@ -150,7 +150,7 @@ class L2(_Norms):
     """
 
     __module__ = "skort.objective"
-    l1_ratio = 0.0
+    l1_ratio: float = 0.0
 
 
 @dataclass(eq=False, repr=False)
@@ -190,7 +190,7 @@ class ElasticPenalty(_Norms):
     """
 
     __module__ = "skort.objective"
-    shared_parameters = ("alpha", "l1_ratio")  # type: ignore[assignment]
+    shared_parameters: ClassVar[tuple[str, ...]] = ("alpha", "l1_ratio")
     _parameter_constraints = {
         "alpha": _ALPHA,
         "l1_ratio": [Interval(Real, 0, 1, closed="both"), dict, "array-like"],
@@ -207,11 +207,11 @@ class ModelPenalty(WeightPenalty):
         self.coefficients = coefficients
         self.intercepts = intercepts
 
-    def strengths(self, names):
+    def strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
         """Return the strengths of the weights `names`, by name: all have the same."""
         return dict.fromkeys(names, self.coefficients)
 
-    def intercept_strengths(self, names):
+    def intercept_strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
         """
         Return the strengths of the intercepts `names`, by name:
         all have the same, or none has a penalty.
@@ -233,18 +233,20 @@ class RescaledPenalty(WeightPenalty):
         self._factors = factors
         self._unit = unit
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return repr(self._penalty)
 
-    def strengths(self, names):
+    def strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
         """Return the strengths of the weights `names` that have a penalty, by name."""
         return self._rescaled(checked_strengths(self._penalty, names))
 
-    def intercept_strengths(self, names):
+    def intercept_strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
         """Return the strengths of the intercepts `names` that have a penalty, by name."""
         return self._rescaled(self._penalty.intercept_strengths(names))
 
-    def custom_terms(self, coefficients, intercepts):
+    def custom_terms(
+        self, coefficients: tuple[str, ...], intercepts: tuple[str, ...]
+    ) -> dict[str, "CustomTerm"]:
         """Return the terms of a custom penalty, by name."""
         terms = self._penalty.custom_terms(coefficients, intercepts)
         return {
@@ -369,7 +371,12 @@ def _checked(value, name):
     return array.astype(np.float64) if array.ndim else float(array)
 
 
-def soft_threshold(weight, positive, negative, scratch):
+def soft_threshold(
+    weight: np.ndarray,
+    positive: float | np.ndarray,
+    negative: float | np.ndarray,
+    scratch: np.ndarray,
+) -> None:
     r"""
     Move weights towards zero in place, and not beyond it.
 

@@ -7,6 +7,7 @@ The loss of a row is the mean over its outputs. The gradient at a kink is zero.
 import math
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -33,7 +34,7 @@ _SCALE = "skort_loss/scale"
 class RegressionLoss(FormulaLoss):
     """A loss of each output; the loss of a row is the mean over its outputs."""
 
-    estimator_types = ("regressor",)
+    estimator_types: ClassVar[tuple[str, ...]] = ("regressor",)
     has_units = True
     #: The power d: a common factor c of y and score multiplies the loss by c^d.
     _degree = 1
@@ -100,8 +101,8 @@ class AbsoluteError(RegressionLoss, name="absolute_error"):
     """
 
     is_robust = True
-    typical_curvature = 1.0
-    smooth_instead = "huber"
+    typical_curvature: ClassVar[float | None] = 1.0
+    smooth_instead: ClassVar[str | None] = "huber"
     _formula = """
     residual = score - target
     loss = Abs(residual)
@@ -136,7 +137,7 @@ class Huber(RegressionLoss, name="huber"):
     """
 
     is_robust = True
-    shared_parameters = ("epsilon",)
+    shared_parameters: ClassVar[tuple[str, ...]] = ("epsilon",)
     _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
     epsilon: float = 0.1
     _curvature = 1.0
@@ -185,11 +186,11 @@ class EpsilonInsensitive(RegressionLoss, name="epsilon_insensitive"):
     """
 
     is_robust = True
-    shared_parameters = ("epsilon",)
+    shared_parameters: ClassVar[tuple[str, ...]] = ("epsilon",)
     _parameter_constraints = {"epsilon": _NOT_NEGATIVE}
     epsilon: float = 0.1
-    typical_curvature = 1.0
-    smooth_instead = "squared_epsilon_insensitive"
+    typical_curvature: ClassVar[float | None] = 1.0
+    smooth_instead: ClassVar[str | None] = "squared_epsilon_insensitive"
     _formula = """
     residual = score - target
     excess = Relu(Abs(residual) - epsilon)
@@ -220,7 +221,7 @@ class SquaredEpsilonInsensitive(EpsilonInsensitive, name="squared_epsilon_insens
     """
 
     is_robust = False
-    smooth_instead = None  # type: ignore[assignment]
+    smooth_instead: ClassVar[str | None] = None
     _curvature = 2.0
     _degree = 2
     _formula = """
@@ -254,8 +255,8 @@ class Quantile(RegressionLoss, name="quantile"):
     """
 
     is_robust = True
-    shared_parameters = ("quantile",)
-    smooth_instead = "huber"
+    shared_parameters: ClassVar[tuple[str, ...]] = ("quantile",)
+    smooth_instead: ClassVar[str | None] = "huber"
     _parameter_constraints = {"quantile": [Interval(Real, 0, 1, closed="neither")]}
     quantile: float = 0.5
     _formula = """
@@ -298,7 +299,7 @@ class ElasticLoss(RegressionLoss):
     """
 
     __module__ = "skort.objective"
-    typical_curvature = 1.0
+    typical_curvature: ClassVar[float | None] = 1.0
     _parameter_constraints = {"l1_weight": _NOT_NEGATIVE, "l2_weight": _NOT_NEGATIVE}
     l1_weight: float = 0.5
     l2_weight: float = 0.5
@@ -367,10 +368,10 @@ class ConcomitantHuber(RegressionLoss):
     """
 
     __module__ = "skort.objective"
-    shared_parameters = ("epsilon",)
-    weight_names = (_SCALE,)
+    shared_parameters: ClassVar[tuple[str, ...]] = ("epsilon",)
+    weight_names: ClassVar[tuple[str, ...]] = (_SCALE,)
     is_robust = True
-    typical_curvature = 1.0
+    typical_curvature: ClassVar[float | None] = 1.0
     _parameter_constraints = {"epsilon": [Interval(Real, 0, _LARGEST, closed="right")]}
     epsilon: float = 1.35
     _signatures = (
@@ -389,7 +390,7 @@ class ConcomitantHuber(RegressionLoss):
     scale_gradient = Sign(scale) * (1 - clipped * clipped)
     """
 
-    def initial_weights(self, target, model=None) -> dict[str, np.ndarray]:
+    def initial_weights(self, target: np.ndarray, model: Any = None) -> dict[str, np.ndarray]:
         """Return the scale of a fitted HuberRegressor, or y's median distance from its median."""
         # The median distance has the unit of y, and outliers hardly change it. scikit-learn starts
         # at 1, from where the training would need many steps to a scale of 1000.

@@ -63,13 +63,15 @@ class SklearnObjective:
     #: skort.
     unused: dict[str, str] = field(default_factory=dict)
 
-    def of_intercepts(self, coefficients):
+    def of_intercepts(self, coefficients: Strength) -> Strength:
         """Return the `Strength` of the intercepts from the one of the coefficients."""
         return Strength(
             coefficients.l1 / self.intercept_scaling, coefficients.l2 / self.intercept_scaling**2
         )
 
-    def skort_alpha(self, weight_sum, mean_weight, batch_size, n_outputs):
+    def skort_alpha(
+        self, weight_sum: float, mean_weight: float, batch_size: int, n_outputs: int
+    ) -> Any:
         """
         Return the strength a in J.
 
@@ -85,7 +87,7 @@ class SklearnObjective:
         return self.alpha / (divisors[self.alpha_per] * (n_outputs if self.sums_outputs else 1))
 
 
-def sklearn_objective(model, *, is_classifier=False):
+def sklearn_objective(model: Any, *, is_classifier: bool = False) -> SklearnObjective:
     """
     Return the objective of a scikit-learn model.
 
@@ -380,7 +382,7 @@ _TRAINING = {
 }
 
 
-def unused_parameters(model):
+def unused_parameters(model: Any) -> dict[str, str]:
     """Return the model's training parameters that differ from their defaults -> those of skort."""
     training = dict(_TRAINING)
     # In other models, these names belong to the objective. Here they are Adam's epsilon, and the

@@ -58,7 +58,7 @@ class WeightedSum(Component, ScoreLoss):
     _parameter_constraints = {"losses": [list, tuple]}
     losses: list[tuple[Any, ScoreLoss]]
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters: `losses` and, with `deep`, the parameters of the named losses."""
         params: dict[str, Any] = {"losses": self.losses}
         if not (deep and _are_pairs(self.losses)):
@@ -71,7 +71,7 @@ class WeightedSum(Component, ScoreLoss):
 
         return params
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> "WeightedSum":
         """Set parameters by the names of `get_params`. The error for another name lists these."""
         self.losses = params.pop("losses", self.losses)
         pairs = self.losses if _are_pairs(self.losses) else []

@@ -213,8 +213,10 @@ class Batches:
         self.random_state = random_state
         self.shuffle = shuffle
         self._rows_of_a_step = int(batch_size)
+        self.sample_weight: np.ndarray
+        self.n_rows: int
         #: How often an order was drawn.
-        self.n_drawn = 0
+        self.n_drawn: int = 0
 
         self._weighted = sample_weight is not None
         if sample_weight is None:
@@ -229,9 +231,9 @@ class Batches:
             self.n_rows = int(np.count_nonzero(self.sample_weight))
 
         #: That of the largest batch there is.
-        self.batch_size = min(self._rows_of_a_step, self.n_rows)
+        self.batch_size: int = min(self._rows_of_a_step, self.n_rows)
         #: Of an epoch, the short one included.
-        self.n_batches = -(-self.n_rows // self.batch_size)
+        self.n_batches: int = -(-self.n_rows // self.batch_size)
 
         #: X, the target and, if they differ, the sample weights.
         self.data: list[Any] = [X, target]
@@ -466,9 +468,9 @@ class StreamedBatches:
         random_state: np.random.RandomState,
     ):
         self._epoch = epoch
-        self.n_rows = size.n_rows
-        self.n_batches = size.n_batches
-        self.batch_size = size.batch_size
+        self.n_rows: int = size.n_rows
+        self.n_batches: int = size.n_batches
+        self.batch_size: int = size.batch_size
         self._rows_of_a_step = size.rows_of_a_step
 
         self._largest, mean = (1.0, 1.0) if sample_weight is None else relative_mean(sample_weight)
@@ -476,7 +478,7 @@ class StreamedBatches:
         self.random_state = random_state
 
         #: How often an order was drawn: never.
-        self.n_drawn = 0
+        self.n_drawn: int = 0
         #: Whether sparse batches are the fastest: every batch is made dense.
         self.are_sparse = False
 

@@ -149,7 +149,7 @@ class SparseRows:
     """
 
     def __init__(self, n_rows: int, n_columns: int, dtype: DTypeLike):
-        self.shape = n_rows, n_columns
+        self.shape: tuple[int, int] = n_rows, n_columns
         self._dtype = np.dtype(dtype)
         self._indptr = np.zeros(n_rows + 1, np.int32)
         self._indices = np.empty(0, np.int32)

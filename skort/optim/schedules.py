@@ -104,7 +104,7 @@ class Schedule(Component):
     """
 
     #: Parameters that the estimators have, too: a schedule given by its name takes their values.
-    shared_parameters: tuple[str, ...] = ()
+    shared_parameters: ClassVar[tuple[str, ...]] = ()
     #: Whether all updates of an epoch have the same rate: each class says so for itself.
     is_steady: ClassVar[bool] = False
     #: Parameters of which the largest is that of all rates: each class says them for itself, or
@@ -172,8 +172,8 @@ class Constant(Schedule):
 
     __module__ = "skort.schedules"
     is_steady = True
-    shared_parameters = ("eta0",)
-    peak_parameters = ("eta0",)
+    shared_parameters: ClassVar[tuple[str, ...]] = ("eta0",)
+    peak_parameters: ClassVar[tuple[str, ...]] = ("eta0",)
     _parameter_constraints = {"eta0": _POSITIVE}
     eta0: float = 0.01
 
@@ -207,8 +207,8 @@ class InvScaling(Schedule):
     """
 
     __module__ = "skort.schedules"
-    shared_parameters = ("eta0", "power_t")
-    peak_parameters = ("eta0",)
+    shared_parameters: ClassVar[tuple[str, ...]] = ("eta0", "power_t")
+    peak_parameters: ClassVar[tuple[str, ...]] = ("eta0",)
     _parameter_constraints = {"eta0": _POSITIVE, "power_t": _NOT_NEGATIVE}
     eta0: float = 0.01
     power_t: float = 0.25
@@ -242,7 +242,7 @@ class Optimal(Schedule):
     """
 
     __module__ = "skort.schedules"
-    shared_parameters = ("alpha",)
+    shared_parameters: ClassVar[tuple[str, ...]] = ("alpha",)
     # Its first rate follows from alpha.
     advice_to_lower = 'use learning_rate="constant"'
     _parameter_constraints = {"alpha": _POSITIVE}
@@ -289,8 +289,8 @@ class Adaptive(Schedule):
 
     __module__ = "skort.schedules"
     is_steady = True
-    shared_parameters = ("eta0",)
-    peak_parameters = ("eta0",)
+    shared_parameters: ClassVar[tuple[str, ...]] = ("eta0",)
+    peak_parameters: ClassVar[tuple[str, ...]] = ("eta0",)
     _parameter_constraints = {
         "eta0": _POSITIVE,
         "max_falls": [Interval(Integral, 0, None, closed="left")],
@@ -341,7 +341,7 @@ class Cosine(Schedule):
     """
 
     __module__ = "skort.schedules"
-    peak_parameters = ("eta0", "eta1")
+    peak_parameters: ClassVar[tuple[str, ...]] = ("eta0", "eta1")
     _parameter_constraints = {"n_updates": _COUNT, "eta0": _POSITIVE, "eta1": _NOT_NEGATIVE}
     n_updates: int = 1000
     eta0: float = 0.01
@@ -385,7 +385,7 @@ class Cyclic(Schedule):
     """
 
     __module__ = "skort.schedules"
-    peak_parameters = ("eta0", "eta1")
+    peak_parameters: ClassVar[tuple[str, ...]] = ("eta0", "eta1")
     _parameter_constraints = Cosine._parameter_constraints
     n_updates: int = 1000
     eta0: float = 0.01

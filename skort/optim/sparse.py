@@ -37,9 +37,9 @@ class SparseBatch(Batch):
     in_place = True
 
     def __init__(self, shape: tuple[int, int], n_outputs: int, dtype: DTypeLike):
-        self.rows = SparseRows(*shape, dtype)
-        self.target = np.zeros((shape[0], n_outputs), dtype)
-        self.sample_weight = np.zeros((shape[0], 1), dtype)
+        self.rows: SparseRows = SparseRows(*shape, dtype)
+        self.target: np.ndarray = np.zeros((shape[0], n_outputs), dtype)
+        self.sample_weight: np.ndarray = np.zeros((shape[0], 1), dtype)
 
     def __len__(self) -> int:
         return len(self.target)
@@ -229,7 +229,8 @@ class LazyWeights:
 
         #: Of the weights before the last update: their squared norm, and their product with its
         #: gradient but for the l2 term; zero where there is no l2 term.
-        self.square = self.along = 0.0
+        self.square: float = 0.0
+        self.along: float = 0.0
 
     def settle(self) -> None:
         """Make the arrays hold the weights, the velocities and the sums."""

@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -13,7 +13,7 @@ from skort.common.component import own_copy
 from skort.common.random_state import generator_of
 from skort.optim.batches import Batch, Batches
 from skort.optim.schedules import lower_rate, rate
-from skort.optim.state import TrainState
+from skort.optim.state import History, TrainState
 from skort.optim.watchers import Watchers
 
 _MOST_RESTARTS = 3
@@ -179,20 +179,20 @@ class Training:
 
         self._course = course
         self.schedule: Any = _copied(course.schedule)
-        self.optimizer = course.optimizer
-        self.max_iter = course.max_iter
+        self.optimizer: Any = course.optimizer
+        self.max_iter: int | None = course.max_iter
 
-        self.callbacks = watchers.callbacks
+        self.callbacks: Sequence[Any] = watchers.callbacks
         self._preview: Any = watchers.preview
         self._judge = watchers.judge
 
         # The place that it goes on from
-        self.history = state.open_history()
-        self.n_updates = state.n_updates
-        self.n_restarts = _last(self.history.get("restarts"))
+        self.history: History = state.open_history()
+        self.n_updates: int = state.n_updates
+        self.n_restarts: int = _last(self.history.get("restarts"))
         self._n_falls = 0
         #: Whether a lower objective over all rows is all that is left to look for.
-        self.finishes = False
+        self.finishes: bool = False
         self._fall_to(state.n_falls)
         self._rate_scale = state.rate_scale
         self._is_rate_auto = state.is_rate_auto
@@ -206,14 +206,14 @@ class Training:
         self._last_epoch: TrainState | None = None
         self._best: dict[str, np.ndarray] | None = None
 
-        self.eta = float("nan")
-        self.objective = float("nan")
+        self.eta: float = float("nan")
+        self.objective: float = float("nan")
         self.first_eta: float | None = None
         self.first_objective: float | None = None
-        self.stopped = False
+        self.stopped: bool = False
         self.stopping_reason: str | None = None
-        self.no_better = False
-        self.went_back = False
+        self.no_better: bool = False
+        self.went_back: bool = False
 
     @property
     def n_epochs(self) -> int:

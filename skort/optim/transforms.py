@@ -35,14 +35,28 @@ class Transformation:
         """Return its memory before the first update."""
         return {}
 
-    def before(self, weights, gradient, eta: float, state: State, scratch):
+    def before(
+        self,
+        weights: np.ndarray,
+        gradient: np.ndarray,
+        eta: float,
+        state: State,
+        scratch: np.ndarray,
+    ) -> np.ndarray:
         """
         Return the gradient that the optimizer gets;
         the weights may be changed in place, the gradient may not.
         """
         return gradient
 
-    def after(self, weights, eta: float, state: State, scratch, step_length: StepLength) -> None:
+    def after(
+        self,
+        weights: np.ndarray,
+        eta: float,
+        state: State,
+        scratch: np.ndarray,
+        step_length: StepLength,
+    ) -> None:
         """Change the weights that the optimizer made, in place."""
 
 
@@ -66,7 +80,7 @@ def clipped(gradient: np.ndarray, max_norm: float, out: np.ndarray) -> np.ndarra
 class Clipping(Transformation):
     """A gradient that is too long is shortened, see `clipped`."""
 
-    onnx_before = function_text(
+    onnx_before: str = function_text(
         "clipped (gradient, skort_max_norm) => (next_gradient)",
         """
         wide = Cast(gradient, to=11)
@@ -78,14 +92,21 @@ class Clipping(Transformation):
 
     def __init__(self, max_norm: float):
         self._max_norm = float(max_norm)
-        self.constants = {"skort_max_norm": np.array([self._max_norm])}
+        self.constants: dict[str, np.ndarray] = {"skort_max_norm": np.array([self._max_norm])}
 
-    def start(self, n_coefficients, n_others, dtype):
+    def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
         """Make room for the clipped gradient."""
         self._clipped = np.zeros(n_coefficients + n_others, dtype)
         return {}
 
-    def before(self, weights, gradient, eta, state, scratch):
+    def before(
+        self,
+        weights: np.ndarray,
+        gradient: np.ndarray,
+        eta: float,
+        state: State,
+        scratch: np.ndarray,
+    ) -> np.ndarray:
         """Clip the gradient."""
         return clipped(gradient, self._max_norm, self._clipped)
 
@@ -98,7 +119,7 @@ class WeightDecay(Transformation):
 
     # Loshchilov and Hutter (arXiv:1711.05101). An l2 penalty is part of the gradient.
 
-    onnx_before = function_text(
+    onnx_before: str = function_text(
         "decayed (weights, eta, skort_decays) => (next_weights)",
         "next_weights = weights * (1 - eta * skort_decays)",
     )
@@ -106,13 +127,20 @@ class WeightDecay(Transformation):
     def __init__(self, weight_decay: float):
         self._weight_decay = float(weight_decay)
 
-    def start(self, n_coefficients, n_others, dtype):
+    def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
         """Remember the number of coefficients."""
         decays = np.repeat([self._weight_decay, 0.0], [n_coefficients, n_others])
-        self.constants = {"skort_decays": decays.astype(dtype)}
+        self.constants: dict[str, np.ndarray] = {"skort_decays": decays.astype(dtype)}
         return {"n_coefficients": np.array([n_coefficients])}
 
-    def before(self, weights, gradient, eta, state, scratch):
+    def before(
+        self,
+        weights: np.ndarray,
+        gradient: np.ndarray,
+        eta: float,
+        state: State,
+        scratch: np.ndarray,
+    ) -> np.ndarray:
         """Shrink the coefficients."""
         coefficients = weights[: int(state["n_coefficients"][0])]
         np.multiply(coefficients, 1 - eta * self._weight_decay, out=coefficients)
@@ -168,17 +196,24 @@ class AccumulatedL1(Transformation):
             "paid (weights, length, l1_owed_if_positive, l1_owed_if_negative, skort_l1_strengths) "
             "=> (next_weights, next_l1_owed_if_positive, next_l1_owed_if_negative)"
         )
-        self.onnx_after = function_text(signature, _PAID, n_steps=self._n_steps)
-        self.constants = {"skort_l1_strengths": strengths}
+        self.onnx_after: str = function_text(signature, _PAID, n_steps=self._n_steps)
+        self.constants: dict[str, np.ndarray] = {"skort_l1_strengths": strengths}
 
-    def start(self, n_coefficients, n_others, dtype):
+    def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
         """Owe nothing."""
         n_weights = n_coefficients + n_others
         self._more = np.empty(n_weights, dtype)
         self._most = np.empty(n_weights, dtype)
         return {name: np.zeros(n_weights, dtype) for name in (_POSITIVE, _NEGATIVE)}
 
-    def after(self, weights, eta, state, scratch, step_length):
+    def after(
+        self,
+        weights: np.ndarray,
+        eta: float,
+        state: State,
+        scratch: np.ndarray,
+        step_length: StepLength,
+    ) -> None:
         """Pay what is owed."""
         positive = state[_POSITIVE]
         negative = state[_NEGATIVE]
@@ -210,7 +245,7 @@ class ImplicitL2(Transformation):
     # diverges from gain eta b = 2 on. A weight keeps its kind of steps where the learning rate
     # falls: a velocity holds either all of the gradient or what is left of it.
 
-    onnx_before = function_text(
+    onnx_before: str = function_text(
         "remaining (weights, gradient, eta, skort_l2_strengths, skort_l2_reach, skort_l2_rate) => "
         "(next_gradient, skort_stiff)",
         """
@@ -219,7 +254,7 @@ class ImplicitL2(Transformation):
         next_gradient = gradient - skort_stiff * weights
         """,
     )
-    onnx_after = function_text(
+    onnx_after: str = function_text(
         "shrunk (weights, length, skort_stiff) => (next_weights)",
         "next_weights = weights / (skort_stiff * length + 1)",
     )
@@ -229,20 +264,27 @@ class ImplicitL2(Transformation):
         self._reach = strengths * float(gain)
         self._largest_rate = float(largest_rate)
         rate = np.asarray(self._largest_rate, strengths.dtype)
-        self.constants = {
+        self.constants: dict[str, np.ndarray] = {
             "skort_l2_strengths": strengths,
             "skort_l2_reach": self._reach,
             "skort_l2_rate": rate,
         }
 
-    def start(self, n_coefficients, n_others, dtype):
+    def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
         """Make room for what is left of the gradient."""
         self._is_any_stiff = False
         self._stiff = np.empty(n_coefficients + n_others, dtype)
         self._remaining = np.empty(n_coefficients + n_others, dtype)
         return {}
 
-    def before(self, weights, gradient, eta, state, scratch):
+    def before(
+        self,
+        weights: np.ndarray,
+        gradient: np.ndarray,
+        eta: float,
+        state: State,
+        scratch: np.ndarray,
+    ) -> np.ndarray:
         """Take stiff terms out of the gradient."""
         np.multiply(self._reach, max(eta, self._largest_rate), out=scratch)
         is_stiff = scratch > 1
@@ -254,7 +296,14 @@ class ImplicitL2(Transformation):
         np.multiply(self._stiff, weights, out=scratch)
         return np.subtract(gradient, scratch, out=self._remaining)
 
-    def after(self, weights, eta, state, scratch, step_length):
+    def after(
+        self,
+        weights: np.ndarray,
+        eta: float,
+        state: State,
+        scratch: np.ndarray,
+        step_length: StepLength,
+    ) -> None:
         """Make the implicit steps."""
         if self._is_any_stiff:
             np.multiply(self._stiff, step_length(eta, state), out=scratch)
@@ -272,7 +321,7 @@ class Averaging(Transformation):
     as SGD's average.
     """
 
-    onnx_after = function_text(
+    onnx_after: str = function_text(
         (
             "averaged (average_sum, average_n_updates, weights, skort_first) => (next_average_sum, "
             "next_average_n_updates)"
@@ -286,13 +335,20 @@ class Averaging(Transformation):
 
     def __init__(self, first: int):
         self._first = int(first)
-        self.constants = {"skort_first": np.array([self._first])}
+        self.constants: dict[str, np.ndarray] = {"skort_first": np.array([self._first])}
 
-    def start(self, n_coefficients, n_others, dtype):
+    def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
         """Remember the number of updates and the sum."""
         return {_N_UPDATES: np.zeros(1, np.int64), _SUM: np.zeros(n_coefficients + n_others)}
 
-    def after(self, weights, eta, state, scratch, step_length):
+    def after(
+        self,
+        weights: np.ndarray,
+        eta: float,
+        state: State,
+        scratch: np.ndarray,
+        step_length: StepLength,
+    ) -> None:
         """Count one more update, and add its weights."""
         if self.count(state):
             self.add(weights, state)

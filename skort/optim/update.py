@@ -12,6 +12,7 @@ from skort.optim.transforms import (
     Averaging,
     Clipping,
     ImplicitL2,
+    StepLength,
     Transformation,
     WeightDecay,
 )
@@ -37,13 +38,13 @@ class UpdateRule:
     ):
         self._optimizer = optimizer
         #: The outermost first.
-        self.transformations = (
+        self.transformations: list[Transformation] = (
             transformations if averaging is None else [averaging, *transformations]
         )
         self._inner_first = self.transformations[::-1]
 
         #: As `Optimizer.step_length`.
-        self.step_length = optimizer.step_length
+        self.step_length: StepLength = optimizer.step_length
         #: Its mean is the result; None: the weights are.
         self.averaging = averaging
 
@@ -54,7 +55,14 @@ class UpdateRule:
             state = state | part.start(n_coefficients, n_others, dtype)
         return state
 
-    def update(self, weights, gradient, eta: float, state: State, scratch) -> None:
+    def update(
+        self,
+        weights: np.ndarray,
+        gradient: np.ndarray,
+        eta: float,
+        state: State,
+        scratch: np.ndarray,
+    ) -> None:
         """Make one update in place, as `Optimizer.update`."""
         for part in self.transformations:
             gradient = part.before(weights, gradient, eta, state, scratch)
@@ -151,7 +159,7 @@ class Update:
     #: The traits of the optimizer.
     tags: OptimizerTags = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "tags", optimizer_tags(self.optimizer))
 
     @property

@@ -32,7 +32,7 @@ class SGD(NamedOptimizer, name="sgd"):
     """
 
     #: The limit of `step_length` for a constant learning rate of one.
-    gain = 1.0
+    gain: float = 1.0
 
     def start(self, n_coefficients: int, n_others: int, dtype: DTypeLike) -> State:
         """Return the state before the first update: there is none."""
