@@ -1,5 +1,6 @@
 """What may watch a training and stop it: values of the parameter `callbacks`, and what they see."""
 
+from skort.common.component import name_their_parameters
 from skort.optim.callbacks import Callback, EarlyStopping, EpochScoring
 from skort.optim.checkpoint import Checkpoint
 from skort.optim.display import EpochLines, MLflowLogger, ProgressBar
@@ -17,3 +18,5 @@ __all__ = [
     "ProgressBar",
     "Training",
 ]
+
+name_their_parameters(globals()[name] for name in __all__)

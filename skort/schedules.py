@@ -1,5 +1,6 @@
 """How the learning rate changes from update to update: values of the parameter `learning_rate`."""
 
+from skort.common.component import name_their_parameters
 from skort.optim.schedules import (
     Adaptive,
     Constant,
@@ -21,3 +22,5 @@ __all__ = [
     "Schedule",
     "Warmup",
 ]
+
+name_their_parameters(globals()[name] for name in __all__)

@@ -162,7 +162,7 @@ PARAMETERS = [
         "the step 'lasso' before the model is no",
     ),
     ("regressor", {"estimator": onnx.ModelProto()}, "the ONNX model is not valid"),
-    ("regressor", {"estimator": OrtSGDRegressor()}, "put OrtSGDRegressor inside it, not around it"),
+    ("regressor", {"estimator": OrtSGDRegressor()}, "it is an OrtSGDRegressor already"),
     (
         "regressor",
         {"estimator": MLPRegressor(hidden_layer_sizes=(0,))},

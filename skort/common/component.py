@@ -3,7 +3,7 @@
 import copy
 import functools
 import importlib.metadata
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from skort.common.sklearn_private import validate_parameter_constraints
@@ -32,6 +32,8 @@ PLAIN = frozenset({str, int, float, bool, type(None)})
 # values.
 _PASSED: set[tuple[Any, ...]] = set()
 _MOST = 10_000
+# What other libraries call the learning rate, and give to the optimizer.
+_RATES = ("lr", "learning_rate", "learning_rate_init")
 
 
 @functools.cache
@@ -108,6 +110,30 @@ class DocumentationLink:
         such as ``skort.dask.OrtSGDRegressor``.
         """
         return {"name": f"{type(self).__module__}.{type(self).__name__}"}
+
+
+def name_their_parameters(classes: Iterable[type]) -> None:
+    """Make the error for an argument that a class does not have name its parameters."""
+    for cls in classes:
+        if issubclass(cls, BaseEstimator) and cls.__init__ is not object.__init__:
+            cls.__init__ = _naming(cls.__init__, cls)  # type: ignore[method-assign]
+
+
+def _naming(init, cls):
+    known = parameter_names(cls)
+
+    @functools.wraps(init)
+    def __init__(self, *args, **given):
+        unknown = [name for name in given if name not in known]
+        if unknown and type(self) is cls:
+            advice = " The learning rate is eta0 of the estimator." if unknown[0] in _RATES else ""
+            raise TypeError(
+                f"{cls.__name__}() got an unexpected keyword argument {unknown[0]!r}. Its "
+                f"parameters are {', '.join(known)}.{advice}"
+            )
+        init(self, *args, **given)
+
+    return __init__
 
 
 def with_defaults(value: Any, base: type, method: str) -> Any:

@@ -57,8 +57,10 @@ def gives_probabilities(classifier: BaseOrtSGD) -> bool:
         or "classifier" not in loss.estimator_types
         or loss.inverse_link_function(1) is None
     ):
+        name = classifier.loss
+        shown = repr(name) if isinstance(name, str) else f"{type(name).__name__}(...)"
         raise AttributeError(
-            f"probability estimates are not available for loss={classifier.loss!r}. Use "
+            f"probability estimates are not available for loss={shown}. Use "
             'loss="log_loss" or "modified_huber", or put CalibratedClassifierCV of '
             "sklearn.calibration around the classifier."
         )

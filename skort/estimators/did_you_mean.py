@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skort.common.component import Component
 from skort.common.sklearn_private import InvalidParameterError
-from skort.estimators.value_hints import nearest, value_hint
+from skort.estimators.value_hints import nearest, parameters_of, value_classes, value_hint
 from skort.optim.optimizers import OPTIMIZERS
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -27,6 +27,7 @@ _PARAMETERS = {
     "estimator": ("base_estimator", "model"),
     "max_grad_norm": ("clip_norm", "clipnorm"),
     "device": ("gpu", "use_gpu"),
+    "learning_rate": ("scheduler", "lr_scheduler", "lr_schedule"),
     "scoring": ("metric", "metrics", "eval_metric"),
 }
 # The values that these names stand for.
@@ -35,6 +36,7 @@ _VALUES = {"gpu": "cuda", "use_gpu": "cuda"}
 _ARGUMENTS = {
     "X_val, y_val": ("eval_set", "validation_data", "valid_data"),
     "sample_weight": ("sample_weights", "weight", "weights"),
+    "target_opset": ("opset", "opset_version"),
 }
 # What has the same role here as an attribute of scikit-learn's or another library's models.
 _ATTRIBUTES = {
@@ -46,7 +48,11 @@ _ATTRIBUTES = {
     "steps": "to_sklearn() returns the fitted pipeline",
     "model_": "onnx_ is the fitted model, to_sklearn() returns it as scikit-learn has it",
     "feature_importances_": "coef_ has the coefficients of a linear model",
+    "onnx_model_": "onnx_ is the fitted model as ONNX",
+    "n_epochs_": "n_iter_ is the number of epochs, t_ that of updates",
+    "save": "save_onnx(path) writes the ONNX file; pickle or joblib keep the estimator",
     "loss_history_": "loss_curve_ has the objective of each epoch, history_ all records",
+    "losses_": "loss_curve_ has the objective of each epoch, history_ all records",
     "history": "history_ has the records of all epochs",
 }
 
@@ -71,6 +77,10 @@ class NamedParameters(Component):
             cls.__init__ = _with_hints(cls.__init__)  # type: ignore[method-assign]
 
     def set_params(self: Own, **params: Any) -> Own:  # noqa: D102 - it has scikit-learn's
+        for path in params:
+            name, _, part = path.partition("__")
+            if part and name in self._get_param_names() and name not in params:
+                _check_has_parameters(type(self), name, getattr(self, name), part)
         try:
             return super().set_params(**params)
         except ValueError as error:
@@ -158,6 +168,22 @@ def _argument_hint(cls, method, name, value, known):
     return f" It is a parameter of the estimator: {cls.__name__}({parameter[0]}={value!r})."
 
 
+def _check_has_parameters(cls, name, value, part):
+    """Raise an error for `name__part`, as a search has it, where the value has no parameters."""
+    if not (value is None or isinstance(value, str)):
+        return
+
+    owners = [
+        each for each in value_classes(cls, name) if part.partition("__")[0] in parameters_of(each)
+    ]
+    same = [each for each in owners if each.__name__.lower() == str(value).replace("_", "")]
+    first = next((each.__name__ for each in same or owners), None)
+    raise ValueError(
+        f"Invalid parameter '{name}__{part}' for {cls.__name__}: {name}={value!r} has no parameters."
+        + ("" if first is None else f" Give {name}={first}() first.")
+    )
+
+
 def _with_hints(init):
     """Return a constructor whose error for an unknown parameter suggests another one."""
 
@@ -190,25 +216,25 @@ def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
         value = _VALUES.get(name, value)
         alone = _ALONE.get(similar[0], "") if name in _PARAMETERS.get(similar[0], ()) else ""
         return f" Did you mean {similar[0]}={value!r}?{alone}"
+    if name == "class_weight":
+        return " It is a parameter of OrtSGDClassifier; give fit sample_weight."
+    if name in OPTIMIZERS and not of_optimizers:
+        return f" Did you mean optimizer={name!r}?"
     if of_optimizers:
         return (
             f" It is a parameter of the optimizer: optimizer={of_optimizers[0]}({name}={value!r})."
         )
     if isinstance(inside, BaseEstimator):
+        step, _, part = name.partition("__")
+        if part and step == type(inside).__name__.lower():
+            return f" The model inside has no step: write estimator__{part}."
+
         paths = [path for path in inside.get_params() if path == name or path.endswith(f"__{name}")]
         return (
             f" It is a parameter of the estimator inside: estimator__{paths[0]}." if paths else ""
         )
 
-    # These imports take long.
-    from sklearn.linear_model import LinearRegression, LogisticRegression
-    from sklearn.neural_network import MLPClassifier, MLPRegressor
-
-    is_classifier = issubclass(cls, ClassifierMixin)
-    known_models = (
-        (LogisticRegression, MLPClassifier) if is_classifier else (LinearRegression, MLPRegressor)
-    )
-    models = [each for each in known_models if name in each._get_param_names()]
+    models = [each for each in value_classes(cls, "estimator") if name in parameters_of(each)]
 
     return (
         f" It is a parameter of the model inside: estimator={models[0].__name__}({name}={value!r})."

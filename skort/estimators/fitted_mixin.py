@@ -16,6 +16,7 @@ from skort.common.available import available_if
 from skort.common.files import write_file, write_files
 from skort.estimators.data.rows import Columns
 from skort.estimators.data.validation_set import VALIDATION_SCORE
+from skort.estimators.did_you_mean import explained_arguments
 from skort.estimators.literals import ModelProto
 from skort.estimators.model.nesting import model_inside
 from skort.estimators.planning.plan import Plan
@@ -220,6 +221,7 @@ class FittedAttributes:
         self._adopt(result.with_weights(result.model.checked_weights(weights)))
         return self
 
+    @explained_arguments
     def to_onnx(self, target_opset: int | None = None, *, original: bool = False) -> ModelProto:
         """
         Return the fitted model as ONNX: a copy of `onnx_`, which any ONNX Runtime can run.

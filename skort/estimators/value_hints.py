@@ -101,6 +101,29 @@ def value_hint(cls: type, name: str, value: Any, constraints: Mapping[str, Seque
     return f" {sentence}" if sentence else ""
 
 
+def value_classes(cls: type, name: str) -> list[type]:
+    """Return the classes whose instances are values of a parameter with parameters of their own."""
+    if name == "estimator":
+        # These imports take long.
+        from sklearn.linear_model import LinearRegression, LogisticRegression
+        from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+        is_classifier = issubclass(cls, ClassifierMixin)
+        return (
+            [LogisticRegression, MLPClassifier]
+            if is_classifier
+            else [LinearRegression, MLPRegressor]
+        )
+
+    module = importlib.import_module(_MODULES[name]) if name in _MODULES else None
+    return [getattr(module, each) for each in getattr(module, "__all__", ())]
+
+
+def parameters_of(cls: type) -> list[str]:
+    """Return the names of the parameters of a class; none if it is not one of scikit-learn's kind."""
+    return cls._get_param_names() if hasattr(cls, "_get_param_names") else []
+
+
 def _options(constraints):
     """Return the texts that a parameter takes, in alphabetical order."""
     given = constraints if isinstance(constraints, list) else []

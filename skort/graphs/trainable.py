@@ -187,6 +187,12 @@ def _why_untrainable(model: Any) -> str:
         size=(60, 1 if get_tags(model).input_tags.one_d_array else 3)
     )
     y = (X[:, 0] > 0.5).astype(int) if is_classifier(model) else X[:, 0] + 1
+    name = type(model).__name__
+    if name in _OURS.values():
+        return (
+            f"it is an {name} already. Give the model inside it; or, to continue from a fitted one, "
+            "FrozenEstimator(fitted.to_sklearn())."
+        )
     if {"estimator", "estimators", "regressor"} & set(model.get_params(deep=False)):
         return f"put {_OURS[get_tags(model).estimator_type]} inside it, not around it."
 

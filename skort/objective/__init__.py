@@ -2,6 +2,7 @@
 
 # ruff: noqa: F403
 
+from skort.common.component import name_their_parameters
 from skort.objective import classification, log_link, regression
 from skort.objective.classification import *
 from skort.objective.custom import Loss, Penalty
@@ -14,3 +15,5 @@ __all__ = ["L1", "L2", "ElasticPenalty", "Loss", "Penalty", "WeightedSum"]
 __all__ += classification.__all__
 __all__ += log_link.__all__
 __all__ += regression.__all__
+
+name_their_parameters(globals()[name] for name in __all__)

@@ -226,7 +226,8 @@ class EarlyStopping(Component):
         if self.monitor not in training.history:
             raise ValueError(
                 f"monitor={self.monitor!r} is not in the history, which has "
-                f"{sorted(training.history)}."
+                f"{sorted(training.history)}. validation_score is there if fit has X_val and "
+                "y_val, or with early_stopping=True."
             )
 
         column = training.history[self.monitor]

@@ -10,7 +10,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.callbacks import EarlyStopping
 from skort.model_selection import OrtGridSearchCV
+from skort.objective import Huber
+from skort.optimizers import Adam, Momentum
+from skort.schedules import Cosine
 
 ETA0 = (
     "Did you mean eta0=0.1? It sets only the first learning rate: optimizer and learning_rate "
@@ -28,6 +32,13 @@ NAMES = [
         None,
         {"momentum": 0.9},
         "It is a parameter of the optimizer: optimizer=Momentum(momentum=0.9).",
+    ),
+    (OrtSGDRegressor, None, {"nesterov": True}, "Did you mean optimizer='nesterov'?"),
+    (
+        OrtSGDRegressor,
+        None,
+        {"class_weight": "balanced"},
+        "It is a parameter of OrtSGDClassifier; give fit sample_weight.",
     ),
     (
         OrtSGDClassifier,
@@ -103,3 +114,49 @@ def test_the_signature_is_that_of_the_class():
     assert Own().get_params() == {"estimator": None, "eta0": 0.5}
     with pytest.raises(TypeError, match=r"Did you mean eta0=0\.1\?"):
         Own(lr=0.1)
+
+
+@pytest.mark.parametrize("search", [GridSearchCV, OrtGridSearchCV])
+@pytest.mark.parametrize(
+    "given, path, advice",
+    [
+        ({}, "optimizer__momentum", "Give optimizer=Momentum() first."),
+        ({"optimizer": "nesterov"}, "optimizer__momentum", "Give optimizer=Nesterov() first."),
+        ({"loss": "huber"}, "loss__epsilon", "Give loss=Huber() first."),
+        ({}, "learning_rate__n_updates", "Give learning_rate=Cosine() first."),
+        ({}, "estimator__fit_intercept", "Give estimator=LinearRegression() first."),
+        ({"optimizer": "sgd"}, "optimizer__nonsense", "optimizer='sgd' has no parameters."),
+    ],
+)
+def test_a_search_over_a_part_that_is_a_name_asks_for_an_instance(search, given, path, advice):
+    candidates = search(OrtSGDRegressor(**given), {path: [0.1, 0.2]}, cv=2)
+    with pytest.raises(ValueError, match=f"Invalid parameter {path!r}") as raised:
+        candidates.fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0])
+    assert str(raised.value).endswith(advice)
+
+
+def test_a_part_may_be_given_with_its_parameter():
+    model = OrtSGDRegressor().set_params(optimizer=Momentum(), optimizer__momentum=0.5)
+    assert model.optimizer.momentum == 0.5
+
+
+def test_a_model_that_is_no_step_has_no_name_in_a_path():
+    model = OrtSGDRegressor(MLPRegressor())
+    with pytest.raises(ValueError, match=r"has no step: write estimator__alpha\.$"):
+        model.set_params(mlpregressor__alpha=1.0)
+
+
+@pytest.mark.parametrize(
+    "part, given, advice",
+    [
+        (Adam, {"lr": 0.1}, "beta_1, beta_2, .* The learning rate is eta0 of the estimator"),
+        (Huber, {"delta": 1.0}, "Its parameters are epsilon"),
+        (Cosine, {"T_max": 9}, "Its parameters are eta0, eta1, n_updates"),
+        (EarlyStopping, {"min_delta": 0.1}, "greater_is_better, monitor, patience"),
+    ],
+)
+def test_a_part_names_its_parameters(part, given, advice):
+    (name,) = given
+    with pytest.raises(TypeError, match=f"{part.__name__}.. got .* {name!r}. .*{advice}"):
+        part(**given)
+    assert "lr" not in inspect.signature(part).parameters

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import skl2onnx
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import RandomForestRegressor, StackingRegressor
 from sklearn.exceptions import NotFittedError
@@ -17,7 +18,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACReg
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.exceptions import NotTrainableError
@@ -501,3 +502,35 @@ def test_what_is_no_name_of_a_weight_is_refused():
         ValueError, match=r"trainable must be names or patterns of weights, got \[1\]"
     ):
         OrtSGDRegressor(trainable=[1]).fit(X, Y)
+
+
+def _fitted_on_text():
+    """Return a fitted estimator with steps inside, its X of text and numbers, and its y."""
+    frame = FRAME[["age", "bmi"]].assign(town=np.where(X[:, 0] > 0, "Rome", "Oslo"))
+    columns = make_column_transformer(
+        (StandardScaler(), ["age", "bmi"]), (OneHotEncoder(), ["town"])
+    )
+    network = MLPRegressor(hidden_layer_sizes=(3,))
+    fitted = OrtSGDRegressor(make_pipeline(columns, network), max_iter=2, tol=None, random_state=0)
+    return fitted.fit(frame, Y), frame
+
+
+def test_a_fitted_estimator_with_steps_says_how_to_go_on():
+    fitted, frame = _fitted_on_text()
+    with pytest.raises(ValueError, match=r"FrozenEstimator\(fitted\.to_sklearn\(\)\).*warm_start"):
+        OrtSGDRegressor(FrozenEstimator(fitted)).fit(frame, Y)
+    with pytest.raises(NotTrainableError, match=r"an OrtSGDRegressor already.*to_sklearn\(\)"):
+        OrtSGDRegressor(fitted).fit(frame, Y)
+    with pytest.raises(ValueError, match=r"transformers in an ONNX file.*to_sklearn\(\)"):
+        OrtSGDRegressor(fitted.to_onnx()).fit(frame, Y)
+    with pytest.raises(AttributeError, match="fitted with its steps") as raised:
+        fitted.partial_fit(frame, Y)
+    assert "OrtSGDRegressor(FrozenEstimator(model.to_sklearn()))" in str(
+        raised.value.__cause__ or raised.value
+    )
+
+    # The way that the errors name.
+    tuned = OrtSGDRegressor(FrozenEstimator(fitted.to_sklearn()), random_state=0).fit(frame, Y)
+    assert tuned.loss_ < fitted.loss_
+    tuned = OrtSGDRegressor(FrozenEstimator(fitted.to_sklearn()), random_state=0)
+    assert tuned.partial_fit(frame, Y).score(frame, Y) > fitted.score(frame, Y)

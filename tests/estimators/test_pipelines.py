@@ -307,8 +307,8 @@ def test_a_column_named_like_a_part_of_the_model_is_refused_before_the_training(
         (
             make_pipeline(TfidfVectorizer(), LinearRegression()),
             NUMBERS,
-            AttributeError,
-            "has no attribute 'lower'",
+            ValueError,
+            "X has two dimensions, where a step takes texts",
         ),
         (
             make_pipeline(StandardScaler(), LinearRegression()),

@@ -221,13 +221,13 @@ def test_texts_come_in_any_container(container):
     [
         ("one text", "string object received"),
         ([], "0 sample"),
-        (["text", None], "'NoneType' object has no attribute"),
+        (["text", None], "a value that is no text, NoneType"),
     ],
     ids=["str", "no text", "None"],
 )
-def test_what_is_no_list_of_texts_is_refused_by_scikit_learn(texts, message):
+def test_what_is_no_list_of_texts_is_refused(texts, message):
     model = classifier(TfidfVectorizer(**FEW)).fit(TEXTS, LABELS)
-    with pytest.raises((ValueError, AttributeError), match=message):
+    with pytest.raises(ValueError, match=message):
         model.predict(texts)
 
 

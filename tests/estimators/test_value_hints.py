@@ -139,3 +139,19 @@ def test_a_fitted_pipeline_is_frozen_for_a_stream():
     with pytest.raises(AttributeError, match=r"OrtSGDRegressor\(FrozenEstimator\(pipeline\)\)\."):
         OrtSGDRegressor(pipeline).partial_fit(X, Y)
     OrtSGDRegressor(FrozenEstimator(pipeline)).partial_fit(X, Y)
+
+
+def test_an_early_stopping_without_its_column_says_what_makes_it():
+    model = OrtSGDRegressor(callbacks=[EarlyStopping("val_loss")], max_iter=2)
+    with pytest.raises(ValueError, match="validation_score is there if fit has X_val and y_val"):
+        model.fit(X, Y)
+
+
+def test_labels_of_a_validation_set_are_named_by_it():
+    with pytest.raises(ValueError, match=r"^y_val: .*known classes: \['maybe'\]"):
+        OrtSGDClassifier().fit(X, LABELS, X_val=X[:1], y_val=["maybe"])
+
+
+def test_a_name_of_an_argument_of_to_onnx_is_suggested():
+    with pytest.raises(TypeError, match=r"'opset'\. Did you mean target_opset\?"):
+        OrtSGDRegressor().fit(X, Y).to_onnx(opset=17)

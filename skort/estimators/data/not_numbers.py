@@ -9,13 +9,25 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.frozen import FrozenEstimator
 
 # The number of values that are searched for dates in a column of objects.
 _LOOKED_AT = 20
+# The type of text in an ONNX graph, onnx.TensorProto.STRING.
+_ONNX_TEXT = 8
 # The number of columns that a message names.
 _SHOWN = 10
 # The beginning of numpy's errors for text. The text follows.
 _REFUSED = "could not convert string to float: "
+# The errors of a vectorizer for a document that is no text, with its type if it is not NaN.
+_NO_TEXT = re.compile(
+    r"'(?:\w+\.)*?((?:numpy\.)?\w+)' object has no attribute 'lower'|is an invalid document"
+)
+#: The advice for a vectorizer that got several columns.
+ONE_COLUMN = (
+    "A vectorizer takes one column of text: give X['review'], or X[:, 0]. In a ColumnTransformer, "
+    "name the column without brackets: (TfidfVectorizer(), 'review')."
+)
 
 
 def check_dates(X: Any) -> None:
@@ -63,6 +75,8 @@ def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
     """
     texts = _texts(X, error)
     inside = estimator.estimator
+    if texts and (advice := _advice_on_steps(estimator)):
+        return ValueError(f"X has text in {_listed(texts)}, but the model takes numbers. {advice}")
     default = "LogisticRegression()" if is_classifier(estimator) else "LinearRegression()"
     if not texts:
         model = "onnx_model" if _is_onnx(inside) else default if inside is None else "model"
@@ -90,6 +104,26 @@ def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
         f"    {model}\n"
         "    model.fit(X, y)"
     )
+
+
+def _advice_on_steps(estimator):
+    """Return where the steps of a model inside are, if a fitted estimator or a file has them."""
+    inside = estimator.estimator
+    if isinstance(inside, FrozenEstimator) and hasattr(inside.estimator, "to_sklearn"):
+        return (
+            "Give the steps, too: FrozenEstimator(fitted.to_sklearn()), with the estimator that is "
+            "frozen now; or call its own fit, with warm_start=True."
+        )
+    if _is_onnx(inside) and any(_takes_text(each) for each in inside.graph.input):
+        return (
+            "The transformers in an ONNX file cannot be trained. Load the estimator that wrote the "
+            "file, and give FrozenEstimator(fitted.to_sklearn())."
+        )
+    return ""
+
+
+def _takes_text(graph_input):
+    return graph_input.type.tensor_type.elem_type == _ONNX_TEXT
 
 
 def fitted_text_error(error: ValueError, X: Any) -> ValueError:
@@ -157,13 +191,28 @@ def _is_onnx(inside):
     return not (inside is None or isinstance(inside, BaseEstimator))
 
 
-def step_error(error: ValueError, X: Any) -> ValueError:
-    """Return an error that names the columns whose text or NaN the steps refused, or the given one."""
+def step_error(error: Exception, X: Any) -> Exception:
+    """Return an error that names what the steps refused: text, NaN or no text; or the given one."""
+    no_text = _NO_TEXT.search(str(error))
+    if no_text:
+        return _no_text_error(no_text[1] or "NaN")
+    if not isinstance(error, ValueError):
+        return error
     if "transformed X contains " in str(error):
         cure = "No step before the model fills them: begin the pipeline with SimpleImputer()."
         return missing_error(error, X, cure)
 
     return _step_text_error(error, X)
+
+
+def _no_text_error(kind):
+    """Return an error for a vectorizer that got a value of another type than text."""
+    if kind == "numpy.ndarray":
+        return ValueError(f"X has two dimensions, where a step takes texts. {ONE_COLUMN}")
+    return ValueError(
+        f"X has a value that is no text, {kind}, where a step takes texts. Write the empty text "
+        'for a missing one, as X.fillna("") does.'
+    )
 
 
 def _step_text_error(error, X):

@@ -107,8 +107,13 @@ def can_partial_fit(estimator: Any) -> bool:
     """Raise an AttributeError if a step before the model of an estimator of skort needs a fit."""
     for name in steps_to_fit(estimator.estimator):
         advice = FIT_STEP_FIRST
-        if _is_fitted(estimator.estimator):
-            whole = type(estimator).__name__
+        whole = type(estimator).__name__
+        if _is_fitted(estimator):
+            advice = (
+                "This model was fitted with its steps. To continue from it, freeze them: "
+                f"{whole}(FrozenEstimator(model.to_sklearn()))."
+            )
+        elif _is_fitted(estimator.estimator):
             advice = (
                 "The pipeline inside is fitted. To continue from it, freeze it: "
                 f"{whole}(FrozenEstimator(pipeline))."

@@ -1,8 +1,8 @@
 """The fitted steps before a model: they transform X, and usually have an ONNX graph."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 
-from skort.estimators.data.not_numbers import step_error
+from skort.estimators.data.not_numbers import ONE_COLUMN, step_error
 from skort.exceptions import NotExportableError
 
 if TYPE_CHECKING:
@@ -52,10 +52,23 @@ class Preprocessing:
         """Return X after the steps: an array or a CSR matrix of `dtype`."""
         if self.transformers is None:
             return X
-        try:
-            return numbers(self.transformers.transform(X), self.dtype)
-        except ValueError as error:
-            raise step_error(error, X) from None
+        return transformed(self.transformers.transform, X, self.dtype)
+
+
+def transformed(transform: Callable[[Any], Any], X: Any, dtype: DTypeLike) -> Any:
+    """Return what steps make of X, as numbers; an error names what they refused."""
+    try:
+        rows = numbers(transform(X), dtype)
+    except (ValueError, AttributeError) as error:
+        raise step_error(error, X) from None
+
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if rows.shape[0] != n_rows:
+        raise ValueError(
+            f"The steps before the model return another number of rows than X has: {rows.shape[0]}, "
+            f"not {n_rows}. {ONE_COLUMN}"
+        )
+    return rows
 
 
 def as_rows(X):

@@ -1,6 +1,7 @@
 """The steps and the model that the user put inside an estimator."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skort.common.component import own_copy
 from skort.estimators.data.flat_rows import row_shape
-from skort.estimators.data.not_numbers import step_error
 from skort.estimators.model.known_labels import model_labels
 from skort.estimators.model.nesting import split, target_of, thawed
-from skort.estimators.model.preprocessing import Preprocessing, numbers
+from skort.estimators.model.preprocessing import Preprocessing, numbers, transformed
 from skort.estimators.model.target_transform import TargetTransform
 from skort.exceptions import NotTrainableError
 
@@ -232,10 +232,7 @@ class WrappedModel:
         dtype = spec(0).dtype
 
         if transformers is not None:
-            try:
-                X = numbers(transformers.fit_transform(X, y), dtype)
-            except ValueError as error:
-                raise step_error(error, raw_X) from None
+            X = transformed(functools.partial(transformers.fit_transform, y=y), X, dtype)
 
         score_graph = initial_score_graph(
             self.sized_model, spec(X.shape[1]), random_state, is_fitted=self.is_fitted

@@ -237,7 +237,7 @@ def validation_set(
 
         check_consistent_length(y_val, X_val)
         return ValidationLoss(
-            X_val, *read.encoded_rows(y_val), decides=estimator.early_stopping
+            X_val, *_encoded_y_val(read, y_val), decides=estimator.early_stopping
         ), weights
     if not estimator.early_stopping:
         return None, weights
@@ -252,6 +252,15 @@ def validation_set(
 
     of_rows = None if of_rows is None else np.broadcast_to(np.asarray(of_rows), len(y))[rows]
     return EpochScoring(X, y[rows], scoring, of_rows, name=VALIDATION_SCORE), rest
+
+
+def _encoded_y_val(read, y_val):
+    """Return the target of a validation set, and what each row counts; errors name y_val."""
+    try:
+        return read.encoded_rows(y_val)
+    except ValueError as error:
+        named = "" if str(error).startswith("y_val") else "y_val: "
+        raise ValueError(f"{named}{error}") from None
 
 
 def model_without_data(

@@ -231,3 +231,34 @@ def test_images_are_flattened():
     fitted = OrtSGDClassifier(random_state=0).fit(images.reshape(len(images), -1), y)
     with pytest.raises(ValueError, match=advice):
         fitted.predict(images)
+
+
+FEW_TEXTS = TEXTS[:5]
+LIKED = [1, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "X, advice",
+    [
+        (np.array(FEW_TEXTS)[:, None], r"X has two dimensions.*give X\['review'\], or X\[:, 0\]"),
+        ([*TEXTS[:4], None], r"X has a value that is no text, NoneType.*Write the empty text"),
+        ([*TEXTS[:4], 3], r"X has a value that is no text, int"),
+        ([*TEXTS[:4], np.nan], r"X has a value that is no text, NaN"),
+    ],
+)
+def test_a_vectorizer_that_gets_no_text_names_the_cure(X, advice):
+    model = OrtSGDClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression()), random_state=0)
+    with pytest.raises(ValueError, match=advice):
+        model.fit(X, LIKED)
+    model.fit(FEW_TEXTS, LIKED)
+    with pytest.raises(ValueError, match=advice):
+        model.predict(X)
+
+
+def test_a_vectorizer_that_reads_the_name_of_a_column_as_a_text_is_no_model():
+    frame = pd.DataFrame({"review": FEW_TEXTS})
+    in_brackets = ColumnTransformer([("text", TfidfVectorizer(), ["review"])])
+    for first in (TfidfVectorizer(), in_brackets):
+        model = OrtSGDClassifier(make_pipeline(first, LogisticRegression()))
+        with pytest.raises(ValueError, match=r"than X has: 1, not 5\. .*without brackets"):
+            model.fit(frame, LIKED)
