@@ -18,7 +18,17 @@ import pandas as pd
 
 from benchmarks.table_specs import CLASSIFICATION, REGRESSION
 
-__all__ = ["LOADERS", "RealTable", "encode", "load", "main", "real_tables", "table_names"]
+__all__ = [
+    "LOADERS",
+    "RealTable",
+    "complete_rows",
+    "encode",
+    "load",
+    "main",
+    "read",
+    "real_tables",
+    "table_names",
+]
 
 MAX_ROWS, MAX_FEATURES = 50_000, 500
 # A column of text with more values, or with a larger part of missing ones, is left out.
@@ -109,6 +119,17 @@ def encode(frame, target, task):
     X : ndarray of shape (n_rows, n_features), dtype float64
     y : ndarray of shape (n_rows,), dtype float64, or int64 for classification: the number of the class
     """
+    features, y = complete_rows(frame, target, task, MAX_LEVELS)
+    X = pd.get_dummies(features, dtype="float64").to_numpy("float64")
+    return X[:, np.ptp(X, axis=0) > 0], y
+
+
+def complete_rows(frame, target, task, max_levels):
+    """
+    Return X as a DataFrame of numbers and of text of at most so many values, and y as `encode` does.
+
+    Columns with many missing values are dropped, then rows with missing values.
+    """
     frame = frame[frame[target].notna()]
     columns = []
     for name in frame.columns.drop(target):
@@ -117,15 +138,15 @@ def encode(frame, target, task):
             continue
         if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
             columns.append(column.astype("float64"))
-        elif column.nunique() <= MAX_LEVELS:
+        elif column.nunique() <= max_levels:
             columns.append(column.astype("object"))
+
     features = pd.concat(columns, axis=1)
     complete = features.notna().all(axis=1)
-    X = pd.get_dummies(features[complete], dtype="float64").to_numpy("float64")
     y = frame.loc[complete, target].to_numpy()
     if task == "classification":
-        y = np.unique(y.astype(str), return_inverse=True)[1]
-    return X[:, np.ptp(X, axis=0) > 0], y.astype("int64" if task == "classification" else "float64")
+        return features[complete], np.unique(y.astype(str), return_inverse=True)[1].astype("int64")
+    return features[complete], y.astype("float64")
 
 
 def _specs():
@@ -139,12 +160,18 @@ def table_names():
     return [spec.name for _, spec in _specs()]
 
 
+def read(name):
+    """Return task, spec and DataFrame of a table; `ImportError` where its package is missing."""
+    ((task, spec),) = [found for found in _specs() if found[1].name == name]
+    frame = LOADERS[spec.source](spec.item).reset_index(drop=True)
+    return task, spec, frame.drop(columns=list(spec.drop))
+
+
 @functools.cache
 def load(name):
     """Return the `RealTable` of this name; `ImportError` where its package is missing."""
-    ((task, spec),) = [found for found in _specs() if found[1].name == name]
-    frame = LOADERS[spec.source](spec.item).reset_index(drop=True)
-    X, y = encode(frame.drop(columns=list(spec.drop)), spec.target, task)
+    task, spec, frame = read(name)
+    X, y = encode(frame, spec.target, task)
     return RealTable(name, spec.source, task, X, y)
 
 

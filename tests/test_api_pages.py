@@ -24,6 +24,7 @@ MODULES = [
     "skort.exceptions",
     "skort.gradients",
     "skort.model_selection",
+    "skort.networks",
     "skort.objective",
     "skort.onnx_models",
     "skort.optimizers",

@@ -445,6 +445,58 @@ def test_networks_of_other_shapes_are_those_of_the_options(benchmarks, name, cls
     assert fits[reference].score == peer.score(X_test, y_test)
 
 
+def _tabular_fits(benchmarks, *fits):
+    return {
+        ("table", i): {n: benchmarks("tabular").Fit(*f) for n, f in each.items()}
+        for i, each in enumerate(fits)
+    }
+
+
+def test_tabular_networks_are_ranked_and_counted(benchmarks):
+    module = benchmarks("tabular")
+    fits = _tabular_fits(
+        benchmarks,
+        {module.OURS: (0.9, 0.30, 1.0), "other": (0.905, 0.20, 3.0)},
+        {module.OURS: (0.9, 0.30, 1.0), "other": (0.8, 0.299, 4.0)},
+        {module.OURS: (0.7, 0.30, 2.0), "other": (0.8, 0.60, 5.0)},
+    )
+    *_, ours, other = module.score_lines("classification", fits)
+    assert ours == "| TabularNetwork() | 0.833 | 1.33 |  | 4 | 0.300 |  |"
+    assert other == "| other | 0.835 | 1.33 | 1/1/1 | 12 | 0.299 | 1/1/1 |"
+
+    *_, part = module.part_lines("classification", fits, what="other tables")
+    assert part == "| other | +0.0017 | 1/1/1 | 1/1/1 | 3.00 |"
+
+
+def test_tabular_prints_a_line_a_network_and_keeps_those_of_others(
+    benchmarks, tmp_path, capsys, monkeypatch
+):
+    module, cache = benchmarks("tabular"), tmp_path / "others.jsonl"
+    monkeypatch.setattr(module, "HIDDEN", (5,))
+    command = ["--tables", "diabetes", "wine", "--rows", "120", "--cache", str(cache)]
+    assert module.main([*command, "--only", module.BOOSTING, "skort, MLP (50,)"]) == 0
+    printed = capsys.readouterr().out
+    assert "regression, 1 fits" in printed and "classification, 1 fits" in printed
+    assert printed.count("| skort, MLP (50,) |") == 2
+    kept = cache.read_text()
+    assert len(kept.splitlines()) == 2 and "skort" not in kept
+
+
+def test_texts_of_a_table_are_ids_for_tabular_networks(benchmarks):
+    module = benchmarks("tabular")
+    X = pd.DataFrame({"a": ["x", "y", "z"] * 9, "b": np.arange(27.0)})
+    y = X["b"].to_numpy() + 10 * (X["a"] == "y")
+    table = module.Table("made", "regression", X, y)
+    assert table.has_categories
+    model = module.tabular_network("regression", 0, hidden=(4,))
+    fit = module.fit(model, table, 0)
+    assert fit.log_loss is None and fit.score <= 1
+    assert "embeddings" in model.weights_
+    boosting = module.contenders()[module.BOOSTING]("regression", 0)
+    assert module.fit(boosting, table, 0).score <= 1
+    assert list(boosting.dtypes) == ["a"]
+
+
 def test_the_pieces_of_a_step_are_the_same_in_numpy_and_in_onnx(benchmarks):
     updates = benchmarks("updates")
     for name, make in updates.PIECES.items():

@@ -138,6 +138,7 @@ FACES = {
         "initial_model",
     ],
     "model_selection": ["OrtGridSearchCV"],
+    "networks": ["TabularNetwork"],
     "objective": ["ElasticLoss", "ElasticPenalty", "Huber", "Loss", "SquaredError"],
     "onnx_models": ["Weight", "find_weights", "objective_graph", "with_weights"],
     "optimizers": ["SGD", "Adam", "Momentum", "Nesterov", "OnnxOptimizer", "Optimizer"],

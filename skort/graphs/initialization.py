@@ -13,6 +13,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from skort.common.onnx_text import onnx_dtype, pruned
+from skort.common.own_graph import OwnGraph
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph, without_idle_nodes
@@ -41,6 +42,8 @@ def initial_score_graph(
     """
     if isinstance(model, onnx.ModelProto):
         return onnx_score_graph(model, spec)
+    if isinstance(model, OwnGraph):
+        return model.initial_score_graph(spec, random_state)
 
     name = type(model).__name__
     if is_fitted and getattr(model, "n_features_in_", spec.n_features) != spec.n_features:

@@ -48,6 +48,8 @@ class ScoreSpec:
     The requirements of data and loss for a score graph.
 
     `own_link` means that the score includes the exponential of a model with a log link.
+    `categories` has the number of ids of each column, and zero for a column of numbers. It is empty
+    without columns of ids.
     """
 
     n_features: int
@@ -56,6 +58,7 @@ class ScoreSpec:
     is_classifier: bool = False
     own_link: bool = True
     outputs: tuple[str, ...] = ()
+    categories: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

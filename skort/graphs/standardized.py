@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from skort.common.onnx_text import rename
 from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, shared_edit
@@ -31,12 +31,17 @@ class Layer:
     A layer by the names of its trained weights: the matrix of a product and its intercept.
 
     `intercept` is None if nothing that is trained is added. `transposed` means that the rows of the
-    matrix are outputs.
+    matrix are outputs. `columns` are those of X that a first layer reads, None for all.
     """
 
     coefficient: str
     intercept: str | None
     transposed: bool = False
+    columns: tuple[int, ...] | None = None
+
+    def read(self, vector: np.ndarray) -> np.ndarray:
+        """Return the elements of a vector, of one for each column of X, that the layer reads."""
+        return vector if self.columns is None else vector[list(self.columns)]
 
 
 def _kept(find: Callable[[ScoreGraph], Layer | None]) -> Callable[[ScoreGraph], Layer | None]:
@@ -51,22 +56,65 @@ def _kept(find: Callable[[ScoreGraph], Layer | None]) -> Callable[[ScoreGraph], 
 
 @_kept
 def first_layer(score_graph: ScoreGraph) -> Layer | None:
-    """Return the layer that reads X; None if X has other readers or the matrix is not trained."""
+    """
+    Return the layer that reads X, or some columns that no other node reads.
+
+    None if there is no such layer, or its matrix is not trained.
+    """
     name = score_graph.input_name
     readers = _readers(score_graph)
     if OFFSET in score_graph.arrays:
         name = readers[name][0].output[0]
+
+    columns = _columns_for_product(score_graph, name, readers)
+    if columns is not None:
+        name = columns.output[0]
     products = readers.get(name, [])
     if len(products) != 1 or products[0].input[0] != name:
         return None
 
     layer = _layer(score_graph, products[0], readers)
+    if layer is not None and columns is not None:
+        layer = replace(layer, columns=_selected(score_graph, columns))
     # An offset needs a trained intercept.
     return (
         None
         if layer is not None and layer.intercept is None and OFFSET in score_graph.arrays
         else layer
     )
+
+
+def _columns_for_product(score_graph, name, readers):
+    """
+    Return the node that selects the columns of X for a product;
+    None unless all readers of X select columns, each of them others.
+    """
+    nodes = readers.get(name, [])
+    columns = list[int]()
+    for node in nodes:
+        selected = _selected(score_graph, node)
+        if selected is None:
+            return None
+        columns += selected
+    if len(columns) > len(set(columns)):
+        return None
+
+    found = [
+        node
+        for node in nodes
+        if [other.op_type for other in readers.get(node.output[0], [])] in (["MatMul"], ["Gemm"])
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _selected(score_graph, node) -> tuple[int, ...] | None:
+    """Return the columns that a node selects; None if it is no selection of columns."""
+    axis = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
+    constants = {i.name: i for i in score_graph.structure.graph.initializer}
+    if node.op_type != "Gather" or axis != [1] or node.input[1] not in constants:
+        return None
+    positions = np.ravel(numpy_helper.to_array(constants[node.input[1]]))
+    return tuple((positions % score_graph.n_features).tolist())
 
 
 @_kept
@@ -150,24 +198,33 @@ def standardized_graph(
         for name, array in {**arrays, INVERSE_SCALE: 1 / scale}.items()
     }
     operators = tuple(("Sub" if name == MEAN else "Mul", name, len(scale)) for name in arrays)
-    structure = _before_product(score_graph.structure, layer.coefficient, operators)
+    structure = _before_layer(score_graph.structure, layer.coefficient, operators)
 
     return ScoreGraph(structure, {**score_graph.arrays, **arrays}, score_graph.trained)
 
 
 @shared_edit
-def _before_product(
+def _before_layer(
     graph: onnx.GraphProto, coefficient: str, operators: Sequence[tuple[str, str, int]]
 ) -> None:
-    """Insert operators (type, name of weight, size of weight) before a product, in place."""
-    place, product = next(
-        (i, node) for i, node in enumerate(graph.node) if coefficient in node.input
-    )
-    for i, (kind, name, size) in enumerate(operators):
-        node = helper.make_node(kind, [product.input[0], name], [f"{name}_changed"])
-        product.input[0] = node.output[0]
-        graph.node.insert(place + i, node)
+    """
+    Insert operators (type, name of weight, size of weight) before the first layer, in place.
+
+    All that reads X then reads their result.
+    """
+    makers = {name: node for node in graph.node for name in node.output}
+    before = next(node.input[0] for node in graph.node if coefficient in node.input)
+    if before in makers and makers[before].op_type == "Gather":
+        before = makers[before].input[0]
+
+    for kind, name, size in operators:
+        result = f"{name}_changed"
+        place = next(i for i, node in enumerate(graph.node) if before in node.input)
+        for node in graph.node[place:]:
+            node.input[:] = [result if each == before else each for each in node.input]
+        graph.node.insert(place, helper.make_node(kind, [before, name], [result]))
         graph.input.append(_vector(graph, name, size))
+        before = result
 
 
 @shared_edit
@@ -222,7 +279,7 @@ def centred(score_graph: ScoreGraph, offset: np.ndarray, name: str = OFFSET) -> 
     offset = offset.astype(score_graph.dtype)
 
     if before is None and name == OFFSET:
-        structure = _before_product(structure, layer.coefficient, (("Sub", name, len(offset)),))
+        structure = _before_layer(structure, layer.coefficient, (("Sub", name, len(offset)),))
     elif before is None:
         structure = _after_score(structure, "y_centred", (("Add", name, len(offset)),))
 
@@ -353,7 +410,8 @@ def in_score_order(
 def _moved(arrays, layer, offset, dtype=None):
     """Return the weights for X - offset that give the same scores as these weights for X."""
     coefficient = arrays[layer.coefficient].astype(np.float64)
-    shift = (coefficient if layer.transposed else coefficient.T) @ offset.astype(np.float64)
+    read = layer.read(offset.astype(np.float64))
+    shift = (coefficient if layer.transposed else coefficient.T) @ read
     return _shifted(arrays, layer.intercept, shift, dtype)
 
 
@@ -366,7 +424,7 @@ def _shifted(arrays, name, shift, dtype=None):
 def product_layer(score_graph: ScoreGraph) -> Layer | None:
     """Return the first layer of a score graph; None if its product cannot be computed outside."""
     layer = first_layer(score_graph)
-    if layer is None or OFFSET in score_graph.arrays:
+    if layer is None or layer.columns is not None or OFFSET in score_graph.arrays:
         return None
 
     return (

@@ -17,6 +17,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 from skort.common.component import check_parameters
+from skort.common.own_graph import OwnGraph
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import DIFFERENTIABLE
 from skort.graphs.score_graph import ScoreGraph, joined
@@ -61,10 +62,9 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
     """
     if isinstance(model, onnx.ModelProto):
         return
-
     # Ask the class: some models have `predict` only once they are fitted.
     cls = model if isinstance(model, type) else type(model)
-    if not (hasattr(cls, "fit") and hasattr(cls, "predict")):
+    if not (isinstance(model, OwnGraph) or (hasattr(cls, "fit") and hasattr(cls, "predict"))):
         raise ValueError(
             "The 'estimator' parameter must be a regressor or classifier of scikit-learn, a "
             "Pipeline that ends in one, a FrozenEstimator, or an onnx.ModelProto. "
@@ -80,6 +80,9 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
         raise NotTrainableError(
             f"estimator={model.__name__} is a class: pass an instance, {model.__name__}()."
         )
+    if isinstance(model, OwnGraph):
+        check_parameters(model)
+        return
     if type(score_model(model)) not in FAMILY:
         if is_fitted:
             return
@@ -89,6 +92,11 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
             f"{_why_untrainable(model)}"
         )
 
+    _check_parameters_of(model)
+
+
+def _check_parameters_of(model):
+    """Raise an error for parameters of a model of scikit-learn that gradient descent cannot keep."""
     check_parameters(model)
     parameters = vars(score_model(model))
     if parameters.get("positive"):

@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skort.common.component import own_copy
+from skort.common.own_graph import OwnGraph
 from skort.estimators.data.flat_rows import row_shape
 from skort.estimators.model.known_labels import model_labels
 from skort.estimators.model.nesting import split, target_of, thawed
@@ -78,9 +79,10 @@ class WrappedModel:
         kind = "classifier" if is_classifier else "regressor"
         check_trainable(wrapped.model, is_fitted=wrapped.is_fitted)
 
-        # An ONNX model is neither a classifier nor a regressor.
+        # An ONNX model or a TabularNetwork is neither a classifier nor a regressor.
         if (
             isinstance(wrapped.model, BaseEstimator)
+            and not isinstance(wrapped.model, OwnGraph)
             and get_tags(wrapped.model).estimator_type != kind
         ):
             other = {
@@ -181,7 +183,8 @@ class WrappedModel:
         """Raise an error if the model cannot be trained on such labels."""
         from skort.graphs.sklearn.families import FAMILY
 
-        is_network = FAMILY.get(type(self.model)) == "neural network"
+        family = FAMILY.get(type(self.model))
+        is_network = family == "neural network" or isinstance(self.model, OwnGraph)
         if multi_label and not is_network:
             raise ValueError(
                 f"estimator={type(self.model).__name__} cannot be trained on a multi-label y: use "
@@ -223,6 +226,7 @@ class WrappedModel:
         """
         from skort.graphs.export import check_names
         from skort.graphs.initialization import initial_score_graph
+        from skort.graphs.sklearn.encoders import category_counts
         from skort.graphs.sklearn.transformers import sample, trainable_steps
         from skort.graphs.trainable import select_trainable
 
@@ -234,8 +238,12 @@ class WrappedModel:
         if transformers is not None:
             X = transformed(functools.partial(transformers.fit_transform, y=y), X, dtype)
 
+        categories = category_counts(transformers, X.shape[1])
         score_graph = initial_score_graph(
-            self.sized_model, spec(X.shape[1]), random_state, is_fitted=self.is_fitted
+            self.sized_model,
+            spec(X.shape[1], categories=categories),
+            random_state,
+            is_fitted=self.is_fitted,
         )
         if trainable is not None:
             first, score_graph = select_trainable(

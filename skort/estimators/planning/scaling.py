@@ -110,6 +110,12 @@ def _of_columns(first, statistics, batch_size, *, is_free):
         return mean, scale, False
 
     mean, deviation = _centred(*statistics.columns, centre=is_free and first.intercept is not None)
+    if first.columns is not None:
+        # Other columns are ids, which stay as they are.
+        others = np.delete(np.arange(len(mean)), first.columns)
+        mean, deviation = mean.copy(), deviation.copy()
+        mean[others] = 0.0
+        deviation[others] = 1.0
     scale = _scale(deviation, "a column of X")
     # As it is subtracted.
     mean = mean.astype(np.float32 if X.dtype == np.float32 else np.float64).astype(np.float64)

@@ -22,7 +22,7 @@ _FORMAT = "skort_format"
 _VERSION = "skort_version"
 _KIND = "skort"
 # A public class is written as "module.name".
-_PUBLIC = ("callbacks", "objective", "optimizers", "schedules")
+_PUBLIC = ("callbacks", "networks", "objective", "optimizers", "schedules")
 # The names of other classes in files, which stay, and where the classes are now.
 _INNER = {
     "ClassWeighted": "skort.objective.combined.ClassWeighted",

@@ -89,7 +89,8 @@ class _Inputs:
         """
         if self.factor is not None:
             return self.factor
-        return 1 / self.scale[None] if self.layer.transposed else 1 / self.scale[:, None]
+        scale = self.layer.read(self.scale)
+        return 1 / scale[None] if self.layer.transposed else 1 / scale[:, None]
 
     def to_model(self, weights: dict[str, np.ndarray]) -> None:
         """Change the weights of the training into those of the model."""
@@ -107,7 +108,9 @@ class _Inputs:
         """Return what the layer, with the weights of the model, makes of the means."""
         coefficient = weights[self.layer.coefficient].astype(np.float64)
         with one_blas_thread(coefficient.size):
-            return self.mean @ (coefficient.T if self.layer.transposed else coefficient)
+            return self.layer.read(self.mean) @ (
+                coefficient.T if self.layer.transposed else coefficient
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +199,7 @@ class Reparametrization:
             and not (score_graph.is_linear or penalty.is_custom)
         ):
             # That of a network is of the weights of standardized columns.
-            scale = inputs.scale
+            scale = inputs.layer.read(inputs.scale)
             factors[inputs.layer.coefficient] *= (
                 scale[None] if inputs.layer.transposed else scale[:, None]
             )

@@ -13,6 +13,9 @@ from skl2onnx.common.data_types import (
     StringTensorType,
     guess_proto_type,
 )
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
 
 from skort.exceptions import NotExportableError
@@ -56,6 +59,34 @@ _WIDTHS: dict[type, Callable[[Any], int]] = {
     OneHotEncoder: lambda encoder: sum(encoder._n_features_outs),
     OrdinalEncoder: lambda encoder: len(getattr(encoder, "encodings_", encoder.categories_)),
 }
+
+
+def category_counts(step: Any, n_columns: int) -> tuple[int, ...]:
+    """
+    Return the number of ids in each of the columns that a fitted step makes, zero for numbers.
+
+    Ids are what an `OrdinalEncoder` makes: as a step, at the end of a Pipeline, or in a
+    `ColumnTransformer`.
+    """
+    counts = np.zeros(n_columns, dtype=int)
+    if n_columns == 0:
+        # Such a part is not fitted.
+        return ()
+    if isinstance(step, FrozenEstimator):
+        return category_counts(step.estimator, n_columns)
+    if isinstance(step, Pipeline):
+        return category_counts(step.steps[-1][1], n_columns)
+
+    if isinstance(step, OrdinalEncoder):
+        # What is missing is no id.
+        counts[:] = [len(categories) for categories in step.categories_]
+        counts[list(step._missing_indices)] -= 1
+    elif isinstance(step, ColumnTransformer):
+        for name, part, _ in step.transformers_:
+            columns = step.output_indices_[name]
+            counts[columns] = category_counts(part, columns.stop - columns.start)
+
+    return tuple(counts.tolist())
 
 
 def apart(encoder: TargetEncoder) -> OrdinalEncoder:

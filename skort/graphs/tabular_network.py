@@ -1,0 +1,168 @@
+"""The score graph of a `TabularNetwork`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx import helper, numpy_helper
+
+from skort.common.formulas import function_text
+from skort.common.onnx_text import Fragment, build_model, onnx_dtype
+from skort.graphs.score_graph import ScoreGraph, ScoreSpec
+
+#: The functions of units, by their names.
+ACTIVATIONS = {
+    "relu": "y = Relu(x)",
+    "mish": "y = x * Tanh(Softplus(x))",
+    "tanh": "y = Tanh(x)",
+    "logistic": "y = Sigmoid(x)",
+    "identity": "y = Identity(x)",
+}
+# The size of an embedding: with 2, the log-loss is worse on half of the tables of
+# `python -m benchmarks.tabular --parts`.
+_EMBEDDING = 8
+
+# The row of each id in the table of all columns. Unknown ids of a column have its first row.
+_ROWS = function_text(
+    "rows (ids, counts, first) => (rows)",
+    """
+    is_known = And(LessOrEqual(0, ids), Less(ids, counts))
+    position = Where(is_known, ids + 1, 0)
+    rows = Cast(position, to=7) + first""",
+)
+
+
+def tabular_graph(network: Any, spec: ScoreSpec, random_state: np.random.RandomState) -> ScoreGraph:
+    """Return the score graph of a `TabularNetwork` with its initial weights."""
+    hidden = _sizes(network)
+    builder = _Builder(spec, random_state)
+    categories = spec.categories if network.embeddings is not None else ()
+    ids = [i for i, n in enumerate(categories) if n]
+    numbers = [i for i in range(spec.n_features) if i not in ids]
+    size = _EMBEDDING if network.embeddings == "auto" else network.embeddings
+
+    parts = [] if not numbers else [(builder.columns(numbers), len(numbers))]
+    if ids:
+        embedded = builder.embedded(ids, [categories[i] for i in ids], size)
+        parts.append((embedded, len(ids) * size))
+
+    for n_units in hidden:
+        result = builder.layer(parts, n_units)
+        result = builder.call(_activation(network.activation), [result])
+        if network.dropout:
+            result = builder.dropout(result, network.dropout)
+        parts = [(result, n_units)]
+
+    return builder.score_graph(builder.layer(parts, spec.n_outputs))
+
+
+def _sizes(network) -> list[int]:
+    """Return the sizes of the hidden layers; raise a ValueError for other values than sizes."""
+    sizes = np.ravel(network.hidden).tolist()
+    if not all(type(size) is int and size > 0 for size in sizes):
+        raise ValueError(f"hidden of TabularNetwork must be ints > 0, got {network.hidden!r}.")
+
+    return sizes
+
+
+def _activation(name):
+    """Return a function of units as an ONNX function."""
+    return function_text("activation (x) => (y)", ACTIVATIONS[name])
+
+
+class _Builder:
+    """The nodes and weights of a network, from X on; each method returns the name of a result."""
+
+    def __init__(self, spec: ScoreSpec, random_state: np.random.RandomState):
+        self.spec = spec
+        self.random_state = random_state
+        self.fragment = Fragment(spec.dtype)
+        self.arrays: dict[str, np.ndarray] = {}
+        self.constants: dict[str, np.ndarray] = {}
+        self.n_results = 0
+        self.n_layers = 0
+
+    def node(self, op_type: str, inputs: Sequence[str], **attributes: Any) -> str:
+        """Add a node of a standard operator."""
+        result = self._result()
+        self.fragment.node(op_type, inputs, [result], **attributes)
+        return result
+
+    def call(self, function: str, inputs: Sequence[str]) -> str:
+        """Add a call to a function."""
+        result = self._result()
+        self.fragment.call(function, inputs, [result])
+        return result
+
+    def columns(self, positions: Sequence[int]) -> str:
+        """Return some columns of X."""
+        if len(positions) == self.spec.n_features:
+            return "X"
+        return self.node("Gather", ["X", self._constant(np.array(positions))], axis=1)
+
+    def embedded(self, positions: Sequence[int], counts: Sequence[int], size: int) -> str:
+        """Return the embeddings of columns of ids side by side."""
+        first = np.cumsum([0, *(count + 1 for count in counts)])
+        table = self.random_state.normal(size=(first[-1], size))
+        # Unknown ids are none of the known ones.
+        table[first[:-1]] = 0.0
+        ids = self.columns(positions)
+        limits = self._constant(np.array(counts, self.spec.dtype))
+        rows = self.call(_ROWS, [ids, limits, self._constant(first[:-1])])
+        embedded = self.node("Gather", [self._weight("embeddings", table), rows])
+        shape = self._constant(np.array([-1, len(positions) * size]))
+        return self.node("Reshape", [embedded, shape])
+
+    def layer(self, parts: Sequence[tuple[str, int]], n_units: int) -> str:
+        """Return a product for each part, (name, width), and an intercept, added up."""
+        # As scikit-learn draws the weights of its networks.
+        bound = np.sqrt(6.0 / (sum(width for _, width in parts) + n_units))
+        number = self.n_layers
+        self.n_layers += 1
+        result = ""
+        for name, width in parts:
+            suffix = "" if not result else "_of_ids"
+            drawn = self.random_state.uniform(-bound, bound, (width, n_units))
+            weight = self._weight(f"coefficient{number}{suffix}", drawn)
+            product = self.node("MatMul", [name, weight])
+            if not result:
+                drawn = self.random_state.uniform(-bound, bound, n_units)
+                intercept = self._weight(f"intercept{number}", drawn)
+                result = self.node("Add", [product, intercept])
+            else:
+                result = self.node("Add", [result, product])
+
+        return result
+
+    def dropout(self, x: str, ratio: float) -> str:
+        """Return units of which a part is zero in a step."""
+        return self.node("Dropout", [x, self._constant(np.array(ratio, np.float32))])
+
+    def score_graph(self, score: str) -> ScoreGraph:
+        """Return the graph up to a result."""
+        element_type = onnx_dtype(self.spec.dtype)
+        X, output = (
+            helper.make_tensor_value_info(name, element_type, [None, width])
+            for name, width in (("X", self.spec.n_features), (score, self.spec.n_outputs))
+        )
+        initializers = [
+            numpy_helper.from_array(array, name)
+            for name, array in {**self.constants, **self.arrays}.items()
+        ]
+        graph = helper.make_graph(
+            self.fragment.nodes, "network", [X], [output], initializer=initializers
+        )
+        return ScoreGraph.of(build_model(graph, self.fragment))
+
+    def _result(self):
+        self.n_results += 1
+        return f"network/{self.n_results}"
+
+    def _constant(self, array):
+        name = f"network/constant{len(self.constants)}"
+        self.constants[name] = array
+        return name
+
+    def _weight(self, name, array):
+        self.arrays[name] = array.astype(self.spec.dtype)
+        return name

@@ -1,0 +1,123 @@
+"""Networks for tables that scikit-learn does not have."""
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from skort.common.component import Component
+from skort.common.sklearn_private import Interval, StrOptions
+
+if TYPE_CHECKING:
+    from skort.graphs.score_graph import ScoreGraph, ScoreSpec
+
+__all__ = ["TabularNetwork"]
+
+Activation = Literal["relu", "mish", "tanh", "logistic", "identity"]
+
+
+class TabularNetwork(Component):
+    r"""
+    A network for tables: layers with dropout, and embeddings of categories.
+
+    It goes into the parameter `estimator` of an `OrtSGDRegressor` or an `OrtSGDClassifier`, alone
+    or at the end of a Pipeline. It has no `fit` of its own.
+
+    The columns that an `OrdinalEncoder` makes, at the end of the steps before it, are ids of
+    categories. Each id has a row of trained numbers, its embedding. All other columns are numbers.
+    A layer computes
+
+    .. math:: h_{l+1} = \mathrm{dropout}(f(h_l W_l + b_l)),
+
+    where :math:`h_0` has the numbers of a row and the embeddings of its ids. The last layer has a
+    column for each output, and only :math:`W` and :math:`b`.
+
+    Parameters
+    ----------
+    hidden : int or sequence of int, default=(256, 128)
+        The number of units of each hidden layer.
+    activation : {"relu", "mish", "tanh", "logistic", "identity"}
+        The function :math:`f`.
+    dropout : float, default=0.0
+        The part of the units of each hidden layer that is zero in a step, drawn anew for each row.
+        The others are divided by 1 - dropout. Predictions use all units.
+    embeddings : "auto", int or None, default="auto"
+        The size of the embeddings. "auto" is 8. None: ids are numbers like all others.
+
+    Raises
+    ------
+    ValueError
+        In the fit, for a parameter out of its range.
+
+    Notes
+    -----
+    An id that the encoder did not see in the fit, or that is missing, has an embedding of its own:
+    zeros, unless such ids are among the training rows. The encoder has to give it a number that is
+    no id: ``OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1,
+    encoded_missing_value=-1)``.
+
+    References
+    ----------
+    Y. Gorishniy et al., "Revisiting Deep Learning Models for Tabular Data", NeurIPS 2021.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import OrdinalEncoder
+    >>> from skort import OrtSGDRegressor
+    >>> from skort.networks import TabularNetwork
+    >>> X = pd.DataFrame({"city": ["Bern", "Rome", "Oslo", "Rome"] * 25, "size": range(100)})
+    >>> y = X["size"] + X["city"].map({"Bern": 30, "Rome": 0, "Oslo": 60})
+    >>> ids = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    >>> columns = make_column_transformer((ids, ["city"]), remainder="passthrough")
+    >>> network = TabularNetwork(hidden=(64, 32))
+    >>> model = OrtSGDRegressor(make_pipeline(columns, network), random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.98
+    True
+    >>> new = pd.DataFrame({"city": ["Oslo", "Paris"], "size": [50, 50]})
+    >>> model.predict(new).shape
+    (2,)
+    """
+
+    _parameter_constraints = {
+        "hidden": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "activation": [StrOptions(set(Activation.__args__))],  # type: ignore[attr-defined]
+        "dropout": [Interval(Real, 0, 1, closed="left")],
+        "embeddings": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+    }
+
+    def __init__(
+        self,
+        hidden: int | Sequence[int] = (256, 128),
+        *,
+        activation: Activation = "relu",
+        dropout: float = 0.0,
+        embeddings: int | Literal["auto"] | None = "auto",
+    ):
+        self.hidden = hidden
+        self.activation = activation
+        self.dropout = dropout
+        self.embeddings = embeddings
+
+    def initial_score_graph(
+        self, spec: "ScoreSpec", random_state: np.random.RandomState
+    ) -> "ScoreGraph":
+        """
+        Return the network as ONNX with its initial weights. The estimators of skort call it.
+
+        Parameters
+        ----------
+        spec : ScoreSpec
+            The numbers of columns, outputs and categories, and the dtype.
+        random_state : RandomState
+
+        Returns
+        -------
+        score_graph : ScoreGraph
+        """
+        from skort.graphs.tabular_network import tabular_graph
+
+        return tabular_graph(self, spec, random_state)

@@ -1,0 +1,170 @@
+"""The score graph of a `TabularNetwork`, and its gradient, against numpy and finite differences."""
+
+import functools
+
+import numpy as np
+import pytest
+import scipy.special
+
+from skort.graphs.score_graph import ScoreSpec, find_weights
+from skort.graphs.standardized import Layer, centred, first_layer, last_layer, uncentred_arrays
+from skort.graphs.tabular_network import ACTIVATIONS
+from skort.networks import TabularNetwork
+from skort.solvers.flat_weights import views
+from skort.solvers.graph.gradient_sessions import GradientSessions
+
+# Numbers in columns 0, 2 and 4; ids of 3 and of 5 categories in columns 1 and 3.
+CATEGORIES = (0, 3, 0, 5, 0)
+NUMBERS, IDS = [0, 2, 4], [1, 3]
+OF_NUMPY = {
+    "relu": lambda x: np.maximum(x, 0),
+    "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
+    "tanh": np.tanh,
+    "logistic": scipy.special.expit,
+    "identity": lambda x: x,
+}
+
+
+def graph_of(n_outputs=2, dtype="float32", categories=CATEGORIES, seed=0, **options):
+    network = TabularNetwork(**{"hidden": (7, 6), **options})
+    spec = ScoreSpec(5, n_outputs, dtype, categories=categories)
+    graph = network.initial_score_graph(spec, np.random.RandomState(seed))
+    rng = np.random.default_rng(1)
+    return graph.with_weights(
+        {n: rng.normal(size=w.shape, scale=0.5).astype(dtype) for n, w in graph.arrays.items()}
+    )
+
+
+def rows(n=11):
+    X = np.random.default_rng(2).normal(size=(n, 5))
+    X[:, 1] = np.resize([0, 1, 2, -1, 3], n)
+    X[:, 3] = np.resize([4, 0, -1, 7], n)
+    return X
+
+
+def score(run_onnx, graph, X):
+    (result,) = run_onnx(graph.model, X=X.astype(graph.dtype)).values()
+    return result
+
+
+def of_numpy(X, w, activation="relu"):
+    """Return the score of two hidden layers."""
+    f = OF_NUMPY[activation]
+    # The row of unknown ids is the first of each column.
+    known = [np.where((X[:, i] >= 0) & (X[:, i] < n), X[:, i] + 1, 0) for i, n in ((1, 3), (3, 5))]
+    embedded = [
+        w["embeddings"][ids.astype(int) + first] for ids, first in zip(known, (0, 4), strict=True)
+    ]
+    h = X[:, NUMBERS] @ w["coefficient0"] + np.hstack(embedded) @ w["coefficient0_of_ids"]
+    h = f(h + w["intercept0"])
+    z = f(h @ w["coefficient1"] + w["intercept1"])
+    return z @ w["coefficient2"] + w["intercept2"]
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_score_has_the_activation(run_onnx, activation):
+    graph = graph_of(activation=activation)
+    expected = of_numpy(rows(), graph.arrays, activation)
+    np.testing.assert_allclose(score(run_onnx, graph, rows()), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_score_in_float64(run_onnx):
+    graph = graph_of(dtype="float64", activation="tanh")
+    expected = of_numpy(rows(), graph.arrays, "tanh")
+    np.testing.assert_allclose(score(run_onnx, graph, rows()), expected, rtol=1e-10)
+
+
+def test_ids_are_numbers_without_embeddings_and_without_an_encoder(run_onnx):
+    for graph in (graph_of(embeddings=None), graph_of(categories=())):
+        assert [*graph.trained.coefficients] == ["coefficient0", "coefficient1", "coefficient2"]
+        w = graph.arrays
+        h = np.maximum(rows() @ w["coefficient0"] + w["intercept0"], 0)
+        h = np.maximum(h @ w["coefficient1"] + w["intercept1"], 0)
+        expected = h @ w["coefficient2"] + w["intercept2"]
+        np.testing.assert_allclose(score(run_onnx, graph, rows()), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_all_columns_may_be_ids(run_onnx):
+    graph = graph_of(categories=(2, 3, 4, 5, 6), embeddings=3)
+    assert graph.arrays["embeddings"].shape == (2 + 3 + 4 + 5 + 6 + 5, 3)
+    assert first_layer(graph) is None
+    assert score(run_onnx, graph, np.zeros((2, 5))).shape == (2, 2)
+
+
+def test_kinds_of_weights():
+    graph = graph_of()
+    layers = [f"coefficient{i}" for i in range(3)]
+    coefficients = {"embeddings", "coefficient0_of_ids", *layers}
+    assert {*graph.trained.coefficients} == coefficients
+    assert {*graph.trained.intercepts} == {"intercept0", "intercept1", "intercept2"}
+    assert graph.trained.scales == ()
+    assert graph.trained == find_weights(graph.structure.graph)
+
+
+def test_initial_weights_are_those_of_scikit_learn_and_unknown_ids_have_zeros():
+    graph = TabularNetwork((7, 6)).initial_score_graph(
+        ScoreSpec(5, 2, "float32", categories=CATEGORIES), np.random.RandomState(0)
+    )
+    table = graph.arrays["embeddings"]
+    assert table.shape == (3 + 5 + 2, 8)
+    assert np.flatnonzero(~table.any(axis=1)).tolist() == [0, 4]
+
+    bound = np.sqrt(6 / (3 + 2 * 8 + 7))
+    drawn = [graph.arrays[n] for n in ("coefficient0", "coefficient0_of_ids", "intercept0")]
+    assert all(np.abs(array).max() <= bound for array in drawn)
+    assert max(np.abs(array).max() for array in drawn) > 0.95 * bound
+
+
+# ReLU has a kink, at which a finite difference is no derivative: tanh has none.
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"activation": "tanh"},
+        {"activation": "logistic"},
+        {"activation": "tanh", "hidden": 6, "embeddings": 3},
+    ],
+)
+def test_gradient_is_a_finite_difference(run_onnx, options):
+    graph = graph_of(dtype="float64", **options)
+    X, w = rows(), graph.arrays
+    direction = np.random.default_rng(3).normal(size=(len(X), 2))
+
+    sessions = GradientSessions(graph)
+    pair = sessions.pair(len(X), input_gradient=False)
+    _, kept = sessions.forward(pair, X, w)
+    gradient, _ = sessions.backward(pair, direction, X, w, kept)
+    gradient = views(gradient, graph.trained_arrays)
+
+    def value(name, array):
+        return (score(run_onnx, graph.with_weights({name: array}), X) * direction).sum()
+
+    for name, array in w.items():
+        step = np.random.default_rng(4).normal(size=array.shape)
+        difference = value(name, array + 1e-6 * step) - value(name, array - 1e-6 * step)
+        expected = difference / 2e-6
+        assert (gradient[name] * step).sum() == pytest.approx(expected, rel=1e-6, abs=1e-7)
+
+
+def test_the_first_layer_reads_the_numbers(run_onnx):
+    graph = graph_of(dtype="float64")
+    assert first_layer(graph) == Layer("coefficient0", "intercept0", columns=(0, 2, 4))
+    assert last_layer(graph) == Layer("coefficient2", "intercept2")
+
+    offset = np.array([1e3, 0, -2e3, 0, 3.0])
+    moved = centred(graph, offset)
+    expected = score(run_onnx, graph, rows())
+    np.testing.assert_allclose(score(run_onnx, moved, rows()), expected, rtol=1e-9, atol=1e-9)
+    assert first_layer(moved) == first_layer(graph)
+    np.testing.assert_allclose(
+        uncentred_arrays(moved)["intercept0"], graph.arrays["intercept0"], atol=1e-9
+    )
+
+
+def test_wrong_sizes_are_refused():
+    make = functools.partial(graph_of, categories=())
+    with pytest.raises(
+        ValueError, match=r"hidden of TabularNetwork must be ints > 0, got \(5, 0\)"
+    ):
+        make(hidden=(5, 0))
+    with pytest.raises(ValueError, match=r"hidden of TabularNetwork must be ints > 0, got \[2.5\]"):
+        make(hidden=[2.5])

@@ -1,0 +1,255 @@
+"""`TabularNetwork` where scikit-learn's networks go."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder, StandardScaler
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.exceptions import NotTrainableError
+from skort.graphs.sklearn.encoders import category_counts
+from skort.networks import TabularNetwork
+
+N = 157
+ENCODER = OrdinalEncoder(
+    handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-1
+)
+SMALL = TabularNetwork((9, 7), embeddings=3)
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "size": rng.normal(1000, 3, N),
+            "city": rng.choice(["Bern", "Oslo", "Rome"], N).astype(object),
+            "age": rng.uniform(size=N),
+            "kind": rng.choice(["a", "b"], N).astype(object),
+        }
+    )
+    worth = X["city"].map({"Bern": 1.0, "Oslo": -1.0, "Rome": 0.0}) * (X["kind"] == "a")
+    return X, (X["size"] - 1000) / 3 + 2 * worth + X["age"]
+
+
+def pipeline(network=SMALL, **options):
+    columns = make_column_transformer(
+        (ENCODER, ["city", "kind"]), remainder="passthrough", **options
+    )
+    return make_pipeline(columns, network)
+
+
+def regressor(network=SMALL, **options):
+    return OrtSGDRegressor(pipeline(network), random_state=0, **options)
+
+
+def inputs(X):
+    """Return X as the inputs of the ONNX file."""
+    texts = X[["city", "kind"]].fillna("")
+    return {
+        name: texts[[name]].to_numpy(object) if name in texts else X[[name]].to_numpy(np.float32)
+        for name in X.columns
+    }
+
+
+def test_learns_what_the_ids_say(table):
+    X, y = table
+    assert regressor(TabularNetwork()).fit(X, y).score(X, y) > 0.97
+    as_numbers = regressor(TabularNetwork(embeddings=None, hidden=(1,), activation="identity"))
+    assert as_numbers.fit(X, y).score(X, y) < 0.8
+
+
+def test_an_unknown_id_and_a_missing_one_have_one_embedding(table, run_onnx):
+    X, y = table
+    model = regressor().fit(X, y)
+    new = X.head(4).assign(city=["Paris", None, "Nice", np.nan])
+    known = [X.head(4).assign(city=city) for city in ("Bern", "Oslo", "Rome")]
+    new.iloc[:, [0, 2]] = X.iloc[[0], [0, 2]].to_numpy()
+    new["kind"] = "a"
+
+    predicted = model.predict(new)
+    assert np.ptp(predicted) == 0
+    assert all(abs(model.predict(each)[0] - predicted[0]) > 0.01 for each in known)
+
+    # No training row has one: its embedding stays zero.
+    assert not model.weights_["embeddings"][[0, 4]].any()
+    answer = run_onnx(model.to_onnx(), **inputs(new))["variable"].ravel()
+    np.testing.assert_allclose(answer, predicted, rtol=1e-4)
+
+
+def test_missing_values_in_training_have_a_trained_embedding(table):
+    X, y = table
+    X = X.assign(city=np.where(np.arange(N) % 5 == 0, None, X["city"]))
+    model = regressor().fit(X, y)
+    # Of three cities and unknown ones, and of two kinds and unknown ones.
+    trained = model.weights_["embeddings"].any(axis=1)
+    assert trained.tolist() == [True] * 4 + [False, True, True]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"dropout": 0.2, "activation": "mish"},
+        {"hidden": 9, "activation": "logistic"},
+        {"embeddings": None},
+    ],
+    ids=str,
+)
+def test_one_onnx_file_takes_strings(table, run_onnx, options):
+    X, y = table
+    model = regressor(clone(SMALL).set_params(**options), max_iter=15, tol=None).fit(X, y)
+    answer = run_onnx(model.to_onnx(), **inputs(X))["variable"].ravel()
+    np.testing.assert_allclose(answer, model.predict(X), rtol=1e-3, atol=2e-3)
+
+
+def test_classifier_of_several_classes(table, run_onnx):
+    X, y = table
+    labels = np.array(["low", "mid", "high"])[np.digitize(y, [-0.5, 1.5])]
+    model = OrtSGDClassifier(pipeline(), random_state=0).fit(X, labels)
+    assert model.score(X, labels) > 0.85
+    assert [*model.classes_] == ["high", "low", "mid"]
+
+    answers = run_onnx(model.to_onnx(), **inputs(X))
+    np.testing.assert_allclose(answers["probabilities"], model.predict_proba(X), atol=2e-3)
+    assert (answers["label"] == model.predict(X)).mean() > 0.99
+
+
+def test_several_labels_of_a_row(table):
+    X, y = table
+    labels = np.column_stack([y > 0, X["kind"] == "a"]).astype(int)
+    model = OrtSGDClassifier(pipeline(), random_state=0).fit(X, labels)
+    assert model.predict_proba(X).shape == (N, 2)
+    assert (model.predict(X) == labels).mean() > 0.9
+
+
+def test_clone_pickle_and_parameters(table):
+    X, y = table
+    model = regressor(max_iter=5, tol=None).fit(X, y)
+    copied = pickle.loads(pickle.dumps(model))
+    assert copied.predict(X).tolist() == model.predict(X).tolist()
+    assert copied.estimator[-1].get_params() == SMALL.get_params()
+
+    again = clone(model).fit(X, y)
+    assert again.predict(X).tolist() == model.predict(X).tolist()
+    assert repr(SMALL) == "TabularNetwork(embeddings=3, hidden=(9, 7))"
+
+
+def test_a_search_sets_its_parameters(table):
+    X, y = table
+    search = GridSearchCV(
+        OrtSGDRegressor(SMALL, max_iter=3, tol=None, random_state=0),
+        {"estimator__dropout": [0.0, 0.5], "estimator__activation": ["relu", "tanh"]},
+        cv=2,
+    )
+    search.fit(X[["size", "age"]], y)
+    scores = search.cv_results_["mean_test_score"]
+    assert len({round(score, 6) for score in scores}) == 4
+
+    best = search.best_estimator_
+    again = clone(best).fit(X[["size", "age"]], y)
+    assert again.predict(X[["size", "age"]]).tolist() == search.predict(X[["size", "age"]]).tolist()
+
+
+def test_without_ids_it_is_the_network_of_scikit_learn(table):
+    from sklearn.neural_network import MLPRegressor
+
+    X, y = table
+    X = X[["size", "age"]]
+    ours, theirs = (
+        OrtSGDRegressor(network, max_iter=4, tol=None, random_state=0).fit(X, y)
+        for network in (
+            TabularNetwork((9, 7), activation="tanh"),
+            MLPRegressor(hidden_layer_sizes=(9, 7), activation="tanh"),
+        )
+    )
+    # Both draw their weights in the same order.
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-4, atol=1e-4)
+
+
+def test_solvers_make_the_same_steps(table, solver):
+    X, y = table
+    options = {"max_iter": 3, "optimizer": "adam", "tol": None}
+    network = clone(SMALL).set_params(activation="tanh")
+    if solver == "session":
+        options |= {"optimizer": "sgd", "eta0": 0.01, "learning_rate": "constant"}
+    model = regressor(network, solver=solver, **options).fit(X, y)
+    other = regressor(network, solver="graph", **options).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), other.predict(X), rtol=1e-3, atol=1e-3)
+
+
+def test_means_and_scales_of_ids_do_not_matter(table):
+    X, y = table
+    plain, moved = (
+        regressor(max_iter=6, tol=None).fit(each, y) for each in (X, X.assign(size=X["size"] * 64))
+    )
+    np.testing.assert_allclose(
+        moved.predict(X.assign(size=X["size"] * 64)), plain.predict(X), rtol=1e-3, atol=1e-3
+    )
+    used = plain.plan_.decisions["scaling"].value
+    assert used.mean[:2].tolist() == [0, 0]
+    assert used.scale[:2].tolist() == [1, 1]
+    np.testing.assert_allclose(used.scale[2:], X[["size", "age"]].std(ddof=0), rtol=1e-6)
+
+
+def test_dropout_is_for_training_only(table):
+    X, y = table
+    model = regressor(clone(SMALL).set_params(dropout=0.4), max_iter=4, tol=None).fit(X, y)
+    assert model.predict(X).tolist() == model.predict(X).tolist()
+    without = regressor(max_iter=4, tol=None).fit(X, y)
+    assert abs(model.predict(X) - without.predict(X)).max() > 1e-3
+
+
+def test_a_transformed_target_and_a_stream(table):
+    X, y = table
+    target = TransformedTargetRegressor(pipeline(TabularNetwork()), transformer=StandardScaler())
+    assert OrtSGDRegressor(target, random_state=0).fit(X, y).score(X, y) > 0.95
+
+    stream = OrtSGDRegressor(SMALL, random_state=0)
+    for _ in range(20):
+        stream.partial_fit(X[["size", "age"]], y)
+    assert stream.score(X[["size", "age"]], y) > 0.3
+
+
+def test_columns_of_ids_are_found():
+    X = pd.DataFrame({"a": ["x", "y", "z"], "b": [1.0, 2.0, 3.0], "c": ["u", "u", "v"]})
+    ids = make_column_transformer((ENCODER, ["a", "c"]), remainder="passthrough")
+    assert category_counts(ids.fit(X), 3) == (3, 2, 0)
+    assert category_counts(make_pipeline(ids).fit(X), 3) == (3, 2, 0)
+    assert category_counts(make_pipeline(ids, StandardScaler()).fit(X), 3) == (0, 0, 0)
+    assert category_counts(OrdinalEncoder().fit(X), 3) == (3, 3, 2)
+    assert category_counts(None, 2) == (0, 0)
+
+    nothing = make_column_transformer((ENCODER, []), remainder="passthrough")
+    assert category_counts(nothing.fit(X[["b"]]), 1) == (0,)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"dropout": 1.0},
+            "The 'dropout' parameter of TabularNetwork must be a float in the range",
+        ),
+        ({"activation": "cosine"}, "The 'activation' parameter of TabularNetwork must be a str"),
+        ({"embeddings": 0}, "The 'embeddings' parameter of TabularNetwork must be"),
+        ({"hidden": (9, 0)}, r"hidden of TabularNetwork must be ints > 0, got \(9, 0\)"),
+    ],
+)
+def test_wrong_parameters(table, options, message):
+    with pytest.raises(ValueError, match=message):
+        regressor(clone(SMALL).set_params(**options)).fit(*table)
+
+
+def test_it_has_no_scikit_learn_model(table):
+    model = regressor(max_iter=2, tol=None).fit(*table)
+    with pytest.raises(ValueError, match="TabularNetwork cannot be returned as a scikit-learn"):
+        model.to_sklearn()
+    with pytest.raises(NotTrainableError, match="TabularNetwork is a class"):
+        OrtSGDRegressor(TabularNetwork).fit([[0.0], [1.0]], [0.0, 1.0])
