@@ -22,11 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 import sklearn
-from sklearn.compose import (
-    TransformedTargetRegressor,
-    make_column_selector,
-    make_column_transformer,
-)
+from pandas.api.types import is_numeric_dtype
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
@@ -49,6 +46,8 @@ HIDDEN = (256, 128)
 MAX_LEVELS = 200
 # Scores that are so near are level; those of a part are looked at more closely.
 LEVEL, LEVEL_OF_PARTS = 0.01, 0.005
+# A difference that is a level but for this rounding error is level, too.
+ROUNDING = 1e-9
 
 #: What `--parts` changes of `TabularNetwork()`.
 PARTS = {
@@ -71,7 +70,7 @@ class Table(NamedTuple):
 
     @property
     def has_categories(self):
-        return self.X.select_dtypes(object).shape[1] > 0
+        return len(texts(self.X)) > 0
 
 
 class Fit(NamedTuple):
@@ -91,19 +90,21 @@ def load(name, n_rows):
         rows = np.random.RandomState(0).permutation(len(y))[:n_rows]
         X, y = X.iloc[rows], y[rows]
 
-    numbers = X.select_dtypes("float64")
+    numbers = X.select_dtypes("number")
     X = X.drop(columns=numbers.columns[np.ptp(numbers.to_numpy(), axis=0) == 0])
-    texts = X.select_dtypes(object).columns
-    X = X.astype(dict.fromkeys(texts, str)).astype(dict.fromkeys(texts, object))
+    X = X.astype(dict.fromkeys(texts(X), str)).astype(dict.fromkeys(texts(X), object))
     X.columns = [str(name) for name in X.columns]
     return Table(name, task, X.reset_index(drop=True), y)
 
 
+def texts(X):
+    """Return the names of the columns of text, whose dtype is `object` in pandas 2, or `str` in 3."""
+    return X.columns[[not is_numeric_dtype(dtype) for dtype in X.dtypes]]
+
+
 def _columns(encoder):
     """Return an encoder of columns of text, and of no others."""
-    return make_column_transformer(
-        (encoder, make_column_selector(dtype_include=object)), remainder="passthrough"
-    )
+    return make_column_transformer((encoder, texts), remainder="passthrough")
 
 
 def _one_hot(*steps):
@@ -156,8 +157,7 @@ class _WithCategories:
         self.model = model
 
     def fit(self, X, y):
-        texts = X.select_dtypes(object)
-        self.dtypes = {name: texts[name].astype("category").dtype for name in texts.columns}
+        self.dtypes = {name: X[name].astype("category").dtype for name in texts(X)}
         self.model.fit(X.astype(self.dtypes), y)
 
     def __getattr__(self, name):
@@ -264,8 +264,9 @@ def run(models, names, n_rows, n_splits, cache):
 
 
 def _counts(differences, level):
-    wins = sum(d > level for d in differences)
-    losses = sum(not d >= -level for d in differences)
+    """Return wins, ties and losses; a difference that is no number is a loss."""
+    wins = sum(d > level + ROUNDING for d in differences)
+    losses = sum(not d >= -level - ROUNDING for d in differences)
     return f"{wins}/{len(differences) - wins - losses}/{losses}"
 
 
@@ -275,7 +276,8 @@ def _ranks(results):
     ranks = {name: [] for name in names}
     for fits in results.values():
         for name in names:
-            better = sum(fits[other].score > fits[name].score + LEVEL for other in names)
+            ahead = [fits[other].score - fits[name].score for other in names]
+            better = sum(d > LEVEL + ROUNDING for d in ahead)
             ranks[name].append(1 + better)
     return {name: statistics.mean(values) for name, values in ranks.items()}
 

@@ -61,9 +61,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     Parameters
     ----------
     estimator : estimator or onnx.ModelProto, default=None
-        The model to train: a linear regressor or neural network of scikit-learn, a `Pipeline` that
-        ends in one, `FrozenEstimator(fitted)`, or an ONNX model. None is `LinearRegression()`.
-        `fit` trains a clone. See :doc:`/pipelines`.
+        The model to train: a linear regressor or neural network of scikit-learn, a
+        `skort.networks.TabularNetwork`, a `Pipeline` that ends in one of them,
+        `FrozenEstimator(fitted)`, or an ONNX model. None is `LinearRegression()`. `fit` trains a
+        clone. See :doc:`/pipelines`.
     loss : str, loss instance, dict of str to either, or None, default="auto"
         A name, or an instance such as `skort.objective.Huber(epsilon=2)`. For an ONNX model with
         several outputs, a dict gives the loss of each output by its name. "auto" takes the loss of

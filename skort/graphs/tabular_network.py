@@ -1,6 +1,7 @@
 """The score graph of a `TabularNetwork`."""
 
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,11 @@ from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 #: The functions of units, by their names.
 ACTIVATIONS = {
     "relu": "y = Relu(x)",
-    "mish": "y = x * Tanh(Softplus(x))",
+    # x * tanh(log(1 + exp(x))). Softplus has no kernel in float64. Beyond 20, the ratio is 1.
+    "mish": """
+    e = Exp(Min(x, 20.0))
+    n = e * (e + 2.0)
+    y = x * (n / (n + 2.0))""",
     "tanh": "y = Tanh(x)",
     "logistic": "y = Sigmoid(x)",
     "identity": "y = Identity(x)",
@@ -58,11 +63,17 @@ def tabular_graph(network: Any, spec: ScoreSpec, random_state: np.random.RandomS
 
 def _sizes(network) -> list[int]:
     """Return the sizes of the hidden layers; raise a ValueError for other values than sizes."""
-    sizes = np.ravel(network.hidden).tolist()
-    if not all(type(size) is int and size > 0 for size in sizes):
-        raise ValueError(f"hidden of TabularNetwork must be ints > 0, got {network.hidden!r}.")
+    sizes = [network.hidden] if isinstance(network.hidden, Real) else list(network.hidden)
+    if not sizes or not all(_is_size(size) for size in sizes):
+        raise ValueError(
+            f"hidden of TabularNetwork must be one or more ints > 0, got {network.hidden!r}."
+        )
 
-    return sizes
+    return [int(size) for size in sizes]
+
+
+def _is_size(value):
+    return isinstance(value, Integral) and not isinstance(value, bool) and value > 0
 
 
 def _activation(name):

@@ -62,12 +62,14 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
     """
     if isinstance(model, onnx.ModelProto):
         return
+
     # Ask the class: some models have `predict` only once they are fitted.
     cls = model if isinstance(model, type) else type(model)
     if not (isinstance(model, OwnGraph) or (hasattr(cls, "fit") and hasattr(cls, "predict"))):
         raise ValueError(
             "The 'estimator' parameter must be a regressor or classifier of scikit-learn, a "
-            "Pipeline that ends in one, a FrozenEstimator, or an onnx.ModelProto. "
+            "TabularNetwork, a Pipeline that ends in one of them, a FrozenEstimator, or an "
+            "onnx.ModelProto. "
             f"{got_instead(model)}"
         )
     kind = None if isinstance(model, type) else get_tags(model).estimator_type

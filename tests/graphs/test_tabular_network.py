@@ -1,6 +1,6 @@
 """The score graph of a `TabularNetwork`, and its gradient, against numpy and finite differences."""
 
-import functools
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ import scipy.special
 from skort.graphs.score_graph import ScoreSpec, find_weights
 from skort.graphs.standardized import Layer, centred, first_layer, last_layer, uncentred_arrays
 from skort.graphs.tabular_network import ACTIVATIONS
+from skort.graphs.training_mode import masked
 from skort.networks import TabularNetwork
 from skort.solvers.flat_weights import views
 from skort.solvers.graph.gradient_sessions import GradientSessions
@@ -47,8 +48,8 @@ def score(run_onnx, graph, X):
     return result
 
 
-def of_numpy(X, w, activation="relu"):
-    """Return the score of two hidden layers."""
+def of_numpy(X, w, activation="relu", masks=(1.0, 1.0)):
+    """Return the score of two hidden layers, whose units are multiplied by masks."""
     f = OF_NUMPY[activation]
     # The row of unknown ids is the first of each column.
     known = [np.where((X[:, i] >= 0) & (X[:, i] < n), X[:, i] + 1, 0) for i, n in ((1, 3), (3, 5))]
@@ -56,8 +57,8 @@ def of_numpy(X, w, activation="relu"):
         w["embeddings"][ids.astype(int) + first] for ids, first in zip(known, (0, 4), strict=True)
     ]
     h = X[:, NUMBERS] @ w["coefficient0"] + np.hstack(embedded) @ w["coefficient0_of_ids"]
-    h = f(h + w["intercept0"])
-    z = f(h @ w["coefficient1"] + w["intercept1"])
+    h = f(h + w["intercept0"]) * masks[0]
+    z = f(h @ w["coefficient1"] + w["intercept1"]) * masks[1]
     return z @ w["coefficient2"] + w["intercept2"]
 
 
@@ -68,10 +69,28 @@ def test_score_has_the_activation(run_onnx, activation):
     np.testing.assert_allclose(score(run_onnx, graph, rows()), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_score_in_float64(run_onnx):
-    graph = graph_of(dtype="float64", activation="tanh")
-    expected = of_numpy(rows(), graph.arrays, "tanh")
+@pytest.mark.parametrize("activation", ["tanh", "mish"])
+def test_score_in_float64(run_onnx, activation):
+    graph = graph_of(dtype="float64", activation=activation)
+    expected = of_numpy(rows(), graph.arrays, activation)
     np.testing.assert_allclose(score(run_onnx, graph, rows()), expected, rtol=1e-10)
+
+
+def test_dropout_multiplies_the_units_of_each_row_in_a_step_only(run_onnx):
+    graph, X = graph_of(dropout=0.25), rows()
+    np.testing.assert_allclose(
+        score(run_onnx, graph, X), of_numpy(X, graph.arrays), rtol=1e-4, atol=1e-5
+    )
+    training = masked(graph, len(X))
+    assert [*training.dropout.values()] == [0.25, 0.25]
+    assert [training.arrays[name].shape for name in training.dropout] == [(11, 7), (11, 6)]
+
+    rng = np.random.default_rng(5)
+    masks = [(rng.random((11, n)) < 0.75).astype(np.float32) / 0.75 for n in (7, 6)]
+    fed = dict(zip(training.dropout, masks, strict=True))
+    (result,) = run_onnx(training.model, X=X.astype(np.float32), **fed).values()
+    expected = of_numpy(X, graph.arrays, masks=masks)
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_ids_are_numbers_without_embeddings_and_without_an_encoder(run_onnx):
@@ -121,6 +140,7 @@ def test_initial_weights_are_those_of_scikit_learn_and_unknown_ids_have_zeros():
     [
         {"activation": "tanh"},
         {"activation": "logistic"},
+        {"activation": "mish"},
         {"activation": "tanh", "hidden": 6, "embeddings": 3},
     ],
 )
@@ -160,11 +180,13 @@ def test_the_first_layer_reads_the_numbers(run_onnx):
     )
 
 
-def test_wrong_sizes_are_refused():
-    make = functools.partial(graph_of, categories=())
-    with pytest.raises(
-        ValueError, match=r"hidden of TabularNetwork must be ints > 0, got \(5, 0\)"
-    ):
-        make(hidden=(5, 0))
-    with pytest.raises(ValueError, match=r"hidden of TabularNetwork must be ints > 0, got \[2.5\]"):
-        make(hidden=[2.5])
+@pytest.mark.parametrize("hidden", [(5, 0), [2.5], (), True, [[2, 3], [4]], [[2, 3]]])
+def test_wrong_sizes_are_refused(hidden):
+    message = re.escape(f"hidden of TabularNetwork must be one or more ints > 0, got {hidden!r}.")
+    with pytest.raises(ValueError, match=message):
+        graph_of(categories=(), hidden=hidden)
+
+
+@pytest.mark.parametrize("hidden", [7, np.int64(7), (7,), np.array([7])])
+def test_sizes_are_an_int_or_several(hidden):
+    assert graph_of(hidden=hidden).arrays["coefficient1"].shape == (7, 2)
