@@ -20,7 +20,14 @@ SECTIONS = {
         "torch_network",
         "pieces_of_a_step",
     ),
-    "objectives": ("losses", "penalties", "quantile_bands", "custom_loss", "own_penalties"),
+    "objectives": (
+        "losses",
+        "penalties",
+        "quantile_bands",
+        "quantiles_and_variance",
+        "custom_loss",
+        "own_penalties",
+    ),
     "training": (
         "learning_rates",
         "schedule_clock",

@@ -410,6 +410,19 @@ def test_quantile_bands_cover_what_they_promise():
     )
 
 
+def test_a_network_predicts_quantiles_in_order_or_a_normal_distribution():
+    names = run("objectives/quantiles_and_variance.py")
+    assert names["n_crossings"] == 0
+    assert names["coverage"] == pytest.approx(0.9, abs=0.03)
+    assert names["normal_coverage"] == pytest.approx(0.9, abs=0.03)
+    np.testing.assert_allclose(names["below"], names["levels"], atol=0.03)
+
+    # Where the noise is: a constant deviation of 0.35 would be off by 0.3.
+    for curves in (names["curves"], names["normal_curves"]):
+        assert np.abs(curves - names["true"]).mean() < 0.05
+    np.testing.assert_array_equal(names["median"], names["quantiles"][:, 2])
+
+
 def test_custom_loss_costs_least():
     from scipy.optimize import minimize
 

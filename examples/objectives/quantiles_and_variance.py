@@ -10,6 +10,7 @@ cross; those of this network cannot.
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import norm
+from sklearn.base import clone
 from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDRegressor
@@ -34,21 +35,26 @@ y_train, y_test = (trend(x) + deviation(x) * rng.normal(size=len(x)) for x in (x
 X_train, X_test = x_train[:, None], x_test[:, None]
 
 # %%
-# Five quantiles. The first score is the lowest quantile, and the others are the gaps between
-# neighbours: :math:`q_j = s_1 + \sum_{1 < i \le j} \log(1 + e^{s_i})`. A gap is never negative, so
-# the quantiles are in order for every row. The sum is a product with a triangle of ones.
+# Five quantiles. The third score is the median, and the others are gaps between neighbours, as
+# :math:`\log(1 + e^s)`. A gap is never negative, so the quantiles are in order for every row. They
+# are sums of these parts: a row of the matrix has the quantiles that contain a part.
 
 levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 in_order = """
-    is_first = Constant <value = float[5] {1, 0, 0, 0, 0}> ()
-    is_gap = Constant <value = float[5] {0, 1, 1, 1, 1}> ()
-    triangle = Constant <value = float[5, 5] {1, 1, 1, 1, 1,  0, 1, 1, 1, 1,  0, 0, 1, 1, 1,
-                                              0, 0, 0, 1, 1,  0, 0, 0, 0, 1}> ()
-    first = Mul (score, is_first)
+    is_median = Constant <value = float[5] {0, 0, 1, 0, 0}> ()
+    is_gap = Constant <value = float[5] {1, 1, 0, 1, 1}> ()
+    sums = Constant <value = float[5, 5] {
+        -1,  0, 0, 0, 0,
+        -1, -1, 0, 0, 0,
+         1,  1, 1, 1, 1,
+         0,  0, 0, 1, 1,
+         0,  0, 0, 0, 1
+    }> ()
+    median = Mul (score, is_median)
     positive = Softplus (score)
     gaps = Mul (positive, is_gap)
-    parts = Add (first, gaps)
-    quantiles = MatMul (parts, triangle)
+    parts = Add (median, gaps)
+    quantiles = MatMul (parts, sums)
 """
 
 # %%
@@ -67,10 +73,20 @@ pinball (score, target) => (loss) {{
 }}"""
 quantiles_of = f"ordered (score) => (quantiles) {{ {in_order} }}"
 
-network = MLPRegressor(hidden_layer_sizes=(50,), activation="tanh")
-quantile_model = OrtSGDRegressor(
-    network, loss=Loss(pinball, inverse_link=quantiles_of), random_state=0
+# A falling learning rate and an average over the last updates take the noise of the batches out.
+model = OrtSGDRegressor(
+    MLPRegressor(hidden_layer_sizes=(30, 30), activation="tanh"),
+    penalty=None,
+    optimizer="adam",
+    eta0=0.01,
+    learning_rate="invscaling",
+    average=6000,
+    max_iter=150,
+    batch_size=50,
+    tol=None,
+    random_state=0,
 )
+quantile_model = clone(model).set_params(loss=Loss(pinball, inverse_link=quantiles_of))
 # Each output has its own target: here, five times the same.
 quantile_model.fit(X_train, np.column_stack([y_train] * 5))
 
@@ -114,9 +130,7 @@ mean_and_deviation (score) => (prediction) {
     deviation = Mul (roots, is_deviation)
     prediction = Add (mean, deviation)
 }"""
-normal_model = OrtSGDRegressor(
-    network, loss=Loss(gaussian, inverse_link=mean_and_deviation_of), random_state=0
-)
+normal_model = clone(model).set_params(loss=Loss(gaussian, inverse_link=mean_and_deviation_of))
 # The second score has no target of its own: its column is not read.
 normal_model.fit(X_train, np.column_stack([y_train, y_train]))
 
@@ -143,5 +157,6 @@ for axis, (title, bands) in zip(axes, titles.items(), strict=True):
     axis.plot(line, bands[:, 2], label="median")
     axis.plot(line, true, ":", color="black", linewidth=1)
     axis.set(xlabel="x", title=title)
+axes[0].set_ylabel("y")
 axes[0].legend()
 plt.show()

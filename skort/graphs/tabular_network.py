@@ -63,17 +63,16 @@ def tabular_graph(network: Any, spec: ScoreSpec, random_state: np.random.RandomS
 
 def _sizes(network) -> list[int]:
     """Return the sizes of the hidden layers; raise a ValueError for other values than sizes."""
-    sizes = [network.hidden] if isinstance(network.hidden, Real) else list(network.hidden)
+    hidden: Any = network.hidden
+    sizes: list[Any] = [hidden] if isinstance(hidden, Real) else list(hidden)
     if not sizes or not all(_is_size(size) for size in sizes):
-        raise ValueError(
-            f"hidden of TabularNetwork must be one or more ints > 0, got {network.hidden!r}."
-        )
+        raise ValueError(f"hidden of TabularNetwork must be one or more ints > 0, got {hidden!r}.")
 
     return [int(size) for size in sizes]
 
 
-def _is_size(value):
-    return isinstance(value, Integral) and not isinstance(value, bool) and value > 0
+def _is_size(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0
 
 
 def _activation(name):
