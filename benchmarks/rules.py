@@ -33,8 +33,24 @@ from skort.estimators.training import start
 from skort.estimators.training import stream as streams
 
 SCORE, LOG_LOSS, MOST_ROWS, HIDDEN, WIDE = 0.01, 0.02, 3000, (50,), (256, 128)
-# The rows of the calls of a stream.
+# The rows of the calls of a stream, and of one whose calls are single rows after the first.
 CALLS = (37, 2, 200)
+FIRST_CALL = 20
+NETWORKS = (
+    "network",
+    "wide network",
+    "fitted",
+    "other units",
+    "stream of a network",
+    "short calls of a network",
+)
+STREAMS = (
+    "stream",
+    "single rows",
+    "stream in order",
+    "stream of a network",
+    "short calls of a network",
+)
 
 
 class Rule(NamedTuple):
@@ -160,8 +176,15 @@ RULES = (
         "rate of a call",
         "A call for which the rate is not stable takes the largest rate that is.",
         "stream in order",
-        patches=((streams, "call_part", lambda *given: 1.0),),
-        code=(stream.call_part,),
+        patches=((stream, "stable_part", lambda *given: 1.0),),
+        code=(stream.stable_part,),
+    ),
+    Rule(
+        "short calls",
+        "Adam makes a step of (m / 16)^(2/3) of its rate in a call of m < 16 rows.",
+        "short calls of a network",
+        patches=((stream, "_SHORT", 1.0),),
+        code=(stream.declared_rate,),
     ),
     Rule(
         "Adam in streams",
@@ -178,7 +201,7 @@ def estimator(table, kind, seed, parameters):
     inner = None
     if kind == "linear by SGD":
         parameters = {"optimizer": "sgd", **parameters}
-    if kind in ("network", "wide network", "fitted", "other units", "stream of a network"):
+    if kind in NETWORKS:
         hidden = WIDE if kind == "wide network" else HIDDEN
         inner = (MLPRegressor if is_regression else MLPClassifier)(
             hidden_layer_sizes=hidden, random_state=seed
@@ -196,20 +219,29 @@ def trained(model, table, kind, train, seed):
         old = model.fit(X[:half], y[:half])
         X, y = (16.0 * X[half:], y[half:]) if kind == "other units" else (X[half:], y[half:])
         model = type(model)(FrozenEstimator(old.to_sklearn()), random_state=seed)
-    if "stream" not in kind and kind != "single rows":
+    if kind not in STREAMS:
         begin = time.process_time()
         return model.fit(X, y), time.process_time() - begin
 
     if kind == "stream in order":
         order = np.argsort(X[:, 0], kind="stable")
         X, y = X[order], y[order]
-    sizes = (1,) if kind == "single rows" else CALLS
-    ends = np.cumsum(np.resize(sizes, len(X)))
     first = {} if table.task == "regression" else {"classes": np.unique(table.y)}
     begin = time.process_time()
-    for rows in np.split(np.arange(len(X)), ends[ends < len(X)]):
+    for rows in np.split(np.arange(len(X)), starts(kind, len(X))):
         model.partial_fit(X[rows], y[rows], **first)
     return model, time.process_time() - begin
+
+
+def starts(kind, n_rows):
+    """Return the first rows of the second call of a stream, and of the later ones."""
+    if kind == "single rows":
+        return np.arange(1, n_rows)
+    if kind == "short calls of a network":
+        return np.arange(FIRST_CALL, n_rows)
+
+    ends = np.cumsum(np.resize(CALLS, n_rows))
+    return ends[ends < n_rows]
 
 
 def measured(table, rule, seed, *, is_on):

@@ -173,3 +173,40 @@ def test_the_automatic_rate_of_a_large_batch_size_is_that_of_all_rows():
     larger = OrtSGDRegressor(batch_size=1000, random_state=0, max_iter=5, tol=None).fit(X, Y)
     np.testing.assert_allclose(larger.coef_, whole.coef_, rtol=1e-5)
     assert larger.eta0_ == pytest.approx(whole.eta0_ * 1000 / 103)
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "rate_of_call"),
+    [
+        ("auto", lambda m: 0.01 * (m / 16) ** (2 / 3)),
+        (10, lambda m: 0.01 * (10 / 16) ** (2 / 3) * m / 10),
+    ],
+    ids=["auto", "a number"],
+)
+def test_the_automatic_rate_of_adam_in_calls_of_a_stream(batch_size, rate_of_call):
+    """A call is shorter than a batch; a number for batch_size says what a whole one is."""
+    model = OrtSGDRegressor(
+        optimizer="adam", batch_size=batch_size, penalty=None, shuffle=False, standardize=False
+    )
+    update, w = Adam(), np.zeros(5)
+    ones = np.column_stack([X, np.ones(len(X))])
+
+    # Of 20 rows, 16 or 10 make a batch.
+    model.partial_fit(X[:20], Y[:20])
+    n_first = 16 if batch_size == "auto" else 10
+    batches = [(np.arange(n_first), 0.01 if batch_size == "auto" else rate_of_call(10))]
+    n_left = 20 - n_first
+    last = batches[0][1] * n_left / n_first
+    batches.append((np.arange(n_first, 20), last))
+
+    start = 20
+    for size in (1, 3, 1, 1, 7):
+        rows = np.arange(start, start + size)
+        model.partial_fit(X[rows], Y[rows])
+        batches.append((rows, rate_of_call(size)))
+        start += size
+
+    for rows, eta in batches:
+        gradient = (ones[rows] @ w - Y[rows]) @ ones[rows] / len(rows)
+        w = update(w, gradient, eta)
+    assert_weights(model, w)

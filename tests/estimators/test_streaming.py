@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.base import BaseEstimator, clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, make_friedman1
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_wine,
+    make_friedman1,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     LinearRegression,
@@ -866,6 +872,25 @@ def test_a_new_network_learns_from_small_calls_as_that_of_sklearn(size):
     in_calls(ours, X[:1200], y[:1200], size, classes=range(10))
     in_calls(theirs, first.transform(X[:1200]), y[:1200], size, classes=range(10))
     assert ours.score(X[1200:], y[1200:]) > theirs.score(first.transform(X[1200:]), y[1200:]) - 0.02
+
+
+def test_a_network_learns_from_single_rows_whatever_the_first_call_was():
+    """As scikit-learn's behind a scaler of the first call; the mean of two orders of the rows."""
+    X, y = load_wine(return_X_y=True)
+    scores = []
+    for seed in range(2):
+        train, test = np.split(np.random.RandomState(seed).permutation(len(X)), [133])
+        first = StandardScaler().fit(X[train[:20]])
+        ours = OrtSGDClassifier(MLPClassifier((50,)), random_state=seed)
+        theirs = MLPClassifier((50,), random_state=seed)
+        for rows in np.split(train, range(20, 133)):
+            ours.partial_fit(X[rows], y[rows], classes=[0, 1, 2])
+            theirs.partial_fit(first.transform(X[rows]), y[rows], classes=[0, 1, 2])
+        scores.append(
+            [ours.score(X[test], y[test]), theirs.score(first.transform(X[test]), y[test])]
+        )
+    ours, theirs = np.mean(scores, axis=0)
+    assert ours > theirs - 0.02
 
 
 @pytest.mark.parametrize("sizes", [(1,), (37,), (37, 2, 200), (150, 1)], ids=str)
