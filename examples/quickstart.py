@@ -133,5 +133,6 @@ if __name__ == "__main__" and importlib.util.find_spec("matplotlib"):
         xscale="log",
         title="skort is faster with the network,\nnot with small linear models",
     )
-    axis.legend()
+    axis.margins(y=0.15)
+    axis.legend(loc="lower right")
     plt.show()

@@ -50,7 +50,7 @@ print(
     "outputs:",
     [o.name for o in graph.graph.output],
 )
-GraphDisplay.from_model(graph).plot()
+GraphDisplay(graph, title="Model and loss").plot()
 plt.show()
 
 # %%

@@ -64,6 +64,7 @@ for name in ("all layers tuned", "last layer tuned"):
 plt.figure(figsize=(6.4, 3.4), layout="constrained")
 plt.plot(list(scores.values()), list(scores), "o", markersize=12)
 plt.xlim(0, 1)
+plt.margins(y=0.15)
 plt.xlabel("accuracy on 557 dark images")
 plt.show()
 

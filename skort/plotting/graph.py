@@ -143,10 +143,14 @@ class GraphDisplay:
         if _program() is None:
             title = f"{title}\nFor a picture, install Graphviz: graphviz.org/download"
             draw = self._draw_text
-        self._ax.set_title(title, parse_math=False)
+        heading = self._ax.set_title(title, parse_math=False)
         width, height = draw(_INCHES if ax is None else None)
         if ax is None:
-            self._ax.figure.set_size_inches(width, height + _TITLE * len(title.splitlines()))
+            figure = self._ax.figure
+            title_width = heading.get_window_extent().width / figure.dpi + _EDGES
+            figure.set_size_inches(
+                max(width, title_width), height + _TITLE * len(title.splitlines())
+            )
 
         return self
 

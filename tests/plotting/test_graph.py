@@ -327,3 +327,14 @@ def test_without_matplotlib_the_error_says_how_to_install_it(no_matplotlib):
         ImportError, match=r"GraphDisplay.plot needs matplotlib .* pip install matplotlib"
     ):
         GraphDisplay.from_estimator(linear()).plot()
+
+
+def test_a_short_text_has_its_whole_title(monkeypatch):
+    monkeypatch.setattr("skort.plotting.graph._program", lambda: None)
+    square = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> a (float[N] X) => (float[N] y) {y = Mul (X, X)}'
+    )
+    display = GraphDisplay.from_model(square).plot()
+    display.figure_.canvas.draw()
+    left, _, right, _ = display.ax_.title.get_window_extent().extents
+    assert 0 <= left < right <= display.figure_.bbox.width

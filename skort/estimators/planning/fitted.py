@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # below which the rate falls with their square.
 _LEAST = 0.05
 _FEW_ROWS = 200
-# Fewer rows do not tell whether a network has learned something.
+# Fewer rows do not tell whether a network has learned something. No benchmark chose the number.
 _TELLING_ROWS = 20
 
 

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 FIRST_ROWS = 20
 # The part of the largest stable rate: `python -m benchmarks.rules --only "rate of a stream"`.
 _PART = 0.25
-# The part of a new network's rate that a fitted one has in a stream.
+# The part of a new network's rate that a fitted one has in a stream. No benchmark chose it.
 _FITTED = 0.1
 # The steps of an optimizer that divides by the size of its gradients: with m rows, these are about
 # m^-(1/2) where they are noise, and the same where they are not.
 # `python -m benchmarks.rules --only "short calls"`.
 _SHORT = 2 / 3
-# A few steps of the power method on some rows find an eigenvalue of at least this part.
+# A few steps of the power method on some rows find an eigenvalue of at least this part. It is a
+# margin: no benchmark chose it.
 _SURE = 0.5
 
 
