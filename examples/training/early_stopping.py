@@ -65,6 +65,6 @@ for name, score in scores.items():
 for model in (long, stopped):
     display = LossCurveDisplay.from_estimator(model, columns="loss")
     display.ax_.set(yscale="log", ylabel="Loss: half of the mean squared error", ylim=(1e-3, 30))
-    display.score_ax_.set(ylabel="R² on the validation set", ylim=(0.5, 0.8))
+    display.score_ax_.set(ylabel="R² on the validation set (best at the bottom)", ylim=(0.8, 0.5))
     display.score_ax_.grid(visible=False)
 plt.show()
