@@ -39,6 +39,8 @@ def exists(address):
         if error.code == 404:
             return False
         raise
+    except urllib.error.URLError as error:
+        sys.exit(f"{address} cannot be asked: {error.reason}.")
 
 
 def main():

@@ -318,7 +318,7 @@ class ForwardBackward:
             graph.n_features,
             graph.n_outputs,
         )
-        self.weights = self._model.weights()
+        self.weights: np.ndarray = self._model.weights()
         self._n_weights = self.weights.size
 
     def views(self, vector: np.ndarray | None = None) -> dict[str, np.ndarray]:

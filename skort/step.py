@@ -3,7 +3,7 @@
 import copy
 import math
 from numbers import Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -141,12 +141,12 @@ class Step:
         run = self._begun(plan.batch_size)
         self._scale = run.variables.sample_weight_scale(graph.n_outputs)
         self._variables = run.variables
-        self.solver = run.solver_name
+        self.solver: str = run.solver_name
 
         # The step of a solver, which has more methods than a training loop needs.
         self._solver: Any = run.step
         self._has_rows = False
-        self.objective = math.nan
+        self.objective: float = math.nan
         self._scorer = InferenceModel(
             lambda: graph.model, (), dict(graph.arrays), ("score", graph.key)
         )
@@ -154,7 +154,7 @@ class Step:
         self._is_forward = self._is_backward = self._has_gradient = False
         self._part = 1.0
 
-    def __reduce__(self):
+    def __reduce__(self) -> NoReturn:
         raise TypeError(
             "A Step cannot be copied or pickled: it holds a session of ONNX Runtime. Keep its "
             "state(), and restore it in a new Step."
@@ -168,8 +168,8 @@ class Step:
         eta: float,
         sample_weight: ArrayLike | None = None,
         *,
-        score=False,
-    ):
+        score: bool = False,
+    ) -> Any:
         """
         Make one update.
 
@@ -224,8 +224,8 @@ class Step:
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
-        training=False,
-    ):
+        training: bool = False,
+    ) -> Any:
         """
         Compute the raw score; with `training=True` the objective, for a `backward` that follows.
 

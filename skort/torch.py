@@ -6,16 +6,17 @@ import numpy as np
 
 try:
     import torch
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
-        f"skort.torch needs torch ({error}). Install it: pip install torch."
-    ) from error
+        f"skort.torch needs torch ({_error}). Install it: pip install torch."
+    ) from _error
 from torch import nn
 
 from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.score_graph_of import DifferentiableModel
 from skort.runtime.cache import NoPickle
 from skort.solvers.flat_weights import flat, views
+from skort.solvers.graph.gradient_sessions import GradientSessions
 
 __all__ = ["OnnxModule"]
 
@@ -95,17 +96,15 @@ class OnnxModule(nn.Module):
         super().__init__()
         self._model = DifferentiableModel(model, trainable, dtype, n_jobs)
         #: The sessions that run the model.
-        self.sessions, self._graph, self._frozen_arrays = (
-            self._model.sessions,
-            self._model.graph,
-            self._model.frozen,
-        )
+        self.sessions: GradientSessions = self._model.sessions
+        self._graph = self._model.graph
+        self._frozen_arrays = self._model.frozen
         self._dtype, self._n_features = (
             getattr(torch, str(self._graph.dtype)),
             self._graph.n_features,
         )
         self._views = NoPickle()
-        self.weights = nn.Parameter(torch.from_numpy(self._model.weights()))
+        self.weights: nn.Parameter = nn.Parameter(torch.from_numpy(self._model.weights()))
         self._n_weights = self.weights.numel()
         frozen = (
             flat(self._frozen_arrays) if self._frozen_arrays else np.empty(0, self._graph.dtype)

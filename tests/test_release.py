@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import urllib.error
 from pathlib import Path
 
 import pytest
@@ -232,6 +233,17 @@ def test_a_first_release_asks_for_the_newest_pages():
         "https://skort.readthedocs.io/en/latest/",
         "https://skort.readthedocs.io/en/latest/changes.html",
     ]
+
+
+def test_without_a_network_the_addresses_end_in_a_sentence(monkeypatch):
+    addresses = release_script("addresses")
+
+    def unreachable(address, timeout):
+        raise urllib.error.URLError("Name or service not known")
+
+    monkeypatch.setattr("urllib.request.urlopen", unreachable)
+    with pytest.raises(SystemExit, match=r"^https://skort\.org cannot be asked: Name or service"):
+        addresses.exists("https://skort.org")
 
 
 def test_the_recipe_of_a_release_has_the_sum_of_its_sdist(tmp_path):

@@ -21,12 +21,12 @@ try:
     )
     from sklearn.utils.validation import _check_sample_weight as check_sample_weight
     from sklearn.utils.validation import _num_samples as num_samples
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
-        f"This version of skort does not know scikit-learn {sklearn.__version__}: {error}. Install "
+        f"This version of skort does not know scikit-learn {sklearn.__version__}: {_error}. Install "
         'a newer skort, or an older scikit-learn: pip install "scikit-learn<'
         f'{sklearn.__version__}".'
-    ) from error
+    ) from _error
 
 __all__ = [
     "HasMethods",

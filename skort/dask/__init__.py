@@ -2,10 +2,10 @@
 
 try:
     import distributed  # noqa: F401  # Everything here needs it.
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
         'skort.dask needs dask and distributed: pip install "dask[distributed]".'
-    ) from error
+    ) from _error
 
 from skort.dask.estimators import OrtSGDClassifier, OrtSGDRegressor
 

@@ -64,19 +64,21 @@ class Assignments:
         random_state: np.random.RandomState,
     ):
         self._sizes = list(sizes)
-        self.n_groups = min(n_groups, len(sizes))
-        self.batch_size = min(batch_size, sum(size.n_rows for size in sizes))
+        self.n_groups: int = min(n_groups, len(sizes))
+        self.batch_size: int = min(batch_size, sum(size.n_rows for size in sizes))
 
         #: The generator, used once per round.
         self.random_state = random_state
         #: The number of rounds so far.
-        self.n_drawn = 0
+        self.n_drawn: int = 0
 
         #: The rows are on the workers, so there are none here. The workers' batches are dense.
         self.data: list[Any] = []
         self.are_sparse = False
         #: The approximate number of batches of a group.
-        self.n_batches = -(-sum(size.n_rows for size in sizes) // (self.n_groups * self.batch_size))
+        self.n_batches: int = -(
+            -sum(size.n_rows for size in sizes) // (self.n_groups * self.batch_size)
+        )
 
     def draw(self, random_state: np.random.RandomState) -> Assignment:
         """Draw the assignment of one round."""

@@ -60,11 +60,11 @@ class DaskFit(BaseOrtSGD):
     n_groups: int | None
     _local: type[BaseOrtSGD]
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         # A client is a connection, and cannot be copied. A copy finds a client of its own process.
         return {**super().__getstate__(), "client": None}
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self) -> Any:
         # Clone without the client, which cannot be cloned, and set it afterwards.
         unconnected = copy.copy(self)
         unconnected.client = None
@@ -75,15 +75,15 @@ class DaskFit(BaseOrtSGD):
     @fit_context
     def fit(  # noqa: PLR0913  # as for rows in memory
         self,
-        X,
-        y,
-        sample_weight=None,
-        X_val=None,
-        y_val=None,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
         *,
-        coef_init=None,
-        intercept_init=None,
-    ):
+        coef_init: Any = None,
+        intercept_init: Any = None,
+    ) -> Any:
         """
         Train on the partitions of Dask collections, and forget an earlier fit.
 
@@ -119,7 +119,7 @@ class DaskFit(BaseOrtSGD):
             (X, y, sample_weight), (X_val, y_val), (coef_init, intercept_init)
         )
 
-    def predict(self, X):
+    def predict(self, X: Any) -> Any:
         """
         Predict targets or class labels, lazily if X is a Dask collection.
 
@@ -136,7 +136,7 @@ class DaskFit(BaseOrtSGD):
             "predict", X, () if result_of(self).model.single_output else (self._n_scores(),)
         )
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """
         Return R², or the accuracy, of the predictions. No row leaves its worker.
 

@@ -68,7 +68,7 @@ class Cluster:
         """Return a value in the form that tasks get."""
         return Broadcast(self.key(name), cloudpickle.dumps(value))
 
-    def submit(self, function: Callable, *arguments: Any) -> Future:
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
         """Return the future of a call. Its arguments may be futures and lists of futures."""
         self._check_open()
         # A partial has no name, but its function has.
@@ -84,16 +84,20 @@ class Cluster:
         if self.client.status in ("closing", "closed"):
             raise ClusterError("The client or its cluster is closed. Make new ones, and fit again.")
 
-    def computed(self, delayed: Sequence[Any]) -> list[Future]:
+    def computed(self, delayed: Sequence[Any]) -> list["Future[Any]"]:
         """Return the futures of delayed values."""
         self._check_open()
         return self.client.compute(list(delayed))
 
-    def each(self, function: Callable, futures: Sequence[Future], *arguments: Any) -> list[Future]:
+    def each(
+        self, function: Callable[..., Any], futures: Sequence["Future[Any]"], *arguments: Any
+    ) -> list["Future[Any]"]:
         """Return the futures of `function(future, *arguments)`."""
         return [self.submit(function, future, *arguments) for future in futures]
 
-    def merged(self, merge: Callable[[list], Any], futures: Sequence[Future]) -> Future:
+    def merged(
+        self, merge: Callable[[list[Any]], Any], futures: Sequence["Future[Any]"]
+    ) -> "Future[Any]":
         """
         Return the future of the merged results.
 
@@ -108,11 +112,13 @@ class Cluster:
 
         return level[0]
 
-    def few(self, merge: Callable[[list], Any], futures: Sequence[Future]) -> list[Future]:
+    def few(
+        self, merge: Callable[[list[Any]], Any], futures: Sequence["Future[Any]"]
+    ) -> list["Future[Any]"]:
         """Return few enough futures for one task to merge, by merging more of them in a tree."""
         return list(futures) if len(futures) <= _FAN_IN else [self.merged(merge, futures)]
 
-    def value(self, future: Future) -> Any:
+    def value(self, future: "Future[Any]") -> Any:
         """
         Return a result.
 
@@ -142,7 +148,7 @@ class Cluster:
 
             watch.look()
 
-    def values(self, futures: Sequence[Future]) -> list[Any]:
+    def values(self, futures: Sequence["Future[Any]"]) -> list[Any]:
         """Return the results of several futures, in their order, see `value`."""
         return [self.value(future) for future in futures]
 

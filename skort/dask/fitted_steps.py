@@ -43,7 +43,7 @@ class Statistic:
         """Return the statistic of the rows of a partition."""
         return True
 
-    def merged(self, values: list) -> Any:
+    def merged(self, values: list[Any]) -> Any:
         """Return the merged statistics of partitions, which are in order."""
         return True
 
@@ -249,7 +249,7 @@ class _Table(NamedTuple):
     """
 
     cluster: Cluster
-    parts: Sequence[Future]
+    parts: Sequence["Future[Any]"]
     transforms: tuple[Callable, ...]
     head: Any
 

@@ -217,11 +217,13 @@ class PartStatistics(DataStatistics):
 
     some_rows: Rows
     cluster: Cluster
-    partitions: Sequence[Future]
+    partitions: Sequence["Future[Any]"]
     measures: Measures
 
     @classmethod
-    def of(cls, cluster: Cluster, partitions: Sequence[Future], n_rows: int) -> "PartStatistics":
+    def of(
+        cls, cluster: Cluster, partitions: Sequence["Future[Any]"], n_rows: int
+    ) -> "PartStatistics":
         """
         Return the statistics of partitions of `Rows`, without the empty ones.
 

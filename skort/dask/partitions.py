@@ -155,7 +155,7 @@ class Survey(NamedTuple):
     """The facts about partitions that a fit needs to know first."""
 
     #: The first rows of X and y, in pieces. None if there are no rows.
-    head: tuple[list, list] | None = None
+    head: tuple[list[Any], list[Any]] | None = None
     #: The labels, sorted. None for a regressor, and for several labels per row.
     classes: np.ndarray | None = None
     #: For each class, or for all rows: the sum of the sample weights, the number of rows with a
@@ -294,14 +294,19 @@ class Partitions:
     """
 
     cluster: Cluster
-    parts: Sequence[Future]
-    validation: Sequence[Future] | None
+    parts: Sequence["Future[Any]"]
+    validation: Sequence["Future[Any]"] | None
     survey: Survey
     is_weighted: bool
 
     @classmethod
     def of(
-        cls, estimator: Any, cluster: Cluster, data: tuple, validation: tuple, random_state: Any
+        cls,
+        estimator: Any,
+        cluster: Cluster,
+        data: tuple[Any, ...],
+        validation: tuple[Any, ...],
+        random_state: Any,
     ) -> "Partitions":
         """
         Let the workers compute the partitions of (X, y, sample_weight) and (X_val, y_val).

@@ -39,7 +39,7 @@ def _square(model, X, y):
 
 
 #: The function of each row whose mean is the score, by name. Two scores transform the mean.
-SCORES: dict[str, Callable] = {
+SCORES: dict[str, Callable[..., Any]] = {
     "accuracy": _accuracy,
     "neg_log_loss": _log_probability,
     "neg_mean_squared_error": _square,
@@ -129,7 +129,7 @@ def merged_tallies(tallies: Sequence[Tally | None]) -> Tally | None:
 class PartLoss:
     """A callback like `ValidationLoss`, for a validation set on the workers: futures of `Rows`."""
 
-    def __init__(self, cluster: Cluster, parts: Sequence[Future], *, decides: bool):
+    def __init__(self, cluster: Cluster, parts: Sequence["Future[Any]"], *, decides: bool):
         self._cluster = cluster
         self._parts = parts
         #: Whether the training asks it whether the last weights are worse than the best ones.
@@ -174,7 +174,7 @@ class PartScoring:
     The validation set has futures of `Part`. `scoring` is a name in `SCORES`.
     """
 
-    def __init__(self, cluster: Cluster, parts: Sequence[Future], scoring: str):
+    def __init__(self, cluster: Cluster, parts: Sequence["Future[Any]"], scoring: str):
         self._cluster = cluster
         self._parts = parts
         self._scoring = scoring

@@ -364,4 +364,4 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
 
 
 # doctest skips a class whose `__module__` names another module; it finds the examples here.
-__test__ = {"OrtSGDClassifier": OrtSGDClassifier}
+__test__: dict[str, type] = {"OrtSGDClassifier": OrtSGDClassifier}

@@ -70,11 +70,11 @@ class NamedParameters(Component):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name, requests in [*vars(cls).items()]:
+        for name, method in [*vars(cls).items()]:
             if re.fullmatch(r"set_\w+_request", name):
-                setattr(cls, name, _ShortHelp(requests))
-        if "__init__" in vars(cls):
-            cls.__init__ = _with_hints(cls.__init__)  # type: ignore[method-assign]
+                setattr(cls, name, _ShortHelp(method))
+            elif name == "__init__":
+                setattr(cls, name, _with_hints(method))
 
     def set_params(self: Own, **params: Any) -> Own:  # noqa: D102 - it has scikit-learn's
         for path in params:

@@ -386,4 +386,4 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
 
 # doctest skips a class whose `__module__` names another module; it finds the examples here.
-__test__ = {"OrtSGDRegressor": OrtSGDRegressor}
+__test__: dict[str, type] = {"OrtSGDRegressor": OrtSGDRegressor}

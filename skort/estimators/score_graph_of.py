@@ -36,12 +36,15 @@ class DifferentiableModel:
         dtype: str | None,
         n_jobs: int | None,
         *,
-        input_gradient=False,
+        input_gradient: bool = False,
     ):
-        self._model, self.graph = model, score_graph_of(model, trainable, dtype)
+        self._model = model
+        self.graph: ScoreGraph = score_graph_of(model, trainable, dtype)
         check_gradient(self.graph, input_gradient=input_gradient)
-        self.sessions = GradientSessions(self.graph, Device(n_threads=n_threads(n_jobs)))
-        self.frozen = self.graph.frozen_arrays
+        self.sessions: GradientSessions = GradientSessions(
+            self.graph, Device(n_threads=n_threads(n_jobs))
+        )
+        self.frozen: dict[str, np.ndarray] = self.graph.frozen_arrays
 
     def weights(self) -> np.ndarray:
         """Return the trained weights of the model as one new vector."""

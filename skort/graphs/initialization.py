@@ -8,8 +8,6 @@ import onnx
 from numpy.typing import DTypeLike
 from onnx import helper
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.linear_model import LinearRegression
-from sklearn.neural_network import MLPRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from skort.common.onnx_text import onnx_dtype, pruned
@@ -89,7 +87,7 @@ def drawn_weights(
     }
 
 
-def given_model(model: Any) -> onnx.ModelProto | BaseEstimator:
+def given_model(model: Any) -> Any:
     """Return the model that a user gave. An estimator of skort gives its ONNX model."""
     if isinstance(model, BaseEstimator):
         check_is_fitted(model)
@@ -101,7 +99,7 @@ def given_model(model: Any) -> onnx.ModelProto | BaseEstimator:
 
 
 def fitted_score_graph(
-    model: BaseEstimator, dtype: DTypeLike = np.float32, *, own_link: bool = True
+    model: Any, dtype: DTypeLike = np.float32, *, own_link: bool = True
 ) -> ScoreGraph:
     """Return the score graph of a fitted predictor of scikit-learn, or of a pipeline with one."""
     spec = ScoreSpec(
@@ -114,7 +112,7 @@ def fitted_score_graph(
     return initial_score_graph(model, spec, np.random.RandomState(0), is_fitted=True)
 
 
-def n_score_columns(model: BaseEstimator) -> int:
+def n_score_columns(model: Any) -> int:
     """Return the number of columns of the raw score of a fitted model of scikit-learn."""
     if type(score_model(model)) in FAMILY:
         return layers(fitted_stand_in(model))[0][-1].shape[1]
@@ -137,9 +135,7 @@ def _converted(model: Any, spec: ScoreSpec) -> onnx.ModelProto:
         ) from error
 
 
-def stand_in_graph(
-    stand_in: LinearRegression | MLPRegressor, dtype: DTypeLike, *, log_link: bool = False
-) -> ScoreGraph:
+def stand_in_graph(stand_in: Any, dtype: DTypeLike, *, log_link: bool = False) -> ScoreGraph:
     """
     Return the score graph of a stand-in of `families`.
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
+from numpy.typing import DTypeLike
 from onnx import helper, numpy_helper
 
 from skort.common.onnx_text import rename
@@ -356,7 +357,7 @@ def check_offsets(score_graph: ScoreGraph) -> None:
             )
 
 
-def uncentred_arrays(score_graph: ScoreGraph, dtype=None) -> dict[str, np.ndarray]:
+def uncentred_arrays(score_graph: ScoreGraph, dtype: DTypeLike = None) -> dict[str, np.ndarray]:
     """Return the weights of a score graph for X and y themselves, `centred` or not."""
     graph = replace(score_graph, trained=score_graph.weight_names)
     arrays = dict(score_graph.arrays)

@@ -333,7 +333,7 @@ _ALPHA = {"alpha": "alpha_"}
 _ALPHA_AND_RATIO = {"alpha": "alpha_", "l1_ratio": "l1_ratio_"}
 #: Type of a model that chooses its own penalty -> the plain model, and its parameters -> the fitted
 #: attributes with the chosen values.
-SEARCHES = {
+SEARCHES: dict[Any, tuple[Any, dict[str, str]]] = {
     linear_model.RidgeCV: (linear_model.Ridge, _ALPHA),
     linear_model.RidgeClassifierCV: (linear_model.RidgeClassifier, _ALPHA),
     linear_model.LassoCV: (linear_model.Lasso, _ALPHA),

@@ -136,10 +136,10 @@ class LossCurveDisplay:
             If a history lacks one of the columns, or if its first column has no numbers.
         """
         self._check_columns()
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
+        self.ax_: Any = axes_for(self, ax)
+        self.figure_: Any = self.ax_.figure
         has_score = any(self.score in history for history in self.histories.values())
-        self.score_ax_ = self.ax_.twinx() if has_score else None
+        self.score_ax_: Any = self.ax_.twinx() if has_score else None
         if self.score_ax_ is not None:
             # A fall is an improvement on both axes: an overfitted model's curves part.
             self.score_ax_.invert_yaxis()

@@ -122,9 +122,9 @@ class ScheduleDisplay:
         **kwargs : dict
             Passed to matplotlib's `plot`.
         """
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
-        self.lines_ = []
+        self.ax_: Any = axes_for(self, ax)
+        self.figure_: Any = self.ax_.figure
+        self.lines_: list[Any] = []
 
         # The rate of an epoch is that of its last update.
         drawstyle = "steps-mid" if self.unit == "epoch" else "default"

@@ -137,10 +137,13 @@ class WeightsDisplay:
         every = np.asarray(self.weights, dtype=float)
         weights = np.atleast_2d(every[-1] if every.ndim == 3 else every)
         n_features = weights.shape[1]
-        self.shown_ = np.argsort(-np.linalg.norm(weights, axis=0), kind="stable")[:top_k]
-        self.ax_ = axes_for(self, ax)
-        self.figure_ = self.ax_.figure
-        self.bars_ = self.image_ = None
+        self.shown_: np.ndarray = np.argsort(-np.linalg.norm(weights, axis=0), kind="stable")[
+            :top_k
+        ]
+        self.ax_: Any = axes_for(self, ax)
+        self.figure_: Any = self.ax_.figure
+        self.bars_: Any = None
+        self.image_: Any = None
         self.lines_: list[Any] = []
         names = [self.feature_names[i] for i in self.shown_]
 

@@ -80,7 +80,7 @@ class NoPickle:
     def __init__(self):
         self._value: Any = None
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type["NoPickle"], tuple[()]]:
         return NoPickle, ()
 
     def put(self, value: Any) -> None:
@@ -101,9 +101,9 @@ class NoPickle:
 #: Sessions, gradients of losses and checks that all users of the same structure share. The first
 #: part of a key says what the thing is; the other parts are all that the thing depends on. A
 #: session of a small model keeps about a MB.
-COMPILED: LRUCache = LRUCache(128)
+COMPILED: LRUCache[Any] = LRUCache(128)
 #: Sessions that hold the weights of a training, so that one fit at a time may use each.
-POOL: SessionPool = SessionPool(8)
+POOL: SessionPool[Any] = SessionPool(8)
 
 
 def forget() -> None:

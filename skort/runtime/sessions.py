@@ -197,11 +197,11 @@ class InferenceModel:
     ):
         self.model = model
         self.inner_results = inner_results
-        self.weights = weights or {}
+        self.weights: dict[str, np.ndarray] = weights or {}
         self._structure = structure
         self._sessions: dict[Device, Any] = {}
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_sessions": {}}
 
     def run(self, output: str, inputs: dict[str, np.ndarray], device: Device = CPU) -> Any:

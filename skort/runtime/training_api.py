@@ -155,7 +155,7 @@ class BoundTrainingSession:
         self._prefixes = {"weights": "", **optimizer.memory}
 
         #: The keys of the dict that `state` returns.
-        self.holds = frozenset(self._prefixes)
+        self.holds: frozenset[str] = frozenset(self._prefixes)
         self._eta = np.zeros(1, np.float32)
         self._gradient_norm = np.zeros((), np.float32)
         self._outputs = {name: np.zeros((), np.float32) for name in outputs}

@@ -63,11 +63,11 @@ class Together:
         self, estimators: Iterable[Any] = (), on_fits: Callable[[int], object] = lambda n_fits: None
     ):
         #: The number of fits that were trained together.
-        self.n_made = 0
+        self.n_made: int = 0
         # It is told how many fits were made, or begun if they are made alone.
         self._on_fits = on_fits
         #: Whether fits that could have been trained together have callbacks of scikit-learn.
-        self.has_callbacks = False
+        self.has_callbacks: bool = False
         self._thread = threading.get_ident()
         self._groups: list[tuple[Any, list[tuple[Any, Any]]]] = []
 
@@ -75,7 +75,7 @@ class Together:
         self._made: dict[int, dict[Any, dict[int, Any]]] = {}
         self.open(estimators)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type["Together"], tuple[()]]:
         # A fit in another process is trained alone.
         return Together, ()
 

@@ -12,6 +12,7 @@ from skort.common.onnx_text import Fragment, infos, inlined, replace_nodes, rewr
 from skort.common.parametrized_graph import Program
 from skort.graphs.gradient.elementwise import relu_gradient
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRADIENT
+from skort.optim.update import UpdateRule
 from skort.runtime.cache import COMPILED
 from skort.runtime.sessions import inference_session, session_options
 from skort.runtime.training_api import BoundTrainingAgent, gradient_graph
@@ -34,9 +35,10 @@ class AgentBackend(HostBackend):
 
     def __init__(self, problem: Problem):
         super().__init__(problem)
-        self.rule = problem.rule()
+        self.rule: UpdateRule = problem.rule()
         self._flat, self._graph = flat(problem.weights), GradientGraph(problem)
-        self.gradient, self._scratch = np.zeros_like(self._flat), np.zeros_like(self._flat)
+        self.gradient: np.ndarray = np.zeros_like(self._flat)
+        self._scratch = np.zeros_like(self._flat)
         self._memory = self.rule.start(*problem.n_weights(), self._flat.dtype)
         inputs = {**self.inputs, **views(self._flat, problem.weights), **self._graph.parameters}
         outputs = {
@@ -44,11 +46,11 @@ class AgentBackend(HostBackend):
         }
         outputs[RETURNED_LOSS] = loss = np.zeros((), self._flat.dtype)
         self._loss = loss.item
-        self.session = BoundTrainingAgent(
+        self.session: BoundTrainingAgent = BoundTrainingAgent(
             self._graph.session(), inputs, outputs, [self.batch.sample_weight]
         )
 
-    def run(self, eta, share):
+    def run(self, eta: float, share: float) -> None:
         """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
         objective = self.session.run()
         self.update(eta)
@@ -67,11 +69,11 @@ class AgentBackend(HostBackend):
         """Update the weights by the last gradient with learning rate `eta`."""
         self.rule.update(self._flat, self.gradient, eta, self._memory, self._scratch)
 
-    def arrays(self):
+    def arrays(self) -> dict[str, np.ndarray]:
         """Return the weights and the rule's state."""
         return {"weights": self._flat, **self._memory}
 
-    def training_graphs(self):
+    def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """Return the graph of forward and backward, and a graph of its other inputs."""
         gradient = self._graph.model()
         arrays = {**views(self._flat, self._problem.weights), **self._graph.parameters}

@@ -175,7 +175,7 @@ def custom_gradient_name(name: str) -> str:
 
 
 def add_custom_gradients(
-    writer, objective: Objective, weights: dict[str, np.ndarray]
+    writer: Fragment, objective: Objective, weights: dict[str, np.ndarray]
 ) -> dict[str, str]:
     """Add nodes for the derivatives of a custom penalty; return the results' names by weight."""
     results = {}

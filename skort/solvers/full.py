@@ -54,7 +54,7 @@ class FullStep:
         tolerances: Any = None,
         whitener: Whitener | None = None,
     ):
-        self.batch = step.batch
+        self.batch: Any = step.batch
         self._step = step
         self._batches = batches
         self._dtype = problem.objective.dtype
@@ -68,10 +68,10 @@ class FullStep:
         self._blocks = _blocks(batches) if isinstance(step.batch, HostBatch) else None
         self._read: _Block | None = None
 
-        self.step = step.step
-        self.weights = step.weights
-        self.state = step.state
-        self.restore = step.restore
+        self.step: Callable[[float, float], None] = step.step
+        self.weights: Callable[[], dict[str, np.ndarray]] = step.weights
+        self.state: Callable[[], dict[str, np.ndarray]] = step.state
+        self.restore: Callable[[dict[str, np.ndarray]], None] = step.restore
         self._nowhere = _Point(np.empty(0), (np.nan, np.nan), np.zeros(sum(problem.n_weights())))
         self._now = self._nowhere
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import onnx
-from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from skort.common.component import check_parameters
@@ -21,7 +20,7 @@ from skort.objective.penalties import PENALTIES, WeightPenalty, as_penalty
 
 
 def objective_graph(
-    model: onnx.ModelProto | BaseEstimator,
+    model: Any,
     loss: str | ScoreLoss = "squared_error",
     penalty: str | WeightPenalty | None = None,
 ) -> onnx.ModelProto:

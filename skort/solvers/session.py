@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import onnx
 from onnx import numpy_helper
 
 from skort.common.formulas import function_text
@@ -12,7 +13,7 @@ from skort.common.onnx_text import Fragment, infos, inlined, rewritten
 from skort.common.parametrized_graph import Program
 from skort.objective.objective import LOSS, OBJECTIVE, SMOOTH
 from skort.optim.optimizers import Adam
-from skort.optim.update import PenaltyStrengths, Update
+from skort.optim.update import PenaltyStrengths, Update, UpdateRule
 from skort.runtime.cache import POOL
 from skort.runtime.training_api import (
     BoundTrainingSession,
@@ -93,7 +94,7 @@ class SessionBackend(HostBackend):
         update = problem.update
         terms = problem.terms
         self._optimizer, correction = _OPTIMIZERS[update.tags.runtime](update.optimizer)
-        self.session = self._bound_session()
+        self.session: BoundTrainingSession = self._bound_session()
         self._is_on_host = (
             terms.l1 is not None or update.is_stiff(terms) or update.tags.weight_decay > 0
         )
@@ -101,7 +102,7 @@ class SessionBackend(HostBackend):
 
         # TrainingSession makes the update. Without decay and such penalties, the only
         # transformation around it is the mean of the weights.
-        self.rule = update.rule(terms if self._is_on_host else PenaltyStrengths(), made)
+        self.rule: UpdateRule = update.rule(terms if self._is_on_host else PenaltyStrengths(), made)
         self._average = self.rule.averaging
         self._run_session = made.run
         self._flat = flat(problem.weights)
@@ -147,7 +148,7 @@ class SessionBackend(HostBackend):
 
         return mark_rest(model)
 
-    def run(self, eta, share):
+    def run(self, eta: float, share: float) -> None:
         """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
         if self._is_on_host:
             self._made.held[...] = self._flat
@@ -162,15 +163,15 @@ class SessionBackend(HostBackend):
         objective, loss = self._values
         self.sums.add(share, objective(), loss())
 
-    def gradient_norm(self):
+    def gradient_norm(self) -> float:
         """Return the Euclidean norm of the last step's gradient; 0 before the first step."""
         return self.session.gradient_norm()
 
-    def arrays(self):
+    def arrays(self) -> dict[str, np.ndarray]:
         """Return the weights and the rule's state."""
         return self._memory | _vectors(self.session)
 
-    def load(self, arrays):
+    def load(self, arrays: dict[str, np.ndarray]) -> None:
         """Overwrite the weights and the rule's state."""
         for name, array in self._memory.items():
             array[...] = arrays[name]
@@ -180,7 +181,7 @@ class SessionBackend(HostBackend):
             {what: views(vector, self._problem.weights) for what, vector in held.items()}
         )
 
-    def training_graphs(self):
+    def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """Return the graph of the objective, TrainingSession's graph from it, and their numbers."""
         model = self._model()
         training = training_graph(model, tuple(self._problem.weights), self._optimizer)

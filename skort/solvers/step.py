@@ -115,23 +115,23 @@ class HostBackend(Backend):
     gradient: np.ndarray
 
     def __init__(self, problem: Problem):
-        self._problem, self.sums = problem, Sums()
+        self._problem = problem
+        self.sums: Any = Sums()
         graph = problem.score_graph
         dtype = problem.objective.dtype
-        self.batch = batch = HostBatch.empty(
-            problem.batch_size, graph.n_features, graph.n_outputs, dtype
-        )
-        self.inputs = {
+        batch = HostBatch.empty(problem.batch_size, graph.n_features, graph.n_outputs, dtype)
+        self.batch = batch
+        self.inputs: dict[str, np.ndarray] = {
             graph.input_name: batch.X,
             TARGET: batch.target,
             SAMPLE_WEIGHT: batch.sample_weight,
         }
 
-    def read(self, X):
+    def read(self, X: np.ndarray | None) -> None:
         """Let the next steps read the rows of X in place, or with None the rows of `batch`."""
         self.session.replace(self._problem.score_graph.input_name, self.batch.X if X is None else X)
 
-    def last_gradient(self):
+    def last_gradient(self) -> np.ndarray:
         """Return the gradient of the last step before clipping."""
         return self.gradient
 
@@ -154,7 +154,7 @@ class Masks:
         graph = problem.score_graph
         self._masks = [(graph.arrays[name], ratio) for name, ratio in graph.dropout.items()]
         #: The seed, below 2^32, and the number of steps so far.
-        self.state = np.array([seed, 0], np.int64)
+        self.state: np.ndarray = np.array([seed, 0], np.int64)
 
     def draw(self) -> None:
         """Draw the masks of the next step."""
@@ -180,16 +180,17 @@ class BackendStep:
 
     def __init__(self, problem: Problem, backend: Any, masks: Masks | None = None):
         self.backend = backend
-        self.batch = backend.batch
+        self.batch: Any = backend.batch
         self._initial = problem.weights
         self._masks = masks
 
         # The backend reports on its steps.
-        self.objective = backend.sums.last
-        self.means = backend.sums.take
-        self.gradient_norm, self.is_finite = backend.gradient_norm, backend.is_finite
-        self.read = backend.read
-        self.training_graphs = backend.training_graphs
+        self.objective: Callable[[], float] = backend.sums.last
+        self.means: Callable[[], tuple[float, float]] = backend.sums.take
+        self.gradient_norm: Callable[[], float] = backend.gradient_norm
+        self.is_finite: Callable[[], bool] = backend.is_finite
+        self.read: Callable[[np.ndarray | None], None] = backend.read
+        self.training_graphs: Callable[[], dict[str, onnx.ModelProto]] = backend.training_graphs
         self.step: Callable[[float, float], None] = (
             backend.run if masks is None else self._masked_step
         )

@@ -151,11 +151,17 @@ class GivenRows:
         """Return the class weights as they are."""
         return class_weight
 
-    def size(self, batch_size, encoded, weights, class_weight):
+    def size(
+        self,
+        batch_size: int | str,
+        encoded: EncodedTarget,
+        weights: np.ndarray | None,
+        class_weight: ClassWeight | None,
+    ) -> TrainingSize:
         """Return the size of a training on the encoded rows."""
         return _size(len(encoded.target), weights, batch_size, encoded)
 
-    def source(self, plan, data, encoder):
+    def source(self, plan: Plan, data: TrainingData, encoder: "RowEncoder") -> InMemory:
         """Return the source of the rows in memory."""
         return InMemory(plan, data)
 
@@ -176,13 +182,15 @@ class StreamedRows(GivenRows):
     #: Larger batches are divided into parts of so many rows. "auto": no batch is divided.
     largest: int | str
 
-    def class_weight(self, class_weight, encoded):
+    def class_weight(
+        self, class_weight: ClassWeight | None, encoded: EncodedTarget
+    ) -> ClassWeight | None:
         """Return the class weights, with "balanced" as numbers computed from all labels."""
         if class_weight is None or encoded.classes is None or self.first.all_labels is None:
             return class_weight
         return class_weight.of_rows(encoded.classes, self.first.all_labels, self.first.all_weights)
 
-    def weights(self, class_weight, classes):
+    def weights(self, class_weight: ClassWeight | None, classes: Any) -> np.ndarray | None:
         """Return the weights of all rows, or None if all rows count the same."""
         weights = self.first.all_weights
         labels = self.first.all_labels
@@ -192,7 +200,13 @@ class StreamedRows(GivenRows):
         by_row = class_weight.by_class(classes, labels, weights)[np.searchsorted(classes, labels)]
         return by_row if weights is None else weights * by_row
 
-    def size(self, batch_size, encoded, weights, class_weight):
+    def size(
+        self,
+        batch_size: int | str,
+        encoded: EncodedTarget,
+        weights: np.ndarray | None,
+        class_weight: ClassWeight | None,
+    ) -> TrainingSize:
         """Return the size of a training on all rows."""
         weights = self.weights(
             None if encoded.class_weight is not None else class_weight, encoded.classes
@@ -201,17 +215,17 @@ class StreamedRows(GivenRows):
         return size._replace(n_batches=self.n_batches)
 
     @property
-    def n_batches(self):
+    def n_batches(self) -> int:
         """The number of batches of an epoch."""
         return sum(-(-n // self.batch_size) for n in self.first.sizes)
 
     @property
-    def batch_size(self):
+    def batch_size(self) -> int:
         """The number of rows of the largest batch, or of the parts that it is divided into."""
         largest = max(self.first.sizes)
         return largest if isinstance(self.largest, str) else min(int(self.largest), largest)
 
-    def source(self, plan, data, encoder):
+    def source(self, plan: Plan, data: TrainingData, encoder: "RowEncoder") -> Streamed:
         """Return the source of the batches."""
         return Streamed(plan, data, self, encoder)
 

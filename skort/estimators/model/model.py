@@ -72,7 +72,7 @@ class Model:
         return numbers if self.multi_label or self.classes is None else self.classes[numbers]
 
     @property
-    def inverse_link(self):
+    def inverse_link(self) -> Any:
         """The ONNX function from the raw score to the prediction or the probabilities, or None."""
         return self.loss.inverse_link_function(self.score_graph.n_outputs)
 
@@ -242,7 +242,7 @@ class Model:
         return self.inner.checked(self.preprocessing.transform(X))
 
     @ids_in_range()
-    def run(self, output: str, X, device: "Device") -> np.ndarray:
+    def run(self, output: str, X: Any, device: "Device") -> np.ndarray:
         """
         Return an output or an inner result of the deployable model for transformed rows.
 
@@ -418,7 +418,7 @@ class Model:
 
         return dataclasses.replace(self, score_graph=graph).with_weights(weights)
 
-    def starting_at(self, coef_init, intercept_init) -> "Model":
+    def starting_at(self, coef_init: Any, intercept_init: Any) -> "Model":
         """Return the linear model with the user's initial coefficients and intercepts."""
         from skort.graphs.standardized import in_score_order, linear_weights, with_moved_offsets
 
@@ -491,7 +491,7 @@ class Model:
         arrays = with_moved_offsets(self.score_graph, given).arrays
         return with_weights(model, {name: arrays[name] for name in self.score_graph.trainable})
 
-    def to_sklearn(self, feature_names=None):
+    def to_sklearn(self, feature_names: Any = None) -> Any:
         """Return the model as plain scikit-learn, see `WrappedModel.to_sklearn`."""
         from skort.graphs.sklearn.families import score_model
 

@@ -1,6 +1,7 @@
 """The layers of an estimator: pipelines, frozen estimators, transformed targets and the model."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 from sklearn.exceptions import NotFittedError
@@ -16,7 +17,7 @@ FIT_STEP_FIRST = (
 )
 
 
-def layers(estimator, *, is_fitted: bool = False):
+def layers(estimator: Any, *, is_fitted: bool = False) -> Iterator[tuple[Any, bool]]:
     """Yield (layer, whether it is fitted), from the estimator down to the model."""
     yield estimator, is_fitted
     if isinstance(estimator, FrozenEstimator):
@@ -27,7 +28,7 @@ def layers(estimator, *, is_fitted: bool = False):
         yield from layers(_regressor(estimator, is_fitted), is_fitted=is_fitted)
 
 
-def target_of(estimator):
+def target_of(estimator: Any) -> tuple[Any, bool]:
     """
     Return the estimator that transforms y, or None, and whether all steps are inside it.
 
@@ -52,7 +53,9 @@ def target_of(estimator):
     return FrozenEstimator(target) if is_fitted else target, inside
 
 
-def split(estimator, *, is_fitted: bool = False):
+def split(
+    estimator: Any, *, is_fitted: bool = False
+) -> tuple[list[tuple[str, Any]], Any, bool, str]:
     """Split an estimator into the steps before the model and the model."""
     if _transforms_target(estimator):
         return split(_regressor(estimator, is_fitted), is_fitted=is_fitted)
@@ -85,12 +88,12 @@ def split(estimator, *, is_fitted: bool = False):
     )
 
 
-def model_inside(estimator):
+def model_inside(estimator: Any) -> Any:
     """Return the innermost model of an estimator, not cloned."""
     return list(layers(estimator))[-1][0]
 
 
-def steps_to_fit(estimator) -> list[str]:
+def steps_to_fit(estimator: Any) -> list[str]:
     """Return the names of the steps that need a fit: those before the model, and the one of y."""
     steps, *_ = split(estimator)
     target, _ = target_of(estimator)
@@ -132,7 +135,7 @@ def _is_fitted(estimator):
     return True
 
 
-def input_tags(estimator):
+def input_tags(estimator: Any) -> Any:
     """Return the input tags of the first step of a pipeline, fitted or not; None without steps."""
     estimator = getattr(estimator, "regressor", estimator)
     (_, first), *_ = getattr(estimator, "steps", None) or [(None, None)]
@@ -145,7 +148,7 @@ def input_tags(estimator):
     )
 
 
-def thawed(step):
+def thawed(step: Any) -> Any:
     """Return a step without its `FrozenEstimator`."""
     return step.estimator if isinstance(step, FrozenEstimator) else step
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 
 from skort.estimators.data.not_numbers import ONE_COLUMN, step_error
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
 class Preprocessing:
     """The fitted steps before the trained graph: in scikit-learn, and as ONNX for deployment."""
 
-    transformers: Pipeline | None
+    #: A fitted Pipeline, or None.
+    transformers: Any
     #: The steps as ONNX.
     graph: "onnx.ModelProto | None"
     #: float32 or float64: the dtype of the transformed X.
@@ -30,7 +30,7 @@ class Preprocessing:
     obstacle: str | None = None
 
     @classmethod
-    def of(cls, transformers: Pipeline | None, some_rows, dtype: DTypeLike) -> "Preprocessing":
+    def of(cls, transformers: Any, some_rows: Any, dtype: DTypeLike) -> "Preprocessing":
         """Return fitted steps with their ONNX, compared with scikit-learn on `some_rows`."""
         from skort.graphs.sklearn.transformers import transformer_graph
 
@@ -48,7 +48,7 @@ class Preprocessing:
             raise NotExportableError(self.obstacle)
         return self.graph
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """Return X after the steps: an array or a CSR matrix of `dtype`."""
         if self.transformers is None:
             return X
@@ -71,7 +71,7 @@ def transformed(transform: Callable[[Any], Any], X: Any, dtype: DTypeLike) -> An
     return rows
 
 
-def as_rows(X):
+def as_rows(X: Any) -> Any:
     """Return X for the steps before a model, unvalidated: a DataFrame, an array or a CSR matrix."""
     # For a single text, the steps raise the error.
     if hasattr(X, "columns") or isinstance(X, str):
@@ -103,14 +103,14 @@ def _begins_with_text(X):
     )
 
 
-def numbers(X, dtype):
+def numbers(X: Any, dtype: DTypeLike) -> Any:
     """Return a transformed X as a C-contiguous array of numbers or a CSR matrix, or raise."""
     checks = {"order": "C", "accept_sparse": "csr", "input_name": "transformed X"}
     rows = check_array(X, dtype=kept_dtypes(X, dtype), **checks)
     return rows if is_in_range(rows, dtype) else check_array(rows, dtype=dtype, **checks)
 
 
-def kept_dtypes(X, dtype):
+def kept_dtypes(X: Any, dtype: DTypeLike) -> tuple[DTypeLike, ...]:
     """Return the dtypes that rows may keep. Rows of another dtype are cast to the first one."""
     # If the dtype of the training holds all digits of X, rows are cast to it. So are sparse rows,
     # from which no mean is subtracted. All other rows keep their digits until the training has
@@ -127,7 +127,7 @@ def kept_dtypes(X, dtype):
     return kept if np.dtype(dtype) == np.float64 else (*kept, np.float32, np.int32, np.uint32)
 
 
-def is_in_range(rows, dtype):
+def is_in_range(rows: Any, dtype: DTypeLike) -> bool:
     """Return whether all finite numbers of rows stay finite in a dtype."""
     if (
         scipy.sparse.issparse(rows)
@@ -140,6 +140,6 @@ def is_in_range(rows, dtype):
     return not rows.size or bool(-most <= rows.min() and rows.max() <= most)
 
 
-def largest(dtype):
+def largest(dtype: Any) -> float:
     """Return the largest finite number of a floating-point dtype."""
     return float(np.finfo(dtype).max)

@@ -24,15 +24,16 @@ from skort.estimators.model.target_transform import TargetTransform
 from skort.exceptions import NotTrainableError
 
 if TYPE_CHECKING:
-    from skort.graphs.score_graph import ScoreSpec
+    from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 
 
 @dataclass(frozen=True)
 class WrappedModel:
     """The steps, cloned, and the model that the user put inside an estimator."""
 
-    #: Clones of the steps before the model. Steps that the user fitted are frozen.
-    transformers: Pipeline | None
+    #: A Pipeline of clones of the steps before the model, or None. Steps that the user fitted are
+    #: frozen.
+    transformers: Any
     #: The model to train.
     model: Any
     #: Whether the training starts from the weights of the fitted model.
@@ -49,7 +50,7 @@ class WrappedModel:
     row_shape: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, estimator) -> "WrappedModel":
+    def of(cls, estimator: Any) -> "WrappedModel":
         """Return the steps and the model of an estimator."""
         steps, model, is_fitted, name = split(estimator)
         for key, step in steps:
@@ -64,7 +65,7 @@ class WrappedModel:
         return cls(transformers, model, is_fitted, name, *target_of(estimator))
 
     @classmethod
-    def inside(cls, estimator) -> "WrappedModel":
+    def inside(cls, estimator: Any) -> "WrappedModel":
         """Return the steps and the model inside an estimator of skort; check the model."""
         is_classifier = isinstance(estimator, ClassifierMixin)
         if estimator.estimator is None:
@@ -131,7 +132,7 @@ class WrappedModel:
 
         return score_model(self.model) if self.is_fitted else None
 
-    def check_columns(self, X) -> None:
+    def check_columns(self, X: Any) -> None:
         """
         Raise an error if X does not have the columns of the fitted model or the ONNX model.
 
@@ -162,7 +163,7 @@ class WrappedModel:
             check_whole(self.model.graph, X)
         return X
 
-    def known_classes(self, classes, y=None):
+    def known_classes(self, classes: Any, y: Any = None) -> Any:
         """Return the classes that are given, or known from a fitted or an ONNX model, or None."""
         name = "y" if classes is None else "classes"
         labels = model_labels(
@@ -199,7 +200,7 @@ class WrappedModel:
                     f"y has {kinds[multi_label]}, the fitted estimator had {kinds[fitted]}."
                 )
 
-    def fit_target(self, y) -> TargetTransform:
+    def fit_target(self, y: Any) -> TargetTransform:
         """Return the transformer of y, fitted to it."""
         target = self.target
         encloses_steps = self.target_encloses_steps
@@ -217,7 +218,14 @@ class WrappedModel:
         alone = clone(target).set_params(regressor=DummyRegressor())
         return TargetTransform(alone.fit(np.zeros((len(y), 1)), y).transformer_, encloses_steps)
 
-    def fit(self, X, y, spec: "Callable[..., ScoreSpec]", random_state, trainable):
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        spec: "Callable[..., ScoreSpec]",
+        random_state: np.random.RandomState,
+        trainable: Any,
+    ) -> tuple[Preprocessing, Any, "ScoreGraph"]:
         """
         Fit the steps, and return (steps, X, score graph).
 
@@ -264,8 +272,15 @@ class WrappedModel:
         return dataclasses.replace(self, model=own_copy(self.model, clone))
 
     def to_sklearn(
-        self, preprocessing, score_graph, target_transform, *, classes, single_output, has_link
-    ):
+        self,
+        preprocessing: Preprocessing,
+        score_graph: "ScoreGraph",
+        target_transform: TargetTransform,
+        *,
+        classes: np.ndarray | None,
+        single_output: bool,
+        has_link: bool,
+    ) -> Any:
         """Return the fitted steps and the model, with trained weights, as plain scikit-learn."""
         from skort.graphs.sklearn.families import FAMILY, has_log_link, score_model, trained_model
         from skort.graphs.standardized import uncentred_arrays

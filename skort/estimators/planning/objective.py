@@ -3,7 +3,7 @@ What a training minimises: the terms of the model inside,
 and what the user set in their place.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -29,7 +29,7 @@ _L1_RATIO = 0.15
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-def own_objective_of(estimator, model) -> "SklearnObjective":
+def own_objective_of(estimator: Any, model: Any) -> "SklearnObjective":
     """
     Return what a model inside an estimator minimises;
     None stands for the model of skort's own.
@@ -40,12 +40,12 @@ def own_objective_of(estimator, model) -> "SklearnObjective":
     return sklearn_objective(model, is_classifier=isinstance(estimator, ClassifierMixin))
 
 
-def losses_of(estimator) -> dict[str, type]:
+def losses_of(estimator: Any) -> dict[str, type]:
     """Return the losses that an estimator knows by their names."""
     return CLASSIFICATION_LOSSES if isinstance(estimator, ClassifierMixin) else REGRESSION_LOSSES
 
 
-def loss_before_fit(estimator) -> ScoreLoss | None:
+def loss_before_fit(estimator: Any) -> ScoreLoss | None:
     """
     Return the loss that a fit would have,
     or None where its parameters are not as they must be.
@@ -59,7 +59,7 @@ def loss_before_fit(estimator) -> ScoreLoss | None:
         return None
 
 
-def chosen_loss(estimator, own: "SklearnObjective") -> ScoreLoss:
+def chosen_loss(estimator: Any, own: "SklearnObjective") -> ScoreLoss:
     """
     Return the loss of a training, of the model inside where nothing else is set;
     not validated.
@@ -97,7 +97,9 @@ def _chosen(estimator, own, loss):
     )
 
 
-def chosen_penalty(estimator, own: "SklearnObjective", size: TrainingSize) -> WeightPenalty | None:
+def chosen_penalty(
+    estimator: Any, own: "SklearnObjective", size: TrainingSize
+) -> WeightPenalty | None:
     """Return the penalty of a training, not validated."""
     name = estimator.penalty
     alpha = estimator.alpha
@@ -137,7 +139,7 @@ def chosen_penalty(estimator, own: "SklearnObjective", size: TrainingSize) -> We
     )
 
 
-def in_own_units(estimator, own: "SklearnObjective", size: TrainingSize):
+def in_own_units(estimator: Any, own: "SklearnObjective", size: TrainingSize) -> Any:
     """Return the alpha of an estimator that is the same penalty as that of the model inside."""
     if estimator.n_total is not None:
         size = size._replace(weight_sum=estimator.n_total * size.mean_weight)
@@ -145,7 +147,7 @@ def in_own_units(estimator, own: "SklearnObjective", size: TrainingSize):
 
 
 @rule("loss")
-def loss_decision(estimator, own: "SklearnObjective", loss: ScoreLoss) -> Decision:
+def loss_decision(estimator: Any, own: "SklearnObjective", loss: ScoreLoss) -> Decision:
     """The loss is the one that the model inside minimises."""
     if not is_auto(estimator.loss):
         return Decision(loss, YOURS, "loss")
@@ -154,7 +156,9 @@ def loss_decision(estimator, own: "SklearnObjective", loss: ScoreLoss) -> Decisi
 
 
 @rule("penalty")
-def penalty_decision(estimator, own: "SklearnObjective", penalty: WeightPenalty | None) -> Decision:
+def penalty_decision(
+    estimator: Any, own: "SklearnObjective", penalty: WeightPenalty | None
+) -> Decision:
     """
     The penalty is the one of the model inside, in the units of skort:
     those of a mean over the rows.
@@ -166,7 +170,7 @@ def penalty_decision(estimator, own: "SklearnObjective", penalty: WeightPenalty 
 
 
 def chosen_class_weight(
-    estimator, own: "SklearnObjective", *, is_stream: bool
+    estimator: Any, own: "SklearnObjective", *, is_stream: bool
 ) -> ClassWeight | None:
     """Return the class weights of a training, or None where all classes count the same."""
     class_weight = getattr(estimator, "class_weight", None)
@@ -188,7 +192,9 @@ def chosen_class_weight(
     return ClassWeight(class_weight, of_positives, own.balances_rows)
 
 
-def warn_of_other_terms(estimator, model, own: "SklearnObjective", *, is_full: bool) -> None:
+def warn_of_other_terms(
+    estimator: Any, model: Any, own: "SklearnObjective", *, is_full: bool
+) -> None:
     """
     Warn, once, of a model inside that is trained as another one,
     and of its parameters that are not used.
@@ -220,7 +226,7 @@ def warn_of_other_terms(estimator, model, own: "SklearnObjective", *, is_full: b
     warn_of_own_loss(estimator, model)
 
 
-def warn_of_scoring(estimator, X_val, *, is_stream: bool = False) -> None:
+def warn_of_scoring(estimator: Any, X_val: Any, *, is_stream: bool = False) -> None:
     """Warn of a score that nothing is scored by."""
     if estimator.scoring is None or X_val is not None or estimator.early_stopping:
         return
@@ -235,7 +241,7 @@ def warn_of_scoring(estimator, X_val, *, is_stream: bool = False) -> None:
     warn_user(f"scoring={estimator.scoring!r} has no effect: {why}")
 
 
-def warn_of_own_loss(estimator, model) -> None:
+def warn_of_own_loss(estimator: Any, model: Any) -> None:
     """Warn of the loss of an ONNX model that is trained by another one."""
     from skort.graphs.onnx_models.inputs import training_losses
 

@@ -100,7 +100,7 @@ class Plan:
     @classmethod
     def of(
         cls,
-        estimator,
+        estimator: Any,
         own: "SklearnObjective",
         size: TrainingSize,
         batch_size: int | None = None,
@@ -179,7 +179,7 @@ class Plan:
             },
         )
 
-    def renewed(self, estimator) -> "Plan":
+    def renewed(self, estimator: Any) -> "Plan":
         """Return the plan that changed parameters make of the same model and the same size."""
         renewed = Plan.of(estimator, self.own, self.size, dtype=self.dtype, is_stream=True)
         # Batches of the user may have given it.
@@ -485,7 +485,7 @@ class Plan:
             is_validated=self.given["early_stopping"],
         )
 
-    def hold(self, estimator) -> bool:
+    def hold(self, estimator: Any) -> bool:
         """
         Return whether an estimator has the parameters, to their last part,
         that this plan was made from.
@@ -495,7 +495,7 @@ class Plan:
         except ValueError:  # The caller validates the parameters then.
             return False
 
-    def check_same_model(self, estimator) -> None:
+    def check_same_model(self, estimator: Any) -> None:
         """Raise an error where the parameters that say what is trained are others than these."""
         for name, value in parameters_inside(estimator).items():
             if value != self.inside[name]:
@@ -598,13 +598,13 @@ class Plan:
         )
 
 
-def resolved(component, name="component"):
+def resolved(component: Any, name: str = "component") -> Any:
     """Return a component as training uses it."""
     validated(component, name)
     return clone(component) if isinstance(component, BaseEstimator) else component
 
 
-def validated(component, name="component"):
+def validated(component: Any, name: str = "component") -> Any:
     """Return a component that is nobody else's; raise the errors of `resolved`."""
     inner = component.get_params().values() if isinstance(component, BaseEstimator) else ()
     for part in (component, *inner):

@@ -131,7 +131,7 @@ class _Score:
     offset: Any = 0.0
 
     @property
-    def scaled(self):
+    def scaled(self) -> tuple[str | None, ...]:
         """The names of the weights that are in units of y."""
         return (self.layer.coefficient, self.layer.intercept, *self.loss_weights)
 

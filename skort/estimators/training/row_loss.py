@@ -63,7 +63,7 @@ class RowLoss:
         self._objective = Objective(variables.loss, None, (), n_outputs, score_graph.dtype)
         self._X, self._target = rows.X, variables.target(rows.target)
         weights = np.ones(len(self._target)) if rows.sample_weight is None else rows.sample_weight
-        self.total = float(weights.sum())
+        self.total: float = float(weights.sum())
         scaled = weights * (variables.sample_weight_scale(n_outputs) / self.total)
         self._weights = scaled.astype(score_graph.dtype)[:, None]
         self._mean = weights @ self._target.astype(np.float64) / self.total

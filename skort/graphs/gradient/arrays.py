@@ -10,7 +10,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from skort.common.onnx_text import build_model, infos
-from skort.graphs.gradient.applied import Rule, broadcast_axes, int64s
+from skort.graphs.gradient.applied import Applied, Rule, broadcast_axes, int64s
 
 
 def _reshaped(applied, i):
@@ -82,7 +82,7 @@ def _split(applied, i):
     return f"dx = Concat({parts}, axis={applied.axis(0)})" if i == 0 else None
 
 
-def chosen(applied, i):
+def chosen(applied: Applied, i: int) -> str | None:
     """
     Return the gradient of an operator that picks elements of x: y_k = x_j(k).
 

@@ -9,7 +9,6 @@ import numpy as np
 import onnx
 from numpy.typing import ArrayLike, DTypeLike
 from onnx import TensorProto, helper
-from sklearn.base import BaseEstimator
 
 from skort.common.onnx_text import leading_to
 from skort.exceptions import NotTrainableError
@@ -66,7 +65,7 @@ class Weight(NamedTuple):
     trainable: bool
 
 
-def find_weights(model: onnx.ModelProto | BaseEstimator) -> list[Weight]:
+def find_weights(model: Any) -> list[Weight]:
     """
     Return the weights of a model, found by the structure of its ONNX graph.
 

@@ -1,6 +1,6 @@
 """Converters of transformers of numbers for skl2onnx, and the inverse of a transformer of y."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ class Nodes:
         domain: str = "",
         version: int = 13,
         result: str = "",
-        **attributes,
+        **attributes: Any,
     ) -> str:
         """Write an operator; return the name of its result, which is `result` or a new one."""
         result = result or self.scope.get_unique_variable_name(name or operator.lower())
@@ -283,7 +283,7 @@ def matrix(nodes: Nodes, operator: Any) -> tuple[str, int]:
 
 
 #: The converters by the type of a transformer.
-CONVERTERS = {
+CONVERTERS: dict[Any, Callable[..., None]] = {
     SimpleImputer: _convert_imputer,
     PolynomialFeatures: _convert_polynomial,
     Normalizer: _convert_normalizer,
@@ -293,7 +293,7 @@ CONVERTERS = {
 }
 
 #: The functions that give their outputs types and shapes, where skl2onnx's own are wrong.
-SHAPES = {
+SHAPES: dict[Any, Callable[..., None]] = {
     KBinsDiscretizer: _set_bins_type,
     Binarizer: _set_same_type,
     PowerTransformer: _set_same_type,

@@ -16,7 +16,7 @@ from skl2onnx.common.data_types import (
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from skort.exceptions import NotExportableError
 from skort.graphs.sklearn.converters import Nodes
@@ -26,7 +26,7 @@ from skort.graphs.sklearn.raw_inputs import as_texts
 # other values, know no missing text, and have no value for new categories in place of an error.
 
 
-def encoder_converters(element_type: int) -> dict[type, Callable]:
+def encoder_converters(element_type: int) -> dict[type, Callable[..., None]]:
     """Return the converters of encoders by type. They give numbers of `element_type`."""
 
     def convert(scope, operator, container):
@@ -43,7 +43,7 @@ def encoder_converters(element_type: int) -> dict[type, Callable]:
     return dict.fromkeys(_WIDTHS, convert)
 
 
-def encoder_shapes(element_type: int) -> dict[type, Callable]:
+def encoder_shapes(element_type: int) -> dict[type, Callable[..., None]]:
     """Return the functions that give the outputs of encoders types and shapes, by type."""
     tensor = DoubleTensorType if element_type == TensorProto.DOUBLE else FloatTensorType
 
@@ -89,7 +89,7 @@ def category_counts(step: Any, n_columns: int) -> tuple[int, ...]:
     return tuple(counts.tolist())
 
 
-def apart(encoder: TargetEncoder) -> OrdinalEncoder:
+def apart(encoder: Any) -> Any:
     """Return a fitted `TargetEncoder` as an encoder whose columns skl2onnx leaves apart."""
     # It joins the columns of a TargetEncoder first, and makes text of the numbers among them.
     stand_in = OrdinalEncoder()

@@ -16,7 +16,7 @@ from sklearn.preprocessing import LabelBinarizer
 # A stand-in is a fitted regressor of scikit-learn that predicts the raw score of a model, with its
 # initial or fitted weights. skl2onnx can convert it without a fit of the model, and without a
 # classifier's head.
-StandIn: TypeAlias = LinearRegression | MLPRegressor
+StandIn: TypeAlias = Any  # scikit-learn has no types
 
 _LINEAR_REGRESSORS = """
 ARDRegression BayesianRidge ElasticNet ElasticNetCV GammaRegressor HuberRegressor Lars LarsCV Lasso LassoCV LassoLars
@@ -48,7 +48,7 @@ _LINEAR = {
 
 #: Type of a model -> "linear" or "neural network". Subclasses do not count: they may predict in
 #: another way.
-FAMILY = {
+FAMILY: dict[Any, str] = {
     **dict.fromkeys(_LINEAR, "linear"),
     **dict.fromkeys((neural_network.MLPRegressor, neural_network.MLPClassifier), "neural network"),
 }

@@ -1,5 +1,7 @@
 """The converter of scikit-learn's `KNNImputer`, for skl2onnx."""
 
+from typing import Any
+
 import numpy as np
 from onnx import TensorProto, helper
 from skl2onnx.common.data_types import guess_tensor_type
@@ -9,7 +11,7 @@ from skort.exceptions import NotExportableError
 from skort.graphs.sklearn.converters import Nodes, matrix
 
 
-def convert_neighbors(scope, operator, container) -> None:
+def convert_neighbors(scope: Any, operator: Any, container: Any) -> None:
     """Write a fitted `KNNImputer`, which skl2onnx writes for later opsets only."""
     imputer = operator.raw_operator
     _check_settings(imputer)
@@ -32,7 +34,7 @@ def convert_neighbors(scope, operator, container) -> None:
     nodes.add("Scan", [values], version=11, result=result, body=body, num_scan_inputs=1)
 
 
-def set_neighbors_type(operator) -> None:
+def set_neighbors_type(operator: Any) -> None:
     """Give the output of a `KNNImputer` its type and shape: numbers as precise as its input."""
     numbers = type(guess_tensor_type(operator.inputs[0].type))
     operator.outputs[0].type = numbers([None, _width(operator.raw_operator)])

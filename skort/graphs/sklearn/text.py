@@ -74,7 +74,7 @@ def check_convertible(estimator: Any) -> None:
         raise NotExportableError(f"{type(estimator).__name__}: {reason}")
 
 
-def text_converters(element_type: int) -> dict[type, Callable]:
+def text_converters(element_type: int) -> dict[type, Callable[..., None]]:
     """
     Return the converters of text by type, for skl2onnx.
 
@@ -98,7 +98,7 @@ def text_converters(element_type: int) -> dict[type, Callable]:
     return dict.fromkeys(_TYPES, convert)
 
 
-def text_shapes(element_type: int) -> dict[type, Callable]:
+def text_shapes(element_type: int) -> dict[type, Callable[..., None]]:
     """Return the functions that give the outputs of the converters types and shapes, by type."""
     tensor = DoubleTensorType if element_type == TensorProto.DOUBLE else FloatTensorType
 

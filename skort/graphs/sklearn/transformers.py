@@ -55,7 +55,7 @@ class UnlikeError(ValueError):
     """The result of the conversion cannot be compared with that of scikit-learn."""
 
 
-def transformer_graph(transformers: Pipeline, X: Any, dtype: DTypeLike) -> onnx.ModelProto:
+def transformer_graph(transformers: Any, X: Any, dtype: DTypeLike) -> onnx.ModelProto:
     """
     Return fitted transformers as ONNX, with the inputs `raw_inputs(X)` and one output.
 
@@ -96,7 +96,7 @@ class StepGraphs:
     obstacle: Obstacle | None
 
 
-def trainable_steps(transformers: Pipeline | None, dtype: DTypeLike) -> StepGraphs:
+def trainable_steps(transformers: Any, dtype: DTypeLike) -> StepGraphs:
     """
     Return the last steps of a pipeline that have graphs.
 

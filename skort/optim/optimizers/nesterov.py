@@ -1,6 +1,7 @@
 """Gradient descent with Nesterov's momentum."""
 
 from skort.optim.optimizers.momentum import Momentum
+from skort.optim.optimizers.tags import OptimizerTags
 
 
 class Nesterov(Momentum, name="nesterov"):
@@ -32,5 +33,9 @@ class Nesterov(Momentum, name="nesterov"):
     """
 
     _is_ahead = True
+
     # `optimizer_tags` asks for tags of the class itself: those of `Momentum` hold here, too.
-    tags = Momentum.tags
+    @property
+    def tags(self) -> OptimizerTags:
+        """The traits of the optimizer."""
+        return super().tags

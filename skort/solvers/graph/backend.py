@@ -1,13 +1,15 @@
 """The backends of solver "graph": one ONNX graph for the whole step, on any ONNX Runtime."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import onnx
 
 from skort.common.memory import is_in_memory
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
-from skort.optim.update import Update
+from skort.optim.update import Update, UpdateRule
 from skort.runtime.device import Device, DeviceArray
 from skort.runtime.installed import load
 from skort.runtime.sessions import StepSession, compiled
@@ -38,7 +40,7 @@ class GraphBackend(HostBackend):
 
     def __init__(self, problem: Problem):
         super().__init__(problem)
-        self.rule = problem.rule()
+        self.rule: UpdateRule = problem.rule()
         # Arrays of this state that an update does not change are constant inputs.
         self._memory = self.rule.start(*problem.n_weights(), problem.objective.dtype)
         self._step = StepGraph.of(problem, self.rule, self._memory)
@@ -50,12 +52,12 @@ class GraphBackend(HostBackend):
         self._eta, self._objective, loss = (np.zeros((), problem.objective.dtype) for _ in range(3))
         self._loss = loss.item
         session = step_session(problem, ("step", *step.key), step.model)
-        self.gradient = np.zeros_like(step.states[WEIGHTS])
+        self.gradient: np.ndarray = np.zeros_like(step.states[WEIGHTS])
         inputs = {**self.inputs, ETA: self._eta, **step.parameters}
         outputs = {LOSS: loss, OBJECTIVE: self._objective, GRADIENT: self.gradient}
 
         # The session reads each weight in place, as a view of the vector.
-        self.session = StepSession(
+        self.session: StepSession = StepSession(
             session,
             inputs,
             outputs,
@@ -63,13 +65,13 @@ class GraphBackend(HostBackend):
             lambda states: views(states[WEIGHTS], problem.weights),
         )
 
-    def run(self, eta, share):
+    def run(self, eta: float, share: float) -> None:
         """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
         self._eta[...] = eta
         self.session.run()
         self.sums.add(share, self._objective.item(), self._loss())
 
-    def arrays(self):
+    def arrays(self) -> dict[str, np.ndarray]:
         """Return the weights and the rule's state, copied from a device if they are there."""
         current = self.session.state
         device = self._problem.device
@@ -83,7 +85,7 @@ class GraphBackend(HostBackend):
             for name, array in arrays.items()
         }
 
-    def load(self, arrays):
+    def load(self, arrays: dict[str, np.ndarray]) -> None:
         """Overwrite the weights and the arrays of the state that a step changes."""
         current = self.session.state
         device = self._problem.device
@@ -93,7 +95,7 @@ class GraphBackend(HostBackend):
             if input_name in current:
                 device.fill(current[input_name], array)
 
-    def training_graphs(self):
+    def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """
         Return the graphs of the whole step, of its inputs, and of the parts of the weights.
 
@@ -145,9 +147,11 @@ class DeviceRows:
     def __init__(self, device: Device, host: HostBatch):
         self._device = device
         self._host = host
-        self.sample_weight = host.sample_weight
+        self.sample_weight: np.ndarray = host.sample_weight
         self._all, self._chosen = (device.put(np.arange(len(host))) for _ in range(2))
-        self.tables = [_Table(device, rows, self._all) for rows in (host.X, host.target)]
+        self.tables: list[_Table] = [
+            _Table(device, rows, self._all) for rows in (host.X, host.target)
+        ]
 
     def arrays(self, input_name: str) -> dict[str, DeviceArray]:
         """Return the device arrays by the names of their inputs. `input_name` is the name of X."""
@@ -155,15 +159,15 @@ class DeviceRows:
         arrays = {rows_name(name): table.array for name, table in tables.items()}
         return arrays | {indices_name(name): table.indices for name, table in tables.items()}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._host)
 
-    def begin(self, data):
+    def begin(self, data: list[Any]) -> None:
         """Copy the rows of a training that are in memory to the device."""
         for table, rows in zip(self.tables, data, strict=False):
             table.take(rows, self._chosen, self._all)
 
-    def fillers(self, data):
+    def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
         """Return the functions that, for some row numbers, make these rows the batch."""
         host_fillers = self._host.fillers(data)
         fillers = [self._choose] if any(table.is_whole for table in self.tables) else []
@@ -224,7 +228,7 @@ class DeviceGraphBackend(GraphBackend):
         device = self._problem.device
         graph = problem.score_graph
         dtype = problem.objective.dtype
-        self.batch = DeviceRows(device, self.batch)
+        self.batch: Any = DeviceRows(device, self.batch)
         self._controls = np.zeros(2)
 
         # The values that the device has a copy of.
@@ -240,10 +244,12 @@ class DeviceGraphBackend(GraphBackend):
         }
         inputs = {**self.batch.arrays(graph.input_name), **self._copies}
         session = compiled(self._step.device_model().SerializeToString(), device)
-        self.session = StepSession(session, inputs, self._outputs, states, device=device)
-        self.sums = DeviceSums(device, self.session, self._outputs[OBJECTIVE])
+        self.session: StepSession = StepSession(
+            session, inputs, self._outputs, states, device=device
+        )
+        self.sums: Any = DeviceSums(device, self.session, self._outputs[OBJECTIVE])
 
-    def run(self, eta, share):
+    def run(self, eta: float, share: float) -> None:
         """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
         self._controls[:] = eta, share
         for name, array in ((SAMPLE_WEIGHT, self.batch.sample_weight), (CONTROLS, self._controls)):
@@ -255,10 +261,10 @@ class DeviceGraphBackend(GraphBackend):
             self.session.replace(name, array)
         self.session.run()
 
-    def read(self, X):
+    def read(self, X: np.ndarray | None) -> None:
         """Do nothing: a step reads the rows on its device."""
 
-    def last_gradient(self):
+    def last_gradient(self) -> np.ndarray:
         """Return the gradient of the last step before clipping."""
         return self._problem.device.get(self._outputs[GRADIENT])
 

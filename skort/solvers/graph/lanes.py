@@ -105,7 +105,7 @@ class JointStep:
         self._place = np.argsort(self._order)
         self._open(list(range(len(lanes))))
         members = [_Member(self, number, lane) for number, lane in enumerate(lanes)]
-        self.lanes = [
+        self.lanes: list[BackendStep] = [
             BackendStep(lane.step.problem, member)
             for lane, member in zip(lanes, members, strict=True)
         ]
@@ -140,11 +140,13 @@ class JointStep:
         session = step_session(
             self._problem, key, lambda: _joint_model(lanes[0], loss, stacked, parameters)
         )
-        self._eta, self.gradient = np.zeros((n_lanes, 1), dtype), np.zeros_like(stacked[WEIGHTS])
+        self._eta = np.zeros((n_lanes, 1), dtype)
+        self.gradient: np.ndarray = np.zeros_like(stacked[WEIGHTS])
 
         # The objective and the loss of each training.
-        self.values = np.zeros((2, n_lanes, 1), dtype)
-        self._shares, self.added = np.zeros((2, n_lanes, 1)), np.zeros((2, n_lanes, 1))
+        self.values: np.ndarray = np.zeros((2, n_lanes, 1), dtype)
+        self.added: np.ndarray = np.zeros((2, n_lanes, 1))
+        self._shares = np.zeros((2, n_lanes, 1))
         columns = (
             np.zeros((n_lanes, *array.shape), dtype)
             for array in (self.batch.target, self.batch.sample_weight)
@@ -160,10 +162,8 @@ class JointStep:
         }
         outputs = {OBJECTIVE: self.values[0], LOSS: self.values[1], GRADIENT: self.gradient}
         self._session = StepSession(session, inputs, outputs, states or stacked)
-        self._numbers, self.places = (
-            numbers,
-            {number: place for place, number in enumerate(numbers)},
-        )
+        self._numbers = numbers
+        self.places: dict[int, int] = {number: place for place, number in enumerate(numbers)}
 
     def _stacked(self, arrays):
         """Return an array with one row per training, with weights in the order of this step."""

@@ -5,12 +5,13 @@ import tempfile
 from typing import Any, cast
 
 import numpy as np
+import onnx
 
 from skort.exceptions import NotTrainableError
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.transforms import norm
-from skort.optim.update import Update
+from skort.optim.update import Update, UpdateRule
 from skort.runtime.checkpoint_file import (
     CheckpointFile,
     read_checkpoint,
@@ -48,7 +49,7 @@ class ModuleBackend(HostBackend):
 
     def __init__(self, problem: Problem):
         super().__init__(problem)
-        self.rule = problem.rule()
+        self.rule: UpdateRule = problem.rule()
         check_dropout(problem.score_graph)
         _check_terms(problem)
         self._graphs = self.training_graphs()
@@ -61,7 +62,7 @@ class ModuleBackend(HostBackend):
         self._has_step = False
         self.load({"weights": flat(self._problem.weights), **self._memory})
 
-    def run(self, eta, share):
+    def run(self, eta: float, share: float) -> None:
         """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
         self._session.learning_rate = eta
         objective, loss = self._session.add_gradients_bound(self._values)
@@ -71,22 +72,22 @@ class ModuleBackend(HostBackend):
         self._has_step = True
         self.sums.add(share, objective.item(), loss.item())
 
-    def read(self, X):
+    def read(self, X: np.ndarray | None) -> None:
         """Let the next steps read the rows of X in place, or with None the rows of `batch`."""
         _, *others = self.inputs.values()
         # The values borrow the memory of X, so X has to live.
         self._X = self.batch.X if X is None else X
         self._values = value_vector([self._X, *others])
 
-    def last_gradient(self):
+    def last_gradient(self) -> np.ndarray:
         """Return the last step's gradient."""
         return flat({name: self._session.gradient(name) for name in self._problem.weights})
 
-    def gradient_norm(self):
+    def gradient_norm(self) -> float:
         """Return the Euclidean norm of the last step's gradient; 0 before the first step."""
         return norm(self.last_gradient()) if self._has_step else 0.0
 
-    def training_graphs(self):
+    def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """Return the training model and the optimizer model."""
         problem = self._problem
         update = self._problem.update
@@ -110,7 +111,7 @@ class ModuleBackend(HostBackend):
             ),
         }
 
-    def arrays(self):
+    def arrays(self) -> dict[str, np.ndarray]:
         """Return the weights and the rule's state. The moments come from a checkpoint file."""
         weights = flat({name: self._session.parameter(name) for name in self._problem.weights})
         if not self._memory or not self._has_step:
@@ -132,7 +133,7 @@ class ModuleBackend(HostBackend):
             "n_updates": np.array([saved.n_steps]),
         }
 
-    def load(self, arrays):
+    def load(self, arrays: dict[str, np.ndarray]) -> None:
         """
         Continue from a state.
 

@@ -20,6 +20,7 @@ from skort.graphs.gradient.reverse import add_gradients
 from skort.graphs.standardized import PRODUCT, after_first_product, product_layer
 from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET
 from skort.optim.sparse import SparseBatch
+from skort.optim.update import UpdateRule
 from skort.runtime.sessions import StepSession
 from skort.runtime.training_api import BoundTrainingAgent
 from skort.solvers.agent import RETURNED_LOSS, GradientGraph, gradient_of
@@ -49,7 +50,8 @@ class SparseBackend(Backend):
         n_first = graph.arrays[layer.coefficient].size
         shape = graph.n_features, n_first // graph.n_features
         self._update = make_update(problem, shape, problem.row_factor)
-        self.rule, self.sums = self._update.rule, Sums()
+        self.rule: UpdateRule = self._update.rule
+        self.sums: Any = Sums()
         objective = dataclasses.replace(problem.objective, penalty=None)
         self._rest = dataclasses.replace(
             problem,
@@ -57,7 +59,9 @@ class SparseBackend(Backend):
             objective=objective,
             row_factor=None,
         )
-        self.batch = SparseBatch((problem.batch_size, graph.n_features), graph.n_outputs, dtype)
+        self.batch: Any = SparseBatch(
+            (problem.batch_size, graph.n_features), graph.n_outputs, dtype
+        )
         self._product, self._by_product = (
             np.zeros((problem.batch_size, shape[1]), dtype) for _ in range(2)
         )
@@ -73,7 +77,7 @@ class SparseBackend(Backend):
         self._later_weights = views(self._update.weights[n_first:], weights)
         self._graph, self._run = bind(self._rest, {**batch, **self._later_weights}, gradients, loss)
 
-    def training_graphs(self):
+    def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """Return the graph from the first product to the gradients, and a graph of its weights."""
         self._update.settle()
         gradient = self._graph.model()
@@ -83,7 +87,7 @@ class SparseBackend(Backend):
             "start": constants_graph(gradient, {**weights, **self._graph.parameters}),
         }
 
-    def run(self, eta, share):
+    def run(self, eta: float, share: float) -> None:
         """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
         rows = self.batch.rows
         self._product[...] = self._update.product(rows)
@@ -91,25 +95,25 @@ class SparseBackend(Backend):
         loss = self._loss()
         self.sums.add(share, loss + self._update.update(rows, self._by_product, eta), loss)
 
-    def last_gradient(self):
+    def last_gradient(self) -> np.ndarray:
         """Return the gradient of the last step. A lazy update has none by all weights."""
         assert isinstance(self._update, FullUpdate)
         return self._update.whole_gradient
 
-    def gradient_norm(self):
+    def gradient_norm(self) -> float:
         """Return the Euclidean norm of the last gradient before clipping; 0 before a step."""
         return self._update.gradient_norm()
 
-    def is_finite(self):
+    def is_finite(self) -> bool:
         """Return whether all weights are finite."""
         return self._update.is_finite()
 
-    def arrays(self):
+    def arrays(self) -> dict[str, np.ndarray]:
         """Return the weights and the rule's state."""
         self._update.settle()
         return {"weights": self._update.weights, **self._update.memory}
 
-    def load(self, arrays):
+    def load(self, arrays: dict[str, np.ndarray]) -> None:
         """Overwrite the weights and the rule's state."""
         super().load(arrays)
         self._update.forget()

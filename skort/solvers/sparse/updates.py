@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from skort.optim.optimizers import State
+from skort.optim.rows import SparseRows
 from skort.optim.sparse import LazyWeights, Recurrence
 from skort.optim.transforms import norm
-from skort.optim.update import PenaltyStrengths
+from skort.optim.update import PenaltyStrengths, UpdateRule
 from skort.solvers.base import Problem
 from skort.solvers.flat_weights import flat
 
@@ -60,25 +62,25 @@ class FullUpdate:
     """
 
     def __init__(self, problem: Problem, shape: tuple[int, int], factor: float):
-        self.rule, self._factor, self._terms = problem.rule(), factor, problem.terms
-        self.weights = flat(problem.weights)
-        self.whole_gradient, self._scratch = (
-            np.zeros_like(self.weights),
-            np.empty_like(self.weights),
-        )
+        self.rule: UpdateRule = problem.rule()
+        self._factor = factor
+        self._terms = problem.terms
+        self.weights: np.ndarray = flat(problem.weights)
+        self.whole_gradient: np.ndarray = np.zeros_like(self.weights)
+        self._scratch = np.empty_like(self.weights)
         n_first = shape[0] * shape[1]
         self._first, self._by_first = (
             a[:n_first].reshape(shape) for a in (self.weights, self.whole_gradient)
         )
-        self.gradient = self.whole_gradient[n_first:]
-        self.memory = self.rule.start(*problem.n_weights(), self.weights.dtype)
+        self.gradient: np.ndarray = self.whole_gradient[n_first:]
+        self.memory: State = self.rule.start(*problem.n_weights(), self.weights.dtype)
 
-    def product(self, rows):
+    def product(self, rows: SparseRows) -> np.ndarray:
         """Return the product of the rows and the first weights."""
         product = rows.product(self._first)
         return np.multiply(product, self._factor, out=product)
 
-    def update(self, rows, by_product, eta):
+    def update(self, rows: SparseRows, by_product: np.ndarray, eta: float) -> float:
         """
         Make one update from the gradient by the product;
         return the penalty of the weights before it.
@@ -89,16 +91,17 @@ class FullUpdate:
         self.rule.update(self.weights, self.whole_gradient, eta, self.memory, self._scratch)
         return penalty
 
-    def settle(self):
+    def settle(self) -> None:
         """Do nothing: all weights are up to date."""
 
-    forget = settle
+    def forget(self) -> None:
+        """Do nothing: it keeps nothing but the arrays."""
 
-    def gradient_norm(self):
+    def gradient_norm(self) -> float:
         """Return the Euclidean norm of the last gradient before clipping."""
         return norm(self.whole_gradient)
 
-    def is_finite(self):
+    def is_finite(self) -> bool:
         """Return whether all weights are finite."""
         return bool(np.isfinite(self.weights).all())
 
@@ -121,7 +124,7 @@ class TouchedUpdate(FullUpdate):
         self._norm = 0.0
         self.forget()
 
-    def update(self, rows, by_product, eta):
+    def update(self, rows: SparseRows, by_product: np.ndarray, eta: float) -> float:
         """
         Make one update from the gradient by the product;
         return the penalty of the weights before it.
@@ -146,12 +149,12 @@ class TouchedUpdate(FullUpdate):
 
         return penalty
 
-    def forget(self):
+    def forget(self) -> None:
         """Continue from overwritten arrays: compute the penalty again."""
         l2 = self._terms.l2
         self._penalty = 0.0 if l2 is None else _l2_value(l2, self.weights)
 
-    def gradient_norm(self):
+    def gradient_norm(self) -> float:
         """Return the Euclidean norm of the last gradient by the weights that the update changed."""
         return self._norm
 
@@ -174,31 +177,33 @@ class LazyUpdate:
 
         # This rule updates the later layers only, but its `result`, which does not depend on the
         # penalty, is right for all weights.
-        self.rule = problem.update.rule(self._terms)
-        self.weights, n_first = flat(problem.weights), shape[0] * shape[1]
-        self.memory = self.rule.start(*problem.n_weights(), self.weights.dtype)
+        self.rule: UpdateRule = problem.update.rule(self._terms)
+        self.weights: np.ndarray = flat(problem.weights)
+        n_first = shape[0] * shape[1]
+        self.memory: State = self.rule.start(*problem.n_weights(), self.weights.dtype)
         held = {"weights": self.weights, **self.memory}
         by_weight = {name for name, array in held.items() if array.shape == self.weights.shape}
         first = {name: held[name][:n_first].reshape(shape) for name in by_weight}
         self._lazy = LazyWeights(recurrence, first, factor)
-        self.settle = self._lazy.settle
-        self.forget = self._lazy.forget
+        self.settle: Callable[[], None] = self._lazy.settle
+        self.forget: Callable[[], None] = self._lazy.forget
         self._other_weights = self.weights[n_first:]
         self._other_memory = {
             n: a[n_first:] if n in by_weight else a for n, a in self.memory.items()
         }
-        self.gradient, self._scratch = (np.zeros_like(self._other_weights) for _ in range(2))
+        self.gradient: np.ndarray = np.zeros_like(self._other_weights)
+        self._scratch = np.zeros_like(self._other_weights)
 
         # Start the rule again, so that its own arrays have the size of the other weights.
         self.rule.start(0, len(self._other_weights), self.weights.dtype)
         self._last: Callable[[], float] = float
 
-    def product(self, rows):
+    def product(self, rows: SparseRows) -> np.ndarray:
         """Return the product of the rows and the first weights."""
         product, self._parts = self._lazy.products(rows)
         return product
 
-    def update(self, rows, by_product, eta):
+    def update(self, rows: SparseRows, by_product: np.ndarray, eta: float) -> float:
         """
         Make one update from the gradient by the product;
         return the penalty of the weights before it.
@@ -215,13 +220,13 @@ class LazyUpdate:
 
         return penalty + 0.5 * l2 * lazy.square
 
-    def gradient_norm(self):
+    def gradient_norm(self) -> float:
         """Return the Euclidean norm of the last gradient."""
         l2 = self._recurrence.l2
         first = self._last() + l2 * (2 * self._lazy.along + l2 * self._lazy.square)
         return float(np.sqrt(max(first, 0.0) + norm(self.gradient) ** 2))
 
-    def is_finite(self):
+    def is_finite(self) -> bool:
         """Return whether all weights are finite."""
         return self._lazy.is_finite() and bool(np.isfinite(self._other_weights).all())
 
