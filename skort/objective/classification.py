@@ -68,6 +68,8 @@ class LogLoss(ClassificationLoss, name="log_loss"):
     """
 
     one_against_rest = False
+    # The softmax of several scores is not.
+    is_elementwise = False
     is_logistic = True
 
     # log(1 + e^s) = m + log(e^-m + e^(s-m)) with m = max(s, 0). Differentiated operator by
@@ -136,6 +138,7 @@ class OneVsRestLogLoss(LogLoss):
 
     __module__ = "skort.objective"
     one_against_rest = True
+    is_elementwise = True
 
     _formula_of_several = None
     # The softmax of logarithms does not divide zero by zero, even if all sigmoids underflow.
@@ -224,6 +227,7 @@ class SquaredHinge(ClassificationLoss, name="squared_hinge"):
     positive = Relu(1 - y * score)
     loss = positive * positive
     gradient = -2 * (y * positive)
+    curvature = Where(positive <= 0, 0, 2)
     """
 
 
@@ -257,6 +261,7 @@ class ModifiedHuber(ClassificationLoss, name="modified_huber"):
     clipped = Min(positive, 2)
     loss = clipped * (2 * positive - clipped)
     gradient = -2 * (y * clipped)
+    curvature = Where(positive * (2 - clipped) <= 0, 0, 2)
     """
 
     _link = """

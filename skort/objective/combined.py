@@ -158,7 +158,7 @@ class ClassWeighted(ScoreLoss):
         self.class_weight: np.ndarray = class_weight
         # These attributes are those of the loss.
         of_loss = (
-            "estimator_types typical_curvature smooth_instead is_logistic "
+            "estimator_types typical_curvature smooth_instead is_logistic is_elementwise "
             "inverse_link_function weight_scale "
         )
         of_loss += "check_target"

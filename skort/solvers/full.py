@@ -12,8 +12,9 @@ from skort.solvers.step import BackendStep
 from skort.solvers.whitening import Whitener
 
 # The curvature of a row is about the same for so many iterations: `python -m benchmarks.lbfgs`.
-# Later stages are twice as long as those before, as each forgets what L-BFGS has learnt.
 _STAGE = 10
+# Variables of so many columns cost about as much as an iteration.
+_COLUMNS = 8
 
 
 class _Point(NamedTuple):
@@ -162,22 +163,37 @@ class FullStep:
             is_ended = after()
             return is_ended
 
-        whitens_anew = self._whitener is not None and self._whitener.knows_rows
+        whitener = self._whitener
+        whitens_anew = whitener is not None and whitener.knows_rows
+        first = self._whitening
         weights = self._first_weights()
         stage = _STAGE
 
         while True:
+            is_curved = self._whitening is not first
+            # Rows that are flat at a point may bend on the way. Where its variables lead no
+            # further, the first ones may: they take all rows as equal.
+            tolerances = self._tolerances._replace(flat=np.inf) if is_curved else self._tolerances
             n_iterations = min(n_left, stage) if whitens_anew else n_left
-            stage *= 2
-            reason, weights = self._stage(weights, n_iterations, counted)
-            if reason is not None or is_ended or n_left <= 0:
+            reason, weights = self._stage(weights, tolerances, n_iterations, counted)
+            is_stuck = reason is not None and is_curved and not self._is_flat()
+            if is_ended or n_left <= 0 or (reason is not None and not is_stuck):
                 return reason
 
-            assert self._whitener is not None
-            self._whitening = self._whitener.at(weights)
+            assert whitener is not None
+            self._whitening = first if is_stuck else whitener.at(weights)
             self._now = self._nowhere
+            if whitener.is_whole:
+                stage = max(_STAGE, whitener.n_inputs // _COLUMNS)
+            else:
+                # L-BFGS has more to learn, which each stage forgets.
+                stage *= 2
 
-    def _stage(self, weights, max_iter, after):
+    def _is_flat(self):
+        """Return whether the gradient is as small as it is to be."""
+        return float(np.max(np.abs(self._now.gradient))) <= self._tolerances.gradient
+
+    def _stage(self, weights, tolerances, max_iter, after):
         """Return why the optimizer ended before `max_iter` iterations, or None, and the weights."""
         start = self.variables_of(weights)
         self.evaluate(start)
@@ -189,7 +205,7 @@ class FullStep:
             reached = self._now
             return after()
 
-        reason = self._optimizer.minimise(self.evaluate, start, self._tolerances, max_iter, call)
+        reason = self._optimizer.minimise(self.evaluate, start, tolerances, max_iter, call)
         self._now = reached  # The last trial point may be worse than the last iteration.
         with np.errstate(over="ignore", under="ignore"):
             self._load(reached.variables)

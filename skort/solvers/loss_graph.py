@@ -4,7 +4,6 @@ import copy
 
 from onnx import ModelProto, helper
 
-from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, build_model, inlined, onnx_dtype
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.custom import source_key
@@ -15,11 +14,8 @@ from skort.runtime.sessions import InferenceModel
 SCORE = "score"
 #: The weighted losses of the rows, as `Objective.add_loss` names them.
 ROW_LOSSES = "skort_weighted_losses"
-#: The means of the second derivatives of the losses of rows by the columns of their scores.
+#: The second derivatives of the losses of rows by each column of their scores.
 CURVATURES = "skort_curvatures"
-_MEAN_OF_COLUMNS = function_text(
-    "mean_of_columns (values) => (means)", "means = ReduceMean(values, axes=[1], keepdims=0)"
-)
 
 
 def loss_model(objective: Objective, score_graph: ScoreGraph | None = None) -> InferenceModel:
@@ -65,13 +61,12 @@ def _curvature_model(objective, score_graph, source):
     fragment = Fragment(objective.dtype)
     model = copy.deepcopy(score_graph.structure)
     graph = model.graph
-    by_column = "skort_curvatures_by_column"
 
-    fragment.call(source, [graph.output[0].name, TARGET], [by_column], objective.n_outputs)
-    fragment.call(_MEAN_OF_COLUMNS, [by_column], [CURVATURES])
+    fragment.call(source, [graph.output[0].name, TARGET], [CURVATURES], objective.n_outputs)
     graph.input.extend(info for info in objective.inputs(None) if info.name == TARGET)
-    means = helper.make_tensor_value_info(CURVATURES, onnx_dtype(objective.dtype), [None])
-    return _with_outputs(model, fragment, [means])
+    shape = [None, objective.n_outputs]
+    curvatures = helper.make_tensor_value_info(CURVATURES, onnx_dtype(objective.dtype), shape)
+    return _with_outputs(model, fragment, [curvatures])
 
 
 def _with_outputs(model, fragment, outputs):

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
+from scipy.linalg import lapack
 
 from skort.common.blas import one_blas_thread
 from skort.graphs.standardized import Layer
@@ -19,11 +20,13 @@ from skort.solvers.loss_graph import CURVATURES, curvature_model
 
 # The products of so many rows are summed in their own dtype, and these sums in float64.
 _BLOCK_ROWS = 1024
+# Outputs with losses of their own have factors of their own up to so many numbers: 32 MB.
+_MOST_NUMBERS = 2**22
 # A direction in which the columns vary less, relative to their mean square, counts as if they
 # varied so much: a gradient in a dtype tells no more of it.
 _LEAST = {"float32": 1e-6, "float64": 1e-12}
 
-#: (rows, their numbers) -> the curvature of the loss of each.
+#: (rows, their numbers) -> the curvatures of the loss of each, a column for each output.
 Curvatures: TypeAlias = Callable[[np.ndarray, slice], np.ndarray]
 
 
@@ -32,47 +35,50 @@ class Whitening:
     r"""
     The variables u of a layer's weights v.
 
-    .. math:: v = L^{-T} u, \qquad L L^T = X^T S H X / n + diag(l_2)
+    .. math:: v_k = L_k^{-T} u_k, \qquad L_k L_k^T = X^T S H_k X / n + diag(l_2)
 
-    with relative sample weights S, curvatures H of the losses of rows along their scores, a column
-    of ones in X where the layer has an intercept, and the strengths of the penalty. This matrix is
-    about the second derivative of the objective by v. All other weights are as they are.
+    of each output k, with relative sample weights S, curvatures H of the losses of rows along their
+    scores, a column of ones in X where the layer has an intercept, and the strengths of the
+    penalty. This matrix is about the second derivative of the objective by the weights of the
+    output. All other weights are as they are.
     """
 
-    #: ndarray of shape (n_inputs, n_outputs). The places of the layer's weights in the vector of
-    #: all; outputs share the factor.
+    #: ndarray of shape (n_outputs, n_inputs). The places of the layer's weights in the vector of
+    #: all.
     places: np.ndarray
-    #: ndarray of shape (n_inputs, n_inputs), or of shape (n_inputs, 1) where the matrix is taken
-    #: as diagonal. The factor L^-T.
-    factor: np.ndarray
+    #: ndarray of shape (n_outputs, n_inputs, n_inputs), or of shape (n_outputs, n_inputs) where the
+    #: matrices are taken as diagonal. The factors L^-T; a single one is that of all outputs.
+    factors: np.ndarray
 
     def weights(self, variables: np.ndarray) -> np.ndarray:
         """Return the weights of variables, both as vectors."""
-        values = variables[self.places]
-        return self._with(
-            variables, self.factor * values if self._is_diagonal else self.factor @ values
-        )
+        return self._with(variables, self._product(self.factors, variables[self.places]))
 
     def gradient(self, gradient: np.ndarray) -> np.ndarray:
         """Return the gradient by the variables, from that by the weights."""
-        values = gradient[self.places]
-        return self._with(
-            gradient, self.factor * values if self._is_diagonal else self.factor.T @ values
-        )
+        factors = self.factors if self._is_diagonal else self.factors.swapaxes(1, 2)
+        return self._with(gradient, self._product(factors, gradient[self.places]))
 
     def variables(self, weights: np.ndarray) -> np.ndarray:
         """Return the variables of weights, both as vectors."""
         values = weights[self.places]
         if not values.any():
             return weights.copy()
-        return self._with(
-            weights,
-            values / self.factor if self._is_diagonal else np.linalg.solve(self.factor, values),
-        )
+        if self._is_diagonal:
+            return self._with(weights, values / self.factors)
+        return self._with(weights, np.linalg.solve(self.factors, values[..., None])[..., 0])
 
     @property
     def _is_diagonal(self):
-        return self.factor.shape[1] < self.factor.shape[0]
+        return self.factors.ndim == 2
+
+    def _product(self, factors, values):
+        """Return the products of the factors and the values of each output."""
+        if self._is_diagonal:
+            return factors * values
+        if len(factors) == 1:
+            return values @ factors[0].T
+        return (factors @ values[..., None])[..., 0]
 
     def _with(self, vector, values):
         changed = vector.copy()
@@ -126,8 +132,20 @@ class Whitener:
         """Whether the curvature of each row is known."""
         return self._model is not None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the matrices are all of the second derivative: each output has its own loss."""
+        n_outputs, n_inputs = self._places.shape
+        is_separate = n_outputs == 1 or self._problem.objective.loss.is_elementwise
+        return is_separate and n_outputs * n_inputs**2 <= _MOST_NUMBERS
+
+    @property
+    def n_inputs(self) -> int:
+        """The number of weights of an output."""
+        return self._places.shape[1]
+
     def first(self) -> Whitening:
-        """Return the variables for the same curvature everywhere."""
+        """Return the variables for the same curvature everywhere, which outputs share."""
         gram = self._gram(self._batches, None, has_intercept=self._has_intercept)
         return self._whitening(self._curvature * gram)
 
@@ -139,25 +157,29 @@ class Whitener:
         return self._whitening(gram)
 
     def _whitening(self, curved):
-        """Return the variables for a Gram matrix of rows, or its diagonal, times curvatures."""
-        l2 = self._problem.terms.l2
-        # Outputs share the factor: their columns are the same.
-        strengths = (
-            np.zeros(len(self._places))
-            if l2 is None
-            else l2[self._places].mean(axis=1, dtype=np.float64)
-        )
-        least = _LEAST[np.dtype(self._problem.objective.dtype).name]
-
+        """Return the variables for Gram matrices of rows, or their diagonals, times curvatures."""
+        places = self._places
         if not np.isfinite(curved).all():
             # Squares of X, or a curvature, overflow: each weight is its own variable.
-            return Whitening(self._places, np.ones((len(self._places), 1)))
-        if curved.ndim == 1:
-            return Whitening(self._places, _inverse_roots(curved + strengths, least)[:, None])
-        return Whitening(self._places, _inverse_factor(curved + np.diag(strengths), least))
+            return Whitening(places, np.ones((1, places.shape[1])))
+
+        l2 = self._problem.terms.l2
+        strengths = np.zeros(places.shape) if l2 is None else l2[places].astype(np.float64)
+        if len(curved) < len(strengths):
+            strengths = strengths.mean(axis=0, keepdims=True)
+
+        least = _LEAST[np.dtype(self._problem.objective.dtype).name]
+        if curved.ndim == 2:
+            return Whitening(places, _inverse_roots(curved + strengths, least))
+
+        np.einsum("kii->ki", curved)[...] += strengths
+        return Whitening(places, np.stack([_inverse_factor(each, least) for each in curved]))
 
     def _curvatures(self, weights):
-        """Return a function of rows, by their numbers: the curvature of each, mean of the outputs."""
+        """
+        Return a function of rows, by their numbers: the curvatures of each, a column for each
+        output, or one for their mean.
+        """
         assert self._model is not None
         model = self._model
         graph = self._problem.score_graph
@@ -167,25 +189,28 @@ class Whitener:
 
         def of_rows(X, rows):
             inputs = {**arrays, graph.input_name: X, TARGET: target[rows]}
-            return np.maximum(model.run(CURVATURES, inputs, self._problem.device), 0)
+            found = np.maximum(model.run(CURVATURES, inputs, self._problem.device), 0)
+            return found if self.is_whole else found.mean(axis=1, keepdims=True)
 
         return of_rows
 
 
 def _places(problem, layer):
-    """Return the places of a layer's weights in the vector of all, a row for each input."""
+    """Return the places of a layer's weights in the vector of all, a row for each output."""
     places = views(np.arange(sum(problem.n_weights())), problem.weights)
     coefficient = places[layer.coefficient]
-    rows = [coefficient.T if layer.transposed else coefficient]
+    columns = [coefficient if layer.transposed else coefficient.T]
     if layer.intercept is not None:
-        rows.append(places[layer.intercept].reshape(1, -1))
+        columns.append(places[layer.intercept].reshape(-1, 1))
 
-    return np.vstack(rows)
+    return np.hstack(columns)
 
 
 def _inverse_roots(curvatures, least):
     """Return 1 / sqrt of curvatures, none of which counts as less than a part of their mean."""
-    return 1 / np.sqrt(np.maximum(curvatures, least * curvatures.mean()))
+    means = curvatures.mean(axis=-1, keepdims=True)
+    # Where no row bends, each weight is its own variable.
+    return 1 / np.sqrt(np.maximum(curvatures, np.where(means > 0, least * means, 1)))
 
 
 def _inverse_factor(curvature, least):
@@ -201,7 +226,8 @@ def _inverse_factor(curvature, least):
         except np.linalg.LinAlgError:  # Rounding has made an eigenvalue negative.
             least *= 10
             continue
-        return scale[:, None] * np.linalg.inv(factor).T
+        inverse, _ = lapack.dtrtri(factor.T, overwrite_c=True)
+        return scale[:, None] * inverse
 
 
 def gram_matrix(
@@ -210,48 +236,60 @@ def gram_matrix(
     """
     Return X^T S X / n of the rows of a training, with a column of ones where there is an intercept.
 
-    The weights S of the rows are relative, and multiplied by their curvatures, if there are any.
-    The result has the shape (n_inputs, n_inputs) and is in float64.
+    The weights S of the rows are relative, and multiplied by a column of their curvatures, if there
+    are any. The result has the shape (n_curvatures, n_inputs, n_inputs), or (1, n_inputs, n_inputs),
+    and is in float64.
     """
-    n_columns = batches.data[0].shape[1]
-    n_inputs = n_columns + has_intercept
-    total = np.zeros((n_inputs, n_inputs))
+    n_inputs = batches.data[0].shape[1] + has_intercept
+    total: Any = 0.0
 
     with one_blas_thread(_BLOCK_ROWS * n_inputs), np.errstate(over="ignore", invalid="ignore"):
         for X, weights in _weighted_blocks(batches, curvatures):
-            roots = np.sqrt(weights)[:, None]
-            rows = np.empty((len(X), n_inputs), X.dtype)
-            np.multiply(X, roots, out=rows[:, :n_columns])
-            rows[:, n_columns:] = roots
-            # BLAS computes half of the product of a matrix with itself.
-            total += rows.T @ rows
+            products = [_product(X, each, has_intercept=has_intercept) for each in weights.T]
+            total = total + np.asarray(products, np.float64)
 
     return total / batches.n_rows
+
+
+def _product(X, weights, *, has_intercept):
+    """Return X^T S X, with a column of ones in X where there is an intercept."""
+    counted = np.flatnonzero(weights)
+    if len(counted) < len(X):
+        X = X[counted]
+        weights = weights[counted]
+
+    roots = np.sqrt(weights)[:, None]
+    rows = np.hstack([X * roots, roots]) if has_intercept else X * roots
+    # BLAS computes half of the product of a matrix with itself.
+    return rows.T @ rows
 
 
 def gram_diagonal(
     batches: Batches, curvatures: Curvatures | None = None, *, has_intercept: bool
 ) -> np.ndarray:
-    """Return the diagonal of `gram_matrix`, an array of shape (n_inputs,)."""
+    """Return the diagonals of `gram_matrix`, of shape (n_curvatures, n_inputs) or (1, n_inputs)."""
     X = batches.data[0]
     rows = source_rows(X)
     squares: Any = 0.0
-    total = 0.0
+    total: Any = 0.0
 
     if scipy.sparse.issparse(rows):
         factor: Any = X.change.inverse if isinstance(X, UnchangedRows) else 1.0
-        squares = rows.astype(np.float64).power(2).T @ batches.sample_weight * factor**2
-        total = batches.sample_weight.sum()
+        squares = (rows.astype(np.float64).power(2).T @ batches.sample_weight * factor**2)[None]
+        total = batches.sample_weight.sum(keepdims=True)
     else:
         for part, weights in _weighted_blocks(batches, curvatures):
-            squares = squares + np.einsum("ij,ij,i->j", part, part, weights)
-            total += weights.sum(dtype=np.float64)
+            squares = squares + weights.T @ part**2
+            total = total + weights.sum(axis=0, dtype=np.float64)
 
-    return np.append(squares, [total] * has_intercept) / batches.n_rows
+    return np.hstack([squares, total[:, None][:, : int(has_intercept)]]) / batches.n_rows
 
 
 def _weighted_blocks(batches, curvatures) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the dense rows of a training, block by block, and their weights times curvatures."""
+    """
+    Yield the dense rows of a training, block by block, and their weights times curvatures, a column
+    for each curvature.
+    """
     X = batches.data[0]
     for begin in range(0, X.shape[0], _BLOCK_ROWS):
         rows = slice(begin, begin + _BLOCK_ROWS)
@@ -259,5 +297,5 @@ def _weighted_blocks(batches, curvatures) -> Iterator[tuple[np.ndarray, np.ndarr
         if isinstance(part, UnchangedRows):
             part = part.change(part.rows)
 
-        weights = batches.sample_weight[rows].astype(part.dtype)
+        weights = batches.sample_weight[rows, None].astype(part.dtype)
         yield part, weights if curvatures is None else weights * curvatures(part, rows)

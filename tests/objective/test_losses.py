@@ -566,6 +566,10 @@ def test_the_curvature_of_an_elastic_loss_is_that_of_its_square():
     assert objective.ElasticLoss(0.2, 0.0).curvature(1) is None
 
 
+def _bends(name):
+    return FORMULAS[name][0].curvature_function(1) is not None
+
+
 def test_the_curvature_is_the_largest_second_derivative():
     """By differences of the gradient."""
     score, known = np.linspace(-3, 3, 6001), set()
@@ -584,6 +588,22 @@ def test_the_curvature_is_the_largest_second_derivative():
         "log_loss",
         "label_huber",
     } <= known
+
+
+@pytest.mark.parametrize("name", [name for name in FORMULAS if _bends(name)])
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_the_curvature_of_a_row_is_the_slope_of_its_gradient(name, label, run_function):
+    loss = FORMULAS[name][0]
+    # No kink of a gradient, at -1, 0 or 1, is within a step.
+    score = np.linspace(-2.95, 2.95, 60)[:, None]
+    target = np.full_like(score, label)
+    step = 1e-5
+    gradient = loss.gradient_function(1)
+    above, below = (
+        run_function(gradient, "float64", score + sign * step, target) for sign in (1, -1)
+    )
+    found = run_function(loss.curvature_function(1), "float64", score, target)
+    np.testing.assert_allclose(found, (above - below) / (2 * step), rtol=1e-6, atol=1e-8)
 
 
 @matrix

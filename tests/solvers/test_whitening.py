@@ -3,14 +3,17 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
 from skort.graphs.standardized import Layer, first_layer
-from skort.objective import L2, SquaredError
+from skort.objective import L2, LogLoss, OneVsRestLogLoss, SquaredError, SquaredHinge
 from skort.objective.objective import Objective
 from skort.optim.batches import Batches
 from skort.optim.optimizers.lbfgs import LBFGS
@@ -36,11 +39,12 @@ def batches_of(X, y, weight):
     return Batches(X, y, weight, **options)
 
 
-def problem_of(n_columns, n_outputs, dtype="float64", alpha=0.1, *, fit_intercept=True):
+def problem_of(n_columns, n_outputs, dtype="float64", alpha=0.1, loss=None, *, fit_intercept=True):
     model = LinearRegression(fit_intercept=fit_intercept)
     spec = ScoreSpec(n_columns, n_outputs, dtype)
     graph = initial_score_graph(model, spec, np.random.RandomState(0))
-    objective = Objective(SquaredError(), L2(alpha), graph.coefficients, n_outputs, np.dtype(dtype))
+    loss = loss or SquaredError()
+    objective = Objective(loss, L2(alpha), graph.coefficients, n_outputs, np.dtype(dtype))
     return Problem(graph, objective, Update(LBFGS()), 100)
 
 
@@ -58,9 +62,9 @@ def test_the_gram_matrix_is_that_of_weighted_rows(dtype, rtol, has_intercept):
     expected = rows.T * relative @ rows / N_ROWS
     found = gram_matrix(batches, has_intercept=has_intercept)
     assert found.dtype == np.float64
-    np.testing.assert_allclose(found, expected, rtol=rtol)
+    np.testing.assert_allclose(found, [expected], rtol=rtol)
     np.testing.assert_allclose(
-        gram_diagonal(batches, has_intercept=has_intercept), np.diagonal(expected), rtol=rtol
+        gram_diagonal(batches, has_intercept=has_intercept), [np.diagonal(expected)], rtol=rtol
     )
 
 
@@ -68,9 +72,10 @@ def test_the_curvatures_of_rows_are_weights():
     X, y, weight = data()
     batches = batches_of(X, y, weight)
     rows = with_ones(X, has_intercept=True)
-    curvature = np.linspace(0.1, 1, N_ROWS)
-    relative = batches.sample_weight * curvature
-    expected = rows.T * relative @ rows / N_ROWS
+    # The second output does not bend at most rows, nor at any of the first block.
+    curvature = np.column_stack([np.linspace(0.1, 1, N_ROWS), np.arange(N_ROWS) // 2000])
+    relative = batches.sample_weight[:, None] * curvature
+    expected = np.array([rows.T * column @ rows for column in relative.T]) / N_ROWS
 
     def curvatures(block, numbers):
         np.testing.assert_array_equal(block, X[numbers])
@@ -79,7 +84,7 @@ def test_the_curvatures_of_rows_are_weights():
     found = gram_matrix(batches, curvatures, has_intercept=True)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     found = gram_diagonal(batches, curvatures, has_intercept=True)
-    np.testing.assert_allclose(found, np.diagonal(expected), rtol=1e-12)
+    np.testing.assert_allclose(found, np.einsum("kii->ki", expected), rtol=1e-12)
 
 
 @pytest.mark.parametrize("has_intercept", [False, True])
@@ -107,10 +112,49 @@ def test_the_second_derivative_by_the_variables_is_the_identity(
     curved = 0.5 * (rows.T * batches.sample_weight @ rows) / N_ROWS
     curved += np.diag([0.1] * 4 + [0.0] * fit_intercept)
     if is_diagonal:
-        np.testing.assert_allclose(made.factor[:, 0], np.diagonal(curved) ** -0.5, rtol=1e-6)
+        np.testing.assert_allclose(made.factors, [np.diagonal(curved) ** -0.5], rtol=1e-6)
         return
 
-    np.testing.assert_allclose(made.factor.T @ curved @ made.factor, np.eye(len(curved)), atol=1e-8)
+    (factor,) = made.factors
+    np.testing.assert_allclose(factor.T @ curved @ factor, np.eye(len(curved)), atol=1e-8)
+
+
+@pytest.mark.parametrize("loss, has_own", [(SquaredHinge(), True), (LogLoss(), False)])
+def test_classes_against_the_rest_have_a_factor_each(loss, has_own):
+    X, _, weight = data(4)
+    rng = np.random.default_rng(2)
+    Y = np.eye(3)[rng.integers(3, size=N_ROWS)]
+    batches = batches_of(X, Y, weight)
+    problem = problem_of(4, 3, loss=loss)
+    whitener = Whitener(problem, first_layer(problem.score_graph), batches, 1.0, is_diagonal=False)
+    assert whitener.is_whole is has_own
+    weights = 0.1 * rng.normal(size=15)
+    made = whitener.at(weights)
+    rows = with_ones(X, has_intercept=True)
+    scores = rows @ weights[made.places].T
+    if has_own:
+        curvatures = np.where((2 * Y - 1) * scores < 1, 2.0, 0.0)
+    else:
+        p = softmax(scores, axis=1)
+        curvatures = (p * (1 - p)).mean(axis=1, keepdims=True)
+
+    assert len(made.factors) == curvatures.shape[1]
+    for factor, curvature in zip(made.factors, curvatures.T, strict=True):
+        curved = (rows.T * (batches.sample_weight * curvature)) @ rows / N_ROWS
+        curved += np.diag([0.1] * 4 + [0.0])
+        np.testing.assert_allclose(factor.T @ curved @ factor, np.eye(5), atol=1e-8)
+
+
+@pytest.mark.parametrize("is_diagonal", [False, True])
+def test_an_output_that_bends_nowhere_has_finite_variables(is_diagonal):
+    X, _, weight = data(4)
+    batches = batches_of(X, np.ones((N_ROWS, 1)), weight)
+    problem = problem_of(4, 1, alpha=0.0, loss=SquaredHinge())
+    layer = first_layer(problem.score_graph)
+    whitener = Whitener(problem, layer, batches, 1.0, is_diagonal=is_diagonal)
+    # All scores are far on the right side.
+    made = whitener.at(np.array([0, 0, 0, 0, 1e4]))
+    assert np.isfinite(made.factors).all()
 
 
 @pytest.mark.parametrize("is_diagonal", [False, True])
@@ -128,11 +172,22 @@ def test_variables_and_weights_are_the_same_point(is_diagonal):
     np.testing.assert_array_equal(made.variables(np.zeros(10)), 0)
 
 
+def test_variables_of_outputs_with_a_factor_each_are_the_same_point():
+    rng = np.random.default_rng(1)
+    places = rng.permutation(8).reshape(2, 4)
+    made = Whitening(places, np.triu(rng.uniform(1, 2, size=(2, 4, 4))))
+    weights, gradient = rng.normal(size=(2, 9))
+    variables = made.variables(weights)
+    np.testing.assert_allclose(made.factors[1] @ variables[places[1]], weights[places[1]])
+    np.testing.assert_allclose(made.weights(variables), weights)
+    assert made.gradient(gradient) @ variables == pytest.approx(gradient @ weights)
+
+
 def test_rows_of_a_transposed_layer_are_outputs():
-    places = np.array([[0, 3], [1, 4], [2, 5], [6, 7]])
+    places = np.array([[0, 1, 2, 6], [3, 4, 5, 7]])
     factor = np.triu(np.arange(1.0, 17).reshape(4, 4))
     values = np.arange(8.0)
-    found = Whitening(places, factor).weights(values)
+    found = Whitening(places, factor[None]).weights(values)
     expected = factor @ np.array([[0, 3], [1, 4], [2, 5], [6, 7.0]])
     np.testing.assert_allclose(found[:6].reshape(2, 3).T, expected[:3])
     np.testing.assert_allclose(found[6:], expected[3])
@@ -149,7 +204,7 @@ def test_the_places_of_a_transposed_layer_are_those_of_its_inputs():
     for each in (turned, plain):
         made = Whitener(problem, each, batches_of(X, y, weight), 1.0, is_diagonal=True)
         np.testing.assert_array_equal(
-            made._places - made._places.min(), numbers.T if each.transposed else numbers
+            made._places - made._places.min(), numbers if each.transposed else numbers.T
         )
 
 
@@ -159,10 +214,11 @@ def test_columns_that_are_sums_of_others_have_a_finite_factor():
     problem = problem_of(6, 1, alpha=0.0)
     layer = first_layer(problem.score_graph)
     made = Whitener(problem, layer, batches_of(X, y, weight), 1.0, is_diagonal=False).first()
-    assert np.isfinite(made.factor).all()
+    assert np.isfinite(made.factors).all()
     # The directions that the rows have are of length one.
-    curved = gram_matrix(batches_of(X, y, weight), has_intercept=True)
-    found = np.linalg.eigvalsh(made.factor.T @ curved @ made.factor)
+    (factor,) = made.factors
+    (curved,) = gram_matrix(batches_of(X, y, weight), has_intercept=True)
+    found = np.linalg.eigvalsh(factor.T @ curved @ factor)
     np.testing.assert_allclose(found[-4:], 1, rtol=1e-3)
     np.testing.assert_allclose(found[:3], 0, atol=1e-3)
 
@@ -186,7 +242,41 @@ def test_raw_columns_take_few_iterations():
     assert model.n_iter_ < 30
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "modified_huber", OneVsRestLogLoss()])
+def test_one_class_against_the_rest_ends_at_its_optimum(loss):
+    # Raw columns, where rows that are flat at one point bend on the way to the next.
+    X, y = load_iris(return_X_y=True)
+    options = {"loss": loss, "alpha": 1e-6, "random_state": 0}
+    model = OrtSGDClassifier(**options).fit(X, y)
+    exact = OrtSGDClassifier(**options, dtype="float64", optimizer="lbfgs", tol=1e-10).fit(X, y)
+    assert model.loss_ == pytest.approx(exact.loss_, rel=1e-5)
+    assert model.n_iter_ < 150
+
+
+@pytest.mark.parametrize("name", ["squared_hinge", "log_loss"])
+def test_the_optimum_of_one_class_against_the_rest_is_that_of_scipy(name):
+    X, y = load_breast_cancer(return_X_y=True)
+    sign = 2.0 * y - 1
+    Z = np.column_stack([StandardScaler().fit_transform(X), np.ones(len(X))])
+    strengths = 1e-6 / np.append(X.std(axis=0) ** 2, np.inf)
+    slope = {
+        "squared_hinge": lambda z: (np.maximum(1 - z, 0) ** 2, -2 * np.maximum(1 - z, 0)),
+        "log_loss": lambda z: (np.logaddexp(0, -z), -expit(-z)),
+    }[name]
+
+    def objective(v):
+        value, derivative = slope(sign * (Z @ v))
+        gradient = Z.T @ (sign * derivative) / len(Z) + strengths * v
+        return value.mean() + 0.5 * strengths @ v**2, gradient
+
+    options = {"maxiter": 100_000, "maxfun": 10**6, "ftol": 0, "gtol": 1e-8, "maxcor": 50}
+    least = minimize(objective, np.zeros(Z.shape[1]), jac=True, method="L-BFGS-B", options=options)
+    model = OrtSGDClassifier(loss=name, alpha=1e-6, random_state=0).fit(X, y)
+    assert model.history_["objective"][-1] <= (1 + 2e-5) * least.fun
+    assert model.n_iter_ < 80
+
+
 def test_stages_of_variables_keep_what_lbfgs_has_learnt():
-    # Outputs share the variables, which fit none of them well.
+    # Classes that depend on each other share the variables, which fit none of them well.
     X, y = load_iris(return_X_y=True)
     assert OrtSGDClassifier(random_state=0).fit(X, y).n_iter_ < 80
