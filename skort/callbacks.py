@@ -1,4 +1,4 @@
-"""What may watch a training and stop it: values of the parameter `callbacks`, and what they see."""
+"""Callbacks, which watch a training and may stop it: values of the parameter `callbacks`."""
 
 from skort.common.component import name_their_parameters
 from skort.optim.callbacks import Callback, EarlyStopping, EpochScoring

@@ -82,8 +82,8 @@ class _SearchTogether(DocumentationLink):
         if together.has_callbacks:
             warn_user(
                 f"{type(self).__name__} trains no fits together: a callback of scikit-learn sees "
-                "each fit's epochs. For a callback that sees the search alone, such as "
-                "ProgressBar(max_propagation_depth=0), it does."
+                "each fit's epochs. Use one that sees the search alone, such as "
+                "ProgressBar(max_propagation_depth=0)."
             )
         if self.verbose > 0:
             print(f"{together.n_made} of these fits were trained together with others")

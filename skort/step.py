@@ -57,8 +57,8 @@ class Step:
         `backward` and `update` one by one.
     batch_size : int or "auto", default="auto"
         The largest number of rows of a batch. "auto" is 200 for other models. Batches of fewer rows
-        make shorter steps. They are filled up with rows of weight zero: to the size of the first
-        batch as long as none is larger.
+        make shorter steps. Rows of weight zero fill them up: to the size of the first batch until a
+        batch is larger, and then to `batch_size`.
     n_features : int, default=None
         The number of columns of X. A fitted model or an ONNX model knows it; then it may be None.
     n_outputs : int, default=None

@@ -114,7 +114,7 @@ def save_training_artifacts(  # noqa: PLR0913  # the names of onnxruntime.traini
         1.17, nor the other way round. "auto": the release of the build for training that is
         installed here; without one, 1.19.
     prefix : str, default=""
-        What the names of the files begin with.
+        The beginning of the names of the files.
     additional_output_names : sequence of str, default=()
         Names of results inside the model. The training and the eval step return them after the
         loss.
@@ -261,9 +261,9 @@ def _update(optimizer):
     options = optimizer.get_params()
     if options.get("weight_decay"):
         raise ValueError(
-            f"optimizer={optimizer!r}: ONNX Runtime's AdamW decays intercepts, too, which Adam "
-            "never does, and after the update. Give weight_decay=0; of an estimator with "
-            'penalty="l2" the device shrinks the coefficients.'
+            f"optimizer={optimizer!r}: ONNX Runtime's AdamW decays intercepts, too, and after the "
+            'update; skort\'s Adam does neither. Give weight_decay=0. With penalty="l2", the device '
+            "shrinks the coefficients of an estimator."
         )
 
     return name, options

@@ -66,8 +66,8 @@ class TrainingBuilder:
         name : str
             The name of a parameter, or a pattern with `*`, `?` and `[...]`.
         value : bool, default=True
-            True: it is trained, and parameters that no call has named are not. False: it is not
-            trained.
+            True: the parameter is trained, and parameters that no call has named are not. False:
+            the parameter is not trained.
         """
         self._requires_grad[name] = value
 
@@ -75,7 +75,7 @@ class TrainingBuilder:
         self, loss: Any, *, additional_output_names: Sequence[str] = (), sample_weight: bool = False
     ) -> str:
         """
-        Return the name of the output that is the loss, after adding the losses to the model.
+        Return the name of the output with the loss, after adding the losses to the model.
 
         Parameters
         ----------

@@ -94,8 +94,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         `partial_fit`, "auto" is the number of rows of the first call, at most 16.
     max_iter : int or "auto", default="auto"
         Largest number of epochs, or of iterations of "lbfgs". "auto" is 1,000 for a linear model.
-        For a network, "auto" is a
-        number from 20 to 300 that depends on the number of rows.
+        For a network, "auto" is a number from 20 to 300 that depends on the rows.
     early_stopping : bool, default=False
         Whether the training ends when the score of a validation set no longer improves. The
         validation set is given to `fit`, or `fit` holds out some rows. After the training, `fit`

@@ -27,7 +27,7 @@ Hook: TypeAlias = Callable[[Training], None]
 
 class Callback(Protocol):
     """
-    An item of the parameter `callbacks`: at least one of these methods, which get a
+    An item of the parameter `callbacks`. It has at least one of these methods, and each gets a
     `skort.callbacks.Training`.
 
     A callback without `on_batch_end` costs no time per batch. One with a true attribute
@@ -51,8 +51,8 @@ class Callback(Protocol):
 
     def on_train_restart(self, training: Training) -> None:
         """
-        Run where the training begins again at a tenth of the learning rate:
-        its epochs so far are forgotten.
+        Run when the training begins again at a tenth of the learning rate,
+        and forgets its epochs so far.
         """
 
     def on_batch_end(self, training: Training) -> None:
@@ -165,7 +165,7 @@ class EarlyStopping(Component):
     and restore the best weights.
 
     Epochs without a value in the column do not count. A schedule that can lower the learning rate
-    ("adaptive") does so instead; training stops when it can no longer.
+    ("adaptive") does so first; the training stops when the schedule can no longer.
 
     Parameters
     ----------
@@ -367,7 +367,7 @@ class EpochScoring(Component):
     """
     Score the model after every epoch, as a column of the history.
 
-    Copies share the data if `sklearn.base.clone` makes them, as a search does for each candidate.
+    A search clones it for each candidate. The clones share the data.
 
     Parameters
     ----------
@@ -433,7 +433,7 @@ class EpochScoring(Component):
     def on_epoch_end(self, training: Training) -> None:
         """
         Add the score to the history;
-        NaN where a training that diverges predicts no finite numbers.
+        NaN if a training that diverges predicts no finite numbers.
         """
         try:
             score = self._score(training)

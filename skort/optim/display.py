@@ -196,9 +196,9 @@ class MLflowLogger(Component):
     """
     Log the training in MLflow, in the active run or in one of its own.
 
-    Logged are the parameters of the estimator, the history's numbers after each epoch, and the tag
-    "stopping_reason". Callbacks that add columns to the history come earlier in the list. It needs
-    mlflow: ``pip install mlflow``.
+    It logs the parameters of the estimator, the numbers of the history after each epoch, and the
+    tag "stopping_reason". Put callbacks that add columns to the history before it. It needs mlflow:
+    ``pip install mlflow``.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class MLflowLogger(Component):
     log_model: bool = False
 
     def on_train_begin(self, training: Training) -> None:
-        """Begin a run where none is active, and log the parameters."""
+        """Begin a run if none is active, and log the parameters."""
         mlflow = _mlflow()
         self._n_epochs = training.n_epochs
         self._owns_run = mlflow.active_run() is None

@@ -349,7 +349,7 @@ class Cosine(Schedule):
 
     @property
     def last_update(self) -> int | None:  # type: ignore[override]
-        """The last update whose rate is not zero, where there is one."""
+        """The last update whose rate is not zero, if there is one."""
         return self.n_updates if self.eta1 == 0 else None
 
     def __call__(self, t: int) -> float:

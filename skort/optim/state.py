@@ -59,7 +59,7 @@ class History(dict[str, list[Any]]):
         column = self.setdefault(name, [])
         if len(column) >= self.n_epochs:
             raise ValueError(
-                f"The history takes one {name!r} an epoch: give each column a name of its own."
+                f"The history takes one {name!r} for each epoch: give each column a name of its own."
             )
 
         column += [math.nan] * (self.n_epochs - 1 - len(column))

@@ -149,19 +149,19 @@ class Training:
     n_restarts : int
         How often the training began again at a tenth of the learning rate.
     no_better : bool
-        Whether the training has ended at a larger objective than that of its initial weights, or
-        its loss at that of a constant prediction.
+        Whether the objective ended above that of the initial weights, or the loss no lower than
+        that of a constant prediction.
     went_back : bool
-        Whether it ends with its initial weights for that reason.
+        Whether `no_better` made the training end with its initial weights.
     max_iter : int or None
         Total number of epochs after which the training ends at the latest; None in `partial_fit`.
     stopped : bool
         Whether the training ends after this epoch.
     kept : {"last", "best", "fitted"} or None
-        The weights that it ended with, if it had kept others than the last ones.
+        The weights that the training ended with. None if it kept none but the last.
     stopping_reason : str or None
-        Why it ends, a sentence; None while it goes on, and where a `partial_fit` has
-        made its epoch.
+        A sentence that says why the training ended. None while it goes on, and after a
+        `partial_fit`.
     """
 
     def __init__(
@@ -359,7 +359,7 @@ class Training:
     def restart(self) -> bool:
         """
         Go back to the initial weights and a tenth of the learning rate,
-        if the rate may be changed; return that.
+        if the rate may change; return whether it may.
         """
         if not self._course.can_restart or self._start is None or self.n_restarts == _MOST_RESTARTS:
             return False
@@ -403,8 +403,8 @@ class Training:
 
     def no_fall(self, reason: str) -> None:
         """
-        Do as `no_improvement` where it is the objective that no longer falls: in the end,
-        a lower one over all rows is looked for.
+        Do as `no_improvement` when the objective no longer falls; at the end, look for a lower
+        objective over all rows.
         """
         if self._falls():
             return
@@ -476,13 +476,13 @@ class Training:
     def restore(self, state: TrainState) -> None:
         """
         Go on from another state of at least one epoch;
-        a ValueError where its data or its start are others.
+        raise a ValueError if it is of other data or of another start.
         """
         assert state.solver is not None  # It has an epoch.
         if state.standardization != self._standardization:
             raise ValueError(
                 "The checkpoint is that of a training on other rows, or with another value of "
-                "standardize: the means and scales of its columns are others. With early_stopping, "
+                "standardize: the means and scales of the columns differ. With early_stopping, "
                 "give random_state, so that the same rows are held out."
             )
 
@@ -493,8 +493,8 @@ class Training:
         ):
             raise ValueError(
                 "The checkpoint is that of a training that began at other weights, and the penalty "
-                "is of them. Begin at the same ones: give random_state, the same coef_init, or the "
-                "same fitted model."
+                "depends on them. Begin at the same weights: give random_state, the same coef_init, "
+                "or the same fitted model."
             )
 
         self.step.restore(state.solver)
@@ -542,7 +542,7 @@ class Training:
     def take_best(self) -> None:
         """
         Go back to the weights that `keep_best` kept, if any,
-        unless the last are as good but for chance.
+        unless the last weights are as good, apart from chance.
         """
         if self._best is not None:
             last_state = self.step.state()

@@ -35,11 +35,11 @@ def objective_graph(
         An ONNX model, as for `OrtSGDRegressor(estimator=model)`, must have fixed numbers of
         columns.
     loss : str, loss instance or dict of str to either, default="squared_error"
-        A name, an instance, or a dict with the losses of the outputs of an ONNX model by name. If a
-        regression loss and a classification loss have the same name, the name is the regression
-        loss. The score of a classification loss is the raw score. Two classes have one score and a
-        target of 0 or 1. More classes have one score each and a one-hot target. With a dict, the
-        target has the columns of all outputs side by side.
+        A name, an instance, or a dict with the losses of the outputs of an ONNX model by name. A
+        name that two losses have, such as "huber", is the regression loss. The score of a
+        classification loss is the raw score. Two classes have one score and a target of 0 or 1.
+        More classes have one score each and a one-hot target. With a dict, the target has the
+        columns of all outputs side by side.
     penalty : str, penalty instance or None, default=None
         A name stands for the penalty with its default strength. A custom penalty gets the weights
         of the model as `start`.
@@ -170,8 +170,7 @@ def _score_graph(model, loss):
     kind = get_tags(model).estimator_type
     if kind not in loss.estimator_types:
         raise ValueError(
-            f"loss={type(loss).__name__} is not a loss of a {kind}, and "
-            f"{type(model).__name__} is one."
+            f"loss={type(loss).__name__} is not a loss of a {kind}, such as {type(model).__name__}."
         )
 
     return fitted_score_graph(model, own_link=loss.inverse_link_function(1) is None)

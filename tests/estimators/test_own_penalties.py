@@ -90,7 +90,7 @@ def test_a_resumed_training_is_pulled_towards_where_it_began(tmp_path, rng):
     clone(model).set_params(max_iter=3, callbacks=[Checkpoint(path)]).fit(X, y)
     rest = clone(model).set_params(max_iter=6, callbacks=[Checkpoint(resume_from=path)])
     assert clone(rest).fit(X, y).loss_curve_ == whole.loss_curve_
-    with pytest.raises(ValueError, match="began at other weights, and the penalty is of them"):
+    with pytest.raises(ValueError, match="began at other weights, and the penalty depends on them"):
         clone(rest).set_params(random_state=1).fit(X, y)
 
 

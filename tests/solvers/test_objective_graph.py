@@ -214,6 +214,6 @@ def test_fitted_estimators_have_an_objective_too(batch, run_onnx):
     )
     with pytest.raises(
         ValueError,
-        match="loss=SquaredError is not a loss of a classifier, and LogisticRegression is one",
+        match="loss=SquaredError is not a loss of a classifier, such as LogisticRegression",
     ):
         objective_graph(logistic)

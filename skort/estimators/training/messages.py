@@ -228,7 +228,7 @@ def _checks_of_useless(result):
     strength = "" if plan.penalty is None else ", and whether alpha is too large"
     return (
         " Check whether the rows of X and y belong together, whether the columns say anything "
-        f"of y{strength}."
+        f"about y{strength}."
     )
 
 

@@ -114,9 +114,9 @@ class TrainRun:
                     f"average={self.plan.update.average!r}"
                 )
                 raise ValueError(
-                    "partial_fit goes on with the memory of the last optimizer, and that of "
-                    f"{given} is another. Set optimizer and average back, or call "
-                    "model.set_weights({}), which begins it anew."
+                    "partial_fit goes on with the memory of the last optimizer, which does not fit "
+                    f"{given}. Set optimizer and average back, or call model.set_weights({{}}), "
+                    "which empties the memory."
                 ) from error
 
         return dataclasses.replace(self, step=step)

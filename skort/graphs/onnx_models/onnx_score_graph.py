@@ -126,9 +126,9 @@ def _order_of_labels(model):
     if labels is None and name is not None and lists_unsorted_labels(model, name):
         warn_user(
             f"The score of the ONNX model does not decide its labels, the output {name!r}, and "
-            "the file does not list them in sorted order. The columns of the score are taken for "
-            "the sorted labels of y: sort those of the file, or cut off its labels with "
-            "onnx.utils.Extractor. Else, the labels of to_onnx(original=True) may be wrong."
+            "the file does not list them in sorted order. skort takes the columns of the score for "
+            "the sorted labels of y. Sort the labels of the file, or cut them off with "
+            "onnx.utils.Extractor; otherwise, the labels of to_onnx(original=True) may be wrong."
         )
 
     return sorted_order(labels)

@@ -43,9 +43,9 @@ class Weight(NamedTuple):
     kind : {"coefficient", "intercept", "scale"}
         A coefficient multiplies X or a result of X (`MatMul`, `Gemm`, `Conv`). An intercept is
         added to such a product. A scale is another operand of `Add`, `Sub`, `Mul`, `Div` or
-        `LayerNormalization`, which an estimator trains only by name, or the scale of a
-        `BatchNormalization` or `InstanceNormalization`, or the slope of a `PRelu`, which it trains
-        by default.
+        `LayerNormalization`; an estimator trains it only by name. The scale of a
+        `BatchNormalization` or `InstanceNormalization` and the slope of a `PRelu` are of this kind,
+        too; an estimator trains them by default.
     trainable : bool
         Whether the weight has a gradient from an output of floats, by skort's rules or by ONNX
         Runtime.
@@ -160,8 +160,8 @@ def with_weights(model: onnx.ModelProto, weights: Mapping[str, ArrayLike]) -> on
     Return a copy of an ONNX model with other numbers in some of its tensors.
 
     Everything else is kept byte for byte: names, opset, producer, metadata, which tensors are
-    initializers and which are constants, and how their numbers are stored. A weight that shares its
-    array with another one only because both started with equal numbers gets an array of its own.
+    initializers and which are constants, and how their numbers are stored. Two weights may share an
+    array only because they started with equal numbers: each then gets an array of its own.
 
     Parameters
     ----------

@@ -54,11 +54,10 @@ class LBFGS(SGD, name="lbfgs"):
 
     .. math:: w \leftarrow w - t \, H \nabla J(w)
 
-    with an approximation H of the inverse second derivatives, from the last changes of weights and
-    gradients, and a step t from a line search: `scipy.optimize.minimize(method="L-BFGS-B")`, as in
-    `LogisticRegression` and `MLPClassifier(solver="lbfgs")`. It is for `fit` alone, where an
-    iteration is an epoch of one update. Steps of a solver, as of `SGD` at a learning rate of zero,
-    compute the gradient for it.
+    H approximates the inverse of the second derivatives, from the last changes of weights and
+    gradients. A line search finds the step t. `scipy.optimize.minimize(method="L-BFGS-B")` does
+    both, as in `LogisticRegression` and `MLPClassifier(solver="lbfgs")`. Only `fit` can use it: an
+    iteration is an epoch of one update. The solver computes the gradients.
 
     Parameters
     ----------
@@ -186,9 +185,9 @@ def _ending(size, largest, tolerances):
     if largest > tolerances.flat and size > _NOTHING:
         warn_user(
             "L-BFGS found no smaller objective, but the largest entry of the gradient is "
-            f"{largest:.2g}: the objective is too large for what float32 can tell, or columns of X "
-            'are nearly sums of others (use dtype="float64"), it has a kink, or the gradient of a '
-            'custom part is wrong. Mend it, or use another optimizer, such as "adam".',
+            f"{largest:.2g}. float32 may be too coarse, for a large objective or for columns of X "
+            'that are nearly sums of others: use dtype="float64". Or the objective has a kink, or '
+            'the gradient of a custom part is wrong: use another optimizer, such as "adam".',
             ConvergenceWarning,
         )
 

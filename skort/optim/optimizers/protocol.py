@@ -67,11 +67,11 @@ class Optimizer(Protocol):
     def step_length(self, eta: float, state: State) -> float | np.ndarray:
         """
         Return how far the last update moves a weight whose gradient is one in all updates:
-        one number, or one a weight.
+        one number, or one for each weight.
 
-        Such steps are made for the parts of a penalty that are not in the gradient. A weight stays
-        at its balance where the learning rate changes if this length sums the learning rates as the
-        update sums gradients.
+        A part of a penalty that is not in the gradient, such as l1, moves the weights by this
+        length. Sum the learning rates in it as the update sums the gradients: then a weight stays
+        in balance when the learning rate changes.
 
         Parameters
         ----------

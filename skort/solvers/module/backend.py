@@ -189,6 +189,6 @@ def _check_terms(problem):
         )
     if problem.update.is_stiff(terms):
         raise ValueError(
-            'solver="module" may overshoot zero with an l2 penalty as strong as this at this '
-            'learning rate. Lower eta0 or alpha, or use solver="graph".'
+            'solver="module" makes steps that may overshoot zero: the l2 penalty is too strong for '
+            'the learning rate. Lower eta0 or alpha, or use solver="graph".'
         )

@@ -111,7 +111,7 @@ def test_partial_fit_and_pickling(optimizer):
         ({"average": True}, 'solver="module" has no average=True'),
         ({"dtype": "float64"}, 'solver="module" trains in float32 only'),
         ({"penalty": "l1", "alpha": 0.1}, 'solver="module" has no l1 term'),
-        ({"penalty": "l2", "alpha": 100.0}, 'solver="module" may overshoot zero'),
+        ({"penalty": "l2", "alpha": 100.0}, 'solver="module" makes steps that may overshoot zero'),
     ],
 )
 def test_what_it_cannot_do_is_said(options, message):
