@@ -149,7 +149,7 @@ RULES = (
         "new weights",
         "A fitted network that is worse than a constant begins from new weights.",
         "other units",
-        patches=((fitted, "drawn_anew", lambda *given: None),),
+        patches=((start, "drawn_anew", lambda *given: None),),
         code=(fitted.drawn_anew,),
     ),
     Rule(

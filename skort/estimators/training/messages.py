@@ -11,9 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skort.common.user_warning import warn_user
 from skort.estimators.data.rows import TrainingData
-from skort.estimators.model.model import Model
 from skort.estimators.model.nesting import model_inside
-from skort.estimators.planning.fitted import FittedLoss
 from skort.estimators.planning.objective import in_own_units
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.result import FitResult
@@ -265,25 +263,20 @@ def _warning_of_outlier(result):
     )
 
 
-def warn_of_fitted(of_fitted: FittedLoss, other: Model | None) -> None:
+def warn_of_fitted(share: float, constant: float, *, is_drawn: bool) -> None:
     """
     Warn of a fitted model that is worse than the best constant prediction,
-    on the rows that it is to train on; `other`: what it begins as instead.
+    on the rows that it is to train on.
     """
-    if other is None:
-        begins = "Training begins from its weights all the same."
-    elif other.is_drawn:
-        begins = "Training begins from new weights."
-    else:
-        begins = (
-            "It is better on most rows, so that training begins from its weights, with scores "
-            f"divided by {of_fitted.divisor:g}."
-        )
+    begins = (
+        "Training begins from new weights."
+        if is_drawn
+        else "Training begins from its weights all the same."
+    )
     warn_user(
         "On these rows, the fitted model is worse than a constant prediction: its loss is "
-        f"{of_fitted.share * of_fitted.constant:.4g}, that of the best constant "
-        f"{of_fitted.constant:.4g}. {begins} Check that X and y have the units of the rows that it "
-        "was fitted on, and that the labels mean the same."
+        f"{share * constant:.4g}, that of the best constant {constant:.4g}. {begins} Check that X "
+        "and y have the units of the rows that it was fitted on, and that the labels mean the same."
     )
 
 

@@ -185,19 +185,6 @@ class RowLoss:
                 [self._variables.objective(float(loss), self._target_mean) for loss in losses]
             )
 
-    def part_above_constant(self, weights: dict[str, np.ndarray]) -> float:
-        """
-        Return the part of the rows that counts whose loss at weights
-        is above that of the best constant prediction.
-        """
-        from skort.solvers.loss_graph import ROW_LOSSES
-
-        counts = self._weights[:, 0] > 0
-        with np.errstate(all="ignore"):
-            constant = self._of_score(self.best_constant_score(weights), weights)
-            ours = np.concatenate([*self._results(ROW_LOSSES, weights)]).sum(axis=1)
-            return float(np.mean(~(ours <= constant)[counts]))
-
     def is_clearly_better(self, weights: dict[str, np.ndarray]) -> bool:
         """
         Return whether the loss at weights is below the best constant's by a part

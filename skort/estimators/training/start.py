@@ -9,12 +9,7 @@ import numpy as np
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import Decision
-from skort.estimators.planning.fitted import (
-    fitted_loss,
-    fitted_part,
-    other_weights,
-    tells_of_fitted,
-)
+from skort.estimators.planning.fitted import drawn_anew, fitted_part, fitted_share, tells_of_fitted
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import first_rate, spread
 from skort.estimators.planning.scaling import scaling
@@ -44,43 +39,34 @@ def start(
 ) -> Start:
     """
     Return the start of a fit; a fitted network that is worse
-    than a constant starts at other weights.
+    than a constant starts at new weights.
     """
     started = start_at_weights(plan, model, statistics, state)
     if model.is_drawn or model.score_graph.is_linear or plan.is_full:
         return started
 
-    of_fitted = fitted_loss(plan, started.model, started.variables, statistics)
-    other = None
+    share, constant_loss = fitted_share(plan, started.model, started.variables, statistics)
+    drawn = None
 
     # Nobody says whether the weights of an ONNX file are fitted ones.
-    if of_fitted.share > 1 and model.inner.is_fitted and tells_of_fitted(statistics.some_rows):
-        other = other_weights(plan, model, of_fitted, generator)
-        warn_of_fitted(of_fitted, other)
+    if share > 1 and model.inner.is_fitted and tells_of_fitted(statistics.some_rows):
+        drawn = drawn_anew(plan, model, generator)
+        warn_of_fitted(share, constant_loss, is_drawn=drawn is not None)
 
-    if other is not None and other.is_drawn:
+    if drawn is not None:
         # It is a new network, for its plan and its penalty too.
         random_state = generator.get_state(legacy=False)
         state = dataclasses.replace(started.state, random_state=random_state, penalty_start=None)
-        started = start_at_weights(plan.for_model(other), other, statistics, state)
+        started = start_at_weights(plan.for_model(drawn), drawn, statistics, state)
         because = "the fitted network is worse than a constant prediction on these rows"
         decided = started.plan.decided("weights", Decision("new ones", because, "warm_start"))
 
         return started._replace(plan=decided)
 
-    if other is not None:
-        started = start_at_weights(plan, other, statistics, state)
-        value = f"fitted ones, with scores divided by {of_fitted.divisor:g}"
-        because = "the fitted network is right on most rows, but too sure"
-        decided = started.plan.decided("weights", Decision(value, because, "warm_start"))
-        started = started._replace(plan=decided)
-        of_fitted = fitted_loss(plan, started.model, started.variables, statistics)
-
     if not plan.is_open("eta0"):
         # A few epochs at the user's rate may have other aims.
         return started._replace(constant_loss=math.inf)
 
-    share = of_fitted.share
     part = fitted_part(share, plan.size.n_rows)
     state = dataclasses.replace(started.state, rate_scale=part * started.state.rate_scale)
     decision = started.plan.decisions["first rate"]
@@ -90,7 +76,7 @@ def start(
     )
     decided = started.plan.decided("first rate", decision._replace(because=because))
 
-    return Start(decided, started.model, state, started.variables, of_fitted.constant)
+    return Start(decided, started.model, state, started.variables, constant_loss)
 
 
 def start_at_weights(

@@ -82,40 +82,6 @@ def test_a_classifier_that_is_worse_than_a_constant_begins_as_a_new_one(network,
     assert model.eta0_ == new.eta0_
 
 
-def test_a_classifier_that_is_too_sure_begins_with_its_scores_divided(network):
-    """Of a few digits times 16 it knows most, but its loss is above that of a constant."""
-    X, y = 16 * DIGITS[500:560], LABELS[500:560]
-    scores = np.log(network.predict_proba(X.astype(np.longdouble)))
-    losses = {}
-    for divisor in 2.0 ** np.arange(13):
-        scaled = scores / divisor
-        of_rows = np.log(np.exp(scaled).sum(axis=1)) - scaled[np.arange(60), y]
-        losses[divisor] = of_rows.mean()
-    best = min(losses, key=losses.get)
-
-    with pytest.warns(UserWarning, match=f"with scores divided by {best:g}. Check that X"):
-        begun = tuned(network, X, y, eta0=1e-12, max_iter=1, early_stopping=False)
-    expected = np.exp(scores / best)
-    expected /= expected.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(begun.predict_proba(X), expected, atol=1e-4)
-    assert begun.plan_.decisions["weights"].value == f"fitted ones, with scores divided by {best:g}"
-
-    with pytest.warns(UserWarning, match="with scores divided"):
-        model = tuned(network, X, y)
-    new = OrtSGDClassifier(MLPClassifier((32, 16)), random_state=0).fit(X, y)
-    old, anew, found = (
-        each.score(16 * DIGITS[TEST], LABELS[TEST]) for each in (network, new, model)
-    )
-    assert found > max(old - 0.04, anew + 0.1)
-
-
-def test_a_classifier_that_is_too_sure_begins_as_a_new_one_on_many_rows(network):
-    rows = 16 * DIGITS[500:700], LABELS[500:700]
-    with pytest.warns(UserWarning, match="Training begins from new weights"):
-        model = tuned(network, *rows)
-    equal_weights(model, OrtSGDClassifier(MLPClassifier((32, 16)), random_state=0).fit(*rows))
-
-
 @pytest.mark.parametrize("activation", ["logistic", "relu"])
 def test_a_regressor_that_is_worse_than_a_constant_begins_as_a_new_one(activation):
     X, y = make_regression(101, 4, n_targets=2, noise=5, random_state=0)
