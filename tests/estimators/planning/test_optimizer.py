@@ -280,7 +280,7 @@ def test_columns_that_float32_cannot_hold_apart_are_told():
     rng = np.random.default_rng(0)
     a, b, noise = rng.normal(size=(3, 3001))
     X, y = np.column_stack([a, a + 1e-5 * b]), b + 0.1 * noise
-    with pytest.warns(ConvergenceWarning, match='nearly sums of others .use dtype="float64"'):
+    with pytest.warns(ConvergenceWarning, match='nearly sums of others: use dtype="float64"'):
         OrtSGDRegressor(LinearRegression(), random_state=0).fit(X, y)
     model = OrtSGDRegressor(LinearRegression(), dtype="float64", random_state=0).fit(X, y)
     expected = LinearRegression().fit(X, y).predict(X)
