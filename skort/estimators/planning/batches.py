@@ -20,8 +20,8 @@ def batch_rows(*, is_stream: bool = False) -> int:
 @rule("batches")
 def rows_of_given_rate() -> int:
     """
-    A linear model that SGD trains in a stream has batches of one row if `eta0` is a number, which
-    then means what it means in SGDRegressor.
+    If `eta0` is a number, a linear model that SGD trains in a stream has batches of one row, as in
+    SGDRegressor.
     """
     return 1
 

@@ -26,8 +26,8 @@ _TELLING_ROWS = 20
 @rule("first rate")
 def fitted_part(share: float, n_rows: int) -> float:
     """
-    A fitted network has the rate of a new one times the square of its loss as a part of a
-    constant's, at least 0.05, and less with fewer than 200 rows.
+    A fitted network has a part of the rate of a new one: the square of its loss divided by a
+    constant's loss, at least 0.05, and less with fewer than 200 rows.
     """
     # A network that knows the rows, or that has few of them for many epochs, would forget others.
     if share >= 1:

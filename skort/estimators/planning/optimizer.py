@@ -36,8 +36,8 @@ _OF_STEPS = {
 @rule("optimizer")
 def linear_optimizer(obstacle: str | None) -> Decision:
     """
-    A linear model is trained by L-BFGS, to its exact optimum, if the objective is smooth, its rows
-    are dense and in memory, and no parameter asks for steps, or else by SGD.
+    L-BFGS trains a linear model to its exact optimum if the objective is smooth, the rows are dense
+    and in memory, and no parameter asks for steps; otherwise SGD trains it.
     """
     if obstacle is not None:
         return Decision(SGD(), obstacle, "optimizer")

@@ -94,8 +94,8 @@ def linear_rate(gain: float, stiffness: float, part: float = 1.0) -> float:
 @rule("first rate")
 def network_rate(gain: float, mean_square: float, part: float = 1.0) -> float:
     """
-    A network begins at the rate that its optimizer declares,
-    or SGD at 0.2 over the mean square of its columns.
+    A network begins at the rate that its optimizer declares;
+    SGD begins at 0.2 divided by the mean square of the columns.
     """
     return part * _NETWORK / (gain * mean_square)
 

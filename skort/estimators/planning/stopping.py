@@ -25,8 +25,8 @@ _VALIDATED_EPOCHS = 10
 @rule("stopping")
 def tolerance(*, is_scored_by_loss: bool) -> Decision:
     """
-    An epoch counts as better if the objective falls by a thousandth of itself, or the loss of a
-    validation set by anything.
+    An epoch counts as better if the objective falls by a thousandth of itself, or if the loss of a
+    validation set falls at all.
     """
     if is_scored_by_loss:
         return Decision(0.0, "the best weights on the validation set come back", "tol")

@@ -31,8 +31,8 @@ _SURE = 0.5
 @rule("stream")
 def is_waiting(plan: "Plan", n_rows: int) -> bool:
     """
-    The first rows of a stream wait until one counts, and until 20 do if scales or the rate come
-    from them.
+    The first rows of a stream wait until there are 20 that count if scales or the rate come from
+    them, otherwise until one counts.
     """
     return n_rows < (FIRST_ROWS if plan.standardize or plan.is_rate_auto else 1)
 
@@ -123,8 +123,8 @@ def stable_part(
     rate_scale: float,
 ) -> float:
     """
-    A call of a stream whose rows are not stable at the rate of the stream has the largest rate
-    at which they are.
+    If the rate of a stream is not stable for the rows of a call, this call has the largest rate
+    that is.
     """
     # About the eigenvalue of some rows takes less time.
     n_rows = min(plan.batch_size, statistics.some_rows.n_rows)
