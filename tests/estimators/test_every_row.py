@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from skort import OrtSGDRegressor, Step
+from skort.common.formulas import function_text
+from skort.optim.optimizers.protocol import update_signature
+from skort.schedules import Adaptive, Cosine
 from skort.solvers import available_solvers
 
 RANDOM = np.random.RandomState(0)
@@ -42,17 +45,58 @@ class Adam:
         return weights - corrected * self.first / (np.sqrt(self.second) + 1e-8)
 
 
+class Lion:
+    def __init__(self):
+        self.moment = 0.0
+
+    def __call__(self, weights, gradient, eta):
+        sign = np.sign(0.9 * self.moment + 0.1 * gradient)
+        self.moment = 0.99 * self.moment + 0.01 * gradient
+        return weights - eta * sign
+
+
+LION = """
+next_weights = weights - eta * Sign(moment * kept_1 + gradient * part_1)
+next_moment = moment * kept_2 + gradient * part_2
+length = eta
+"""
+
+
+class OwnLion(BaseEstimator):
+    """An optimizer of the user's own."""
+
+    def start(self, n_coefficients, n_others, dtype):
+        return {"moment": np.zeros(n_coefficients + n_others, dtype)}
+
+    def update(self, weights, gradient, eta, state, scratch):
+        moment = state["moment"]
+        weights -= eta * np.sign(0.9 * moment + 0.1 * gradient)
+        moment[...] = 0.99 * moment + 0.01 * gradient
+
+    def step_length(self, eta, state):
+        return eta
+
+    def onnx_update(self):
+        numbers = {"kept_1": 0.9, "part_1": 0.1, "kept_2": 0.99, "part_2": 0.01}
+        return function_text(update_signature("lion", ["moment"]), LION, **numbers)
+
+
 OPTIMIZERS = {
     "sgd": lambda: lambda weights, gradient, eta: weights - eta * gradient,
     "momentum": Momentum,
     "nesterov": Nesterov,
     "adam": Adam,
+    "lion": Lion,
 }
 SCHEDULES = {
     "constant": lambda t: ETA,
     "invscaling": lambda t: ETA * t**-0.25,
     "optimal": lambda t: 1 / (ALPHA * (ALPHA**-0.75 + t - 1)),
+    "cosine": lambda t: ETA / 4 + 3 / 8 * ETA * (1 + np.cos(np.pi * min(t - 1, 25) / 25)),
+    # Without `tol`, it never falls.
+    "adaptive": lambda t: ETA,
 }
+OWN = {"lion": OwnLion(), "cosine": Cosine(n_updates=25, eta0=ETA, eta1=ETA / 4)}
 SUPPORTED = {"session": {"adam"}, "module": {"sgd", "adam"}}
 
 
@@ -88,15 +132,14 @@ def estimator(solver, optimizer, schedule, **options):
         "batch_size": BATCH_SIZE,
         "shuffle": False,
         "standardize": False,
+        "tol": None,
     }
     return OrtSGDRegressor(
         solver=solver,
-        optimizer=optimizer,
-        learning_rate=schedule,
+        optimizer=OWN.get(optimizer, optimizer),
+        learning_rate=OWN.get(schedule, schedule),
         penalty="l2",
-        tol=None,
-        **parameters,
-        **options,
+        **{**parameters, **options},
     )
 
 
@@ -148,6 +191,42 @@ class TestLoops:
         model.fit_batches([(X[rows], Y[rows]) for rows in parts])
         batches = [batch for rows in parts for batch in batches_of(rows, np.ones(103))]
         assert_weights(model, looped(2 * batches, optimizer, schedule))
+
+
+@pytest.mark.parametrize("solver", ["graph", "agent", "session", "module"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_an_adaptive_rate_falls_by_the_objective_of_all_rows(solver, optimizer):
+    """Each row counts the same in the mean over the batches of an epoch; the last one has three."""
+    model = estimator(
+        solver,
+        optimizer,
+        Adaptive(eta0=ETA, max_falls=2),
+        max_iter=60,
+        tol=0.1,
+        n_iter_no_change=2,
+    ).fit(X, Y)
+
+    update, w = OPTIMIZERS[optimizer](), np.zeros(5)
+    ones = np.column_stack([X, np.ones(len(X))])
+    best, n_bad, n_falls, objectives = np.inf, 0, 0, []
+    while n_falls < 3:
+        objective = 0.0
+        for rows, _ in batches_of(np.arange(103), np.ones(103)):
+            errors = ones[rows] @ w - Y[rows]
+            m = len(rows)
+            objective += (errors @ errors / 2 + m * ALPHA / 2 * (w[:4] @ w[:4])) / 103
+            gradient = errors @ ones[rows] / m + ALPHA * np.append(w[:4], 0.0)
+            w = update(w, gradient, ETA / 5**n_falls * m / BATCH_SIZE)
+        objectives.append(objective)
+        is_best = objective <= 0.9 * best
+        n_bad = 0 if is_best else n_bad + 1
+        best = min(best, objective)
+        if n_bad == 2:
+            n_falls, n_bad = n_falls + 1, 0
+
+    assert model.n_iter_ == len(objectives)
+    np.testing.assert_allclose(model.history_["objective"], objectives, rtol=1e-4)
+    assert_weights(model, w)
 
 
 @pytest.mark.parametrize("n_rows", [3, 10, 103])
