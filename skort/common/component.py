@@ -113,27 +113,48 @@ class DocumentationLink:
 
 
 def name_their_parameters(classes: Iterable[type]) -> None:
-    """Make the error for an argument that a class does not have name its parameters."""
-    for cls in classes:
-        if issubclass(cls, BaseEstimator) and cls.__init__ is not object.__init__:
-            cls.__init__ = _naming(cls.__init__, cls)  # type: ignore[method-assign]
+    """Make the error for an argument that a class does not have name its own parameters."""
+    parts = [cls for cls in classes if issubclass(cls, BaseEstimator)]
+    names = {cls: parameter_names(cls) for cls in parts}  # type: ignore[arg-type]
+    for cls in parts:
+        init = _no_parameters if cls.__init__ is object.__init__ else cls.__init__
+        cls.__init__ = _naming(init, cls, names)  # type: ignore[method-assign]
 
 
-def _naming(init, cls):
-    known = parameter_names(cls)
+def _no_parameters(self):
+    """Make a part without parameters."""
+
+
+def _naming(init, cls, names):
+    """Return a constructor whose error for an unknown argument names the parameters of the class."""
 
     @functools.wraps(init)
     def __init__(self, *args, **given):
-        unknown = [name for name in given if name not in known]
-        if unknown and type(self) is cls:
-            advice = " The learning rate is eta0 of the estimator." if unknown[0] in _RATES else ""
+        unknown = next((name for name in given if name not in names[cls]), None)
+        if unknown is not None and type(self) is cls:
             raise TypeError(
-                f"{cls.__name__}() got an unexpected keyword argument {unknown[0]!r}. Its "
-                f"parameters are {', '.join(known)}.{advice}"
+                f"{cls.__name__}() got an unexpected keyword argument {unknown!r}. "
+                f"{_place_of(unknown, cls, names)}"
             )
         init(self, *args, **given)
 
     return __init__
+
+
+def _place_of(unknown, cls, names):
+    """Return a sentence that says which parameters a class has, or what has an unknown one."""
+    if unknown in _RATES:
+        return "The learning rate is eta0 of the estimator."
+
+    own = names[cls]
+    others = [other.__name__ for other, theirs in names.items() if unknown in theirs]
+    return (
+        f"{' and '.join(others[:2])} {'has' if len(others) == 1 else 'have'} it."
+        if others
+        else f"Its parameters are {', '.join(own)}."
+        if own
+        else "It has no parameters."
+    )
 
 
 def with_defaults(value: Any, base: type, method: str) -> Any:

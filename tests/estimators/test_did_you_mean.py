@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import EarlyStopping
 from skort.model_selection import OrtGridSearchCV
-from skort.objective import Huber
-from skort.optimizers import Adam, Momentum
+from skort.objective import Huber, SquaredError
+from skort.optimizers import SGD, Adam, Momentum
 from skort.schedules import Cosine
 
 ETA0 = (
@@ -149,7 +149,10 @@ def test_a_model_that_is_no_step_has_no_name_in_a_path():
 @pytest.mark.parametrize(
     "part, given, advice",
     [
-        (Adam, {"lr": 0.1}, "beta_1, beta_2, .* The learning rate is eta0 of the estimator"),
+        (Adam, {"lr": 0.1}, "The learning rate is eta0 of the estimator"),
+        (Adam, {"betas": (0.9, 0.99)}, "Its parameters are beta_1, beta_2, epsilon, "),
+        (SGD, {"momentum": 0.9}, "Momentum and Nesterov have it"),
+        (SquaredError, {"reduction": "mean"}, "It has no parameters"),
         (Huber, {"delta": 1.0}, "Its parameters are epsilon"),
         (Cosine, {"T_max": 9}, "Its parameters are eta0, eta1, n_updates"),
         (EarlyStopping, {"min_delta": 0.1}, "greater_is_better, monitor, patience"),
