@@ -69,19 +69,16 @@ def _waiting(plan, model, rows, state):
     Return a result without a step:
     a model without weights of its own predicts the best constant.
     """
-    first_weights = state.first_weights
-    if state.first_rows is None:
-        check_first_rows(plan, model, rows)
-    if model.is_drawn:
-        first_weights = model.trained_weights
-    if first_weights is not None:
-        model = _constant(plan, model, rows)
-
     shape = BatchShape(min(plan.batch_size, max(rows.n_rows, 1)), rows.is_sparse)
     run = TrainRun.of(plan, model, state, shape)
     if state.first_rows is None:
-        # What is wrong with the parameters is said now.
+        # What is wrong with the rows and the parameters is said now.
+        check_first_rows(plan, model, rows)
         run.begun(state)
+
+    first_weights = model.trained_weights if model.is_drawn else state.first_weights
+    if first_weights is not None:
+        model = _constant(plan, model, rows)
 
     # The user may write other rows into the same arrays.
     state = dataclasses.replace(state, first_rows=copy.deepcopy(rows), first_weights=first_weights)
