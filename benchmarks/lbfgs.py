@@ -6,6 +6,9 @@ fit, median of some alternating runs on one thread, beside that of scikit-learn'
 StandardScaler; the iterations; and the relative gap of the objective to its optimum, which a fit in
 float64 finds. scikit-learn's penalty is then one of scaled columns, so that its optimum is another.
 
+`--networks` and `--kinks` print objectives, iterations and times of networks by L-BFGS, and of
+linear models with kinks, which begin with SGD.
+
 `--correlations` prints how far predictions are from those of the exact optimum, `--searches`
 compares grid searches, and `--texts` compares L-BFGS with SGD on sparse rows.
 """
@@ -20,10 +23,18 @@ import warnings
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import clone, is_classifier
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, make_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_iris,
+    load_wine,
+    make_classification,
+)
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -148,6 +159,59 @@ def compare_searches():
             print(f"{name:15} {what:22} {taken:6.2f} s, {taken / theirs:5.2f}", flush=True)
 
 
+def networks():
+    """Yield the name, X, y and the estimator of each network."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1001, 11))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * random.normal(size=1001)
+
+    def layers(*sizes, **parameters):
+        return {"hidden_layer_sizes": sizes, **parameters}
+
+    for name, parameters in (
+        ("tanh", layers(10, activation="tanh")),
+        ("relu", layers(10)),
+        ("two layers of relu", layers(10, 10)),
+    ):
+        yield name, X, y, _ours(MLPRegressor(**parameters), optimizer="lbfgs")
+    diabetes = load_diabetes(return_X_y=True)
+    yield "diabetes", *diabetes, _ours(MLPRegressor(**layers(10)), optimizer="lbfgs")
+    for name, load in (("breast cancer", load_breast_cancer), ("wine", load_wine)):
+        model = MLPClassifier(**layers(10, alpha=0.1))
+        yield name, *load(return_X_y=True), _ours(model, optimizer="lbfgs")
+
+
+def kinks():
+    """Yield the name, X, y and the estimator of each linear model whose loss has a kink."""
+    for load in (load_breast_cancer, load_digits, load_iris, load_wine):
+        yield f"hinge, {load.__name__[5:]}", *load(return_X_y=True), OrtSGDClassifier(loss="hinge")
+
+    diabetes = load_diabetes(return_X_y=True)
+    for loss in ("absolute_error", "epsilon_insensitive"):
+        yield f"{loss}, diabetes", *diabetes, OrtSGDRegressor(loss=loss)
+    for quantile in (0.001, 0.1, 0.9, 0.999):
+        model = OrtSGDRegressor(loss="quantile", quantile=quantile)
+        yield f"quantile {quantile}, diabetes", *diabetes, model
+
+
+def compare_seeds(fits, n_seeds=8):
+    """Print objectives, iterations and CPU times of fits over random seeds."""
+    for name, X, y, model in fits:
+        ends = []
+        for seed in range(n_seeds):
+            begin = time.process_time()
+            model.set_params(random_state=seed).fit(X, y)
+            taken = 1e3 * (time.process_time() - begin)
+            ends.append((model.history_["objective"][-1], model.n_iter_, taken))
+
+        objectives, iterations, times = zip(*ends, strict=True)
+        print(
+            f"{name:30} objective {np.median(objectives):.4g}, from {min(objectives):.4g} to "
+            f"{max(objectives):.4g}; {np.mean(iterations):.0f} iterations, {np.mean(times):.0f} ms",
+            flush=True,
+        )
+
+
 def texts():
     """Yield the name, the texts and the labels of each case: what Python itself brings."""
     packages = ("numpy", "scipy", "sklearn", "onnx", "joblib", "email", "json", "unittest", "xml")
@@ -227,6 +291,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--correlations", action="store_true")
+    parser.add_argument("--networks", action="store_true")
+    parser.add_argument("--kinks", action="store_true")
     parser.add_argument("--searches", action="store_true")
     parser.add_argument("--texts", action="store_true")
     asked = parser.parse_args()
@@ -234,6 +300,10 @@ def main():
 
     if asked.correlations:
         compare_correlations()
+    elif asked.networks:
+        compare_seeds(networks())
+    elif asked.kinks:
+        compare_seeds(kinks())
     elif asked.searches:
         compare_searches()
     elif asked.texts:

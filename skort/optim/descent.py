@@ -1,104 +1,130 @@
-"""Quasi-Newton descent of an objective over all rows, with kinks or without."""
+"""L-BFGS: the minimum of an objective over all rows, with kinks or without."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-# A round ends when so many iterations lower the objective by a smaller part of it.
-_ITERATIONS = 50
-_FALL = 1e-4
-# The rounds end when one of them lowers the objective by a smaller part of it.
-_ROUND = 1e-2
-# Changes of weights and gradients that are remembered, if they are not more numbers than this.
-_MEMORY = 100
-_MOST_NUMBERS = 10**7
-_LEAST_MEMORY = 10
-# The length of the first step of a round.
-_FIRST_STEP = 0.1
-_TRIALS = 25
 # The conditions of Wolfe: the fall that a step needs, and the slope that it may leave.
 _ENOUGH = 1e-4
 _FLAT = 0.9
-# An objective in float32 that is by a smaller part higher may be the same.
-_ROUNDING = 1e-4
-
-Evaluate = Callable[[np.ndarray], tuple[float, np.ndarray]]
+# At a kink, more trials find next to no fall: `python -m benchmarks.lbfgs --kinks`.
+_TRIALS = 10
+# A trial is no nearer to the ends of the interval of lengths, as a part of it.
+_EDGE = 0.1
+# A step that is too short grows so many times.
+_GROWTH = 2.0
 
 
 class Point(NamedTuple):
-    """A vector of weights, with the objective and its gradient there."""
+    """A vector of weights, with the objective, its gradient and the loss there."""
 
     weights: np.ndarray
     objective: float
     gradient: np.ndarray
+    loss: float = math.nan
 
 
-class Descent(NamedTuple):
-    """The end of a descent."""
+class Limits(NamedTuple):
+    """The numbers that end a descent, by the gradient and by the fall of the objective."""
+
+    #: At the end, no entry of the gradient is larger.
+    gradient: float
+    #: A smaller fall of the objective, as a part of it, ends the descent.
+    fall: float
+    #: In so many iterations.
+    n_iterations: int = 1
+    #: An objective that is smaller counts as so large.
+    size: float = 0.0
+    #: A relative change of the objective that is smaller may be rounding.
+    rounding: float = 0.0
+    #: A step may raise the objective by this part of it. At kinks, all other steps are short.
+    rise: float = 0.0
+
+
+class Step(NamedTuple):
+    """A way from a point to a lower one."""
 
     point: Point
-    #: Whether the objective still fell when the iterations were over.
-    is_falling: bool
+    #: By how much the objective falls.
+    fall: float
 
 
-def descent(evaluate: Evaluate, start: np.ndarray, max_iter: int) -> Descent:
+Evaluate = Callable[[np.ndarray], Point]
+
+
+def descent(
+    evaluate: Evaluate,
+    start: Point,
+    limits: Limits,
+    max_iter: int,
+    history_size: int,
+    after: Callable[[Point], bool],
+) -> Point | None:
     """
-    Lower a convex function from a vector of weights, until it no longer falls.
+    Lower a function from a point until it no longer falls; return the last point.
 
-    L-BFGS with a line search that ends at the conditions of Wolfe, not at their strong form: so it
-    crosses kinks, as in Lewis and Overton (Mathematical Programming 141, 2013).
+    L-BFGS with a line search that ends at the weak conditions of Wolfe: so it crosses kinks, as in
+    Lewis and Overton (Mathematical Programming 141, 2013).
 
     Parameters
     ----------
     evaluate : callable
-        weights -> objective and a gradient.
-    start : ndarray of shape (n_weights,), float64
+        weights -> the point there.
+    start : Point
+    limits : Limits
     max_iter : int
         The largest number of iterations.
+    history_size : int
+        The number of changes of weights and gradients that are remembered.
+    after : callable
+        Takes the point of each iteration; True ends the descent.
+
+    Returns
+    -------
+    point : Point or None
+        None after `max_iter` iterations, or a true `after`.
     """
-    point = Point(start, *evaluate(start))
-    n_left = max_iter
-    while n_left > 0:
-        begin = point.objective
-        point, n_made = _round(evaluate, point, n_left)
-        n_left -= n_made
-        if not begin - point.objective > _ROUND * abs(begin):
-            return Descent(point, is_falling=False)
+    memory = Memory(history_size)
+    point = start
+    falls: list[float] = []
+    while not _is_end(point, falls, limits):
+        if len(falls) >= max_iter:
+            return None
 
-    return Descent(point, is_falling=True)
-
-
-def _round(evaluate, point, max_iter):
-    """Return the point of a descent with a new memory, and the number of iterations."""
-    memory = _Memory(point.weights.size)
-    best = point
-    objectives = [point.objective]
-    for n_made in range(1, max_iter + 1):
-        reached = _searched(evaluate, point, memory.direction(point.gradient))
-        if reached is point:
-            if memory.is_empty:
-                return best, n_made
-            memory = _Memory(point.weights.size)
+        step = _step(evaluate, point, memory, limits)
+        if step is None and memory.is_empty:
+            return point
+        if step is None:
+            memory = Memory(history_size)
             continue
 
-        memory.add(reached.weights - point.weights, reached.gradient - point.gradient)
-        point = reached
-        best = min(best, point, key=lambda each: each.objective)
-        objectives.append(best.objective)
-        if len(objectives) > _ITERATIONS:
-            earlier = objectives[-1 - _ITERATIONS]
-            if not earlier - best.objective > _FALL * abs(earlier):
-                return best, n_made
+        memory.add(step.point.weights - point.weights, step.point.gradient - point.gradient)
+        point = step.point
+        falls.append(step.fall)
+        if after(point):
+            return None
 
-    return best, max_iter
+    return point
 
 
-class _Memory:
+def _is_end(point, falls, limits):
+    """Return whether a descent ends at a point, after iterations with these falls."""
+    if np.abs(point.gradient).max() <= limits.gradient:
+        return True
+    if len(falls) < limits.n_iterations:
+        return False
+
+    fall = sum(falls[-limits.n_iterations :])
+    return fall <= limits.fall * max(abs(point.objective), limits.size)
+
+
+class Memory:
     """The last changes of the weights and of the gradient."""
 
-    def __init__(self, n_weights: int):
-        self._size = max(_LEAST_MEMORY, min(_MEMORY, _MOST_NUMBERS // n_weights))
+    def __init__(self, size: int):
+        self._size = size
         self._changes: list[tuple[np.ndarray, np.ndarray, float]] = []
 
     @property
@@ -116,7 +142,7 @@ class _Memory:
     def direction(self, gradient: np.ndarray) -> np.ndarray:
         """Return minus the product of the approximate inverse second derivatives and a gradient."""
         if not self._changes:
-            return gradient * (-_FIRST_STEP / max(float(np.linalg.norm(gradient)), 1e-300))
+            return -gradient
 
         # The two loops of Nocedal (Mathematics of Computation 35, 1980)
         result = -gradient
@@ -133,27 +159,71 @@ class _Memory:
         return result
 
 
-def _searched(evaluate, point, direction):
-    """Return a lower point in a direction, or the point itself where there is none."""
+def _step(evaluate, point, memory, limits):
+    """Return the step of an iteration, or None where no point in its direction is lower."""
+    direction = memory.direction(point.gradient)
     slope = float(point.gradient @ direction)
-    shortest = 0.0
-    longest = np.inf
-    length = 1.0
-    best = point
+    if not slope < 0:
+        return None
+
+    # The first step has the length 1.
+    length = 1 / math.sqrt(-slope) if memory.is_empty else 1.0
+    # The lengths at the ends of an interval, with the falls and the slopes there.
+    short = (0.0, 0.0, slope)
+    long = None
+    best = None
+    rise = limits.rise * abs(point.objective)
     for _ in range(_TRIALS):
-        weights = point.weights + length * direction
-        trial = Point(weights, *evaluate(weights))
-        if trial.objective < best.objective:
-            best = trial
+        trial = evaluate(point.weights + length * direction)
+        end = float(trial.gradient @ direction)
+        fall = _fall(point, trial, length, slope, end, limits.rounding)
+        if fall > 0 and (best is None or fall > best.fall):
+            best = Step(trial, fall)
 
-        allowed = _ENOUGH * length * slope + _ROUNDING * abs(point.objective)
-        if not trial.objective <= point.objective + allowed:
-            longest = length
-        elif float(trial.gradient @ direction) < _FLAT * slope:
-            shortest = length
+        if not fall >= -_ENOUGH * length * slope - rise:
+            long = (length, fall, end)
+        elif end < _FLAT * slope:
+            short = (length, fall, end)
         else:
-            return trial
+            return Step(trial, fall)
 
-        length = (shortest + longest) / 2 if np.isfinite(longest) else 2 * length
+        length = _next(short, long)
 
     return best
+
+
+def _fall(point, trial, length, slope, end, rounding):
+    """Return by how much the objective falls on a way of a length, between its slopes."""
+    fall = point.objective - trial.objective
+    if abs(fall) <= rounding * abs(point.objective):
+        # The slopes at both ends of so small a step know the difference better.
+        return -0.5 * length * (slope + end)
+    return fall
+
+
+def _next(short, long):
+    """Return the length of the next trial, from the ends of an interval; `long` may be None."""
+    begin, fall_begin, slope_begin = short
+    if long is None:
+        return _GROWTH * begin
+
+    end, fall_end, slope_end = long
+    width = end - begin
+    part = _part(slope_begin * width, slope_end * width, fall_begin - fall_end)
+    return begin + min(max(part, _EDGE), 1 - _EDGE) * width
+
+
+def _part(begin, end, rise):
+    """
+    Return where a cubic is least between 0 and 1, with a slope at each end, and a rise in between;
+    0 where they are too large for that.
+    """
+    # Nocedal and Wright, Numerical Optimization, equation 3.59
+    mean = begin + end - 3 * rise
+    square = mean * mean - begin * end
+    if not math.isfinite(square):
+        return 0.0
+
+    root = math.sqrt(max(square, 0.0))
+    bend = end - begin + 2 * root
+    return 1 - (end + root - mean) / bend if bend > 0 else 0.5

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skort.optim.batches import Batches, HostBatch
+from skort.optim.descent import Point
 from skort.optim.transforms import norm
 from skort.solvers.base import Problem
 from skort.solvers.step import BackendStep
@@ -15,16 +16,6 @@ from skort.solvers.whitening import Whitener
 _STAGE = 10
 # Variables of so many columns cost about as much as an iteration.
 _COLUMNS = 8
-
-
-class _Point(NamedTuple):
-    """A vector of variables, and the values there."""
-
-    variables: np.ndarray
-    #: The objective and the loss.
-    means: tuple[float, float]
-    #: By the variables.
-    gradient: np.ndarray
 
 
 class _Block(NamedTuple):
@@ -73,16 +64,15 @@ class FullStep:
         self.weights: Callable[[], dict[str, np.ndarray]] = step.weights
         self.state: Callable[[], dict[str, np.ndarray]] = step.state
         self.restore: Callable[[dict[str, np.ndarray]], None] = step.restore
-        self._nowhere = _Point(np.empty(0), (np.nan, np.nan), np.zeros(sum(problem.n_weights())))
-        self._now = self._nowhere
+        self._now = Point(np.empty(0), np.nan, np.zeros(sum(problem.n_weights())))
 
     def objective(self) -> float:
         """Return the objective of all rows."""
-        return self._now.means[0]
+        return self._now.objective
 
     def means(self) -> tuple[float, float]:
         """Return the objective and the loss of all rows."""
-        return self._now.means
+        return self._now.objective, self._now.loss
 
     def gradient_norm(self) -> float:
         """Return the Euclidean norm of the gradient by the variables."""
@@ -90,16 +80,10 @@ class FullStep:
 
     def is_finite(self) -> bool:
         """Return whether all variables are finite."""
-        return bool(np.isfinite(self._now.variables).all())
+        return bool(np.isfinite(self._now.weights).all())
 
-    def evaluate(self, variables: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the objective and its gradient at a vector of variables, and stay there."""
-        if self._now is self._nowhere or (variables != self._now.variables).any():
-            self._now = self._point(variables)
-        return self._now.means[0], self._now.gradient
-
-    def _point(self, variables):
-        """Return the values at a vector of variables, after a pass over all rows."""
+    def evaluate(self, variables: np.ndarray) -> Point:
+        """Return the objective, its gradient and the loss at variables, after a pass over all rows."""
         step = self._step
         gradient: Any = None
 
@@ -112,15 +96,13 @@ class FullStep:
 
             if self._whitening is not None:
                 gradient = self._whitening.gradient(gradient)
-        return _Point(variables.copy(), step.means(), gradient)
+        objective, loss = step.means()
+        return Point(variables, objective, gradient, loss)
 
     def _load(self, variables):
         """Give the step the weights of a vector of variables."""
         weights = self.weights_of(variables)
         self._step.backend.load({"weights": weights.astype(self._dtype)})
-
-    def _first_weights(self):
-        return self._step.state()["weights"].astype(np.float64)
 
     def variables_of(self, weights: np.ndarray) -> np.ndarray:
         """Return the variables of a vector of weights."""
@@ -146,7 +128,8 @@ class FullStep:
 
     def begin(self) -> None:
         """Find the values at the first weights."""
-        self.evaluate(self.variables_of(self._first_weights()))
+        weights = self._step.state()["weights"].astype(np.float64)
+        self._now = self.evaluate(self.variables_of(weights))
 
     def minimise(self, max_iter: int, after: Callable[[], bool]) -> str | None:
         """
@@ -163,10 +146,12 @@ class FullStep:
             is_ended = after()
             return is_ended
 
+        if not self._now.weights.size:
+            self.begin()
+
         whitener = self._whitener
         whitens_anew = whitener is not None and whitener.knows_rows
         first = self._whitening
-        weights = self._first_weights()
         stage = _STAGE
 
         while True:
@@ -175,14 +160,14 @@ class FullStep:
             # further, the first ones may: they take all rows as equal.
             tolerances = self._tolerances._replace(flat=np.inf) if is_curved else self._tolerances
             n_iterations = min(n_left, stage) if whitens_anew else n_left
-            reason, weights = self._stage(weights, tolerances, n_iterations, counted)
+            reason, weights = self._stage(tolerances, n_iterations, counted)
             is_stuck = reason is not None and is_curved and not self._is_flat()
             if is_ended or n_left <= 0 or (reason is not None and not is_stuck):
                 return reason
 
             assert whitener is not None
             self._whitening = first if is_stuck else whitener.at(weights)
-            self._now = self._nowhere
+            self._now = self.evaluate(self.variables_of(weights))
             if whitener.is_whole:
                 stage = max(_STAGE, whitener.n_inputs // _COLUMNS)
             else:
@@ -191,25 +176,19 @@ class FullStep:
 
     def _is_flat(self):
         """Return whether the gradient is as small as it is to be."""
-        return float(np.max(np.abs(self._now.gradient))) <= self._tolerances.gradient
+        return float(np.max(np.abs(self._now.gradient))) <= self._tolerances.limits.gradient
 
-    def _stage(self, weights, tolerances, max_iter, after):
+    def _stage(self, tolerances, max_iter, after):
         """Return why the optimizer ended before `max_iter` iterations, or None, and the weights."""
-        start = self.variables_of(weights)
-        self.evaluate(start)
-        reached = self._now
 
-        def call(variables):
-            nonlocal reached
-            self.evaluate(variables)
-            reached = self._now
+        def call(point):
+            self._now = point
             return after()
 
-        reason = self._optimizer.minimise(self.evaluate, start, tolerances, max_iter, call)
-        self._now = reached  # The last trial point may be worse than the last iteration.
+        reason = self._optimizer.minimise(self.evaluate, self._now, tolerances, max_iter, call)
         with np.errstate(over="ignore", under="ignore"):
-            self._load(reached.variables)
-        return reason, self.weights_of(reached.variables)
+            self._load(self._now.weights)
+        return reason, self.weights_of(self._now.weights)
 
 
 def _blocks(batches):

@@ -9,9 +9,19 @@ import numpy as np
 from skort.estimators.model.model import Model
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.stopping import is_exacting, is_lower
-from skort.optim.descent import descent
+from skort.optim.descent import Evaluate, Limits, Point, descent
 from skort.optim.training import Finished
 from skort.optim.transforms import norm
+
+# The rounds end when one of them lowers the objective by a smaller part of it.
+_ROUND = 1e-2
+# Changes of weights and gradients that are remembered, if they are not more numbers than this.
+_MEMORY = 100
+_MOST_NUMBERS = 10**7
+_LEAST_MEMORY = 10
+# A round ends when fifty iterations lower the objective by less than 1e-4 of it:
+# `python -m benchmarks.lbfgs --kinks`.
+_LIMITS = Limits(gradient=0.0, fall=1e-4, n_iterations=50, rise=1e-4)
 
 
 def finish_of(plan: Plan, model: Model, full_step: Callable[[], Any]) -> "Finish | None":
@@ -46,16 +56,38 @@ class Finish:
         from skort.solvers.flat_weights import flat
 
         full = self.full_step()
-        start = full.variables_of(flat(weights).astype(np.float64))
-        begin, _ = full.evaluate(start)
-        end = descent(full.evaluate, start, max_iter)
-        if not is_lower(end.point.objective, begin):
+        begin = full.evaluate(full.variables_of(flat(weights).astype(np.float64)))
+        best, is_falling = _rounds(full.evaluate, begin, max_iter)
+        if not is_lower(best.objective, begin.objective):
             return None
 
-        full.evaluate(end.point.weights)
         return Finished(
-            weights=full.weights_of(end.point.weights),
-            means=full.means(),
-            gradient_norm=norm(end.point.gradient),
-            is_falling=end.is_falling,
+            weights=full.weights_of(best.weights),
+            means=(best.objective, best.loss),
+            gradient_norm=norm(best.gradient),
+            is_falling=is_falling,
         )
+
+
+def _rounds(evaluate: Evaluate, point: Point, max_iter: int) -> tuple[Point, bool]:
+    """
+    Lower a function, with a new memory after each descent, until one of them hardly lowers it;
+    return the lowest point, and whether it was still falling after all iterations.
+    """
+    history_size = max(_LEAST_MEMORY, min(_MEMORY, _MOST_NUMBERS // point.weights.size))
+    n_left = max_iter
+    best = point
+
+    def after(each):
+        nonlocal best, n_left
+        n_left -= 1
+        best = min(best, each, key=lambda at: at.objective)
+        return False
+
+    while n_left > 0:
+        begin = best
+        descent(evaluate, begin, _LIMITS, n_left, history_size, after)
+        if not begin.objective - best.objective > _ROUND * abs(begin.objective):
+            return best, False
+
+    return best, True

@@ -191,7 +191,6 @@ class Fit:
     def _full_step(self):
         """Return what computes the objective of all rows in memory and its gradient."""
         from skort.solvers import usable
-        from skort.solvers.full import FullStep
 
         assert self.rows is not None
         plan = self.run.plan
@@ -204,8 +203,7 @@ class Fit:
         state = dataclasses.replace(self.state, solver=None)
         run = TrainRun.of(plan, self.model, state, shape, batches.n_batches, variables).begun(state)
 
-        whitener = whitener_of(run, batches, self.model.score_graph)
-        return FullStep(run.problem, run.step, batches, whitener=whitener)
+        return full_step(run, run.step, batches, self.model.score_graph)
 
     def result(self, outcome: Outcome, rows: TrainingData | None = None) -> FitResult:
         """
@@ -249,6 +247,8 @@ def run_fit(
     observers: Observers,
 ) -> FitResult:
     """Train a model from the beginning."""
+    from skort.solvers.full import check_smooth
+
     statistics = source.statistics()
     generator = state.first_generator()
     begun = start(plan, model, statistics, state, generator)
@@ -271,6 +271,7 @@ def run_fit(
     )
     step = source.step(run, begun.model, begun.state)
     if plan.is_full:
+        check_smooth(run.problem)
         step = full_step(run, step, batches, begun.model.score_graph)
 
     training = fit.training(step, batches)
@@ -288,10 +289,9 @@ def full_step(
     batches: Batches,
     score_graph: "ScoreGraph",
 ) -> Any:
-    """Return the step of an optimizer that asks for the objective of all rows."""
-    from skort.solvers.full import FullStep, check_smooth
+    """Return what computes the objective of all rows and its gradient, for L-BFGS."""
+    from skort.solvers.full import FullStep
 
-    check_smooth(run.problem)
     plan = run.plan
     is_exact = score_graph.is_linear or not plan.is_open("tol")
     optimizer: Any = plan.update.optimizer

@@ -1,7 +1,5 @@
 """L-BFGS over all rows."""
 
-import contextlib
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
@@ -9,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
-from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from skort.common.sklearn_private import Interval
 from skort.common.user_warning import warn_user
+from skort.optim.descent import Limits, Point, descent
 from skort.optim.optimizers.sgd import SGD
 from skort.optim.optimizers.tags import OptimizerTags
 
@@ -24,27 +22,19 @@ _FLAT = 1e-3
 _FLAT_WITH_KINKS = 2e-2
 # Where classes are apart, the objective comes near zero, and no gradient tells how near.
 _NOTHING = 1e-4
+# At kinks a network falls by less and less for ever: `python -m benchmarks.lbfgs --networks`.
+_FALL_WITH_KINKS = 2e-6
+_ITERATIONS_WITH_KINKS = 10
+# A smaller objective counts as so large, as in scipy's L-BFGS-B.
+_SIZE = 1.0
 
 
 class Tolerances(NamedTuple):
-    """The numbers that end a minimisation, by the gradient and by the fall of the objective."""
+    """The end of a minimisation, and when it is no minimum."""
 
-    #: Of a minimum no entry of the gradient is larger.
-    gradient: float
-    #: A relative fall of the objective that is smaller ends it.
-    fall: float
-    #: A relative change of the objective that is smaller may be rounding.
-    rounding: float
+    limits: Limits
     #: Where the objective no longer falls, a larger entry of the gradient is told.
-    flat: float = _FLAT
-
-
-class _Point(NamedTuple):
-    """A vector of weights with the objective and its gradient there."""
-
-    weights: np.ndarray
-    objective: float
-    gradient: np.ndarray
+    flat: float
 
 
 @dataclass(eq=False, repr=False)
@@ -55,9 +45,9 @@ class LBFGS(SGD, name="lbfgs"):
     .. math:: w \leftarrow w - t \, H \nabla J(w)
 
     H approximates the inverse of the second derivatives, from the last changes of weights and
-    gradients. A line search finds the step t. `scipy.optimize.minimize(method="L-BFGS-B")` does
-    both, as in `LogisticRegression` and `MLPClassifier(solver="lbfgs")`. Only `fit` can use it: an
-    iteration is an epoch of one update. The solver computes the gradients.
+    gradients, as in `LogisticRegression` and `MLPClassifier(solver="lbfgs")`. A line search finds
+    the step t: it ends at the weak conditions of Wolfe. Only `fit` can use it: an iteration is an
+    epoch of one update. The solver computes the gradients.
 
     Parameters
     ----------
@@ -89,100 +79,42 @@ class LBFGS(SGD, name="lbfgs"):
         Return the numbers that end `minimise`;
         a minimum that is not exact may be a kink of a network.
         """
-        flat = _FLAT if is_exact else _FLAT_WITH_KINKS
-        if dtype == np.float32:
-            # A linear model's objective may be large by a few rows alone. Its gradients tell of
-            # falls that are smaller than its rounding.
-            fall = 1e-13 if is_exact else 1e-9
-            rounding = 1e-6
-        else:
-            # At kinks the objective falls by next to nothing for ever: the bound there is
-            # scipy's default.
-            fall = 1e-19 if is_exact else 2.2e-9
-            rounding = 1e-14
+        gradient = 0.0 if tol is None else float(tol)
+        is_single = dtype == np.float32
+        # A linear model's objective may be large by a few rows alone. Its gradients tell of
+        # falls that are smaller than its rounding.
+        rounding = 1e-6 if is_single else 1e-14
+        if is_exact:
+            fall = 1e-13 if is_single else 1e-19
+            return Tolerances(Limits(gradient, fall, 1, _SIZE, rounding), _FLAT)
 
-        if tol is None:
-            return Tolerances(gradient=0.0, fall=0.0, rounding=rounding, flat=flat)
-        return Tolerances(float(tol), fall, rounding, flat)
+        limits = Limits(gradient, _FALL_WITH_KINKS, _ITERATIONS_WITH_KINKS, _SIZE, rounding)
+        return Tolerances(limits, _FLAT_WITH_KINKS)
 
     def minimise(
         self,
-        evaluate: Callable[[np.ndarray], tuple[float, np.ndarray]],
-        weights: np.ndarray,
+        evaluate: Callable[[np.ndarray], Point],
+        start: Point,
         tolerances: Tolerances,
         max_iter: int,
-        after: Callable[[np.ndarray], bool],
+        after: Callable[[Point], bool],
     ) -> str | None:
         """
         Minimise a function with its gradient; return why it ended,
         None for `max_iter` or a true `after`.
         """
-        is_ended = False
-        # The points of the last trial, and of the last iteration.
-        last: _Point | None = None
-        reached: _Point | None = None
-
-        def trial(vector):
-            nonlocal last, reached
-            objective, gradient = evaluate(vector)
-
-            if reached is not None and not math.isfinite(objective):
-                # The line search goes back as far as such a value asks for.
-                return reached.objective + 10 * (abs(reached.objective) + 1), np.zeros_like(
-                    gradient
-                )
-
-            if reached is not None and _is_rounding(
-                objective, reached.objective, tolerances.rounding
-            ):
-                # The gradients at both ends of so small a step know the difference better.
-                mean_slope = 0.5 * float((gradient + reached.gradient) @ (vector - reached.weights))
-                objective = reached.objective + mean_slope
-
-            last = _Point(vector.copy(), objective, gradient)
-            reached = reached or last
-            return objective, gradient
-
-        def callback(vector):
-            nonlocal reached, is_ended
-            reached = last
-            is_ended = after(vector)
-            if is_ended:
-                raise StopIteration
-
-        options = {
-            "maxcor": self.history_size,
-            "maxiter": max_iter,
-            "maxfun": math.inf,
-            "gtol": tolerances.gradient,
-            "ftol": tolerances.fall,
-        }
-        with contextlib.suppress(StopIteration):  # It passes through scipy 1.10.
-            end = minimize(
-                trial, weights, jac=True, method="L-BFGS-B", callback=callback, options=options
-            )
-
-        if is_ended or end.status == 1:
-            return None
-
-        return _ending(abs(end.fun), float(np.max(np.abs(end.jac))), tolerances)
+        end = descent(evaluate, start, tolerances.limits, max_iter, self.history_size, after)
+        return None if end is None else _ending(end, tolerances)
 
 
-def _is_rounding(objective, last, rounding):
-    """Return whether the difference of two objectives may be rounding."""
-    return abs(objective - last) <= rounding * abs(last)
-
-
-def _ending(size, largest, tolerances):
-    """
-    Return why a minimisation ended at an objective of a size, and a gradient of this largest entry;
-    warn where that is no minimum.
-    """
-    tol = tolerances.gradient
+def _ending(end, tolerances):
+    """Return why a minimisation ended at a point; warn where that is no minimum."""
+    largest = float(np.abs(end.gradient).max())
+    tol = tolerances.limits.gradient
     if largest <= tol:
         return f"The largest entry of the gradient, {largest:.2g}, is not above tol={tol:.2g}."
 
-    if largest > tolerances.flat and size > _NOTHING:
+    if largest > tolerances.flat and abs(end.objective) > _NOTHING:
         warn_user(
             "L-BFGS found no smaller objective, but the largest entry of the gradient is "
             f"{largest:.2g}. float32 may be too coarse, for a large objective or for columns of X "
