@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TabularNetwork"]
 
-Activation = Literal["relu", "mish", "tanh", "logistic", "identity"]
+Activation = Literal["relu", "tanh", "logistic", "identity"]
 
 
 class TabularNetwork(Component):
@@ -37,7 +37,7 @@ class TabularNetwork(Component):
     ----------
     hidden : int or sequence of int, default=(256, 128)
         The number of units of each hidden layer.
-    activation : {"relu", "mish", "tanh", "logistic", "identity"}
+    activation : {"relu", "tanh", "logistic", "identity"}
         The function :math:`f`.
     dropout : float, default=0.0
         The part of the units of each hidden layer that is zero in a step, drawn anew for each row.

@@ -97,7 +97,7 @@ def test_missing_values_in_training_have_a_trained_embedding(table):
     "options",
     [
         {},
-        {"dropout": 0.2, "activation": "mish"},
+        {"dropout": 0.2, "activation": "tanh"},
         {"hidden": 9, "activation": "logistic"},
         {"embeddings": None},
     ],

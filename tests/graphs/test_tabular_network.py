@@ -19,7 +19,6 @@ CATEGORIES = (0, 3, 0, 5, 0)
 NUMBERS, IDS = [0, 2, 4], [1, 3]
 OF_NUMPY = {
     "relu": lambda x: np.maximum(x, 0),
-    "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
     "tanh": np.tanh,
     "logistic": scipy.special.expit,
     "identity": lambda x: x,
@@ -69,10 +68,9 @@ def test_score_has_the_activation(run_onnx, activation):
     np.testing.assert_allclose(score(run_onnx, graph, rows()), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("activation", ["tanh", "mish"])
-def test_score_in_float64(run_onnx, activation):
-    graph = graph_of(dtype="float64", activation=activation)
-    expected = of_numpy(rows(), graph.arrays, activation)
+def test_score_in_float64(run_onnx):
+    graph = graph_of(dtype="float64", activation="tanh")
+    expected = of_numpy(rows(), graph.arrays, "tanh")
     np.testing.assert_allclose(score(run_onnx, graph, rows()), expected, rtol=1e-10)
 
 
@@ -140,7 +138,6 @@ def test_initial_weights_are_those_of_scikit_learn_and_unknown_ids_have_zeros():
     [
         {"activation": "tanh"},
         {"activation": "logistic"},
-        {"activation": "mish"},
         {"activation": "tanh", "hidden": 6, "embeddings": 3},
     ],
 )
