@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.defaults import QUICK
 from benchmarks.real_tables import load, real_tables
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.planning import epochs, fitted, optimizer, rate, stream
+from skort.estimators.planning import fitted, optimizer, rate, stopping, stream
 from skort.estimators.training import start
 from skort.estimators.training import stream as streams
 
@@ -136,7 +136,7 @@ RULES = (
         ),
         "network",
         {"max_iter": 200},
-        code=(epochs.network_epochs,),
+        code=(stopping.network_epochs,),
     ),
     Rule(
         "fitted rate",

@@ -1,10 +1,13 @@
-"""Which optimizer makes the updates."""
+"""Which optimizer makes the updates, and how its learning rate changes."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from sklearn.base import clone
+
 from skort.estimators.planning.decision import Decision, rule
 from skort.optim.optimizers import LBFGS, SGD, Adam
+from skort.optim.schedules import SCHEDULES, Cosine, Schedule
 from skort.optim.update import first_set
 
 # Chosen by `python -m benchmarks.defaults --networks`: the part of a weight that an update at the
@@ -106,3 +109,22 @@ def described(optimizer: Any, eta0: float) -> str:
         return repr(optimizer)
     name = type(optimizer).__name__
     return f"{name}; an update at the first rate takes {decay * eta0:.2g} of each weight"
+
+
+@rule("learning rate")
+def linear_schedule() -> type[Schedule]:
+    """The rate of a linear model is divided by five whenever the objective no longer falls."""
+    return SCHEDULES["adaptive"]
+
+
+@rule("learning rate")
+def network_schedule(n_updates: int, eta0: float) -> Decision:
+    """The rate of a network falls along a cosine, and comes to zero with the last update."""
+    return Decision(
+        Cosine(n_updates, eta0), "a network has a fixed number of updates", "learning_rate"
+    )
+
+
+def at_rate(schedule: Any, eta0: float) -> Any:
+    """Return a copy of a schedule with another first rate."""
+    return clone(schedule).set_params(eta0=eta0)

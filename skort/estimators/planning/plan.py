@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from skort.common.component import PLAIN, check_parameters
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.data.targets import EncodedTarget
-from skort.estimators.planning import batches, epochs, optimizer, schedule, stopping
+from skort.estimators.planning import batches, optimizer, stopping
 from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.decision import YOURS, Decision
 from skort.estimators.planning.given import given_parameters, is_auto, parameters_inside
@@ -266,7 +266,7 @@ class Plan:
         n_batches = self.size.n_batches
 
         if self.is_open("max_iter"):
-            of_epochs = epochs.network_epochs(
+            of_epochs = stopping.network_epochs(
                 self.size.n_rows, n_batches, model.score_graph.n_features
             )
             plan = plan.decided("epochs", of_epochs, max_iter=of_epochs.value)
@@ -284,9 +284,9 @@ class Plan:
         is_planned = self.is_open("learning_rate")
 
         if is_planned:
-            rates = schedule.network_schedule(n_updates, eta0)
+            rates = optimizer.network_schedule(n_updates, eta0)
         elif self.is_rate_auto:
-            rates = rates._replace(value=schedule.at_rate(rates.value, eta0))
+            rates = rates._replace(value=optimizer.at_rate(rates.value, eta0))
 
         has_gain = optimizer_tags(of_optimizer.value).gain is not None
         plan = plan._with_steps(of_optimizer, rates, is_rate_auto=self.is_rate_auto and has_gain)
@@ -653,7 +653,7 @@ def _dtype(estimator, dtype):
 def _epochs(estimator):
     """Return the decision on the largest number of epochs."""
     if is_auto(estimator.max_iter):
-        return epochs.linear_epochs()
+        return stopping.linear_epochs()
     return Decision(int(estimator.max_iter), YOURS, "max_iter")
 
 
@@ -693,7 +693,7 @@ def _schedule(estimator, penalty):
         rate(chosen := resolved(name, "learning_rate"), 1)
         return Decision(chosen, YOURS, "learning_rate"), False
 
-    component: type[Schedule] = schedule.linear_schedule() if is_auto(name) else SCHEDULES[name]
+    component: type[Schedule] = optimizer.linear_schedule() if is_auto(name) else SCHEDULES[name]
     of_penalty = 0.0 if penalty is None else penalty.alpha
     alpha = of_penalty if is_auto(estimator.alpha) else estimator.alpha
     if "alpha" in component.shared_parameters and not (np.ndim(alpha) == 0 and alpha > 0):

@@ -1,10 +1,28 @@
-"""When a training ends, and when its rate falls."""
+"""When a training ends: after how many epochs at most, and without an improvement."""
 
 import math
 from typing import Any, NamedTuple
 
 from skort.estimators.planning.decision import Decision, rule
 from skort.estimators.planning.given import is_auto
+
+# What LogisticRegression calls many iterations; a linear model ends by its `tol`.
+_LINEAR_EPOCHS = 1000
+
+# Chosen by `python -m benchmarks.defaults --networks`: the updates of a network of so many rows,
+# the power with which they grow, and how they grow fastest from 200 to 300 rows.
+_UPDATES = 150
+_ROWS = 150
+_POWER = 0.6
+_MORE = 1.5
+_MORE_ROWS = 200
+_LEAST_EPOCHS = 20
+_MOST_EPOCHS = 300
+# `python -m benchmarks.epochs`, with `--hidden 256 128` too, measures it: longer trainings help from
+# so many rows a column on, and learn noise below. Where they do not help, they take less than
+# twice the time.
+_ROWS_PER_COLUMN = 400
+_MOST_LONGER = 1.75
 
 # The smallest fall of the objective that counts, as a part of it: as in SGDRegressor.
 _TOL = 1e-3
@@ -14,12 +32,37 @@ _FULL_TOL = {"float32": 2e-6, "float64": 1e-8}
 # Without an improvement in so many updates of a linear model, and in so many epochs, the rate
 # falls: chosen by `python -m benchmarks.defaults`.
 _LINEAR_UPDATES = 30
-_LEAST_EPOCHS = 5
+_LEAST_PATIENCE = 5
 # An objective that is by a smaller part lower is the same.
 _CLEARLY = 0.01
 # The scores of a validation set of few rows move by chance:
 # `python -m benchmarks.defaults --early`.
 _VALIDATED_EPOCHS = 10
+
+
+@rule("epochs")
+def linear_epochs() -> Decision:
+    """A linear model is trained for at most 1,000 epochs."""
+    return Decision(_LINEAR_EPOCHS, "tol ends the training of a linear model", "max_iter")
+
+
+@rule("epochs")
+def network_epochs(n_rows: int, n_batches: int, n_columns: int) -> Decision:
+    """
+    A network makes 150 updates, more with the rows to the power of 0.6, and up to 1.75 times as
+    many with more than 400 rows a column, in 20 to 300 epochs.
+    """
+    growth = max(1.0, n_rows / _ROWS) ** _POWER
+    more = min(max(1.0, n_rows / _MORE_ROWS), _MORE)
+    n_updates = _UPDATES * growth * more * longer(n_rows / n_columns)
+    n_epochs = math.ceil(n_updates / n_batches)
+    n_epochs = int(min(max(n_epochs, _LEAST_EPOCHS), _MOST_EPOCHS))
+    return Decision(n_epochs, "the number of updates of a network grows with its rows", "max_iter")
+
+
+def longer(rows_per_column: float) -> float:
+    """Return how many times the updates of few rows a column a network of more rows makes."""
+    return min(max(1.0, rows_per_column / _ROWS_PER_COLUMN), _MOST_LONGER)
 
 
 @rule("stopping")
@@ -64,7 +107,7 @@ def patience(
     # An optimizer with momentum gets twice the updates that a gradient counts in: fewer may be a
     # part of one oscillation.
     n_updates = max(2 * memory, _LINEAR_UPDATES if is_linear else 1)
-    least = _LEAST_EPOCHS
+    least = _LEAST_PATIENCE
 
     if is_validated:
         # Most of what a plan gains comes near its end, where the rate is small.

@@ -16,10 +16,10 @@ from skort.estimators.data.rows import Columns, TrainingData, prepared
 from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import Decision
+from skort.estimators.planning.optimizer import at_rate
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import described as scaling_as_text
 from skort.estimators.planning.scaling import whitens
-from skort.estimators.planning.schedule import at_rate
 from skort.estimators.planning.stopping import Stopping, keeps_best, patience_grows
 from skort.estimators.planning.table import MATTERS
 from skort.estimators.training.reparametrization import Reparametrization

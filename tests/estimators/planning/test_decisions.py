@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDRegressor
-from skort.estimators.planning import epochs, optimizer, rate, schedule, stopping, stream
+from skort.estimators.planning import optimizer, rate, stopping, stream
 from skort.estimators.planning.batches import TrainingSize, batch_rows
 from skort.estimators.planning.decision import RULES, YOURS, sentence
 from skort.estimators.planning.table import HEADINGS, MATTERS
@@ -79,9 +79,9 @@ def test_rates_are_those_of_their_formulas():
 
 
 def test_plans_of_networks_are_those_of_their_formulas():
-    assert epochs.network_epochs(150, 1, 1).value == 150
-    assert repr(schedule.network_schedule(90, 0.02).value) == repr(Cosine(90, 0.02))
-    assert repr(schedule.at_rate(InvScaling(0.1, 0.5), 0.3)) == repr(InvScaling(0.3, 0.5))
+    assert stopping.network_epochs(150, 1, 1).value == 150
+    assert repr(optimizer.network_schedule(90, 0.02).value) == repr(Cosine(90, 0.02))
+    assert repr(optimizer.at_rate(InvScaling(0.1, 0.5), 0.3)) == repr(InvScaling(0.3, 0.5))
     planned = optimizer.planned_decay(90, 0.02)
     assert optimizer.network_optimizer(90).value.weight_decay == planned
     assert optimizer.network_optimizer(90, 36.0).value.weight_decay == pytest.approx(3 * planned)
@@ -95,7 +95,7 @@ def test_plans_of_networks_are_those_of_their_formulas():
     [(3.0, 1.0), (400.0, 1.0), (500.0, 1.25), (700.0, 1.75), (1e6, 1.75)],
 )
 def test_many_rows_a_column_are_trained_on_longer(rows_per_column, times):
-    assert epochs.longer(rows_per_column) == times
+    assert stopping.longer(rows_per_column) == times
 
 
 @pytest.mark.parametrize(
