@@ -89,7 +89,7 @@ def test_truncated_columns_have_the_same_length(n_epochs):
 def test_a_name_is_recorded_once_an_epoch(name):
     history = History(objective=[2.0, 1.0], score=[0.1])
     history.record("score", 0.2)
-    with pytest.raises(ValueError, match=f"one '{name}' an epoch"):
+    with pytest.raises(ValueError, match=f"one '{name}' for each epoch"):
         history.record(name, 0.3)
     assert history == {"objective": [2.0, 1.0], "score": [0.1, 0.2]}
 
