@@ -431,8 +431,17 @@ class Plan:
     @property
     def leaves_steps_open(self) -> bool:
         """Whether the user leaves the optimizer, its rates and its batches to skort."""
-        is_plain = self.update.max_grad_norm is None and not self.update.average
-        return is_plain and self.is_open("optimizer", "learning_rate", "eta0", "batch_size")
+        return self.chosen_of_steps is None
+
+    @property
+    def chosen_of_steps(self) -> str | None:
+        """The first parameter by which the user decides on the steps; None: there is none."""
+        for name in ("optimizer", "learning_rate", "eta0", "batch_size"):
+            if not self.is_open(name):
+                return name
+        if self.update.max_grad_norm is not None:
+            return "max_grad_norm"
+        return "average" if self.update.average else None
 
     @property
     def whole_rate(self) -> float:

@@ -28,6 +28,7 @@ MATTERS = (
     "dtype",
     "restarts",
     "kept",
+    "end",
 )
 # Longer text goes on in the next line.
 _WIDTHS = (13, 25, 31, 16)

@@ -104,7 +104,9 @@ def _warn_of_fit(estimator, result):
             ConvergenceWarning,
         )
     elif plan.given["tol"] is not None:
-        warning = _warning_of_outlier(result) or _warning_of_useless(result)
+        warning = (
+            _warning_of_outlier(result) or _warning_of_useless(result) or _warning_of_steps(result)
+        )
         if warning is not None:
             warn_user(warning, ConvergenceWarning)
 
@@ -183,6 +185,20 @@ def _warning_of_useless(result):
         "The model is not clearly better than a constant prediction: its loss is "
         f"{row_loss.at(weights):.4g}, that of the best constant "
         f"{row_loss.best_constant(weights):.4g}.{_checks_of_useless(result)}"
+    )
+
+
+def _warning_of_steps(result):
+    """Return what is said of steps that ended far above the least objective; None: they did not."""
+    if result.above_least is None:
+        return None
+
+    name = result.plan.chosen_of_steps
+    return (
+        f"The training ended at least {result.above_least:.0%} above its optimum: other weights lower "
+        f"the objective by so much. Steps are slow where columns of X are strongly correlated, or "
+        f"rates small. Leave {name} at its default: the fit then ends at the optimum. Or "
+        "take a larger eta0, or a smaller tol with a larger n_iter_no_change and max_iter."
     )
 
 

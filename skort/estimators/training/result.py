@@ -83,6 +83,9 @@ class FitResult:
     first_eta: float | None = None
     #: The weights that the training ended with, see `Training.kept`.
     kept: str | None = None
+    #: How far above the least objective steps of the user's choice ended, as a part of it; None:
+    #: not far, or not known.
+    above_least: float | None = None
     ending: Ending = NO_ENDING
     #: Those of the trained weights, in a copy that has the weights of the state alone.
     shapes: dict[str, tuple[int, ...]] | None = None
@@ -144,6 +147,12 @@ class FitResult:
 
         if self.kept is not None:
             decisions["kept"] = _KEPT[self.kept]
+        if self.above_least is not None:
+            decisions["end"] = Decision(
+                f"at least {self.above_least:.0%} above the optimum",
+                "steps are slow where columns of X are correlated, or rates small",
+                plan.chosen_of_steps or "optimizer",
+            )
         return dataclasses.replace(
             plan, decisions={name: decisions[name] for name in MATTERS if name in decisions}
         )

@@ -31,9 +31,9 @@ _TINY = 1e-30
 _QUANTILES = np.arange(0.05, 1.0, 0.05)
 
 
-def some_of(rows: TrainingData) -> TrainingData:
-    """Return rows that stand for all."""
-    some = slice(None, None, -(-rows.X.shape[0] // _MANY_ROWS))
+def some_of(rows: TrainingData, most: int = _MANY_ROWS) -> TrainingData:
+    """Return at most so many rows that stand for all."""
+    some = slice(None, None, -(-rows.X.shape[0] // most))
     weight = rows.sample_weight
     return TrainingData(rows.X[some], rows.target[some], None if weight is None else weight[some])
 

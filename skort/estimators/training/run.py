@@ -4,6 +4,7 @@ a fitted model and a state come out.
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +20,12 @@ from skort.estimators.planning.decision import YOURS, Decision
 from skort.estimators.planning.objective import chosen_class_weight
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import whitens
-from skort.estimators.training.finish import finish_of
+from skort.estimators.training.finish import (
+    aims_at_optimum,
+    finish_of,
+    part_above_least,
+    rows_for_gap,
+)
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import Ending, FitResult, Observers, result_of
@@ -169,7 +175,7 @@ class Fit:
             can_restart=plan.can_restart,
             is_compared=not plan.loss.is_least_at_zero,
             constant_loss=self.constant_loss,
-            finish=None if self.rows is None else finish_of(plan, self.model, self._full_step),
+            finish=None if self.rows is None else self._finish(self.rows),
         )
         watchers = Watchers(
             callbacks=observers.callbacks(tol, patience, is_stream=self.epochs is None),
@@ -188,22 +194,46 @@ class Fit:
 
         return Training(step, batches, self.state, variables, course, watchers)
 
-    def _full_step(self):
-        """Return what computes the objective of all rows in memory and its gradient."""
+    def _finish(self, rows):
+        return finish_of(self.run.plan, self.model, functools.partial(self._full_step, rows))
+
+    def _full_step(self, rows):
+        """Return what computes the objective of rows in memory and its gradient."""
         from skort.solvers import usable
 
-        assert self.rows is not None
         plan = self.run.plan
         variables = self.run.variables
         update = Update(LBFGS())
         solvers = usable("auto", np.dtype(plan.dtype), update, plan.device)
         plan = dataclasses.replace(plan, update=update, solvers=solvers, shuffle=False)
-        batches = InMemory(plan, self.rows).batches(variables, np.random.RandomState(0))
+        batches = InMemory(plan, rows).batches(variables, np.random.RandomState(0))
         shape = BatchShape(batches.batch_size, batches.are_sparse)
         state = dataclasses.replace(self.state, solver=None)
         run = TrainRun.of(plan, self.model, state, shape, batches.n_batches, variables).begun(state)
 
         return full_step(run, run.step, batches, self.model.score_graph)
+
+    def above_least(self, outcome: Outcome) -> float | None:
+        """
+        Return how far above the least objective steps of the user's choice ended, as a part of it;
+        None where that is not far, or nobody looks.
+        """
+        plan = self.run.plan
+        if (
+            self.rows is None
+            or outcome.error is not None
+            or outcome.no_better
+            or not outcome.state.stopped
+            or plan.leaves_steps_open
+            or not aims_at_optimum(plan, self.model)
+        ):
+            return None
+
+        variables = self.run.variables
+        curvature = variables.loss.curvature(self.model.score_graph.n_outputs)
+        weights = variables.training_weights(outcome.weights)
+        full = self._full_step(rows_for_gap(self.rows))
+        return part_above_least(full, weights, is_bounded=curvature is not None)
 
     def result(self, outcome: Outcome, rows: TrainingData | None = None) -> FitResult:
         """
@@ -233,6 +263,7 @@ class Fit:
             is_sparse=problem.row_factor is not None,
             n_before=self.state.n_epochs,
             kept=outcome.kept,
+            above_least=self.above_least(outcome),
             first_eta=outcome.first_eta,
             ending=ending,
         )

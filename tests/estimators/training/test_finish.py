@@ -1,9 +1,12 @@
 """A linear fit by SGD ends at the optimum of its objective."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from sklearn.linear_model import QuantileRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression, QuantileRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint
@@ -82,3 +85,76 @@ def test_a_fit_that_is_resumed_before_its_end_has_the_same_end(tmp_path):
     ).fit(X, y)
     np.testing.assert_array_equal(whole.coef_, first.coef_)
     np.testing.assert_array_equal(whole.coef_, again.coef_)
+
+
+def correlated(correlation, n_rows=2003):
+    random = np.random.RandomState(0)
+    first, second, noise = random.normal(size=(3, n_rows))
+    other = correlation * first + np.sqrt(1 - correlation**2) * second
+    return np.column_stack([first, 100 * other + 1000]), first + second + 0.1 * noise
+
+
+def part_above(model):
+    """What the plan says of the end."""
+    return int(re.search(r"at least (\d+)% above", model.plan_.decisions["end"].value)[1]) / 100
+
+
+CONSTANT = {"learning_rate": "constant", "eta0": 0.01, "random_state": 0}
+
+
+def test_steps_that_end_far_above_the_optimum_say_how_far():
+    X, y = correlated(0.9999)
+    model = OrtSGDRegressor(LinearRegression(), **CONSTANT)
+    with pytest.warns(ConvergenceWarning, match=r"ended at least \d+% above its optimum") as found:
+        model.fit(X, y)
+
+    # Half the mean squared error: a bound of its curvature is the curvature.
+    rest = y - model.predict(X)
+    least = y - LinearRegression().fit(X, y).predict(X)
+    expected = 1 - np.mean(least**2) / np.mean(rest**2)
+    assert expected - 0.02 < part_above(model) <= expected
+    assert f"at least {part_above(model):.0%} above" in str(found[0].message)
+    assert "Leave learning_rate at its default" in str(found[0].message)
+    assert model.plan_.decisions["end"].change_with == "learning_rate"
+
+
+@pytest.mark.parametrize("parameters", [{"optimizer": "sgd"}, {"batch_size": 50}])
+@pytest.mark.parametrize("correlation", [0.0, 0.99])
+def test_steps_that_end_near_the_optimum_say_nothing(correlation, parameters):
+    X, y = correlated(correlation)
+    model = OrtSGDRegressor(LinearRegression(), random_state=0, **parameters).fit(X, y)
+    assert model.score(X, y) > LinearRegression().fit(X, y).score(X, y) - 0.01
+    assert "end" not in model.plan_.decisions
+
+
+def test_steps_of_a_loss_with_a_kink_say_how_far_they_end():
+    X, y = correlated(0.9999)
+    options = {"loss": "absolute_error", "penalty": None, "max_grad_norm": 1e-3, "eta0": 0.01}
+    model = OrtSGDRegressor(random_state=0, **options)
+    with pytest.warns(ConvergenceWarning, match="above its optimum"):
+        model.fit(X, y)
+
+    exact = OrtSGDRegressor(loss="absolute_error", penalty=None, random_state=0).fit(X, y)
+    assert 0.05 < part_above(model) <= 1 - exact.loss_ / model.loss_ + 0.01
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"tol": None, "max_iter": 8}, {"tol": 0.1}, {"penalty": "l1"}],
+)
+def test_nobody_looks_where_the_fit_is_to_end_elsewhere(parameters):
+    X, y = correlated(0.9999)
+    model = OrtSGDRegressor(LinearRegression(), **{**CONSTANT, **parameters}).fit(X, y)
+    assert "end" not in model.plan_.decisions
+
+
+def test_a_gap_is_one_of_some_rows():
+    X, y = correlated(0.9999, 7001)
+    model = OrtSGDRegressor(LinearRegression(), **CONSTANT)
+    with pytest.warns(ConvergenceWarning, match="above its optimum"):
+        model.fit(X, y)
+    some = slice(None, None, 4)
+    least = LinearRegression().fit(X[some], y[some])
+    parts = [np.mean((y - each.predict(X))[some] ** 2) for each in (least, model)]
+    expected = 1 - parts[0] / parts[1]
+    assert expected - 0.02 < part_above(model) <= expected
