@@ -161,7 +161,7 @@ def is_lower(objective: float, other: float) -> bool:
     return objective < other - _CLEARLY * abs(other)
 
 
-@rule("end")
+@rule("stopping")
 def is_far_above(fall: float, objective: float, constant: float) -> bool:
     """
     A linear fit by steps that you chose, of dense rows in memory without l1, warns if its optimum is
