@@ -64,8 +64,8 @@ def short(estimator_class, inner=None, **options):
 @pytest.mark.parametrize("estimator_class", ESTIMATORS)
 def test_a_fitted_estimator_says_why_its_training_ended(estimator_class):
     X, y = data()
-    model = short(estimator_class).fit(X, y)
-    assert model.stopping_reason_ == "The training reached max_iter=5 epochs."
+    model = short(estimator_class, max_iter=2).fit(X, y)
+    assert model.stopping_reason_ == "The training reached max_iter=2 epochs."
     assert pickle.loads(pickle.dumps(model)).stopping_reason_ == model.stopping_reason_
     assert model.partial_fit(X, y).stopping_reason_ is None
     model = short(
@@ -100,7 +100,7 @@ def state(estimator):
     [
         lambda model: model.fit(*data(seed=1)),
         lambda model: model.partial_fit(*data()),
-        lambda model: setattr(model, "n_iter_", 3),
+        lambda model: setattr(model, "n_iter_", 7),
         lambda model: model.set_weights({name: w + 1 for name, w in model.weights_.items()}),
     ],
 )
@@ -588,7 +588,7 @@ def test_the_model_inside_is_never_fitted_itself(estimator_class, inner, monkeyp
 
     for model in (LinearRegression, LogisticRegression, MLPRegressor, MLPClassifier):
         monkeypatch.setattr(model, "fit", fit)
-    assert short(estimator_class, inner).fit(*data()).n_iter_ == 5
+    assert short(estimator_class, inner, max_iter=2).fit(*data()).n_iter_ == 2
 
 
 @pytest.mark.parametrize("step", [LinearRegression(), StandardScaler])
