@@ -357,7 +357,9 @@ def check_offsets(score_graph: ScoreGraph) -> None:
             )
 
 
-def uncentred_arrays(score_graph: ScoreGraph, dtype: DTypeLike = None) -> dict[str, np.ndarray]:
+def uncentred_arrays(
+    score_graph: ScoreGraph, dtype: DTypeLike | None = None
+) -> dict[str, np.ndarray]:
     """Return the weights of a score graph for X and y themselves, `centred` or not."""
     graph = replace(score_graph, trained=score_graph.weight_names)
     arrays = dict(score_graph.arrays)
