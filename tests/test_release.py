@@ -210,6 +210,7 @@ def test_an_owner_that_cannot_be_is_refused(without_owner, wrong):
     assert owner.placeholders(without_owner) == list(owner.FILES)
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_no_other_file_waits_for_an_owner():
     run = subprocess.run(
         ["git", "grep", "-lE", r"github\.com/OWNER|OWNER@"],
