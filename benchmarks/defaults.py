@@ -261,15 +261,15 @@ def _paired_lines(title, pairs):
                 theirs.seconds for _, theirs in group
             )
             cells = (
-                _counts(scores, 0.02),
-                _counts(scores, 0.005),
-                _counts(losses, 0.02) if losses else "",
+                counts(scores, 0.02),
+                counts(scores, 0.005),
+                counts(losses, 0.02) if losses else "",
             )
             yield f"| {least} to {most} | {len(group)} | {' | '.join(cells)} | {time:.2f} |"
 
 
-def _counts(differences, tolerance):
-    """Return wins, ties and losses."""
+def counts(differences, tolerance):
+    """Return wins, ties and losses; a difference that is no number is a loss."""
     wins, losses = (
         sum(d > tolerance for d in differences),
         sum(not d >= -tolerance for d in differences),

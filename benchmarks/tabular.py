@@ -32,6 +32,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
+from benchmarks.defaults import counts
 from benchmarks.real_tables import complete_rows, read, table_names
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.networks import TabularNetwork
@@ -264,10 +265,8 @@ def run(models, names, n_rows, n_splits, cache):
 
 
 def _counts(differences, level):
-    """Return wins, ties and losses; a difference that is no number is a loss."""
-    wins = sum(d > level + ROUNDING for d in differences)
-    losses = sum(not d >= -level - ROUNDING for d in differences)
-    return f"{wins}/{len(differences) - wins - losses}/{losses}"
+    """Return wins, ties and losses; a rounding beyond the level is a tie."""
+    return counts(differences, level + ROUNDING)
 
 
 def _ranks(results):

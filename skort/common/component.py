@@ -3,6 +3,7 @@
 import copy
 import functools
 import importlib.metadata
+import inspect
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -118,27 +119,45 @@ def name_their_parameters(classes: Iterable[type]) -> None:
     names = {cls: parameter_names(cls) for cls in parts}  # type: ignore[arg-type]
     for cls in parts:
         init = _no_parameters if cls.__init__ is object.__init__ else cls.__init__
-        cls.__init__ = _naming(init, cls, names)  # type: ignore[method-assign]
+        explain = functools.partial(_refusal, cls, names)
+        cls.__init__ = explained_init(init, explain)  # type: ignore[method-assign]
 
 
 def _no_parameters(self):
     """Make a part without parameters."""
 
 
-def _naming(init, cls, names):
-    """Return a constructor whose error for an unknown argument names the parameters of the class."""
+def explained_init(init: Callable[..., None], explain: Callable[..., str | None]) -> Any:
+    """
+    Return a constructor with another error for an argument that it does not have.
+
+    `explain` takes the error, the unknown name, the object, and the positional and named arguments.
+    It returns the words of the other error, or None where the first one stays.
+    """
 
     @functools.wraps(init)
     def __init__(self, *args, **given):
-        unknown = next((name for name in given if name not in names[cls]), None)
-        if unknown is not None and type(self) is cls:
-            raise TypeError(
-                f"{cls.__name__}() got an unexpected keyword argument {unknown!r}. "
-                f"{_place_of(unknown, cls, names)}"
-            )
-        init(self, *args, **given)
+        try:
+            init(self, *args, **given)
+        except TypeError as error:
+            known = inspect.signature(init).parameters
+            unknown = next((name for name in given if name not in known), None)
+            message = unknown and explain(error, unknown, self, args, given)
+            if not message:
+                raise
+            raise TypeError(message) from None
 
     return __init__
+
+
+def _refusal(cls, names, _error, unknown, part, _args, _given):
+    """Return an error that names the parameters of the class of a part, but not of its subclasses."""
+    if type(part) is not cls:
+        return None
+    return (
+        f"{cls.__name__}() got an unexpected keyword argument {unknown!r}. "
+        f"{_place_of(unknown, cls, names)}"
+    )
 
 
 def _place_of(unknown, cls, names):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skort.common.component import Component
+from skort.common.component import Component, explained_init
 from skort.common.sklearn_private import InvalidParameterError
 from skort.estimators.value_hints import nearest, parameters_of, value_classes, value_hint
 from skort.optim.optimizers import OPTIMIZERS
@@ -74,7 +74,7 @@ class NamedParameters(Component):
             if re.fullmatch(r"set_\w+_request", name):
                 setattr(cls, name, _ShortHelp(method))
             elif name == "__init__":
-                setattr(cls, name, _with_hints(method))
+                setattr(cls, name, explained_init(method, _with_hint))
 
     def set_params(self: Own, **params: Any) -> Own:  # noqa: D102 - it has scikit-learn's
         for path in params:
@@ -184,26 +184,12 @@ def _check_has_parameters(cls, name, value, part):
     )
 
 
-def _with_hints(init):
-    """Return a constructor whose error for an unknown parameter suggests another one."""
-
-    @functools.wraps(init)
-    def __init__(self, *args, **given):
-        try:
-            init(self, *args, **given)
-        except TypeError as error:
-            unknown = [name for name in given if name not in inspect.signature(init).parameters]
-            if not unknown:
-                raise
-
-            inside = args[0] if args else given.get("estimator")
-            # Since Python 3.13, the error itself suggests a similar name.
-            refused = str(error).partition(". Did you mean")[0]
-            raise TypeError(
-                f"{refused}.{name_hint(type(self), inside, unknown[0], given[unknown[0]])}"
-            ) from None
-
-    return __init__
+def _with_hint(error, unknown, estimator, args, given):
+    """Return the error for an unknown parameter, with the suggestion of another one."""
+    inside = args[0] if args else given.get("estimator")
+    # Since Python 3.13, the error itself suggests a similar name.
+    refused = str(error).partition(". Did you mean")[0]
+    return f"{refused}.{name_hint(type(estimator), inside, unknown, given[unknown])}"
 
 
 def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:

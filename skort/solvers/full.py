@@ -100,9 +100,10 @@ class FullStep:
         return Point(variables, objective, gradient, loss)
 
     def _load(self, variables):
-        """Give the step the weights of a vector of variables."""
+        """Give the step the weights of a vector of variables, and return them."""
         weights = self.weights_of(variables)
         self._step.backend.load({"weights": weights.astype(self._dtype)})
+        return weights
 
     def variables_of(self, weights: np.ndarray) -> np.ndarray:
         """Return the variables of a vector of weights."""
@@ -187,8 +188,7 @@ class FullStep:
 
         reason = self._optimizer.minimise(self.evaluate, self._now, tolerances, max_iter, call)
         with np.errstate(over="ignore", under="ignore"):
-            self._load(self._now.weights)
-        return reason, self.weights_of(self._now.weights)
+            return reason, self._load(self._now.weights)
 
 
 def _blocks(batches):

@@ -22,7 +22,16 @@ _MOST_DECAY = 0.05
 _WEIGHTS_PER_ROW = 4.0
 _MOST_TIMES = 4.0
 
-# The parameters that say how steps are made, with the values that leave it to skort.
+#: The parameters by which the user decides on the steps, with the values that leave them to skort.
+DECIDE_ON_STEPS = {
+    "optimizer": "auto",
+    "learning_rate": "auto",
+    "eta0": "auto",
+    "batch_size": "auto",
+    "max_grad_norm": None,
+    "average": False,
+}
+# The parameters that only steps have a use for, with the values that leave it to skort.
 _OF_STEPS = {
     "batch_size": "auto",
     "learning_rate": "auto",

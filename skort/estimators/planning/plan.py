@@ -32,7 +32,7 @@ from skort.optim.optimizers import OPTIMIZERS, optimizer_tags
 from skort.optim.schedules import SCHEDULES, Constant, Schedule, largest_rate, may_fall, rate
 from skort.optim.standardization import Standardization
 from skort.optim.state import TrainState
-from skort.optim.update import Update, check_full, full_obstacle
+from skort.optim.update import Update, check_full, first_set, full_obstacle
 
 if TYPE_CHECKING:
     from skort.estimators.model.model import Model
@@ -436,12 +436,7 @@ class Plan:
     @property
     def chosen_of_steps(self) -> str | None:
         """The first parameter by which the user decides on the steps; None: there is none."""
-        for name in ("optimizer", "learning_rate", "eta0", "batch_size"):
-            if not self.is_open(name):
-                return name
-        if self.update.max_grad_norm is not None:
-            return "max_grad_norm"
-        return "average" if self.update.average else None
+        return first_set(self.given, optimizer.DECIDE_ON_STEPS)
 
     @property
     def whole_rate(self) -> float:

@@ -86,7 +86,12 @@ def declared_rate(first_rate: float, n_rows: int) -> float:
     An optimizer that declares its rate has it in batches of 16 rows of a stream,
     and in calls of m < 16 rows (m / 16)^(2/3) of it.
     """
-    return first_rate * min(1.0, n_rows / STREAM_ROWS) ** _SHORT
+    return first_rate * _short_part(n_rows)
+
+
+def _short_part(n_rows):
+    """Return the part of its rate that an optimizer which declares one has in a call."""
+    return min(1.0, n_rows / STREAM_ROWS) ** _SHORT
 
 
 @rule("stream")
@@ -104,10 +109,10 @@ def call_part(
 ) -> float:
     """Return what the rate of a stream is multiplied by in a call."""
     if plan.is_rate_auto and plan.update.tags.gain is None and plan.is_open("batch_size"):
-        # Without it, the step would be m / B of the rate of a batch of B rows.
+        # The rate is that of a batch of B rows, and the step of a call of m rows is m / B of it.
         whole = plan.batch_size
-        m = min(statistics.n_rows, whole)
-        return declared_rate(whole / m, m) / declared_rate(1.0, whole)
+        n_rows = min(statistics.n_rows, whole)
+        return whole / n_rows * _short_part(n_rows) / _short_part(whole)
     if not needs_spread(plan, score_graph):
         return 1.0
 

@@ -175,7 +175,7 @@ class Fit:
             can_restart=plan.can_restart,
             is_compared=not plan.loss.is_least_at_zero,
             constant_loss=self.constant_loss,
-            finish=None if self.rows is None else self._finish(self.rows),
+            finish=self._finish(),
         )
         watchers = Watchers(
             callbacks=observers.callbacks(tol, patience, is_stream=self.epochs is None),
@@ -194,8 +194,12 @@ class Fit:
 
         return Training(step, batches, self.state, variables, course, watchers)
 
-    def _finish(self, rows):
-        return finish_of(self.run.plan, self.model, functools.partial(self._full_step, rows))
+    def _finish(self):
+        """Return what ends the training beyond its steps, where all rows are in memory, or None."""
+        if self.rows is None:
+            return None
+        full_step = functools.partial(self._full_step, self.rows)
+        return finish_of(self.run.plan, self.model, full_step)
 
     def _full_step(self, rows):
         """Return what computes the objective of rows in memory and its gradient."""
