@@ -114,13 +114,20 @@ class OrtGridSearchCV(_SearchTogether, GridSearchCV):
 
     Candidates are trained together if they differ only in these parameters: `alpha`, `l1_ratio`,
     `eta0`, `power_t`, `learning_rate`, `max_iter`, `tol`, `n_iter_no_change`, `epsilon`,
-    `quantile`, and the momentum or weight decay of an optimizer. One run of ONNX Runtime makes a
-    step for all candidates. Each candidate stops by itself, also with `early_stopping`.
+    `quantile`, the momentum or weight decay of an optimizer, and the strength of the penalty of the
+    model inside (`estimator__alpha`, `estimator__C`). One run of ONNX Runtime makes a step for all
+    candidates. Each candidate stops by itself, also with `early_stopping`.
+
+    Linear models are trained by L-BFGS by default. Candidates that differ only in the strength of
+    the penalty are then fitted one after the other, from the strongest to the weakest. They share
+    what depends on X alone, and each begins at the optimum of the one before. They end at the
+    optimum of single fits, within `tol`: about 1e-6 of the objective, and 1e-4 of the coefficients
+    where the penalty or the rows determine them well. `n_iter_` counts from there.
 
     These fits are made one by one, as in `GridSearchCV`:
 
-    - fits of candidates that differ in anything else, such as a parameter of the model inside;
-    - fits by L-BFGS, which trains linear models by default, in a few iterations;
+    - fits of candidates that differ in anything else, such as another parameter of the model inside;
+    - fits by L-BFGS of a network, with `early_stopping`, or that reach `max_iter`;
     - fits with `average`, `callbacks`, `max_grad_norm`, `trainable`, `verbose` or `warm_start`;
     - fits with callbacks of scikit-learn (`set_callbacks`) that see each fit, not the search alone:
       a warning says so;
@@ -154,8 +161,8 @@ class OrtGridSearchCV(_SearchTogether, GridSearchCV):
 
     Notes
     -----
-    With an integer as `random_state`, the scores differ from those of `GridSearchCV` only by
-    rounding. With None, the candidates of a fold share a seed, so they have the same initial
+    With an integer as `random_state`, the scores of fits by steps differ from those of
+    `GridSearchCV` only by rounding. With None, the candidates of a fold share a seed, so they have the same initial
     weights and the same order of rows.
 
     Examples

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse
 from scipy.stats import loguniform
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.linear_model import HuberRegressor, Lasso
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
@@ -324,7 +325,7 @@ NOT_TOGETHER = {
         regressor(),
         {"estimator": [None, MLPRegressor(hidden_layer_sizes=(2,))], "batch_size": [16, 32]},
     ),
-    "model": (OrtSGDRegressor(Lasso(), **FIXED), {"estimator__alpha": [0.1, 1.0]}),
+    "model": (OrtSGDRegressor(Lasso(), **FIXED), {"estimator__fit_intercept": [True, False]}),
     "weights of the loss": (OrtSGDRegressor(HuberRegressor(), **FIXED), GRID),
     "no skort": (Lasso(), {"alpha": [0.1, 1.0]}),
 }
@@ -336,6 +337,19 @@ def test_what_cannot_be_trained_together_is_fitted_one_by_one(data, case):
     if case == "agent" and case not in available_solvers():
         pytest.skip("this runtime has no solver 'agent'")
     assert_same(*both(estimator, grid, *data), 0)
+
+
+@pytest.mark.parametrize(
+    "model", [Lasso(), MLPRegressor(hidden_layer_sizes=(3,)), make_pipeline(PCA(2), Lasso())]
+)
+def test_the_penalty_of_the_model_inside_may_differ(data, model):
+    inside = model.steps[-1][0] + "__" if hasattr(model, "steps") else ""
+    grid = {f"estimator__{inside}alpha": [0.01, 0.1], "eta0": [0.01, 0.02]}
+    ours, theirs = both(OrtSGDRegressor(model, **FIXED), grid, *data)
+    assert_same(ours, theirs, 12)
+    best = ours.best_estimator_.to_sklearn()
+    best = best.steps[-1][1] if hasattr(best, "steps") else best
+    assert best.alpha == ours.best_params_[f"estimator__{inside}alpha"]
 
 
 def test_several_jobs_fit_one_by_one(data):

@@ -17,11 +17,13 @@ from skort.estimators.data.data_source import BatchShape, GivenRows, InMemory
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.data.validation_set import ValidationLoss
 from skort.estimators.model.model import Model
+from skort.estimators.model.nesting import layers, model_inside
 from skort.estimators.planning.given import snapshot
 from skort.estimators.planning.plan import Plan
+from skort.estimators.training.known_rows import KnownRows
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, validation_set
 from skort.estimators.training.result import FitResult, Observers
-from skort.estimators.training.run import Fit, TrainRun, fit_models
+from skort.estimators.training.run import Fit, TrainRun, fit_models, run_fit
 from skort.estimators.training.start import start_at_weights
 from skort.optim.callbacks import CallbackError, EpochScoring
 from skort.optim.state import TrainState
@@ -40,6 +42,11 @@ _PLAIN = {
     "verbose": 0,
     "warm_start": False,
 }
+# The strengths of penalties, of estimators of skort and of the models inside them.
+_STRENGTHS = ("alpha", "C")
+# Where the objective is so many times `tol` or more, fits end at the same place from any start: a
+# gradient of that size tells nothing of a smaller one.
+_TELLING = 10.0
 # The parameters in which the fits of a group may differ. They change numbers of a step, but neither
 # its data nor its operators.
 OWN_PARAMETERS = frozenset(
@@ -178,10 +185,30 @@ def _split(estimator):
     """Return the parameters that the fits of a group share, and the other parameters, as values."""
     kind, parameters = snapshot(estimator)
     own = {name: value for name, value in parameters.items() if name in OWN_PARAMETERS}
-    return (
-        kind,
-        {name: value for name, value in parameters.items() if name not in OWN_PARAMETERS},
-    ), own
+    shared = {name: value for name, value in parameters.items() if name not in OWN_PARAMETERS}
+
+    strengths = _strengths_inside(estimator)
+    if strengths:
+        inside = model_inside(estimator.estimator)
+        shared["estimator"] = snapshot(estimator.estimator, inside, strengths)
+        own["estimator"] = {name: snapshot(getattr(inside, name)) for name in strengths}
+
+    return (kind, shared), own
+
+
+def _strengths_inside(estimator):
+    """Return the names of the parameters of a model inside that are the strength of its penalty."""
+    from skort.objective.sklearn_objectives import OBJECTIVES
+
+    if estimator.estimator is None:
+        return []
+    try:
+        inside, is_fitted = list(layers(estimator.estimator))[-1]
+    except ValueError:  # The fit raises it.
+        return []
+    if is_fitted or type(inside) not in OBJECTIVES:
+        return []
+    return [name for name in _STRENGTHS if hasattr(inside, name)]
 
 
 def _are_equal(parameters, others):
@@ -234,16 +261,23 @@ def joint_fits(
     estimators: Sequence[Any], X: Any, y: Any, sample_weight: Any
 ) -> dict[int, tuple[FitResult, FitInput]]:
     """
-    Train estimators that differ only in `OWN_PARAMETERS` together.
+    Train estimators that differ only in `OWN_PARAMETERS`, and in the strength of the penalty of the
+    model inside, together.
 
     Return, by place, the results and the data that were read. Estimators that are missing have to
     be fitted alone.
     """
     groups: list[dict[int, _LaneFit]] = []
+    paths: list[tuple[Any, list[_Candidate]]] = []
     try:
-        common, configs = _read(estimators, X, y, sample_weight)
-        for place, plan in configs.items():
-            lane = common.lane(estimators[place], plan)
+        common, candidates = _read(estimators, X, y, sample_weight)
+        for candidate in candidates:
+            if common.is_exact(candidate):
+                _add_to_path(paths, candidate)
+                continue
+
+            place = candidate.place
+            lane = common.lane(candidate)
             if lane is not None:
                 group = next(
                     (group for group in groups if lane.goes_with(next(iter(group.values())))), None
@@ -255,21 +289,55 @@ def joint_fits(
         # The fits are then made alone, and raise the errors of their parameters or data.
         return {}
 
+    reads = {candidate.place: candidate.read for candidate in candidates}
     fits: dict[int, tuple[FitResult, FitInput]] = {}
     for group in groups:
         if len(group) > 1:
             # If a scorer fails, the fits are made alone and raise its error.
             with contextlib.suppress(CallbackError):
-                fits |= common.trained(group)
+                fits |= {place: (r, reads[place]) for place, r in common.trained(group).items()}
+
+    for _, path in paths:
+        if len(path) > 1:
+            made = common.along(path)
+            fits |= {place: (result, reads[place]) for place, result in made.items()}
 
     return fits
 
 
+class _Candidate(NamedTuple):
+    """A fit of a group: its place there, its estimator, what that reads, and its plan."""
+
+    place: int
+    estimator: Any
+    read: FitInput
+    plan: Plan
+
+    @property
+    def strength(self) -> float:
+        """The largest strength of the penalty; 0 without one."""
+        penalty = self.plan.penalty
+        strengths = {} if penalty is None else penalty.strengths(("coef",))
+        return max((float(np.max(strength.l2)) for strength in strengths.values()), default=0.0)
+
+
+def _add_to_path(paths, candidate):
+    """Add a candidate to those that differ from it in the strength of their penalties alone."""
+    own = _split(candidate.estimator)[1]
+    key = {name: value for name, value in own.items() if name not in ("alpha", "estimator")}
+    for known, path in paths:
+        if _are_equal(known, key):
+            path.append(candidate)
+            return
+
+    paths.append((key, [candidate]))
+
+
 def _read(estimators, X, y, sample_weight):
     """
-    Return the common part of the fits, and the settings of each by place.
+    Return the common part of the fits, and the candidates that may be trained together.
 
-    If the fits cannot be trained together, return None and no settings.
+    If the fits cannot be trained together, return None and no candidates.
     """
     from skort.graphs.score_graph import chain_of
 
@@ -277,24 +345,26 @@ def _read(estimators, X, y, sample_weight):
     read = read_fit(first, GivenRows(X, y, sample_weight))
     scoring, weights = validation_set(first, read)
 
-    configs = {}
+    candidates = []
     for place, estimator in enumerate(estimators):
         with contextlib.suppress(ValueError, TypeError):
             check_parameters(estimator)
-            configs[place] = read.plan(estimator, weights)
+            own = read.of_model_inside(estimator)
+            candidates.append(_Candidate(place, estimator, own, own.plan(estimator, weights)))
 
-    if len(configs) < 2:
-        return None, {}
+    if len(candidates) < 2:
+        return None, []
 
-    model, data = model_and_data(read, next(iter(configs.values())), weights, first.trainable)
+    model, data = model_and_data(read, candidates[0].plan, weights, first.trainable)
+    candidates = [each._replace(plan=each.plan.for_model(model, data)) for each in candidates]
     chain = chain_of(model.score_graph)
     # A fitted network begins at a part of the rate, or at new weights. A common training has
     # neither.
     is_fitted = not (model.is_drawn or model.score_graph.is_linear)
     if model.loss_weights or chain is None or is_fitted:
-        return None, {}
+        return None, []
 
-    return _Common(read, model, data, DataStatistics(data), chain, scoring), configs
+    return _Common(read, model, data, DataStatistics(data), chain, scoring), candidates
 
 
 class _Common(NamedTuple):
@@ -308,13 +378,51 @@ class _Common(NamedTuple):
     #: The score of the held-out rows, with `early_stopping`.
     scoring: ValidationLoss | EpochScoring | None
 
-    def lane(self, estimator: Any, plan: Plan) -> _LaneFit | None:
+    def is_exact(self, candidate: _Candidate) -> bool:
+        """Return whether a candidate ends at the optimum that the penalty's strength decides."""
+        return candidate.plan.is_full and self.model.score_graph.is_linear and self.scoring is None
+
+    def model_of(self, candidate: _Candidate) -> Model:
+        """Return the model of a candidate at its initial weights."""
+        return dataclasses.replace(self.model, inner=candidate.read.wrapped.without_data())
+
+    def along(self, path: list[_Candidate]) -> dict[int, FitResult]:
+        """
+        Train linear models by L-BFGS, from the strongest penalty to the weakest; return the results
+        of those that reached their optimum, by place.
+        """
+        known = KnownRows(InMemory(path[0].plan, self.data))
+        results: dict[int, FitResult] = {}
+        last: FitResult | None = None
+        for candidate in sorted(path, key=lambda each: -each.strength):
+            # The fits are made alone, and raise the errors of their data.
+            with contextlib.suppress(ValueError):
+                result = self._exact_fit(candidate, known, last)
+                if result.state.stopped:
+                    last = results[candidate.place] = result
+
+        return results
+
+    def _exact_fit(self, candidate, known, last):
+        """Return the result of a fit by L-BFGS, from the optimum of the last one where it may."""
+        model = self.model_of(candidate)
+        first_objective = None
+        if last is not None and _leads_to(last, candidate):
+            model = model.going_on_from(last.model)
+            first_objective = last.state.first_objective
+
+        generator = copy.deepcopy(self.read.generator)
+        state = TrainState.start(generator, first_objective=first_objective)
+        observers = Observers(candidate.estimator, self.read.columns)
+        return run_fit(candidate.plan, model, known.source, state, observers, known)
+
+    def lane(self, candidate: _Candidate) -> _LaneFit | None:
         """Return a fit before its first step, or None if it has to be trained alone."""
         from skort.graphs.score_graph import TARGET_OFFSET
         from skort.graphs.standardized import OFFSET
         from skort.solvers.graph.lanes import lane_of
 
-        plan = plan.for_model(self.model, self.data)
+        plan = candidate.plan
         state = TrainState.start(self.read.generator)
         if plan.is_full or plan.update.largest_rate is None:
             # The user's function may raise an error, which another fit would then raise.
@@ -323,7 +431,7 @@ class _Common(NamedTuple):
             return None
 
         plan, model, state, variables, _ = start_at_weights(
-            plan, self.model, self.statistics, state
+            plan, self.model_of(candidate), self.statistics, state
         )
         is_offset = any(name in model.score_graph.arrays for name in (OFFSET, TARGET_OFFSET))
         is_of_y = variables.score is not None and variables.score.is_of_y
@@ -344,12 +452,12 @@ class _Common(NamedTuple):
             return None
 
         run = dataclasses.replace(run, variables=variables)
-        observers = Observers(estimator, self.read.columns, copy.copy(self.scoring))
+        observers = Observers(candidate.estimator, self.read.columns, copy.copy(self.scoring))
         rows = None if self.data.is_sparse else self.data
         fit = Fit(run, model, state, observers, plan.max_iter, rows=rows)
         return _LaneFit(fit, lane)
 
-    def trained(self, group: dict[int, _LaneFit]) -> dict[int, tuple[FitResult, FitInput]]:
+    def trained(self, group: dict[int, _LaneFit]) -> dict[int, FitResult]:
         """Train the fits of a group; return the results of those that succeeded, by place."""
         from skort.solvers import make_step
 
@@ -369,8 +477,23 @@ class _Common(NamedTuple):
         results = fit_models([fit.fit for fit in fits], step, batches, self.data)
 
         return {
-            place: (r, self.read) for place, r in zip(group, results, strict=True) if r is not None
+            place: result
+            for place, result in zip(group, results, strict=True)
+            if result is not None
         }
+
+
+def _leads_to(last, candidate):
+    """Return whether a fit may begin at the optimum of the last one, which has a stronger penalty."""
+    # Without a penalty, and for a loss that may not be convex, where it ends depends on where it
+    # begins.
+    n_outputs = last.model.score_graph.n_outputs
+    if not candidate.strength > 0 or candidate.plan.loss.curvature(n_outputs) is None:
+        return False
+
+    unit = last.ending.variables.in_units.unit
+    least = _TELLING * (candidate.plan.tol or 0.0)
+    return last.state.history["objective"][-1] / unit >= least
 
 
 def _steps_by_noise(plan, model):

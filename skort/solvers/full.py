@@ -54,7 +54,9 @@ class FullStep:
         self._optimizer = optimizer
         self._tolerances = tolerances
         self._whitener = whitener
-        self._whitening = None if whitener is None else whitener.first()
+        self._whitening = None if whitener is None else whitener.begin()
+        # Whether it is for the curvatures that the losses of the rows have at some weights.
+        self._is_curved = whitener is not None and whitener.knows_curvatures
 
         # The blocks of rows that the step can read in place, and the block that it reads now.
         self._blocks = _blocks(batches) if isinstance(step.batch, HostBatch) else None
@@ -152,11 +154,10 @@ class FullStep:
 
         whitener = self._whitener
         whitens_anew = whitener is not None and whitener.knows_rows
-        first = self._whitening
         stage = _STAGE
 
         while True:
-            is_curved = self._whitening is not first
+            is_curved = self._is_curved
             # Rows that are flat at a point may bend on the way. Where its variables lead no
             # further, the first ones may: they take all rows as equal.
             tolerances = self._tolerances._replace(flat=np.inf) if is_curved else self._tolerances
@@ -167,7 +168,8 @@ class FullStep:
                 return reason
 
             assert whitener is not None
-            self._whitening = first if is_stuck else whitener.at(weights)
+            self._whitening = whitener.first() if is_stuck else whitener.at(weights)
+            self._is_curved = not is_stuck
             self._now = self.evaluate(self.variables_of(weights))
             if whitener.is_whole:
                 stage = max(_STAGE, whitener.n_inputs // _COLUMNS)

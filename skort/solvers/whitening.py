@@ -86,6 +86,16 @@ class Whitening:
         return changed
 
 
+@dataclass(eq=False)
+class Grams:
+    """The Gram matrices that are known of some rows, or their diagonals."""
+
+    #: Of the rows, see `gram_matrix`; None: not known.
+    plain: np.ndarray | None = None
+    #: Of the rows times the curvatures that the losses had last; None: not known.
+    curved: np.ndarray | None = None
+
+
 class Whitener:
     """
     Finds the variables of a linear model, from the rows and from how its objective bends.
@@ -100,6 +110,8 @@ class Whitener:
         All rows.
     curvature : float
         How fast the derivative of a row's loss by its score changes.
+    grams : Grams or None
+        What is known of the rows, to which it adds what it finds.
     is_diagonal : bool
         Whether each column has its own scale alone.
     """
@@ -110,12 +122,14 @@ class Whitener:
         layer: Layer,
         batches: Batches,
         curvature: float,
+        grams: Grams | None = None,
         *,
         is_diagonal: bool,
     ):
         self._problem = problem
         self._batches = batches
         self._curvature = curvature
+        self._grams = Grams() if grams is None else grams
         self._gram = gram_diagonal if is_diagonal else gram_matrix
         self._has_intercept = layer.intercept is not None
         self._places = _places(problem, layer)
@@ -146,18 +160,34 @@ class Whitener:
 
     def first(self) -> Whitening:
         """Return the variables for the same curvature everywhere, which outputs share."""
-        gram = self._gram(self._batches, None, has_intercept=self._has_intercept)
-        return self._whitening(self._curvature * gram)
+        grams = self._grams
+        if grams.plain is None:
+            grams.plain = self._gram(self._batches, None, has_intercept=self._has_intercept)
+        return self._whitening(self._curvature * grams.plain)
+
+    @property
+    def knows_curvatures(self) -> bool:
+        """Whether curvatures of the rows are known already."""
+        return self._grams.curved is not None
+
+    def begin(self) -> Whitening:
+        """Return the variables for the curvatures that are known of the rows, or the first ones."""
+        curved = self._grams.curved
+        return self.first() if curved is None else self._whitening(curved.copy())
 
     def at(self, weights: np.ndarray) -> Whitening:
         """Return the variables for the curvature of each row at a vector of all weights."""
-        gram = self._gram(
+        curved = self._gram(
             self._batches, self._curvatures(weights), has_intercept=self._has_intercept
         )
-        return self._whitening(gram)
+        self._grams.curved = curved
+        return self._whitening(curved.copy())
 
     def _whitening(self, curved):
-        """Return the variables for Gram matrices of rows, or their diagonals, times curvatures."""
+        """
+        Return the variables for Gram matrices of rows, or their diagonals, times curvatures, which
+        it changes.
+        """
         places = self._places
         if not np.isfinite(curved).all():
             # Squares of X, or a curvature, overflow: each weight is its own variable.

@@ -19,7 +19,7 @@ from skort.optim.batches import Batches
 from skort.optim.optimizers.lbfgs import LBFGS
 from skort.optim.update import Update
 from skort.solvers.base import Problem
-from skort.solvers.whitening import Whitener, Whitening, gram_diagonal, gram_matrix
+from skort.solvers.whitening import Grams, Whitener, Whitening, gram_diagonal, gram_matrix
 
 # More than the two blocks of 1,024 rows whose products are added
 N_ROWS = 2501
@@ -143,6 +143,30 @@ def test_classes_against_the_rest_have_a_factor_each(loss, has_own):
         curved = (rows.T * (batches.sample_weight * curvature)) @ rows / N_ROWS
         curved += np.diag([0.1] * 4 + [0.0])
         np.testing.assert_allclose(factor.T @ curved @ factor, np.eye(5), atol=1e-8)
+
+
+@pytest.mark.parametrize("is_diagonal", [False, True])
+def test_a_fit_begins_with_the_curvatures_that_another_one_left(is_diagonal):
+    X, _, weight = data(4)
+    rng = np.random.default_rng(2)
+    batches = batches_of(X, rng.integers(2, size=(N_ROWS, 1)).astype(float), weight)
+    grams = Grams()
+
+    def whitener(alpha):
+        problem = problem_of(4, 1, loss=LogLoss(), alpha=alpha)
+        layer = first_layer(problem.score_graph)
+        return Whitener(problem, layer, batches, 0.25, grams, is_diagonal=is_diagonal)
+
+    weights = 0.1 * rng.normal(size=5)
+    strong, weak = whitener(0.5), whitener(0.1)
+    np.testing.assert_array_equal(weak.begin().factors, weak.first().factors)
+    assert not weak.knows_curvatures
+    expected = weak.at(weights).factors
+    strong.at(weights)
+    assert weak.knows_curvatures
+    np.testing.assert_array_equal(weak.begin().factors, expected)
+    # The strength of the penalty is its own.
+    assert strong.begin().factors.flat[0] < expected.flat[0]
 
 
 @pytest.mark.parametrize("is_diagonal", [False, True])

@@ -1,5 +1,6 @@
 """The parameters of an estimator as values: what the user has set, and what is open."""
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -39,10 +40,10 @@ def parameters_inside(estimator: Any) -> dict[str, Any]:
     }
 
 
-def snapshot(value: Any) -> Any:
+def snapshot(value: Any, model: Any = None, left_out: Collection[str] = ()) -> Any:
     """
-    Return a value that equals a later snapshot,
-    unless the original was changed, in place too.
+    Return a value that equals a later snapshot, unless the original was changed, in place too;
+    some parameters of a model inside are left out.
     """
     if type(value) in PLAIN:
         return value
@@ -57,11 +58,17 @@ def snapshot(value: Any) -> Any:
 
     if isinstance(value, BaseEstimator):
         names = parameter_names(type(value))  # type: ignore[arg-type]  # classes are hashable
-        return type(value), {name: snapshot(getattr(value, name, None)) for name in names}
+        return type(value), {
+            name: snapshot(getattr(value, name, None), model, left_out)
+            for name in names
+            if not (value is model and name in left_out)
+        }
 
     if isinstance(value, dict):
         # The order of the keys says which columns are of which output, and which of two
         # patterns counts.
-        return [(key, snapshot(part)) for key, part in value.items()]
+        return [(key, snapshot(part, model, left_out)) for key, part in value.items()]
 
-    return [snapshot(part) for part in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return [snapshot(part, model, left_out) for part in value]
+    return value

@@ -112,6 +112,11 @@ class FitInput:
             self, encoded=encoded, class_weight=class_weight, sample_weight=weights
         )
 
+    def of_model_inside(self, estimator: Any) -> "FitInput":
+        """Return what another estimator reads, whose model differs in its parameters alone."""
+        wrapped = WrappedModel.inside(estimator).with_rows_of(self.given.X)
+        return dataclasses.replace(self, wrapped=wrapped, own=_own_of(estimator, wrapped))
+
     def plan(
         self,
         estimator: Any,
@@ -214,11 +219,16 @@ def read_fit(
 ) -> FitInput:
     """Return what a fit reads, or the first call of a stream."""
     wrapped = WrappedModel.inside(estimator).with_rows_of(given.X)
-    own = own_objective_of(estimator, None if estimator.estimator is None else wrapped.model)
+    own = _own_of(estimator, wrapped)
     check_callbacks(estimator.callbacks)
     generator = own_generator(estimator.random_state)
     read = FitInput.of(estimator, given, wrapped, own, generator, classes)
     return read.weighted(estimator, is_stream=is_stream)
+
+
+def _own_of(estimator, wrapped):
+    """Return what the model inside an estimator minimises."""
+    return own_objective_of(estimator, None if estimator.estimator is None else wrapped.model)
 
 
 def validation_set(
@@ -361,7 +371,7 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
             "single batches. Transform X and y yourself, and give the model alone."
         )
 
-    own = own_objective_of(estimator, None if estimator.estimator is None else wrapped.model)
+    own = _own_of(estimator, wrapped)
     n_features = _n_features(wrapped, n_features)
     y = _prototype(estimator, wrapped, n_outputs, classes)
     given = GivenRows(np.zeros((len(y), n_features), estimator.dtype), y, None)

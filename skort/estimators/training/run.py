@@ -26,6 +26,7 @@ from skort.estimators.training.finish import (
     part_above_least,
     rows_for_gap,
 )
+from skort.estimators.training.known_rows import KnownRows
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import Ending, FitResult, Observers, result_of
@@ -280,15 +281,17 @@ def run_fit(
     source: DataSource,
     state: TrainState,
     observers: Observers,
+    known: KnownRows | None = None,
 ) -> FitResult:
-    """Train a model from the beginning."""
+    """Train a model from the beginning; `known`: what other fits have found of the same rows."""
     from skort.solvers.full import check_smooth
 
-    statistics = source.statistics()
+    known = KnownRows(source) if known is None else known
+    statistics = known.statistics
     generator = state.first_generator()
     begun = start(plan, model, statistics, state, generator)
 
-    batches = source.batches(begun.variables, generator)
+    batches = known.batches(begun.variables, generator)
     shape = BatchShape(batches.batch_size, batches.are_sparse)
     run = TrainRun.of(
         begun.plan, begun.model, begun.state, shape, batches.n_batches, begun.variables
@@ -307,7 +310,7 @@ def run_fit(
     step = source.step(run, begun.model, begun.state)
     if plan.is_full:
         check_smooth(run.problem)
-        step = full_step(run, step, batches, begun.model.score_graph)
+        step = full_step(run, step, batches, begun.model.score_graph, known.grams)
 
     training = fit.training(step, batches)
     try:
@@ -323,20 +326,26 @@ def full_step(
     step: Any,
     batches: Batches,
     score_graph: "ScoreGraph",
+    grams: Any = None,
 ) -> Any:
-    """Return what computes the objective of all rows and its gradient, for L-BFGS."""
+    """
+    Return what computes the objective of all rows and its gradient, for L-BFGS; `grams`: the
+    `Grams` of the rows, where other fits have found some.
+    """
     from skort.solvers.full import FullStep
 
     plan = run.plan
     is_exact = score_graph.is_linear or not plan.is_open("tol")
     optimizer: Any = plan.update.optimizer
     tolerances = optimizer.tolerances(plan.tol, np.dtype(plan.dtype), is_exact=is_exact)
-    whitener = whitener_of(run, batches, score_graph)
+    whitener = whitener_of(run, batches, score_graph, grams)
 
     return FullStep(run.problem, step, batches, tolerances, whitener)
 
 
-def whitener_of(run: TrainRun, batches: Batches, score_graph: "ScoreGraph") -> Any:
+def whitener_of(
+    run: TrainRun, batches: Batches, score_graph: "ScoreGraph", grams: Any = None
+) -> Any:
     """Return the `Whitener` of a linear model; None for a network."""
     from skort.graphs.standardized import first_layer
     from skort.solvers.whitening import Whitener
@@ -349,7 +358,7 @@ def whitener_of(run: TrainRun, batches: Batches, score_graph: "ScoreGraph") -> A
     is_diagonal = not whitens(X.shape[1], are_sparse=scipy.sparse.issparse(X))
     # Without a curvature, the penalty has the weight of a loss that bends as half a square.
     curvature = known_curvature(run.variables.loss, score_graph.n_outputs) or 1.0
-    return Whitener(run.problem, layer, batches, curvature, is_diagonal=is_diagonal)
+    return Whitener(run.problem, layer, batches, curvature, grams, is_diagonal=is_diagonal)
 
 
 @ids_in_range()
