@@ -67,7 +67,10 @@ if not TYPE_CHECKING:
             return getattr(importlib.import_module(_HOMES[name]), name)
         if name in __all__ or name in _OPTIONAL:
             return importlib.import_module(f"skort.{name}")
-        raise AttributeError(f"module 'skort' has no attribute {name!r}")
+
+        from skort.common.elsewhere import missing
+
+        raise missing("skort", name)
 
 
 def __dir__() -> list[str]:

@@ -6,6 +6,8 @@ their weights, and their objective as a graph.
 import importlib
 from typing import TYPE_CHECKING
 
+from skort.common.elsewhere import missing
+
 if TYPE_CHECKING:
     from skort.graphs.onnx_models.weights import Weight, find_weights, with_weights
     from skort.solvers.objective_graph import objective_graph
@@ -23,7 +25,7 @@ if not TYPE_CHECKING:
         """Import a name when it is first asked for: all of them need onnx."""
         if name in _WHERE:
             return getattr(importlib.import_module(_WHERE[name]), name)
-        raise AttributeError(f"module 'skort.onnx_models' has no attribute {name!r}")
+        raise missing(__name__, name)
 
 
 def __dir__() -> list[str]:

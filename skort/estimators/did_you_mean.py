@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skort.common.component import Component, explained_init
-from skort.common.sklearn_private import InvalidParameterError
+from skort.common.sklearn_private import InvalidParameterError, validate_parameter_constraints
 from skort.estimators.value_hints import nearest, parameters_of, value_classes, value_hint
 from skort.optim.optimizers import OPTIMIZERS
 
@@ -24,6 +24,7 @@ _PARAMETERS = {
     "validation_fraction": ("validation_split",),
     "random_state": ("seed",),
     "loss": ("criterion",),
+    "optimizer": ("optim",),
     "estimator": ("base_estimator", "model"),
     "max_grad_norm": ("clip_norm", "clipnorm"),
     "device": ("gpu", "use_gpu"),
@@ -134,20 +135,28 @@ class _ShortHelp:
 
 
 def explained_arguments(method: Method) -> Method:
-    """Make the error for an unknown argument of a method name the right argument or parameter."""
-    known = inspect.signature(method).parameters
+    """
+    Make the error for wrong arguments of a method name the user's class,
+    and the right argument or parameter.
+    """
 
     @functools.wraps(method)
     def explained(self, *args, **given):
-        for name in given:
-            if name not in known:
-                advice = _argument_hint(type(self), method.__name__, name, given[name], known)
-                raise TypeError(
-                    f"{type(self).__name__}.{method.__name__}() got an unexpected keyword argument "
-                    f"{name!r}.{advice}"
-                )
+        try:
+            return method(self, *args, **given)
+        except TypeError as error:
+            # Python names the class that has the method.
+            place = f"{method.__qualname__}() "
+            if not str(error).startswith(place):
+                raise
 
-        return method(self, *args, **given)
+            refused = str(error).removeprefix(place)
+            known = inspect.signature(method).parameters
+            unknown = next((name for name in given if name not in known), None)
+            if unknown is not None:
+                advice = _argument_hint(type(self), method.__name__, unknown, given[unknown], known)
+                refused = f"got an unexpected keyword argument {unknown!r}.{advice}"
+            raise TypeError(f"{type(self).__name__}.{method.__name__}() {refused}") from None
 
     return cast("Method", explained)
 
@@ -165,7 +174,24 @@ def _argument_hint(cls, method, name, value, known):
         return ""
     if method == "partial_fit" and parameter[0] == "max_iter":
         return " A call makes one pass over its rows: call partial_fit again for another one."
+
+    refused = _value_hint(cls, parameter[0], value)
+    if refused:
+        return f" The parameter {parameter[0]} of the estimator sets it.{refused}"
     return f" It is a parameter of the estimator: {cls.__name__}({parameter[0]}={value!r})."
+
+
+def _value_hint(cls, name, value):
+    """Return the sentence, after a space, for a value that a parameter does not take, or no text."""
+    constraints = cls._parameter_constraints
+    try:
+        validate_parameter_constraints(
+            {name: constraints[name]}, {name: value}, caller_name=cls.__name__
+        )
+    except InvalidParameterError:
+        return value_hint(cls, name, value, constraints)
+
+    return ""
 
 
 def _check_has_parameters(cls, name, value, part):
@@ -200,6 +226,11 @@ def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
     similar = nearest(name, cls._get_param_names(), _PARAMETERS, 0.75)
     if similar:
         value = _VALUES.get(name, value)
+        refused = _value_hint(cls, similar[0], value)
+        if refused:
+            named = "" if refused.startswith(" Did you mean") else f" Did you mean {similar[0]}?"
+            return f"{named}{refused}"
+
         alone = _ALONE.get(similar[0], "") if name in _PARAMETERS.get(similar[0], ()) else ""
         return f" Did you mean {similar[0]}={value!r}?{alone}"
     if name == "class_weight":

@@ -2,7 +2,10 @@
 
 # ruff: noqa: F403
 
+from typing import TYPE_CHECKING
+
 from skort.common.component import name_their_parameters
+from skort.common.elsewhere import missing
 from skort.objective import classification, log_link, regression
 from skort.objective.classification import *
 from skort.objective.custom import Loss, Penalty
@@ -17,3 +20,10 @@ __all__ += log_link.__all__
 __all__ += regression.__all__
 
 name_their_parameters(globals()[name] for name in __all__)
+
+# To a type checker, a module with this function would have every name.
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Raise the error for a name that this module does not have."""
+        raise missing(__name__, name)

@@ -410,6 +410,9 @@ class EpochScoring(Component):
     sample_weight: ArrayLike | None = None
     name: str = "score"
 
+    # What an error calls X.
+    _rows = "X of EpochScoring"
+
     def __sklearn_clone__(self) -> "EpochScoring":
         """Return a copy that shares the data."""
         return type(self)(**self.get_params(deep=False))
@@ -419,7 +422,7 @@ class EpochScoring(Component):
         Prepare X, and score once, so that a scorer that cannot work fails
         before the training.
         """
-        self._X = training.prepare(self.X)
+        self._X = training.prepare(self.X, self._rows)
         self._scorer = scorer_of(training.model, self.scoring)
 
         try:

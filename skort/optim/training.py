@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -235,15 +236,27 @@ class Training:
         """
         return self._preview.fitted(self.weights())
 
-    def prepare(self, X: Any) -> Any:
+    def prepare(self, X: Any, name: str = "X") -> Any:
         """
         Return X, as `fit` takes it, in the form that `model` takes.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        name : str, default="X"
+            What an error calls X.
+
+        Raises
+        ------
+        ValueError
+            For an X that the model does not take.
         """
-        return self._preview.prepare(X)
+        try:
+            return self._preview.prepare(X)
+        except ValueError as error:
+            if name == "X":
+                raise
+            raise ValueError(_renamed(str(error), name)) from None
 
     def loss_of(self, rows: Any) -> Any:
         """
@@ -604,3 +617,9 @@ def _copied(schedule):
 def _last(column):
     """Return the last number of a column, 0 where there is none."""
     return int(column[-1]) if column else 0
+
+
+def _renamed(message, name):
+    """Return the message of an error about X with another name, which is not that of the X of fit."""
+    renamed = re.sub(r"\bX\b(?! of fit)", name, message)
+    return f"{name}: {message}" if renamed == message else renamed

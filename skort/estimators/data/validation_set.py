@@ -5,11 +5,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from skort.common.sklearn_private import num_samples
 from skort.estimators.data.rows import TrainingData
+from skort.optim.callbacks import EpochScoring
 from skort.optim.training import Training
 
 #: The column of the history that holds the scores of the validation set.
 VALIDATION_SCORE = "validation_score"
+# What errors call the rows: those that are held out have passed the checks of X.
+_ROWS = "X_val"
 
 
 class ValidationLoss:
@@ -28,7 +32,7 @@ class ValidationLoss:
 
     def on_train_begin(self, training: Training) -> None:
         """Prepare the rows, and compute the loss of the best constant prediction."""
-        self._loss = loss = training.loss_of(self._rows._replace(X=training.prepare(self._rows.X)))
+        self._loss = loss = training.loss_of(self._rows._replace(X=training.prepare(self._rows.X, _ROWS)))
         # Nothing is better than the constant of rows that have one target.
         if np.any(self._rows.target != self._rows.target[:1]):
             self.prior = loss.best_constant(training.step.weights())
@@ -49,12 +53,25 @@ class ValidationLoss:
         self.__dict__.pop("_loss", None)
 
 
+class ValidationScoring(EpochScoring):
+    """A callback that records the score of a validation set in the history."""
+
+    _rows = _ROWS
+
+
 def is_given(X_val: Any, y_val: Any) -> bool:
     """Return whether there is a validation set; raise an error if X_val or y_val is missing."""
     if (X_val is None) != (y_val is None):
         given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
         raise ValueError(f"{given} was given without {missing}: a validation set needs both.")
     return X_val is not None
+
+
+def check_lengths(X_val: Any, y_val: Any) -> None:
+    """Raise an error if a validation set has other numbers of rows in X_val and in y_val."""
+    lengths = num_samples(X_val), num_samples(y_val)
+    if lengths[0] != lengths[1]:
+        raise ValueError(f"X_val has {lengths[0]} rows, and y_val has {lengths[1]}.")
 
 
 def hold_out(

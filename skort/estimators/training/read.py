@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_consistent_length
 
 from skort.common.component import check_parameters
 from skort.common.random_state import own_generator
@@ -31,6 +30,8 @@ from skort.estimators.data.targets import (
 from skort.estimators.data.validation_set import (
     VALIDATION_SCORE,
     ValidationLoss,
+    ValidationScoring,
+    check_lengths,
     hold_out,
     is_given,
 )
@@ -42,7 +43,7 @@ from skort.estimators.planning.batches import TrainingSize, batch_rows
 from skort.estimators.planning.given import is_auto
 from skort.estimators.planning.objective import chosen_class_weight, own_objective_of
 from skort.estimators.planning.plan import Plan
-from skort.optim.callbacks import EpochScoring, check_callbacks
+from skort.optim.callbacks import check_callbacks
 from skort.optim.state import TrainState
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ def _own_of(estimator, wrapped):
 
 def validation_set(
     estimator: Any, read: FitInput, X_val: Any = None, y_val: ArrayLike | None = None
-) -> tuple[ValidationLoss | EpochScoring | None, np.ndarray | None]:
+) -> tuple[ValidationLoss | ValidationScoring | None, np.ndarray | None]:
     """
     Return what scores a validation set, given or held out, if there is one,
     and the weights of the other rows.
@@ -242,10 +243,10 @@ def validation_set(
     scoring = estimator.scoring
     if is_given(X_val, y_val):
         y_val = read.encoder.columns(y_val, "y_val")
+        check_lengths(X_val, y_val)
         if scoring is not None:
-            return EpochScoring(X_val, y_val, scoring, name=VALIDATION_SCORE), weights
+            return ValidationScoring(X_val, y_val, scoring, name=VALIDATION_SCORE), weights
 
-        check_consistent_length(y_val, X_val)
         return ValidationLoss(
             X_val, *_encoded_y_val(read, y_val), decides=estimator.early_stopping
         ), weights
@@ -261,7 +262,7 @@ def validation_set(
         return ValidationLoss(X, read.encoded.target[rows], weights, decides=True), rest
 
     of_rows = None if of_rows is None else np.broadcast_to(np.asarray(of_rows), len(y))[rows]
-    return EpochScoring(X, y[rows], scoring, of_rows, name=VALIDATION_SCORE), rest
+    return ValidationScoring(X, y[rows], scoring, of_rows, name=VALIDATION_SCORE), rest
 
 
 def _encoded_y_val(read, y_val):
