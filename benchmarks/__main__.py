@@ -129,6 +129,9 @@ def main(arguments=None):
         return 0
     is_part = options.quick or options.only
     output = options.output or (None if is_part else HERE)
+    if output is not None:
+        # A measurement takes long: a folder that cannot be made fails before it.
+        output.mkdir(parents=True, exist_ok=True)
     if options.measured:
         results = load(options.measured)
     else:

@@ -214,7 +214,7 @@ PARAMETERS = [
     ("regressor", {"epsilon": np.nan}, "'epsilon' parameter"),
     ("regressor", {"quantile": 0}, "'quantile' parameter"),
     ("regressor", {"quantile": None}, "'quantile' parameter"),
-    ("regressor", {"penalty": "l3"}, "Did you mean penalty='l2'?"),
+    ("regressor", {"penalty": "l3"}, "write it with skort.objective.Penalty."),
     (
         "regressor",
         {"penalty": objective.L1},
@@ -367,7 +367,7 @@ PARAMETERS = [
     (
         "regressor",
         {"callbacks": [EpochScoring(X[:, :2], Y)]},
-        "X has 2 features, but OrtSGDRegressor is expecting 3",
+        "X of EpochScoring has 2 features, but OrtSGDRegressor is expecting 3",
     ),
     (
         "regressor",
@@ -482,25 +482,25 @@ ROWS = [
         lambda m: m.fit(X, Y, np.full(30, 1e308)),
         "The sum of sample_weight is too large for float64",
     ),
-    (R, lambda m: m.fit(X, Y, "balanced"), "could not convert string to float: 'balanced'"),
+    (R, lambda m: m.fit(X, Y, "balanced"), "a number for each row, got 'balanced'"),
     (R, lambda m: m.fit(X, Y, X_val=X), "X_val was given without y_val"),
     (R, lambda m: m.fit(X, Y, y_val=Y), "y_val was given without X_val"),
     (
         R,
         lambda m: m.fit(X, Y, X_val=X[:, :2], y_val=Y),
-        "X has 2 features, but OrtSGDRegressor is expecting 3",
+        "X_val has 2 features, but OrtSGDRegressor is expecting 3",
     ),
-    (R, lambda m: m.fit(X, Y, X_val=WITH_NAN, y_val=Y), "Input X contains NaN"),
-    (R, lambda m: m.fit(X, Y, X_val=X, y_val=Y[:3]), "inconsistent numbers of samples: [3, 30]"),
+    (R, lambda m: m.fit(X, Y, X_val=WITH_NAN, y_val=Y), "Input X_val contains NaN"),
+    (R, lambda m: m.fit(X, Y, X_val=X, y_val=Y[:3]), "X_val has 30 rows, and y_val has 3."),
     (
         R,
         lambda m: m.fit(X, Y, X_val=X, y_val=np.column_stack([Y, Y])),
-        "y_val has another number of columns than y.",
+        "y_val has another number of columns than y: 2, not 1.",
     ),
     (
         R,
         lambda m: m.fit(X, np.column_stack([Y, Y]), X_val=X, y_val=Y),
-        "y_val has another number of columns than y.",
+        "y_val has another number of columns than y: 1, not 2.",
     ),
     (
         R,

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skort.common.component import Component, explained_init
-from skort.common.sklearn_private import InvalidParameterError, validate_parameter_constraints
-from skort.estimators.value_hints import nearest, parameters_of, value_classes, value_hint
+from skort.common.sklearn_private import InvalidParameterError
+from skort.estimators.value_hints import (
+    is_valid,
+    nearest,
+    parameters_of,
+    value_classes,
+    value_hint,
+)
 from skort.optim.optimizers import OPTIMIZERS
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -33,6 +39,8 @@ _PARAMETERS = {
 }
 # The values that these names stand for.
 _VALUES = {"gpu": "cuda", "use_gpu": "cuda"}
+# The methods that train.
+_METHODS = ("fit", "partial_fit", "fit_batches")
 # The names of arguments of `fit` in other libraries.
 _ARGUMENTS = {
     "X_val, y_val": ("eval_set", "validation_data", "valid_data"),
@@ -156,6 +164,8 @@ def explained_arguments(method: Method) -> Method:
             if unknown is not None:
                 advice = _argument_hint(type(self), method.__name__, unknown, given[unknown], known)
                 refused = f"got an unexpected keyword argument {unknown!r}.{advice}"
+            elif refused.startswith("takes "):
+                refused = f"{refused}. Its arguments are {', '.join([*known][1:])}."
             raise TypeError(f"{type(self).__name__}.{method.__name__}() {refused}") from None
 
     return cast("Method", explained)
@@ -166,8 +176,15 @@ def _argument_hint(cls, method, name, value, known):
     argument = nearest(name, [*_ARGUMENTS], _ARGUMENTS, 1.0)
     if argument and argument[0].partition(",")[0] in known:
         return f" Did you mean {argument[0]}?"
-    if name == "classes" and issubclass(cls, ClassifierMixin):
-        return " It is an argument of partial_fit and fit_batches."
+    if method == "fit_batches" and name == "sample_weight":
+        return " A batch may have it: (X, y, sample_weight)."
+
+    others = [
+        other for other in _METHODS if name in inspect.signature(getattr(cls, other)).parameters
+    ]
+    # A regressor refuses the classes of fit_batches.
+    if others and (name != "classes" or issubclass(cls, ClassifierMixin)):
+        return f" It is an argument of {' and '.join(others)}."
 
     parameter = nearest(name, cls._get_param_names(), _PARAMETERS, 0.9)
     if not parameter:
@@ -184,14 +201,7 @@ def _argument_hint(cls, method, name, value, known):
 def _value_hint(cls, name, value):
     """Return the sentence, after a space, for a value that a parameter does not take, or no text."""
     constraints = cls._parameter_constraints
-    try:
-        validate_parameter_constraints(
-            {name: constraints[name]}, {name: value}, caller_name=cls.__name__
-        )
-    except InvalidParameterError:
-        return value_hint(cls, name, value, constraints)
-
-    return ""
+    return "" if is_valid(name, value, constraints) else value_hint(cls, name, value, constraints)
 
 
 def _check_has_parameters(cls, name, value, part):

@@ -190,6 +190,7 @@ class FittedAttributes:
         self._sparse_coef = None
         return self
 
+    @explained_arguments
     def set_weights(self: Own, weights: Mapping[str, ArrayLike]) -> Own:
         """
         Give the fitted model other weights.
@@ -261,6 +262,7 @@ class FittedAttributes:
         model = self.onnx_
         return copy.deepcopy(model) if target_opset is None else at_opset(model, target_opset)
 
+    @explained_arguments
     def save_onnx(self, path: str | os.PathLike[str]) -> None:
         """
         Write the fitted model to an ONNX file. The complete new file replaces an existing one.
@@ -299,6 +301,7 @@ class FittedAttributes:
         """
         return result_of(self).model.to_sklearn(getattr(self, "feature_names_in_", None))
 
+    @explained_arguments
     def with_weights(self: Own, weights: Mapping[str, ArrayLike]) -> Own:
         """
         Return a copy with other weights. `partial_fit` and `warm_start` continue from them.
@@ -353,6 +356,7 @@ class FittedAttributes:
         problem = fitted_problem(self, is_sparse=result.is_sparse).problem
         return make_step(problem, solver=result.solver_name, device=CPU).training_graphs()
 
+    @explained_arguments
     def save_training_graphs(self, folder: str | os.PathLike[str]) -> list[pathlib.Path]:
         """
         Write each graph of `training_graphs` to a file ``<name>.onnx``.

@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from skort.common.sklearn_private import StrOptions
+from skort.common.component import Component
+from skort.common.sklearn_private import (
+    InvalidParameterError,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 
 # The names of values in other libraries.
@@ -38,6 +43,8 @@ _SYNONYMS = {
         "log",
         "logistic",
     ),
+    "l2": ("ridge", "weight_decay"),
+    "l1": ("lasso",),
     "lbfgs": ("bfgs", "l-bfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"),
     "adam": ("adamw",),
     "cuda": ("gpu",),
@@ -66,6 +73,7 @@ _CUSTOM = {
     "learning_rate": (
         "skort.schedules has other schedules, and any function of the number of the update is one."
     ),
+    "batch_size": "A batch of all rows is batch_size=len(X).",
     "dtype": "ONNX Runtime trains in float32 and in float64.",
     "solver": (
         "solver is the part of ONNX Runtime that makes the steps; optimizer says how they change "
@@ -96,9 +104,19 @@ def value_hint(cls: type, name: str, value: Any, constraints: Mapping[str, Seque
     sentence = (
         _of_text(cls, name, value, options)
         if isinstance(value, str)
-        else _of_object(cls, name, value, options)
+        else _of_object(name, value, options, constraints)
     )
     return f" {sentence}" if sentence else ""
+
+
+def is_valid(name: str, value: Any, constraints: Mapping[str, Sequence[Any]]) -> bool:
+    """Return whether a parameter takes a value."""
+    try:
+        validate_parameter_constraints({name: constraints[name]}, {name: value}, caller_name="")
+    except InvalidParameterError:
+        return False
+
+    return True
 
 
 def value_classes(cls: type, name: str) -> list[type]:
@@ -151,19 +169,32 @@ def _of_text(cls, name, text, options):
     if module is not None and (found := _class_named(text, module)) is not None:
         return f"Did you mean {name}={found}()? Import it from {module}."
 
-    similar = nearest(text, options[name], _SYNONYMS, 0.5)
+    similar = nearest(text, options[name], _SYNONYMS, 0.6)
     return f"Did you mean {name}={similar[0]!r}?" if similar else _CUSTOM.get(name, "")
 
 
-def _of_object(cls, name, value, options):
+def _of_object(name, value, options, constraints):
     """Return a sentence for a value that is no text."""
     is_number = isinstance(value, Real) and not isinstance(value, bool | np.bool_ | enum.Enum)
     if is_number:
+        whole = int(value) if np.isfinite(value) else value
+        if whole == value and is_valid(name, whole, constraints):
+            return f"Did you mean {name}={whole}?"
         return _INSTEAD_OF_NUMBERS.get(name, "").format(value)
     if value is None:
         return f"Did you mean {name}='auto'?" if "auto" in options[name] else ""
-    if name == "callbacks":
-        return f"Did you mean callbacks=[{value!r}]?" if hasattr(value, "on_epoch_end") else ""
+    if (
+        isinstance(value, list | tuple)
+        and len(value) == 1
+        and is_valid(name, value[0], constraints)
+    ):
+        return f"Did you mean {name}={value[0]!r}?"
+    if hasattr(value, "on_epoch_end"):
+        given = f"{value.__name__}()" if isinstance(value, type) else repr(value)
+        return f"Did you mean callbacks=[{given}]?"
+    if isinstance(value, Component):
+        others = (other for other in _MODULES if is_valid(other, value, constraints))
+        return next((f"Did you mean {other}={value!r}?" for other in others), "")
 
     # A member of an enum, a class or an instance of another library: MSELoss(), numpy.float32.
     its_name = getattr(value, "name", None) or getattr(value, "__name__", type(value).__name__)

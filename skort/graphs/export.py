@@ -175,9 +175,10 @@ def at_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     """Return a model in another opset; raise a ValueError if it cannot be written in that opset."""
     newest = onnx.defs.onnx_opset_version()
     if not isinstance(opset, Integral) or not _OLDEST_OPSET <= opset <= newest:
+        advice = " save_onnx(path) writes a file." if isinstance(opset, str) else ""
         raise ValueError(
             f"The model cannot be written with target_opset={opset!r}: it is an integer between "
-            f"{_OLDEST_OPSET} and {newest}, the newest one that the installed onnx knows."
+            f"{_OLDEST_OPSET} and {newest}, the newest one that the installed onnx knows.{advice}"
         )
 
     model = copy.deepcopy(model)

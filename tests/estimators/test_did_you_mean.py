@@ -25,6 +25,21 @@ NAMES = [
     (OrtSGDClassifier, None, {"learning_rate_init": 0.1}, ETA0),
     (OrtSGDRegressor, MLPRegressor(), {"learning_rate_init": 0.1}, ETA0),
     (OrtSGDRegressor, None, {"eta_0": 0.1}, "Did you mean eta0=0.1?"),
+    (
+        OrtSGDRegressor,
+        None,
+        {"scheduler": "cosine"},
+        "Did you mean learning_rate=Cosine()? Import it from skort.schedules.",
+    ),
+    (
+        OrtSGDRegressor,
+        None,
+        {"scheduler": "stairs"},
+        "Did you mean learning_rate? skort.schedules has other schedules, and any function of the "
+        "number of the update is one.",
+    ),
+    (OrtSGDRegressor, None, {"criterion": "mse"}, "Did you mean loss='squared_error'?"),
+    (OrtSGDRegressor, None, {"optim": "sgd"}, "Did you mean optimizer='sgd'?"),
     (OrtSGDRegressor, None, {"epochs": 5}, "Did you mean max_iter=5?"),
     (OrtSGDRegressor, None, {"batchsize": 5}, "Did you mean batch_size=5?"),
     (

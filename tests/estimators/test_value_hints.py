@@ -1,6 +1,7 @@
 """What the errors for values, arguments and attributes that do not exist suggest."""
 
 import enum
+import math
 
 import numpy as np
 import pytest
@@ -12,6 +13,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import EarlyStopping
+from skort.objective import L2, Huber
+from skort.optimizers import Adam
+from skort.schedules import Cosine
 
 X = np.arange(34.0).reshape(17, 2)
 Y = X.sum(axis=1)
@@ -58,6 +62,21 @@ VALUES = [
     ({"alpha": "0.1"}, "A number has no quotes: alpha=0.1."),
     ({"alpha": 1e300}, "in the range [0.0, 1e+38]. Got 1e+300 instead."),
     ({"batch_size": None}, "Did you mean batch_size='auto'?"),
+    ({"batch_size": "full"}, "A batch of all rows is batch_size=len(X)."),
+    ({"max_iter": 10.0}, "Did you mean max_iter=10?"),
+    ({"max_iter": 10.5}, "Got 10.5 instead."),
+    ({"tol": math.inf}, "Got inf instead."),
+    ({"loss": ["huber"]}, "Did you mean loss='huber'?"),
+    ({"scoring": ("r2",)}, "Did you mean scoring='r2'?"),
+    ({"penalty": "ridge"}, "Did you mean penalty='l2'?"),
+    ({"penalty": "Lasso"}, "Did you mean penalty='l1'?"),
+    ({"loss": L2()}, "Did you mean penalty=L2()?"),
+    ({"penalty": Huber()}, "Did you mean loss=Huber()?"),
+    ({"optimizer": Cosine()}, "Did you mean learning_rate=Cosine()?"),
+    ({"learning_rate": Adam()}, "Did you mean optimizer=Adam()?"),
+    ({"learning_rate": "exponential"}, "of the number of the update is one."),
+    ({"early_stopping": EarlyStopping()}, "Did you mean callbacks=[EarlyStopping()]?"),
+    ({"callbacks": EarlyStopping}, "Did you mean callbacks=[EarlyStopping()]?"),
     ({"callbacks": EarlyStopping()}, "Did you mean callbacks=[EarlyStopping()]?"),
     ({"early_stopping": 7}, "Did you mean early_stopping=True, n_iter_no_change=7?"),
 ]
@@ -80,6 +99,13 @@ def test_a_value_that_a_parameter_does_not_take_leads_to_one(given, advice):
         ("fit", {"sample_weights": Y}, "Did you mean sample_weight?"),
         ("fit", {"classes": [0, 1]}, "It is an argument of partial_fit and fit_batches."),
         ("fit", {"nonsense": 1}, "argument 'nonsense'."),
+        (
+            "fit",
+            {"scheduler": "cosine"},
+            "argument 'scheduler'. The parameter learning_rate of the estimator sets it. Did you mean "
+            "learning_rate=Cosine()? Import it from skort.schedules.",
+        ),
+        ("partial_fit", {"X_val": X}, "It is an argument of fit and fit_batches."),
         ("partial_fit", {"epochs": 3}, "call partial_fit again for another one."),
     ],
 )
@@ -88,6 +114,70 @@ def test_an_argument_of_another_library_leads_to_its_place(method, given, advice
     with pytest.raises(TypeError, match=f"OrtSGDClassifier.{method}.* {name!r}") as raised:
         getattr(OrtSGDClassifier(), method)(X, LABELS, **given)
     assert str(raised.value).endswith(advice)
+
+
+@pytest.mark.parametrize(
+    "method, args, refused",
+    [
+        ("fit", (X,), "missing 1 required positional argument: 'y'"),
+        ("fit", (), "missing 2 required positional arguments: 'X' and 'y'"),
+        ("partial_fit", (X,), "missing 1 required positional argument: 'y'"),
+        ("save_onnx", (), "missing 1 required positional argument: 'path'"),
+        ("set_weights", (), "missing 1 required positional argument: 'weights'"),
+        (
+            "fit_batches",
+            (X, Y),
+            "takes 2 positional arguments but 3 were given. Its arguments are batches, X_val, y_val, "
+            "classes.",
+        ),
+    ],
+)
+def test_wrong_numbers_of_arguments_name_the_class_of_the_user(method, args, refused):
+    class Own(OrtSGDClassifier):
+        """As users write one."""
+
+    with pytest.raises(TypeError) as raised:
+        getattr(Own(), method)(*args)
+    assert str(raised.value) == f"Own.{method}() {refused}"
+
+
+def test_sample_weights_of_batches_are_in_them():
+    with pytest.raises(TypeError, match=r"A batch may have it: \(X, y, sample_weight\)\.$"):
+        OrtSGDRegressor().fit_batches([(X, Y)], sample_weight=Y)
+
+
+def test_an_error_of_the_users_code_stays():
+    def no_batches(number):
+        return [(X, Y)] * number
+
+    with pytest.raises(TypeError, match=r"no_batches\(\) missing .* 'number'$"):
+        OrtSGDRegressor().fit_batches(no_batches)
+
+
+@pytest.mark.parametrize(
+    "sample_weight, refused",
+    [
+        ("balanced", "'balanced'. Weights of classes go into OrtSGDClassifier(class_weight=...)."),
+        ({0: 1.0, 1: 2.0}, "dict. Weights of classes go into OrtSGDClassifier(class_weight=...)."),
+        ((X, Y), "tuple."),
+        (np.full(len(Y), "a"), "values of dtype <U1."),
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_batches"])
+def test_sample_weights_that_are_no_numbers_are_named(method, sample_weight, refused):
+    train = getattr(OrtSGDRegressor(), method)
+    with pytest.raises(ValueError, match="sample_weight") as raised:
+        if method == "fit_batches":
+            train([(X, Y, sample_weight)])
+        else:
+            train(X, Y, sample_weight)
+    if method != "fit_batches":
+        assert str(raised.value) == f"sample_weight must have a number for each row, got {refused}"
+
+
+def test_a_path_is_for_save_onnx():
+    with pytest.raises(ValueError, match=r"onnx knows\. save_onnx\(path\) writes a file\.$"):
+        OrtSGDRegressor().fit(X, Y).to_onnx("model.onnx")
 
 
 @pytest.mark.parametrize("model", [LinearRegression(), MLPRegressor(hidden_layer_sizes=(3,))])

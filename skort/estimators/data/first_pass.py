@@ -12,6 +12,7 @@ from sklearn.utils import assert_all_finite
 
 from skort.estimators.data.not_numbers import check_target
 from skort.estimators.data.rows import as_array, check_indices
+from skort.estimators.data.sample_weight import check_numbers
 from skort.estimators.data.targets import class_labels
 from skort.estimators.model.known_labels import model_labels
 from skort.estimators.model.nesting import layers
@@ -143,7 +144,9 @@ def _as_arrays(X, y, sample_weight=None, *, has_labels, has_steps):
     checked = dict(y)
 
     if sample_weight is not None:
-        sample_weight = np.asarray(as_array(sample_weight, "sample_weight"), float)
+        sample_weight = as_array(sample_weight, "sample_weight")
+        check_numbers(sample_weight)
+        sample_weight = np.asarray(sample_weight, float)
         checked["sample_weight"] = sample_weight
 
     for name, array in checked.items():

@@ -21,6 +21,7 @@ def validated_sample_weight(
     """
     if sample_weight is None:
         return None
+    check_numbers(sample_weight)
     if is_stream and np.asarray(sample_weight).dtype.kind in "biuf" and not np.any(sample_weight):
         # In a call of a stream, all weights may be zero. scikit-learn would refuse that.
         return np.zeros_like(check_sample_weight(np.add(sample_weight, 1.0), X, dtype=np.float64))
@@ -36,6 +37,26 @@ def validated_sample_weight(
         )
 
     return weights
+
+
+def check_numbers(sample_weight: Any) -> None:
+    """Raise an error for sample weights that are not numbers."""
+    try:
+        np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        is_of_classes = isinstance(sample_weight, dict | str)
+        advice = " Weights of classes go into OrtSGDClassifier(class_weight=...)."
+        raise ValueError(
+            "sample_weight must have a number for each row, got "
+            f"{_kind_of(sample_weight)}.{advice if is_of_classes else ''}"
+        ) from None
+
+
+def _kind_of(value):
+    """Return what a message calls a value that is not numbers."""
+    if isinstance(value, str):
+        return repr(value)
+    return f"values of dtype {value.dtype}" if hasattr(value, "dtype") else type(value).__name__
 
 
 def is_counted(sample_weight: np.ndarray | None) -> bool:

@@ -32,7 +32,9 @@ class ValidationLoss:
 
     def on_train_begin(self, training: Training) -> None:
         """Prepare the rows, and compute the loss of the best constant prediction."""
-        self._loss = loss = training.loss_of(self._rows._replace(X=training.prepare(self._rows.X, _ROWS)))
+        self._loss = loss = training.loss_of(
+            self._rows._replace(X=training.prepare(self._rows.X, _ROWS))
+        )
         # Nothing is better than the constant of rows that have one target.
         if np.any(self._rows.target != self._rows.target[:1]):
             self.prior = loss.best_constant(training.step.weights())
@@ -69,9 +71,17 @@ def is_given(X_val: Any, y_val: Any) -> bool:
 
 def check_lengths(X_val: Any, y_val: Any) -> None:
     """Raise an error if a validation set has other numbers of rows in X_val and in y_val."""
-    lengths = num_samples(X_val), num_samples(y_val)
-    if lengths[0] != lengths[1]:
-        raise ValueError(f"X_val has {lengths[0]} rows, and y_val has {lengths[1]}.")
+    n_rows = _n_rows(X_val, "X_val")
+    n_targets = _n_rows(y_val, "y_val")
+    if n_rows != n_targets:
+        raise ValueError(f"X_val has {n_rows} rows, and y_val has {n_targets}.")
+
+
+def _n_rows(rows, name):
+    try:
+        return num_samples(rows)
+    except TypeError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def hold_out(

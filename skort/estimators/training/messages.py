@@ -14,7 +14,7 @@ from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.nesting import model_inside
 from skort.estimators.planning.objective import in_own_units
 from skort.estimators.planning.plan import Plan
-from skort.estimators.training.result import FitResult
+from skort.estimators.training.result import FAR_END, FitResult
 from skort.estimators.training.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
 from skort.optim.schedules import advice_to_lower, has_ended
@@ -195,10 +195,9 @@ def _warning_of_steps(result):
 
     name = result.plan.chosen_of_steps
     return (
-        f"The training ended at least {result.above_least:.0%} above its optimum: other weights lower "
-        f"the objective by so much. Steps are slow where columns of X are strongly correlated, or "
-        f"rates small. Leave {name} at its default: the fit then ends at the optimum. Or "
-        "take a larger eta0, or a smaller tol with a larger n_iter_no_change and max_iter."
+        f"The training ended at least {result.above_least:.0%} above its optimum: {FAR_END}. Leave "
+        f"{name} at its default: the fit then ends at the optimum. Or take a larger eta0, or a "
+        "smaller tol with a larger n_iter_no_change and max_iter."
     )
 
 

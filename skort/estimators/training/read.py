@@ -151,7 +151,10 @@ class FitInput:
         given = self.given
         encoded = self.target_transform.applied(self.encoder.encode(y, known.classes))
         if encoded.target.shape[1] != known.target.shape[1]:
-            raise ValueError("y_val has another number of columns than y.")
+            raise ValueError(
+                f"y_val has another number of columns than y: {encoded.target.shape[1]}, "
+                f"not {known.target.shape[1]}."
+            )
 
         if (
             class_weight is not None

@@ -53,6 +53,8 @@ class Ending(NamedTuple):
 NO_ENDING = Ending(None, False, None)
 
 
+#: Why steps end far above the least objective.
+FAR_END = "steps are slow where columns of X are strongly correlated, or rates small"
 # By the values of `Training.kept`.
 _KEPT = {
     "best": Decision("weights of the best epoch", "the validation set says so", "early_stopping"),
@@ -150,7 +152,7 @@ class FitResult:
         if self.above_least is not None:
             decisions["end"] = Decision(
                 f"at least {self.above_least:.0%} above the optimum",
-                "steps are slow where columns of X are correlated, or rates small",
+                FAR_END,
                 plan.chosen_of_steps or "optimizer",
             )
         return dataclasses.replace(

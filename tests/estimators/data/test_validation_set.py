@@ -276,9 +276,40 @@ X, Y = data(20)
 BAD_VALIDATION = [
     ({}, {"X_val": X}, "X_val was given without y_val"),
     ({}, {"y_val": Y}, "y_val was given without X_val"),
-    ({}, {"X_val": X[:, :3], "y_val": Y}, "X has 3 features, but .* is expecting 5 features"),
-    ({}, {"X_val": np.where(X > 1, np.nan, X), "y_val": Y}, "Input X contains NaN"),
-    ({}, {"X_val": X, "y_val": Y[:-1]}, "inconsistent numbers of samples"),
+    ({}, {"X_val": X[:, :3], "y_val": Y}, "X_val has 3 features, but .* is expecting 5 features"),
+    (
+        {"scoring": lambda *_: 0.0},
+        {"X_val": X[:, :3], "y_val": Y},
+        "^X_val has 3 features, but .* is expecting 5 features",
+    ),
+    (
+        {"callbacks": [EpochScoring(X[:, :3], Y)]},
+        {},
+        "^X of EpochScoring has 3 features, but .* is expecting 5 features",
+    ),
+    ({}, {"X_val": X[0], "y_val": Y[:5]}, "^X_val: Expected 2D array, got 1D array instead"),
+    (
+        {},
+        {"X_val": np.full(X.shape, "a"), "y_val": Y},
+        "^X_val has text in columns .* Encode X_val in the same way as the X of fit",
+    ),
+    ({}, {"X_val": True, "y_val": Y}, "^X_val: Expected sequence or array-like"),
+    (
+        {},
+        {"X_val": X, "y_val": np.c_[Y, Y]},
+        "^y_val has another number of columns than y: 2, not 1",
+    ),
+    ({}, {"X_val": np.where(X > 1, np.nan, X), "y_val": Y}, "Input X_val contains NaN"),
+    (
+        {},
+        {"X_val": X, "y_val": Y[:-1]},
+        rf"^X_val has {len(X)} rows, and y_val has {len(Y) - 1}\.$",
+    ),
+    (
+        {"scoring": lambda *_: 0.0},
+        {"X_val": X, "y_val": Y[:-1]},
+        rf"^X_val has {len(X)} rows, and y_val has {len(Y) - 1}\.$",
+    ),
     ({"scoring": "speed"}, {"X_val": X, "y_val": Y}, "'speed'"),
     ({"early_stopping": True, "validation_fraction": 0.05}, {}, "validation_fraction"),
     ({"early_stopping": True, "validation_fraction": 0.999}, {}, "validation_fraction=0.999"),

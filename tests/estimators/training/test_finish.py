@@ -113,7 +113,11 @@ def test_steps_that_end_far_above_the_optimum_say_how_far():
     least = y - LinearRegression().fit(X, y).predict(X)
     expected = 1 - np.mean(least**2) / np.mean(rest**2)
     assert expected - 0.02 < part_above(model) <= expected
-    assert f"at least {part_above(model):.0%} above" in str(found[0].message)
+    reason = model.plan_.decisions["end"].because
+    assert reason.startswith("steps are slow where columns of X are strongly correlated")
+    assert f"at least {part_above(model):.0%} above its optimum: {reason}. Leave" in str(
+        found[0].message
+    )
     assert "Leave learning_rate at its default" in str(found[0].message)
     assert model.plan_.decisions["end"].change_with == "learning_rate"
 
