@@ -10,9 +10,10 @@ import functools
 import io
 import pathlib
 import re
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -26,6 +27,9 @@ DeviceArray: TypeAlias = Any
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 _SILENT = 4
 _WARNINGS = 2
+# CUDA spoils the record of a step if another thread copies or allocates memory meanwhile.
+_ONE_AT_A_TIME = threading.RLock()
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 @functools.cache
@@ -76,14 +80,41 @@ class Device:
         """The name, as in the estimators' parameter `device`."""
         return f"{self.kind}:{self.index}" if self.index else self.kind
 
-    def providers(self) -> list[Any]:
+    @property
+    def can_record(self) -> bool:
+        """Whether the runtime records a run on the device, and replays it as one launch."""
+        return self.kind == "cuda" and _is_current()
+
+    def providers(self, *, records: bool = False) -> list[Any]:
         """
         Return the execution providers of a session: that of the device, and that of the CPU.
 
-        The CPU runs the operators that the device cannot run.
+        The CPU runs the operators that the device cannot run. With `records` there must be none: the
+        runs of the session may be recorded.
         """
-        own = [] if self.kind == "cpu" else [(_PROVIDERS[self.kind], {"device_id": self.index})]
-        return [*own, _PROVIDERS["cpu"]]
+        if self.kind == "cpu":
+            return [_PROVIDERS["cpu"]]
+
+        options = {"device_id": self.index}
+        if _is_current():
+            # Products in TF32 have three digits.
+            options["use_tf32"] = 0
+        if records:
+            options["enable_cuda_graph"] = 1
+
+        return [(_PROVIDERS[self.kind], options), _PROVIDERS["cpu"]]
+
+    def alone(self, function: _F) -> _F:
+        """Return a function that runs while no other thread uses a device with its own memory."""
+        if not self.is_remote:
+            return function
+
+        @functools.wraps(function)
+        def locked(*args, **kwargs):
+            with _ONE_AT_A_TIME:
+                return function(*args, **kwargs)
+
+        return locked  # type: ignore[return-value]
 
     def check(self) -> None:
         """Raise an error if no session can run here."""
@@ -110,21 +141,23 @@ class Device:
         if not self.is_remote:
             return np.empty(shape, dtype)
 
-        dtype = np.dtype(dtype).type
-        return load().OrtValue.ortvalue_from_shape_and_type(
-            list(shape), dtype, self.kind, self.index
-        )
+        make = self.alone(load().OrtValue.ortvalue_from_shape_and_type)
+        return make(list(shape), np.dtype(dtype).type, self.kind, self.index)
 
     def fill(self, array: DeviceArray, values: np.ndarray) -> None:
         """Copy an ndarray of the same shape and dtype into an array of the device."""
         if self.is_remote:
-            array.update_inplace(np.ascontiguousarray(values))
+            self.alone(array.update_inplace)(np.ascontiguousarray(values))
         else:
             array[...] = values
 
     def get(self, array: DeviceArray) -> np.ndarray:
         """Return an array of the device as a new ndarray."""
-        return array.numpy().copy() if self.is_remote else array.copy()
+        if not self.is_remote:
+            return array.copy()
+
+        values = self.alone(array.numpy)()
+        return values.copy() if self.kind == "cpu" else values
 
     @property
     def value(self) -> Callable[[DeviceArray], Any]:
@@ -143,6 +176,28 @@ def _ortvalue_of(array):
 
 #: The CPU with one thread.
 CPU = Device()
+
+
+@functools.cache
+def _is_current():
+    """Return whether the runtime records several runs of a session, and can do without TF32."""
+    major, minor = load().__version__.split(".")[:2]
+    return (int(major), int(minor)) >= (1, 18)
+
+
+@contextlib.contextmanager
+def without_log() -> Iterator[None]:
+    """
+    Silence what the runtime writes to stderr beside its errors.
+
+    At each session on CUDA it warns of a plugin that nobody asked for.
+    """
+    set_severity = load().set_default_logger_severity
+    set_severity(_SILENT)
+    try:
+        yield
+    finally:
+        set_severity(_WARNINGS)
 
 
 @functools.cache
@@ -171,21 +226,19 @@ def _load_provider(device):
             f'does not have. Replace it: {_replacement()}. Or use device="cpu".'
         )
 
-    # The runtime writes the loader's message to stderr; the error that it raises says less.
-    onnxruntime.set_default_logger_severity(_SILENT)
     try:
-        if hasattr(onnxruntime, "preload_dlls"):
-            # This loads the libraries of NVIDIA's Python packages, and prints those that it does
-            # not find.
-            with contextlib.redirect_stdout(io.StringIO()):
-                onnxruntime.preload_dlls()
+        # The runtime writes the loader's message to stderr; the error that it raises says less.
+        with without_log():
+            if hasattr(onnxruntime, "preload_dlls"):
+                # This loads the libraries of NVIDIA's Python packages, and prints those that it
+                # does not find.
+                with contextlib.redirect_stdout(io.StringIO()):
+                    onnxruntime.preload_dlls()
 
-        device.empty((1,), np.float32)
+            device.empty((1,), np.float32)
     except RuntimeError as error:
         reason = _loader_message(device.kind) or _driver_message(error)
         raise RuntimeNotAvailableError(_unavailable(device, reason)) from error
-    finally:
-        onnxruntime.set_default_logger_severity(_WARNINGS)
 
 
 def _loader_message(kind):

@@ -1,6 +1,8 @@
 """Sessions of ONNX Runtime, their common settings, and short texts of their errors."""
 
+import contextlib
 import copy
+import functools
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
@@ -8,12 +10,16 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.helper
+import onnx.parser
 
 from skort.runtime.cache import COMPILED
-from skort.runtime.device import CPU, Device, DeviceArray
+from skort.runtime.device import CPU, Device, DeviceArray, without_log
 from skort.runtime.installed import c_api, load
 
 _FATAL = 4
+# The runtime makes a run three times to record it: a record does not pay for a few runs.
+_PLAIN_RUNS = 8
+_NOT_RECORDED = -1
 # In 1.16 these make nodes that have float32 kernels only, whatever the type of the model.
 _FLOAT32_FUSIONS = ["GemmActivationFusion", "MatmulTransposeFusion"]
 # The place in ONNX Runtime's C++ sources that an error names.
@@ -28,12 +34,24 @@ _PLACE = re.compile(
 
 
 def inference_session(
-    graph: bytes, *, float64: bool = False, device: Device = CPU, options: Any = None
+    graph: bytes,
+    *,
+    float64: bool = False,
+    device: Device = CPU,
+    options: Any = None,
+    records: bool = False,
 ) -> Any:
-    """Return a session of a serialised model. By default, its options are `session_options`."""
+    """
+    Return a session of a serialised model. By default, its options are `session_options`.
+
+    With `records` its runs may be recorded; a model that the device cannot run alone is an error.
+    """
     disabled = {"disabled_optimizers": _FLOAT32_FUSIONS} if float64 else {}
     options = options or session_options(device)
-    session = load().InferenceSession(graph, options, providers=device.providers(), **disabled)
+    providers = device.providers(records=records)
+    make = device.alone(load().InferenceSession)
+    with without_log() if device.is_remote else contextlib.nullcontext():
+        session = make(graph, options, providers=providers, **disabled)
     device.check_session(session)
     return session
 
@@ -53,18 +71,19 @@ def session_options(device: Device = CPU) -> Any:
     return options
 
 
-def compiled(graph: bytes, device: Device = CPU) -> Any:
+def compiled(graph: bytes, device: Device = CPU, *, records: bool = False) -> Any:
     """
     Return the session of a training step: a serialised model with fixed shapes.
 
-    A model that the runtime does not read gives a ValueError, without places in C++ sources.
+    With `records` its runs may be recorded. A model that the runtime does not read gives a
+    ValueError, without places in C++ sources.
     """
     options = session_options(device)
     # The basic level folds constants, merges common subexpressions, and writes MatMul + Add as
     # Gemm. Higher levels take longer to start, and their steps are no faster.
     options.graph_optimization_level = load().GraphOptimizationLevel.ORT_ENABLE_BASIC
     try:
-        return inference_session(graph, device=device, options=options)
+        return inference_session(graph, device=device, options=options, records=records)
     except Exception as error:  # the runtime raises errors of many kinds
         if type(error).__module__.startswith("onnxruntime"):
             raise ValueError(
@@ -138,7 +157,8 @@ class StepSession:
 
         # The wrapper's own run_with_iobinding takes a quarter of a small step, and a run without
         # options makes its own.
-        self._run, self._options = session._sess.run_with_iobinding, load().RunOptions()
+        self._run = device.alone(session._sess.run_with_iobinding)
+        self._options = [load().RunOptions()] * 2
         self._turn = 0
         self._bindings = [self._binding(0)]
 
@@ -176,9 +196,99 @@ class StepSession:
             # The second binding is made late, because some trainings make one run only.
             self._bindings.append(self._binding(turn))
 
-        self._run(self._bindings[turn], self._options)
+        self._run(self._bindings[turn], self._options[turn])
         self._turn = 1 - turn
         self.state = self._buffers[1 - turn]
+
+
+class RecordedSession(StepSession):
+    """
+    A `StepSession` that records a run which it makes often, and then replays it as one launch.
+
+    A record has the addresses of the arrays, so each of the two buffers has one, and another array
+    ends both. Records are CUDA graphs: without them, the launches of a small step take longer than
+    its operators.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._n_runs = 0
+        self._n_records = 0
+        self._records: list[int] = []
+        self._stop()
+
+    def _stop(self):
+        """Run node by node."""
+        self._n_runs = 0
+        self._options = [_run_options(_NOT_RECORDED)] * 2
+        # Early versions keep the records until the end of the session.
+        release = getattr(self._session, "release_captured_graph", None)
+        if release is not None:
+            for number in self._records:
+                self._device.alone(release)(number)
+        self._records = []
+
+    def replace(self, name: str, array: DeviceArray) -> None:
+        """Let the next runs read another array, as `StepSession.replace` does."""
+        if array is not self._inputs[name]:
+            self._stop()
+        super().replace(name, array)
+
+    def run(self) -> None:
+        """Run once."""
+        if self._n_runs == _PLAIN_RUNS:
+            self._records = [self._n_records + 1, self._n_records + 2]
+            self._n_records += 2
+            self._options = [_run_options(number) for number in self._records]
+
+        self._n_runs += 1
+        super().run()
+
+
+def _run_options(record):
+    options = load().RunOptions()
+    options.add_run_config_entry("gpu_graph_id", str(record))
+    return options
+
+
+def step_session_on(
+    device: Device,
+    graph: bytes,
+    inputs: dict[str, DeviceArray],
+    outputs: dict[str, DeviceArray],
+    state: dict[str, np.ndarray],
+) -> StepSession:
+    """Return the session of a step on a device with its own memory, from a serialised graph."""
+    if device.can_record:
+        # A graph with an operator that the device lacks has no records.
+        with contextlib.suppress(ValueError):
+            session = compiled(graph, device, records=True)
+            return RecordedSession(session, inputs, outputs, state, device=device)
+
+    return StepSession(compiled(graph, device), inputs, outputs, state, device=device)
+
+
+# The sum of squares is in float64, where no square of a float32 overflows.
+_NORM = """
+<ir_version: 8, opset_import: ["" : 17]>
+norm ({type}[n] vector) => (double norm) {{
+    in_double = Cast <to = 11> (vector)
+    square = Mul (in_double, in_double)
+    sum = ReduceSum <keepdims = 0> (square)
+    norm = Sqrt (sum)
+}}"""
+
+
+def norm_on(device: Device, vector: DeviceArray) -> float:
+    """Return the Euclidean norm of a vector on a device, computed there."""
+    return _norm_session(device, vector.data_type())(["norm"], {"vector": vector})[0].numpy().item()
+
+
+@functools.cache
+def _norm_session(device, tensor_type):
+    number = tensor_type.removeprefix("tensor(").removesuffix(")")
+    graph = onnx.parser.parse_model(_NORM.format(type=number)).SerializeToString()
+    return device.alone(inference_session(graph, device=device).run_with_ort_values)
 
 
 class InferenceModel:
@@ -210,7 +320,8 @@ class InferenceModel:
         if session is None:
             session = self._sessions[device] = self._session(device)
         # The wrapper's own run looks for missing inputs.
-        return session._sess.run([output], {**inputs, **self.weights}, None)[0]
+        run = device.alone(session._sess.run)
+        return run([output], {**inputs, **self.weights}, None)[0]
 
     def _session(self, device):
         # A session with threads is not shared: a forked process would lack its threads.

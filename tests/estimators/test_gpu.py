@@ -1,23 +1,27 @@
 """
 Trainings on a GPU: those of the CPU after 100 steps, and the same bytes run after run.
 
-Each test runs twice: on memory of the runtime's own in the CPU, and on CUDA where there is a GPU.
-Run the second ones with `NVIDIA_TF32_OVERRIDE=0 pytest -m gpu`: products in TF32 have three digits.
+Each test runs twice: on memory of the runtime's own in the CPU, and on CUDA where there is a GPU:
+`pytest -m gpu`.
 """
 
-import os
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import onnx.parser
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import HuberRegressor, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.svm import LinearSVC
 
 import skort.runtime.device
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.exceptions import RuntimeNotAvailableError
+from skort.networks import TabularNetwork
 from skort.optim.optimizers import OPTIMIZERS
 from skort.runtime.device import Device
 
@@ -134,6 +138,84 @@ def test_a_stream_keeps_its_place_on_the_device(device):
     np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-5)
 
 
+def test_a_stream_whose_calls_have_other_sizes(device):
+    # The runtime records a step after some runs with the same arrays.
+    near, far = (
+        OrtSGDClassifier(MLPClassifier((8,)), **{**OPTIONS, "batch_size": 3}, device=where)
+        for where in ("cpu", device)
+    )
+    labels = (Y > 0).astype(int)
+    for stop in (200, 200, 101, 27, 200, 7, 101):
+        for model in (near, far):
+            model.partial_fit(X[:stop], labels[:stop], classes=[0, 1])
+    assert far.t_ == near.t_
+    for name, w in near.weights_.items():
+        np.testing.assert_allclose(far.weights_[name], w, rtol=1e-4, atol=1e-4 * np.abs(w).max())
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "model",
+    [
+        OrtSGDRegressor(random_state=0),
+        OrtSGDRegressor(HuberRegressor(), random_state=0),
+        OrtSGDClassifier(LogisticRegression(), random_state=0),
+        OrtSGDClassifier(LinearSVC(), random_state=0, max_iter=20),
+        OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,)), random_state=0, max_iter=20),
+        OrtSGDClassifier(MLPClassifier((8, 5), activation="tanh"), random_state=0, max_iter=20),
+        OrtSGDRegressor(TabularNetwork((8,), embeddings=2), random_state=0, max_iter=20),
+    ],
+    ids=repr,
+)
+def test_all_defaults(device, model):
+    rows = np.column_stack([X, np.arange(200) % 7]).astype(np.float32)
+    y = Y + rows[:, -1] % 2
+    if isinstance(model, OrtSGDClassifier):
+        y = np.digitize(y, [-0.5, 0.5])
+    near, far = (clone(model).set_params(device=where).fit(rows, y) for where in ("cpu", device))
+    assert far.n_iter_ == near.n_iter_
+    np.testing.assert_allclose(far.predict(rows), near.predict(rows), rtol=1e-3, atol=1e-3)
+
+
+def test_an_operator_that_cuda_lacks_runs_on_the_cpu(device):
+    graph = onnx.parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[n, 6] X) => (float[n, 1] Y)
+        <float[6, 4] A = {%s}, float[4, 1] B = {1.0, -1.0, 0.5, 0.2}> {
+            h = MatMul(X, A)
+            c = Celu <alpha = 0.5> (h)
+            Y = MatMul(c, B)
+        }
+    """
+        % ", ".join(f"{0.1 * (i % 7) - 0.3:.1f}" for i in range(24))
+    )
+    assert_alike(OrtSGDRegressor(graph), device, standardize=False, warm_start=True)
+
+
+def test_two_threads_share_the_device(device):
+    def fitted(seed):
+        model = OrtSGDRegressor(**{**OPTIONS, "random_state": seed}, device=device)
+        return model.fit(X, Y).coef_
+
+    alone = [fitted(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(fitted, range(4)))
+    np.testing.assert_array_equal(together, alone)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not _has_cuda(), reason="no CUDA provider, or no device")
+def test_products_are_not_in_tf32():
+    rows = np.random.default_rng(0).normal(size=(999, 400)).astype(np.float32)
+    options = {**OPTIONS, "batch_size": 128, "optimizer": "sgd", "eta0": 0.1, "penalty": None}
+    model = OrtSGDClassifier(MLPClassifier((300,)), **options)
+    y = rows[:, 0] > 0
+    near, far = (clone(model).set_params(device=where).fit(rows, y) for where in ("cpu", "cuda"))
+    for name, w in near.weights_.items():
+        np.testing.assert_allclose(far.weights_[name], w, rtol=0, atol=2e-6 * np.abs(w).max())
+
+
 def test_a_model_trained_on_the_device_serves_on_the_cpu(device):
     fitted = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,)), **OPTIONS, device=device).fit(
         X, Y
@@ -153,12 +235,8 @@ def test_two_processes_share_the_gpu():
         "random_state=0, eta0=0.02)\n"
         "print(m.fit(X, X[:, 0]).coef_.tobytes().hex())"
     )
-    environment = {**os.environ, "NVIDIA_TF32_OVERRIDE": "0"}
     command = [sys.executable, "-c", code]
-    running = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-        for _ in range(2)
-    ]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     first, second = (process.communicate(timeout=300)[0] for process in running)
     assert first == second
     assert first.strip()

@@ -38,7 +38,25 @@ def test_other_names_are_refused_with_those_that_there_are(name):
 
 def test_the_cpu_runs_what_another_device_cannot():
     assert CPU.providers() == ["CPUExecutionProvider"]
-    assert device_named("cuda:1").providers() == [(CUDA, {"device_id": 1}), "CPUExecutionProvider"]
+    assert device_named("cuda:1").providers()[1] == "CPUExecutionProvider"
+
+
+@pytest.mark.parametrize(
+    "version, options, records",
+    [
+        ("1.16.3", {"device_id": 1}, False),
+        ("1.18.0", {"device_id": 1, "use_tf32": 0}, True),
+        ("1.31.1", {"device_id": 1, "use_tf32": 0}, True),
+    ],
+)
+def test_what_the_version_of_the_runtime_allows_on_cuda(version, options, records, monkeypatch):
+    monkeypatch.setattr(load(), "__version__", version)
+    monkeypatch.setattr(device_module, "_is_current", device_module._is_current.__wrapped__)
+    device = device_named("cuda:1")
+    assert device.providers()[0] == (CUDA, options)
+    assert device.can_record == records
+    assert not CPU.can_record
+    assert device.providers(records=True)[0] == (CUDA, {**options, "enable_cuda_graph": 1})
 
 
 @pytest.mark.parametrize(
@@ -103,7 +121,7 @@ def test_a_provider_that_does_not_load_says_which_library_it_wants(capfd):
         device_named("cuda:99").check()
     assert f'device="cuda:99": the {CUDA} of onnxruntime' in str(error.value)
     assert "NVIDIA's driver, and the libraries of CUDA 1" in str(error.value)
-    assert f'&& {GPU}. Or use device="cpu".' in str(error.value)
+    assert f'{GPU}. Or use device="cpu".' in str(error.value)
     loads = device_module._loader_message("cuda") is None
     assert loads or "cannot open shared object file" in str(error.value)
     assert capfd.readouterr() == ("", "")

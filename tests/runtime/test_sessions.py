@@ -6,6 +6,7 @@ import pickle
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -13,11 +14,14 @@ import onnx.parser
 import pytest
 
 from skort.runtime.device import Device
+from skort.runtime.installed import c_api
 from skort.runtime.sessions import (
     ArraySession,
     InferenceModel,
+    RecordedSession,
     StepSession,
     compiled,
+    norm_on,
     session_options,
     short_message,
 )
@@ -171,6 +175,63 @@ def test_the_same_runs_on_a_device_with_memory_of_its_own():
         session.run()
         np.testing.assert_array_equal(device.get(session.state["b"]), [expected, 2 * expected])
     np.testing.assert_array_equal(start["b"], [1, 2])
+
+
+def test_runs_are_recorded_when_they_are_made_often_with_the_same_arrays(monkeypatch):
+    # The CPU reads no numbers of records, and makes the runs.
+    device = Device(is_remote=True)
+    runtime = compiled(FIBONACCI)
+    released, records = [], []
+    runtime.release_captured_graph = released.append
+    run = runtime._sess.run_with_iobinding
+
+    def noted(binding, options):
+        records.append(int(options.get_run_config_entry("gpu_graph_id")))
+        run(binding, options)
+
+    runtime._sess = SimpleNamespace(run_with_iobinding=noted)
+    monkeypatch.setattr(
+        "skort.runtime.sessions.io_binding",
+        lambda session, read, written: bound(run.__self__, read, written),
+    )
+    x, total = device.put(np.ones(())), device.put(np.zeros(()))
+    start = {"a": np.zeros(2), "b": np.array([1.0, 2.0])}
+    session = RecordedSession(runtime, {"x": x}, {"sum": total}, start, device=device)
+
+    for _ in range(11):
+        session.run()
+    session.replace("x", x)
+    session.run()
+    assert released == []
+
+    # Another array ends both records: each of the two buffers of the state has one.
+    session.replace("x", device.put(np.ones(())))
+    for _ in range(9):
+        session.run()
+    assert records == [-1] * 8 + [1, 2, 1, 2] + [-1] * 8 + [3]
+    assert released == [1, 2]
+
+    # Fibonacci's numbers: 21 runs from 0 and 1.
+    np.testing.assert_array_equal(device.get(session.state["b"]), [17711, 35422])
+
+
+def bound(session, read, written):
+    binding = c_api().SessionIOBinding(session)
+    for name, value in read.items():
+        binding.bind_ortvalue_input(name, value)
+    for name, value in written.items():
+        binding.bind_ortvalue_output(name, value)
+    return binding
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_norm_of_a_vector_on_a_device(dtype):
+    # In float32 these squares are infinite.
+    vector = np.linspace(-1e30, 2e30, 1001).astype(dtype)
+    device = Device(is_remote=True)
+    expected = np.linalg.norm(vector.astype(np.float64))
+    assert norm_on(device, device.put(vector)) == pytest.approx(expected, rel=1e-12)
+    assert np.isnan(norm_on(device, device.put(np.array([1, np.nan], dtype))))
 
 
 DOUBLE = onnx.parser.parse_model("""

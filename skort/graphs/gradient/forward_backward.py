@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import onnx
@@ -20,7 +21,6 @@ from skort.common.onnx_text import (
     replace_nodes,
 )
 from skort.exceptions import NotTrainableError
-from skort.graphs.gradient.applied import int64s
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.graphs.score_graph import ScoreGraph, obstacle_of, set_batch_size
 from skort.objective.loss import function_text
@@ -144,20 +144,15 @@ def _part(whole, nodes, inputs, outputs, documentation):
 
 def unpacked_text(weights: Mapping[str, np.ndarray]) -> str:
     """Return the function that splits the vector of all weights."""
-    sizes = int64s(w.size for w in weights.values())
-    shapes = "\n".join(
-        (
-            f"    shape{i} = Constant <value = {int64s(w.shape)}> ()\n"
-            f"    weight{i} = Reshape (part{i}, shape{i})"
-        )
-        for i, w in enumerate(weights.values())
+    ends = np.cumsum([0, *(w.size for w in weights.values())]).tolist()
+    # CUDA's Split of parts of unequal sizes makes a table of all numbers in each run: with six
+    # million weights it takes 40 ms, where these slices take 20 us.
+    parts = "\n".join(
+        f"weight{i} = Reshape(Slice(weights, [{start}], [{end}]), {[*w.shape]})"
+        for i, (w, (start, end)) in enumerate(zip(weights.values(), pairwise(ends), strict=True))
     )
-    return f"""
-unpacked (weights) => ({", ".join(f"weight{i}" for i in range(len(weights)))}) {{
-    sizes = Constant <value = {sizes}> ()
-    {", ".join(f"part{i}" for i in range(len(weights)))} = Split <axis = 0> (weights, sizes)
-{shapes}
-}}"""
+    names = ", ".join(f"weight{i}" for i in range(len(weights)))
+    return function_text(f"unpacked (weights) => ({names})", parts)
 
 
 def packed_text(weights: Mapping[str, np.ndarray]) -> str:

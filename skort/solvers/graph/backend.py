@@ -1,5 +1,6 @@
 """The backends of solver "graph": one ONNX graph for the whole step, on any ONNX Runtime."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from skort.optim.batches import HostBatch
 from skort.optim.update import Update, UpdateRule
 from skort.runtime.device import Device, DeviceArray
 from skort.runtime.installed import load
-from skort.runtime.sessions import StepSession, compiled
+from skort.runtime.sessions import StepSession, norm_on, step_session_on
 from skort.solvers.base import Problem, step_session
 from skort.solvers.flat_weights import views
 from skort.solvers.graph.step_graph import (
@@ -206,9 +207,13 @@ class _Table:
         """
         self.is_whole = is_in_memory(rows)
         self.indices = chosen if self.is_whole else every
-        self.array = self._device.put(
-            np.asarray(rows, self._batch.dtype) if self.is_whole else self._batch
-        )
+        rows = np.asarray(rows, self._batch.dtype) if self.is_whole else self._batch
+
+        # A record of the step has the address of the array.
+        if tuple(self.array.shape()) == rows.shape:
+            self._device.fill(self.array, rows)
+        else:
+            self.array = self._device.put(rows)
 
     def upload(self, indices):
         """Copy the rows of the batch to the device."""
@@ -226,7 +231,6 @@ class DeviceGraphBackend(GraphBackend):
     def _open(self):
         problem = self._problem
         device = self._problem.device
-        graph = problem.score_graph
         dtype = problem.objective.dtype
         self.batch: Any = DeviceRows(device, self.batch)
         self._controls = np.zeros(2)
@@ -242,11 +246,9 @@ class DeviceGraphBackend(GraphBackend):
         self._outputs = {
             name: device.put(np.zeros(shape, dtype)) for name, shape in outputs.items()
         }
-        inputs = {**self.batch.arrays(graph.input_name), **self._copies}
-        session = compiled(self._step.device_model().SerializeToString(), device)
-        self.session: StepSession = StepSession(
-            session, inputs, self._outputs, states, device=device
-        )
+        inputs = {**self.batch.arrays(problem.score_graph.input_name), **self._copies}
+        graph = self._step.device_model().SerializeToString()
+        self.session: StepSession = step_session_on(device, graph, inputs, self._outputs, states)
         self.sums: Any = DeviceSums(device, self.session, self._outputs[OBJECTIVE])
 
     def run(self, eta: float, share: float) -> None:
@@ -267,6 +269,21 @@ class DeviceGraphBackend(GraphBackend):
     def last_gradient(self) -> np.ndarray:
         """Return the gradient of the last step before clipping."""
         return self._problem.device.get(self._outputs[GRADIENT])
+
+    def gradient_norm(self) -> float:
+        """Return the norm of that gradient, computed on the device."""
+        return norm_on(self._problem.device, self._outputs[GRADIENT])
+
+    def is_finite(self) -> bool:
+        """Return whether all weights are finite; copy them only if their norm is not."""
+        shape = self._step.states[WEIGHTS].shape
+        vectors = [
+            self.session.state[name]
+            for name, array in self._step.states.items()
+            if array.shape == shape
+        ]
+        norms = (norm_on(self._problem.device, vector) for vector in vectors)
+        return all(map(math.isfinite, norms)) or super().is_finite()
 
 
 def needs_onnx_update(solver: str, dtype: np.dtype, update: Update) -> None:
