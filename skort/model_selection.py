@@ -120,7 +120,7 @@ class OrtGridSearchCV(_SearchTogether, GridSearchCV):
 
     Linear models are trained by L-BFGS by default. Candidates that differ only in the strength of
     the penalty are then fitted one after the other, from the strongest to the weakest. They share
-    what depends on X alone, and each begins at the optimum of the one before. They end at the
+    what depends on X alone, and each begins where the optima before it lead. They end at the
     optimum of single fits, within `tol`: about 1e-6 of the objective, and 1e-4 of the coefficients
     where the penalty or the rows determine them well. `n_iter_` counts from there.
 

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import dataclasses
 import hashlib
+import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -392,24 +393,23 @@ class _Common(NamedTuple):
         of those that reached their optimum, by place.
         """
         known = KnownRows(InMemory(path[0].plan, self.data))
-        results: dict[int, FitResult] = {}
-        last: FitResult | None = None
+        optima: list[_Optimum] = []
         for candidate in sorted(path, key=lambda each: -each.strength):
             # The fits are made alone, and raise the errors of their data.
             with contextlib.suppress(ValueError):
-                result = self._exact_fit(candidate, known, last)
+                result = self._exact_fit(candidate, known, optima)
                 if result.state.stopped:
-                    last = results[candidate.place] = result
+                    optima.append(_Optimum(candidate.place, candidate.strength, result))
 
-        return results
+        return {optimum.place: optimum.result for optimum in optima}
 
-    def _exact_fit(self, candidate, known, last):
-        """Return the result of a fit by L-BFGS, from the optimum of the last one where it may."""
+    def _exact_fit(self, candidate, known, optima):
+        """Return the result of a fit by L-BFGS, from where the optima before lead, if it may."""
         model = self.model_of(candidate)
         first_objective = None
-        if last is not None and _leads_to(last, candidate):
-            model = model.going_on_from(last.model)
-            first_objective = last.state.first_objective
+        if optima and _leads_to(optima[-1].result, candidate):
+            model = model.going_on_from(_expected(optima, candidate.strength))
+            first_objective = optima[-1].result.state.first_objective
 
         generator = copy.deepcopy(self.read.generator)
         state = TrainState.start(generator, first_objective=first_objective)
@@ -483,12 +483,42 @@ class _Common(NamedTuple):
         }
 
 
+class _Optimum(NamedTuple):
+    """The result of a fit that reached its optimum, its place, and the strength of its penalty."""
+
+    place: int
+    strength: float
+    result: FitResult
+
+
+def _expected(optima, strength):
+    """
+    Return the model at the weights that are expected at the optimum of a strength: those of the last
+    optimum, and the change to it from the one before, per logarithm of the strength.
+    """
+    *before, last = optima[-2:]
+    model = last.result.model
+    if not before or before[0].strength == last.strength:
+        return model
+
+    # Further than the last step, the change is another one.
+    step = math.log(last.strength / before[0].strength)
+    part = min(math.log(strength / last.strength) / step, 1.0)
+    weights = model.trained_weights
+    earlier = before[0].result.model.trained_weights
+    return model.with_weights(
+        {name: array + part * (array - earlier[name]) for name, array in weights.items()}
+    )
+
+
 def _leads_to(last, candidate):
     """Return whether a fit may begin at the optimum of the last one, which has a stronger penalty."""
     # Without a penalty, and for a loss that may not be convex, where it ends depends on where it
-    # begins.
+    # begins. By a loss of one curvature it ends in a few iterations from anywhere.
+    loss = candidate.plan.loss
     n_outputs = last.model.score_graph.n_outputs
-    if not candidate.strength > 0 or candidate.plan.loss.curvature(n_outputs) is None:
+    curvatures = loss.curvature(n_outputs), loss.curvature_function(n_outputs)
+    if None in curvatures or not candidate.strength > 0:
         return False
 
     unit = last.ending.variables.in_units.unit

@@ -63,7 +63,7 @@ def test_fits_end_at_the_optimum_of_scikit_learn(n_classes):
         # scikit-learn's model has its own strength.
         assert model.to_sklearn().C == C
 
-    # All but the strongest begin at the optimum of a stronger one.
+    # All but the strongest begin where stronger ones lead.
     later = [(m, o) for C, m, o in zip(STRENGTHS, models, alone, strict=True) if C > 0.01]
     assert sum(m.n_iter_ for m, _ in later) < 0.8 * sum(o.n_iter_ for _, o in later)
 
@@ -77,7 +77,8 @@ def test_ridge_with_weights_of_rows_has_the_closed_form():
 
     for alpha, model in zip(STRENGTHS, models, strict=True):
         exact = Ridge(alpha).fit(X, y, weight)
-        np.testing.assert_allclose(model.coef_, exact.coef_, rtol=1e-4, atol=1e-6)
+        size = np.abs(exact.coef_).max()
+        np.testing.assert_allclose(model.coef_, exact.coef_, atol=2e-4 * size)
         np.testing.assert_allclose(model.intercept_, exact.intercept_, rtol=1e-4)
 
 
