@@ -3,8 +3,8 @@ Nesterov's momentum and a penalty
 =================================
 
 Plain gradient descent is slow where features are correlated. Momentum remembers past steps, and
-Nesterov's momentum looks ahead of them. An l1 penalty makes the weights of most useless features
-exactly zero, in mini-batches too.
+Nesterov's momentum looks one step ahead. An l1 penalty makes nearly all weights of useless features
+exactly zero, with mini-batches too.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +14,7 @@ from sklearn.linear_model import Lasso, LinearRegression
 from skort import OrtSGDRegressor
 
 # %%
-# 40 features, of which each is correlated with its neighbours. Only the first eight matter.
+# Each of 40 features is correlated with its neighbours. Only the first eight matter.
 
 rng = np.random.default_rng(0)
 n, p = 500, 40
@@ -26,7 +26,8 @@ coef[:8] = [3, -2, 2, -3, 2, 2, -2, 3]
 y = X @ coef + rng.normal(size=n)
 
 # %%
-# The same learning rate for all. The loss of `LinearRegression` is the smallest there is.
+# All optimizers get the same learning rate. `LinearRegression` has the smallest loss that a linear
+# model can have.
 
 options = {
     "eta0": 0.01,

@@ -3,9 +3,9 @@ The pieces of a step: numpy and ONNX Runtime
 ============================================
 
 A gradient step is a model, a loss, their gradients and an update of the weights. Each of them can
-be a small ONNX graph, which ONNX Runtime runs beside the model. How long such a piece takes, by its
-size, says how a step should be made. `python -m benchmarks.updates` prints a table of all
-optimizers.
+be a small ONNX graph, which ONNX Runtime runs beside the model. The figure shows how long such a
+piece takes by its size, and so how a step should be made. `python -m benchmarks.updates` prints a
+table of all optimizers.
 """
 
 import timeit
@@ -40,8 +40,8 @@ def log_loss_in_numpy(result, s, y):
 
 
 # %%
-# Three ways to call each: numpy in place; a session that is given arrays, and makes new ones; and a
-# session with arrays that are bound once, as those of a solver are.
+# Each piece is computed in three ways: by numpy, in place; by a session that takes arrays and
+# returns new ones; and by a session whose arrays are bound once, as in a solver.
 
 
 def callers(text, in_numpy, arrays):
@@ -64,9 +64,9 @@ def callers(text, in_numpy, arrays):
 
 
 # %%
-# A call of ONNX Runtime costs a few microseconds, whatever it computes. Below some thousand numbers
-# this is all of its time. Above, the work counts: ONNX Runtime's sigmoid is vectorized, that of
-# scipy is not.
+# A call of ONNX Runtime costs a few microseconds, whatever it computes. Up to a thousand numbers,
+# the call takes hardly more time than that. With more numbers, the work counts: ONNX Runtime's
+# sigmoid is vectorized, that of scipy is not.
 
 sizes = [1, 10, 100, 1000, 10_000, 100_000]
 rng = np.random.default_rng(0)
@@ -97,14 +97,14 @@ for (piece, way), microseconds in times.items():
     axis = axes[list(pieces).index(piece)]
     axis.plot(sizes, microseconds, marker=".", label=way)
     axis.set(xscale="log", yscale="log", xlabel="numbers", title=piece)
-axes[0].set(ylabel="microseconds a call")
+axes[0].set(ylabel="microseconds per call")
 axes[0].legend()
 for (piece, way), microseconds in times.items():
     print(f"{piece:<26} {way:<16}", *(f"{t:9.2f}" for t in microseconds))
 
 # %%
-# A step in pieces pays for a call each: a loss, its gradient, a penalty and an update for every
-# weight. So solver "graph" writes the whole step as one graph, with all weights in one vector, and
-# solver "agent" leaves the update to numpy.
+# A step in pieces pays for many calls: the loss, its gradient, the penalty, and the update of each
+# weight. So the solver "graph" writes the whole step as one graph, with all weights in one vector,
+# and the solver "agent" leaves the update to numpy.
 
 plt.show()

@@ -26,8 +26,8 @@ X, y = scale(X), scale(y)
 
 # %%
 # The same `random_state` draws the same first weights. `shuffle=False` keeps the rows in their
-# order. skort standardises the data by itself unless told otherwise; here they already are, and
-# `standardize=False` leaves them alone. Both compute in float64.
+# order. skort standardises the data by itself. These data are standardised already, so
+# `standardize=False` leaves them as they are. Both compute in float64.
 
 n_epochs, eta0 = 15, 0.002
 network = MLPRegressor(hidden_layer_sizes=(50,))
@@ -59,9 +59,9 @@ def fit(estimator, n_fits=3):
 
 
 # %%
-# The first fit imports ONNX Runtime; this one keeps that time out of the others. The ratios are
-# those of this run: they vary with the machine, and with what else it does. `python -m benchmarks`
-# measures with more care.
+# The first fit imports ONNX Runtime, so a short fit comes before those that are measured. The ratios
+# are those of this run: they vary with the machine and its load. `python -m benchmarks` measures with
+# more care.
 
 clone(model).set_params(max_iter=1).fit(X, y)
 curves, ratios = {}, {}

@@ -80,8 +80,8 @@ print(answers)
 print(probabilities.round(3))
 
 # %%
-# One more call of the session, for 31 days, three channels and two texts. The file answers as the
-# model was built: a phone call, a long wait and a fire are urgent.
+# The session answers for 31 days, three channels and two texts. The model has learned how the data
+# were made: a phone call, a long wait and a fire are urgent.
 
 days = np.arange(31)
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)

@@ -33,8 +33,7 @@ print(
 
 # %%
 # `fit` takes the sparse matrix as it is. Adam gives each column a step of its own, however rare it
-# is. The strength of the penalty is the ratio of the two variances, of the noise and of the
-# effects.
+# is. The strength of the penalty is the variance of the noise divided by that of the effects.
 
 train, test = slice(None, 80_000), slice(80_000, None)
 n_epochs = 40

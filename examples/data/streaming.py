@@ -3,8 +3,8 @@ A stream of chunks
 ==================
 
 Rows come from a generator in chunks, as they would from files or a database. `partial_fit` takes
-one chunk after the other. The means and scales of the columns are those of the first one. After
-half of the chunks the estimator is pickled and loaded, and goes on as if nothing had happened.
+one chunk after the other. The means and scales of the columns are those of the first chunk. After
+half of the chunks, the estimator is pickled and loaded, and goes on as if nothing had happened.
 """
 
 import pickle

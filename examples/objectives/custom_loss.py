@@ -57,7 +57,7 @@ costs = {name: float(cost(model.predict(X), demand).mean()) for name, model in m
 for name, model in models.items():
     print(
         f"{name:<14} mean cost {costs[name]:6.1f}; {model.intercept_[0]:.1f} loaves at 0 °C, "
-        f"{model.coef_[0]:.2f} a °C"
+        f"{model.coef_[0]:.2f} per °C"
     )
 
 # %%
@@ -69,7 +69,7 @@ shift = minimize_scalar(lambda loaves: cost(plain + loaves, demand).mean())
 print(f"squared error, {shift.x:.1f} loaves more: mean cost {shift.fun:.1f}")
 
 # %%
-# The left figure is the loss, from the ONNX function's formula; the right one what it fits.
+# The left figure shows the loss of a row, the right one the lines that were fitted.
 
 errors, line = np.linspace(-20, 20, 200), np.array([[0.0], [30.0]])
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")

@@ -77,9 +77,10 @@ plt.legend()
 plt.show()
 
 # %%
-# The group lasso is :math:`\alpha \sum_j \sqrt{\lVert w_j \rVert^2 + \epsilon}`. A group is what
-# one feature counts in three outputs. Four of twelve features matter. The small :math:`\epsilon`
-# gives the gradient a value where a whole group is zero. Groups become small, and not exactly zero.
+# The group lasso is :math:`\alpha \sum_j \sqrt{\lVert w_j \rVert^2 + \epsilon}`. A group has the
+# three weights of one feature, one for each output. Four of twelve features matter. The small
+# :math:`\epsilon` gives the gradient a value where a whole group is zero. Groups become small, but
+# not exactly zero.
 
 group_lasso = """
 group_lasso (weight) => (penalty) {

@@ -78,6 +78,7 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained"
 left.plot(x_test[:1500], y_test[:1500], ".", color="grey", markersize=2, label="new points")
 left.fill_between(line, curves[0.05], curves[0.95], alpha=0.3, label="5 % to 95 %")
 left.plot(line, curves[0.5], label="median")
+left.set(xlabel="x", ylabel="y")
 left.legend()
 right.axhline(90, color="black")
 for name, share in shares.items():

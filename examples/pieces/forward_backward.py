@@ -2,8 +2,8 @@
 A linear regression with forward and backward
 =============================================
 
-`ForwardBackward` computes the score of a model, and takes the derivative of your loss by that score
-back to the weights. The loss and the update are yours: two lines of numpy.
+`ForwardBackward` computes the score of a model. From the derivative of your loss by that score, it
+computes the gradient of the weights. The loss and the update are yours: two lines of numpy.
 """
 
 import matplotlib.pyplot as plt

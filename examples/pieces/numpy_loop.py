@@ -27,8 +27,7 @@ layer = ForwardBackward(initial_model(network, n_features=1, n_outputs=2, random
 
 
 # %%
-# The loss is the negative logarithm of the density; its derivative by the score is what the
-# backward takes.
+# The loss is the negative logarithm of the density. `backward` takes its derivative by the score.
 
 
 def loss_and_gradient(score, y):

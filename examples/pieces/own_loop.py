@@ -3,7 +3,7 @@ A custom training loop
 ======================
 
 `Step` makes one gradient step on the batch that you give it. The loop over epochs and batches, the
-learning rate and the end of the training are yours: ten lines on each solver.
+learning rate and the end of the training are yours. Such a loop has ten lines, with any solver.
 """
 
 import matplotlib.pyplot as plt
@@ -37,9 +37,8 @@ for solver in ("graph", "agent", "session"):
     print(f"{solver:8}", *(f"{loss:.2g}" for loss in losses[solver]))
 
 # %%
-# A loop can do what a fit does not. This one chooses its batches: it trains on the ten rows of 30
-# random ones whose errors are largest. `forward` gives the raw score of any rows, and keeps
-# nothing.
+# A loop can do what a fit does not. This one chooses its batches: it draws 30 rows, and trains on the
+# ten with the largest errors. `forward` gives the raw score of any rows, and keeps nothing.
 
 choosy = Step(LinearRegression(), n_features=2, batch_size=10)
 losses["graph, largest errors"] = []
@@ -54,8 +53,8 @@ for _ in range(10):
 steps["graph, largest errors"] = choosy
 
 # %%
-# Forward, backward and update one by one, which a TrainingAgent can: between them the gradients are
-# yours. Here, noise of a falling size is added to them.
+# A TrainingAgent makes forward, backward and update one by one, so that a loop can change the
+# gradients before the update. This loop adds noise to them, less in each epoch.
 
 if "agent" in steps:
     noisy = Step(LinearRegression(), n_features=2, solver="agent", batch_size=10)

@@ -8,7 +8,7 @@ parameters, in searches and pipelines, and on machines without torch. The flags 
 - `opset_version=17`, which every supported ONNX Runtime reads, and from which no conversion is
   needed;
 - any number of rows: `dynamic_axes` of the older exporter, `dynamic_shapes` of the newer one;
-- `model.eval()`: layers such as dropout do in a training by skort what they do in a prediction.
+- `model.eval()`: in a training by skort, layers such as dropout do what they do in a prediction.
 
 This needs torch, and the newer exporter needs onnxscript: `pip install torch onnxscript`.
 """

@@ -40,7 +40,7 @@ for path in sorted(folder.iterdir()):
     print(f"{path.name}: {path.stat().st_size} bytes")
 
 # %%
-# On the device: it knows the files and its user's digits only. The target has a column a class.
+# On the device: it knows the files and its user's digits only. The target has one column per class.
 
 theirs = np.zeros_like(X[1000:])
 theirs[:, 8:] = X[1000:, :-8]

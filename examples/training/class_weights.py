@@ -24,8 +24,8 @@ print(f"{y_train.sum()} of {len(y_train)} rows are of the rare class")
 
 # %%
 # `class_weight` is that of scikit-learn: None, a weight for each label, or "balanced", which gives
-# both classes the same sum. Precision is the share of the alarms that are right. Recall is the
-# share of the rare rows that are found.
+# both classes the same total weight. Precision is the share of the alarms that are right. Recall is
+# the share of the rare rows that are found.
 
 weights = {"None": None, "{1: 5}": {1: 5}, "{1: 15}": {1: 15}, "'balanced'": "balanced"}
 models, precision, recall = {}, {}, {}
@@ -40,7 +40,7 @@ for name, class_weight in weights.items():
     print(f"class_weight={name:<11} precision {precision[name]:.2f}, recall {recall[name]:.2f}")
 
 # %%
-# scikit-learn weighs the same way: the coefficients of `LogisticRegression` agree to about 1 % of the
+# scikit-learn weighs the same way: the coefficients of `LogisticRegression` agree to less than 1 % of the
 # largest.
 
 model = OrtSGDClassifier(LogisticRegression(class_weight="balanced"), random_state=0)

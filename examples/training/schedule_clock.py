@@ -29,8 +29,8 @@ clocks = {
 }
 
 # %%
-# With `Step` the loop is ours, and so is its clock. The data are drawn ten times, as the loss that
-# is reached depends on them: the ratio of the largest to the smallest eigenvalue of the features
+# With `Step`, the loop sets the rate of each step. The data are drawn ten times, since the loss at
+# the end depends on them: the ratio of the largest to the smallest eigenvalue of the features
 # decides how far a step gets.
 
 losses = {name: [] for name in clocks}
@@ -71,7 +71,7 @@ left.legend()
 right.set(xlabel="epoch", ylabel="loss: median and range of ten data sets", yscale="log")
 
 # %%
-# After 100 updates the rate is :math:`100^{-0.25}`, a third of the first one; after ten epochs
+# After 100 updates, the rate is :math:`100^{-0.25}`, a third of the first one. By epochs, it ends at
 # :math:`10^{-0.25}`, more than a half. Least squares without noise needs no falling rate at all:
 # each batch has the same best weights. An estimator takes any such clock as a function of the
 # number of the update.
