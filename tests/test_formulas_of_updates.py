@@ -15,7 +15,7 @@ from skort.optim.transforms import clipped
 from skort.optim.update import Update
 from skort.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.schedules import Adaptive, Constant, Cosine, Cyclic, InvScaling, Optimal, Warmup
-from skort.solvers import ON_REQUEST, SOLVERS, usable
+from skort.solvers import ON_REQUEST, SOLVERS, check_solver
 
 DOCS = Path(__file__).parent.parent / "docs"
 TABLE = runpy.run_path(str(DOCS / "optimizers_table.py"))["table"]()
@@ -183,7 +183,7 @@ def dtypes_of(solver, update):
 
 def takes(solver, dtype, update):
     try:
-        usable(solver, dtype, update)
+        check_solver(solver, dtype, update)
     except RuntimeNotAvailableError:
         return True
     except ValueError:

@@ -74,28 +74,24 @@ class Component(BaseEstimator):
         return list(parameter_names(cls))  # type: ignore[arg-type]  # classes are hashable
 
     def _validate_params(self) -> None:
-        _validate_new(self)
+        """Raise scikit-learn's error for an invalid parameter; skip values that have passed before."""
+        cls = type(self)
+        unknown = {}
+        keys = []
+        for name in parameter_names(cls):  # type: ignore[arg-type]  # classes are hashable
+            value = getattr(self, name)
+            key = (cls, name, type(value), value) if type(value) in PLAIN else None
+            if key is None or key not in _PASSED:
+                unknown[name] = value
+                keys.append(key)
 
-
-def _validate_new(part):
-    """Raise scikit-learn's error for an invalid parameter; skip values that have passed before."""
-    cls = type(part)
-    unknown = {}
-    keys = []
-    for name in parameter_names(cls):  # type: ignore[arg-type]  # classes are hashable
-        value = getattr(part, name)
-        key = (cls, name, type(value), value) if type(value) in PLAIN else None
-        if key is None or key not in _PASSED:
-            unknown[name] = value
-            keys.append(key)
-
-    if unknown:
-        validate_parameter_constraints(
-            part._parameter_constraints, unknown, caller_name=cls.__name__
-        )
-        if len(_PASSED) > _MOST:
-            _PASSED.clear()
-        _PASSED.update(key for key in keys if key is not None)
+        if unknown:
+            validate_parameter_constraints(
+                self._parameter_constraints, unknown, caller_name=cls.__name__
+            )
+            if len(_PASSED) > _MOST:
+                _PASSED.clear()
+            _PASSED.update(key for key in keys if key is not None)
 
 
 class DocumentationLink:
@@ -226,4 +222,4 @@ def check_parameters(part: Any) -> None:
     if hasattr(part, "_parameter_constraints"):
         # scikit-learn's own method makes all constraints in every call.
         is_theirs = getattr(type(part), "_validate_params", None) is BaseEstimator._validate_params
-        (_validate_new if is_theirs else type(part)._validate_params)(part)
+        (Component if is_theirs else type(part))._validate_params(part)

@@ -1,7 +1,8 @@
 """The update of the weights: an optimizer, and the transformations around it."""
 
+import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -156,11 +157,11 @@ class Update:
     average: bool | int = False
     #: Upper bound of the learning rate; None: it is not known.
     largest_rate: float | None = None
-    #: The traits of the optimizer.
-    tags: OptimizerTags = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tags", optimizer_tags(self.optimizer))
+    @functools.cached_property
+    def tags(self) -> OptimizerTags:
+        """The traits of the optimizer."""
+        return optimizer_tags(self.optimizer)
 
     @property
     def is_plain(self) -> bool:

@@ -7,16 +7,23 @@ from skort.optim.optimizers import SGD
 from skort.optim.update import Update
 from skort.runtime.installed import load
 from skort.solvers.base import Solver
-from skort.solvers.choice import ON_REQUEST, SOLVERS, choose, has_sparse_steps, make_step, usable
+from skort.solvers.choice import (
+    ON_REQUEST,
+    SOLVERS,
+    check_solver,
+    choose,
+    has_sparse_steps,
+    make_step,
+)
 
 __all__ = [
     "ON_REQUEST",
     "SOLVERS",
     "available_solvers",
+    "check_solver",
     "choose",
     "has_sparse_steps",
     "make_step",
-    "usable",
     "why_not",
 ]
 

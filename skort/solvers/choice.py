@@ -1,6 +1,5 @@
 """The choice of a solver, and the step that it makes."""
 
-import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -73,27 +72,11 @@ ON_REQUEST: dict[str, Solver] = {
 _MANY_WEIGHTS = 500_000
 
 
-def usable(solver: str, dtype: np.dtype, update: Update, device: Device = CPU) -> list[str]:
-    """
-    Return the names of the solvers that can train, the fastest first.
-
-    If `solver` is not "auto" and cannot train, raise its error.
-    """
-    if solver != "auto":
-        declared = _declared(solver)
-        declared.check_device(device)
-        declared.check(dtype, update)
-        return [solver]
-
-    names = []
-    for name, declared in SOLVERS.items():
-        with contextlib.suppress(ValueError, ImportError):
-            declared.check_device(device)
-            declared.check(dtype, update)
-            names.append(name)
-
-    # If no solver can train, the first one raises its error.
-    return names or usable(next(iter(SOLVERS)), dtype, update, device)
+def check_solver(name: str, dtype: np.dtype, update: Update, device: Device = CPU) -> None:
+    """Raise an error if a solver cannot make an update in a dtype on a device."""
+    solver = _declared(name)
+    solver.check_device(device)
+    solver.check(dtype, update)
 
 
 def has_sparse_steps(solver: str) -> bool:
@@ -134,22 +117,30 @@ def _declared(name):
 
 def choose(names: list[str], problem: Problem) -> str:
     """
-    Return the first of the solvers from `usable` that can differentiate a model and its loss.
+    Return the first of some solvers that can make the steps of a problem.
 
-    If no solver can, raise the error of the first one.
+    If no solver can, raise the error of the first one that could with another model or loss, or of
+    the first one.
     """
-    errors = []
+    of_models = []
+    of_steps = []
     if problem.row_factor is None and sum(problem.n_weights()) > _MANY_WEIGHTS:
         names = sorted(names, key=lambda name: name != "agent")
+
     for name in names:
+        try:
+            check_solver(name, problem.objective.dtype, problem.update, problem.device)
+        except (ValueError, ImportError) as error:
+            of_steps.append(error)
+            continue
         try:
             _check_model(name, problem)
         except NotTrainableError as error:
-            errors.append(error)
+            of_models.append(error)
         else:
             return name
 
-    raise errors[0]
+    raise (of_models + of_steps)[0]
 
 
 def _check_model(name, problem):

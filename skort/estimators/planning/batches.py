@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from skort.estimators.planning.decision import Decision, rule
-from skort.estimators.planning.given import is_auto
 
 # As in MLPClassifier.
 _BATCH_ROWS = 200
@@ -67,6 +66,6 @@ class TrainingSize(NamedTuple):
         cls, weight_sum: float, n_rows: int, batch_size: int | str, n_outputs: int
     ) -> "TrainingSize":
         """Return the size of a training on rows of positive sample weight."""
-        largest = batch_rows() if is_auto(batch_size) else int(batch_size)
+        largest = batch_rows() if isinstance(batch_size, str) else int(batch_size)
         n_batches = -(-n_rows // largest)
         return cls(weight_sum, weight_sum / n_rows, min(largest, n_rows), n_outputs, n_batches)

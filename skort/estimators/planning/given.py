@@ -1,6 +1,6 @@
 """The parameters of an estimator as values: what the user has set, and what is open."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,6 @@ from skort.common.component import PLAIN, parameter_names
 
 # Those of the constructor that say nothing about the steps.
 _NO_SETTINGS = ("estimator", "trainable", "callbacks", "client", "n_groups")
-
-
-def is_auto(value: Any) -> bool:
-    """Return whether a parameter leaves its matter to skort."""
-    return isinstance(value, str) and value == "auto"
 
 
 def given_parameters(estimator: Any, device: Any) -> dict[str, Any]:
@@ -30,6 +25,13 @@ def given_parameters(estimator: Any, device: Any) -> dict[str, Any]:
         name: value if type(value) in PLAIN else snapshot(value) for name, value in values.items()
     }
     return {**given, "device": device}
+
+
+def left_open(given: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the parameters that leave their matter to skort."""
+    return frozenset(
+        name for name, value in given.items() if isinstance(value, str) and value == "auto"
+    )
 
 
 def parameters_inside(estimator: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@ What a training minimises: the terms of the model inside,
 and what the user set in their place.
 """
 
+from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from skort.estimators.data.sample_weight import ClassWeight
 from skort.estimators.model.nesting import model_inside
 from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.decision import YOURS, Decision, rule
-from skort.estimators.planning.given import is_auto
 from skort.objective.combined import OutputLosses
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, ScoreLoss, as_loss
 from skort.objective.penalties import PENALTIES, ModelPenalty, Strength, UnitFreeL2, WeightPenalty
@@ -147,9 +147,9 @@ def in_own_units(estimator: Any, own: "SklearnObjective", size: TrainingSize) ->
 
 
 @rule("loss")
-def loss_decision(estimator: Any, own: "SklearnObjective", loss: ScoreLoss) -> Decision:
+def loss_decision(left_open: Set[str], own: "SklearnObjective", loss: ScoreLoss) -> Decision:
     """The loss is the one that the model inside minimises."""
-    if not is_auto(estimator.loss):
+    if "loss" not in left_open:
         return Decision(loss, YOURS, "loss")
     because = "it is the default" if own.loss is None else "the model inside minimises it"
     return Decision(loss, because, "loss")
@@ -157,13 +157,13 @@ def loss_decision(estimator: Any, own: "SklearnObjective", loss: ScoreLoss) -> D
 
 @rule("penalty")
 def penalty_decision(
-    estimator: Any, own: "SklearnObjective", penalty: WeightPenalty | None
+    left_open: Set[str], own: "SklearnObjective", penalty: WeightPenalty | None
 ) -> Decision:
     """
     The penalty is the one of the model inside, in the units of skort:
     those of a mean over the rows.
     """
-    if not (is_auto(estimator.penalty) and is_auto(estimator.alpha)):
+    if not left_open >= {"penalty", "alpha"}:
         return Decision(penalty, YOURS, "penalty, alpha")
     because = "the model inside has none" if own.penalty is None else "the model inside has it"
     return Decision(penalty, because, "penalty, alpha")

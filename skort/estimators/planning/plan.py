@@ -1,6 +1,7 @@
 """The plan of a training: every decision, made once, before the training runs."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from skort.estimators.data.targets import EncodedTarget
 from skort.estimators.planning import batches, optimizer, stopping
 from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.decision import YOURS, Decision
-from skort.estimators.planning.given import given_parameters, is_auto, parameters_inside
+from skort.estimators.planning.given import given_parameters, left_open, parameters_inside
 from skort.estimators.planning.objective import (
     chosen_loss,
     chosen_penalty,
@@ -64,7 +65,7 @@ class Plan:
     is_rate_auto: bool
     #: Whether a training that fails may begin again at a smaller rate: the user gave none.
     can_restart: bool
-    #: Those that can do all this, the fastest first.
+    #: The first of these that can do all this makes the steps.
     solvers: list[str]
     device: "Device"
     #: The rows of a whole batch: m rows make a step of m / batch_size of the rate.
@@ -112,13 +113,18 @@ class Plan:
         Return what the parameters of an estimator mean for rows of a size;
         None: its own batch size and dtype.
         """
-        from skort.solvers import usable
+        device = training_device(estimator)
+        given = given_parameters(estimator, device)
+        is_open = left_open(given)
 
         chosen = _optimizer(estimator, is_stream=is_stream)
         is_full = optimizer_tags(chosen.value).is_full
-        of_batches = _batches(estimator, size, is_stream=is_stream)
-        if batch_size is not None and is_auto(estimator.batch_size):
-            of_batches = of_batches._replace(because=YOUR_BATCHES)
+        if "batch_size" not in is_open:
+            of_batches = Decision(int(estimator.batch_size), YOURS, "batch_size")
+        elif batch_size is not None:
+            of_batches = Decision(size.batch_size, YOUR_BATCHES, "batch_size")
+        else:
+            of_batches = batches.batch_decision(size.batch_size, is_stream=is_stream)
 
         if is_full:
             check_full(vars(estimator))
@@ -131,7 +137,7 @@ class Plan:
         rates, is_rate_auto = (
             (Decision(Constant(1.0), _SEARCHED), False)
             if is_full
-            else _schedule(estimator, penalty)
+            else _schedule(estimator, is_open, penalty)
         )
         update = Update(
             chosen.value, estimator.max_grad_norm, estimator.average, largest_rate(rates.value)
@@ -139,15 +145,20 @@ class Plan:
         if batch_size is not None:
             update.check_steps("fit_batches")
 
-        device = training_device(estimator)
         loss = _loss(estimator, own)
         of_dtype = _dtype(estimator, dtype)
-        solvers = usable(estimator.solver, np.dtype(of_dtype.value), update, device)
-        of_epochs = _epochs(estimator)
-        of_stopping = _stopping(estimator, of_dtype.value, is_full=is_full)
+        solvers = _solvers(estimator.solver, np.dtype(of_dtype.value), update, device)
+        if "max_iter" in is_open:
+            of_epochs = stopping.linear_epochs()
+        else:
+            of_epochs = Decision(int(estimator.max_iter), YOURS, "max_iter")
+        if "tol" in is_open:
+            of_stopping = _stopping(estimator, of_dtype.value, is_full=is_full)
+        else:
+            of_stopping = Decision(estimator.tol, YOURS, "tol")
 
         return cls(
-            given=given_parameters(estimator, device),
+            given=given,
             inside=parameters_inside(estimator),
             own=own,
             size=size,
@@ -168,8 +179,8 @@ class Plan:
             max_iter=of_epochs.value,
             tol=of_stopping.value,
             decisions={
-                "loss": loss_decision(estimator, own, loss),
-                "penalty": penalty_decision(estimator, own, penalty),
+                "loss": loss_decision(is_open, own, loss),
+                "penalty": penalty_decision(is_open, own, penalty),
                 "optimizer": chosen,
                 "learning rate": rates,
                 "batches": of_batches,
@@ -204,7 +215,7 @@ class Plan:
 
     def _goes_on_with(self, plan):
         """Return the decision on the optimizer of a plan that goes on with this one's memory."""
-        is_open = self.is_open("optimizer") and plan.is_open("optimizer")
+        is_open = "optimizer" in self.left_open & plan.left_open
         # The next step of a linear model over all rows is one of SGD.
         makes_steps = self.own.is_full or not self.is_full
         return (self if is_open and makes_steps else plan).decisions["optimizer"]
@@ -217,16 +228,17 @@ class Plan:
         """Return the plan with more decisions, and the values that they stand for."""
         return dataclasses.replace(self, decisions={**self.decisions, **decisions}, **values)
 
-    def is_open(self, *names: str) -> bool:
-        """Return whether the user leaves all of some parameters to skort."""
-        return all(is_auto(self.given[name]) for name in names)
+    @functools.cached_property
+    def left_open(self) -> frozenset[str]:
+        """The names of the parameters that the user leaves to skort."""
+        return left_open(self.given)
 
     def for_model(self, model: "Model", rows: TrainingData | None = None) -> "Plan":
         """
         Return the plan for a model: what the user leaves open is decided by the rules of linear
         models, or by those of networks. `rows` are all rows, where they are in memory.
         """
-        is_open = self.is_open("optimizer")
+        is_open = "optimizer" in self.left_open
         if model.score_graph.is_linear:
             return self._of_linear_model(model, rows) if is_open else self
 
@@ -237,8 +249,9 @@ class Plan:
 
     def _of_linear_model(self, model, rows):
         """Return the plan of a linear model whose optimizer is open."""
-        of_optimizer = optimizer.linear_optimizer(self._obstacle(model, rows))
-        if optimizer_tags(of_optimizer.value).is_full:
+        obstacle = self._obstacle(model, rows)
+        of_optimizer = optimizer.linear_optimizer(obstacle)
+        if obstacle is None:
             return self._of_all_rows(of_optimizer)
         return self.decided("optimizer", of_optimizer)
 
@@ -265,7 +278,7 @@ class Plan:
         plan = self
         n_batches = self.size.n_batches
 
-        if self.is_open("max_iter"):
+        if "max_iter" in self.left_open:
             of_epochs = stopping.network_epochs(
                 self.size.n_rows, n_batches, model.score_graph.n_features
             )
@@ -274,14 +287,14 @@ class Plan:
         n_updates = plan.max_iter * n_batches
 
         of_optimizer = plan.decisions["optimizer"]
-        if self.is_open("optimizer"):
+        if "optimizer" in self.left_open:
             # A fitted network keeps what it knows.
             n_weights = model.score_graph.n_weights()[0] if model.is_drawn else 0
             of_optimizer = optimizer.network_optimizer(n_updates, n_weights / self.size.n_rows)
 
         eta0 = self._first_rate(of_optimizer.value)
         rates = plan.decisions["learning rate"]
-        is_planned = self.is_open("learning_rate")
+        is_planned = "learning_rate" in self.left_open
 
         if is_planned:
             rates = optimizer.network_schedule(n_updates, eta0)
@@ -294,7 +307,7 @@ class Plan:
 
         # The score of a validation set may end it, and the objective where the user says after how
         # many epochs, or where its rate falls by it.
-        runs_out = self.is_open("tol", "n_iter_no_change")
+        runs_out = self.left_open >= {"tol", "n_iter_no_change"}
         if runs_out and not (self.given["early_stopping"] or may_fall(rates.value)):
             plan = plan.decided("stopping", stopping.no_tolerance(), tol=None)
         return plan
@@ -304,7 +317,7 @@ class Plan:
         Return the rate of a network's first update;
         1 where it is multiplied by one that is found from the data.
         """
-        if not self.is_open("eta0"):
+        if "eta0" not in self.left_open:
             return float(self.given["eta0"])
         tags = optimizer_tags(of_network)
         return tags.first_rates[1] if tags.gain is None else 1.0
@@ -321,27 +334,25 @@ class Plan:
 
     def _of_all_rows(self, of_optimizer):
         """Return the plan of an optimizer that makes its updates itself, over all rows."""
-        plan = self._with_steps(of_optimizer, Decision(Constant(1.0), _SEARCHED))
-        if self.is_open("tol"):
+        of_stopping = self.decisions["stopping"]
+        if "tol" in self.left_open:
             of_stopping = stopping.full_tolerance(self.dtype)
-            plan = plan.decided("stopping", of_stopping, tol=of_stopping.value)
-        return dataclasses.replace(plan, shuffle=False, can_restart=False)
+
+        plan = self._with_steps(of_optimizer, Decision(Constant(1.0), _SEARCHED))
+        return plan.decided(
+            "stopping", of_stopping, tol=of_stopping.value, shuffle=False, can_restart=False
+        )
 
     def _with_steps(self, of_optimizer, rates, *, is_rate_auto=False):
         """Return the plan with the decisions on the optimizer and on the schedule of its rate."""
-        from skort.solvers import usable
-
         update = dataclasses.replace(
             self.update, optimizer=of_optimizer.value, largest_rate=largest_rate(rates.value)
         )
-        solvers = usable(self.given["solver"], np.dtype(self.dtype), update, self.device)
-        return dataclasses.replace(
-            self,
+        return self.with_decisions(
+            {"optimizer": of_optimizer, "learning rate": rates},
             update=update,
             schedule=rates.value,
             is_rate_auto=is_rate_auto,
-            solvers=solvers,
-            decisions={**self.decisions, "optimizer": of_optimizer, "learning rate": rates},
         )
 
     def of_stream(self, model: "Model") -> "Plan":
@@ -350,12 +361,17 @@ class Plan:
         has_gain = self.update.tags.gain is not None
         plan = self._without_end()
 
-        if is_linear and has_gain and self.is_open("batch_size") and not self.is_open("eta0"):
+        if (
+            is_linear
+            and has_gain
+            and "batch_size" in self.left_open
+            and "eta0" not in self.left_open
+        ):
             because = "eta0 is the rate of a row, as in SGDRegressor"
             of_batches = Decision(batches.rows_of_given_rate(), because, "batch_size")
             plan = plan.decided("batches", of_batches, batch_size=of_batches.value)
 
-        if is_linear or not self.is_open("optimizer"):
+        if is_linear or "optimizer" not in self.left_open:
             return plan
 
         rates = self.decisions["learning rate"]
@@ -378,7 +394,7 @@ class Plan:
         kept = self.decisions["batches"]
         if kept.because == YOUR_BATCHES or not plan.chooses_rate:
             plan = plan.decided("batches", kept, batch_size=self.batch_size)
-        elif plan.is_open("batch_size"):
+        elif "batch_size" in plan.left_open:
             n_rows = min(batches.batch_rows(is_stream=True), n_rows)
             of_batches = batches.batch_decision(n_rows, is_stream=True)
             plan = plan.decided("batches", of_batches, batch_size=n_rows)
@@ -386,7 +402,7 @@ class Plan:
         rates = plan.decisions["learning rate"]
         return plan._with_steps(self._goes_on_with(plan), rates, is_rate_auto=plan.is_rate_auto)
 
-    @property
+    @functools.cached_property
     def is_full(self) -> bool:
         """Whether the optimizer makes its updates itself, from the gradient over all rows."""
         return self.update.tags.is_full
@@ -396,7 +412,7 @@ class Plan:
         Return the plan for a place that makes single steps: there a linear model is trained by SGD,
         if its optimizer is open.
         """
-        if not self.is_full or self.own.is_full or not self.is_open("optimizer"):
+        if not self.is_full or self.own.is_full or "optimizer" not in self.left_open:
             return self
 
         chosen = optimizer.linear_optimizer("single steps are made")
@@ -408,12 +424,12 @@ class Plan:
         Raise an error where the optimizer makes its updates itself,
         as `what` has no place for that.
         """
-        of_model = ['solver="lbfgs" of the network inside'] if self.is_open("optimizer") else []
+        of_model = ['solver="lbfgs" of the network inside'] if "optimizer" in self.left_open else []
         self.update.check_steps(what, *of_model)
 
     def rows_of_batch(self, n_rows: int, n_features: int) -> int:
         """Return the largest number of rows of a batch, or of a block of a pass over all rows."""
-        is_free = self.is_full and is_auto(self.given["batch_size"])
+        is_free = self.is_full and "batch_size" in self.left_open
         return block_size(n_rows, n_features) if is_free else self.batch_size
 
     @property
@@ -423,7 +439,7 @@ class Plan:
         neither eta0 nor a schedule of the user's says it.
         """
         return (
-            self.is_open("eta0")
+            "eta0" in self.left_open
             and isinstance(self.given["learning_rate"], str)
             and not self.is_full
         )
@@ -553,7 +569,7 @@ class Plan:
         """
         from skort.graphs.score_graph import step_work
 
-        if not self.is_open("n_jobs") or self.device.is_remote or not n_rows:
+        if "n_jobs" not in self.left_open or self.device.is_remote or not n_rows:
             return self.device
         return dataclasses.replace(
             self.device, n_threads=threads_for(step_work(score_graph, n_rows))
@@ -637,11 +653,14 @@ def _loss(estimator, own):
     return loss
 
 
-def _batches(estimator, size, *, is_stream):
-    """Return the decision on the number of rows that make a step at the whole rate."""
-    if not is_auto(estimator.batch_size):
-        return Decision(int(estimator.batch_size), YOURS, "batch_size")
-    return batches.batch_decision(size.batch_size, is_stream=is_stream)
+def _solvers(name, dtype, update, device):
+    """Return the names of the solvers to choose from, the fastest first; check one that is set."""
+    from skort.solvers import SOLVERS, check_solver
+
+    if name == "auto":
+        return [*SOLVERS]
+    check_solver(name, dtype, update, device)
+    return [name]
 
 
 def _dtype(estimator, dtype):
@@ -654,17 +673,8 @@ def _dtype(estimator, dtype):
     )
 
 
-def _epochs(estimator):
-    """Return the decision on the largest number of epochs."""
-    if is_auto(estimator.max_iter):
-        return stopping.linear_epochs()
-    return Decision(int(estimator.max_iter), YOURS, "max_iter")
-
-
 def _stopping(estimator, dtype, *, is_full):
-    """Return the decision on the smallest improvement."""
-    if not is_auto(estimator.tol):
-        return Decision(estimator.tol, YOURS, "tol")
+    """Return the rule's decision on the smallest improvement."""
     if is_full:
         return stopping.full_tolerance(dtype)
 
@@ -679,7 +689,7 @@ def _optimizer(estimator, *, is_stream):
     its epsilon is not that of a loss.
     """
     given = estimator.optimizer
-    if is_auto(given):
+    if isinstance(given, str) and given == "auto":
         because = "partial_fit makes steps" if is_stream else "the model is not known"
         return optimizer.linear_optimizer(because)
 
@@ -689,7 +699,7 @@ def _optimizer(estimator, *, is_stream):
     return Decision(chosen, YOURS, "optimizer")
 
 
-def _schedule(estimator, penalty):
+def _schedule(estimator, is_open, penalty):
     """Return the decision on the schedule, and whether its first rate is found from the data."""
     name = estimator.learning_rate
     if not isinstance(name, str):
@@ -697,9 +707,10 @@ def _schedule(estimator, penalty):
         rate(chosen := resolved(name, "learning_rate"), 1)
         return Decision(chosen, YOURS, "learning_rate"), False
 
-    component: type[Schedule] = optimizer.linear_schedule() if is_auto(name) else SCHEDULES[name]
+    is_ours = "learning_rate" in is_open
+    component: type[Schedule] = optimizer.linear_schedule() if is_ours else SCHEDULES[name]
     of_penalty = 0.0 if penalty is None else penalty.alpha
-    alpha = of_penalty if is_auto(estimator.alpha) else estimator.alpha
+    alpha = of_penalty if "alpha" in is_open else estimator.alpha
     if "alpha" in component.shared_parameters and not (np.ndim(alpha) == 0 and alpha > 0):
         raise ValueError(
             f'learning_rate="{name}" divides by alpha, got alpha={alpha}. Set alpha > 0 (with '
@@ -709,7 +720,7 @@ def _schedule(estimator, penalty):
     values = {name: getattr(estimator, name) for name in component.shared_parameters} | {
         "alpha": alpha
     }
-    is_rate_auto = is_auto(values.get("eta0"))
+    is_rate_auto = "eta0" in values and "eta0" in is_open
 
     if is_rate_auto:
         # It is multiplied by the rate that is found.
@@ -717,6 +728,6 @@ def _schedule(estimator, penalty):
 
     chosen = validated(component(**{name: values[name] for name in component.shared_parameters}))
     rate(chosen, 1)
-    because = "the rate falls when the objective does not" if is_auto(name) else YOURS
+    because = "the rate falls when the objective does not" if is_ours else YOURS
 
     return Decision(chosen, because, "learning_rate"), is_rate_auto

@@ -35,7 +35,7 @@ def first_rate(
     # eta0="auto" is the rate of the largest batch there is, which may be a short one.
     whole = plan.whole_rate
     if not plan.is_rate_auto:
-        because = _OWN if plan.is_open("eta0") else YOURS
+        because = _OWN if "eta0" in plan.left_open else YOURS
         return Decision(whole, because, "eta0")
 
     tags = plan.update.tags

@@ -4,7 +4,6 @@ import math
 from typing import Any, NamedTuple
 
 from skort.estimators.planning.decision import Decision, rule
-from skort.estimators.planning.given import is_auto
 
 # What LogisticRegression calls many iterations; a linear model ends by its `tol`.
 _LINEAR_EPOCHS = 1000
@@ -125,7 +124,7 @@ def patience_grows(n_iter_no_change: Any, *, is_validated: bool) -> bool:
     After n epochs, the patience is at least n / 5 epochs, up to 20, as the noise of few epochs hides
     a slow descent.
     """
-    return is_auto(n_iter_no_change) and not is_validated
+    return isinstance(n_iter_no_change, str) and not is_validated
 
 
 @rule("stopping")

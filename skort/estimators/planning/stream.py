@@ -47,7 +47,7 @@ def stream_rate(
 ) -> Decision:
     """Return the number that the rates of a stream are multiplied by."""
     if not plan.is_rate_auto:
-        because = "the schedule has it" if plan.is_open("eta0") else YOURS
+        because = "the schedule has it" if "eta0" in plan.left_open else YOURS
         return Decision(1.0, because, "eta0")
 
     tags = plan.update.tags
@@ -108,7 +108,7 @@ def call_part(
     rate_scale: float,
 ) -> float:
     """Return what the rate of a stream is multiplied by in a call."""
-    if plan.is_rate_auto and plan.update.tags.gain is None and plan.is_open("batch_size"):
+    if plan.is_rate_auto and plan.update.tags.gain is None and "batch_size" in plan.left_open:
         # The rate is that of a batch of B rows, and the step of a call of m rows is m / B of it.
         whole = plan.batch_size
         n_rows = min(statistics.n_rows, whole)

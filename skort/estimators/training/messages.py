@@ -125,7 +125,7 @@ def _too_strong(estimator, result):
     n_updates = result.state.n_updates
     has_ended_itself = result.state.stopped or has_ended(plan.schedule, n_updates)
     is_long = has_ended_itself and (
-        plan.is_full or (n_updates > _FEW_UPDATES and plan.is_open("eta0"))
+        plan.is_full or (n_updates > _FEW_UPDATES and "eta0" in plan.left_open)
     )
     if (
         rows is None

@@ -165,9 +165,7 @@ def _fields(value):
     if not _has_fields_only(type(value)):
         return vars(value)
 
-    # Those that a class finds itself are found again.
-    fields = [field for field in dataclasses.fields(value) if field.init]
-    values = {field: getattr(value, field.name) for field in fields}
+    values = {field: getattr(value, field.name) for field in dataclasses.fields(value)}
     return {field.name: part for field, part in values.items() if part is not field.default}
 
 

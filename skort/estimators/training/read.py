@@ -40,7 +40,6 @@ from skort.estimators.model.preprocessing import as_rows
 from skort.estimators.model.target_transform import TargetTransform
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batches import TrainingSize, batch_rows
-from skort.estimators.planning.given import is_auto
 from skort.estimators.planning.objective import chosen_class_weight, own_objective_of
 from skort.estimators.planning.plan import Plan
 from skort.optim.callbacks import check_callbacks
@@ -132,7 +131,7 @@ class FitInput:
         """
         given = self.given
         batch_size = estimator.batch_size
-        if is_stream and is_auto(batch_size):
+        if is_stream and isinstance(batch_size, str):
             batch_size = batch_rows(is_stream=True)
         size = given.size(batch_size, self.encoded, sample_weight, self.class_weight)
         if is_stream:
@@ -382,7 +381,8 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
     read = FitInput.of(estimator, given, wrapped, own, generator, classes)
 
     n_rows = estimator.n_total
-    batch_size = batch_rows() if is_auto(estimator.batch_size) else estimator.batch_size
+    given_size = estimator.batch_size
+    batch_size = batch_rows() if isinstance(given_size, str) else given_size
     _check_size_is_known(estimator, own)
     n_outputs = read.encoded.target.shape[1]
     size = TrainingSize(float(n_rows or batch_size), 1.0, batch_size, n_outputs)

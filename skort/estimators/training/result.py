@@ -136,7 +136,7 @@ class FitResult:
             decisions["stopping"] = of_stopping._replace(value=Stopping(plan.tol, patience))
 
         device = plan.device_for(graph, 0 if self.is_sparse else self.batch_size)
-        because = "a step has work for so many" if plan.is_open("n_jobs") else "n_jobs says it"
+        because = "a step has work for so many" if "n_jobs" in plan.left_open else "n_jobs says it"
         decisions["threads"] = Decision(str(device.n_threads), because, "n_jobs")
 
         n_restarts = (self.state.column("restarts") or [0])[-1]

@@ -204,13 +204,12 @@ class Fit:
 
     def _full_step(self, rows):
         """Return what computes the objective of rows in memory and its gradient."""
-        from skort.solvers import usable
+        from skort.solvers import SOLVERS
 
         plan = self.run.plan
         variables = self.run.variables
         update = Update(LBFGS())
-        solvers = usable("auto", np.dtype(plan.dtype), update, plan.device)
-        plan = dataclasses.replace(plan, update=update, solvers=solvers, shuffle=False)
+        plan = dataclasses.replace(plan, update=update, solvers=[*SOLVERS], shuffle=False)
         batches = InMemory(plan, rows).batches(variables, np.random.RandomState(0))
         shape = BatchShape(batches.batch_size, batches.are_sparse)
         state = dataclasses.replace(self.state, solver=None)
@@ -335,7 +334,7 @@ def full_step(
     from skort.solvers.full import FullStep
 
     plan = run.plan
-    is_exact = score_graph.is_linear or not plan.is_open("tol")
+    is_exact = score_graph.is_linear or "tol" not in plan.left_open
     optimizer: Any = plan.update.optimizer
     tolerances = optimizer.tolerances(plan.tol, np.dtype(plan.dtype), is_exact=is_exact)
     whitener = whitener_of(run, batches, score_graph, grams)

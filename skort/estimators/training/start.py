@@ -63,7 +63,7 @@ def start(
 
         return started._replace(plan=decided)
 
-    if not plan.is_open("eta0"):
+    if "eta0" not in plan.left_open:
         # A few epochs at the user's rate may have other aims.
         return started._replace(constant_loss=math.inf)
 

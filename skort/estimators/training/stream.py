@@ -126,7 +126,7 @@ def _resumed(plan, model, rows, state, *, is_after_fit):
         plan = plan.decided("first rate", of_rate)
 
         # The falls of a schedule that the user chose are a matter of that schedule.
-        n_falls = 0 if is_after_fit and plan.is_open("learning_rate") else state.n_falls
+        n_falls = 0 if is_after_fit and "learning_rate" in plan.left_open else state.n_falls
         state = dataclasses.replace(
             state, rate_scale=of_rate.value, is_rate_auto=plan.chooses_rate, n_falls=n_falls
         )
