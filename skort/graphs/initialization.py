@@ -185,7 +185,7 @@ def _template(
         graph.node.append(helper.make_node("Exp", [graph.output[0].name], ["prediction"]))
         graph.output[0].name = "prediction"
 
-    return ScoreGraph.of(model)
+    return ScoreGraph.of(model).explored()
 
 
 def check_differentiable(score_graph: ScoreGraph, solver: str, gradient: Gradient) -> None:

@@ -21,10 +21,9 @@ from skort.common.onnx_text import (
     with_parameter_inputs,
 )
 from skort.graphs.differentiable import Gradient, undifferentiable
+from skort.graphs.layers import TARGET_OFFSET, Layer, first_layer, last_layer
 from skort.graphs.sklearn.conversion import rename_input
 
-#: The weight that is added to the score of a model if float32 lacks the digits for it.
-TARGET_OFFSET = "y_offset"
 _PRODUCTS = ("MatMul", "Gemm", "Conv")
 _SAME_NUMBERS = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 # Operators whose result holds the numbers of weights, and the positions of these: a weight may be
@@ -74,7 +73,7 @@ class Weights:
     intercepts: tuple[str, ...]
     scales: tuple[str, ...] = ()
 
-    @property
+    @functools.cached_property
     def names(self) -> tuple[str, ...]:
         """All names: coefficients, intercepts, scales."""
         return self.coefficients + self.intercepts + self.scales
@@ -90,7 +89,8 @@ class ScoreGraph:
     """
     The function (X, weights) -> raw score as ONNX, and the values of the weights.
 
-    Graphs share their models and arrays, so these are never changed in place.
+    Graphs share their models and arrays, so these are never changed in place. What a graph knows of
+    its structure, graphs with other values know, too.
     """
 
     structure: onnx.ModelProto
@@ -124,7 +124,7 @@ class ScoreGraph:
 
         return model
 
-    @property
+    @functools.cached_property
     def key(self) -> tuple[bytes, Weights]:
         """A hashable value of the structure and the names of trained weights, without values."""
         return self.structure.SerializeToString(deterministic=True), self.trained
@@ -135,7 +135,7 @@ class ScoreGraph:
         trained = self.trained.names
         return {name: array for name, array in self.arrays.items() if name not in trained}
 
-    @property
+    @functools.cached_property
     def weight_names(self) -> Weights:
         """The names of all weights, trained or frozen."""
         return find_weights(self.structure.graph)
@@ -155,29 +155,29 @@ class ScoreGraph:
         """The values of the trained weights, not copied."""
         return {name: self.arrays[name] for name in self.trained.names}
 
-    @property
+    @functools.cached_property
     def input_name(self) -> str:
         """Name of the input X."""
         return self.structure.graph.input[0].name
 
-    @property
+    @functools.cached_property
     def score_name(self) -> str:
         """Name of the output."""
         return self.structure.graph.output[0].name
 
-    @property
+    @functools.cached_property
     def n_features(self) -> int:
         """Number of columns of X."""
         return self.structure.graph.input[0].type.tensor_type.shape.dim[1].dim_value
 
-    @property
+    @functools.cached_property
     def dtype(self) -> np.dtype:
         """float32 or float64."""
         return helper.tensor_dtype_to_np_dtype(
             self.structure.graph.input[0].type.tensor_type.elem_type
         )
 
-    @property
+    @functools.cached_property
     def n_outputs(self) -> int:
         """Number of columns of the raw score."""
         return self.structure.graph.output[0].type.tensor_type.shape.dim[1].dim_value
@@ -186,8 +186,9 @@ class ScoreGraph:
         """Return copies of the trained weights, for callers who change them."""
         return {name: array.copy() for name, array in self.trained_arrays.items()}
 
+    @functools.cached_property
     def n_weights(self) -> tuple[int, int]:
-        """Return the numbers of elements of trained coefficients and of other trained weights."""
+        """The numbers of elements of trained coefficients and of other trained weights."""
         trained = self.trained
         of_kinds = [
             sum(self.arrays[name].size for name in names)
@@ -195,7 +196,7 @@ class ScoreGraph:
         ]
         return of_kinds[0], of_kinds[1] + of_kinds[2]
 
-    @property
+    @functools.cached_property
     def order(self) -> tuple[int, ...] | None:
         """
         The columns of the last result but one in the order of the score, (-1,) for the negative of
@@ -210,7 +211,7 @@ class ScoreGraph:
         order = tuple(constant_value(before).ravel().tolist())
         return order if sorted(order) == [*range(self.n_outputs)] else None
 
-    @property
+    @functools.cached_property
     def is_linear(self) -> bool:
         """Whether the model is one layer, perhaps with an exponential or an order after it."""
         nodes = [node.op_type for node in self.structure.graph.node if node.op_type != "Exp"]
@@ -222,6 +223,23 @@ class ScoreGraph:
             nodes = nodes[: -1 if order == (-1,) else -2]
         nodes = nodes[:-1] if TARGET_OFFSET in self.arrays else nodes
         return nodes in _LINEAR
+
+    @functools.cached_property
+    def first_layer(self) -> Layer | None:
+        """The layer that reads X, see `skort.graphs.layers.first_layer`."""
+        return first_layer(self)
+
+    @functools.cached_property
+    def last_layer(self) -> Layer | None:
+        """The layer that computes the score, see `skort.graphs.layers.last_layer`."""
+        return last_layer(self)
+
+    def explored(self) -> "ScoreGraph":
+        """Return the graph, after all is found that graphs with other weights will know of it."""
+        for name, attribute in vars(ScoreGraph).items():
+            if isinstance(attribute, functools.cached_property):
+                getattr(self, name)
+        return self
 
     def training_only(self, names: Collection[str]) -> "ScoreGraph":
         """Return the same graph, in which only the weights of these names are trained."""
@@ -236,7 +254,9 @@ class ScoreGraph:
                     f"There is no weight {name!r} of shape {array.shape} and dtype {array.dtype}."
                 )
 
-        return replace(self, arrays={**self.arrays, **weights})
+        changed = copy.copy(self)
+        vars(changed)["arrays"] = {**self.arrays, **weights}
+        return changed
 
     def with_input_name(self, name: str) -> "ScoreGraph":
         """Return the same graph whose input X has another name."""

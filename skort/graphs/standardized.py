@@ -1,188 +1,25 @@
 """Score graphs with standardized or centred variables, or without their first product."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx
 from numpy.typing import DTypeLike
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from skort.common.onnx_text import rename
-from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, shared_edit
-from skort.runtime.cache import LRUCache
+from skort.graphs.layers import OFFSET, TARGET_OFFSET, Layer, readers_of
+from skort.graphs.score_graph import ScoreGraph, shared_edit
 
 #: The input of a graph of `after_first_product`: the product of X and the first coefficients.
 PRODUCT = "skort_product"
-#: The weight that `centred` subtracts from X.
-OFFSET = "X_offset"
 MEAN = "skort_X_mean"
 INVERSE_SCALE = "skort_X_inverse_scale"
 #: The score before `rescaled_score`.
 STANDARDIZED_SCORE = "skort_standardized_score"
-#: Layers by the structure of their graph. A fit asks for them several times.
-_LAYERS: LRUCache = LRUCache(64)
 _TARGET_MEAN = "skort_y_mean"
 _TARGET_SCALE = "skort_y_scale"
-
-
-@dataclass(frozen=True)
-class Layer:
-    """
-    A layer by the names of its trained weights: the matrix of a product and its intercept.
-
-    `intercept` is None if nothing that is trained is added. `transposed` means that the rows of the
-    matrix are outputs. `columns` are those of X that a first layer reads, None for all.
-    """
-
-    coefficient: str
-    intercept: str | None
-    transposed: bool = False
-    columns: tuple[int, ...] | None = None
-
-    def read(self, vector: np.ndarray) -> np.ndarray:
-        """Return the elements of a vector, of one for each column of X, that the layer reads."""
-        return vector if self.columns is None else vector[list(self.columns)]
-
-
-def _kept(find: Callable[[ScoreGraph], Layer | None]) -> Callable[[ScoreGraph], Layer | None]:
-    """Return `find` with a cache. Its key has all that a layer depends on."""
-
-    def layer(score_graph):
-        shapes = tuple((name, array.shape) for name, array in score_graph.arrays.items())
-        return _LAYERS.get((find, shapes, score_graph.key), lambda: find(score_graph))
-
-    return layer
-
-
-@_kept
-def first_layer(score_graph: ScoreGraph) -> Layer | None:
-    """
-    Return the layer that reads X, or some columns that no other node reads.
-
-    None if there is no such layer, or its matrix is not trained.
-    """
-    name = score_graph.input_name
-    readers = _readers(score_graph)
-    if OFFSET in score_graph.arrays:
-        name = readers[name][0].output[0]
-
-    columns = _columns_for_product(score_graph, name, readers)
-    if columns is not None:
-        name = columns.output[0]
-    products = readers.get(name, [])
-    if len(products) != 1 or products[0].input[0] != name:
-        return None
-
-    layer = _layer(score_graph, products[0], readers)
-    if layer is not None and columns is not None:
-        layer = replace(layer, columns=_selected(score_graph, columns))
-    # An offset needs a trained intercept.
-    return (
-        None
-        if layer is not None and layer.intercept is None and OFFSET in score_graph.arrays
-        else layer
-    )
-
-
-def _columns_for_product(score_graph, name, readers):
-    """
-    Return the node that selects the columns of X for a product;
-    None unless all readers of X select columns, each of them others.
-    """
-    nodes = readers.get(name, [])
-    columns = list[int]()
-    for node in nodes:
-        selected = _selected(score_graph, node)
-        if selected is None:
-            return None
-        columns += selected
-    if len(columns) > len(set(columns)):
-        return None
-
-    found = [
-        node
-        for node in nodes
-        if [other.op_type for other in readers.get(node.output[0], [])] in (["MatMul"], ["Gemm"])
-    ]
-    return found[0] if len(found) == 1 else None
-
-
-def _selected(score_graph, node) -> tuple[int, ...] | None:
-    """Return the columns that a node selects; None if it is no selection of columns."""
-    axis = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
-    constants = {i.name: i for i in score_graph.structure.graph.initializer}
-    if node.op_type != "Gather" or axis != [1] or node.input[1] not in constants:
-        return None
-    positions = np.ravel(numpy_helper.to_array(constants[node.input[1]]))
-    return tuple((positions % score_graph.n_features).tolist())
-
-
-@_kept
-def last_layer(score_graph: ScoreGraph) -> Layer | None:
-    """Return the layer that computes the score; None if there is none that is all trained."""
-    makers = {name: node for node in score_graph.structure.graph.node for name in node.output}
-    node = makers[score_graph.score_name]
-    has_intercept = False
-    if TARGET_OFFSET in score_graph.arrays:
-        node = makers[node.input[0]]
-    if node.op_type == "Add":
-        products = [makers[name] for name in node.input if name in makers]
-        node, has_intercept = (products[0], True) if len(products) == 1 else (node, True)
-
-    layer = _layer(score_graph, node, _readers(score_graph))
-    has_intercept = has_intercept or len(node.input) > 2 or TARGET_OFFSET in score_graph.arrays
-    if layer is None or (layer.intercept is None and has_intercept):
-        return None
-
-    return layer
-
-
-_OFFSET_LAYERS = {OFFSET: first_layer, TARGET_OFFSET: last_layer}
-
-
-def _readers(score_graph):
-    """Return the nodes that read each result or weight."""
-    readers: dict[str, list[onnx.NodeProto]] = {}
-    for node in score_graph.structure.graph.node:
-        for name in node.input:
-            readers.setdefault(name, []).append(node)
-    return readers
-
-
-def _layer(score_graph, product, readers):
-    """
-    Return the layer of a node; None unless it is a product with a trained matrix.
-
-    No other node may read the matrix.
-    """
-    trained = score_graph.trained.names
-    arrays = score_graph.arrays
-    options = {a.name: helper.get_attribute_value(a) for a in product.attribute}
-    plain = (
-        options.get("transA", 0) == 0
-        and options.get("alpha", 1.0) == options.get("beta", 1.0) == 1.0
-    )
-    if product.op_type not in ("MatMul", "Gemm") or not plain:
-        return None
-
-    coefficient, *added = product.input[1:]
-    if coefficient not in trained or arrays[coefficient].ndim != 2 or len(readers[coefficient]) > 1:
-        return None
-
-    adders = readers.get(product.output[0], [])
-    if not added and len(adders) == 1 and adders[0].op_type == "Add":
-        added = [name for name in adders[0].input if name != product.output[0]]
-    transposed = bool(options.get("transB", 0))
-    n_outputs = arrays[coefficient].shape[0 if transposed else 1]
-    is_own = (
-        len(added) == 1
-        and added[0] in trained
-        and arrays[added[0]].shape in ((n_outputs,), (1, n_outputs))
-        and len(readers[added[0]]) == 1
-    )
-
-    return Layer(coefficient, added[0] if is_own else None, transposed)
 
 
 def standardized_graph(
@@ -272,7 +109,7 @@ def centred(score_graph: ScoreGraph, offset: np.ndarray, name: str = OFFSET) -> 
     `OFFSET` is subtracted from X before the first layer. `TARGET_OFFSET` is added to the score.
     """
     # Without an offset, a large mean of X or y may take all digits of an intercept.
-    layer = _OFFSET_LAYERS[name](score_graph)
+    layer = _offset_layer(score_graph, name)
     assert layer is not None
     arrays = score_graph.arrays
     before = score_graph.arrays.get(name)
@@ -293,6 +130,11 @@ def centred(score_graph: ScoreGraph, offset: np.ndarray, name: str = OFFSET) -> 
     return replace(score_graph, structure=structure, arrays={**arrays, name: offset})
 
 
+def _offset_layer(score_graph, name):
+    """Return the layer whose intercept holds the rest of an offset."""
+    return score_graph.first_layer if name == OFFSET else score_graph.last_layer
+
+
 def without_offsets(
     score_graph: ScoreGraph, names: Sequence[str] = (OFFSET, TARGET_OFFSET)
 ) -> ScoreGraph:
@@ -306,7 +148,7 @@ def without_offsets(
         for name in names
         if name in score_graph.arrays
     }
-    return replace(score_graph, arrays={**score_graph.arrays, **zeros}) if zeros else score_graph
+    return score_graph.with_weights(zeros) if zeros else score_graph
 
 
 def with_moved_offsets(score_graph: ScoreGraph, offsets: Mapping[str, np.ndarray]) -> ScoreGraph:
@@ -315,10 +157,10 @@ def with_moved_offsets(score_graph: ScoreGraph, offsets: Mapping[str, np.ndarray
 
     An offset of the graph that is not given becomes zero.
     """
-    for name, layer_of in _OFFSET_LAYERS.items():
+    for name in (OFFSET, TARGET_OFFSET):
         before = score_graph.arrays.get(name)
         offset = offsets.get(name, None if before is None else np.zeros_like(before))
-        if offset is not None and layer_of(score_graph) is not None:
+        if offset is not None and _offset_layer(score_graph, name) is not None:
             score_graph = centred(score_graph, offset, name)
 
     return score_graph
@@ -326,7 +168,7 @@ def with_moved_offsets(score_graph: ScoreGraph, offsets: Mapping[str, np.ndarray
 
 def check_offsets(score_graph: ScoreGraph) -> None:
     """Raise a ValueError if a weight has the name of an offset, but is used for something else."""
-    graph, X, readers = score_graph.structure.graph, score_graph.input_name, _readers(score_graph)
+    graph, X, readers = score_graph.structure.graph, score_graph.input_name, readers_of(score_graph)
     makers = {name: node for node in graph.node for name in node.output}
     last = makers[score_graph.score_name]
     before = next((makers[name] for name in last.input[:1] if name in makers), onnx.NodeProto())
@@ -367,9 +209,9 @@ def uncentred_arrays(
 
     # Add the offset of the target last, because it is the larger one.
     if offset is not None:
-        arrays = _moved(arrays, first_layer(graph), -offset, dtype)
+        arrays = _moved(arrays, graph.first_layer, -offset, dtype)
     if of_target is not None:
-        layer = last_layer(graph)
+        layer = graph.last_layer
         assert layer is not None  # `centred` has checked this.
         arrays = _shifted(arrays, layer.intercept, of_target.astype(np.float64), dtype)
 
@@ -426,7 +268,7 @@ def _shifted(arrays, name, shift, dtype=None):
 
 def product_layer(score_graph: ScoreGraph) -> Layer | None:
     """Return the first layer of a score graph; None if its product cannot be computed outside."""
-    layer = first_layer(score_graph)
+    layer = score_graph.first_layer
     if layer is None or layer.columns is not None or OFFSET in score_graph.arrays:
         return None
 

@@ -418,8 +418,7 @@ class _Common(NamedTuple):
 
     def lane(self, candidate: _Candidate) -> _LaneFit | None:
         """Return a fit before its first step, or None if it has to be trained alone."""
-        from skort.graphs.score_graph import TARGET_OFFSET
-        from skort.graphs.standardized import OFFSET
+        from skort.graphs.layers import OFFSET, TARGET_OFFSET
         from skort.solvers.graph.lanes import lane_of
 
         plan = candidate.plan

@@ -39,7 +39,7 @@ class AgentBackend(HostBackend):
         self._flat, self._graph = flat(problem.weights), GradientGraph(problem)
         self.gradient: np.ndarray = np.zeros_like(self._flat)
         self._scratch = np.zeros_like(self._flat)
-        self._memory = self.rule.start(*problem.n_weights(), self._flat.dtype)
+        self._memory = self.rule.start(*problem.n_weights, self._flat.dtype)
         inputs = {**self.inputs, **views(self._flat, problem.weights), **self._graph.parameters}
         outputs = {
             gradient_of(name): part for name, part in views(self.gradient, problem.weights).items()

@@ -12,8 +12,8 @@ from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.differentiable import Gradient
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.initialization import check_differentiable
+from skort.graphs.layers import OFFSET
 from skort.graphs.score_graph import ScoreGraph
-from skort.graphs.standardized import OFFSET
 from skort.objective.objective import Objective
 from skort.optim.update import MANY_ROWS, PenaltyStrengths, Update, UpdateRule
 from skort.runtime.cache import COMPILED
@@ -54,9 +54,10 @@ class Problem:
         """
         return self.score_graph.trained_arrays | self.loss_weights
 
+    @functools.cached_property
     def n_weights(self) -> tuple[int, int]:
-        """Return the number of coefficients and of other trained weights, counted by element."""
-        n_coefficients, n_others = self.score_graph.n_weights()
+        """The number of coefficients and of other trained weights, counted by element."""
+        n_coefficients, n_others = self.score_graph.n_weights
         return n_coefficients, n_others + sum(array.size for array in self.loss_weights.values())
 
     @functools.cached_property

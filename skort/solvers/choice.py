@@ -124,7 +124,7 @@ def choose(names: list[str], problem: Problem) -> str:
     """
     of_models = []
     of_steps = []
-    if problem.row_factor is None and sum(problem.n_weights()) > _MANY_WEIGHTS:
+    if problem.row_factor is None and sum(problem.n_weights) > _MANY_WEIGHTS:
         names = sorted(names, key=lambda name: name != "agent")
 
     for name in names:

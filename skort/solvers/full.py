@@ -66,7 +66,7 @@ class FullStep:
         self.weights: Callable[[], dict[str, np.ndarray]] = step.weights
         self.state: Callable[[], dict[str, np.ndarray]] = step.state
         self.restore: Callable[[dict[str, np.ndarray]], None] = step.restore
-        self._now = Point(np.empty(0), np.nan, np.zeros(sum(problem.n_weights())))
+        self._now = Point(np.empty(0), np.nan, np.zeros(sum(problem.n_weights)))
 
     def objective(self) -> float:
         """Return the objective of all rows."""

@@ -107,7 +107,7 @@ class SessionBackend(HostBackend):
         self._run_session = made.run
         self._flat = flat(problem.weights)
         self._no_gradient, self._scratch, made.held = (np.zeros_like(self._flat) for _ in range(3))
-        self._memory = self.rule.start(*problem.n_weights(), self._flat.dtype)
+        self._memory = self.rule.start(*problem.n_weights, self._flat.dtype)
         self.load({"weights": self._flat, **self._memory})
         self._values = self.session.value(OBJECTIVE), self.session.value(LOSS)
 

@@ -10,7 +10,7 @@ import scipy.sparse
 from scipy.linalg import lapack
 
 from skort.common.blas import one_blas_thread
-from skort.graphs.standardized import Layer
+from skort.graphs.layers import Layer
 from skort.objective.objective import TARGET
 from skort.optim.batches import Batches
 from skort.optim.rows import UnchangedRows, source_rows
@@ -227,7 +227,7 @@ class Whitener:
 
 def _places(problem, layer):
     """Return the places of a layer's weights in the vector of all, a row for each output."""
-    places = views(np.arange(sum(problem.n_weights())), problem.weights)
+    places = views(np.arange(sum(problem.n_weights)), problem.weights)
     coefficient = places[layer.coefficient]
     columns = [coefficient if layer.transposed else coefficient.T]
     if layer.intercept is not None:

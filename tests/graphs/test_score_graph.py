@@ -68,11 +68,11 @@ def test_with_weights_changes_a_copy(rng):
 def test_weights_are_counted_element_by_element():
     assert initial_score_graph(
         LinearRegression(), ScoreSpec(3, 2, "float32"), np.random.RandomState(0)
-    ).n_weights() == (6, 2)
+    ).n_weights == (6, 2)
     without = initial_score_graph(
         LinearRegression(fit_intercept=False), ScoreSpec(3, 2, "float32"), np.random.RandomState(0)
     )
-    assert without.n_weights() == (6, 0)
+    assert without.n_weights == (6, 0)
 
 
 def test_set_batch_size_fixes_the_first_dimension():
@@ -165,7 +165,7 @@ def test_weights_are_counted_from_their_shapes(mixed):
     graph = ScoreGraph(
         mixed.structure, {**mixed.arrays, "W": large, "b": large}, Weights(("W",), ("b", "c"))
     )
-    assert graph.n_weights() == (2 * 10**12, 2 * 10**12 + 2)
+    assert graph.n_weights == (2 * 10**12, 2 * 10**12 + 2)
 
 
 @pytest.mark.parametrize(

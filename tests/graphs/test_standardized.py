@@ -7,15 +7,12 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 
 from skort.graphs.initialization import initial_score_graph
+from skort.graphs.layers import OFFSET, Layer
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.graphs.standardized import (
-    OFFSET,
     PRODUCT,
-    Layer,
     after_first_product,
     centred,
-    first_layer,
-    last_layer,
     linear_weights,
     product_layer,
     standardized_graph,
@@ -71,8 +68,8 @@ def score(run_onnx, graph, X):
     ],
 )
 def test_layers_are_found_by_structure(name, first, last):
-    assert first_layer(MODELS[name]) == first
-    assert last_layer(MODELS[name]) == last
+    assert MODELS[name].first_layer == first
+    assert MODELS[name].last_layer == last
 
 
 @pytest.mark.parametrize(
@@ -89,14 +86,14 @@ def test_layers_are_found_by_structure(name, first, last):
     ids=["sum", "two products", "alpha"],
 )
 def test_there_is_no_first_layer_where_x_does_not_go_straight_into_one_product(text):
-    assert first_layer(graph_of(text)) is None
+    assert graph_of(text).first_layer is None
 
 
 def test_frozen_weights_are_no_layer():
     network = MODELS["network"]
-    assert first_layer(network.training_only(["intercepts"])) is None
-    assert first_layer(network.training_only(["coefficient"])) == Layer("coefficient", None)
-    assert last_layer(network.training_only(["coefficient2"])) is None
+    assert network.training_only(["intercepts"]).first_layer is None
+    assert network.training_only(["coefficient"]).first_layer == Layer("coefficient", None)
+    assert network.training_only(["coefficient2"]).last_layer is None
 
 
 def test_the_graph_of_standardized_columns_is_that_of_the_rows_themselves(
@@ -104,7 +101,7 @@ def test_the_graph_of_standardized_columns_is_that_of_the_rows_themselves(
 ):
     X = rng.normal(size=(6, P)) * [1, 10, 100, 1] + [0, 5, 50, 1]
     mean, scale = X.mean(axis=0), X.std(axis=0)
-    layer = first_layer(score_graph)
+    layer = score_graph.first_layer
     if layer.intercept is None:
         mean = np.zeros(P)
     changed = standardized_graph(score_graph, layer, mean, scale)
@@ -117,14 +114,14 @@ def test_the_graph_of_standardized_columns_is_that_of_the_rows_themselves(
 
 def test_a_centred_graph_is_the_same_function(score_graph, run_onnx, rng):
     X, offset = rng.normal(size=(6, P)), np.array([1.0, -2, 3, 0])
-    if first_layer(score_graph).intercept is None:
+    if score_graph.first_layer.intercept is None:
         pytest.skip("there is no intercept to take the offset")
     changed = centred(score_graph, offset)
     rtol = 1e-5 if score_graph.dtype == np.float32 else 1e-12
     np.testing.assert_allclose(
         score(run_onnx, changed, X), score(run_onnx, score_graph, X), rtol=rtol, atol=rtol
     )
-    assert first_layer(changed) == first_layer(score_graph)
+    assert changed.first_layer == score_graph.first_layer
     assert OFFSET not in changed.trained.names
     for name, array in uncentred_arrays(changed).items():
         np.testing.assert_allclose(array, score_graph.arrays[name], rtol=rtol)

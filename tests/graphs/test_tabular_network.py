@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.special
 
+from skort.graphs.layers import Layer
 from skort.graphs.score_graph import ScoreSpec, find_weights
-from skort.graphs.standardized import Layer, centred, first_layer, last_layer, uncentred_arrays
+from skort.graphs.standardized import centred, uncentred_arrays
 from skort.graphs.tabular_network import ACTIVATIONS
 from skort.graphs.training_mode import masked
 from skort.networks import TabularNetwork
@@ -104,7 +105,7 @@ def test_ids_are_numbers_without_embeddings_and_without_an_encoder(run_onnx):
 def test_all_columns_may_be_ids(run_onnx):
     graph = graph_of(categories=(2, 3, 4, 5, 6), embeddings=3)
     assert graph.arrays["embeddings"].shape == (2 + 3 + 4 + 5 + 6 + 5, 3)
-    assert first_layer(graph) is None
+    assert graph.first_layer is None
     assert score(run_onnx, graph, np.zeros((2, 5))).shape == (2, 2)
 
 
@@ -164,14 +165,14 @@ def test_gradient_is_a_finite_difference(run_onnx, options):
 
 def test_the_first_layer_reads_the_numbers(run_onnx):
     graph = graph_of(dtype="float64")
-    assert first_layer(graph) == Layer("coefficient0", "intercept0", columns=(0, 2, 4))
-    assert last_layer(graph) == Layer("coefficient2", "intercept2")
+    assert graph.first_layer == Layer("coefficient0", "intercept0", columns=(0, 2, 4))
+    assert graph.last_layer == Layer("coefficient2", "intercept2")
 
     offset = np.array([1e3, 0, -2e3, 0, 3.0])
     moved = centred(graph, offset)
     expected = score(run_onnx, graph, rows())
     np.testing.assert_allclose(score(run_onnx, moved, rows()), expected, rtol=1e-9, atol=1e-9)
-    assert first_layer(moved) == first_layer(graph)
+    assert moved.first_layer == graph.first_layer
     np.testing.assert_allclose(
         uncentred_arrays(moved)["intercept0"], graph.arrays["intercept0"], atol=1e-9
     )

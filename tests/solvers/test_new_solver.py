@@ -51,7 +51,7 @@ class DifferenceBackend(Backend):
         self._flat = flat(self._initial)
         self._gradient = np.zeros_like(self._flat)
         self._scratch = np.zeros_like(self._flat)
-        self._memory = self.rule.start(*problem.n_weights(), dtype)
+        self._memory = self.rule.start(*problem.n_weights, dtype)
         self._model = objective_model(problem)
         self._session = ArraySession(self._model.SerializeToString())
         self._inputs = {

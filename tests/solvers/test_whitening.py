@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.graphs.initialization import initial_score_graph
+from skort.graphs.layers import Layer
 from skort.graphs.score_graph import ScoreSpec
-from skort.graphs.standardized import Layer, first_layer
 from skort.objective import L2, LogLoss, OneVsRestLogLoss, SquaredError, SquaredHinge
 from skort.objective.objective import Objective
 from skort.optim.batches import Batches
@@ -106,7 +106,7 @@ def test_the_second_derivative_by_the_variables_is_the_identity(
     X, y, weight = data(4, n_outputs)
     batches = batches_of(X, y, weight)
     problem = problem_of(4, n_outputs, fit_intercept=fit_intercept)
-    layer = first_layer(problem.score_graph)
+    layer = problem.score_graph.first_layer
     made = Whitener(problem, layer, batches, 0.5, is_diagonal=is_diagonal).first()
     rows = with_ones(X, has_intercept=fit_intercept)
     curved = 0.5 * (rows.T * batches.sample_weight @ rows) / N_ROWS
@@ -126,7 +126,7 @@ def test_classes_against_the_rest_have_a_factor_each(loss, has_own):
     Y = np.eye(3)[rng.integers(3, size=N_ROWS)]
     batches = batches_of(X, Y, weight)
     problem = problem_of(4, 3, loss=loss)
-    whitener = Whitener(problem, first_layer(problem.score_graph), batches, 1.0, is_diagonal=False)
+    whitener = Whitener(problem, problem.score_graph.first_layer, batches, 1.0, is_diagonal=False)
     assert whitener.is_whole is has_own
     weights = 0.1 * rng.normal(size=15)
     made = whitener.at(weights)
@@ -174,7 +174,7 @@ def test_an_output_that_bends_nowhere_has_finite_variables(is_diagonal):
     X, _, weight = data(4)
     batches = batches_of(X, np.ones((N_ROWS, 1)), weight)
     problem = problem_of(4, 1, alpha=0.0, loss=SquaredHinge())
-    layer = first_layer(problem.score_graph)
+    layer = problem.score_graph.first_layer
     whitener = Whitener(problem, layer, batches, 1.0, is_diagonal=is_diagonal)
     # All scores are far on the right side.
     made = whitener.at(np.array([0, 0, 0, 0, 1e4]))
@@ -185,7 +185,7 @@ def test_an_output_that_bends_nowhere_has_finite_variables(is_diagonal):
 def test_variables_and_weights_are_the_same_point(is_diagonal):
     X, y, weight = data(4, 2)
     problem = problem_of(4, 2)
-    layer = first_layer(problem.score_graph)
+    layer = problem.score_graph.first_layer
     made = Whitener(problem, layer, batches_of(X, y, weight), 1.0, is_diagonal=is_diagonal).first()
     rng = np.random.default_rng(1)
     weights, gradient = rng.normal(size=(2, 10))
@@ -220,7 +220,7 @@ def test_rows_of_a_transposed_layer_are_outputs():
 def test_the_places_of_a_transposed_layer_are_those_of_its_inputs():
     X, y, weight = data(3, 2)
     problem = problem_of(3, 2)
-    layer = first_layer(problem.score_graph)
+    layer = problem.score_graph.first_layer
     # The same matrix, as if its rows were outputs: it has other places.
     turned = Layer(layer.coefficient, None, transposed=not layer.transposed)
     plain = Layer(layer.coefficient, None, layer.transposed)
@@ -236,7 +236,7 @@ def test_columns_that_are_sums_of_others_have_a_finite_factor():
     X, y, weight = data(3)
     X = np.column_stack([X, X[:, 0] + X[:, 1], np.zeros(N_ROWS), X[:, 0]])
     problem = problem_of(6, 1, alpha=0.0)
-    layer = first_layer(problem.score_graph)
+    layer = problem.score_graph.first_layer
     made = Whitener(problem, layer, batches_of(X, y, weight), 1.0, is_diagonal=False).first()
     assert np.isfinite(made.factors).all()
     # The directions that the rows have are of length one.

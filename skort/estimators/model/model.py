@@ -26,9 +26,9 @@ from skort.optim.batches import is_wide
 from skort.optim.rows import RowChange
 
 if TYPE_CHECKING:
+    from skort.graphs.layers import Layer
     from skort.graphs.score_graph import ScoreGraph
     from skort.graphs.sklearn.transformers import StepGraphs
-    from skort.graphs.standardized import Layer
     from skort.runtime.device import Device
     from skort.runtime.sessions import InferenceModel
 
@@ -180,8 +180,8 @@ class Model:
 
         Without an inverse link, the score graph also lacks the offset of the target.
         """
-        from skort.graphs.score_graph import TARGET_OFFSET
-        from skort.graphs.standardized import OFFSET, without_offsets
+        from skort.graphs.layers import OFFSET, TARGET_OFFSET
+        from skort.graphs.standardized import without_offsets
 
         names = (OFFSET, TARGET_OFFSET) if self.inverse_link is None else (OFFSET,)
         return without_offsets(self.score_graph, names)
@@ -248,7 +248,7 @@ class Model:
 
         The rows run in blocks of a few MB.
         """
-        from skort.graphs.score_graph import TARGET_OFFSET
+        from skort.graphs.layers import TARGET_OFFSET
 
         # `is_wide` looks at the number of columns only. So the prediction of a row is the same,
         # whatever the other rows.
@@ -268,7 +268,7 @@ class Model:
     @functools.cached_property
     def read_input(self) -> tuple[str, RowChange]:
         """The name of the input of `inference`, and the change of rows before it."""
-        from skort.graphs.standardized import OFFSET
+        from skort.graphs.layers import OFFSET
 
         graph = self.score_graph
         return graph.input_name, RowChange(graph.arrays.get(OFFSET), None, graph.dtype)
@@ -472,9 +472,9 @@ class Model:
         """Return the user's ONNX model with the trained weights."""
         from onnx import numpy_helper
 
+        from skort.graphs.layers import OFFSET, TARGET_OFFSET
         from skort.graphs.onnx_models.weights import with_weights
-        from skort.graphs.score_graph import TARGET_OFFSET
-        from skort.graphs.standardized import OFFSET, with_moved_offsets
+        from skort.graphs.standardized import with_moved_offsets
 
         model = self.inner.model
         if isinstance(model, BaseEstimator):

@@ -289,7 +289,7 @@ class Plan:
         of_optimizer = plan.decisions["optimizer"]
         if "optimizer" in self.left_open:
             # A fitted network keeps what it knows.
-            n_weights = model.score_graph.n_weights()[0] if model.is_drawn else 0
+            n_weights = model.score_graph.n_weights[0] if model.is_drawn else 0
             of_optimizer = optimizer.network_optimizer(n_updates, n_weights / self.size.n_rows)
 
         eta0 = self._first_rate(of_optimizer.value)

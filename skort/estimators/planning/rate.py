@@ -131,9 +131,7 @@ def _mean_square(used, score_graph, statistics) -> float:
     Return the mean square of the columns that the first layer is trained on, at least 1:
     that of scaled columns.
     """
-    from skort.graphs.standardized import first_layer
-
-    if first_layer(score_graph) is None or (used is not None and used.scale is not None):
+    if score_graph.first_layer is None or (used is not None and used.scale is not None):
         return 1.0
     mean, deviation = moments(statistics.some_rows.X, statistics.some_rows.sample_weight)
     square = deviation**2 + (0.0 if used is not None and used.mean is not None else mean**2)

@@ -69,17 +69,15 @@ def described(used: Standardization | None) -> str:
 
 def _standardization(plan, score_graph, statistics):
     """Return the standardization of X and y, as far as the weights of a model can take it back."""
-    from skort.graphs.standardized import first_layer, last_layer
-
     # A penalty of the intercepts is one of the intercepts of X itself.
     is_free = plan.penalty is None or plan.penalty.intercepts is None
     # However small the calls of a stream are.
     n_rows = max(plan.batch_size, STREAM_ROWS) if plan.is_stream else plan.batch_size
     mean, scale, is_offset = _of_columns(
-        first_layer(score_graph), statistics, n_rows, is_free=is_free
+        score_graph.first_layer, statistics, n_rows, is_free=is_free
     )
 
-    last = last_layer(score_graph)
+    last = score_graph.last_layer
     target_mean = None
     target_scale = 1.0
     if last is not None and not plan.is_classifier and has_units(plan.loss, score_graph.n_outputs):

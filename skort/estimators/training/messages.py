@@ -323,7 +323,7 @@ def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:
     Warn, at the beginning of a training, of columns and of a y whose digits the ONNX file
     in float32 cannot hold.
     """
-    from skort.graphs.score_graph import TARGET_OFFSET
+    from skort.graphs.layers import TARGET_OFFSET
 
     used = result.state.standardization
     model = result.model

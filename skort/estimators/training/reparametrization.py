@@ -19,8 +19,8 @@ from skort.optim.rows import RowChange, UnchangedRows, difference, stays_where_i
 from skort.optim.standardization import Standardization
 
 if TYPE_CHECKING:
+    from skort.graphs.layers import Layer
     from skort.graphs.score_graph import ScoreGraph
-    from skort.graphs.standardized import Layer
 
 # Weights of a training that are so many times larger or smaller than one have to fit into
 # the model, too.
@@ -319,13 +319,8 @@ class Reparametrization:
         if inputs is None and score is None:
             return score_graph
 
-        from skort.graphs.score_graph import TARGET_OFFSET
-        from skort.graphs.standardized import (
-            OFFSET,
-            rescaled_score,
-            standardized_graph,
-            without_offsets,
-        )
+        from skort.graphs.layers import OFFSET, TARGET_OFFSET
+        from skort.graphs.standardized import rescaled_score, standardized_graph, without_offsets
 
         score_graph = score_graph.with_weights(self.training_weights(score_graph.trained_arrays))
         if inputs is not None and of_model_rows:
@@ -373,9 +368,9 @@ def _scaled(loss, scale):
 
 def _inputs(score_graph, used):
     """Return what the training changes of X, or None."""
-    from skort.graphs.standardized import OFFSET, first_layer
+    from skort.graphs.layers import OFFSET
 
-    layer = None if used.scale is None else first_layer(score_graph)
+    layer = None if used.scale is None else score_graph.first_layer
     if layer is None:
         return None
 
@@ -387,10 +382,9 @@ def _inputs(score_graph, used):
 
 def _score(score_graph, loss, used):
     """Return what the training changes of y, or None."""
-    from skort.graphs.score_graph import TARGET_OFFSET
-    from skort.graphs.standardized import last_layer
+    from skort.graphs.layers import TARGET_OFFSET
 
-    layer = None if used.target_mean is None else last_layer(score_graph)
+    layer = None if used.target_mean is None else score_graph.last_layer
     if layer is None:
         return None
 
@@ -415,8 +409,8 @@ def with_offsets(score_graph: "ScoreGraph", loss: ScoreLoss, used: Standardizati
     Return a model that subtracts means from X, or adds them to its score,
     that an intercept has no digits for.
     """
-    from skort.graphs.score_graph import TARGET_OFFSET
-    from skort.graphs.standardized import OFFSET, centred, last_layer
+    from skort.graphs.layers import OFFSET, TARGET_OFFSET
+    from skort.graphs.standardized import centred
 
     # An offset that is there already is that of other rows.
     if used.mean is not None and (
@@ -434,7 +428,7 @@ def with_offsets(score_graph: "ScoreGraph", loss: ScoreLoss, used: Standardizati
     if loss.inverse_link_function(n_outputs) is not None or is_of_y(loss, n_outputs):
         return score_graph
 
-    layer = last_layer(score_graph)
+    layer = score_graph.last_layer
     return (
         score_graph
         if layer is None or layer.intercept is None

@@ -346,10 +346,9 @@ def whitener_of(
     run: TrainRun, batches: Batches, score_graph: "ScoreGraph", grams: Any = None
 ) -> Any:
     """Return the `Whitener` of a linear model; None for a network."""
-    from skort.graphs.standardized import first_layer
     from skort.solvers.whitening import Whitener
 
-    layer = first_layer(score_graph) if score_graph.is_linear else None
+    layer = score_graph.first_layer if score_graph.is_linear else None
     if layer is None:
         return None
 

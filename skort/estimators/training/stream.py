@@ -91,10 +91,8 @@ def _constant(plan, model, rows):
     Return a model that predicts the best constant of some rows,
     if its last layer has an intercept.
     """
-    from skort.graphs.standardized import last_layer
-
     graph = model.score_graph
-    layer = last_layer(graph)
+    layer = graph.last_layer
     if layer is None or layer.intercept is None or not rows.n_rows:
         return dataclasses.replace(model, is_drawn=False)
 

@@ -28,6 +28,7 @@ from skort.common.user_warning import warn_user
 from skort.exceptions import NotTrainableError
 from skort.graphs import onnx_models
 from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
+from skort.graphs.layers import OFFSET, TARGET_OFFSET
 from skort.graphs.onnx_models.classifier_heads import Head, find_head, in_order, rows_like, runner
 from skort.graphs.onnx_models.inputs import (
     FLOATS,
@@ -60,8 +61,8 @@ from skort.graphs.onnx_models.opsets import (
 from skort.graphs.onnx_models.runtime_operators import RUNTIME_DOMAIN
 from skort.graphs.onnx_models.standard_operators import standard_operators
 from skort.graphs.onnx_models.untied import untied
-from skort.graphs.score_graph import TARGET_OFFSET, ScoreGraph, ScoreSpec
-from skort.graphs.standardized import OFFSET, check_offsets
+from skort.graphs.score_graph import ScoreGraph, ScoreSpec
+from skort.graphs.standardized import check_offsets
 from skort.graphs.training_mode import in_training_mode
 from skort.runtime.sessions import short_message
 from skort.runtime.trial import reason_of_death

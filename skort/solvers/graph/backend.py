@@ -43,7 +43,7 @@ class GraphBackend(HostBackend):
         super().__init__(problem)
         self.rule: UpdateRule = problem.rule()
         # Arrays of this state that an update does not change are constant inputs.
-        self._memory = self.rule.start(*problem.n_weights(), problem.objective.dtype)
+        self._memory = self.rule.start(*problem.n_weights, problem.objective.dtype)
         self._step = StepGraph.of(problem, self.rule, self._memory)
         self._open()
 

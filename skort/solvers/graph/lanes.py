@@ -73,7 +73,7 @@ def lane_of(problem: Problem, chain: tuple[Link, ...]) -> Lane | None:
         return None
 
     rule = problem.rule()
-    memory = rule.start(*problem.n_weights(), problem.objective.dtype)
+    memory = rule.start(*problem.n_weights, problem.objective.dtype)
     step = StepGraph.of(problem, rule, memory, is_lane=True)
 
     # Among the numbers of the loss, only matrices, which have a row for each row of the batch, may
@@ -100,7 +100,7 @@ class JointStep:
         )
 
         # For each weight in a row of this step: its place among the weights of one training.
-        places = views(np.arange(sum(self._problem.n_weights())), self._problem.weights)
+        places = views(np.arange(sum(self._problem.n_weights)), self._problem.weights)
         self._order = np.concatenate([part.ravel() for part in parts_of(lanes[0].chain, places)])
         self._place = np.argsort(self._order)
         self._open(list(range(len(lanes))))

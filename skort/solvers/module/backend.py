@@ -53,7 +53,7 @@ class ModuleBackend(HostBackend):
         check_dropout(problem.score_graph)
         _check_terms(problem)
         self._graphs = self.training_graphs()
-        self._memory = self.rule.start(*problem.n_weights(), problem.objective.dtype)
+        self._memory = self.rule.start(*problem.n_weights, problem.objective.dtype)
 
         # The decay of the API's optimizer would include intercepts.
         self._decayed = (

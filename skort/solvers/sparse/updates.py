@@ -73,7 +73,7 @@ class FullUpdate:
             a[:n_first].reshape(shape) for a in (self.weights, self.whole_gradient)
         )
         self.gradient: np.ndarray = self.whole_gradient[n_first:]
-        self.memory: State = self.rule.start(*problem.n_weights(), self.weights.dtype)
+        self.memory: State = self.rule.start(*problem.n_weights, self.weights.dtype)
 
     def product(self, rows: SparseRows) -> np.ndarray:
         """Return the product of the rows and the first weights."""
@@ -180,7 +180,7 @@ class LazyUpdate:
         self.rule: UpdateRule = problem.update.rule(self._terms)
         self.weights: np.ndarray = flat(problem.weights)
         n_first = shape[0] * shape[1]
-        self.memory: State = self.rule.start(*problem.n_weights(), self.weights.dtype)
+        self.memory: State = self.rule.start(*problem.n_weights, self.weights.dtype)
         held = {"weights": self.weights, **self.memory}
         by_weight = {name for name, array in held.items() if array.shape == self.weights.shape}
         first = {name: held[name][:n_first].reshape(shape) for name in by_weight}

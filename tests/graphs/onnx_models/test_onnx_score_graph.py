@@ -17,9 +17,9 @@ from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.initialization import check_differentiable
+from skort.graphs.layers import Layer
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph
 from skort.graphs.score_graph import ScoreSpec, Weights
-from skort.graphs.standardized import Layer, first_layer, last_layer
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
 
@@ -81,8 +81,8 @@ def test_nodes_that_change_nothing_are_left_out(rng, run_onnx):
     graph = onnx_score_graph(model, ScoreSpec(3, 1, "float32"))
     operators = [node.op_type for node in graph.structure.graph.node]
     assert operators == ["MatMul", "Add", "Tanh", "Cast", "Cast", "MatMul", "Add"]
-    assert first_layer(graph) == Layer("W", "b", False)
-    assert last_layer(graph) == Layer("V", "c", False)
+    assert graph.first_layer == Layer("W", "b", False)
+    assert graph.last_layer == Layer("V", "c", False)
     X = rng.normal(size=(5, 3)).astype(np.float32)
     np.testing.assert_array_equal(
         run_onnx(graph.model, X=X)["model/score"], run_onnx(model, X=X)["y"]

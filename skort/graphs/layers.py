@@ -1,0 +1,160 @@
+"""The layers of a score graph by the names of their weights, and what is subtracted from X and y."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+if TYPE_CHECKING:
+    from skort.graphs.score_graph import ScoreGraph
+
+#: The weight that a model subtracts from X if float32 lacks the digits for its mean.
+OFFSET = "X_offset"
+#: The weight that is added to the score of a model if float32 lacks the digits for it.
+TARGET_OFFSET = "y_offset"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """
+    A layer by the names of its trained weights: the matrix of a product and its intercept.
+
+    `intercept` is None if nothing that is trained is added. `transposed` means that the rows of the
+    matrix are outputs. `columns` are those of X that a first layer reads, None for all.
+    """
+
+    coefficient: str
+    intercept: str | None
+    transposed: bool = False
+    columns: tuple[int, ...] | None = None
+
+    def read(self, vector: np.ndarray) -> np.ndarray:
+        """Return the elements of a vector, of one for each column of X, that the layer reads."""
+        return vector if self.columns is None else vector[list(self.columns)]
+
+
+def first_layer(score_graph: "ScoreGraph") -> Layer | None:
+    """
+    Return the layer that reads X, or some columns that no other node reads.
+
+    None if there is no such layer, or its matrix is not trained.
+    """
+    name = score_graph.input_name
+    readers = readers_of(score_graph)
+    if OFFSET in score_graph.arrays:
+        name = readers[name][0].output[0]
+
+    columns = _columns_for_product(score_graph, name, readers)
+    if columns is not None:
+        name = columns.output[0]
+    products = readers.get(name, [])
+    if len(products) != 1 or products[0].input[0] != name:
+        return None
+
+    layer = _layer(score_graph, products[0], readers)
+    if layer is not None and columns is not None:
+        layer = replace(layer, columns=_selected(score_graph, columns))
+    # An offset needs a trained intercept.
+    return (
+        None
+        if layer is not None and layer.intercept is None and OFFSET in score_graph.arrays
+        else layer
+    )
+
+
+def _columns_for_product(score_graph, name, readers):
+    """
+    Return the node that selects the columns of X for a product;
+    None unless all readers of X select columns, each of them others.
+    """
+    nodes = readers.get(name, [])
+    columns = list[int]()
+    for node in nodes:
+        selected = _selected(score_graph, node)
+        if selected is None:
+            return None
+        columns += selected
+    if len(columns) > len(set(columns)):
+        return None
+
+    found = [
+        node
+        for node in nodes
+        if [other.op_type for other in readers.get(node.output[0], [])] in (["MatMul"], ["Gemm"])
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _selected(score_graph, node) -> tuple[int, ...] | None:
+    """Return the columns that a node selects; None if it is no selection of columns."""
+    axis = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
+    constants = {i.name: i for i in score_graph.structure.graph.initializer}
+    if node.op_type != "Gather" or axis != [1] or node.input[1] not in constants:
+        return None
+    positions = np.ravel(numpy_helper.to_array(constants[node.input[1]]))
+    return tuple((positions % score_graph.n_features).tolist())
+
+
+def last_layer(score_graph: "ScoreGraph") -> Layer | None:
+    """Return the layer that computes the score; None if there is none that is all trained."""
+    makers = {name: node for node in score_graph.structure.graph.node for name in node.output}
+    node = makers[score_graph.score_name]
+    has_intercept = False
+    if TARGET_OFFSET in score_graph.arrays:
+        node = makers[node.input[0]]
+    if node.op_type == "Add":
+        products = [makers[name] for name in node.input if name in makers]
+        node, has_intercept = (products[0], True) if len(products) == 1 else (node, True)
+
+    layer = _layer(score_graph, node, readers_of(score_graph))
+    has_intercept = has_intercept or len(node.input) > 2 or TARGET_OFFSET in score_graph.arrays
+    if layer is None or (layer.intercept is None and has_intercept):
+        return None
+
+    return layer
+
+
+def readers_of(score_graph: "ScoreGraph") -> dict[str, list[onnx.NodeProto]]:
+    """Return the nodes that read each result or weight."""
+    readers: dict[str, list[onnx.NodeProto]] = {}
+    for node in score_graph.structure.graph.node:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    return readers
+
+
+def _layer(score_graph, product, readers):
+    """
+    Return the layer of a node; None unless it is a product with a trained matrix.
+
+    No other node may read the matrix.
+    """
+    trained = score_graph.trained.names
+    arrays = score_graph.arrays
+    options = {a.name: helper.get_attribute_value(a) for a in product.attribute}
+    plain = (
+        options.get("transA", 0) == 0
+        and options.get("alpha", 1.0) == options.get("beta", 1.0) == 1.0
+    )
+    if product.op_type not in ("MatMul", "Gemm") or not plain:
+        return None
+
+    coefficient, *added = product.input[1:]
+    if coefficient not in trained or arrays[coefficient].ndim != 2 or len(readers[coefficient]) > 1:
+        return None
+
+    adders = readers.get(product.output[0], [])
+    if not added and len(adders) == 1 and adders[0].op_type == "Add":
+        added = [name for name in adders[0].input if name != product.output[0]]
+    transposed = bool(options.get("transB", 0))
+    n_outputs = arrays[coefficient].shape[0 if transposed else 1]
+    is_own = (
+        len(added) == 1
+        and added[0] in trained
+        and arrays[added[0]].shape in ((n_outputs,), (1, n_outputs))
+        and len(readers[added[0]]) == 1
+    )
+
+    return Layer(coefficient, added[0] if is_own else None, transposed)
