@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from skort.common.component import Component, with_defaults
+from skort.common.component import Component, parameter_names, with_defaults
 from skort.common.formulas import function_text
 
 if TYPE_CHECKING:
@@ -215,4 +215,5 @@ class FormulaLoss(Component, ScoreLoss):
         return self._formula if n_outputs == 1 else self._formula_of_several or self._formula
 
     def _constants(self) -> dict[str, float]:
-        return {name: float(value) for name, value in self.get_params().items()}
+        names = parameter_names(type(self))  # type: ignore[arg-type]  # classes are hashable
+        return {name: float(getattr(self, name)) for name in names}

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
+from skort.common.component import parameter_names
 from skort.common.sklearn_private import Interval
 from skort.objective.loss import FormulaLoss, InUnits
 
@@ -49,9 +50,10 @@ class RegressionLoss(FormulaLoss):
 
         If the score is a logarithm, return the loss of y / scale and score - log(scale).
         """
-        loss = clone(self)
-        if "epsilon" in self.get_params():
-            loss.set_params(epsilon=min(self.get_params()["epsilon"] / scale, _LARGEST))
+        loss = self
+        if "epsilon" in parameter_names(type(self)):  # type: ignore[arg-type]  # classes are hashable
+            epsilon: float = self.get_params()["epsilon"]
+            loss = clone(self).set_params(epsilon=min(epsilon / scale, _LARGEST))
         return InUnits(loss, scale**self._degree)
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from skort.estimators.data.first_pass import FirstPass, numbered
+from skort.estimators.data.flat_rows import flat_rows
 from skort.estimators.data.rows import (
     Columns,
     DataStatistics,
@@ -239,8 +240,10 @@ def encoded_rows(
     X must have the given columns. The steps before the model do not transform it.
     """
     encoder = target_encoder(estimator, y)
+    has_steps = model.has_steps
+    X = X if has_steps else flat_rows(model.inner.model, X)
     rows, y, _ = training_rows(
-        estimator, X, encoder.columns(y), has_steps=model.has_steps, columns=columns
+        estimator, X, encoder.columns(y), has_steps=has_steps, columns=columns
     )
     return rows, model.target_transform.applied(encoder.encode(y, model.classes))
 

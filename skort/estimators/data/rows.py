@@ -17,7 +17,6 @@ from sklearn.utils.validation import validate_data
 from skort.common.memory import aligned, aligned_rows
 from skort.estimators.data.flat_rows import flat_rows
 from skort.estimators.data.not_numbers import check_dates, fitted_text_error, text_error
-from skort.estimators.model.nesting import model_inside
 from skort.estimators.model.preprocessing import as_rows, is_in_range, kept_dtypes, largest
 from skort.optim.standardization import (
     Standardization,
@@ -172,14 +171,13 @@ def training_rows(
     Return the validated X and y of a fit, and the columns of X.
 
     The columns must be the given ones, if there are any. `has_steps` says that steps before the
-    model validate X themselves: an array, a CSR matrix or a DataFrame of any type.
+    model validate X themselves: an array, a CSR matrix or a DataFrame of any type. Otherwise the
+    rows of X are flat.
     """
     if isinstance(y, Number) or getattr(y, "shape", None) == ():
         # The error of scikit-learn does not name y.
         raise ValueError("y should be an array of one or two dimensions, got a single value.")
 
-    if not has_steps:
-        X = flat_rows(model_inside(estimator.estimator), X)
     check_indices(X)
     X = aligned_rows(X)
     y = aligned(y)

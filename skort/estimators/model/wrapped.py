@@ -120,7 +120,7 @@ class WrappedModel:
         """
         return not self.is_fitted and isinstance(self.model, BaseEstimator)
 
-    @property
+    @functools.cached_property
     def has_steps(self) -> bool:
         """Whether there are steps before the model."""
         return self.transformers is not None

@@ -112,12 +112,12 @@ def chosen_penalty(
     if name is None:
         return None
 
-    if isinstance(alpha, str):
-        alpha = (
-            _ALPHA
-            if own.penalty is None
-            else np.minimum(in_own_units(estimator, own, size), _LARGEST)
-        )
+    if isinstance(alpha, str) and own.penalty is None:
+        alpha = _ALPHA
+    elif isinstance(alpha, str):
+        alpha = np.minimum(in_own_units(estimator, own, size), _LARGEST)
+        # Plain numbers are validated once.
+        alpha = alpha if np.ndim(alpha) else float(alpha)
 
     if is_own and own.is_unit_free:
         return UnitFreeL2(alpha=alpha)

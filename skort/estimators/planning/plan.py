@@ -222,7 +222,7 @@ class Plan:
 
     def decided(self, matter: str, decision: Decision, **values: Any) -> "Plan":
         """Return the plan with one more decision, and the values that it stands for."""
-        return self.with_decisions({matter: decision}, **values)
+        return dataclasses.replace(self, decisions={**self.decisions, matter: decision}, **values)
 
     def with_decisions(self, decisions: Mapping[str, Decision], **values: Any) -> "Plan":
         """Return the plan with more decisions, and the values that they stand for."""

@@ -37,7 +37,7 @@ _ITERATIONS = 10
 
 def finish_of(plan: Plan, model: Model, full_step: Callable[[], Any]) -> "Finish | None":
     """Return what ends a fit by SGD on rows in memory; None where the user decides how it ends."""
-    ends_here = plan.leaves_steps_open and aims_at_optimum(plan, model)
+    ends_here = aims_at_optimum(plan, model) and plan.leaves_steps_open
     return Finish(full_step) if ends_here else None
 
 

@@ -18,6 +18,7 @@ from skort.common.component import check_parameters
 from skort.common.random_state import own_generator
 from skort.common.sklearn_private import safe_indexing
 from skort.estimators.data.data_source import GivenRows, RowEncoder
+from skort.estimators.data.flat_rows import flat_rows
 from skort.estimators.data.rows import Columns, TrainingData, training_rows
 from skort.estimators.data.sample_weight import ClassWeight, weighted
 from skort.estimators.data.targets import (
@@ -85,7 +86,9 @@ class FitInput:
         """Return what rows, or those that stand for all, say before any row has a weight."""
         encoder = target_encoder(estimator, given.y)
         y = encoder.columns(given.y)
-        rows, y, columns = training_rows(estimator, given.X, y, has_steps=wrapped.has_steps)
+        has_steps = wrapped.has_steps
+        X = given.X if has_steps else flat_rows(wrapped.model, given.X)
+        rows, y, columns = training_rows(estimator, X, y, has_steps=has_steps)
         wrapped.check_columns(given.X)
         target_transform = wrapped.fit_target(y)
 

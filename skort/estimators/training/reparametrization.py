@@ -31,11 +31,12 @@ class WeightRangeError(ValueError):
     """Weights, in the units of X and y, that the dtype of a model cannot hold."""
 
 
-def _multiply(weights, name, factor):
-    """Multiply a weight in float64, if there is one, in a dict that is changed."""
-    if name in weights:
-        exact = weights[name].astype(np.float64)
-        weights[name] = np.multiply(exact, factor, out=exact)
+def _multiply(weights, names, factor):
+    """Multiply those of some weights that there are in float64, in a dict that is changed."""
+    for name in names:
+        if name in weights:
+            exact = weights[name].astype(np.float64)
+            weights[name] = np.multiply(exact, factor, out=exact)
 
 
 def _add(weights, name, values):
@@ -94,7 +95,7 @@ class _Inputs:
 
     def to_model(self, weights: dict[str, np.ndarray]) -> None:
         """Change the weights of the training into those of the model."""
-        _multiply(weights, self.layer.coefficient, self.factors)
+        _multiply(weights, [self.layer.coefficient], self.factors)
         if self.layer.intercept in weights:
             _add(weights, self.layer.intercept, -self._shift(weights))
 
@@ -102,7 +103,7 @@ class _Inputs:
         """Change the weights of the model into those of the training."""
         if self.layer.intercept in weights:
             _add(weights, self.layer.intercept, self._shift(weights))
-        _multiply(weights, self.layer.coefficient, 1 / self.factors)
+        _multiply(weights, [self.layer.coefficient], 1 / self.factors)
 
     def _shift(self, weights):
         """Return what the layer, with the weights of the model, makes of the means."""
@@ -130,22 +131,20 @@ class _Score:
     #: ndarray of shape (n_outputs,) or number. What the model adds to its score itself.
     offset: Any = 0.0
 
-    @property
+    @functools.cached_property
     def scaled(self) -> tuple[str | None, ...]:
         """The names of the weights that are in units of y."""
         return (self.layer.coefficient, self.layer.intercept, *self.loss_weights)
 
     def to_model(self, weights: dict[str, np.ndarray]) -> None:
         """Change the weights of the training into those of the model."""
-        for name in self.scaled:
-            _multiply(weights, name, self.scale)
+        _multiply(weights, self.scaled, self.scale)
         _add(weights, self.layer.intercept, self.shift)
 
     def to_training(self, weights: dict[str, np.ndarray]) -> None:
         """Change the weights of the model into those of the training."""
         _add(weights, self.layer.intercept, -self.shift)
-        for name in self.scaled:
-            _multiply(weights, name, 1 / self.scale)
+        _multiply(weights, self.scaled, 1 / self.scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +205,7 @@ class Reparametrization:
 
         return replace(variables, penalty=rescaled(penalty, factors, in_units.unit))
 
-    @property
+    @functools.cached_property
     def loss(self) -> ScoreLoss:
         """The loss of scores and targets of the training."""
         return self.in_units.loss
@@ -323,13 +322,13 @@ class Reparametrization:
         from skort.graphs.standardized import rescaled_score, standardized_graph, without_offsets
 
         score_graph = score_graph.with_weights(self.training_weights(score_graph.trained_arrays))
+        offsets = [] if score is None else [TARGET_OFFSET]
         if inputs is not None and of_model_rows:
             score_graph = standardized_graph(score_graph, inputs.layer, inputs.mean, inputs.scale)
         elif inputs is not None:
-            score_graph = without_offsets(score_graph, [OFFSET])
+            offsets.append(OFFSET)
 
-        if score is not None:
-            score_graph = without_offsets(score_graph, [TARGET_OFFSET])
+        score_graph = without_offsets(score_graph, offsets)
         if score is not None and score.is_of_y:
             score_graph = rescaled_score(score_graph, score.shift + score.offset, score.scale)
         return score_graph
