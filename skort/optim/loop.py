@@ -165,8 +165,9 @@ def _make_iterations(training, hooks, on_batch_end, on_epoch_end):
 
         return training.stopped
 
-    n_left = training.max_iter - training.n_epochs
-    if training.n_epochs and (training.stopped or n_left <= 0):
+    n_epochs = training.n_epochs
+    n_left = training.max_iter - n_epochs
+    if n_epochs and (training.stopped or n_left <= 0):
         return
 
     full: Any = training.step

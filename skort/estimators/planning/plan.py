@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from skort.common.component import PLAIN, check_parameters
+from skort.common.component import PLAIN, check_parameters, parameter_names
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.data.targets import EncodedTarget
 from skort.estimators.planning import batches, optimizer, stopping
@@ -131,8 +131,10 @@ class Plan:
             size = size._replace(batch_size=size.n_rows)
 
         penalty = chosen_penalty(estimator, own, size)
-        penalty = as_penalty(
-            resolved(penalty, "penalty") if penalty is estimator.penalty else validated(penalty)
+        penalty = (
+            as_penalty(resolved(penalty, "penalty"))
+            if penalty is estimator.penalty
+            else validated(penalty)
         )
         rates, is_rate_auto = (
             (Decision(Constant(1.0), _SEARCHED), False)
@@ -432,7 +434,7 @@ class Plan:
         is_free = self.is_full and "batch_size" in self.left_open
         return block_size(n_rows, n_features) if is_free else self.batch_size
 
-    @property
+    @functools.cached_property
     def chooses_rate(self) -> bool:
         """
         Whether skort chooses the first rate:
@@ -626,22 +628,25 @@ def resolved(component: Any, name: str = "component") -> Any:
 
 def validated(component: Any, name: str = "component") -> Any:
     """Return a component that is nobody else's; raise the errors of `resolved`."""
-    inner = component.get_params().values() if isinstance(component, BaseEstimator) else ()
-    for part in (component, *inner):
-        if type(part) in PLAIN:
-            continue
-        if isinstance(part, type):
-            raise ValueError(
-                f"{name}: {part.__name__} is a class: give an instance of it, {part.__name__}()."
-            )
-        check_parameters(part)
+    if isinstance(component, type):
+        raise ValueError(
+            f"{name}: {component.__name__} is a class: give an instance of it, "
+            f"{component.__name__}()."
+        )
+
+    check_parameters(component)
+    if isinstance(component, BaseEstimator):
+        parts = [getattr(component, each) for each in parameter_names(type(component))]  # type: ignore[arg-type]  # classes are hashable
+        for part in parts:
+            if type(part) not in PLAIN:
+                validated(part, name)
 
     return component
 
 
 def _loss(estimator, own):
     given = chosen_loss(estimator, own)
-    loss = as_loss(resolved(given, "loss") if given is estimator.loss else validated(given))
+    loss = as_loss(resolved(given, "loss")) if given is estimator.loss else validated(given)
     assert loss is not None  # The parameter was validated: it has the method.
     kind = "classifier" if isinstance(estimator, ClassifierMixin) else "regressor"
     if kind not in loss.estimator_types:

@@ -216,8 +216,10 @@ def model_and_data(
     plan.loss.check_target(target)
     model, X = converted(read, plan, trainable)
     data = TrainingData(X, target, sample_weight)
-    loss_weights = plan.loss.initial_weights(data.counted(target), read.wrapped.fitted_model)
-    return model.with_loss_weights(loss_weights), data
+    if plan.loss.weight_names:
+        initial = plan.loss.initial_weights(data.counted(target), read.wrapped.fitted_model)
+        model = model.with_loss_weights(initial)
+    return model, data
 
 
 def read_fit(
