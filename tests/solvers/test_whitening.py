@@ -154,7 +154,7 @@ def test_a_fit_begins_with_the_curvatures_that_another_one_left(is_diagonal):
 
     def whitener(alpha):
         problem = problem_of(4, 1, loss=LogLoss(), alpha=alpha)
-        layer = first_layer(problem.score_graph)
+        layer = problem.score_graph.first_layer
         return Whitener(problem, layer, batches, 0.25, grams, is_diagonal=is_diagonal)
 
     weights = 0.1 * rng.normal(size=5)
