@@ -12,6 +12,7 @@ from sklearn.linear_model import LinearRegression, PoissonRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort.graphs.initialization import initial_score_graph
+from skort.graphs.layers import Layer
 from skort.graphs.score_graph import (
     Link,
     ScoreGraph,
@@ -63,6 +64,20 @@ def test_with_weights_changes_a_copy(rng):
     theirs, intercept = linear_weights(changed)
     np.testing.assert_array_equal(theirs, coef.T)
     np.testing.assert_array_equal(intercept, [0, 0])
+
+
+def test_graphs_with_other_weights_know_the_structure_that_they_share():
+    graph = initial_score_graph(
+        LinearRegression(), ScoreSpec(3, 2, "float32"), np.random.RandomState(0)
+    )
+    changed = graph.with_weights({"coef": np.ones((3, 2), np.float32)})
+    assert changed.key is graph.key
+    assert changed.first_layer is graph.first_layer == Layer("coef", "intercept")
+    frozen = changed.training_only(["coef"])
+    assert frozen.first_layer == Layer("coef", None)
+    assert frozen.key[0] == graph.key[0] and frozen.key[1] == Weights(("coef",), ())
+    moved = centred(graph, np.array([1.0, 2.0, 3.0]))
+    assert moved.key != graph.key and moved.is_linear
 
 
 def test_weights_are_counted_element_by_element():

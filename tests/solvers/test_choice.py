@@ -186,6 +186,14 @@ def test_a_loss_without_rule_goes_to_the_agent():
         OrtSGDRegressor(loss=trilu, solver="graph", max_iter=2).fit(X, y)
 
 
+@needs_agent
+def test_a_solver_that_cannot_make_the_steps_does_not_hide_why_another_cannot_train_the_model():
+    # "graph" lacks the optimizer, and "agent" the gradient of Mod.
+    mod = Loss("mod (score, target) => (loss) { loss = Mod <fmod = 1> (score, target) }")
+    with pytest.raises(NotTrainableError, match="loss: no gradient goes through the operator Mod"):
+        OrtSGDRegressor(loss=mod, optimizer=OwnOptimizer(), max_iter=2).fit(X, y)
+
+
 def test_where_no_solver_can_the_first_says_why(monkeypatch):
     monkeypatch.setattr("skort.solvers.base.training_api", dict)
     assert available_solvers() == ["graph"]
