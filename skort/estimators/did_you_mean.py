@@ -68,7 +68,7 @@ _ATTRIBUTES = {
 
 # A remark for those who may expect more of a parameter, because it does more in other libraries.
 _ALONE = {
-    "eta0": " It sets only the first learning rate: optimizer and learning_rate stay as they are."
+    "eta0": " It sets only the first learning rate: optimizer and learning_rate are other parameters."
 }
 
 

@@ -18,7 +18,7 @@ from skort.schedules import Cosine
 
 ETA0 = (
     "Did you mean eta0=0.1? It sets only the first learning rate: optimizer and learning_rate "
-    "stay as they are."
+    "are other parameters."
 )
 NAMES = [
     (OrtSGDRegressor, None, {"lr": 0.1}, ETA0),
