@@ -289,7 +289,10 @@ def _product(X, weights, *, has_intercept):
         weights = weights[counted]
 
     roots = np.sqrt(weights)[:, None]
-    rows = np.hstack([X * roots, roots]) if has_intercept else X * roots
+    n_columns = X.shape[1]
+    rows = np.empty((len(X), n_columns + has_intercept), X.dtype)
+    np.multiply(X, roots, out=rows[:, :n_columns])
+    rows[:, n_columns:] = roots
     # BLAS computes half of the product of a matrix with itself.
     return rows.T @ rows
 

@@ -88,9 +88,12 @@ def part_above_least(
     else:
         fall = end.objective - _rounds(full.evaluate, end, _ITERATIONS)[0].objective
 
-    constant = full.evaluate(np.zeros_like(start))
-    is_far = is_far_above(fall, end.objective, constant.objective)
-    return fall / end.objective if is_far else None
+    # Most fits end near the least objective, and need no second pass over the rows.
+    if not is_far_above(fall, end.objective, constant=0.0):
+        return None
+
+    constant = full.evaluate(np.zeros_like(start)).objective
+    return fall / end.objective if is_far_above(fall, end.objective, constant) else None
 
 
 @dataclass(frozen=True, eq=False)

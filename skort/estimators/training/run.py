@@ -209,7 +209,11 @@ class Fit:
         plan = self.run.plan
         variables = self.run.variables
         update = Update(LBFGS())
-        plan = dataclasses.replace(plan, update=update, solvers=[*SOLVERS], shuffle=False)
+        # A pass over all rows has blocks of its own.
+        given = {**plan.given, "batch_size": "auto"}
+        plan = dataclasses.replace(
+            plan, given=given, update=update, solvers=[*SOLVERS], shuffle=False
+        )
         batches = InMemory(plan, rows).batches(variables, np.random.RandomState(0))
         shape = BatchShape(batches.batch_size, batches.are_sparse)
         state = dataclasses.replace(self.state, solver=None)
