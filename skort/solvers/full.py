@@ -1,5 +1,6 @@
 """The objective of all rows and its gradient, for an optimizer that makes its updates itself."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from skort.solvers.whitening import Whitener
 
 # The curvature of a row is about the same for so many iterations: `python -m benchmarks.lbfgs`.
 _STAGE = 10
+# Where few rows bend, which these are changes faster, and variables cost less.
+_LEAST_STAGE = 3
 # Variables of so many columns cost about as much as an iteration.
 _COLUMNS = 8
 
@@ -172,7 +175,7 @@ class FullStep:
             self._is_curved = not is_stuck
             self._now = self.evaluate(self.variables_of(weights))
             if whitener.is_whole:
-                stage = max(_STAGE, whitener.n_inputs // _COLUMNS)
+                stage = _next_stage(whitener)
             else:
                 # L-BFGS has more to learn, which each stage forgets.
                 stage *= 2
@@ -191,6 +194,12 @@ class FullStep:
         reason = self._optimizer.minimise(self.evaluate, self._now, tolerances, max_iter, call)
         with np.errstate(over="ignore", under="ignore"):
             return reason, self._load(self._now.weights)
+
+
+def _next_stage(whitener):
+    """Return for how many iterations variables are good that are all of the second derivative."""
+    longest = max(_STAGE, whitener.n_inputs // _COLUMNS)
+    return max(_LEAST_STAGE, math.ceil(whitener.share * longest))
 
 
 def _blocks(batches):

@@ -131,6 +131,8 @@ class Whitener:
         self._curvature = curvature
         self._grams = Grams() if grams is None else grams
         self._gram = gram_diagonal if is_diagonal else gram_matrix
+        #: The part of the losses of rows that bent where the variables were found last.
+        self.share: float = 1.0
         self._has_intercept = layer.intercept is not None
         self._places = _places(problem, layer)
 
@@ -177,9 +179,10 @@ class Whitener:
 
     def at(self, weights: np.ndarray) -> Whitening:
         """Return the variables for the curvature of each row at a vector of all weights."""
-        curved = self._gram(
-            self._batches, self._curvatures(weights), has_intercept=self._has_intercept
-        )
+        bent: list[int] = []
+        curvatures = self._curvatures(weights, bent)
+        curved = self._gram(self._batches, curvatures, has_intercept=self._has_intercept)
+        self.share = sum(bent) / (self._batches.data[0].shape[0] * len(curved))
         self._grams.curved = curved
         return self._whitening(curved.copy())
 
@@ -205,10 +208,10 @@ class Whitener:
         np.einsum("kii->ki", curved)[...] += strengths
         return Whitening(places, np.stack([_inverse_factor(each, least) for each in curved]))
 
-    def _curvatures(self, weights):
+    def _curvatures(self, weights, bent):
         """
         Return a function of rows, by their numbers: the curvatures of each, a column for each
-        output, or one for their mean.
+        output, or one for their mean. It adds to a list how many of them are not zero.
         """
         assert self._model is not None
         model = self._model
@@ -220,7 +223,9 @@ class Whitener:
         def of_rows(X, rows):
             inputs = {**arrays, graph.input_name: X, TARGET: target[rows]}
             found = np.maximum(model.run(CURVATURES, inputs, self._problem.device), 0)
-            return found if self.is_whole else found.mean(axis=1, keepdims=True)
+            found = found if self.is_whole else found.mean(axis=1, keepdims=True)
+            bent.append(np.count_nonzero(found))
+            return found
 
         return of_rows
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -304,3 +304,26 @@ def test_stages_of_variables_keep_what_lbfgs_has_learnt():
     # Classes that depend on each other share the variables, which fit none of them well.
     X, y = load_iris(return_X_y=True)
     assert OrtSGDClassifier(random_state=0).fit(X, y).n_iter_ < 80
+
+
+def test_where_few_rows_bend_variables_are_found_sooner():
+    X, y = load_digits(return_X_y=True)
+    model = OrtSGDClassifier(loss="modified_huber", alpha=1e-6).fit(X, y)
+    # With variables that stay for ten iterations, it ends at 1,000 of them.
+    assert model.n_iter_ < 600
+    # That of a fit in float64, which ends by its gradient.
+    assert model.history_["objective"][-1] == pytest.approx(0.100316105, rel=1e-6)
+
+
+def test_the_share_of_losses_that_bend():
+    X, _, weight = data(4)
+    Y = np.eye(2)[np.arange(N_ROWS) % 2]
+    batches = batches_of(X, Y, weight)
+    problem = problem_of(4, 2, loss=SquaredHinge())
+    whitener = Whitener(problem, first_layer(problem.score_graph), batches, 1.0, is_diagonal=False)
+    # The scores are 10 and 0.5: the first output bends at its negative rows, the second at all.
+    places = whitener.first().places
+    weights = np.zeros(10)
+    weights[places[:, -1]] = [10.0, 0.5]
+    whitener.at(weights)
+    assert whitener.share == (N_ROWS // 2 + N_ROWS) / (2 * N_ROWS)
