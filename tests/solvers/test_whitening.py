@@ -320,7 +320,7 @@ def test_the_share_of_losses_that_bend():
     Y = np.eye(2)[np.arange(N_ROWS) % 2]
     batches = batches_of(X, Y, weight)
     problem = problem_of(4, 2, loss=SquaredHinge())
-    whitener = Whitener(problem, first_layer(problem.score_graph), batches, 1.0, is_diagonal=False)
+    whitener = Whitener(problem, problem.score_graph.first_layer, batches, 1.0, is_diagonal=False)
     # The scores are 10 and 0.5: the first output bends at its negative rows, the second at all.
     places = whitener.first().places
     weights = np.zeros(10)
