@@ -25,7 +25,9 @@ from skort import OrtSGDClassifier
 images, labels = load_digits(return_X_y=True)
 images = (images / 16).astype(np.float32)
 old, new, old_labels, new_labels = train_test_split(images, labels, test_size=0.5, random_state=0)
-network = MLPClassifier(64, max_iter=400, tol=1e-3, random_state=0).fit(old, old_labels)
+network = MLPClassifier(hidden_layer_sizes=(64,), max_iter=400, tol=1e-3, random_state=0).fit(
+    old, old_labels
+)
 
 rng = np.random.default_rng(0)
 stripe = np.zeros((8, 8), np.float32)

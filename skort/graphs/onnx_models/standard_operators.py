@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import onnx.shape_inference
 from numpy.typing import ArrayLike
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, function, inlined, replace_nodes
@@ -99,7 +99,14 @@ def standard_operators(model: onnx.ModelProto) -> onnx.ModelProto:
 
     replace_nodes(graph, fragment.nodes)
     plain = inlined(model, fragment)
-    return onnx.shape_inference.infer_shapes(plain) if dicts else plain
+    if dicts:
+        plain = onnx.shape_inference.infer_shapes(plain)
+    for output in plain.graph.output:
+        if not output.type.HasField("tensor_type"):
+            # onnx does not infer the type of what trees return. The values of the dicts were floats.
+            output.type.tensor_type.elem_type = TensorProto.FLOAT
+
+    return plain
 
 
 def _is_rewritten(node):

@@ -29,6 +29,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC, LinearSVR
+from sklearn.tree import DecisionTreeClassifier
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
 from skort.common.onnx_text import import_each_domain_once
@@ -882,3 +883,14 @@ def test_dicts_of_probabilities_in_float64(target):
     model = make_pipeline(pre.StandardScaler(), lm.LogisticRegression()).fit(rows, y)
     estimator = trained(skl2onnx.to_onnx(model, rows[:1]), y, "graph", 1e-12, rows, dtype="float64")
     np.testing.assert_allclose(estimator.predict_proba(rows), model.predict_proba(rows), atol=1e-7)
+
+
+@pytest.mark.parametrize("options", [{}, {"zipmap": False}])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_file_of_trees_names_their_operator(options, n_classes):
+    X = np.random.RandomState(0).normal(size=(30, 3)).astype(np.float32)
+    y = np.array(["a", "b", "c"])[np.arange(30) % n_classes]
+    trees = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    file = skl2onnx.to_onnx(trees, X[:1], target_opset=17, options=options)
+    with pytest.raises(NotTrainableError, match="operator TreeEnsembleClassifier, which has no"):
+        OrtSGDClassifier(file).fit(X, y)
