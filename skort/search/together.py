@@ -45,9 +45,6 @@ _PLAIN = {
 }
 # The strengths of penalties, of estimators of skort and of the models inside them.
 _STRENGTHS = ("alpha", "C")
-# Where the objective is so many times `tol` or more, fits end at the same place from any start: a
-# gradient of that size tells nothing of a smaller one.
-_TELLING = 10.0
 # The parameters in which the fits of a group may differ. They change numbers of a step, but neither
 # its data nor its operators.
 OWN_PARAMETERS = frozenset(
@@ -517,12 +514,7 @@ def _leads_to(last, candidate):
     loss = candidate.plan.loss
     n_outputs = last.model.score_graph.n_outputs
     curvatures = loss.curvature(n_outputs), loss.curvature_function(n_outputs)
-    if None in curvatures or not candidate.strength > 0:
-        return False
-
-    unit = last.ending.variables.in_units.unit
-    least = _TELLING * (candidate.plan.tol or 0.0)
-    return last.state.history["objective"][-1] / unit >= least
+    return candidate.strength > 0 and None not in curvatures
 
 
 def _steps_by_noise(plan, model):

@@ -17,6 +17,10 @@ from skort.solvers.whitening import Whitener
 _STAGE = 10
 # Where few rows bend, which these are changes faster, and variables cost less.
 _LEAST_STAGE = 3
+# A fit that begins with the curvatures of another one keeps them for so many stages, and ends at
+# this part of the objective from the least one: `python -m benchmarks.lbfgs --searches`.
+_STAGES_AT_ONCE = 4
+_DISTANCE = 1e-7
 # Variables of so many columns cost about as much as an iteration.
 _COLUMNS = 8
 
@@ -154,10 +158,15 @@ class FullStep:
 
         if not self._now.weights.size:
             self.begin()
+        if self._is_curved:
+            self._tolerances = _near(self._tolerances, self._now)
 
         whitener = self._whitener
         whitens_anew = whitener is not None and whitener.knows_rows
         stage = _STAGE
+        if whitener is not None and self._is_curved and not whitener.is_whole:
+            # They are nearly those of this fit, too.
+            stage *= _STAGES_AT_ONCE
 
         while True:
             is_curved = self._is_curved
@@ -194,6 +203,16 @@ class FullStep:
         reason = self._optimizer.minimise(self.evaluate, self._now, tolerances, max_iter, call)
         with np.errstate(over="ignore", under="ignore"):
             return reason, self._load(self._now.weights)
+
+
+def _near(tolerances, begin):
+    """
+    Return the tolerances of a fit that begins near its optimum, where a gradient that others end at
+    tells little: half its square is about the distance to the least objective.
+    """
+    limits = tolerances.limits
+    near = math.sqrt(2 * _DISTANCE * abs(begin.objective) / begin.gradient.size)
+    return tolerances._replace(limits=limits._replace(gradient=min(limits.gradient, near)))
 
 
 def _next_stage(whitener):
