@@ -6,6 +6,7 @@ Its threads spin for a while after each product, and the bits of a sum depend on
 
 import contextlib
 import functools
+import math
 import threading
 from collections.abc import Iterator
 
@@ -26,11 +27,12 @@ def thread_limits() -> list[int | None]:
         return [library["num_threads"] for library in _libraries().info()]
 
 
-def one_blas_thread(n_values: int) -> contextlib.AbstractContextManager[None]:
+def one_blas_thread(n_values: float = math.inf) -> contextlib.AbstractContextManager[None]:
     """
     Return a context in which products use one thread of BLAS.
 
-    `n_values` is the size of a product: its number of values or, for matrices, of summands.
+    `n_values` is the size of a product: its number of values or, for matrices, of summands. By
+    default, it is any computation, such as the solution of equations.
     """
     return _NO_LIMIT if n_values < _FEW else _limited()
 

@@ -147,13 +147,11 @@ class Solver:
     joint_step: Callable[[Any], Any] | None = None
     derives_given: bool = False
 
-    def check(self, dtype: np.dtype, update: Update) -> None:
-        """Raise an error if the dtype, the update or the ONNX Runtime does not suffice."""
-        for requirement in self.requirements:
-            requirement(self.name, dtype, update)
-
-    def check_device(self, device: Device) -> None:
-        """Raise an error if the solver cannot train on a device, or the device is not there."""
+    def check(self, dtype: np.dtype, update: Update, device: Device = CPU) -> None:
+        """
+        Raise an error if the solver cannot make an update in a dtype on a device, or if the
+        installed ONNX Runtime cannot.
+        """
         if device.is_remote and self.device_backend is None:
             raise ValueError(
                 f'solver="{self.name}" trains with device="cpu" only, got device="{device.name}". '
@@ -161,6 +159,8 @@ class Solver:
             )
 
         device.check()
+        for requirement in self.requirements:
+            requirement(self.name, dtype, update)
 
     def check_model(self, problem: Problem) -> None:
         """

@@ -74,9 +74,7 @@ _MANY_WEIGHTS = 500_000
 
 def check_solver(name: str, dtype: np.dtype, update: Update, device: Device = CPU) -> None:
     """Raise an error if a solver cannot make an update in a dtype on a device."""
-    solver = _declared(name)
-    solver.check_device(device)
-    solver.check(dtype, update)
+    _declared(name).check(dtype, update, device)
 
 
 def has_sparse_steps(solver: str) -> bool:

@@ -66,7 +66,9 @@ class Whitening:
             return weights.copy()
         if self._is_diagonal:
             return self._with(weights, values / self.factors)
-        return self._with(weights, np.linalg.solve(self.factors, values[..., None])[..., 0])
+        # OpenBLAS solves with all its threads, however few equations there are: each waits for a core.
+        with one_blas_thread():
+            return self._with(weights, np.linalg.solve(self.factors, values[..., None])[..., 0])
 
     @property
     def _is_diagonal(self):

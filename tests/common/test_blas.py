@@ -22,4 +22,6 @@ def test_one_thread_and_then_as_many_as_before():
         assert n_threads() == before
         with one_blas_thread(100):  # They take one thread anyway.
             assert n_threads() == before
+        with one_blas_thread():
+            assert set(n_threads()) == {1}
         assert set(before) == {2}

@@ -336,16 +336,24 @@ class Plan:
 
     def _of_all_rows(self, of_optimizer):
         """Return the plan of an optimizer that makes its updates itself, over all rows."""
+        rates = Decision(Constant(1.0), _SEARCHED)
         of_stopping = self.decisions["stopping"]
         if "tol" in self.left_open:
             of_stopping = stopping.full_tolerance(self.dtype)
 
-        plan = self._with_steps(of_optimizer, Decision(Constant(1.0), _SEARCHED))
-        return plan.decided(
-            "stopping", of_stopping, tol=of_stopping.value, shuffle=False, can_restart=False
+        return self.with_decisions(
+            {"optimizer": of_optimizer, "learning rate": rates, "stopping": of_stopping},
+            update=dataclasses.replace(
+                self.update, optimizer=of_optimizer.value, largest_rate=None
+            ),
+            schedule=rates.value,
+            is_rate_auto=False,
+            can_restart=False,
+            tol=of_stopping.value,
+            shuffle=False,
         )
 
-    def _with_steps(self, of_optimizer, rates, *, is_rate_auto=False):
+    def _with_steps(self, of_optimizer, rates, *, is_rate_auto):
         """Return the plan with the decisions on the optimizer and on the schedule of its rate."""
         update = dataclasses.replace(
             self.update, optimizer=of_optimizer.value, largest_rate=largest_rate(rates.value)
@@ -441,9 +449,9 @@ class Plan:
         neither eta0 nor a schedule of the user's says it.
         """
         return (
-            "eta0" in self.left_open
+            not self.is_full
+            and "eta0" in self.left_open
             and isinstance(self.given["learning_rate"], str)
-            and not self.is_full
         )
 
     @property
