@@ -80,7 +80,14 @@ def deep(value, above=()):
     if isinstance(value, (list, tuple)):
         return [inside(item) for item in value]
     if hasattr(value, "__dict__") and not callable(value):
-        return type(value).__name__, inside(vars(value))
+        # What a value has found of itself is no part of it.
+        found = functools.cached_property
+        own = {
+            name: item
+            for name, item in vars(value).items()
+            if not isinstance(getattr(type(value), name, None), found)
+        }
+        return type(value).__name__, inside(own)
     return repr(value)
 
 
