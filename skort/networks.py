@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from skort.common.component import Component
+from skort.common.component import Component, name_their_parameters
 from skort.common.sklearn_private import Interval, StrOptions
 
 if TYPE_CHECKING:
@@ -121,3 +121,16 @@ class TabularNetwork(Component):
         from skort.graphs.tabular_network import tabular_graph
 
         return tabular_graph(self, spec, random_state)
+
+    # To a type checker, a class with this method has every attribute.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Say what trains the network."""
+            advice = ": OrtSGDRegressor(network) or OrtSGDClassifier(network) trains it"
+            raise AttributeError(
+                f"'TabularNetwork' object has no attribute {name!r}{advice if name == 'fit' else ''}."
+            )
+
+
+name_their_parameters([TabularNetwork])

@@ -260,3 +260,14 @@ def test_it_has_no_scikit_learn_model(table):
         model.to_sklearn()
     with pytest.raises(NotTrainableError, match="TabularNetwork is a class"):
         OrtSGDRegressor(TabularNetwork).fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+def test_errors_say_what_trains_it_and_which_parameters_it_has():
+    with pytest.raises(AttributeError, match=r"OrtSGDRegressor\(network\) or .* trains it\.$"):
+        TabularNetwork().fit([[1.0]], [1.0])
+    with pytest.raises(AttributeError, match=r"no attribute 'coefs_'\.$"):
+        TabularNetwork().coefs_  # noqa: B018
+    with pytest.raises(
+        TypeError, match="Its parameters are activation, dropout, embeddings, hidden"
+    ):
+        TabularNetwork(hidden_layer_sizes=(5,))

@@ -74,6 +74,7 @@ _CUSTOM = {
         "skort.schedules has other schedules, and any function of the number of the update is one."
     ),
     "batch_size": "A batch of all rows is batch_size=len(X).",
+    "class_weight": "A dict has the weight of each label: {label: weight}.",
     "dtype": "ONNX Runtime trains in float32 and in float64.",
     "solver": (
         "solver is the part of ONNX Runtime that makes the steps; optimizer says how they change "

@@ -318,7 +318,7 @@ class Penalty(Component, WeightPenalty):
         "gradient": [*_FUNCTION, None],
         "weights": _NAMES,
         "intercepts": _NAMES,
-        "alpha": [Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")],
+        "alpha": [Interval(Real, 0, 1e38, closed="both")],
     }
     value: FunctionSource
     gradient: "FunctionSource | None" = None

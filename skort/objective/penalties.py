@@ -14,7 +14,7 @@ from skort.common.sklearn_private import Interval
 if TYPE_CHECKING:
     from skort.objective.custom import CustomTerm
 
-_STRENGTHS = Interval(Real, 0, float(np.finfo(np.float32).max), closed="both")
+_STRENGTHS = Interval(Real, 0, 1e38, closed="both")
 _ALPHA = [_STRENGTHS, dict, "array-like"]
 
 

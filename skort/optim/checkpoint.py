@@ -157,7 +157,12 @@ def load_state(
     Read what `save_state` wrote; raise a ValueError where it is no checkpoint,
     damaged, or of another model.
     """
-    content = io.BytesIO(pathlib.Path(path).read_bytes())
+    try:
+        content = io.BytesIO(pathlib.Path(path).read_bytes())
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"resume_from={str(path)!r} does not exist: leave resume_from out of the first training."
+        ) from None
     # zipfile, numpy and json raise errors of all kinds on damaged bytes.
     try:
         with zipfile.ZipFile(content) as archive:

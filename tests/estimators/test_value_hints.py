@@ -175,6 +175,11 @@ def test_sample_weights_that_are_no_numbers_are_named(method, sample_weight, ref
         assert str(raised.value) == f"sample_weight must have a number for each row, got {refused}"
 
 
+def test_class_weights_are_by_label():
+    with pytest.raises(ValueError, match=r"the weight of each label: \{label: weight\}\.$"):
+        OrtSGDClassifier(class_weight=[1, 2]).fit(X, LABELS)
+
+
 def test_a_path_is_for_save_onnx():
     with pytest.raises(ValueError, match=r"onnx knows\. save_onnx\(path\) writes a file\.$"):
         OrtSGDRegressor().fit(X, Y).to_onnx("model.onnx")

@@ -200,6 +200,13 @@ def test_a_resumed_training_has_the_learning_rate_that_is_given(before, after, t
     assert resumed.history_["eta"][2:] == expected.history_["eta"]
 
 
+def test_a_checkpoint_that_does_not_exist_is_named(tmp_path):
+    path = tmp_path / "run.npz"
+    with pytest.raises(FileNotFoundError, match=r"does not exist: leave resume_from out") as raised:
+        load_state(path)
+    assert f"resume_from={str(path)!r}" in str(raised.value)
+
+
 def test_files_that_are_no_checkpoint_are_named(tmp_path):
     (tmp_path / "text").write_text("text")
     (tmp_path / "empty").write_text("")

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any, NamedTuple
@@ -174,9 +174,17 @@ def training_rows(
     model validate X themselves: an array, a CSR matrix or a DataFrame of any type. Otherwise the
     rows of X are flat.
     """
-    if isinstance(y, Number) or getattr(y, "shape", None) == ():
+    if isinstance(y, Number | str | set | Mapping) or getattr(y, "shape", None) == ():
         # The error of scikit-learn does not name y.
-        raise ValueError("y should be an array of one or two dimensions, got a single value.")
+        is_group = isinstance(y, set | Mapping)
+        given = (
+            f"a {type(y).__name__}"
+            if is_group
+            else repr(y)
+            if isinstance(y, str)
+            else "a single value"
+        )
+        raise ValueError(f"y should be an array of one or two dimensions, got {given}.")
 
     check_indices(X)
     X = aligned_rows(X)

@@ -198,6 +198,9 @@ def test_a_fit_takes_numbers_and_steps_take_anything():
             ValueError, match="y should be an array of one or two dimensions, got a single value"
         ):
             training_rows(model, X, y, has_steps=False)
+    for wrong, given in (("price", "'price'"), ({1.0, 2.0}, "a set"), ({"a": y}, "a dict")):
+        with pytest.raises(ValueError, match=f"y should be an array .*, got {given}\\.$"):
+            training_rows(model, X, wrong, has_steps=False)
 
 
 def test_rows_count_where_their_weight_is_positive():
