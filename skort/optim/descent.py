@@ -13,6 +13,8 @@ _FLAT = 0.9
 _TRIALS = 10
 # A trial is no nearer to the ends of the interval of lengths, as a part of it.
 _EDGE = 0.1
+# The losses of rows cancel in a smaller objective, whose rounding is that of a larger one.
+_SMALL = 1e-2
 # A step that is too short grows so many times.
 _GROWTH = 2.0
 
@@ -195,7 +197,7 @@ def _step(evaluate, point, memory, limits):
 def _fall(point, trial, length, slope, end, rounding):
     """Return by how much the objective falls on a way of a length, between its slopes."""
     fall = point.objective - trial.objective
-    if abs(fall) <= rounding * abs(point.objective):
+    if abs(fall) <= rounding * max(abs(point.objective), _SMALL):
         # The slopes at both ends of so small a step know the difference better.
         return -0.5 * length * (slope + end)
     return fall

@@ -134,3 +134,24 @@ def test_the_memory_knows_the_second_derivatives_in_the_directions_it_went():
     # A change of the gradient against the step is none of a convex function.
     memory.add(np.eye(3)[0], -np.eye(3)[0])
     np.testing.assert_allclose(memory.direction(gradient), -gradient / stiffness)
+
+
+def test_slopes_tell_of_falls_that_a_small_objective_rounds_away():
+    curvature = np.geomspace(1e-3, 1.0, 7)
+    rounding = np.random.default_rng(0)
+    n_calls = 0
+
+    def evaluate(weights):
+        nonlocal n_calls
+        n_calls += 1
+        exact = 3e-4 + 0.5 * curvature @ weights**2
+        # As float32 rounds the mean of losses that are differences of scores.
+        return Point(weights, exact + 1e-9 * rounding.normal(), curvature * weights)
+
+    start = evaluate(np.full(7, 1e-2))
+    limits = Limits(gradient=1e-9, fall=0.0, rounding=1e-6)
+    iterations = []
+    end = descent(evaluate, start, limits, 100, 10, lambda point: bool(iterations.append(point)))
+    assert np.abs(end.gradient).max() <= 1e-9
+    # A line search that believed the objective would try ten lengths, again and again.
+    assert n_calls < 1.5 * len(iterations) + 3
