@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from threadpoolctl import threadpool_limits
 
-from benchmarks.real_tables import LOADERS, RealTable, encode, real_tables
+from benchmarks.real_tables import RealTable, encode, read, real_tables
 from benchmarks.table_specs import MANY_ROWS
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.planning import stopping
@@ -31,8 +31,8 @@ def many_rows():
     """Yield the tables of many rows."""
     yield from (table for table in real_tables() if len(table.y) >= LEAST_ROWS)
     for task, spec in MANY_ROWS:
-        frame = LOADERS[spec.source](spec.item).reset_index(drop=True)
-        X, y = encode(frame.drop(columns=list(spec.drop)), spec.target, task)
+        _, _, frame = read(spec.item)
+        X, y = encode(frame, spec.target, task)
         yield RealTable(spec.name, spec.source, task, X, y)
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from benchmarks.table_specs import CLASSIFICATION, REGRESSION
+from benchmarks.table_specs import CLASSIFICATION, MANY_ROWS, REGRESSION
 
 __all__ = [
     "LOADERS",
@@ -161,8 +161,14 @@ def table_names():
 
 
 def read(name):
-    """Return task, spec and DataFrame of a table; `ImportError` where its package is missing."""
-    ((task, spec),) = [found for found in _specs() if found[1].name == name]
+    """
+    Return task, spec and DataFrame of a table; `ImportError` where its package is missing.
+
+    Those of `MANY_ROWS` have their item as name, as in "dslabs/gapminder".
+    """
+    found = {spec.item: (task, spec) for task, spec in MANY_ROWS}
+    found.update({spec.name: (task, spec) for task, spec in _specs()})
+    task, spec = found[name]
     frame = LOADERS[spec.source](spec.item).reset_index(drop=True)
     return task, spec, frame.drop(columns=list(spec.drop))
 

@@ -4,8 +4,9 @@ Networks on real tables, all defaults: skort's, scikit-learn's, RealMLP and boos
 `python -m benchmarks.tabular` fits each of them on the tables of `benchmarks.real_tables`, at most
 2,000 rows of each (`--rows`), and prints scores, ranks and the time of the processor. Text of at
 most 200 values is a category. RealMLP is left out with a line that says so where pytabkit is not
-installed. `--parts` compares parts of `skort.networks.TabularNetwork` with its defaults, on tables
-with categories and on others. The fits of other packages are kept in a file (`--cache`).
+installed. `--full` takes all rows of the tables of 8,000 and more, also of those of
+`benchmarks.epochs`. `--parts` compares parts of `skort.networks.TabularNetwork` with its defaults,
+on tables with categories and on others. The fits of other packages are kept in a file (`--cache`).
 """
 
 import argparse
@@ -34,6 +35,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.defaults import counts
 from benchmarks.real_tables import complete_rows, read, table_names
+from benchmarks.table_specs import MANY_ROWS
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.networks import TabularNetwork
 
@@ -47,6 +49,8 @@ HIDDEN = (256, 128)
 MAX_LEVELS = 200
 # Scores that are so near are level; those of a part are looked at more closely.
 LEVEL, LEVEL_OF_PARTS = 0.01, 0.005
+# The tables of `--full` have at least so many rows.
+FULL_ROWS = 8000
 # A difference that is a level but for this rounding error is level, too.
 ROUNDING = 1e-9
 
@@ -84,10 +88,10 @@ class Fit(NamedTuple):
 
 @functools.cache
 def load(name, n_rows):
-    """Return a table with at most so many rows; `ImportError` where its package is missing."""
+    """Return a table, at most so many rows of it; `ImportError` where its package is missing."""
     task, spec, frame = read(name)
     X, y = complete_rows(frame, spec.target, task, MAX_LEVELS)
-    if len(y) > n_rows:
+    if n_rows is not None and len(y) > n_rows:
         rows = np.random.RandomState(0).permutation(len(y))[:n_rows]
         X, y = X.iloc[rows], y[rows]
 
@@ -245,23 +249,30 @@ def _fit_of(make, table, seed):
     return fit(make(table.task, seed), table, seed)
 
 
-def run(models, names, n_rows, n_splits, cache):
-    """Return the fits: (table, split) -> name of a model -> `Fit`; and the tables."""
-    tables, results = [], {}
+def loaded(names, n_rows):
+    """Yield the tables of these names whose packages are installed, and a line for each other one."""
     for name in names:
         try:
-            table = load(name, n_rows)
+            yield load(name, n_rows)
         except ImportError as error:
             print(f"{name}: skipped, the package {error.name} is missing", file=sys.stderr)
-            continue
 
-        tables.append(table)
+
+def full_tables(names):
+    """Yield those tables of these names that have many rows, with all of them."""
+    return (table for table in loaded(names, None) if len(table.y) >= FULL_ROWS)
+
+
+def run(models, tables, n_splits, cache):
+    """Return the fits: (table, split) -> name of a model -> `Fit`."""
+    results = {}
+    for table in tables:
         for seed in range(n_splits):
-            fits = results[name, seed] = {}
+            fits = results[table.name, seed] = {}
             for model, make in models.items():
-                key = f"{name} {table.X.shape} {seed} {model}"
+                key = f"{table.name} {table.X.shape} {seed} {model}"
                 fits[model] = cache.get(key, functools.partial(_fit_of, make, table, seed))
-    return results, tables
+    return results
 
 
 def _counts(differences, level):
@@ -335,6 +346,9 @@ def main(arguments=None):
     parser.add_argument("--parts", action="store_true", help="parts of TabularNetwork only")
     parser.add_argument("--rows", type=int, default=2000, help="at most so many (%(default)s)")
     parser.add_argument("--splits", type=int, default=1, help="of each table (%(default)s)")
+    parser.add_argument(
+        "--full", action="store_true", help=f"all rows of the tables of {FULL_ROWS:,} and more"
+    )
     parser.add_argument("--tables", nargs="+", metavar="NAME", help="these tables only")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these models only, and ours")
     file = Path(tempfile.gettempdir()) / f"skort-tabular-fits-{sklearn.__version__}.jsonl"
@@ -346,9 +360,13 @@ def main(arguments=None):
     models = parts() if options.parts else contenders()
     if options.only:
         models = {name: models[name] for name in (OURS, *options.only)}
-    results, tables = run(
-        models, options.tables or table_names(), options.rows, options.splits, Cache(options.cache)
-    )
+    names = options.tables or table_names()
+    if options.full:
+        many_rows = () if options.tables else (spec.item for _, spec in MANY_ROWS)
+        tables = list(full_tables([*names, *many_rows]))
+    else:
+        tables = list(loaded(names, options.rows))
+    results = run(models, tables, options.splits, Cache(options.cache))
     for task in ("regression", "classification"):
         of_task = [table for table in tables if table.task == task]
         for lines in _lines(task, of_task, results, is_of_parts=options.parts):

