@@ -82,9 +82,9 @@ class Program(Fragment):
         self._batch_size = batch_size
         self._name = name
 
-    @property
+    @functools.cached_property
     def structure(self) -> Any:
-        """A hashable value of all that the graph depends on."""
+        """A hashable value of all that the graph depends on; all nodes have been added."""
         lines = (
             (n.source, tuple(n.input), tuple(n.output), n.is_node, n.doc_string) for n in self.nodes
         )

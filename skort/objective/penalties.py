@@ -342,11 +342,7 @@ def _ratio(l1_ratio, name):
 
         l1_ratio = matching[-1]
 
-    ratio = _checked(l1_ratio, "l1_ratio")
-    if is_any(ratio > 1):
-        raise ValueError(f"penalty: l1_ratio must be between 0 and 1, got {l1_ratio!r}.")
-
-    return ratio
+    return _checked(l1_ratio, "l1_ratio", most=1.0)
 
 
 def _no_such_weight(what, name, names):
@@ -359,14 +355,15 @@ def _no_such_weight(what, name, names):
     return ValueError(f"penalty: {what} names {name!r}, but {listed}.")
 
 
-def _checked(value, name):
+def _checked(value, name, most=_STRENGTHS.right):
     """Return a strength or ratio as a float or an array of floats; raise an error for a bad one."""
-    if type(value) is float and 0 <= value <= _STRENGTHS.right:
+    if type(value) is float and 0 <= value <= most:
         return value
 
     array = np.asarray(value)
-    if array.dtype.kind not in "biuf" or not np.all((array >= 0) & (array <= _STRENGTHS.right)):
-        raise ValueError(f"penalty: {name} must be a number >= 0, got {value!r}.")
+    if array.dtype.kind not in "biuf" or not np.all((array >= 0) & (array <= most)):
+        what = "between 0 and 1" if most == 1 else "a number >= 0"
+        raise ValueError(f"penalty: {name} must be {what}, got {value!r}.")
 
     return array.astype(np.float64) if array.ndim else float(array)
 

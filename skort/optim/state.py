@@ -138,8 +138,7 @@ class TrainState:
         Return the state before the first update,
         with the present state of a random generator.
         """
-        live = NoPickle()
-        live.put(random_state)
+        live = NoPickle(random_state)
         state = random_state.get_state(legacy=False)
         return cls(None, 0, 0, False, state, History(), 0, (), live=live, **others)
 

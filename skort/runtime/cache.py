@@ -77,8 +77,8 @@ class NoPickle:
     pickle, deepcopy and joblib see an empty box.
     """
 
-    def __init__(self):
-        self._value: Any = None
+    def __init__(self, value: Any = None):
+        self._value = value
 
     def __reduce__(self) -> tuple[type["NoPickle"], tuple[()]]:
         return NoPickle, ()

@@ -154,8 +154,7 @@ def _trained(plan, model, rows, state, run, observers):
     except DivergedError as error:
         raise diverged_error(plan, error, state, rows) from None
 
-    live = NoPickle()
-    live.put(dataclasses.replace(run, random_state=batches.random_state))
+    live = NoPickle(dataclasses.replace(run, random_state=batches.random_state))
     ended = dataclasses.replace(outcome.state, live=live, is_told=state.is_told)
 
     return fit.result(dataclasses.replace(outcome, state=ended), rows)
