@@ -21,6 +21,7 @@ _LEAST_STAGE = 3
 # this part of the objective from the least one: `python -m benchmarks.lbfgs --searches`.
 _STAGES_AT_ONCE = 4
 _DISTANCE = 1e-7
+_LEAST_PART = 0.3
 # Variables of so many columns cost about as much as an iteration.
 _COLUMNS = 8
 
@@ -212,7 +213,10 @@ def _near(tolerances, begin):
     """
     limits = tolerances.limits
     near = math.sqrt(2 * _DISTANCE * abs(begin.objective) / begin.gradient.size)
-    return tolerances._replace(limits=limits._replace(gradient=min(limits.gradient, near)))
+    # Rounding may not let it become smaller.
+    least = _LEAST_PART * limits.gradient
+    gradient = min(limits.gradient, max(near, least))
+    return tolerances._replace(limits=limits._replace(gradient=gradient))
 
 
 def _next_stage(whitener):
