@@ -18,8 +18,9 @@ from skort.estimators.data.data_source import BatchShape, GivenRows, InMemory
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.data.validation_set import ValidationLoss
 from skort.estimators.model.model import Model
-from skort.estimators.model.nesting import layers, model_inside
+from skort.estimators.model.nesting import model_inside
 from skort.estimators.planning.given import snapshot
+from skort.estimators.planning.objective import strengths_inside
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.known_rows import KnownRows
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, validation_set
@@ -43,8 +44,6 @@ _PLAIN = {
     "verbose": 0,
     "warm_start": False,
 }
-# The strengths of penalties, of estimators of skort and of the models inside them.
-_STRENGTHS = ("alpha", "C")
 # The parameters in which the fits of a group may differ. They change numbers of a step, but neither
 # its data nor its operators.
 OWN_PARAMETERS = frozenset(
@@ -185,28 +184,13 @@ def _split(estimator):
     own = {name: value for name, value in parameters.items() if name in OWN_PARAMETERS}
     shared = {name: value for name, value in parameters.items() if name not in OWN_PARAMETERS}
 
-    strengths = _strengths_inside(estimator)
+    strengths = strengths_inside(estimator)
     if strengths:
         inside = model_inside(estimator.estimator)
         shared["estimator"] = snapshot(estimator.estimator, inside, strengths)
         own["estimator"] = {name: snapshot(getattr(inside, name)) for name in strengths}
 
     return (kind, shared), own
-
-
-def _strengths_inside(estimator):
-    """Return the names of the parameters of a model inside that are the strength of its penalty."""
-    from skort.objective.sklearn_objectives import OBJECTIVES
-
-    if estimator.estimator is None:
-        return []
-    try:
-        inside, is_fitted = list(layers(estimator.estimator))[-1]
-    except ValueError:  # The fit raises it.
-        return []
-    if is_fitted or type(inside) not in OBJECTIVES:
-        return []
-    return [name for name in _STRENGTHS if hasattr(inside, name)]
 
 
 def _are_equal(parameters, others):

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from skort.common.user_warning import warn_user
 from skort.estimators.data.sample_weight import ClassWeight
-from skort.estimators.model.nesting import model_inside
+from skort.estimators.model.nesting import layers, model_inside
 from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.decision import YOURS, Decision, rule
 from skort.objective.combined import OutputLosses
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # Where nothing else says: those of SGDRegressor.
 _ALPHA = 1e-4
 _L1_RATIO = 0.15
+# The strengths of the penalties of scikit-learn's models.
+_STRENGTHS = ("alpha", "C")
 # A penalty that is divided by tiny sample weights is no stronger.
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -38,6 +40,21 @@ def own_objective_of(estimator: Any, model: Any) -> "SklearnObjective":
     from skort.objective.sklearn_objectives import sklearn_objective
 
     return sklearn_objective(model, is_classifier=isinstance(estimator, ClassifierMixin))
+
+
+def strengths_inside(estimator: Any) -> list[str]:
+    """Return the names of the parameters of a model inside that are the strength of its penalty."""
+    from skort.objective.sklearn_objectives import OBJECTIVES
+
+    if estimator.estimator is None:
+        return []
+    try:
+        inside, is_fitted = list(layers(estimator.estimator))[-1]
+    except ValueError:  # The fit raises it.
+        return []
+    if is_fitted or type(inside) not in OBJECTIVES:
+        return []
+    return [name for name in _STRENGTHS if hasattr(inside, name)]
 
 
 def losses_of(estimator: Any) -> dict[str, type]:
