@@ -121,8 +121,9 @@ class OrtGridSearchCV(_SearchTogether, GridSearchCV):
     Linear models are trained by L-BFGS by default. Candidates that differ only in the strength of
     the penalty are then fitted one after the other, from the strongest to the weakest. They share
     what depends on X alone, and each begins where the optima before it lead. They end at the
-    optimum of single fits, within `tol`: about 1e-6 of the objective, and 1e-4 of the coefficients
-    where the penalty or the rows determine them well. `n_iter_` counts from there.
+    optimum of single fits, within `tol`: the objective within 1e-6 of it, or within 1e-4 where it
+    is nearly zero, and the coefficients within 2e-4 of the largest one where the penalty or the
+    rows determine them well. `n_iter_` counts from there.
 
     These fits are made one by one, as in `GridSearchCV`:
 
