@@ -107,6 +107,8 @@ def test_a_hundred_interrupts_at_updates_leave_the_last_whole_epoch(interruptibl
             assert model.n_iter_ == (update - 1) // 10
 
 
+# An interrupt may come in the callback by which hypothesis watches the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_hundred_interrupts_at_any_moment_leave_a_whole_epoch():
     draw, n_interrupted = random.Random(0), 0
     old = signal.signal(signal.SIGALRM, signal.default_int_handler)
