@@ -14,7 +14,9 @@ from skort.common.sklearn_private import Interval
 if TYPE_CHECKING:
     from skort.objective.custom import CustomTerm
 
-_STRENGTHS = Interval(Real, 0, 1e38, closed="both")
+#: The largest strength of a penalty: float32 holds little more.
+LARGEST_STRENGTH: float = 1e38
+_STRENGTHS = Interval(Real, 0, LARGEST_STRENGTH, closed="both")
 _ALPHA = [_STRENGTHS, dict, "array-like"]
 
 

@@ -16,7 +16,14 @@ from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.decision import YOURS, Decision, rule
 from skort.objective.combined import OutputLosses
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, ScoreLoss, as_loss
-from skort.objective.penalties import PENALTIES, ModelPenalty, Strength, UnitFreeL2, WeightPenalty
+from skort.objective.penalties import (
+    LARGEST_STRENGTH,
+    PENALTIES,
+    ModelPenalty,
+    Strength,
+    UnitFreeL2,
+    WeightPenalty,
+)
 
 if TYPE_CHECKING:
     # It imports scikit-learn's models, which take most of the time of `import skort`.
@@ -27,8 +34,6 @@ _ALPHA = 1e-4
 _L1_RATIO = 0.15
 # The strengths of the penalties of scikit-learn's models.
 _STRENGTHS = ("alpha", "C")
-# A penalty that is divided by tiny sample weights is no stronger.
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 def own_objective_of(estimator: Any, model: Any) -> "SklearnObjective":
@@ -132,7 +137,7 @@ def chosen_penalty(
     if isinstance(alpha, str) and own.penalty is None:
         alpha = _ALPHA
     elif isinstance(alpha, str):
-        alpha = np.minimum(in_own_units(estimator, own, size), _LARGEST)
+        alpha = np.minimum(in_own_units(estimator, own, size), LARGEST_STRENGTH)
         # Plain numbers are validated once.
         alpha = alpha if np.ndim(alpha) else float(alpha)
 
