@@ -1,9 +1,6 @@
 """Callbacks, which watch a training and may stop it: values of the parameter `callbacks`."""
 
-from typing import TYPE_CHECKING
-
 from skort.common.component import name_their_parameters
-from skort.common.elsewhere import missing
 from skort.optim.callbacks import Callback, EarlyStopping, EpochScoring
 from skort.optim.checkpoint import Checkpoint
 from skort.optim.display import EpochLines, MLflowLogger, ProgressBar
@@ -23,10 +20,3 @@ __all__ = [
 ]
 
 name_their_parameters(globals()[name] for name in __all__)
-
-# To a type checker, a module with this function would have every name.
-if not TYPE_CHECKING:
-
-    def __getattr__(name):
-        """Raise the error for a name that this module does not have."""
-        raise missing(__name__, name)

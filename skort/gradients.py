@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skort.common.elsewhere import missing
 from skort.estimators.data.not_numbers import ids_in_range
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if not TYPE_CHECKING:
     def __getattr__(name):
         """Import a function when it is first asked for: both need onnx."""
         if name not in _WHERE:
-            raise missing(__name__, name)
+            raise AttributeError(f"module 'skort.gradients' has no attribute {name!r}")
         return getattr(importlib.import_module(_WHERE[name]), name)
 
 

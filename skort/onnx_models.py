@@ -6,8 +6,6 @@ their weights, and their objective as a graph.
 import importlib
 from typing import TYPE_CHECKING
 
-from skort.common.elsewhere import missing
-
 if TYPE_CHECKING:
     from skort.graphs.onnx_models.weights import Weight, find_weights, with_weights
     from skort.solvers.objective_graph import objective_graph
@@ -25,7 +23,7 @@ if not TYPE_CHECKING:
         """Import a name when it is first asked for: all of them need onnx."""
         if name in _WHERE:
             return getattr(importlib.import_module(_WHERE[name]), name)
-        raise missing(__name__, name)
+        raise AttributeError(f"module 'skort.onnx_models' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -1,9 +1,6 @@
 """How the learning rate changes from update to update: values of the parameter `learning_rate`."""
 
-from typing import TYPE_CHECKING
-
 from skort.common.component import name_their_parameters
-from skort.common.elsewhere import missing
 from skort.optim.schedules import (
     Adaptive,
     Constant,
@@ -27,10 +24,3 @@ __all__ = [
 ]
 
 name_their_parameters(globals()[name] for name in __all__)
-
-# To a type checker, a module with this function would have every name.
-if not TYPE_CHECKING:
-
-    def __getattr__(name):
-        """Raise the error for a name that this module does not have."""
-        raise missing(__name__, name)

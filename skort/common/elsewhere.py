@@ -2,23 +2,33 @@
 
 import importlib
 import importlib.util
+import sys
 from types import ModuleType
 
+# The function of Python that asks a package for the names of `from package import name`.
+_OF_IMPORTS = "_handle_fromlist"
 
-def missing(module: str, name: str) -> Exception:
-    """Return the error for a name that a module lacks: it says which public module has the name."""
-    home = None if name.startswith("_") or _is_module(module, name) else _home_of(name)
+
+def missing(package: str, name: str) -> Exception:
+    """
+    Return the error for a name that a package lacks: it says which public module has the name.
+
+    Call it in the `__getattr__` of the package.
+    """
+    home = None if name.startswith("_") or _is_module(package, name) else _home_of(name)
     if home is None:
-        return AttributeError(f"module {module!r} has no attribute {name!r}")
+        return AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    # Python replaces an AttributeError by a message of its own when a name is imported.
-    return ImportError(f"{name} is in {home}: from {home} import {name}", name=module)
+    text = f"{name} is in {home}: from {home} import {name}"
+    # An import drops the text of an AttributeError; all others who ask expect one.
+    if sys._getframe(2).f_code.co_name == _OF_IMPORTS:
+        return ImportError(text, name=package)
+    return AttributeError(text)
 
 
-def _is_module(module, name):
+def _is_module(package, name):
     """Return whether a name is that of a module inside, which Python imports after the error."""
-    is_package = hasattr(importlib.import_module(module), "__path__")
-    return is_package and importlib.util.find_spec(f"{module}.{name}") is not None
+    return importlib.util.find_spec(f"{package}.{name}") is not None
 
 
 def _home_of(name):

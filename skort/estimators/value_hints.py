@@ -223,7 +223,9 @@ def _of_other_losses(cls, text):
 def _class_named(text, module):
     """Return the name of the class of a module that a text stands for, or None."""
     names = importlib.import_module(module).__all__
-    same = [name for name in names if _plain(name) == _plain(text)]
+    same = [
+        name for name in names if _plain(text) in (_plain(name), _plain(name).removesuffix("loss"))
+    ]
     return next(iter(same or nearest(text, names, _SYNONYMS, 1.0)), None)
 
 

@@ -46,6 +46,7 @@ VALUES = [
     ({"optimizer": "adamw"}, "Did you mean optimizer='adam'?"),
     ({"learning_rate": "cosine"}, "learning_rate=Cosine()? Import it from skort.schedules."),
     ({"learning_rate": "one_cycle"}, "learning_rate=Cyclic()? Import it from skort.schedules."),
+    ({"loss": "tweedie"}, "loss=TweedieLoss()? Import it from skort.objective."),
     ({"learning_rate": "adam"}, "Did you mean optimizer='adam'?"),
     ({"loss": lambda score, y: (score - y) ** 2}, "write it with skort.objective.Loss."),
     ({"loss": "hinge"}, "'hinge' is a loss of OrtSGDClassifier."),

@@ -198,6 +198,9 @@ def step_error(error: Exception, X: Any) -> Exception:
         return _no_text_error(no_text[1] or "NaN")
     if not isinstance(error, ValueError):
         return error
+    if "empty vocabulary" in str(error) and hasattr(X, "columns"):
+        # The texts of a DataFrame are the names of its columns.
+        return ValueError(f"{error}. {ONE_COLUMN}")
     if "transformed X contains " in str(error):
         cure = "No step before the model fills them: begin the pipeline with SimpleImputer()."
         return missing_error(error, X, cure)

@@ -262,3 +262,9 @@ def test_a_vectorizer_that_reads_the_name_of_a_column_as_a_text_is_no_model():
         model = OrtSGDClassifier(make_pipeline(first, LogisticRegression()))
         with pytest.raises(ValueError, match=r"than X has: 1, not 5\. .*without brackets"):
             model.fit(frame, LIKED)
+
+    # A name of one letter is no text, either.
+    for first in (TfidfVectorizer(), ColumnTransformer([("text", TfidfVectorizer(), ["r"])])):
+        model = OrtSGDClassifier(make_pipeline(first, LogisticRegression()))
+        with pytest.raises(ValueError, match=r"^empty vocabulary.* without brackets"):
+            model.fit(frame.rename(columns={"review": "r"}), LIKED)
