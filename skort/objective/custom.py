@@ -11,7 +11,7 @@ import numpy as np
 from skort.common.component import Component
 from skort.common.sklearn_private import HasMethods, Interval
 from skort.objective.loss import FunctionSource, ScoreLoss
-from skort.objective.penalties import WeightPenalty, matching
+from skort.objective.penalties import LARGEST_STRENGTH, WeightPenalty, matching
 
 if TYPE_CHECKING:
     import onnx
@@ -318,7 +318,7 @@ class Penalty(Component, WeightPenalty):
         "gradient": [*_FUNCTION, None],
         "weights": _NAMES,
         "intercepts": _NAMES,
-        "alpha": [Interval(Real, 0, 1e38, closed="both")],
+        "alpha": [Interval(Real, 0, LARGEST_STRENGTH, closed="both")],
     }
     value: FunctionSource
     gradient: "FunctionSource | None" = None

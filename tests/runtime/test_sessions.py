@@ -14,13 +14,13 @@ import onnx.parser
 import pytest
 
 from skort.runtime.device import Device
-from skort.runtime.installed import c_api
 from skort.runtime.sessions import (
     ArraySession,
     InferenceModel,
     RecordedSession,
     StepSession,
     compiled,
+    io_binding,
     norm_on,
     session_options,
     short_message,
@@ -192,7 +192,7 @@ def test_runs_are_recorded_when_they_are_made_often_with_the_same_arrays(monkeyp
     runtime._sess = SimpleNamespace(run_with_iobinding=noted)
     monkeypatch.setattr(
         "skort.runtime.sessions.io_binding",
-        lambda session, read, written: bound(run.__self__, read, written),
+        lambda _, read, written: io_binding(SimpleNamespace(_sess=run.__self__), read, written),
     )
     x, total = device.put(np.ones(())), device.put(np.zeros(()))
     start = {"a": np.zeros(2), "b": np.array([1.0, 2.0])}
@@ -213,15 +213,6 @@ def test_runs_are_recorded_when_they_are_made_often_with_the_same_arrays(monkeyp
 
     # Fibonacci's numbers: 21 runs from 0 and 1.
     np.testing.assert_array_equal(device.get(session.state["b"]), [17711, 35422])
-
-
-def bound(session, read, written):
-    binding = c_api().SessionIOBinding(session)
-    for name, value in read.items():
-        binding.bind_ortvalue_input(name, value)
-    for name, value in written.items():
-        binding.bind_ortvalue_output(name, value)
-    return binding
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
