@@ -374,7 +374,7 @@ PARAMETERS = [
     (
         "regressor",
         {"callbacks": [EpochScoring(X[:, :2], Y)]},
-        "X of EpochScoring has 2 features, but OrtSGDRegressor is expecting 3",
+        "X of EpochScoring: X has 2 features, but OrtSGDRegressor is expecting 3",
     ),
     (
         "regressor",
@@ -495,9 +495,9 @@ ROWS = [
     (
         R,
         lambda m: m.fit(X, Y, X_val=X[:, :2], y_val=Y),
-        "X_val has 2 features, but OrtSGDRegressor is expecting 3",
+        "X_val: X has 2 features, but OrtSGDRegressor is expecting 3",
     ),
-    (R, lambda m: m.fit(X, Y, X_val=WITH_NAN, y_val=Y), "Input X_val contains NaN"),
+    (R, lambda m: m.fit(X, Y, X_val=WITH_NAN, y_val=Y), "X_val: Input X contains NaN in column 1."),
     (R, lambda m: m.fit(X, Y, X_val=X, y_val=Y[:3]), "X_val has 30 rows, and y_val has 3."),
     (
         R,
@@ -658,7 +658,7 @@ for _name, _method in (
         (
             _name,
             _predicting([["a", "b", "c"]]),
-            "X has text in columns 0, 1, 2, such as 'a', but the model was",
+            "X has text in columns 0, 1, 2, such as 'a', but the model takes numbers",
         ),
         (_name, _predicting(X[:0]), "Found array with 0 sample(s)"),
         (_name, _predicting(None), "Expected 2D array"),

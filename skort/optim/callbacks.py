@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skort.common.component import Component, check_parameters
+from skort.common.named_errors import errors_of
 from skort.common.sklearn_private import Interval, Options
 from skort.optim.scorers import scorer_of, scoring_advice
 from skort.optim.training import Training
@@ -422,7 +423,8 @@ class EpochScoring(Component):
         Prepare X, and score once, so that a scorer that cannot work fails
         before the training.
         """
-        self._X = training.prepare(self.X, self._rows)
+        with errors_of(self._rows):
+            self._X = training.prepare(self.X)
         self._scorer = scorer_of(training.model, self.scoring)
 
         try:

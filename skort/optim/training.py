@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -236,27 +235,9 @@ class Training:
         """
         return self._preview.fitted(self.weights())
 
-    def prepare(self, X: Any, name: str = "X") -> Any:
-        """
-        Return X, as `fit` takes it, in the form that `model` takes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        name : str, default="X"
-            What an error calls X.
-
-        Raises
-        ------
-        ValueError
-            For an X that the model does not take.
-        """
-        try:
-            return self._preview.prepare(X)
-        except ValueError as error:
-            if name == "X":
-                raise
-            raise ValueError(_renamed(str(error), name)) from None
+    def prepare(self, X: Any) -> Any:
+        """Return X, as `fit` takes it, in the form that `model` takes."""
+        return self._preview.prepare(X)
 
     def loss_of(self, rows: Any) -> Any:
         """
@@ -617,9 +598,3 @@ def _copied(schedule):
 def _last(column):
     """Return the last number of a column, 0 where there is none."""
     return int(column[-1]) if column else 0
-
-
-def _renamed(message, name):
-    """Return the message of an error about X with another name, which is not that of the X of fit."""
-    renamed = re.sub(r"\bX\b(?! of fit)", name, message)
-    return f"{name}: {message}" if renamed == message else renamed

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -207,10 +208,33 @@ def test_nan_is_named_by_its_columns_with_a_cure():
         OrtSGDRegressor().fit(frame, Y)
     with pytest.raises(ValueError, match=r"contains NaN in column 'age'\. No step before .* fills"):
         OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression())).fit(frame, Y)
-    with pytest.raises(ValueError, match=r"contains NaN in column 0\. The model was fitted on"):
+    with pytest.raises(
+        ValueError, match=r"contains NaN in column 0\. The model takes rows without NaN"
+    ):
         OrtSGDRegressor().fit(X, Y).predict(frame.to_numpy())
     with pytest.raises(ValueError, match=r"contains infinity .* in column 1\."):
         OrtSGDRegressor().fit(np.where(X == 1, np.inf, X), Y)
+
+
+def test_the_cure_for_nan_in_a_stream_is_one_that_streams_take():
+    missing = X.copy()
+    missing[3, 1] = np.nan
+    fitted_before = r"in column 1\. .*FrozenEstimator\(SimpleImputer\(\)\.fit\(X\)\)"
+    unfilled = make_pipeline(FrozenEstimator(StandardScaler().fit(X)), LinearRegression())
+    for model in (OrtSGDRegressor(), OrtSGDRegressor(unfilled)):
+        with pytest.raises(ValueError, match=fitted_before):
+            model.partial_fit(missing, Y)
+    with pytest.raises(ValueError, match=f"batch 1: .*{fitted_before}"):
+        OrtSGDRegressor().fit_batches([(X, Y), (missing, Y)])
+    with pytest.raises(ValueError, match=r"in column 1\. The model takes rows without NaN: fill"):
+        OrtSGDRegressor().partial_fit(X, Y).partial_fit(missing, Y)
+
+    cured = make_pipeline(FrozenEstimator(SimpleImputer().fit(missing)), LinearRegression())
+    filled = np.where(np.isnan(missing), np.nanmean(missing, axis=0), missing)
+    stream = OrtSGDRegressor(cured, random_state=0).partial_fit(missing, Y)
+    same = OrtSGDRegressor(random_state=0).partial_fit(filled, Y)
+    np.testing.assert_allclose(stream.coef_, same.coef_, rtol=1e-5)
+    OrtSGDRegressor(cured).fit_batches([(X, Y), (missing, Y)])
 
 
 def test_a_score_of_labels_names_the_positive_one():

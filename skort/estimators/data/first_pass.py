@@ -10,7 +10,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.utils import assert_all_finite
 
-from skort.estimators.data.not_numbers import check_target
+from skort.estimators.data.not_numbers import FILL_BATCHES, check_target, missing_error
 from skort.estimators.data.rows import as_array, check_indices
 from skort.estimators.data.sample_weight import check_numbers
 from skort.estimators.data.targets import class_labels
@@ -161,9 +161,19 @@ def _as_arrays(X, y, sample_weight=None, *, has_labels, has_steps):
     # Later, all kept rows are validated together. Only here is the number of the batch known.
     for name, array in checked.items():
         if getattr(array, "dtype", np.dtype(object)).kind == "f":
-            assert_all_finite(array, input_name=name)
+            _check_finite(array, name)
 
     return X.tocsr() if scipy.sparse.issparse(X) else X, y, sample_weight
+
+
+def _check_finite(array, name):
+    """Raise an error for NaN and infinity, which names the columns of X."""
+    try:
+        assert_all_finite(array, input_name=name)
+    except ValueError as error:
+        if name != "X":
+            raise
+        raise missing_error(error, array, FILL_BATCHES) from None
 
 
 def _target(y, name):

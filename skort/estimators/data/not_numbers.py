@@ -1,6 +1,7 @@
 """Errors for values that should be numbers: they name the column or row, and show the value."""
 
 import contextlib
+import datetime
 import re
 from collections.abc import Iterator
 from numbers import Real
@@ -23,6 +24,23 @@ _REFUSED = "could not convert string to float: "
 _NO_TEXT = re.compile(
     r"'(?:\w+\.)*?((?:numpy\.)?\w+)' object has no attribute 'lower'|is an invalid document"
 )
+# The errors of numpy and scikit-learn for a date or a time beside numbers.
+_OF_DATE = re.compile(
+    r"not '(?:\w+\.)*(?:Timestamp|Timedelta|Period|NaTType|date|time|datetime|timedelta)'"
+    r"|DateTime64|TimeDelta64|datetime64|timedelta64"
+)
+_DAYS = (
+    "Convert them to numbers before, such as the days since the first one, the month or the hour."
+)
+# No call of a stream fits a step.
+_IN_STREAMS = (
+    "partial_fit and fit_batches take a fitted imputer: FrozenEstimator(SimpleImputer().fit(X))."
+)
+#: The advice for missing values in a batch.
+FILL_BATCHES = (
+    "Fill them in the pipeline inside, by an imputer that was fitted before: "
+    "make_pipeline(FrozenEstimator(SimpleImputer().fit(X)), model)."
+)
 #: The advice for a vectorizer that got several columns.
 ONE_COLUMN = (
     "A vectorizer takes one column of text: give X['review'], or X[:, 0]. In a ColumnTransformer, "
@@ -30,32 +48,50 @@ ONE_COLUMN = (
 )
 
 
-def check_dates(X: Any) -> None:
+def check_dates(X: Any, given: Any = None) -> None:
     """
     Raise an error for dates and times in X that names their columns.
 
-    scikit-learn would convert them to numbers of nanoseconds.
+    If steps made X, the names are those of the dates that they were given. scikit-learn would
+    convert dates to numbers of nanoseconds.
     """
-    if hasattr(X, "columns") and hasattr(X, "head"):
-        parts = {
-            name: X[name].head(_LOOKED_AT)
-            for name, dtype in zip(X.columns, X.dtypes, strict=True)
-            if _may_date(dtype)
-        }
-        names = [name for name, part in parts.items() if _has_dates(np.asarray(part))]
-    else:
-        names = [None] if isinstance(X, np.ndarray) and X.dtype.kind in "mM" else []
-
+    names = _date_columns(X)
     if names:
-        place = "" if names == [None] else f" in {_listed(names)}"
+        names = _date_columns(given) or names
         raise ValueError(
-            f"X has dates or times{place}, but the model takes numbers. Convert them to numbers, "
-            "such as the days since the first one, the month or the hour."
+            f"X has dates or times{_place(names)}, but the model takes numbers. {_DAYS}"
         )
+
+
+def _date_columns(X):
+    """Return the names or the numbers of the columns of X with dates or times; [None]: all."""
+    if hasattr(X, "columns") and hasattr(X, "head"):
+        dtypes = dict(zip(X.columns, X.dtypes, strict=True))
+        parts = {name: X[name].head(_LOOKED_AT) for name in dtypes if _may_date(dtypes[name])}
+    elif isinstance(X, np.ndarray) and X.dtype.kind in "mM":
+        return [None]
+    else:
+        parts = dict(enumerate(_first_objects(X).T))
+
+    return [name for name, part in parts.items() if _has_dates(np.asarray(part))]
+
+
+def _first_objects(X):
+    """Return the first rows of a list or of an array of objects; an empty matrix for another X."""
+    rows = np.empty((0, 0), object)
+    if isinstance(X, (list, tuple)) or (isinstance(X, np.ndarray) and X.dtype.kind == "O"):
+        with contextlib.suppress(ValueError):  # The rows of a list may differ in their lengths.
+            rows = np.asarray(X[:_LOOKED_AT], object)
+
+    return rows if rows.ndim == 2 else np.empty((0, 0), object)
 
 
 def _may_date(dtype):
     return getattr(dtype, "kind", "O") in "mMO"
+
+
+def _place(names):
+    return "" if names == [None] else f" in {_listed(names)}"
 
 
 def _has_dates(values):
@@ -75,13 +111,16 @@ def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
     """
     texts = _texts(X, error)
     inside = estimator.estimator
-    if texts and (advice := _advice_on_steps(estimator)):
+    if texts and (advice := _advice_on_steps(estimator) or _advice_on_text_dates(texts)):
         return ValueError(f"X has text in {_listed(texts)}, but the model takes numbers. {advice}")
     default = "LogisticRegression()" if is_classifier(estimator) else "LinearRegression()"
     if not texts:
         model = "onnx_model" if _is_onnx(inside) else default if inside is None else "model"
         name = type(estimator).__name__
-        cure = f"Fill them in the pipeline inside: {name}(make_pipeline(SimpleImputer(), {model}))."
+        cure = (
+            f"Fill them in the pipeline inside: {name}(make_pipeline(SimpleImputer(), {model})). "
+            f"{_IN_STREAMS}"
+        )
         return missing_error(_shape_error(error, X), X, cure)
 
     encode = "TfidfVectorizer()"
@@ -127,15 +166,15 @@ def _takes_text(graph_input):
 
 
 def fitted_text_error(error: ValueError, X: Any) -> ValueError:
-    """Return an error that names the columns of text in an X to predict, or the given error."""
+    """Return the error to raise for an X that a known model refused: see `text_error`."""
     texts = _texts(X, error)
     if not texts or None in texts:
-        cure = "The model was fitted on rows without NaN: fill them, or leave out these rows."
+        cure = "The model takes rows without NaN: fill them, or leave out these rows."
         return missing_error(_shape_error(error, X), X, cure)
 
     return ValueError(
         f"X has text in {_listed(texts)}, such as {next(iter(texts.values()))!r}, but the model "
-        "was fitted on numbers. Encode X in the same way as the X of fit."
+        "takes numbers. Encode X in the same way as all other rows."
     )
 
 
@@ -192,17 +231,23 @@ def _is_onnx(inside):
 
 
 def step_error(error: Exception, X: Any) -> Exception:
-    """Return an error that names what the steps refused: text, NaN or no text; or the given one."""
+    """Return an error that names what the steps refused: no text, dates, NaN, text; or the given."""
     no_text = _NO_TEXT.search(str(error))
     if no_text:
         return _no_text_error(no_text[1] or "NaN")
+    if _OF_DATE.search(str(error)) and (dates := _date_columns(X)):
+        return ValueError(
+            f"X has dates or times{_place(dates)}, and a step of the pipeline inside takes numbers. "
+            f"{_DAYS}"
+        )
     if not isinstance(error, ValueError):
         return error
     if "empty vocabulary" in str(error) and hasattr(X, "columns"):
         # The texts of a DataFrame are the names of its columns.
         return ValueError(f"{error}. {ONE_COLUMN}")
     if "transformed X contains " in str(error):
-        cure = "No step before the model fills them: begin the pipeline with SimpleImputer()."
+        cure = "No step before the model fills them: begin the pipeline with SimpleImputer(). "
+        cure += _IN_STREAMS
         return missing_error(error, X, cure)
 
     return _step_text_error(error, X)
@@ -221,19 +266,35 @@ def _no_text_error(kind):
 def _step_text_error(error, X):
     """Return an error that names the column whose text a step refused, or the given error."""
     refused = str(error).removeprefix(_REFUSED)
-    names = [
-        name
-        for name, text in _texts(X, error).items()
-        if name is not None and repr(text) == refused
-    ]
+    texts = _texts(X, error)
+    names = [name for name, text in texts.items() if name is not None and repr(text) == refused]
     if not names:
         return error
 
+    encode = _advice_on_text_dates({names[0]: texts[names[0]]}) or (
+        "Encode that column before the step, for instance with OneHotEncoder in a ColumnTransformer."
+    )
     return ValueError(
         f"X has text in column {names[0]!r}, such as {refused}, and a step of the pipeline inside "
-        "takes numbers. Encode that column before the step, for instance with OneHotEncoder in a "
-        "ColumnTransformer."
+        f"takes numbers. {encode}"
     )
+
+
+def _advice_on_text_dates(texts):
+    """Return how to read the columns whose first text is a date, as ISO 8601 writes it, or ""."""
+    names = [name for name, text in texts.items() if name is not None and _is_date(text)]
+    if not names:
+        return ""
+    read = f"pandas.to_datetime(X[{names[0]!r}])"
+    return f"There are dates in {_listed(names)}: {read} reads them. {_DAYS}"
+
+
+def _is_date(text):
+    try:
+        datetime.date.fromisoformat(text[:10])
+    except ValueError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -212,7 +212,9 @@ def training_rows(
                 try:
                     X, y = validate_data(estimator, X, y, reset=reset, validate_separately=checks)
                 except ValueError as error:
-                    raise text_error(error, X, estimator) from None
+                    if reset:
+                        raise text_error(error, X, estimator) from None
+                    raise fitted_text_error(error, X) from None
 
                 X = aligned_rows(_in_range(X, estimator.dtype, estimator))
                 _check_no_column_is_lost(given, X)

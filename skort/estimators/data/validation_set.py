@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from skort.common.named_errors import errors_of
 from skort.common.sklearn_private import num_samples
 from skort.estimators.data.rows import TrainingData
 from skort.optim.callbacks import EpochScoring
@@ -32,9 +33,9 @@ class ValidationLoss:
 
     def on_train_begin(self, training: Training) -> None:
         """Prepare the rows, and compute the loss of the best constant prediction."""
-        self._loss = loss = training.loss_of(
-            self._rows._replace(X=training.prepare(self._rows.X, _ROWS))
-        )
+        with errors_of(_ROWS):
+            X = training.prepare(self._rows.X)
+        self._loss = loss = training.loss_of(self._rows._replace(X=X))
         # Nothing is better than the constant of rows that have one target.
         if np.any(self._rows.target != self._rows.target[:1]):
             self.prior = loss.best_constant(training.step.weights())

@@ -9,7 +9,7 @@ import scipy.sparse
 from numpy.typing import DTypeLike
 from sklearn.utils import check_array
 
-from skort.estimators.data.not_numbers import ONE_COLUMN, step_error
+from skort.estimators.data.not_numbers import ONE_COLUMN, check_dates, step_error
 from skort.exceptions import NotExportableError
 
 if TYPE_CHECKING:
@@ -58,8 +58,10 @@ class Preprocessing:
 def transformed(transform: Callable[[Any], Any], X: Any, dtype: DTypeLike) -> Any:
     """Return what steps make of X, as numbers; an error names what they refused."""
     try:
-        rows = numbers(transform(X), dtype)
-    except (ValueError, AttributeError) as error:
+        result = transform(X)
+        check_dates(result, X)
+        rows = numbers(result, dtype)
+    except (ValueError, TypeError, AttributeError) as error:
         raise step_error(error, X) from None
 
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)

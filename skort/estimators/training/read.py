@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
 from skort.common.component import check_parameters
+from skort.common.named_errors import errors_of
 from skort.common.random_state import own_generator
 from skort.common.sklearn_private import safe_indexing
 from skort.estimators.data.data_source import GivenRows, RowEncoder
@@ -274,11 +275,8 @@ def validation_set(
 
 def _encoded_y_val(read, y_val):
     """Return the target of a validation set, and what each row counts; errors name y_val."""
-    try:
+    with errors_of("y_val"):
         return read.encoded_rows(y_val)
-    except ValueError as error:
-        named = "" if str(error).startswith("y_val") else "y_val: "
-        raise ValueError(f"{named}{error}") from None
 
 
 def model_without_data(

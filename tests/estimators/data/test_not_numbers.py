@@ -1,5 +1,6 @@
 """Errors for text in X, and for what is no target in y."""
 
+import re
 import warnings
 
 import numpy as np
@@ -9,6 +10,7 @@ from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_te
 from onnx.numpy_helper import from_array
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -102,14 +104,12 @@ def test_a_step_that_refuses_text_is_told_from_one_that_takes_it():
 
 def test_text_is_named_in_predictions_and_batches_too():
     model = OrtSGDRegressor(random_state=0).partial_fit(FRAME[["size"]], SIZES)
-    with pytest.raises(
-        ValueError, match="X has text in column 'size', such as 'Rome', but the model was fitted on"
-    ):
-        model.predict(FRAME[["city"]].rename(columns={"city": "size"}))
-    with pytest.raises(
-        ValueError, match="X has text in column 'size', such as 'Rome', but the model takes numbers"
-    ):
-        model.partial_fit(FRAME[["city"]].rename(columns={"city": "size"}), SIZES)
+    texts = FRAME[["city"]].rename(columns={"city": "size"})
+    message = "X has text in column 'size', such as 'Rome', but the model takes numbers. Encode X"
+    with pytest.raises(ValueError, match=message):
+        model.predict(texts)
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(texts, SIZES)
     with pytest.raises(ValueError, match="X has text in column 'city', such as 'Rome'"):
         OrtSGDRegressor().fit_batches([(FRAME[["size", "city"]], SIZES)])
 
@@ -186,9 +186,7 @@ DAYS = pd.date_range("2024-01-01", periods=20)
 DATES = pd.DataFrame(
     {"size": SIZES, "day": DAYS, "took": DAYS - DAYS[0], "zone": DAYS.tz_localize("UTC")}
 )
-OF_DATES = (
-    "but the model takes numbers. Convert them to numbers, such as the days since the first one"
-)
+OF_DATES = "but the model takes numbers. Convert them to numbers before, such as the days since the first one"
 
 
 @pytest.mark.parametrize(
@@ -211,6 +209,56 @@ def test_dates_are_no_numbers(X, place):
     with pytest.raises(ValueError, match=message), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X has feature names")
         fitted.predict(X)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        FunctionTransformer(),
+        StandardScaler(),
+        SimpleImputer(),
+        ColumnTransformer([("number", StandardScaler(), ["size"])], remainder="passthrough"),
+        ColumnTransformer([("all", StandardScaler(), ["day", "size"])]),
+        ColumnTransformer([("all", "passthrough", ["day", "size"])]).set_output(transform="pandas"),
+    ],
+    ids=["same", "scaler", "imputer", "remainder", "scaled columns", "frame"],
+)
+def test_dates_in_a_pipeline_are_named_by_their_columns(steps):
+    dates = DATES[["size", "day"]]
+    message = r"X has dates or times in column 'day', .* takes numbers\. Convert them to numbers"
+    model = OrtSGDRegressor(make_pipeline(steps, LinearRegression()), random_state=0)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        model.fit(dates, SIZES)
+
+    days = dates.assign(day=(dates["day"] - DAYS[0]).dt.days)
+    model.fit(days, SIZES)
+    assert model.score(days, SIZES) > 0.999
+    with pytest.raises(ValueError, match=f"^{message}"):
+        model.predict(dates)
+    with pytest.raises(ValueError, match=f"^X_val: {message}"):
+        model.fit(days, SIZES, X_val=dates, y_val=SIZES)
+
+
+def test_dates_in_a_list_or_an_array_of_objects_are_named():
+    rows = DATES[["size", "day"]].to_numpy()
+    for X in (rows, rows.tolist()):
+        for model in (None, make_pipeline(StandardScaler(), LinearRegression())):
+            with pytest.raises(ValueError, match=r"^X has dates or times in column 1, "):
+                OrtSGDRegressor(model).fit(X, SIZES)
+
+
+def test_dates_that_are_text_are_read_before_they_are_numbers():
+    read = re.escape("in column 'day': pandas.to_datetime(X['day']) reads them. Convert them to")
+    texts = DATES[["size"]].assign(day=DAYS.strftime("%Y-%m-%d %H:%M"))
+    for model in (None, make_pipeline(StandardScaler(), LinearRegression())):
+        with pytest.raises(
+            ValueError, match=f"^X has text in column 'day', .*There are dates {read}"
+        ):
+            OrtSGDRegressor(model).fit(texts, SIZES)
+    days = (pd.to_datetime(texts["day"]) - DAYS[0]).dt.days
+    assert OrtSGDRegressor().fit(texts.assign(day=days), SIZES).score(
+        texts.assign(day=days), SIZES
+    ) == pytest.approx(1)
 
 
 def test_a_step_may_make_numbers_of_dates():

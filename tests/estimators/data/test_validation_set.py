@@ -276,22 +276,26 @@ X, Y = data(20)
 BAD_VALIDATION = [
     ({}, {"X_val": X}, "X_val was given without y_val"),
     ({}, {"y_val": Y}, "y_val was given without X_val"),
-    ({}, {"X_val": X[:, :3], "y_val": Y}, "X_val has 3 features, but .* is expecting 5 features"),
+    (
+        {},
+        {"X_val": X[:, :3], "y_val": Y},
+        "X_val: X has 3 features, but .* is expecting 5 features",
+    ),
     (
         {"scoring": lambda *_: 0.0},
         {"X_val": X[:, :3], "y_val": Y},
-        "^X_val has 3 features, but .* is expecting 5 features",
+        "^X_val: X has 3 features, but .* is expecting 5 features",
     ),
     (
         {"callbacks": [EpochScoring(X[:, :3], Y)]},
         {},
-        "^X of EpochScoring has 3 features, but .* is expecting 5 features",
+        "^X of EpochScoring: X has 3 features, but .* is expecting 5 features",
     ),
     ({}, {"X_val": X[0], "y_val": Y[:5]}, "^X_val: Expected 2D array, got 1D array instead"),
     (
         {},
         {"X_val": np.full(X.shape, "a"), "y_val": Y},
-        "^X_val has text in columns .* Encode X_val in the same way as the X of fit",
+        "^X_val: X has text in columns .* Encode X in the same way as all other rows",
     ),
     ({}, {"X_val": True, "y_val": Y}, "^X_val: Expected sequence or array-like"),
     (
@@ -299,7 +303,7 @@ BAD_VALIDATION = [
         {"X_val": X, "y_val": np.c_[Y, Y]},
         "^y_val has another number of columns than y: 2, not 1",
     ),
-    ({}, {"X_val": np.where(X > 1, np.nan, X), "y_val": Y}, "Input X_val contains NaN"),
+    ({}, {"X_val": np.where(X > 1, np.nan, X), "y_val": Y}, "^X_val: Input X contains NaN"),
     (
         {},
         {"X_val": X, "y_val": Y[:-1]},
