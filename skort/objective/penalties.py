@@ -58,6 +58,10 @@ class WeightPenalty:
         """
         return {}
 
+    def has_l1(self, names: tuple[str, ...]) -> bool:
+        """Return whether the penalty of the weights `names` has an l1 term: it has a kink."""
+        return any(is_any(strength.l1) for strength in self.strengths(names).values())
+
     def intercept_strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
         """Return the strengths of the intercepts `names`, by name; none: no penalty."""
         return {}

@@ -3,6 +3,7 @@ A change of variables for the training:
 columns of X and of y with mean zero and standard deviation one.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,6 +18,8 @@ _MANY_VALUES = 2**22
 _N_BLOCKS = 256
 # The number of values that are converted to float64 at once.
 _BLOCK = 2**18
+# The steps of the power method for an eigenvalue that may be too small.
+_ROUGH_STEPS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,19 +256,35 @@ def _eigenvalue(rows):
 def _powers(rows, n_steps):
     """Return the largest eigenvalue of rows^T rows / n, or less, by steps of the power method."""
     n, n_columns = rows.shape
-    direction = np.random.RandomState(0).standard_normal(n_columns)
     transposed = rows.T
-
-    length = 0.0
     with one_blas_thread(n * n_columns * min(n, n_columns)):
-        for _ in range(n_steps):
-            direction = transposed @ (rows @ direction) / n
-            length = float(np.linalg.norm(direction))
-            if length == 0.0:
-                return 0.0
-            direction /= length
+        return _largest(lambda direction: transposed @ (rows @ direction) / n, n_columns, n_steps)
+
+
+def _largest(product, n_columns, n_steps):
+    """Return the largest eigenvalue of a matrix, or less, from its products with vectors."""
+    direction = np.random.RandomState(0).standard_normal(n_columns)
+    length = 0.0
+    for _ in range(n_steps):
+        direction = product(direction)
+        length = float(np.linalg.norm(direction))
+        if length == 0.0:
+            return 0.0
+        direction /= length
 
     return length
+
+
+def spread_of_gram(gram: np.ndarray) -> tuple[float, float] | None:
+    """
+    Return the largest eigenvalue of X^T S X / n, or less, and the mean squared norm of rows, which
+    is its trace; None if it is not finite.
+    """
+    norm = float(np.trace(gram))
+    if not math.isfinite(norm):
+        return None
+    with one_blas_thread(gram.size):
+        return _largest(gram.__matmul__, len(gram), _ROUGH_STEPS), norm
 
 
 def common_scale(
@@ -332,7 +351,9 @@ def spread_of_some(
             if scipy.sparse.issparse(rows)
             else np.einsum("ij,ij->", rows, rows)
         )
-        return _powers(rows, 5) if is_rough else _eigenvalue(rows), float(squares) / rows.shape[0]
+        return _powers(rows, _ROUGH_STEPS) if is_rough else _eigenvalue(rows), float(
+            squares
+        ) / rows.shape[0]
 
 
 def _some_rows(X, shares, used, ones, most=2000):

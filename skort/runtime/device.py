@@ -11,7 +11,7 @@ import io
 import pathlib
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -39,23 +39,29 @@ def cpu_memory() -> Any:
     return kind(kind.cpu(), kind.default_memory(), 0)
 
 
-def ortvalue_view(array: np.ndarray) -> Any:
+def ortvalue_views(arrays: Mapping[Any, np.ndarray]) -> dict[Any, Any]:
     """
-    Return an OrtValue over the memory of a C-contiguous, aligned array.
+    Return OrtValues over the memory of C-contiguous, aligned arrays, with their keys.
 
-    The caller keeps the array alive.
+    The caller keeps the arrays alive.
     """
-    if not (array.flags.c_contiguous and array.flags.aligned):
-        raise ValueError("only a C-contiguous, aligned array can be borrowed")
     # The wrapper of this class takes twice as long.
-    return c_api().OrtValue.ortvalue_from_numpy(array, cpu_memory())
+    view = c_api().OrtValue.ortvalue_from_numpy
+    memory = cpu_memory()
+    values = {}
+    for key, array in arrays.items():
+        if not (array.flags.c_contiguous and array.flags.aligned):
+            raise ValueError("only a C-contiguous, aligned array can be borrowed")
+        values[key] = view(array, memory)
+
+    return values
 
 
 def value_vector(arrays: Iterable[np.ndarray] = ()) -> Any:
     """Return a vector of OrtValues over the memory of arrays. The caller keeps the arrays alive."""
     vector = c_api().OrtValueVector()
-    for array in arrays:
-        vector.push_back(ortvalue_view(array))
+    for value in ortvalue_views(dict(enumerate(arrays))).values():
+        vector.push_back(value)
     return vector
 
 
@@ -159,19 +165,15 @@ class Device:
         values = self.alone(array.numpy)()
         return values.copy() if self.kind == "cpu" else values
 
-    @property
-    def value(self) -> Callable[[DeviceArray], Any]:
+    def values(self, arrays: Mapping[str, DeviceArray]) -> dict[str, Any]:
         """
-        The function that returns an OrtValue over the memory of an array of the device.
+        Return OrtValues over the memory of arrays of the device, by name.
 
-        The caller keeps the array alive.
+        The caller keeps the arrays alive.
         """
-        return _ortvalue_of if self.is_remote else ortvalue_view
-
-
-def _ortvalue_of(array):
-    """Return the OrtValue of an array of another device than the CPU."""
-    return array._ortvalue
+        if self.is_remote:
+            return {name: array._ortvalue for name, array in arrays.items()}
+        return ortvalue_views(arrays)
 
 
 #: The CPU with one thread.

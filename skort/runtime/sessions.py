@@ -150,17 +150,15 @@ class StepSession:
         read = {i.name for i in session.get_inputs()}
         self._inputs = {name: array for name, array in inputs.items() if name in read}
         self._outputs = outputs
-        value = device.value
-        self._values = [
-            {n: value(array) for n, array in end.items()} for end in (self._inputs, outputs)
-        ]
 
         # The wrapper's own run_with_iobinding takes a quarter of a small step, and a run without
         # options makes its own.
         self._run = device.alone(session._sess.run_with_iobinding)
         self._options = [load().RunOptions()] * 2
         self._turn = 0
-        self._bindings = [self._binding(0)]
+        # Bindings are made by the first runs: until then, arrays may be replaced, and some trainings
+        # make one run only.
+        self._bindings: list[Any] = []
 
         #: The arrays that the next run reads, by the names of the inputs. Writing into them
         #: changes that run.
@@ -168,14 +166,10 @@ class StepSession:
 
     def _binding(self, turn):
         """Return the binding of a run that reads the buffers `turn` and writes the others."""
-        value = self._device.value
         before = self._buffers[turn]
-        after = self._buffers[1 - turn]
-        read, written = self._values
-        read = read | {
-            name: value(array) for name, array in {**before, **self._parts(before)}.items()
-        }
-        written = written | {next_name(name): value(array) for name, array in after.items()}
+        after = {next_name(name): array for name, array in self._buffers[1 - turn].items()}
+        read = self._device.values({**self._inputs, **before, **self._parts(before)})
+        written = self._device.values({**self._outputs, **after})
 
         return io_binding(self._session, read, written)
 
@@ -184,16 +178,19 @@ class StepSession:
         Let the next runs read another array of the device as the input `name`,
         one of `inputs`.
         """
-        if array is not self._inputs[name]:
-            self._inputs[name], self._values[0][name] = array, self._device.value(array)
+        if array is self._inputs[name]:
+            return
+
+        self._inputs[name] = array
+        if self._bindings:
+            value = self._device.values({name: array})[name]
             for binding in self._bindings:
-                binding.bind_ortvalue_input(name, self._values[0][name])
+                binding.bind_ortvalue_input(name, value)
 
     def run(self) -> None:
         """Run once."""
         turn = self._turn
         if turn == len(self._bindings):
-            # The second binding is made late, because some trainings make one run only.
             self._bindings.append(self._binding(turn))
 
         self._run(self._bindings[turn], self._options[turn])

@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from skort.runtime.device import CPU, Device, cpu_memory, ortvalue_view, value_vector
+from skort.runtime.device import CPU, Device, cpu_memory, ortvalue_views, value_vector
 from skort.runtime.installed import c_api, load, require
 from skort.runtime.sessions import io_binding, session_options
 
@@ -165,10 +165,7 @@ class BoundTrainingSession:
             {**inputs, LEARNING_RATE: self._eta},
             {**self._outputs, GRADIENT_NORM: self._gradient_norm},
         )
-        ends = (
-            {name: ortvalue_view(array) for name, array in end.items()} for end in (inputs, written)
-        )
-        self._binding = io_binding(session, *ends)
+        self._binding = io_binding(session, ortvalue_views(inputs), ortvalue_views(written))
 
         # The wrapper's own run_with_iobinding costs a quarter of a small step, and a run without
         # options makes its own.
@@ -181,7 +178,7 @@ class BoundTrainingSession:
         """
         if array is not self._read[name]:
             self._read[name] = array
-            self._binding.bind_ortvalue_input(name, ortvalue_view(array))
+            self._binding.bind_ortvalue_input(name, ortvalue_views({name: array})[name])
 
     def run(self, eta: float) -> float:
         """Make one update of every trained weight; return the objective before it."""

@@ -410,7 +410,7 @@ class _Common(NamedTuple):
         if self.data.n_rows <= plan.batch_size and _steps_by_noise(plan, self.model):
             return None
 
-        plan, model, state, variables, _ = start_at_weights(
+        plan, model, state, variables, *_ = start_at_weights(
             plan, self.model_of(candidate), self.statistics, state
         )
         is_offset = any(name in model.score_graph.arrays for name in (OFFSET, TARGET_OFFSET))

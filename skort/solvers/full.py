@@ -8,6 +8,7 @@ import numpy as np
 
 from skort.optim.batches import Batches, HostBatch
 from skort.optim.descent import Point
+from skort.optim.standardization import spread_of_gram
 from skort.optim.transforms import norm
 from skort.solvers.base import Problem
 from skort.solvers.step import BackendStep
@@ -136,6 +137,14 @@ class FullStep:
                 self.batch.sample_weight[...] = block.sample_weight
                 self._read = block
             yield block.share
+
+    def spread(self) -> tuple[float, float] | None:
+        """
+        Return the largest eigenvalue and the mean squared norm of the rows, from their Gram matrix;
+        None where there is none.
+        """
+        gram = None if self._whitener is None else self._whitener.gram
+        return None if gram is None else spread_of_gram(gram)
 
     def begin(self) -> None:
         """Find the values at the first weights."""

@@ -164,10 +164,21 @@ class Whitener:
 
     def first(self) -> Whitening:
         """Return the variables for the same curvature everywhere, which outputs share."""
+        return self._whitening(self._curvature * self._plain())
+
+    def _plain(self):
+        """Return the Gram matrix of the rows, or its diagonal."""
         grams = self._grams
         if grams.plain is None:
             grams.plain = self._gram(self._batches, None, has_intercept=self._has_intercept)
-        return self._whitening(self._curvature * grams.plain)
+        return grams.plain
+
+    @property
+    def gram(self) -> np.ndarray | None:
+        """The Gram matrix of rows whose mean weight is one; None where its diagonal alone is known."""
+        plain = self._plain()
+        weight = self._batches.sample_weight.sum() / self._batches.n_rows
+        return plain[0] / weight if plain.ndim == 3 else None
 
     @property
     def knows_curvatures(self) -> bool:

@@ -140,3 +140,11 @@ def test_it_is_the_penalty_of_the_model_in_other_units(factor, rng):
             value(given[name], scale * v) / unit, rel=1e-12
         )
     assert repr(of_training) == repr(penalty)
+
+
+def test_a_penalty_says_whether_it_has_an_l1_term():
+    names = ("coefficient", "coefficient1")
+    assert L1(0.5).has_l1(names)
+    assert not (L1(0.0).has_l1(names) or L2(0.5).has_l1(names))
+    of_second = ElasticPenalty({"*1": 0.5}, l1_ratio={"coefficient": 0, "*1": 0.1})
+    assert of_second.has_l1(names)

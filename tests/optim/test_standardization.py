@@ -13,6 +13,8 @@ from skort.optim.standardization import (
     moments,
     robust_moments,
     smoothness,
+    spread_of_gram,
+    spread_of_some,
     usable_scale,
 )
 from skort.optim.transforms import norm
@@ -213,3 +215,19 @@ def test_bits_do_not_depend_on_the_threads_of_numpy(rng):
                 )
             )
     assert found[0] == found[1]
+
+
+def test_the_spread_of_a_gram_matrix_is_that_of_its_rows(rng):
+    X = rng.normal(size=(101, 4)) * [1, 2, 3, 10]
+    weights = rng.uniform(0.5, 1.5, size=101)
+    rows = np.column_stack([X, np.ones(101)]) * np.sqrt(weights / weights.mean())[:, None]
+    found = spread_of_gram(rows.T @ rows / 101)
+    # Both take the same steps towards the eigenvalue.
+    np.testing.assert_allclose(found, spread_of_some(X, weights, None, is_rough=True), rtol=1e-9)
+    assert found[0] == pytest.approx(np.linalg.eigvalsh(rows.T @ rows / 101)[-1], rel=1e-3)
+    assert found[1] == pytest.approx(np.square(rows).sum() / 101)
+
+
+def test_a_gram_matrix_that_overflows_has_no_spread():
+    assert spread_of_gram(np.diag([1.0, np.inf])) is None
+    assert spread_of_gram(np.zeros((2, 2))) == (0.0, 0.0)

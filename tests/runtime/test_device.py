@@ -7,7 +7,7 @@ import pytest
 
 from skort.exceptions import RuntimeNotAvailableError
 from skort.runtime import device as device_module
-from skort.runtime.device import CPU, Device, device_named, ortvalue_view
+from skort.runtime.device import CPU, Device, device_named, ortvalue_views
 from skort.runtime.installed import load
 
 CUDA = "CUDAExecutionProvider"
@@ -72,7 +72,7 @@ def test_arrays_are_copies(device, values):
     assert (first.dtype, first.shape) == (values.dtype, values.shape)
     device.fill(array, given)
     np.testing.assert_array_equal(device.get(array), given)
-    np.testing.assert_array_equal(device.value(array).numpy(), given)
+    np.testing.assert_array_equal(device.values({"x": array})["x"].numpy(), given)
     np.testing.assert_array_equal(first, values)
 
 
@@ -153,7 +153,7 @@ def test_a_session_that_fell_back_to_the_cpu_is_an_error(monkeypatch):
 
 def test_a_value_follows_its_array():
     array = np.zeros((2, 3), np.float32)
-    value = ortvalue_view(array)
+    value = ortvalue_views({"x": array})["x"]
     array[...] = [[1, 2, 3], [4, 5, 6]]
     np.testing.assert_array_equal(value.numpy(), array)
 
@@ -163,4 +163,4 @@ def test_a_value_follows_its_array():
 )
 def test_an_array_that_would_be_copied_is_refused(array):
     with pytest.raises(ValueError, match="C-contiguous"):
-        ortvalue_view(array)
+        ortvalue_views({"x": array})

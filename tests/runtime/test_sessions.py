@@ -145,6 +145,17 @@ def test_the_arrays_are_kept_alive():
     np.testing.assert_array_equal(session.state["b"], [1, 2])
 
 
+def test_an_array_that_is_replaced_is_read_before_the_first_run_and_after_it():
+    session, *_ = make()
+    session.replace("x", np.array(10.0))
+    for expected in (0 + 10 * 1, 1 + 10 * 10):
+        session.run()
+        np.testing.assert_array_equal(session.state["b"], [expected, 2 * expected])
+    session.replace("x", np.array(0.0))
+    session.run()
+    np.testing.assert_array_equal(session.state["b"], [10, 20])
+
+
 def test_parts_of_the_state_are_read_where_they_are():
     model = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>

@@ -53,6 +53,8 @@ class Plan:
     """Every decision of a training, made once by pure functions: no data, and no weights."""
 
     given: dict[str, Any]
+    #: The names of the parameters that the user leaves to skort.
+    left_open: frozenset[str]
     inside: dict[str, Any]
     #: What the model inside minimises.
     own: "SklearnObjective"
@@ -85,9 +87,6 @@ class Plan:
     is_planned: bool = False
     #: Whether calls of `partial_fit` go on with it.
     is_stream: bool = False
-    #: The largest eigenvalue and the largest squared norm of the rows of a linear fit, in its
-    #: variables: a stream that goes on from it has its rate from them.
-    spread: tuple[float, float] | None = None
 
     def __repr__(self) -> str:
         return f"Plan of {len(self.decisions)} decisions: print it"
@@ -161,6 +160,7 @@ class Plan:
 
         return cls(
             given=given,
+            left_open=is_open,
             inside=parameters_inside(estimator),
             own=own,
             size=size,
@@ -229,11 +229,6 @@ class Plan:
     def with_decisions(self, decisions: Mapping[str, Decision], **values: Any) -> "Plan":
         """Return the plan with more decisions, and the values that they stand for."""
         return dataclasses.replace(self, decisions={**self.decisions, **decisions}, **values)
-
-    @functools.cached_property
-    def left_open(self) -> frozenset[str]:
-        """The names of the parameters that the user leaves to skort."""
-        return left_open(self.given)
 
     def for_model(self, model: "Model", rows: TrainingData | None = None) -> "Plan":
         """
@@ -324,15 +319,13 @@ class Plan:
         tags = optimizer_tags(of_network)
         return tags.first_rates[1] if tags.gain is None else 1.0
 
+    def has_l1(self, model: "Model") -> bool:
+        """Return whether the penalty of a model's weights has a kink."""
+        names = model.score_graph.trained.coefficients
+        return self.penalty is not None and self.penalty.has_l1(names)
+
     def _is_smooth(self, model):
-        strengths = (
-            {}
-            if self.penalty is None
-            else self.penalty.strengths(model.score_graph.trained.coefficients)
-        )
-        return self.loss.smooth_instead is None and not any(
-            np.any(strength.l1) for strength in strengths.values()
-        )
+        return self.loss.smooth_instead is None and not self.has_l1(model)
 
     def _of_all_rows(self, of_optimizer):
         """Return the plan of an optimizer that makes its updates itself, over all rows."""
@@ -398,7 +391,7 @@ class Plan:
         whose first call has so many rows.
         """
         plan = Plan.of(estimator, self.own, self.size, dtype=self.dtype, is_stream=True)
-        plan = dataclasses.replace(plan._without_end(), spread=self.spread)
+        plan = plan._without_end()
 
         # A rate that the user gave is one for the batches of the fit, and so are batches of the user.
         kept = self.decisions["batches"]

@@ -6,6 +6,7 @@ import numpy as np
 
 from skort.estimators.data.rows import DataStatistics
 from skort.estimators.planning.decision import YOURS, Decision, rule
+from skort.estimators.planning.scaling import whitens
 from skort.estimators.training.loss_scale import estimated_curvature
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.objective.loss import known_curvature
@@ -74,11 +75,13 @@ def spread(
 ) -> tuple[float, float] | None:
     """
     Return the largest eigenvalue and squared norm of the rows of a fit, or None if neither its rate
-    nor that of a stream that goes on from it needs them.
+    nor that of a stream that goes on from it needs them, or if its Gram matrix will tell them.
     """
     used = variables.standardization
     if plan.is_full and score_graph.is_linear:
         rows = statistics.some_rows
+        if whitens(rows.X.shape[1], are_sparse=rows.is_sparse):
+            return None
         return spread_of_some(rows.X, rows.sample_weight, used, is_rough=True)
     if not needs_spread(plan, score_graph):
         return None

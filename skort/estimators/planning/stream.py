@@ -44,8 +44,12 @@ def stream_rate(
     statistics: DataStatistics,
     *,
     is_fitted: bool = False,
+    spread: tuple[float, float] | None = None,
 ) -> Decision:
-    """Return the number that the rates of a stream are multiplied by."""
+    """
+    Return the number that the rates of a stream are multiplied by;
+    `spread` is that of a fit which it goes on from.
+    """
     if not plan.is_rate_auto:
         because = "the schedule has it" if "eta0" in plan.left_open else YOURS
         return Decision(1.0, because, "eta0")
@@ -59,7 +63,7 @@ def stream_rate(
         rate = declared_rate(tags.first_rates[0 if is_linear else 2], plan.batch_size)
         because = "the optimizer says it, for batches of so many rows"
     elif is_linear:
-        stable = stable_rate(plan, variables, score_graph, statistics, n_rows, known=plan.spread)
+        stable = stable_rate(plan, variables, score_graph, statistics, n_rows, known=spread)
         rate = linear_rate(stable)
         because = "a quarter of the largest rate at which batches of the first rows are stable"
     else:

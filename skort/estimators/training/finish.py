@@ -43,19 +43,14 @@ def finish_of(plan: Plan, model: Model, full_step: Callable[[], Any]) -> "Finish
 
 def aims_at_optimum(plan: Plan, model: Model) -> bool:
     """Return whether a fit by steps should end at the least objective that L-BFGS would find."""
-    if (
+    return not (
         plan.is_full
         or not is_exacting(plan.tol)
         or plan.given["early_stopping"]
         or plan.loss.is_least_at_zero
         or not model.score_graph.is_linear
-    ):
-        return False
-
-    strengths = (
-        {} if plan.penalty is None else plan.penalty.strengths(model.score_graph.coefficients)
+        or plan.has_l1(model)
     )
-    return not any(np.any(strength.l1) for strength in strengths.values())
 
 
 def rows_for_gap(rows: TrainingData) -> TrainingData:

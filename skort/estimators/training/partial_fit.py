@@ -57,8 +57,8 @@ def next_call(
     if not is_counted(weights):
         return None
 
-    is_after_fit = not plan.is_stream
-    if is_after_fit:
+    fitted = None if plan.is_stream else last
+    if fitted is not None:
         plan = plan.going_on(estimator, len(encoded.target))
     plan = plan.for_target(encoded)
     plan.loss.check_target(encoded.target)
@@ -73,6 +73,4 @@ def next_call(
         plan = dataclasses.replace(plan, size=size).renewed(estimator).for_target(encoded)
 
     observers = Observers(estimator, columns)
-    return stream_model(
-        plan, model, data, last.state, observers, is_after_fit=is_after_fit
-    ), columns
+    return stream_model(plan, model, data, last.state, observers, fitted=fitted), columns

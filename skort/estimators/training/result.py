@@ -88,6 +88,9 @@ class FitResult:
     #: How far above the least objective steps of the user's choice ended, as a part of it; None:
     #: not far, or not known.
     above_least: float | None = None
+    #: The largest eigenvalue and the largest squared norm of the rows of a linear fit, in its
+    #: variables: a stream that goes on from it has its rate from them.
+    spread: tuple[float, float] | None = None
     ending: Ending = NO_ENDING
     #: Those of the trained weights, in a copy that has the weights of the state alone.
     shapes: dict[str, tuple[int, ...]] | None = None

@@ -209,10 +209,13 @@ class Fit:
         plan = self.run.plan
         variables = self.run.variables
         update = Update(LBFGS())
-        # A pass over all rows has blocks of its own.
-        given = {**plan.given, "batch_size": "auto"}
         plan = dataclasses.replace(
-            plan, given=given, update=update, solvers=[*SOLVERS], shuffle=False
+            plan,
+            # A pass over all rows has blocks of its own.
+            left_open=plan.left_open | {"batch_size"},
+            update=update,
+            solvers=[*SOLVERS],
+            shuffle=False,
         )
         batches = InMemory(plan, rows).batches(variables, np.random.RandomState(0))
         shape = BatchShape(batches.batch_size, batches.are_sparse)
@@ -243,10 +246,15 @@ class Fit:
         full = self._full_step(rows_for_gap(self.rows))
         return part_above_least(full, weights, is_bounded=curvature is not None)
 
-    def result(self, outcome: Outcome, rows: TrainingData | None = None) -> FitResult:
+    def result(
+        self,
+        outcome: Outcome,
+        rows: TrainingData | None = None,
+        spread: tuple[float, float] | None = None,
+    ) -> FitResult:
         """
         Return what the training leaves; rows that stand for all,
-        where something may be said of them.
+        where something may be said of them, and their spread.
         """
         run = self.run
         problem = self.run.problem
@@ -272,6 +280,7 @@ class Fit:
             n_before=self.state.n_epochs,
             kept=outcome.kept,
             above_least=self.above_least(outcome),
+            spread=spread,
             first_eta=outcome.first_eta,
             ending=ending,
         )
@@ -321,7 +330,8 @@ def run_fit(
     except DivergedError as error:
         raise diverged_error(run.plan, error, begun.state, statistics.some_rows) from None
 
-    return fit.result(outcome, statistics.some_rows)
+    spread = step.spread() if plan.is_full and begun.spread is None else begun.spread
+    return fit.result(outcome, statistics.some_rows, spread)
 
 
 def full_step(

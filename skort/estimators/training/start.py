@@ -28,6 +28,8 @@ class Start(NamedTuple):
     variables: Reparametrization
     #: The loss of the best constant prediction, if it starts at the weights of a fitted network.
     constant_loss: float | None = None
+    #: The largest eigenvalue and the largest squared norm of its rows, where they are known.
+    spread: tuple[float, float] | None = None
 
 
 def start(
@@ -121,10 +123,8 @@ def start_at_weights(
         is_rate_auto=plan.chooses_rate,
     )
     decisions = {"scaling": of_scaling, "first rate": of_rate, "weights": _of_weights(model)}
-    plan = plan.with_decisions(decisions, spread=of_rows)
-    return Start(
-        plan, dataclasses.replace(model, score_graph=score_graph, is_drawn=False), state, variables
-    )
+    model = dataclasses.replace(model, score_graph=score_graph, is_drawn=False)
+    return Start(plan.with_decisions(decisions), model, state, variables, spread=of_rows)
 
 
 def check_first_rows(plan: Plan, model: Model, rows: TrainingData) -> None:

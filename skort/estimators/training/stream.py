@@ -42,15 +42,15 @@ def stream_model(
     state: TrainState,
     observers: Observers,
     *,
-    is_after_fit: bool = False,
+    fitted: FitResult | None = None,
 ) -> FitResult:
     """
     Return a model after one pass over the rows of a call;
-    the first wait until 20 tell scales and rate.
+    the first wait until 20 tell scales and rate. `fitted`: the fit that the stream goes on from.
     """
     plan.check_steps("partial_fit")
     if not state.is_new:
-        plan, state, run = _resumed(plan, model, rows, state, is_after_fit=is_after_fit)
+        plan, state, run = _resumed(plan, model, rows, state, fitted)
         return _trained(plan, model, rows, state, run, observers)
 
     rows = rows.after(state.first_rows)
@@ -107,7 +107,7 @@ def _constant(plan, model, rows):
     return model.with_weights(weights)
 
 
-def _resumed(plan, model, rows, state, *, is_after_fit):
+def _resumed(plan, model, rows, state, fitted):
     """
     Return the plan and the state that a stream goes on from, and the run so far,
     or None for a new one.
@@ -116,11 +116,18 @@ def _resumed(plan, model, rows, state, *, is_after_fit):
     run = None if state.live is None else state.live.take()
     if run is not None and run.plan is not plan:
         run = None
+    is_after_fit = fitted is not None
     if is_after_fit or plan.chooses_rate != state.is_rate_auto:
         variables = plan.variables(model.score_graph, state.standardization)
         graph = model.score_graph
-        is_fitted = is_after_fit and not graph.is_linear
-        of_rate = stream_rate(plan, variables, graph, DataStatistics(rows), is_fitted=is_fitted)
+        of_rate = stream_rate(
+            plan,
+            variables,
+            graph,
+            DataStatistics(rows),
+            is_fitted=is_after_fit and not graph.is_linear,
+            spread=fitted.spread if is_after_fit else None,
+        )
         plan = plan.decided("first rate", of_rate)
 
         # The falls of a schedule that the user chose are a matter of that schedule.

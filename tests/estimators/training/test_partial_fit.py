@@ -58,10 +58,24 @@ def test_a_call_after_a_fit_plans_a_stream_of_its_rows():
     result, _ = next_call(estimator, fitted, GivenRows(X[:5], y[:5], None))
     assert result.plan.is_stream and result.plan.batch_size == 5
     # A quarter of the largest stable rate of the fitted rows, in batches of 16, of which 5 rows are a part
-    largest, norm = fitted.plan.spread
+    largest, norm = fitted.spread
     assert result.state.rate_scale == pytest.approx(
         5 / 16 / ((15 * largest + norm) / 16) / 4, rel=1e-6
     )
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0, 2, 37)])
+def test_a_fit_keeps_the_spread_of_its_rows_for_a_stream(weights):
+    fitted, _ = fit(OrtSGDRegressor(random_state=0), GivenRows(X, np.stack([y, -y], 1), weights))
+    assert fitted.plan.is_full
+    counted = np.ones(37) if weights is None else weights
+    mean = np.average(X, axis=0, weights=counted)
+    scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=counted))
+    rows = np.column_stack([(X - mean) / scale, np.ones(37)])
+    gram = rows.T @ (counted[:, None] * rows) / counted.sum()
+    largest, norm = fitted.spread
+    assert largest == pytest.approx(np.linalg.eigvalsh(gram)[-1], rel=0.1)  # a rough one
+    assert norm == pytest.approx(4, rel=1e-5)
 
 
 ESTIMATOR = OrtSGDRegressor(random_state=0)

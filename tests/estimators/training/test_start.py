@@ -48,7 +48,7 @@ def test_the_first_rate_is_the_largest_stable_one_of_all_rows():
     largest = np.linalg.eigvalsh(rows.T @ rows / 3)[-1]
     # A batch of three rows of 200 makes 3 / 200 of a step, for which the rate makes up.
     assert begun.state.rate_scale == pytest.approx(1 / largest, rel=1e-6)
-    assert begun.plan.spread[0] == pytest.approx(largest)
+    assert begun.spread[0] == pytest.approx(largest)
 
 
 def test_without_scales_the_variables_are_those_of_the_model():
