@@ -206,18 +206,24 @@ def _value_hint(cls, name, value):
 
 def _check_has_parameters(cls, name, value, part):
     """Raise an error for `name__part`, as a search has it, where the value has no parameters."""
-    if not (value is None or isinstance(value, str)):
-        return
+    if value is None or isinstance(value, str):
+        raise ValueError(
+            f"Invalid parameter '{name}__{part}' for {cls.__name__}: {name}={value!r} has no "
+            f"parameters.{_owner_hint(cls, name, value, part)}"
+        )
 
+
+def _owner_hint(cls, name, value, part):
+    """Return a sentence, after a space, for what has the `part` that a name or None lacks, if any."""
     owners = [
         each for each in value_classes(cls, name) if part.partition("__")[0] in parameters_of(each)
     ]
     same = [each for each in owners if each.__name__.lower() == str(value).replace("_", "")]
+    if not same and part in cls._get_param_names():
+        return f" {part} is a parameter of {cls.__name__} itself."
+
     first = next((each.__name__ for each in same or owners), None)
-    raise ValueError(
-        f"Invalid parameter '{name}__{part}' for {cls.__name__}: {name}={value!r} has no parameters."
-        + ("" if first is None else f" Give {name}={first}() first.")
-    )
+    return "" if first is None else f" Give {name}={first}() first."
 
 
 def _with_hint(error, unknown, estimator, args, given):
@@ -225,6 +231,12 @@ def _with_hint(error, unknown, estimator, args, given):
     inside = args[0] if args else given.get("estimator")
     # Since Python 3.13, the error itself suggests a similar name.
     refused = str(error).partition(". Did you mean")[0]
+    name, _, part = unknown.partition("__")
+    if part and name in type(estimator)._get_param_names():
+        value = inside if name == "estimator" else given.get(name)
+        hint = _owner_hint(type(estimator), name, value, part) if value is None else ""
+        return f"{refused}.{hint or ' Names with two underscores are for set_params and searches.'}"
+
     return f"{refused}.{name_hint(type(estimator), inside, unknown, given[unknown])}"
 
 

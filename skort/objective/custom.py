@@ -166,6 +166,7 @@ class Loss(Component, ScoreLoss):
     """
 
     __module__ = "skort.objective"
+    is_custom = True
     _parameter_constraints = {
         "value": _FUNCTION,
         "gradient": [*_FUNCTION, None],

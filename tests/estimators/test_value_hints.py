@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -275,3 +275,26 @@ def test_labels_of_a_validation_set_are_named_by_it():
 def test_a_name_of_an_argument_of_to_onnx_is_suggested():
     with pytest.raises(TypeError, match=r"'opset'\. Did you mean target_opset\?"):
         OrtSGDRegressor().fit(X, Y).to_onnx(opset=17)
+
+
+@pytest.mark.parametrize(
+    "estimator_class, path, advice",
+    [
+        (OrtSGDRegressor, "estimator__alpha", "alpha is a parameter of OrtSGDRegressor itself."),
+        (OrtSGDRegressor, "loss__epsilon", "epsilon is a parameter of OrtSGDRegressor itself."),
+        (OrtSGDClassifier, "estimator__max_iter", "max_iter is a parameter of OrtSGDClassifier"),
+        (OrtSGDClassifier, "estimator__C", "Give estimator=LogisticRegression.. first."),
+        (OrtSGDRegressor, "estimator__alphas", "estimator=None has no parameters."),
+    ],
+)
+def test_a_path_into_what_is_not_given_names_who_has_the_parameter(estimator_class, path, advice):
+    with pytest.raises(ValueError, match=advice):
+        estimator_class().set_params(**{path: 0.1})
+    with pytest.raises(TypeError, match=f"{path}'\\. (?:{advice}|Names with two underscores)"):
+        estimator_class(**{path: 0.1})
+
+
+def test_a_path_is_no_argument():
+    with pytest.raises(TypeError, match=r"'estimator__alpha'\. Names with two underscores are for"):
+        OrtSGDRegressor(Ridge(), estimator__alpha=0.1)
+    assert OrtSGDRegressor(Ridge()).set_params(estimator__alpha=0.1).estimator.alpha == 0.1

@@ -63,16 +63,27 @@ def _text(matter: str, value: Any, decisions: Mapping[str, Decision]) -> str:
     if isinstance(value, float):
         return f"{value:.3g}"
 
-    return repr(_rounded(value))
+    return repr(_short(value))
 
 
-def _rounded(component: Any) -> Any:
-    """Return a copy of a component with three digits of each number, or another value as it is."""
-    if not isinstance(component, BaseEstimator):
-        return component
-    numbers = component.get_params(deep=False).items()
-    digits = {name: float(f"{x:.3g}") for name, x in numbers if isinstance(x, float)}
-    return clone(component).set_params(**digits)
+def _short(value: Any) -> Any:
+    """
+    Return a value as the table shows it: numbers have three digits, ONNX functions are their names.
+
+    So are those that a component or a list holds.
+    """
+    if isinstance(value, BaseEstimator):
+        parameters = value.get_params(deep=False).items()
+        return clone(value).set_params(**{name: _short(each) for name, each in parameters})
+    if type(value) in (list, tuple):
+        return type(value)(_short(each) for each in value)
+    if isinstance(value, float):
+        return float(f"{value:.3g}")
+    if isinstance(value, str) and "=>" in value:
+        return value.partition("(")[0].strip()
+    if hasattr(value, "SerializeToString"):
+        return value.name
+    return value
 
 
 def as_text(decisions: Mapping[str, Decision]) -> str:

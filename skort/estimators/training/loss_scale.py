@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from skort.estimators.training.score_losses import row_losses, weighted_losses
 from skort.objective.loss import ScoreLoss
 
 # Sample weights are divided by it in float32.
@@ -32,7 +33,9 @@ def loss_unit(loss: ScoreLoss, mean: np.ndarray, scale: float) -> float:
 
     score = np.tile(mean, (2, 1))
     weight = loss.weight_scale(len(mean)) / 2
-    unit = 2 * float(_losses(loss, score, score + np.array([[scale], [-scale]]), weight, LOSS))
+    unit = 2 * float(
+        weighted_losses(loss, score, score + np.array([[scale], [-scale]]), weight, LOSS)
+    )
     return unit if _USABLE[0] <= unit <= _USABLE[1] else 1.0
 
 
@@ -46,8 +49,6 @@ def estimated_curvature(
     # Steps are so long that they look across kinks: one for a classifier; of a regressor that
     # starts at a score s, the root mean square of s - y, or one where the score is the logarithm of
     # a prediction, or where that is zero.
-    from skort.solvers.loss_graph import ROW_LOSSES
-
     moved = np.repeat(np.eye(n_outputs), 3, axis=0)
     steps = np.array([[-1.0], [0.0], [1.0]] * n_outputs)
 
@@ -68,9 +69,7 @@ def estimated_curvature(
 
     h = moved * length
     # Several columns of a loss are those of several scores, of which one moves.
-    below, here, above = (
-        _losses(loss, s, target, 1.0, ROW_LOSSES).sum(axis=1) for s in (score - h, score, score + h)
-    )
+    below, here, above = (row_losses(loss, s, target) for s in (score - h, score, score + h))
 
     with np.errstate(all="ignore"):
         differences = np.abs(above - 2 * here + below)
@@ -80,24 +79,15 @@ def estimated_curvature(
 
     curvature = float(np.max(seconds, initial=0.0, where=is_bent & np.isfinite(seconds)))
     if not _USABLE[0] <= curvature <= _USABLE[1]:
+        from skort.estimators.training.custom_loss import check_differentiable, fault_of
+
+        check_differentiable(loss, n_outputs)
+        fault = fault_of(loss, target)
+        if fault:
+            raise ValueError(fault)
         raise ValueError(
             f'eta0="auto": the loss {type(loss).__name__} does not say its largest second '
             "derivative, and it has none around the targets of these rows. Give eta0 a number."
         )
 
     return curvature
-
-
-def _losses(loss, score, target, weight, output):
-    """
-    Return the sum of the losses of rows that all have a weight,
-    or the losses of the rows, `ROW_LOSSES`.
-    """
-    from skort.objective.objective import SAMPLE_WEIGHT, TARGET, Objective
-    from skort.solvers.loss_graph import SCORE, loss_model
-
-    objective = Objective(loss, None, (), score.shape[1], np.dtype(np.float32))
-    inputs = {SCORE: score, TARGET: target, SAMPLE_WEIGHT: np.full((len(score), 1), weight)}
-    with np.errstate(over="ignore"):
-        inputs = {name: array.astype(np.float32) for name, array in inputs.items()}
-    return loss_model(objective).run(output, inputs).astype(np.float64)

@@ -14,6 +14,7 @@ from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.nesting import model_inside
 from skort.estimators.planning.objective import in_own_units
 from skort.estimators.planning.plan import Plan
+from skort.estimators.training.custom_loss import fault_of
 from skort.estimators.training.result import FAR_END, FitResult
 from skort.estimators.training.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
@@ -100,7 +101,7 @@ def _warn_of_fit(estimator, result):
     elif not (state.stopped or plan.tol is None or has_ended(plan.schedule, state.n_updates)):
         warn_user(
             f"Maximum number of epochs reached before convergence (max_iter={plan.max_iter}, "
-            f"tol={plan.tol}): {_last_epochs(state, plan)}",
+            f"tol={plan.tol}): {_last_epochs(state, plan, result.ending.rows)}",
             ConvergenceWarning,
         )
     elif plan.given["tol"] is not None:
@@ -379,28 +380,35 @@ def diverged_error(
     return DivergedError(f"{error}{of_penalty}{_cure(plan, state, rows)}")
 
 
-def _last_epochs(state, plan):
+def _last_epochs(state, plan, rows):
     """Return what the objective did at the end, and what to do about it."""
     objective = (state.column("objective") or [])[-10:]
     begin = objective[0]
     end = objective[-1]
     if len(objective) == 1:
         return "one epoch does not tell whether the objective falls. Increase max_iter."
+
     if end < begin:
-        return (
-            f"the objective was still falling, from {begin:.4g} to {end:.4g} in the last "
-            f"{len(objective)} epochs. Increase max_iter{'' if plan.is_full else ', or eta0'}."
-        )
+        what = "was still falling"
+        cure = f"Increase max_iter{'' if plan.is_full else ', or eta0'}."
+    else:
+        what = "no longer fell"
+        cure = 'Decrease eta0, or let it fall with learning_rate="adaptive".'
+    fault = "" if rows is None else fault_of(plan.loss, rows.target)
 
     return (
-        f"the objective no longer fell, from {begin:.4g} to {end:.4g} in the last {len(objective)} "
-        'epochs. Decrease eta0, or let it fall with learning_rate="adaptive".'
+        f"the objective {what}, from {begin:.4g} to {end:.4g} in the last {len(objective)} epochs. "
+        f"{fault or cure}"
     )
 
 
 def _cure(plan, state, data):
-    """Return what in the data is a likely cause, with its figures, and what to do about it."""
+    """Return what in a custom loss or the data is a likely cause, and what to do about it."""
     X, target, sample_weight = data
+    fault = fault_of(plan.loss, target)
+    if fault:
+        return f" {fault}"
+
     used = state.standardization
 
     causes = []

@@ -13,10 +13,12 @@ from sklearn.linear_model import Ridge
 from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDRegressor
+from skort.common.onnx_text import function
 from skort.estimators.planning import optimizer, rate, stopping, stream
 from skort.estimators.planning.batches import TrainingSize, batch_rows
 from skort.estimators.planning.decision import RULES, YOURS, sentence
-from skort.estimators.planning.table import HEADINGS, MATTERS
+from skort.estimators.planning.table import HEADINGS, MATTERS, rows
+from skort.objective import Huber, Loss, WeightedSum
 from skort.schedules import Cosine, InvScaling
 
 X, y = load_diabetes(return_X_y=True)
@@ -169,6 +171,22 @@ def test_the_plan_is_a_table_of_what_print_shows():
     line = next(line for line in lines if line.startswith("epochs"))
     assert line.split() == ["epochs", "at", "most", "50", "you", "set", "it", "max_iter"]
     assert "<td" in model.plan_._repr_html_() and "max_iter" in model.plan_._repr_html_()
+
+
+def test_functions_of_onnx_have_their_names_in_the_table():
+    square = """
+        square (score, target) => (loss) {
+            residual = Sub (score, target)
+            loss = Mul (residual, residual)
+        }"""
+    parts = WeightedSum([(1.0, Loss(square)), (0.5, Huber(epsilon=1.23456))])
+    for loss, value in (
+        (Loss(square), "Loss(value='square')"),
+        (Loss(function(square, "float32")), "Loss(value='square')"),
+        (parts, "WeightedSum(losses=[(1.0, Loss(value='square')), (0.5, Huber(epsilon=1.23))])"),
+    ):
+        plan = OrtSGDRegressor(loss=loss, max_iter=1, tol=None).fit(X, y).plan_
+        assert rows(plan.decisions)[0] == ("loss", value, YOURS, "loss")
 
 
 def test_the_plan_of_lbfgs_has_no_rate_and_no_batches():

@@ -22,7 +22,12 @@ square (score, target) => (loss) {{
 }}""")
 
 
-FLAT = Loss("flat (score, target) => (loss) { loss = Mul (score, target) }")
+FLAT = Loss("""\
+flat (score, target) => (loss) {
+    zero = Constant <value = float {0.0}> ()
+    sum = Add (score, target)
+    loss = Mul (zero, sum)
+}""")
 FOURTH = Loss("""\
 fourth (score, target) => (loss) {
     residual = Sub (score, target)
