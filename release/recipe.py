@@ -1,7 +1,7 @@
 """
 Write the recipe of a release for conda-forge: the one of this checkout, with the sdist of PyPI.
 
-    python release/recipe.py dist/skort-0.1.0.tar.gz > recipe.yaml
+    python release/recipe.py skort-0.1.0.tar.gz > recipe.yaml
 """
 
 import hashlib
