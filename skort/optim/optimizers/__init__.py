@@ -3,12 +3,14 @@ Optimizers: how a gradient changes the weights.
 The caller keeps the arrays that an optimizer remembers.
 """
 
-from skort.optim.optimizers.protocol import OnnxOptimizer, Optimizer, State
-from skort.optim.optimizers.tags import (
+from skort.optim.optimizers.protocol import (
     OPTIMIZERS,
     LinearUpdate,
     NamedOptimizer,
+    OnnxOptimizer,
+    Optimizer,
     OptimizerTags,
+    State,
     optimizer_tags,
 )
 

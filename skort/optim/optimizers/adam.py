@@ -11,8 +11,7 @@ from numpy.typing import DTypeLike
 
 from skort.common.formulas import function_text
 from skort.common.sklearn_private import Interval
-from skort.optim.optimizers.protocol import State, update_signature
-from skort.optim.optimizers.tags import NamedOptimizer, OptimizerTags
+from skort.optim.optimizers.protocol import NamedOptimizer, OptimizerTags, State, update_signature
 
 
 class AdamState(NamedTuple):

@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from skort.common.sklearn_private import Interval
 from skort.common.user_warning import warn_user
 from skort.optim.descent import Limits, Point, descent
+from skort.optim.optimizers.protocol import OptimizerTags
 from skort.optim.optimizers.sgd import SGD
-from skort.optim.optimizers.tags import OptimizerTags
 
 # At a minimum of a linear model, the gradient is smaller than what float32 tells of a direction in
 # which the columns vary by 1e-5: predictions are about so far from the optimum's.

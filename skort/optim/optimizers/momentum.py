@@ -11,8 +11,13 @@ from numpy.typing import DTypeLike
 
 from skort.common.formulas import function_text
 from skort.common.sklearn_private import Interval
-from skort.optim.optimizers.protocol import State, update_signature
-from skort.optim.optimizers.tags import LinearUpdate, NamedOptimizer, OptimizerTags
+from skort.optim.optimizers.protocol import (
+    LinearUpdate,
+    NamedOptimizer,
+    OptimizerTags,
+    State,
+    update_signature,
+)
 
 
 class MomentumState(NamedTuple):

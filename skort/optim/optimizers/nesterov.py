@@ -1,7 +1,7 @@
 """Gradient descent with Nesterov's momentum."""
 
 from skort.optim.optimizers.momentum import Momentum
-from skort.optim.optimizers.tags import OptimizerTags
+from skort.optim.optimizers.protocol import OptimizerTags
 
 
 class Nesterov(Momentum, name="nesterov"):

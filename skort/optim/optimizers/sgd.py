@@ -4,8 +4,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from skort.common.formulas import function_text
-from skort.optim.optimizers.protocol import State, update_signature
-from skort.optim.optimizers.tags import LinearUpdate, NamedOptimizer, OptimizerTags
+from skort.optim.optimizers.protocol import (
+    LinearUpdate,
+    NamedOptimizer,
+    OptimizerTags,
+    State,
+    update_signature,
+)
 
 _SGD = """
 next_weights = weights - gradient * eta

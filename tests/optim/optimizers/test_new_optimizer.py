@@ -12,8 +12,7 @@ from sklearn.neural_network import MLPClassifier
 
 from skort import OrtSGDClassifier
 from skort.common.formulas import function_text
-from skort.optim.optimizers.protocol import update_signature
-from skort.optim.optimizers.tags import NamedOptimizer, OptimizerTags
+from skort.optim.optimizers.protocol import NamedOptimizer, OptimizerTags, update_signature
 from skort.optimizers import Adam
 from skort.schedules import Cosine
 from skort.solvers import available_solvers
