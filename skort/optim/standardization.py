@@ -18,8 +18,14 @@ _MANY_VALUES = 2**22
 _N_BLOCKS = 256
 # The number of values that are converted to float64 at once.
 _BLOCK = 2**18
-# The steps of the power method for an eigenvalue that may be too small.
+# The steps of the power method for an eigenvalue within a few percent, and for one that may be too
+# small.
+_STEPS = 20
 _ROUGH_STEPS = 5
+# Up to so many columns, all eigenvalues take less time than steps of the power method, and up to
+# more columns their Gram matrix takes less time than such steps on the rows.
+_FEW_COLUMNS = 128
+_MANY_COLUMNS = 257
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,13 +250,36 @@ def largest_eigenvalue(
 def _eigenvalue(rows):
     """Return the largest eigenvalue of rows^T rows / n, within a few percent."""
     n, n_columns = rows.shape
-    if scipy.sparse.issparse(rows) or min(n, n_columns) > 128:
-        return _powers(rows, 20)
+    if scipy.sparse.issparse(rows) or min(n, n_columns) > _MANY_COLUMNS:
+        return _powers(rows, _STEPS)
+    return eigenvalue_of_gram(_gram(rows if n_columns <= n else rows.T, n))
 
-    with one_blas_thread(n * n_columns * min(n, n_columns)):
-        return float(
-            np.linalg.eigvalsh((rows.T @ rows if n_columns <= n else rows @ rows.T) / n)[-1]
-        )
+
+def _gram(rows, n_rows):
+    """Return rows^T rows / n."""
+    with one_blas_thread(rows.size * rows.shape[1]):
+        return rows.T @ rows / n_rows
+
+
+def gram_of_some(
+    X: Any, sample_weight: np.ndarray | None, used: Standardization | None
+) -> np.ndarray | None:
+    """
+    Return X'^T S X' / n of at most 2,000 weighted rows with a column of ones; None for sparse rows,
+    for many columns, and for more columns than rows.
+    """
+    if scipy.sparse.issparse(X) or not X.shape[1] < min(_MANY_COLUMNS, X.shape[0]):
+        return None
+    rows = _some_rows(X, relative_weights(sample_weight), used, 1.0)
+    return _gram(rows, len(rows)) if rows.shape[1] <= len(rows) else None
+
+
+def eigenvalue_of_gram(gram: np.ndarray) -> float:
+    """Return the largest eigenvalue of a Gram matrix, within a few percent."""
+    with one_blas_thread(gram.size * len(gram)):
+        if len(gram) <= _FEW_COLUMNS:
+            return float(np.linalg.eigvalsh(gram)[-1])
+        return _largest(gram.__matmul__, len(gram), _STEPS)
 
 
 def _powers(rows, n_steps):

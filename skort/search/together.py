@@ -454,7 +454,7 @@ class _Common(NamedTuple):
         # The batches have the sample weights of the first fit.
         lanes = [dataclasses.replace(fit.lane, factor=fit.weight_scale / scale) for fit in fits]
         step = make_step(run.problem, solver=run.solver_name, lanes=lanes)
-        results = fit_models([fit.fit for fit in fits], step, batches, self.data)
+        results = fit_models([fit.fit for fit in fits], step, batches, self.statistics)
 
         return {
             place: result

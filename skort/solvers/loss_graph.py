@@ -1,4 +1,7 @@
-"""Models of the losses of rows, and of their curvature, from scores or from X and all weights."""
+"""
+Models of the losses of rows, of their derivatives and of their curvature, from scores or from X and
+all weights.
+"""
 
 import copy
 
@@ -7,7 +10,7 @@ from onnx import ModelProto, helper
 from skort.common.onnx_text import Fragment, build_model, inlined, onnx_dtype
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.custom import source_key
-from skort.objective.objective import LOSS, TARGET, Objective
+from skort.objective.objective import LOSS, SCORE_GRADIENT, TARGET, Objective
 from skort.runtime.sessions import InferenceModel
 
 #: The input of a loss without a score graph.
@@ -26,22 +29,53 @@ def loss_model(objective: Objective, score_graph: ScoreGraph | None = None) -> I
 
 def _model(objective: Objective, score_graph: ScoreGraph | None) -> ModelProto:
     """Return the model of X or `SCORE`, all weights, targets and sample weights."""
-    dtype = onnx_dtype(objective.dtype)
     fragment = Fragment(objective.dtype)
 
     if score_graph is None:
-        score = helper.make_tensor_value_info(SCORE, dtype, [None, objective.n_outputs])
-        model = build_model(helper.make_graph([], "loss", [score], [score]))
+        model = _score_model(objective)
     else:
         model = copy.deepcopy(score_graph.structure)
+        model.graph.input.extend(
+            [*objective.inputs(None), *objective.weight_infos(objective.loss.weight_names)]
+        )
 
-    graph = model.graph
-    objective.add_loss(fragment, graph.output[0].name, LOSS)
-    graph.input.extend(
-        [*objective.inputs(None), *objective.weight_infos(objective.loss.weight_names)]
-    )
-    rows = helper.make_tensor_value_info(ROW_LOSSES, dtype, None)
+    objective.add_loss(fragment, model.graph.output[0].name, LOSS)
+    rows = helper.make_tensor_value_info(ROW_LOSSES, onnx_dtype(objective.dtype), None)
     return _with_outputs(model, fragment, [objective.output(LOSS), rows])
+
+
+def score_gradient_model(objective: Objective) -> InferenceModel | None:
+    """
+    Return the model of `SCORE`, targets and sample weights that computes `SCORE_GRADIENT` and
+    `LOSS`; None for a loss without a gradient of its own.
+    """
+    if objective.gradient_source is None:
+        return None
+    structure = "score gradient", objective.loss_key, objective.gradient_source
+    return InferenceModel(lambda: _score_gradient_model(objective), structure=structure)
+
+
+def _score_gradient_model(objective):
+    """Return the model of `SCORE`, targets, sample weights, and weights of the loss."""
+    fragment = Fragment(objective.dtype)
+    model = _score_model(objective)
+    objective.add_loss(fragment, SCORE, LOSS)
+    objective.add_score_gradient(fragment, SCORE)
+    shape = [None, objective.n_outputs]
+    gradient = helper.make_tensor_value_info(SCORE_GRADIENT, onnx_dtype(objective.dtype), shape)
+    return _with_outputs(model, fragment, [objective.output(LOSS), gradient])
+
+
+def _score_model(objective):
+    """Return a model without nodes, whose inputs are those of a loss."""
+    shape = [None, objective.n_outputs]
+    score = helper.make_tensor_value_info(SCORE, onnx_dtype(objective.dtype), shape)
+    inputs = [
+        score,
+        *objective.inputs(None),
+        *objective.weight_infos(objective.loss.weight_names),
+    ]
+    return build_model(helper.make_graph([], "loss", inputs, [score]))
 
 
 def curvature_model(objective: Objective, score_graph: ScoreGraph) -> InferenceModel | None:

@@ -219,7 +219,7 @@ class Whitener:
             return Whitening(places, _inverse_roots(curved + strengths, least))
 
         np.einsum("kii->ki", curved)[...] += strengths
-        return Whitening(places, np.stack([_inverse_factor(each, least) for each in curved]))
+        return Whitening(places, np.stack([inverse_factor(each, least) for each in curved]))
 
     def _curvatures(self, weights, bent):
         """
@@ -261,7 +261,7 @@ def _inverse_roots(curvatures, least):
     return 1 / np.sqrt(np.maximum(curvatures, np.where(means > 0, least * means, 1)))
 
 
-def _inverse_factor(curvature, least):
+def inverse_factor(curvature: np.ndarray, least: float) -> np.ndarray:
     """Return L^-T of L L^T, a positive semidefinite matrix with a little added to its diagonal."""
     # Of columns of very different curvature, such as rare ones, each has its own scale.
     scale = _inverse_roots(np.diagonal(curvature), least)

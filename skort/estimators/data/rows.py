@@ -4,7 +4,7 @@ import functools
 import itertools
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Number
 from typing import Any, NamedTuple
 
@@ -21,6 +21,8 @@ from skort.estimators.model.preprocessing import as_rows, is_in_range, kept_dtyp
 from skort.optim.standardization import (
     Standardization,
     common_scale,
+    eigenvalue_of_gram,
+    gram_of_some,
     largest_eigenvalue,
     largest_norm,
     moments,
@@ -89,6 +91,8 @@ class DataStatistics:
 
     #: All rows, or evenly spaced ones.
     some_rows: TrainingData
+    #: The last result of `gram`, with the standardization that it is of.
+    _known: list[Any] = field(default_factory=list, init=False, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -128,9 +132,19 @@ class DataStatistics:
         Return the largest eigenvalue of the weighted rows,
         see the function `largest_eigenvalue`.
         """
+        gram = self.gram(used)
+        if gram is not None:
+            return eigenvalue_of_gram(gram)
         return largest_eigenvalue(
             self.some_rows.X, relative_weights(self.some_rows.sample_weight), used
         )
+
+    def gram(self, used: Standardization | None) -> np.ndarray | None:
+        """Return the Gram matrix of the weighted rows, see `gram_of_some`; None: it is not known."""
+        if not (self._known and self._known[0] is used):
+            rows = self.some_rows
+            self._known[:] = used, gram_of_some(rows.X, rows.sample_weight, used)
+        return self._known[1]
 
 
 class Columns(NamedTuple):

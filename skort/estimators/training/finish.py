@@ -1,7 +1,4 @@
-"""
-The end of a linear fit by SGD: whether L-BFGS over all rows finds a lower objective, or how far
-above the least one a fit of the user's own steps ended.
-"""
+"""The end of a linear fit by SGD: whether L-BFGS over all rows finds a lower objective."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.plan import Plan
-from skort.estimators.planning.stopping import is_exacting, is_far_above, is_lower
-from skort.estimators.training.row_loss import some_of
+from skort.estimators.planning.stopping import is_exacting, is_lower
 from skort.optim.descent import Evaluate, Limits, Point, descent
 from skort.optim.training import Finished
 from skort.optim.transforms import norm
@@ -27,12 +22,6 @@ _LEAST_MEMORY = 10
 # A round ends when fifty iterations lower the objective by less than 1e-4 of it:
 # `python -m benchmarks.lbfgs --kinks`.
 _LIMITS = Limits(gradient=0.0, fall=1e-4, n_iterations=50, rise=1e-4)
-# So many rows tell of a gap, and more where there are many columns: the least objective of few
-# rows is one that fits their noise.
-_ROWS = 2000
-_ROWS_PER_COLUMN = 50
-# So many iterations tell how far a minimum is whose loss has no bound of its curvature.
-_ITERATIONS = 10
 
 
 def finish_of(plan: Plan, model: Model, full_step: Callable[[], Any]) -> "Finish | None":
@@ -53,44 +42,6 @@ def aims_at_optimum(plan: Plan, model: Model) -> bool:
     )
 
 
-def rows_for_gap(rows: TrainingData) -> TrainingData:
-    """Return rows that tell how far above the least objective a training ended."""
-    n_columns = rows.X.shape[1]
-    return some_of(rows, max(_ROWS, _ROWS_PER_COLUMN * n_columns))
-
-
-def part_above_least(
-    full: Any, weights: dict[str, np.ndarray], *, is_bounded: bool
-) -> float | None:
-    r"""
-    Return how far the objective at some weights is above the least one, at least, as a part of it;
-    None where that is not far.
-
-    Where the loss has a bound of its curvature, no second derivative by the variables u of a
-    `FullStep` is above one, so that
-
-    .. math:: J(u) - \min J \ge \tfrac{1}{2} \lVert \nabla J(u) \rVert^2
-
-    (Nesterov, Introductory lectures on convex optimization, 2004, theorem 2.1.5). Otherwise some
-    iterations find a lower objective.
-    """
-    from skort.solvers.flat_weights import flat
-
-    start = full.variables_of(flat(weights).astype(np.float64))
-    end = full.evaluate(start)
-    if is_bounded:
-        fall = 0.5 * float(end.gradient @ end.gradient)
-    else:
-        fall = end.objective - _rounds(full.evaluate, end, _ITERATIONS)[0].objective
-
-    # Most fits end near the least objective, and need no second pass over the rows.
-    if not is_far_above(fall, end.objective, constant=0.0):
-        return None
-
-    constant = full.evaluate(np.zeros_like(start)).objective
-    return fall / end.objective if is_far_above(fall, end.objective, constant) else None
-
-
 @dataclass(frozen=True, eq=False)
 class Finish:
     """What looks for a lower objective from the weights of a training on."""
@@ -104,7 +55,7 @@ class Finish:
 
         full = self.full_step()
         begin = full.evaluate(full.variables_of(flat(weights).astype(np.float64)))
-        best, is_falling = _rounds(full.evaluate, begin, max_iter)
+        best, is_falling = rounds(full.evaluate, begin, max_iter)
         if not is_lower(best.objective, begin.objective):
             return None
 
@@ -116,7 +67,7 @@ class Finish:
         )
 
 
-def _rounds(evaluate: Evaluate, point: Point, max_iter: int) -> tuple[Point, bool]:
+def rounds(evaluate: Evaluate, point: Point, max_iter: int) -> tuple[Point, bool]:
     """
     Lower a function, with a new memory after each descent, until one of them hardly lowers it;
     return the lowest point, and whether it was still falling after all iterations.

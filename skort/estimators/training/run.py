@@ -14,18 +14,14 @@ import scipy.sparse
 
 from skort.estimators.data.data_source import BatchShape, DataSource, InMemory
 from skort.estimators.data.not_numbers import ids_in_range
-from skort.estimators.data.rows import TrainingData
+from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import YOURS, Decision
 from skort.estimators.planning.objective import chosen_class_weight
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import whitens
-from skort.estimators.training.finish import (
-    aims_at_optimum,
-    finish_of,
-    part_above_least,
-    rows_for_gap,
-)
+from skort.estimators.training.finish import aims_at_optimum, finish_of
+from skort.estimators.training.gap import is_surely_near, part_above_least, rows_for_gap
 from skort.estimators.training.known_rows import KnownRows
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.reparametrization import Reparametrization
@@ -224,7 +220,7 @@ class Fit:
 
         return full_step(run, run.step, batches, self.model.score_graph)
 
-    def above_least(self, outcome: Outcome) -> float | None:
+    def above_least(self, outcome: Outcome, statistics: DataStatistics | None) -> float | None:
         """
         Return how far above the least objective steps of the user's choice ended, as a part of it;
         None where that is not far, or nobody looks.
@@ -241,20 +237,24 @@ class Fit:
             return None
 
         variables = self.run.variables
-        curvature = variables.loss.curvature(self.model.score_graph.n_outputs)
+        graph = self.model.score_graph
         weights = variables.training_weights(outcome.weights)
+        if statistics is not None and is_surely_near(plan, variables, graph, weights, statistics):
+            return None
+
+        curvature = variables.loss.curvature(graph.n_outputs)
         full = self._full_step(rows_for_gap(self.rows))
         return part_above_least(full, weights, is_bounded=curvature is not None)
 
     def result(
         self,
         outcome: Outcome,
-        rows: TrainingData | None = None,
+        statistics: DataStatistics | None = None,
         spread: tuple[float, float] | None = None,
     ) -> FitResult:
         """
-        Return what the training leaves; rows that stand for all,
-        where something may be said of them, and their spread.
+        Return what the training leaves; statistics of the rows, where something may be said of them,
+        and their spread.
         """
         run = self.run
         problem = self.run.problem
@@ -262,7 +262,7 @@ class Fit:
         ending = Ending(
             outcome.error,
             outcome.no_better,
-            rows,
+            None if statistics is None else statistics.some_rows,
             run.variables,
             prior,
             outcome.went_back,
@@ -279,7 +279,7 @@ class Fit:
             is_sparse=problem.row_factor is not None,
             n_before=self.state.n_epochs,
             kept=outcome.kept,
-            above_least=self.above_least(outcome),
+            above_least=self.above_least(outcome, statistics),
             spread=spread,
             first_eta=outcome.first_eta,
             ending=ending,
@@ -331,7 +331,7 @@ def run_fit(
         raise diverged_error(run.plan, error, begun.state, statistics.some_rows) from None
 
     spread = step.spread() if plan.is_full and begun.spread is None else begun.spread
-    return fit.result(outcome, statistics.some_rows, spread)
+    return fit.result(outcome, statistics, spread)
 
 
 def full_step(
@@ -375,7 +375,7 @@ def whitener_of(
 
 @ids_in_range()
 def fit_models(
-    fits: Sequence[Fit], step: "JointStep", batches: Batches, rows: TrainingData
+    fits: Sequence[Fit], step: "JointStep", batches: Batches, statistics: DataStatistics
 ) -> list[FitResult | None]:
     """
     Train models whose steps are lanes of one, as `run_fit` does each. A result is None if its
@@ -384,7 +384,7 @@ def fit_models(
     trainings = [fit.training(lane, batches) for fit, lane in zip(fits, step.lanes, strict=True)]
     outcomes = minimise_together(trainings, step, batches)
     return [
-        None if end is None else fit.result(end, rows)
+        None if end is None else fit.result(end, statistics)
         for fit, end in zip(fits, outcomes, strict=True)
     ]
 

@@ -164,7 +164,7 @@ def _trained(plan, model, rows, state, run, observers):
     live = NoPickle(dataclasses.replace(run, random_state=batches.random_state))
     ended = dataclasses.replace(outcome.state, live=live, is_told=state.is_told)
 
-    return fit.result(dataclasses.replace(outcome, state=ended), rows)
+    return fit.result(dataclasses.replace(outcome, state=ended), DataStatistics(rows))
 
 
 class StreamCall(InMemory):

@@ -1,0 +1,216 @@
+"""How far above its least objective a linear fit by steps of the user's choice has ended."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skort.common.blas import one_blas_thread
+from skort.estimators.data.rows import DataStatistics, TrainingData
+from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.stopping import is_far_above
+from skort.estimators.training.finish import rounds
+from skort.estimators.training.reparametrization import Reparametrization
+from skort.estimators.training.row_loss import some_of
+
+if TYPE_CHECKING:
+    from skort.graphs.score_graph import ScoreGraph
+
+# So many rows tell of a gap, and more where there are many columns: the least objective of few
+# rows is one that fits their noise.
+_ROWS = 2000
+_ROWS_PER_COLUMN = 50
+# So many iterations tell how far a minimum is whose loss has no bound of its curvature.
+_ITERATIONS = 10
+# A Gram matrix of other rows is as good as one of these for all gaps that are smaller than this
+# part of one that is told.
+_SURE = 0.8
+# As in a `Whitening` for float32.
+_LEAST = 1e-6
+# The number of values of rows that are read at once.
+_BLOCK = 2**17
+
+
+def rows_for_gap(rows: TrainingData) -> TrainingData:
+    """Return rows that tell how far above the least objective a training ended."""
+    n_columns = rows.X.shape[1]
+    return some_of(rows, max(_ROWS, _ROWS_PER_COLUMN * n_columns))
+
+
+def is_surely_near(
+    plan: Plan,
+    variables: Reparametrization,
+    score_graph: "ScoreGraph",
+    weights: dict[str, np.ndarray],
+    statistics: DataStatistics,
+) -> bool:
+    """
+    Return whether the objective at weights of a training is clearly near the least one; False, too,
+    where it takes steps to tell.
+    """
+    found = rough_gap(plan, variables, score_graph, weights, statistics)
+    if found is None:
+        return False
+    gap, objective = found
+    return math.isfinite(gap) and not is_far_above(gap / _SURE, objective, constant=0.0)
+
+
+def rough_gap(
+    plan: Plan,
+    variables: Reparametrization,
+    score_graph: "ScoreGraph",
+    weights: dict[str, np.ndarray],
+    statistics: DataStatistics,
+) -> tuple[float, float] | None:
+    """
+    Return a bound of how far the objective of a linear model is above its least one, and the
+    objective; None where it takes steps to tell.
+
+    It is that of `part_above_least`, but with the Gram matrix of rows from which the first rate was
+    found, and without a copy of the rows.
+    """
+    from skort.solvers.whitening import inverse_factor
+
+    layer = _only_layer(plan, variables, score_graph)
+    curvature = variables.loss.curvature(score_graph.n_outputs)
+    gram = statistics.gram(variables.standardization)
+    if layer is None or curvature is None or gram is None:
+        return None
+
+    coefficient = _by_input(layer, weights[layer.coefficient])
+    l2 = _by_input(layer, _l2(variables, layer, weights[layer.coefficient]))
+    found = _of_rows(variables, score_graph, weights, rows_for_gap(statistics.some_rows))
+    if found is None:
+        return None
+
+    loss, gradient = found
+    n_columns = len(coefficient)
+    gradient[:n_columns] += l2 * coefficient
+    objective = loss + 0.5 * float(np.sum(l2 * np.square(coefficient)))
+
+    # Outputs share it, as the variables of L-BFGS.
+    gram = gram[: len(gradient), : len(gradient)]
+    curved = curvature * variables.sample_weight_scale(score_graph.n_outputs) * gram
+    curved[range(n_columns), range(n_columns)] += l2.mean(axis=1)
+    with one_blas_thread(curved.size * n_columns):
+        gap = 0.5 * float(np.sum(np.square(inverse_factor(curved, _LEAST).T @ gradient)))
+
+    return gap, objective
+
+
+def _only_layer(plan, variables, score_graph):
+    """
+    Return the layer of a model whose objective is that of one product, and of an intercept, with no
+    other weights and no other term than l2; None for other models.
+    """
+    layer = score_graph.first_layer
+    penalty = plan.penalty
+    if (
+        layer is None
+        or layer.columns is not None
+        or variables.loss.weight_names
+        or (variables.score is not None and variables.score.is_of_y)
+        or (penalty is not None and (penalty.is_custom or penalty.intercepts is not None))
+    ):
+        return None
+
+    names = {layer.coefficient, layer.intercept} - {None}
+    return layer if names == {*score_graph.trainable} == {*score_graph.arrays} else None
+
+
+def _by_input(layer, values):
+    """Return values of a layer's coefficient with a row for each column of X."""
+    return values.T if layer.transposed else values
+
+
+def _l2(variables, layer, coefficient):
+    """Return the strength of the l2 term for each element of a layer's coefficient."""
+    penalty = variables.penalty
+    strengths = {} if penalty is None else penalty.strengths((layer.coefficient,))
+    l2 = strengths[layer.coefficient].l2 if strengths else 0.0
+    return np.broadcast_to(l2, coefficient.shape)
+
+
+def _of_rows(variables, score_graph, weights, rows):
+    """
+    Return the mean loss of rows, and its gradient by the weights of the training: a row for each
+    column of X, and one for an intercept. None for a loss without a gradient of its own.
+    """
+    from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
+    from skort.solvers.loss_graph import SCORE, score_gradient_model
+
+    n_outputs = score_graph.n_outputs
+    layer = score_graph.first_layer
+    objective = Objective(variables.loss, None, (), n_outputs, score_graph.dtype)
+    model = score_gradient_model(objective)
+    if model is None:
+        return None
+
+    # The rows of the training are (X - mean) * inverse, which the weights take.
+    change = variables.row_change
+    inverse = np.broadcast_to(1.0 if change.inverse is None else change.inverse, rows.X.shape[1:])
+    mean = np.zeros_like(inverse) if change.mean is None else change.mean
+    of_X = _by_input(layer, weights[layer.coefficient]) * inverse[:, None]
+    start = -(mean @ of_X)
+    if layer.intercept is not None:
+        start = start + weights[layer.intercept].ravel()
+
+    counts = np.ones(len(rows.target)) if rows.sample_weight is None else rows.sample_weight
+    counts = counts * (variables.sample_weight_scale(n_outputs) / counts.sum())
+    dtype = np.float32 if rows.X.dtype == np.float32 else np.float64
+    of_X = of_X.astype(dtype)
+    loss = 0.0
+    sums = np.zeros(n_outputs)
+    by_X = np.zeros(of_X.shape)
+
+    # A block is still in the cache when it is multiplied a second time.
+    length = max(1, _BLOCK // rows.X.shape[1])
+    with one_blas_thread(length * of_X.size), np.errstate(all="ignore"):
+        for begin in range(0, len(counts), length):
+            part = slice(begin, begin + length)
+            X = rows.X[part]
+            inputs = {
+                SCORE: (X @ of_X + start).astype(score_graph.dtype),
+                TARGET: variables.target(rows.target[part]),
+                SAMPLE_WEIGHT: counts[part, None].astype(score_graph.dtype),
+            }
+            by_score = model.run(SCORE_GRADIENT, inputs)
+            loss += float(model.run(LOSS, inputs))
+            sums += by_score.sum(axis=0, dtype=np.float64)
+            by_X += X.T @ by_score.astype(dtype)
+
+        by_rows = (by_X - mean[:, None] * sums) * inverse[:, None]
+
+    return loss, by_rows if layer.intercept is None else np.vstack([by_rows, sums])
+
+
+def part_above_least(
+    full: Any, weights: dict[str, np.ndarray], *, is_bounded: bool
+) -> float | None:
+    r"""
+    Return how far the objective at some weights is above the least one, at least, as a part of it;
+    None where that is not far.
+
+    Where the loss has a bound of its curvature, no second derivative by the variables u of a
+    `FullStep` is above one, so that
+
+    .. math:: J(u) - \min J \ge \tfrac{1}{2} \lVert \nabla J(u) \rVert^2
+
+    (Nesterov, Introductory lectures on convex optimization, 2004, theorem 2.1.5). Otherwise some
+    iterations find a lower objective.
+    """
+    from skort.solvers.flat_weights import flat
+
+    start = full.variables_of(flat(weights).astype(np.float64))
+    end = full.evaluate(start)
+    if is_bounded:
+        fall = 0.5 * float(end.gradient @ end.gradient)
+    else:
+        fall = end.objective - rounds(full.evaluate, end, _ITERATIONS)[0].objective
+
+    # Most fits end near the least objective, and need no second pass over the rows.
+    if not is_far_above(fall, end.objective, constant=0.0):
+        return None
+
+    constant = full.evaluate(np.zeros_like(start)).objective
+    return fall / end.objective if is_far_above(fall, end.objective, constant) else None
