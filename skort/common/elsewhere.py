@@ -17,7 +17,10 @@ def missing(package: str, name: str) -> Exception:
     """
     home = None if name.startswith("_") or _is_module(package, name) else _home_of(name)
     if home is None:
-        return AttributeError(f"module {package!r} has no attribute {name!r}")
+        # Python suggests a similar name of the module.
+        module = sys.modules[package]
+        text = f"module {package!r} has no attribute {name!r}"
+        return AttributeError(text, name=name, obj=module)
 
     text = f"{name} is in {home}: from {home} import {name}"
     # An import drops the text of an AttributeError; all others who ask expect one.

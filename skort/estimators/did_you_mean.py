@@ -39,6 +39,16 @@ _PARAMETERS = {
 }
 # The values that these names stand for.
 _VALUES = {"gpu": "cuda", "use_gpu": "cuda"}
+# What does the work of a parameter that other libraries have.
+_THRESHOLD = "FixedThresholdClassifier of scikit-learn, around the classifier, has it"
+_ELSEWHERE = {
+    "threshold": _THRESHOLD,
+    "pos_label": _THRESHOLD,
+    "scale_pos_weight": "class_weight has the weight of each label",
+    "freeze": "trainable names the weights to train; all others are frozen",
+    "dropout": "It is a parameter of skort.networks.TabularNetwork",
+    "betas": "They are beta_1 and beta_2 of skort.optimizers.Adam",
+}
 # The methods that train.
 _METHODS = ("fit", "partial_fit", "fit_batches")
 # The names of arguments of `fit` in other libraries.
@@ -96,8 +106,9 @@ class NamedParameters(Component):
             unknown = [
                 name for name in params if name.partition("__")[0] not in self._get_param_names()
             ]
-            hints = (name_hint(type(self), self.estimator, name, params[name]) for name in unknown)
-            raise ValueError(f"{error}{next(hints, '')}") from None
+            hints = [name_hint(type(self), self.estimator, name, params[name]) for name in unknown]
+            hints += [_longer_path(self, path) for path in params if path not in unknown]
+            raise ValueError(f"{error}{next(filter(None, hints), '')}") from None
 
     def _validate_params(self) -> None:
         try:
@@ -150,6 +161,11 @@ def explained_arguments(method: Method) -> Method:
 
     @functools.wraps(method)
     def explained(self, *args, **given):
+        if not isinstance(self, NamedParameters):
+            raise TypeError(
+                f"{method.__qualname__} was called on the class: make an estimator first, and call "
+                f"its {method.__name__}."
+            )
         try:
             return method(self, *args, **given)
         except TypeError as error:
@@ -226,6 +242,14 @@ def _owner_hint(cls, name, value, part):
     return "" if first is None else f" Give {name}={first}() first."
 
 
+def _longer_path(estimator, path):
+    """Return a sentence, after a space, for `estimator__C` where a step has C, if any has."""
+    known = estimator.get_params()
+    head, _, rest = path.partition("__")
+    longer = [each for each in known if each.startswith(f"{head}__") and each.endswith(f"__{rest}")]
+    return "" if path in known or not longer else f" Did you mean {min(longer, key=len)}?"
+
+
 def _with_hint(error, unknown, estimator, args, given):
     """Return the error for an unknown parameter, with the suggestion of another one."""
     inside = args[0] if args else given.get("estimator")
@@ -255,6 +279,8 @@ def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
 
         alone = _ALONE.get(similar[0], "") if name in _PARAMETERS.get(similar[0], ()) else ""
         return f" Did you mean {similar[0]}={value!r}?{alone}"
+    if name in _ELSEWHERE:
+        return f" {_ELSEWHERE[name]}."
     if name == "class_weight":
         return " It is a parameter of OrtSGDClassifier; give fit sample_weight."
     if name in OPTIMIZERS and not of_optimizers:

@@ -86,6 +86,7 @@ _NUMERIC = {"alpha", "epsilon", "quantile", "l1_ratio", "eta0", "batch_size", "m
 # What to give in place of a number.
 _INSTEAD_OF_NUMBERS = {
     "learning_rate": "To set the rate, give eta0={}.",
+    "device": "Did you mean device='cuda:{}'?",
     "penalty": "To set the strength of the penalty, give alpha={}.",
     "early_stopping": "Did you mean early_stopping=True, n_iter_no_change={}?",
 }

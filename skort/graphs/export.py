@@ -176,8 +176,10 @@ def at_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     newest = onnx.defs.onnx_opset_version()
     if not isinstance(opset, Integral) or not _OLDEST_OPSET <= opset <= newest:
         advice = " save_onnx(path) writes a file." if isinstance(opset, str) else ""
+        advice = " to_onnx takes no rows." if hasattr(opset, "shape") else advice
+        given = type(opset).__name__ if hasattr(opset, "shape") else repr(opset)
         raise ValueError(
-            f"The model cannot be written with target_opset={opset!r}: it is an integer between "
+            f"The model cannot be written with target_opset={given}: it is an integer between "
             f"{_OLDEST_OPSET} and {newest}, the newest one that the installed onnx knows.{advice}"
         )
 

@@ -27,6 +27,8 @@ from skort.graphs.sklearn.raw_inputs import RawInput
 from skort.graphs.sklearn.transformers import StepGraphs
 
 _OURS = {"regressor": "OrtSGDRegressor", "classifier": "OrtSGDClassifier"}
+# Models without a gradient, and the linear ones of the same kind that have one.
+_INSTEAD = {"SVC": "LinearSVC", "NuSVC": "LinearSVC", "SVR": "LinearSVR", "NuSVR": "LinearSVR"}
 # How to get a model out of a file.
 _LOADERS = {
     ".keras": "tf2onnx converts one of Keras",
@@ -225,7 +227,8 @@ def _why_untrainable(model: Any) -> str:
     ]
     telling = [operator for operator in operators if operator not in _BOOKKEEPING] or operators
     if telling:
-        return f"its ONNX graph computes with the operator {telling[0]}, which has no gradient."
+        instead = f" {_INSTEAD[name]} has one." if name in _INSTEAD else ""
+        return f"its ONNX graph computes with the operator {telling[0]}, which has no gradient.{instead}"
 
     return (
         "skort does not know its initial weights. Fit it, and pass FrozenEstimator(fitted_model)."

@@ -84,7 +84,7 @@ def _no_function(what: str, error: Exception) -> ValueError:
     reason = reason.decode() if isinstance(reason, bytes) else str(reason)
     example = (
         " A function has the form: square (score, target) => (loss) { d = Sub (score, target) "
-        "loss = Mul (d, d) }"
+        "loss = Mul (d, d) }. Calls do not nest, and a number is a Constant."
         if "ParseError" in reason
         else ""
     )

@@ -55,3 +55,13 @@ def test_an_import_in_a_new_process_ends_with_the_place():
 def test_modules_inside_of_a_package_are_imported():
     code = "from skort.objective import sklearn_objectives; from skort import solvers"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("statement", ["skort.optimizers.Adams", "skort.Stepp"])
+def test_python_suggests_a_similar_name(statement):
+    name = statement.rpartition(".")[2]
+    code = f"import skort, skort.optimizers\n{statement}"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert f"Did you mean: '{name[:-1]}'?" in ended.stderr

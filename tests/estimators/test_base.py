@@ -591,12 +591,18 @@ def test_the_model_inside_is_never_fitted_itself(estimator_class, inner, monkeyp
     assert short(estimator_class, inner, max_iter=2).fit(*data()).n_iter_ == 2
 
 
-@pytest.mark.parametrize("step", [LinearRegression(), StandardScaler])
-def test_a_step_that_is_no_transformer_is_named(step):
+@pytest.mark.parametrize(
+    "step, message",
+    [
+        (LinearRegression(), "the step 'wrong' before the model is not a transformer"),
+        (StandardScaler, r"the step 'wrong' is a class: give an instance, StandardScaler\(\)\."),
+    ],
+)
+def test_a_step_that_is_no_transformer_is_named(step, message):
     pipeline = Pipeline(
         [("first", StandardScaler()), ("wrong", step), ("model", LinearRegression())]
     )
-    with pytest.raises(ValueError, match="the step 'wrong' before the model is not a transformer"):
+    with pytest.raises(ValueError, match=message):
         short(OrtSGDRegressor, pipeline).fit(*data())
 
 

@@ -11,9 +11,11 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import EarlyStopping
+from skort.exceptions import NotTrainableError
 from skort.objective import L2, Huber
 from skort.optimizers import Adam
 from skort.schedules import Cosine
@@ -58,6 +60,7 @@ VALUES = [
     ({"penalty": "none"}, "Did you mean penalty=None?"),
     ({"penalty": "L2"}, "Did you mean penalty='l2'?"),
     ({"penalty": 0.1}, "To set the strength of the penalty, give alpha=0.1."),
+    ({"device": 1}, "Did you mean device='cuda:1'?"),
     ({"dtype": np.float32}, "Did you mean dtype='float32'?"),
     ({"dtype": np.dtype("float64")}, "Did you mean dtype='float64'?"),
     ({"dtype": float}, "Did you mean dtype='float64'?"),
@@ -298,3 +301,51 @@ def test_a_path_is_no_argument():
     with pytest.raises(TypeError, match=r"'estimator__alpha'\. Names with two underscores are for"):
         OrtSGDRegressor(Ridge(), estimator__alpha=0.1)
     assert OrtSGDRegressor(Ridge()).set_params(estimator__alpha=0.1).estimator.alpha == 0.1
+
+
+@pytest.mark.parametrize(
+    "name, advice",
+    [
+        ("threshold", "FixedThresholdClassifier of scikit-learn"),
+        ("pos_label", "FixedThresholdClassifier of scikit-learn"),
+        ("scale_pos_weight", "class_weight has the weight of each label"),
+        ("freeze", "trainable names the weights to train"),
+        ("dropout", "It is a parameter of skort.networks.TabularNetwork"),
+        ("betas", "They are beta_1 and beta_2 of skort.optimizers.Adam"),
+    ],
+)
+def test_what_is_no_parameter_here_is_named_where_it_is(name, advice):
+    with pytest.raises(TypeError, match=f"{name}'\\. {advice}[.,;]"):
+        OrtSGDClassifier(**{name: 0.1})
+
+
+def test_a_path_without_the_name_of_the_step_gets_it():
+    model = OrtSGDRegressor(make_pipeline(StandardScaler(), Ridge()))
+    with pytest.raises(ValueError, match=r"Did you mean estimator__ridge__alpha\?$"):
+        model.set_params(estimator__alpha=0.1)
+    with pytest.raises(ValueError, match=r"Valid parameters are: .*\]\.$"):
+        model.set_params(estimator__nonsense=0.1)
+    assert model.set_params(estimator__ridge__alpha=0.1).estimator[-1].alpha == 0.1
+
+
+def test_a_method_of_the_class_asks_for_an_estimator():
+    for call in (OrtSGDRegressor.fit, OrtSGDRegressor.partial_fit):
+        with pytest.raises(TypeError, match=r"was called on the class: make an estimator first"):
+            call(X, Y)
+
+
+def test_to_onnx_takes_no_rows():
+    with pytest.raises(ValueError, match=r"target_opset=ndarray: .* to_onnx takes no rows\.$"):
+        OrtSGDRegressor().fit(X, Y).to_onnx(X)
+
+
+@pytest.mark.parametrize(
+    "model, instead", [(SVC(), "LinearSVC"), (NuSVC(), "LinearSVC"), (SVR(), "LinearSVR")]
+)
+def test_a_machine_with_a_kernel_names_the_linear_one(model, instead):
+    ours = OrtSGDRegressor if isinstance(model, SVR) else OrtSGDClassifier
+    with pytest.raises(NotTrainableError, match=f"has no gradient\\. {instead} has one\\.$"):
+        ours(model).fit(X, Y if isinstance(model, SVR) else LABELS)
+    ours({"LinearSVC": LinearSVC(), "LinearSVR": LinearSVR()}[instead], max_iter=2, tol=None).fit(
+        X, Y if isinstance(model, SVR) else LABELS
+    )

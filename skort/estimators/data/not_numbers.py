@@ -2,8 +2,9 @@
 
 import contextlib
 import datetime
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from numbers import Real
 from typing import Any
 
@@ -20,6 +21,14 @@ _ONNX_TEXT = 8
 _SHOWN = 10
 # The beginning of numpy's errors for text. The text follows.
 _REFUSED = "could not convert string to float: "
+# A number with other signs than Python's: 1,5 or 1.000,50 or 10 % or $ 7 or 1 000.
+_OF_NUMBER = re.compile(r"[$€£+-]? ?\d{1,3}(?:[., ']?\d{3})*(?:[.,]\d+)? ?[%$€£]?")
+# The error of an encoder for a column with values of several types, with their names.
+_MIXED = re.compile(r"must be uniformly strings or numbers\. Got (\[.*\])")
+_UNKNOWN = (
+    'OneHotEncoder(handle_unknown="ignore") takes new categories, and '
+    'OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).'
+)
 # The errors of a vectorizer for a document that is no text, with its type if it is not NaN.
 _NO_TEXT = re.compile(
     r"'(?:\w+\.)*?((?:numpy\.)?\w+)' object has no attribute 'lower'|is an invalid document"
@@ -46,6 +55,19 @@ ONE_COLUMN = (
     "A vectorizer takes one column of text: give X['review'], or X[:, 0]. In a ColumnTransformer, "
     "name the column without brackets: (TfidfVectorizer(), 'review')."
 )
+
+
+def check_table(X: Any) -> None:
+    """Raise an error for an X that is no table: None, a path or text, a dict or a list of dicts."""
+    if X is None:
+        raise ValueError("X is None: give the rows.")
+    if isinstance(X, (str, os.PathLike)):
+        raise ValueError(
+            f"X is {str(X)!r}, and no table. If it is a path, read the file: pandas.read_csv(path)."
+        )
+    if isinstance(X, Mapping) or (isinstance(X, list) and X and isinstance(X[0], Mapping)):
+        kind = "a dict" if isinstance(X, Mapping) else "a list of dicts"
+        raise ValueError(f"X is {kind}, and no table: give pandas.DataFrame(X).")
 
 
 def check_dates(X: Any, given: Any = None) -> None:
@@ -111,7 +133,7 @@ def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
     """
     texts = _texts(X, error)
     inside = estimator.estimator
-    if texts and (advice := _advice_on_steps(estimator) or _advice_on_text_dates(texts)):
+    if texts and (advice := _advice_on_steps(estimator) or _advice_on_form(texts)):
         return ValueError(f"X has text in {_listed(texts)}, but the model takes numbers. {advice}")
     default = "LogisticRegression()" if is_classifier(estimator) else "LinearRegression()"
     if not texts:
@@ -141,7 +163,7 @@ def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
         "Convert it to numbers, for instance:\n"
         f"    encode = {encode}\n"
         f"    {model}\n"
-        "    model.fit(X, y)"
+        "    model.fit(X, y)  # partial_fit takes encode fitted: FrozenEstimator(encode.fit(X))"
     )
 
 
@@ -240,8 +262,12 @@ def step_error(error: Exception, X: Any) -> Exception:
             f"X has dates or times{_place(dates)}, and a step of the pipeline inside takes numbers. "
             f"{_DAYS}"
         )
+    if types := _MIXED.search(str(error)):
+        return _mixed_error(types[1], X)
     if not isinstance(error, ValueError):
         return error
+    if "Found unknown categories" in str(error):
+        return ValueError(f"{error}{_with_category(str(error), X)}. {_UNKNOWN}")
     if "empty vocabulary" in str(error) and hasattr(X, "columns"):
         # The texts of a DataFrame are the names of its columns.
         return ValueError(f"{error}. {ONE_COLUMN}")
@@ -251,6 +277,42 @@ def step_error(error: Exception, X: Any) -> Exception:
         return missing_error(error, X, cure)
 
     return _step_text_error(error, X)
+
+
+def _mixed_error(types, X):
+    """Return an error for a column of several types that an encoder refused: it names the column."""
+    kinds = set(re.findall(r"'(\w+)'", types))
+    parts = dict(X.items()) if hasattr(X, "items") else dict(enumerate(np.asarray(X, object).T))
+    names = [name for name, part in parts.items() if kinds == _kinds(part)]
+    place = f" in {_listed(names)}" if names else ""
+    column = f"X[{names[0]!r}]" if names and hasattr(X, "columns") else "X"
+    cure = (
+        f'Write a missing text as the empty text, {column}.fillna("").'
+        if "NAType" in kinds
+        else f"Make all of them text, {column}.astype(str)."
+    )
+    return ValueError(
+        f"X has values of several types{place}, {', '.join(sorted(kinds))}, and an encoder takes "
+        f"one type. {cure}"
+    )
+
+
+def _kinds(values):
+    """Return the names of the types of some values, without those of missing ones to scikit-learn."""
+    return {
+        type(value).__name__
+        for value in np.asarray(values, object).ravel()
+        if not (value is None or (isinstance(value, float) and value != value))
+    }
+
+
+def _with_category(message, X):
+    """Return where X has the first category of a message, as the end of a sentence, if it is found."""
+    category = re.search(r"\[('[^']*'|[^,\]]*)", message)
+    if category is None or not hasattr(X, "columns"):
+        return ""
+    names = [name for name in X.columns if category[1] in map(repr, np.asarray(X[name], object))]
+    return f", {_listed(names)} of X" if names else ""
 
 
 def _no_text_error(kind):
@@ -271,7 +333,7 @@ def _step_text_error(error, X):
     if not names:
         return error
 
-    encode = _advice_on_text_dates({names[0]: texts[names[0]]}) or (
+    encode = _advice_on_form({names[0]: texts[names[0]]}) or (
         "Encode that column before the step, for instance with OneHotEncoder in a ColumnTransformer."
     )
     return ValueError(
@@ -280,13 +342,21 @@ def _step_text_error(error, X):
     )
 
 
-def _advice_on_text_dates(texts):
-    """Return how to read the columns whose first text is a date, as ISO 8601 writes it, or ""."""
-    names = [name for name, text in texts.items() if name is not None and _is_date(text)]
-    if not names:
-        return ""
-    read = f"pandas.to_datetime(X[{names[0]!r}])"
-    return f"There are dates in {_listed(names)}: {read} reads them. {_DAYS}"
+def _advice_on_form(texts):
+    """Return how to read the columns whose first text is a date or a number in another form, or ""."""
+    known = {name: text for name, text in texts.items() if name is not None}
+    dates = [name for name, text in known.items() if _is_date(text)]
+    if dates:
+        read = f"pandas.to_datetime(X[{dates[0]!r}])"
+        return f"There are dates in {_listed(dates)}: {read} reads them. {_DAYS}"
+
+    numbers = [name for name, text in known.items() if _OF_NUMBER.fullmatch(text.strip())]
+    if numbers:
+        return (
+            f"There seem to be numbers in {_listed(numbers)}: make them float before. "
+            'pandas.read_csv reads such files with decimal="," and thousands=".".'
+        )
+    return ""
 
 
 def _is_date(text):

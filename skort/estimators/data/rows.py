@@ -16,7 +16,12 @@ from sklearn.utils.validation import validate_data
 
 from skort.common.memory import aligned, aligned_rows
 from skort.estimators.data.flat_rows import flat_rows
-from skort.estimators.data.not_numbers import check_dates, fitted_text_error, text_error
+from skort.estimators.data.not_numbers import (
+    check_dates,
+    check_table,
+    fitted_text_error,
+    text_error,
+)
 from skort.estimators.model.preprocessing import as_rows, is_in_range, kept_dtypes, largest
 from skort.optim.standardization import (
     Standardization,
@@ -215,6 +220,7 @@ def training_rows(
             estimator.n_features_in_ = X.shape[1]
         rows = plain_rows(estimator, X, estimator.dtype) if is_plain(y) else None
         if rows is None:
+            check_table(X)
             check_dates(X)
             checks = (
                 {"dtype": kept_dtypes(X, estimator.dtype), **_CHECKS},
@@ -250,6 +256,7 @@ def prepared(estimator: Any, model: Any, X: Any) -> Any:
     if model.has_steps:
         rows = validate_data(estimator, as_rows(X), reset=False, skip_check_array=True)
     elif (rows := plain_rows(estimator, X, dtype)) is None:
+        check_table(X)
         check_dates(X)
         with np.errstate(over="ignore", invalid="ignore"):
             try:

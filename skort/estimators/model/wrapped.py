@@ -54,7 +54,11 @@ class WrappedModel:
         """Return the steps and the model of an estimator."""
         steps, model, is_fitted, name = split(estimator)
         for key, step in steps:
-            if not hasattr(step, "transform") or isinstance(step, type):
+            if isinstance(step, type):
+                raise ValueError(
+                    f"estimator: the step {key!r} is a class: give an instance, {step.__name__}()."
+                )
+            if not hasattr(step, "transform"):
                 raise ValueError(
                     f"estimator: the step {key!r} before the model is not a "
                     f"transformer, got {step!r}."

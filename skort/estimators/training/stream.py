@@ -138,7 +138,9 @@ def _resumed(plan, model, rows, state, fitted):
 
     if plan.takes_start and state.penalty_start is None:
         state = dataclasses.replace(state, penalty_start=model.score_graph.trained_arrays)
-    if not state.is_told and _warned_of_far_columns(rows, state.standardization):
+    if not state.is_told and _warned_of_far_columns(
+        rows, state.standardization, "the transformed X" if model.has_steps else "X"
+    ):
         state = dataclasses.replace(state, is_told=True)
     return plan, state, run
 
@@ -178,10 +180,10 @@ class StreamCall(InMemory):
         return super().batches(variables, random_state, DataStatistics(self.data).mean_weight)
 
 
-def _warned_of_far_columns(rows: TrainingData, used: Standardization | None) -> bool:
+def _warned_of_far_columns(rows: TrainingData, used: Standardization | None, place: str) -> bool:
     """
     Warn of a column, or a y, that is many scales of the first rows away;
-    return whether there is one.
+    return whether there is one. `place` is what has the columns.
     """
     if used is None:
         return False
@@ -190,7 +192,7 @@ def _warned_of_far_columns(rows: TrainingData, used: Standardization | None) -> 
     if used.mean is not None and not rows.is_sparse:
         distance = _distance(rows.counted(rows.X), used.mean, used.scale)
         column = int(np.argmax(distance))
-        found.append((f"column {column} of X", distance[column]))
+        found.append((f"column {column} of {place}", distance[column]))
 
     if used.target_mean is not None:
         target = rows.counted(rows.target)

@@ -1,5 +1,6 @@
 """Errors for text in X, and for what is no target in y."""
 
+import pathlib
 import re
 import warnings
 
@@ -10,6 +11,7 @@ from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_te
 from onnx.numpy_helper import from_array
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
@@ -316,3 +318,99 @@ def test_a_vectorizer_that_reads_the_name_of_a_column_as_a_text_is_no_model():
         model = OrtSGDClassifier(make_pipeline(first, LogisticRegression()))
         with pytest.raises(ValueError, match=r"^empty vocabulary.* without brackets"):
             model.fit(frame.rename(columns={"review": "r"}), LIKED)
+
+
+def one_hot(columns=("city",)):
+    encode = ColumnTransformer([("text", OneHotEncoder(), list(columns))], remainder="passthrough")
+    return make_pipeline(encode, LinearRegression())
+
+
+@pytest.mark.parametrize(
+    "cities, kinds, cure",
+    [
+        (pd.array(["Rome", pd.NA] * 10, "string"), "NAType, str", "X['city'].fillna(\"\")"),
+        (["Rome", 7] * 10, "int, str", "X['city'].astype(str)"),
+    ],
+    ids=["NA", "numbers"],
+)
+def test_a_column_of_several_types_is_named_with_the_cure(cities, kinds, cure):
+    X = FRAME[["size"]].assign(city=cities)
+    message = re.escape(f"X has values of several types in column 'city', {kinds}, and an encoder")
+    with pytest.raises(ValueError, match=f"^{message}.*{re.escape(cure)}"):
+        OrtSGDRegressor(one_hot()).fit(X, SIZES)
+    cured = X["city"].fillna("") if "NA" in kinds else X["city"].astype(str)
+    assert OrtSGDRegressor(one_hot()).fit(X.assign(city=cured), SIZES).score(
+        X.assign(city=cured), SIZES
+    ) == pytest.approx(1)
+
+    # Without names of columns.
+    numbered = make_pipeline(OneHotEncoder(), LinearRegression())
+    if "int" in kinds:
+        with pytest.raises(
+            ValueError, match=r"several types in column 1, int, str, .*X\.astype\(str"
+        ):
+            OrtSGDRegressor(numbered).fit(X.to_numpy(), SIZES)
+
+
+def test_a_new_category_is_named_by_its_column_with_the_cure():
+    X = FRAME[["size", "city"]]
+    new = X.assign(city=["Lima"] * 20)
+    model = OrtSGDRegressor(one_hot()).fit(X, SIZES)
+    with pytest.raises(
+        ValueError, match=r"\['Lima'\] .*, column 'city' of X\. OneHotEncoder\(handle_"
+    ):
+        model.predict(new)
+    frozen = make_pipeline(FrozenEstimator(one_hot()[0].fit(X)), LinearRegression())
+    with pytest.raises(ValueError, match=r"column 'city' of X\. OneHotEncoder\(handle_unknown"):
+        OrtSGDRegressor(frozen).partial_fit(new, SIZES)
+
+
+def test_the_cure_for_text_in_a_stream_is_a_fitted_encoder():
+    with pytest.raises(
+        ValueError, match=r"partial_fit takes encode fitted: FrozenEstimator\(encode"
+    ):
+        OrtSGDRegressor().partial_fit(FRAME, SIZES)
+    encode = ColumnTransformer(
+        [("text", OneHotEncoder(handle_unknown="ignore"), ["city", "kind"])],
+        remainder="passthrough",
+    )
+    fitted = FrozenEstimator(encode.fit(FRAME))
+    stream = OrtSGDRegressor(make_pipeline(fitted, LinearRegression())).partial_fit(FRAME, SIZES)
+    assert stream.n_features_in_ == 3
+
+
+@pytest.mark.parametrize(
+    "X, message",
+    [
+        (None, r"X is None: give the rows\."),
+        (
+            "rows.csv",
+            r"X is 'rows\.csv', and no table\. .* read the file: pandas\.read_csv\(path\)\.",
+        ),
+        (pathlib.Path("rows.csv"), r"X is 'rows\.csv', and no table\."),
+        ({"size": [1.0, 2.0]}, r"X is a dict, and no table: give pandas\.DataFrame\(X\)\."),
+        ([{"size": 1.0}, {"size": 2.0}], r"X is a list of dicts, .*give pandas\.DataFrame\(X\)\."),
+    ],
+)
+def test_what_is_no_table_is_named_with_the_cure(X, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        OrtSGDRegressor().fit(X, [1.0, 2.0])
+    with pytest.raises(ValueError, match=f"^{message}"):
+        OrtSGDRegressor().fit([[1.0], [2.0]], [1.0, 2.0]).predict(X)
+
+
+@pytest.mark.parametrize("price", ["1,5", "1.000,50", "10 %", "$ 7", "-3,25", "1 000"])
+def test_numbers_in_another_form_are_no_categories(price):
+    prices = pd.DataFrame({"size": SIZES, "price": [price] * 20})
+    message = (
+        r"There seem to be numbers in column 'price': make them float before\. pandas\.read_csv"
+    )
+    for model in (None, make_pipeline(StandardScaler(), LinearRegression())):
+        with pytest.raises(ValueError, match=message):
+            OrtSGDRegressor(model).fit(prices, SIZES)
+
+
+def test_a_word_with_a_number_is_a_category():
+    rooms = pd.DataFrame({"rooms": ["3 rooms", "4 rooms"] * 10})
+    with pytest.raises(ValueError, match="OneHotEncoder"):
+        OrtSGDRegressor().fit(rooms, SIZES)
