@@ -62,6 +62,7 @@ PARTS = {
     "embeddings=2": {"embeddings": 2},
     "embeddings=32": {"embeddings": 32},
     "activation='tanh'": {"activation": "tanh"},
+    "numeric_embedding='piecewise'": {"numeric_embedding": "piecewise"},
 }
 
 

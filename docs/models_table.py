@@ -23,7 +23,7 @@ More rules:
 - **Other models.** Any fitted model, from scikit-learn or elsewhere, can be trained as `FrozenEstimator(model)` if its
   ONNX graph has weights and all its operators have gradients: :doc:`fine_tuning`.
 - **TabularNetwork.** :class:`skort.networks.TabularNetwork` has what scikit-learn's networks lack: embeddings of
-  categories, and dropout. It goes where `MLPClassifier` goes: :doc:`networks`.
+  categories and of numbers, and dropout. It goes where `MLPClassifier` goes: :doc:`networks`.
 - **TransformedTargetRegressor** can be trained if the model in it can. Its transformer is fitted to y first.
 - **Models that contain other models**, such as voting, stacking and searches, cannot be inside an estimator of
   skort: put the estimator of skort inside them.

@@ -19,7 +19,7 @@ Activation = Literal["relu", "tanh", "logistic", "identity"]
 
 class TabularNetwork(Component):
     r"""
-    A network for tables: layers with dropout, and embeddings of categories.
+    A network for tables: layers with dropout, and embeddings of categories and of numbers.
 
     It goes into the parameter `estimator` of an `OrtSGDRegressor` or an `OrtSGDClassifier`, alone
     or at the end of a Pipeline. It has no `fit` of its own.
@@ -30,8 +30,8 @@ class TabularNetwork(Component):
 
     .. math:: h_{l+1} = \mathrm{dropout}(f(h_l W_l + b_l)),
 
-    where :math:`h_0` has the numbers of a row and the embeddings of its ids. The last layer has a
-    column for each output, and only :math:`W` and :math:`b`.
+    where :math:`h_0` has the numbers of a row, their embeddings and those of its ids. The last layer
+    has a column for each output, and only :math:`W` and :math:`b`.
 
     Parameters
     ----------
@@ -44,6 +44,15 @@ class TabularNetwork(Component):
         The others are divided by 1 - dropout. Predictions use all units.
     embeddings : "auto", int or None, default="auto"
         The size of the embeddings. "auto" is 8. None: ids are numbers like all others.
+    numeric_embedding : {"piecewise"} or None, default=None
+        How :math:`h_0` has a number :math:`x`. None: as it is. "piecewise": also as the parts that
+        it fills of bins with the edges :math:`e_0 < e_1 < \dots`, each of them one half of
+
+        .. math:: \min(1, \max(0, (x - e_k) / (e_{k+1} - e_k))).
+
+        The edges are quantiles of the column at 17 equal steps, of at most 10,000 evenly spaced
+        rows of the fit, or of the first rows of a stream. A column of one or two values has no
+        bins. X has to be dense.
 
     Raises
     ------
@@ -57,9 +66,15 @@ class TabularNetwork(Component):
     no id: ``OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1,
     encoded_missing_value=-1)``.
 
+    With "piecewise", means, scales and edges are in `weights_`, but are not trained. So
+    `standardize` has no columns of X left to standardise.
+
     References
     ----------
     Y. Gorishniy et al., "Revisiting Deep Learning Models for Tabular Data", NeurIPS 2021.
+
+    Y. Gorishniy et al., "On Embeddings for Numerical Features in Tabular Deep Learning", NeurIPS
+    2022.
 
     Examples
     --------
@@ -87,6 +102,7 @@ class TabularNetwork(Component):
         "activation": [StrOptions(set(Activation.__args__))],  # type: ignore[attr-defined]
         "dropout": [Interval(Real, 0, 1, closed="left")],
         "embeddings": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "numeric_embedding": [StrOptions({"piecewise"}), None],
     }
 
     def __init__(
@@ -96,11 +112,13 @@ class TabularNetwork(Component):
         activation: Activation = "relu",
         dropout: float = 0.0,
         embeddings: int | Literal["auto"] | None = "auto",
+        numeric_embedding: Literal["piecewise"] | None = None,
     ):
         self.hidden = hidden
         self.activation = activation
         self.dropout = dropout
         self.embeddings = embeddings
+        self.numeric_embedding = numeric_embedding
 
     def initial_score_graph(
         self, spec: "ScoreSpec", random_state: np.random.RandomState

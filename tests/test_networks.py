@@ -101,6 +101,7 @@ def test_missing_values_in_training_have_a_trained_embedding(table):
         {"dropout": 0.2, "activation": "tanh"},
         {"hidden": 9, "activation": "logistic"},
         {"embeddings": None},
+        {"numeric_embedding": "piecewise"},
     ],
     ids=str,
 )
@@ -160,6 +161,38 @@ def test_a_search_sets_its_parameters(table):
     best = search.best_estimator_
     again = clone(best).fit(X[["size", "age"]], y)
     assert again.predict(X[["size", "age"]]).tolist() == search.predict(X[["size", "age"]]).tolist()
+
+
+def test_bins_learn_steps_and_a_search_finds_them(table):
+    X = np.random.default_rng(1).uniform(-100, 500, size=(1207, 2))
+    y = np.floor(X[:, 0] / 150) % 2 + 0.1 * (X[:, 1] > 0)
+    search = GridSearchCV(
+        OrtSGDRegressor(TabularNetwork(20), random_state=0),
+        {"estimator__numeric_embedding": [None, "piecewise"]},
+        cv=2,
+    ).fit(X, y)
+    plain, piecewise = search.cv_results_["mean_test_score"]
+    assert search.best_params_ == {"estimator__numeric_embedding": "piecewise"}
+    assert piecewise > plain + 0.2
+    assert piecewise > 0.75
+
+    # Neither the unit of a column nor its container matters.
+    moved = pd.DataFrame(X * [64, 1] + [0, 7], columns=["a", "b"])
+    again = clone(search.best_estimator_).fit(moved, y)
+    predicted = again.predict(moved)
+    np.testing.assert_allclose(predicted, search.predict(X), atol=0.02)
+    assert pickle.loads(pickle.dumps(again)).predict(moved).tolist() == predicted.tolist()
+
+
+def test_a_stream_keeps_the_bins_of_its_first_rows():
+    X = np.random.default_rng(1).uniform(size=(403, 2))
+    y = np.floor(3 * X[:, 0]) % 2
+    stream = OrtSGDRegressor(TabularNetwork(20, numeric_embedding="piecewise"), random_state=0)
+    first = stream.partial_fit(X, y).weights_
+    for _ in range(40):
+        stream.partial_fit(X**2, np.floor(3 * X[:, 0] ** 2) % 2)
+    assert all(np.array_equal(stream.weights_[n], first[n]) for n in ("bin_edges", "bin_factors"))
+    assert stream.score(X, y) > 0.5
 
 
 def test_without_ids_it_is_the_network_of_scikit_learn(table):
@@ -246,6 +279,10 @@ def test_columns_of_ids_are_found():
         ),
         ({"activation": "cosine"}, "The 'activation' parameter of TabularNetwork must be a str"),
         ({"embeddings": 0}, "The 'embeddings' parameter of TabularNetwork must be"),
+        (
+            {"numeric_embedding": "periodic"},
+            "The 'numeric_embedding' parameter of TabularNetwork must be a str",
+        ),
         ({"hidden": (9, 0)}, r"hidden of TabularNetwork must be one or more ints > 0"),
     ],
 )
@@ -268,6 +305,7 @@ def test_errors_say_what_trains_it_and_which_parameters_it_has():
     with pytest.raises(AttributeError, match=r"no attribute 'coefs_'\.$"):
         TabularNetwork().coefs_  # noqa: B018
     with pytest.raises(
-        TypeError, match="Its parameters are activation, dropout, embeddings, hidden"
+        TypeError,
+        match="Its parameters are activation, dropout, embeddings, hidden, numeric_embedding",
     ):
         TabularNetwork(hidden_layer_sizes=(5,))

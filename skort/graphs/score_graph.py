@@ -5,6 +5,7 @@ import functools
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -48,7 +49,7 @@ class ScoreSpec:
 
     `own_link` means that the score includes the exponential of a model with a log link.
     `categories` has the number of ids of each column, and zero for a column of numbers. It is empty
-    without columns of ids.
+    without columns of ids. `rows` are X as the model reads it, None where it is made without rows.
     """
 
     n_features: int
@@ -58,6 +59,7 @@ class ScoreSpec:
     own_link: bool = True
     outputs: tuple[str, ...] = ()
     categories: tuple[int, ...] = ()
+    rows: Any = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

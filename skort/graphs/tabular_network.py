@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from onnx import helper, numpy_helper
 
 from skort.common.formulas import function_text
@@ -21,6 +22,16 @@ ACTIVATIONS = {
 # The size of an embedding: with 2, R2 is 0.02 lower on the tables with categories of
 # `python -m benchmarks.tabular --parts`.
 _EMBEDDING = 8
+
+# Bins of more rows take longer, and those of fewer miss the steps of `benchmarks.tabular --full`.
+_BINS = 16
+_BIN_SCALE = 0.5
+# Of standardised numbers, which float32 tells apart.
+_LEAST_WIDTH = 1e-6
+# float32 holds its inverse.
+_LEAST_DEVIATION = float(np.finfo(np.float32).tiny)
+# Their quantiles are as good as those of all rows.
+_MOST_ROWS = 10_000
 
 # The row of each id in the table of all columns. Unknown ids of a column have its first row.
 _ROWS = function_text(
@@ -41,19 +52,42 @@ def tabular_graph(network: Any, spec: ScoreSpec, random_state: np.random.RandomS
     numbers = [i for i in range(spec.n_features) if i not in ids]
     size = _EMBEDDING if network.embeddings == "auto" else network.embeddings
 
-    parts = [] if not numbers else [(builder.columns(numbers), len(numbers))]
+    parts = []
+    if numbers and network.numeric_embedding is not None:
+        parts += builder.piecewise(numbers, _some_rows(spec)[:, numbers])
+    elif numbers:
+        parts.append(_Part(builder.columns(numbers), len(numbers)))
     if ids:
         embedded = builder.embedded(ids, [categories[i] for i in ids], size)
-        parts.append((embedded, len(ids) * size))
+        parts.append(_Part(embedded, len(ids) * size, "_of_ids"))
 
     for n_units in hidden:
         result = builder.layer(parts, n_units)
         result = builder.call(_activation(network.activation), [result])
         if network.dropout:
             result = builder.dropout(result, network.dropout)
-        parts = [(result, n_units)]
+        parts = [_Part(result, n_units)]
 
     return builder.score_graph(builder.layer(parts, spec.n_outputs))
+
+
+def _some_rows(spec) -> np.ndarray:
+    """Return evenly spaced rows of X, at most 10,000, in float64."""
+    if spec.rows is None or scipy.sparse.issparse(spec.rows):
+        given = "there are none" if spec.rows is None else "X is sparse"
+        raise ValueError(
+            f'numeric_embedding="piecewise" of TabularNetwork needs dense rows, and {given}: use '
+            "numeric_embedding=None."
+        )
+
+    return np.asarray(spec.rows[:: -(-spec.rows.shape[0] // _MOST_ROWS)], np.float64)
+
+
+def bin_edges(column: np.ndarray) -> np.ndarray:
+    """Return the edges of at most 16 bins with equally many elements of a standardised column."""
+    # Each of them is a number of the column: few values have an edge each.
+    quantiles = np.quantile(column, np.linspace(0, 1, _BINS + 1), method="nearest")
+    return quantiles[np.append(True, np.diff(quantiles) > _LEAST_WIDTH)]
 
 
 def _sizes(network) -> list[int]:
@@ -75,6 +109,14 @@ def _activation(name):
     return function_text("activation (x) => (y)", ACTIVATIONS[name])
 
 
+class _Part(NamedTuple):
+    """A result that a layer reads: its name, its width, and what its weights end in."""
+
+    name: str
+    width: int
+    suffix: str = ""
+
+
 class _Builder:
     """The nodes and weights of a network, from X on; each method returns the name of a result."""
 
@@ -83,6 +125,7 @@ class _Builder:
         self.random_state = random_state
         self.fragment = Fragment(spec.dtype)
         self.arrays: dict[str, np.ndarray] = {}
+        self.frozen: dict[str, np.ndarray] = {}
         self.constants: dict[str, np.ndarray] = {}
         self.n_results = 0
         self.n_layers = 0
@@ -105,6 +148,33 @@ class _Builder:
             return "X"
         return self.node("Gather", ["X", self._constant(np.array(positions))], axis=1)
 
+    def piecewise(self, positions: Sequence[int], X: np.ndarray) -> list[_Part]:
+        """Return standardised columns, and the part of each bin of theirs that a number fills."""
+        mean, deviation = X.mean(axis=0), X.std(axis=0)
+        deviation[deviation < _LEAST_DEVIATION] = 1.0
+        centred = self.node("Sub", [self.columns(positions), self._fixed("number_means", mean)])
+        inverse = self._fixed("number_inverse_scales", 1 / deviation)
+        numbers = self.node("Mul", [centred, inverse])
+        parts = [_Part(numbers, len(positions))]
+
+        edges = [bin_edges(column) for column in ((X - mean) / deviation).T]
+        # A single bin is the number itself.
+        has_bins = [i for i, of_column in enumerate(edges) if len(of_column) > 2]
+        if has_bins:
+            parts.append(self._bins(numbers, has_bins, [edges[i] for i in has_bins]))
+        return parts
+
+    def _bins(self, numbers, columns, edges) -> _Part:
+        """Return the part of each bin of some columns that a number fills, times a scale."""
+        left = np.concatenate([of_column[:-1] for of_column in edges])
+        widths = np.concatenate([np.diff(of_column) for of_column in edges])
+        of_bins = np.repeat(columns, [len(of_column) - 1 for of_column in edges])
+        result = self.node("Gather", [numbers, self._constant(of_bins)], axis=1)
+        result = self.node("Sub", [result, self._fixed("bin_edges", left)])
+        result = self.node("Mul", [result, self._fixed("bin_factors", _BIN_SCALE / widths)])
+        limits = [self._constant(np.array(x, self.spec.dtype)) for x in (0.0, _BIN_SCALE)]
+        return _Part(self.node("Clip", [result, *limits]), len(left), "_of_bins")
+
     def embedded(self, positions: Sequence[int], counts: Sequence[int], size: int) -> str:
         """Return the embeddings of columns of ids side by side."""
         first = np.cumsum([0, *(count + 1 for count in counts)])
@@ -118,15 +188,15 @@ class _Builder:
         shape = self._constant(np.array([-1, len(positions) * size]))
         return self.node("Reshape", [embedded, shape])
 
-    def layer(self, parts: Sequence[tuple[str, int]], n_units: int) -> str:
-        """Return a product for each part, (name, width), and an intercept, added up."""
+    def layer(self, parts: Sequence[_Part], n_units: int) -> str:
+        """Return a product for each part, and an intercept, added up."""
         # As scikit-learn draws the weights of its networks.
-        bound = np.sqrt(6.0 / (sum(width for _, width in parts) + n_units))
+        bound = np.sqrt(6.0 / (sum(part.width for part in parts) + n_units))
         number = self.n_layers
         self.n_layers += 1
         result = ""
-        for name, width in parts:
-            suffix = "" if not result else "_of_ids"
+        for name, width, suffix in parts:
+            suffix = suffix if result else ""
             drawn = self.random_state.uniform(-bound, bound, (width, n_units))
             weight = self._weight(f"coefficient{number}{suffix}", drawn)
             product = self.node("MatMul", [name, weight])
@@ -152,12 +222,12 @@ class _Builder:
         )
         initializers = [
             numpy_helper.from_array(array, name)
-            for name, array in {**self.constants, **self.arrays}.items()
+            for name, array in {**self.constants, **self.frozen, **self.arrays}.items()
         ]
         graph = helper.make_graph(
             self.fragment.nodes, "network", [X], [output], initializer=initializers
         )
-        return ScoreGraph.of(build_model(graph, self.fragment))
+        return ScoreGraph.of(build_model(graph, self.fragment)).training_only(self.arrays)
 
     def _result(self):
         self.n_results += 1
@@ -166,6 +236,11 @@ class _Builder:
     def _constant(self, array):
         name = f"network/constant{len(self.constants)}"
         self.constants[name] = array
+        return name
+
+    def _fixed(self, name, array):
+        """Add a weight that is not trained: fits on other rows share the structure."""
+        self.frozen[name] = array.astype(self.spec.dtype)
         return name
 
     def _weight(self, name, array):

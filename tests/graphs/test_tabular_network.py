@@ -1,15 +1,20 @@
 """The score graph of a `TabularNetwork`, and its gradient, against numpy and finite differences."""
 
+import itertools
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse
 import scipy.special
 
+from skort import OrtSGDRegressor
+from skort.gradients import initial_model
 from skort.graphs.layers import Layer
 from skort.graphs.score_graph import ScoreSpec, find_weights
 from skort.graphs.standardized import centred, uncentred_arrays
-from skort.graphs.tabular_network import ACTIVATIONS
+from skort.graphs.tabular_network import ACTIVATIONS, bin_edges
 from skort.graphs.training_mode import masked
 from skort.networks import TabularNetwork
 from skort.solvers.flat_weights import views
@@ -28,12 +33,24 @@ OF_NUMPY = {
 
 def graph_of(n_outputs=2, dtype="float32", categories=CATEGORIES, seed=0, **options):
     network = TabularNetwork(**{"hidden": (7, 6), **options})
-    spec = ScoreSpec(5, n_outputs, dtype, categories=categories)
+    spec = ScoreSpec(5, n_outputs, dtype, categories=categories, rows=fitted_rows())
     graph = network.initial_score_graph(spec, np.random.RandomState(seed))
     rng = np.random.default_rng(1)
     return graph.with_weights(
-        {n: rng.normal(size=w.shape, scale=0.5).astype(dtype) for n, w in graph.arrays.items()}
+        {
+            n: rng.normal(size=w.shape, scale=0.5).astype(dtype)
+            for n, w in graph.trained_arrays.items()
+        }
     )
+
+
+def fitted_rows(n=83):
+    """Return rows with a column of many values, of three, and of two."""
+    X = rows(n)
+    X[:, 0] = 300 + 40 * X[:, 0]
+    X[:, 2] = np.resize([1, 0, 0, 2, 0], n)
+    X[:, 4] = np.resize([0, 1, 1], n)
+    return X
 
 
 def rows(n=11):
@@ -62,6 +79,20 @@ def of_numpy(X, w, activation="relu", masks=(1.0, 1.0)):
     return z @ w["coefficient2"] + w["intercept2"]
 
 
+def of_bins(X, like):
+    """Return the numbers of rows, standardised as those of other rows, and the halves of bins."""
+    mean, scale = like[:, NUMBERS].mean(axis=0), like[:, NUMBERS].std(axis=0)
+    z, known = ((rows[:, NUMBERS] - mean) / scale for rows in (X, like))
+    parts = []
+    for i in (0, 1):
+        edges = np.unique(np.quantile(known[:, i], np.linspace(0, 1, 17), method="nearest"))
+        parts += [
+            0.5 * np.interp(z[:, i], [left, right], [0, 1])
+            for left, right in itertools.pairwise(edges)
+        ]
+    return z, np.column_stack(parts)
+
+
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_score_has_the_activation(run_onnx, activation):
     graph = graph_of(activation=activation)
@@ -73,6 +104,85 @@ def test_score_in_float64(run_onnx):
     graph = graph_of(dtype="float64", activation="tanh")
     expected = of_numpy(rows(), graph.arrays, "tanh")
     np.testing.assert_allclose(score(run_onnx, graph, rows()), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-3), ("float64", 1e-9)])
+def test_piecewise_numbers_fill_bins_between_quantiles(run_onnx, dtype, rtol):
+    graph = graph_of(dtype=dtype, activation="tanh", numeric_embedding="piecewise", hidden=7)
+    X, w = fitted_rows(29) + np.array([3.0, 0, 0.25, 0, 0.1]), graph.arrays
+    z, bins = of_bins(X, fitted_rows())
+    # Sixteen of the first column, two of three values, none of two.
+    assert w["coefficient0_of_bins"].shape == (18, 7)
+    assert bins.shape == (29, 18)
+
+    known = [np.where((X[:, i] >= 0) & (X[:, i] < n), X[:, i] + 1, 0) for i, n in ((1, 3), (3, 5))]
+    embedded = np.hstack([w["embeddings"][(known[i] + (0, 4)[i]).astype(int)] for i in (0, 1)])
+    h = z @ w["coefficient0"] + bins @ w["coefficient0_of_bins"]
+    h = np.tanh(h + embedded @ w["coefficient0_of_ids"] + w["intercept0"])
+    expected = h @ w["coefficient1"] + w["intercept1"]
+    np.testing.assert_allclose(score(run_onnx, graph, X), expected, rtol=rtol, atol=rtol)
+
+
+def test_edges_of_bins_are_different_quantiles():
+    assert bin_edges(np.arange(161.0)).tolist() == np.arange(0, 161, 10).tolist()
+    assert bin_edges(np.array([0.0, 0, 0, 1, 2])).tolist() == [0, 1, 2]
+    assert bin_edges(np.resize([0.0, 1.0, 2.0], 300)).tolist() == [0, 1, 2]
+    assert bin_edges(np.resize([3.0, 5.0], 40)).tolist() == [3, 5]
+    assert bin_edges(np.full(9, 7.0)).tolist() == [7]
+    # float32 does not tell such edges apart.
+    assert bin_edges(np.resize([1.0, 1.0 + 1e-7, 4.0], 300)).tolist() == [1, 4]
+
+
+def test_bins_are_not_trained_and_fits_on_other_rows_share_their_structure():
+    options = {"numeric_embedding": "piecewise", "hidden": 6}
+    graph = graph_of(**options)
+    fixed = {"number_means", "number_inverse_scales", "bin_edges", "bin_factors"}
+    assert {*graph.frozen_arrays} == fixed
+    assert {*graph.weight_names.scales} == fixed
+    assert graph.first_layer is None
+
+    network = TabularNetwork(6, numeric_embedding="piecewise")
+    spec = ScoreSpec(5, 2, "float32", categories=CATEGORIES, rows=7 - 3 * fitted_rows())
+    other = network.initial_score_graph(spec, np.random.RandomState(0))
+    assert other.key == graph.key
+    np.testing.assert_allclose(
+        other.arrays["number_inverse_scales"], graph.arrays["number_inverse_scales"] / 3, rtol=1e-6
+    )
+
+
+def test_columns_of_few_values_have_no_bins(run_onnx):
+    network = TabularNetwork(6, numeric_embedding="piecewise")
+    X = np.column_stack([np.resize([0.0, 1.0], 40), np.full(40, 3.0)])
+    spec = ScoreSpec(2, 1, "float32", rows=X)
+    graph = network.initial_score_graph(spec, np.random.RandomState(0))
+    assert [*graph.trained.coefficients] == ["coefficient0", "coefficient1"]
+    w = graph.arrays
+    z = np.column_stack([2 * X[:, 0] - 1, X[:, 1] - 3])
+    expected = np.maximum(z @ w["coefficient0"] + w["intercept0"], 0) @ w["coefficient1"]
+    np.testing.assert_allclose(
+        score(run_onnx, graph, X), expected + w["intercept1"], rtol=1e-4, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame])
+def test_quantiles_are_those_of_evenly_spaced_rows(container):
+    # Every third of 25,001 rows.
+    column = np.random.default_rng(0).normal(size=25_001)
+    spec = ScoreSpec(1, 1, "float64", rows=container(column[:, None]))
+    network = TabularNetwork(6, numeric_embedding="piecewise")
+    arrays = network.initial_score_graph(spec, np.random.RandomState(0)).arrays
+    edges = arrays["bin_edges"] / arrays["number_inverse_scales"] + arrays["number_means"]
+    np.testing.assert_allclose(
+        edges, np.quantile(column[::3], np.arange(16) / 16, method="nearest"), rtol=1e-9
+    )
+
+
+def test_piecewise_numbers_need_dense_rows():
+    network = TabularNetwork(6, numeric_embedding="piecewise")
+    with pytest.raises(ValueError, match="needs dense rows, and there are none: use numeric_emb"):
+        initial_model(network, n_features=3)
+    with pytest.raises(ValueError, match="needs dense rows, and X is sparse: use numeric_embed"):
+        OrtSGDRegressor(network).fit(scipy.sparse.csr_array(np.eye(3)), [0.0, 1.0, 2.0])
 
 
 def test_dropout_multiplies_the_units_of_each_row_in_a_step_only(run_onnx):
@@ -140,6 +250,7 @@ def test_initial_weights_are_those_of_scikit_learn_and_unknown_ids_have_zeros():
         {"activation": "tanh"},
         {"activation": "logistic"},
         {"activation": "tanh", "hidden": 6, "embeddings": 3},
+        {"activation": "tanh", "numeric_embedding": "piecewise"},
     ],
 )
 def test_gradient_is_a_finite_difference(run_onnx, options):
@@ -156,7 +267,8 @@ def test_gradient_is_a_finite_difference(run_onnx, options):
     def value(name, array):
         return (score(run_onnx, graph.with_weights({name: array}), X) * direction).sum()
 
-    for name, array in w.items():
+    for name in graph.trainable:
+        array = w[name]
         step = np.random.default_rng(4).normal(size=array.shape)
         difference = value(name, array + 1e-6 * step) - value(name, array - 1e-6 * step)
         expected = difference / 2e-6

@@ -253,7 +253,7 @@ class WrappedModel:
         categories = category_counts(transformers, X.shape[1])
         score_graph = initial_score_graph(
             self.sized_model,
-            spec(X.shape[1], categories=categories),
+            spec(X.shape[1], categories=categories, rows=X),
             random_state,
             is_fitted=self.is_fitted,
         )
