@@ -63,6 +63,7 @@ PARTS = {
     "embeddings=32": {"embeddings": 32},
     "activation='tanh'": {"activation": "tanh"},
     "numeric_embedding='piecewise'": {"numeric_embedding": "piecewise"},
+    "numeric_embedding=None": {"numeric_embedding": None},
 }
 
 

@@ -44,7 +44,7 @@ class TabularNetwork(Component):
         The others are divided by 1 - dropout. Predictions use all units.
     embeddings : "auto", int or None, default="auto"
         The size of the embeddings. "auto" is 8. None: ids are numbers like all others.
-    numeric_embedding : {"piecewise"} or None, default=None
+    numeric_embedding : {"auto", "piecewise"} or None, default="auto"
         How :math:`h_0` has a number :math:`x`. None: as it is. "piecewise": also as the parts that
         it fills of bins with the edges :math:`e_0 < e_1 < \dots`, each of them one half of
 
@@ -52,7 +52,8 @@ class TabularNetwork(Component):
 
         The edges are quantiles of the column at 17 equal steps, of at most 10,000 evenly spaced
         rows of the fit, or of the first rows of a stream. A column of one or two values has no
-        bins. X has to be dense.
+        bins. X has to be dense. "auto" is "piecewise" in a regression with at least 5,000 dense
+        rows of at most 32 numbers, and None otherwise.
 
     Raises
     ------
@@ -102,7 +103,7 @@ class TabularNetwork(Component):
         "activation": [StrOptions(set(Activation.__args__))],  # type: ignore[attr-defined]
         "dropout": [Interval(Real, 0, 1, closed="left")],
         "embeddings": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
-        "numeric_embedding": [StrOptions({"piecewise"}), None],
+        "numeric_embedding": [StrOptions({"auto", "piecewise"}), None],
     }
 
     def __init__(
@@ -112,7 +113,7 @@ class TabularNetwork(Component):
         activation: Activation = "relu",
         dropout: float = 0.0,
         embeddings: int | Literal["auto"] | None = "auto",
-        numeric_embedding: Literal["piecewise"] | None = None,
+        numeric_embedding: Literal["auto", "piecewise"] | None = "auto",
     ):
         self.hidden = hidden
         self.activation = activation

@@ -177,6 +177,27 @@ def test_quantiles_are_those_of_evenly_spaced_rows(container):
     )
 
 
+@pytest.mark.parametrize(
+    ("shape", "options", "has_bins"),
+    [
+        ((5_000, 32), {}, True),
+        ((4_999, 32), {}, False),
+        ((5_000, 33), {}, False),
+        ((5_000, 33), {"categories": (3, *[0] * 32)}, True),
+        ((5_000, 2), {"is_classifier": True}, False),
+        ((5_000, 2), {"rows": None}, False),
+        ((5_000, 2), {"rows": scipy.sparse.csr_array((5_000, 2))}, False),
+    ],
+    ids=str,
+)
+def test_a_regression_of_many_dense_rows_has_bins_by_default(shape, options, has_bins):
+    X = np.resize(np.arange(7.0), shape)
+    spec = ScoreSpec(shape[1], 1, "float32", **{"rows": X, **options})
+    graph = TabularNetwork(3).initial_score_graph(spec, np.random.RandomState(0))
+    assert ("coefficient0_of_bins" in graph.trainable) == has_bins
+    assert bool(graph.frozen_arrays) == has_bins
+
+
 def test_piecewise_numbers_need_dense_rows():
     network = TabularNetwork(6, numeric_embedding="piecewise")
     with pytest.raises(ValueError, match="needs dense rows, and there are none: use numeric_emb"):
