@@ -1,9 +1,8 @@
 """Models that make their own score graph."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard
 
 
-@runtime_checkable
 class OwnGraph(Protocol):
     """A model that no class of scikit-learn describes: it makes its score graph itself."""
 
@@ -13,3 +12,9 @@ class OwnGraph(Protocol):
 
         Weights that multiply X are drawn for columns of mean zero and standard deviation one.
         """
+
+
+def makes_graph(model: Any) -> TypeGuard[OwnGraph]:
+    """Return whether a model makes its score graph itself."""
+    # A check of a protocol takes much longer.
+    return hasattr(model, "initial_score_graph")

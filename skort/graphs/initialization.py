@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skort.common.onnx_text import onnx_dtype, pruned
-from skort.common.own_graph import OwnGraph
+from skort.common.own_graph import makes_graph
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph, without_idle_nodes
@@ -40,7 +40,7 @@ def initial_score_graph(
     """
     if isinstance(model, onnx.ModelProto):
         return onnx_score_graph(model, spec)
-    if isinstance(model, OwnGraph):
+    if makes_graph(model):
         return model.initial_score_graph(spec, random_state)
 
     name = type(model).__name__

@@ -17,7 +17,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 from skort.common.component import check_parameters
-from skort.common.own_graph import OwnGraph
+from skort.common.own_graph import makes_graph
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import DIFFERENTIABLE
 from skort.graphs.score_graph import ScoreGraph, joined
@@ -67,7 +67,7 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
 
     # Ask the class: some models have `predict` only once they are fitted.
     cls = model if isinstance(model, type) else type(model)
-    if not (isinstance(model, OwnGraph) or (hasattr(cls, "fit") and hasattr(cls, "predict"))):
+    if not (makes_graph(model) or (hasattr(cls, "fit") and hasattr(cls, "predict"))):
         raise ValueError(
             "The 'estimator' parameter must be a regressor or classifier of scikit-learn, a "
             "TabularNetwork, a Pipeline that ends in one of them, a FrozenEstimator, or an "
@@ -84,7 +84,7 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
         raise NotTrainableError(
             f"estimator={model.__name__} is a class: pass an instance, {model.__name__}()."
         )
-    if isinstance(model, OwnGraph):
+    if makes_graph(model):
         check_parameters(model)
         return
     if type(score_model(model)) not in FAMILY:

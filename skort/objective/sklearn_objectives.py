@@ -18,7 +18,7 @@ from sklearn import linear_model, neural_network, svm
 from sklearn.base import BaseEstimator
 from sklearn.base import is_classifier as is_sklearn_classifier
 
-from skort.common.own_graph import OwnGraph
+from skort.common.own_graph import makes_graph
 from skort.objective.classification import Hinge, LabelSquaredError, LogLoss, OneVsRestLogLoss
 from skort.objective.log_link import GammaLoss, PoissonLoss, TweedieLoss
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, ScoreLoss
@@ -111,7 +111,7 @@ def sklearn_objective(model: Any, *, is_classifier: bool = False) -> SklearnObje
             own, trained_as=" ".join([sentence, *([own.trained_as] if own.trained_as else [])])
         )
 
-    if isinstance(model, OwnGraph):
+    if makes_graph(model):
         return SklearnObjective()
 
     plain = _as_chosen(model) if type(model) in SEARCHES else model

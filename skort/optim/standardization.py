@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from skort.common.blas import one_blas_thread
+from skort.common.random_state import seeded
 from skort.optim.rows import difference
 
 # Statistics of more values than this are those of evenly spaced blocks of rows, so many of them.
@@ -292,7 +293,7 @@ def _powers(rows, n_steps):
 
 def _largest(product, n_columns, n_steps):
     """Return the largest eigenvalue of a matrix, or less, from its products with vectors."""
-    direction = np.random.RandomState(0).standard_normal(n_columns)
+    direction = seeded(0).standard_normal(n_columns)
     length = 0.0
     for _ in range(n_steps):
         direction = product(direction)

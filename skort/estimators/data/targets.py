@@ -145,11 +145,17 @@ class LabelEncoder:
             return _encoded_labels(y, classes, self.dtype)
 
         # A vector of integers, booleans or text needs no check: it can only be labels.
-        if classes is None or not is_plain(y) or y.ndim > 1 or y.dtype.kind == "f":
+        is_checked = is_plain(y) and y.ndim == 1 and y.dtype.kind != "f"
+        if not is_checked:
             y = column_or_1d(y, warn=True)
             check_classification_targets(y)
 
-        classes = np.unique(y) if classes is None else classes
+        if classes is None:
+            classes = np.unique(y)
+            # scikit-learn warns of a label for every other row.
+            if is_checked and 2 * len(classes) >= len(y):
+                check_classification_targets(y)
+
         codes = np.searchsorted(classes, y)
         is_unknown = classes.take(codes, mode="clip") != y
         if is_unknown.any():

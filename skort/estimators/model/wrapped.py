@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skort.common.component import own_copy
-from skort.common.own_graph import OwnGraph
+from skort.common.own_graph import makes_graph
 from skort.estimators.data.flat_rows import row_shape
 from skort.estimators.model.known_labels import model_labels
 from skort.estimators.model.nesting import split, target_of, thawed
@@ -87,7 +87,7 @@ class WrappedModel:
         # An ONNX model or a TabularNetwork is neither a classifier nor a regressor.
         if (
             isinstance(wrapped.model, BaseEstimator)
-            and not isinstance(wrapped.model, OwnGraph)
+            and not makes_graph(wrapped.model)
             and get_tags(wrapped.model).estimator_type != kind
         ):
             other = {
@@ -189,7 +189,7 @@ class WrappedModel:
         from skort.graphs.sklearn.families import FAMILY
 
         family = FAMILY.get(type(self.model))
-        is_network = family == "neural network" or isinstance(self.model, OwnGraph)
+        is_network = family == "neural network" or makes_graph(self.model)
         if multi_label and not is_network:
             raise ValueError(
                 f"estimator={type(self.model).__name__} cannot be trained on a multi-label y: use "

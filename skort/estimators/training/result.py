@@ -326,29 +326,29 @@ class Observers:
         if is_stream:
             return [*users, *lines]
 
-        early = estimator.early_stopping
-        monitor = VALIDATION_SCORE if early else "objective"
-
-        if early and estimator.scoring is not None:
-            stopping = EarlyStopping(monitor, patience, tol)
-        else:
-            stopping = LossStopping(
-                monitor,
-                patience,
-                tol,
-                restore_best=keeps_best(is_validated=early),
-                grows=patience_grows(estimator.n_iter_no_change, is_validated=early),
-            )
-
         # A bar or lines come last: they show what the others have added to the history.
         lines = [ProgressBar()] if estimator.verbose == 1 else lines
         return [
             *([] if self.scoring is None else [self.scoring]),
-            stopping,
+            *self._stopping(tol, patience),
             *users,
             *lines,
             *self.more,
         ]
+
+    def _stopping(self, tol, patience):
+        """Return the callback that ends a training and keeps its best weights; none: nothing does."""
+        early = self.estimator.early_stopping
+        keeps = keeps_best(is_validated=early)
+        if tol is None and not keeps:
+            return []
+
+        monitor = VALIDATION_SCORE if early else "objective"
+        if early and self.estimator.scoring is not None:
+            return [EarlyStopping(monitor, patience, tol)]
+
+        grows = patience_grows(self.estimator.n_iter_no_change, is_validated=early)
+        return [LossStopping(monitor, patience, tol, restore_best=keeps, grows=grows)]
 
     def preview(self, plan: Plan, model: Model, state: TrainState) -> ModelPreview | None:
         """Return what shows the model of a training that is at a state; None where nobody looks."""

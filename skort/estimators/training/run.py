@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from skort.common.random_state import seeded
 from skort.estimators.data.data_source import BatchShape, DataSource, InMemory
 from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
@@ -213,7 +214,7 @@ class Fit:
             solvers=[*SOLVERS],
             shuffle=False,
         )
-        batches = InMemory(plan, rows).batches(variables, np.random.RandomState(0))
+        batches = InMemory(plan, rows).batches(variables, seeded(0))
         shape = BatchShape(batches.batch_size, batches.are_sparse)
         state = dataclasses.replace(self.state, solver=None)
         run = TrainRun.of(plan, self.model, state, shape, batches.n_batches, variables).begun(state)

@@ -1,6 +1,7 @@
 """ONNX models of several outputs: a loss for each, y by columns or by name, predictions by name."""
 
 import pickle
+import warnings
 
 import numpy as np
 import onnx.parser
@@ -11,8 +12,10 @@ from onnx import numpy_helper
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_score
+from sklearn.utils.multiclass import check_classification_targets
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
+from skort.estimators.data.targets import LabelEncoder
 from skort.exceptions import NotTrainableError
 from skort.objective import (
     AbsoluteError,
@@ -360,3 +363,16 @@ def test_skl2onnx_writes_all_columns_of_a_regressor_inside_another_model(model, 
     converted = skl2onnx.to_onnx(fitted, X[:1], target_opset=17)
     (result,) = run_onnx(converted, X=X).values()
     np.testing.assert_allclose(result, fitted.predict(X), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_labels", [2, 7, 9, 10, 11, 20])
+def test_scikit_learn_warns_of_a_label_for_every_other_row(n_labels):
+    y = np.arange(20) % n_labels
+    with warnings.catch_warnings(record=True) as expected:
+        warnings.simplefilter("always")
+        check_classification_targets(y)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        encoded = LabelEncoder("float32").encode(y, None)
+    assert [str(each.message) for each in found] == [str(each.message) for each in expected]
+    np.testing.assert_array_equal(encoded.classes, np.arange(n_labels))
