@@ -35,6 +35,8 @@ _PARAMETERS = {
     "max_grad_norm": ("clip_norm", "clipnorm"),
     "device": ("gpu", "use_gpu"),
     "learning_rate": ("scheduler", "lr_scheduler", "lr_schedule"),
+    "quantile": ("q", "tau"),
+    "epsilon": ("delta",),
     "scoring": ("metric", "metrics", "eval_metric"),
 }
 # The values that these names stand for.
@@ -69,6 +71,11 @@ _ATTRIBUTES = {
     "feature_importances_": "coef_ has the coefficients of a linear model",
     "onnx_model_": "onnx_ is the fitted model as ONNX",
     "n_epochs_": "n_iter_ is the number of epochs, t_ that of updates",
+    "export": "save_onnx(path) writes the ONNX file",
+    "export_onnx": "save_onnx(path) writes the ONNX file",
+    "evaluate": "score(X, y) is the accuracy, or R2",
+    "summary": "plan_ has the decisions of the fit, weights_ the weights",
+    "plot_loss_curve": "skort.plotting.LossCurveDisplay.from_estimator(model) draws it",
     "save": "save_onnx(path) writes the ONNX file; pickle or joblib keep the estimator",
     "loss_history_": "loss_curve_ has the objective of each epoch, history_ all records",
     "losses_": "loss_curve_ has the objective of each epoch, history_ all records",

@@ -101,8 +101,14 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
 
 def _check_parameters_of(model):
     """Raise an error for parameters of a model of scikit-learn that gradient descent cannot keep."""
-    check_parameters(model)
     parameters = vars(score_model(model))
+    layers = parameters.get("loss")
+    if "hidden_layer_sizes" in parameters and isinstance(layers, (tuple, list)):
+        raise ValueError(
+            f"estimator={type(model).__name__} has loss={layers!r}: write "
+            f"hidden_layer_sizes={layers!r}."
+        )
+    check_parameters(model)
     if parameters.get("positive"):
         raise NotTrainableError(
             f"estimator={type(model).__name__}(positive=True) cannot be trained: gradient steps do "

@@ -27,7 +27,7 @@ __all__ = [
     "SquaredError",
 ]
 
-_LARGEST = float(np.finfo(np.float32).max)
+_LARGEST = 1e38
 _NOT_NEGATIVE = [Interval(Real, 0, _LARGEST, closed="both")]
 _SCALE = "skort_loss/scale"
 

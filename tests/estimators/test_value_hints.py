@@ -10,7 +10,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import LabelEncoder, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
@@ -164,7 +164,7 @@ def test_an_error_of_the_users_code_stays():
     [
         ("balanced", "'balanced'. Weights of classes go into OrtSGDClassifier(class_weight=...)."),
         ({0: 1.0, 1: 2.0}, "dict. Weights of classes go into OrtSGDClassifier(class_weight=...)."),
-        ((X, Y), "tuple."),
+        ((X, Y), "tuple. fit takes a validation set by its names, X_val and y_val."),
         (np.full(len(Y), "a"), "values of dtype <U1."),
     ],
 )
@@ -349,3 +349,38 @@ def test_a_machine_with_a_kernel_names_the_linear_one(model, instead):
     ours({"LinearSVC": LinearSVC(), "LinearSVR": LinearSVR()}[instead], max_iter=2, tol=None).fit(
         X, Y if isinstance(model, SVR) else LABELS
     )
+
+
+def test_one_hot_labels_are_given_as_labels():
+    one_hot = np.eye(2, dtype=int)[(LABELS == "yes").astype(int)]
+    with pytest.raises(ValueError, match=r"each row has one label, so give y\.argmax\(axis=1\)\.$"):
+        OrtSGDClassifier().fit(X, one_hot)
+    with pytest.raises(ValueError, match="use MLPClassifier, or MultiOutputClassifier"):
+        OrtSGDClassifier().fit(X, np.maximum(one_hot, [1, 0]))
+    labels = OrtSGDClassifier().fit(X, one_hot.argmax(axis=1))
+    np.testing.assert_array_equal(labels.predict(X), LABELS == "yes")
+
+
+def test_layers_by_position_are_the_loss_of_scikit_learn():
+    # The first parameter is loss since scikit-learn 1.7.
+    network = MLPRegressor(loss=(5,)) if "loss" in MLPRegressor().get_params() else None
+    if network is not None:
+        with pytest.raises(ValueError, match=r"loss=\(5,\): write hidden_layer_sizes=\(5,\)\.$"):
+            OrtSGDRegressor(network).fit(X, Y)
+
+
+def test_a_y_of_dates_is_no_number():
+    pd = pytest.importorskip("pandas")
+    days = pd.date_range("2024-01-01", periods=len(X))
+    for y in (days, pd.Series(days), days.to_numpy(), days - days[0], days.tz_localize("UTC")):
+        with pytest.raises(ValueError, match=r"^y has dates or times, but .* such as the days"):
+            OrtSGDRegressor().fit(X, y)
+    with pytest.raises(ValueError, match=r"y has '1,5' in row 0: .* Make y float before\.$"):
+        OrtSGDRegressor().fit(X, ["1,5"] * len(X))
+
+
+def test_an_encoder_of_labels_is_no_step():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"city": ["Rome"] * len(X)})
+    with pytest.raises(TypeError, match=r"It is for y: take OneHotEncoder or OrdinalEncoder"):
+        OrtSGDRegressor(make_pipeline(LabelEncoder(), LinearRegression())).fit(frame, Y)

@@ -25,6 +25,8 @@ _REFUSED = "could not convert string to float: "
 _OF_NUMBER = re.compile(r"[$€£+-]? ?\d{1,3}(?:[., ']?\d{3})*(?:[.,]\d+)? ?[%$€£]?")
 # The error of an encoder for a column with values of several types, with their names.
 _MIXED = re.compile(r"must be uniformly strings or numbers\. Got (\[.*\])")
+# Python's error for an encoder of y that gets X and y.
+_OF_LABELS = re.compile(r"(Multi)?Label(Encoder|Binarizer)\.fit_transform\(\) takes")
 _UNKNOWN = (
     'OneHotEncoder(handle_unknown="ignore") takes new categories, and '
     'OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).'
@@ -264,6 +266,10 @@ def step_error(error: Exception, X: Any) -> Exception:
         )
     if types := _MIXED.search(str(error)):
         return _mixed_error(types[1], X)
+    if _OF_LABELS.match(str(error)):
+        return TypeError(
+            f"{error}. It is for y: take OneHotEncoder or OrdinalEncoder for columns of X."
+        )
     if not isinstance(error, ValueError):
         return error
     if "Found unknown categories" in str(error):
@@ -390,6 +396,8 @@ def ids_in_range() -> Iterator[None]:
 
 def check_target(y: Any, *, is_labels: bool, name: str = "y") -> None:
     """Raise an error for a value of y that is not a label, or not a number if y has no labels."""
+    if not is_labels and getattr(getattr(y, "dtype", None), "kind", "") in ("m", "M"):
+        raise ValueError(f"{name} has dates or times, but a regressor takes numbers. {_DAYS}")
     objects = _objects(y)
     if objects is None:
         return
@@ -411,7 +419,10 @@ def _wrong_number(values):
     if _is_missing(values[wrong]):
         return wrong, "each row needs a number. Leave out rows without one."
 
-    advice = " OrtSGDClassifier takes labels." if isinstance(values[wrong], str) else ""
+    advice = ""
+    if isinstance(values[wrong], str):
+        is_number = _OF_NUMBER.fullmatch(values[wrong].strip())
+        advice = " Make y float before." if is_number else " OrtSGDClassifier takes labels."
     return wrong, f"a regressor takes numbers.{advice}"
 
 

@@ -44,11 +44,13 @@ def check_numbers(sample_weight: Any) -> None:
     try:
         np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
-        is_of_classes = isinstance(sample_weight, dict | str)
-        advice = " Weights of classes go into OrtSGDClassifier(class_weight=...)."
+        advice = ""
+        if isinstance(sample_weight, dict | str):
+            advice = " Weights of classes go into OrtSGDClassifier(class_weight=...)."
+        if isinstance(sample_weight, tuple):
+            advice = " fit takes a validation set by its names, X_val and y_val."
         raise ValueError(
-            "sample_weight must have a number for each row, got "
-            f"{_kind_of(sample_weight)}.{advice if is_of_classes else ''}"
+            f"sample_weight must have a number for each row, got {_kind_of(sample_weight)}.{advice}"
         ) from None
 
 

@@ -184,16 +184,20 @@ class WrappedModel:
 
         return labels
 
-    def check_labels(self, *, multi_label: bool) -> None:
-        """Raise an error if the model cannot be trained on such labels."""
+    def check_labels(self, *, multi_label: bool, one_hot: bool) -> None:
+        """Raise an error if the model cannot be trained on several labels a row, or on one-hot ones."""
         from skort.graphs.sklearn.families import FAMILY
 
         family = FAMILY.get(type(self.model))
         is_network = family == "neural network" or makes_graph(self.model)
         if multi_label and not is_network:
+            advice = (
+                "each row has one label, so give y.argmax(axis=1)."
+                if one_hot
+                else "use MLPClassifier, or MultiOutputClassifier around one estimator per label."
+            )
             raise ValueError(
-                f"estimator={type(self.model).__name__} cannot be trained on a multi-label y: use "
-                "MLPClassifier, or MultiOutputClassifier around one estimator per label."
+                f"estimator={type(self.model).__name__} cannot be trained on a multi-label y: {advice}"
             )
 
         if is_network and self.is_fitted and hasattr(self.model, "classes_"):

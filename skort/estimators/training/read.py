@@ -97,7 +97,9 @@ class FitInput:
             wrapped.known_classes(classes, y) if isinstance(estimator, ClassifierMixin) else None
         )
         encoded = target_transform.applied(encoder.encode(y, known))
-        wrapped.check_labels(multi_label=encoded.multi_label)
+        several = encoded.multi_label
+        one_hot = several and bool(np.all(encoded.target.sum(axis=1) == 1))
+        wrapped.check_labels(multi_label=several, one_hot=one_hot)
 
         return cls(
             given, wrapped, own, rows, columns, encoder, encoded, target_transform, generator
