@@ -67,8 +67,10 @@ def check_table(X: Any) -> None:
         raise ValueError(
             f"X is {str(X)!r}, and no table. If it is a path, read the file: pandas.read_csv(path)."
         )
-    if isinstance(X, Mapping) or (isinstance(X, list) and X and isinstance(X[0], Mapping)):
-        kind = "a dict" if isinstance(X, Mapping) else "a list of dicts"
+    # A matrix of scipy by keys is a dict.
+    is_dict = isinstance(X, Mapping) and not scipy.sparse.issparse(X)
+    if is_dict or (isinstance(X, list) and X and isinstance(X[0], Mapping)):
+        kind = "a dict" if is_dict else "a list of dicts"
         raise ValueError(f"X is {kind}, and no table: give pandas.DataFrame(X).")
 
 

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 from onnx.numpy_helper import from_array
 from sklearn.compose import ColumnTransformer
@@ -414,3 +415,12 @@ def test_a_word_with_a_number_is_a_category():
     rooms = pd.DataFrame({"rooms": ["3 rooms", "4 rooms"] * 10})
     with pytest.raises(ValueError, match="OneHotEncoder"):
         OrtSGDRegressor().fit(rooms, SIZES)
+
+
+@pytest.mark.parametrize("form", [scipy.sparse.dok_matrix, scipy.sparse.dok_array])
+def test_a_sparse_matrix_of_keys_is_a_table(form):
+    X = np.column_stack([SIZES, SIZES**2])
+    given = OrtSGDRegressor(optimizer="sgd", random_state=0).fit(form(X), SIZES)
+    rows = OrtSGDRegressor(optimizer="sgd", random_state=0).fit(scipy.sparse.csr_matrix(X), SIZES)
+    np.testing.assert_array_equal(given.coef_, rows.coef_)
+    np.testing.assert_array_equal(given.predict(form(X)), rows.predict(X))
