@@ -52,13 +52,14 @@ class TabularNetwork(Component):
 
         The edges are quantiles of the column at 17 equal steps, of at most 10,000 evenly spaced
         rows of the fit, or of the first rows of a stream. A column of one or two values has no
-        bins. X has to be dense. "auto" is "piecewise" in a regression with at least 5,000 dense
-        rows of at most 32 numbers, and None otherwise.
+        bins. X has to be dense, with means of at most 16,384 standard deviations in float32.
+        "auto" is "piecewise" for such X in a regression with at least 5,000 rows of at most 32
+        numbers, and None otherwise.
 
     Raises
     ------
     ValueError
-        In the fit, for a parameter out of its range.
+        In the fit, for a parameter out of its range, and for rows that "piecewise" does not take.
 
     Notes
     -----
@@ -67,7 +68,8 @@ class TabularNetwork(Component):
     no id: ``OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1,
     encoded_missing_value=-1)``.
 
-    With "piecewise", means, scales and edges are in `weights_`, but are not trained. So
+    With "piecewise", the means and scales of the numbers and the edges of their bins are those of
+    the rows without their sample weights. They are in `weights_`, but are not trained, so
     `standardize` has no columns of X left to standardise.
 
     References

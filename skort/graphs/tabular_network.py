@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, build_model, onnx_dtype
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
+from skort.optim.standardization import moments
 
 #: The functions of units, by their names.
 ACTIVATIONS = {
@@ -34,8 +35,8 @@ _LEAST_ROWS = 5_000
 _MOST_COLUMNS = 32
 # Of standardised numbers, which float32 tells apart.
 _LEAST_WIDTH = 1e-6
-# float32 holds its inverse.
-_LEAST_DEVIATION = float(np.finfo(np.float32).tiny)
+# A standard deviation has so many beside the mean, at least.
+_DIGITS = 9
 # Their quantiles are as good as those of all rows.
 _MOST_ROWS = 10_000
 
@@ -59,8 +60,9 @@ def tabular_graph(network: Any, spec: ScoreSpec, random_state: np.random.RandomS
     size = _EMBEDDING if network.embeddings == "auto" else network.embeddings
 
     parts = []
-    if numbers and _has_bins(network.numeric_embedding, spec, len(numbers)):
-        parts += builder.piecewise(numbers, _some_rows(spec)[:, numbers])
+    binned = _binned(network.numeric_embedding, spec, numbers)
+    if binned is not None:
+        parts += builder.piecewise(numbers, binned)
     elif numbers:
         parts.append(_Part(builder.columns(numbers), len(numbers)))
     if ids:
@@ -77,21 +79,24 @@ def tabular_graph(network: Any, spec: ScoreSpec, random_state: np.random.RandomS
     return builder.score_graph(builder.layer(parts, spec.n_outputs))
 
 
-def _has_bins(numeric_embedding, spec, n_numbers) -> bool:
+class _Numbers(NamedTuple):
+    """Means and scales of columns of numbers, and the edges of their bins."""
+
+    means: np.ndarray
+    scales: np.ndarray
+    edges: list[np.ndarray]
+
+
+def _binned(numeric_embedding: str | None, spec: ScoreSpec, columns: list[int]) -> _Numbers | None:
     """
-    Return whether numbers are also in bins.
+    Return what makes bins of columns of numbers, None if they have none.
 
-    "auto": those of a regression with at least 5,000 dense rows of at most 32 numbers.
+    "auto": those of a regression with at least 5,000 dense rows of at most 32 numbers have bins, if
+    the dtype has the digits for them.
     """
-    if numeric_embedding != "auto":
-        return numeric_embedding is not None
-    has_rows = spec.rows is not None and spec.rows.shape[0] >= _LEAST_ROWS
-    is_dense = not scipy.sparse.issparse(spec.rows)
-    return has_rows and is_dense and not spec.is_classifier and n_numbers <= _MOST_COLUMNS
-
-
-def _some_rows(spec) -> np.ndarray:
-    """Return evenly spaced rows of X, at most 10,000, in float64."""
+    is_auto = numeric_embedding == "auto"
+    if not columns or numeric_embedding is None or (is_auto and not _are_many(spec, len(columns))):
+        return None
     if spec.rows is None or scipy.sparse.issparse(spec.rows):
         given = "there are none" if spec.rows is None else "X is sparse"
         raise ValueError(
@@ -99,7 +104,37 @@ def _some_rows(spec) -> np.ndarray:
             "numeric_embedding=None."
         )
 
-    return np.asarray(spec.rows[:: -(-spec.rows.shape[0] // _MOST_ROWS)], np.float64)
+    X = np.asarray(spec.rows)
+    means, scales = (moment[columns] for moment in moments(X, None))
+    lost = [columns[i] for i in np.flatnonzero(~_has_digits(means, scales, spec.dtype))]
+    if lost and is_auto:
+        return None
+    if lost:
+        raise ValueError(
+            f'numeric_embedding="piecewise" of TabularNetwork: {spec.dtype} lacks the digits for '
+            f"column {lost[0]} of X, whose mean is {means[columns.index(lost[0])]:.2g} and whose "
+            f"standard deviation is {scales[columns.index(lost[0])]:.2g}. Standardise it before, "
+            'or use dtype="float64" or numeric_embedding=None.'
+        )
+
+    scales[scales == 0] = 1.0
+    some_rows = X[:: -(-len(X) // _MOST_ROWS), columns].astype(np.float64)
+    edges = [bin_edges(column) for column in ((some_rows - means) / scales).T]
+    return _Numbers(means, scales, edges)
+
+
+def _are_many(spec, n_numbers) -> bool:
+    """Return whether bins are worth their time, see `_binned`."""
+    has_rows = spec.rows is not None and spec.rows.shape[0] >= _LEAST_ROWS
+    is_dense = not scipy.sparse.issparse(spec.rows)
+    return has_rows and is_dense and not spec.is_classifier and n_numbers <= _MOST_COLUMNS
+
+
+def _has_digits(means, scales, dtype):
+    """Return whether columns less their means keep nine binary digits, or are constant."""
+    limits = np.finfo(np.float64 if np.dtype(dtype) == np.float64 else np.float32)
+    is_near = np.abs(means) * limits.eps <= 2.0**-_DIGITS * scales
+    return (scales == 0) | (is_near & (scales >= limits.tiny) & (scales <= 1 / limits.tiny))
 
 
 def bin_edges(column: np.ndarray) -> np.ndarray:
@@ -167,20 +202,18 @@ class _Builder:
             return "X"
         return self.node("Gather", ["X", self._constant(np.array(positions))], axis=1)
 
-    def piecewise(self, positions: Sequence[int], X: np.ndarray) -> list[_Part]:
+    def piecewise(self, positions: Sequence[int], binned: _Numbers) -> list[_Part]:
         """Return standardised columns, and the part of each bin of theirs that a number fills."""
-        mean, deviation = X.mean(axis=0), X.std(axis=0)
-        deviation[deviation < _LEAST_DEVIATION] = 1.0
-        centred = self.node("Sub", [self.columns(positions), self._fixed("number_means", mean)])
-        inverse = self._fixed("number_inverse_scales", 1 / deviation)
+        means = self._fixed("number_means", binned.means)
+        centred = self.node("Sub", [self.columns(positions), means])
+        inverse = self._fixed("number_inverse_scales", 1 / binned.scales)
         numbers = self.node("Mul", [centred, inverse])
         parts = [_Part(numbers, len(positions))]
 
-        edges = [bin_edges(column) for column in ((X - mean) / deviation).T]
         # A single bin is the number itself.
-        has_bins = [i for i, of_column in enumerate(edges) if len(of_column) > 2]
+        has_bins = [i for i, edges in enumerate(binned.edges) if len(edges) > 2]
         if has_bins:
-            parts.append(self._bins(numbers, has_bins, [edges[i] for i in has_bins]))
+            parts.append(self._bins(numbers, has_bins, [binned.edges[i] for i in has_bins]))
         return parts
 
     def _bins(self, numbers, columns, edges) -> _Part:

@@ -186,6 +186,10 @@ def test_quantiles_are_those_of_evenly_spaced_rows(container):
         ((5_000, 33), {"categories": (3, *[0] * 32)}, True),
         ((5_000, 2), {"is_classifier": True}, False),
         ((5_000, 2), {"rows": None}, False),
+        # Means of ten and of a hundred thousand standard deviations.
+        ((5_000, 2), {"rows": np.resize(np.arange(7.0), (5_000, 2)) + np.array([0, 2e4])}, True),
+        ((5_000, 2), {"rows": np.resize(np.arange(7.0), (5_000, 2)) + np.array([0, 2e5])}, False),
+        ((5_000, 2), {"rows": np.resize(np.arange(7.0), (5_000, 2)) * [1e-39, 1]}, False),
         ((5_000, 2), {"rows": scipy.sparse.csr_array((5_000, 2))}, False),
     ],
     ids=str,
@@ -204,6 +208,21 @@ def test_piecewise_numbers_need_dense_rows():
         initial_model(network, n_features=3)
     with pytest.raises(ValueError, match="needs dense rows, and X is sparse: use numeric_embed"):
         OrtSGDRegressor(network).fit(scipy.sparse.csr_array(np.eye(3)), [0.0, 1.0, 2.0])
+
+
+def test_piecewise_numbers_need_digits():
+    network = TabularNetwork(6, numeric_embedding="piecewise")
+    X = np.random.default_rng(0).normal(size=(501, 3))
+    X[:, 1] += 1e6
+    X[:, 2] = 0.1
+    y = np.abs(X[:, 1] - 1e6)
+    message = "float32 lacks the digits for column 1 of X, whose mean is 1e\\+06 and whose standard"
+    with pytest.raises(ValueError, match=message):
+        OrtSGDRegressor(network).fit(X, y)
+    model = OrtSGDRegressor(network, dtype="float64", random_state=0).fit(X, y)
+    near = OrtSGDRegressor(network, dtype="float64", random_state=0).fit(X - [0, 1e6, 0], y)
+    np.testing.assert_allclose(model.predict(X), near.predict(X - [0, 1e6, 0]), atol=1e-4)
+    assert model.score(X, y) > 0.9
 
 
 def test_dropout_multiplies_the_units_of_each_row_in_a_step_only(run_onnx):
