@@ -49,7 +49,8 @@ class ScoreSpec:
 
     `own_link` means that the score includes the exponential of a model with a log link.
     `categories` has the number of ids of each column, and zero for a column of numbers. It is empty
-    without columns of ids. `rows` are X as the model reads it, None where it is made without rows.
+    without columns of ids. `rows` are X as the model reads it, None where it is made without rows,
+    and `moments` gives the means and standard deviations of their columns.
     """
 
     n_features: int
@@ -60,6 +61,7 @@ class ScoreSpec:
     outputs: tuple[str, ...] = ()
     categories: tuple[int, ...] = ()
     rows: Any = field(default=None, compare=False)
+    moments: Callable[[], tuple[np.ndarray, np.ndarray]] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

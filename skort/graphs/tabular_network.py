@@ -11,7 +11,6 @@ from onnx import helper, numpy_helper
 from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, build_model, onnx_dtype
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
-from skort.optim.standardization import moments
 
 #: The functions of units, by their names.
 ACTIVATIONS = {
@@ -97,15 +96,15 @@ def _binned(numeric_embedding: str | None, spec: ScoreSpec, columns: list[int]) 
     is_auto = numeric_embedding == "auto"
     if not columns or numeric_embedding is None or (is_auto and not _are_many(spec, len(columns))):
         return None
-    if spec.rows is None or scipy.sparse.issparse(spec.rows):
-        given = "there are none" if spec.rows is None else "X is sparse"
+    if spec.moments is None or scipy.sparse.issparse(spec.rows):
+        given = "there are none" if spec.moments is None else "X is sparse"
         raise ValueError(
             f'numeric_embedding="piecewise" of TabularNetwork needs dense rows, and {given}: use '
             "numeric_embedding=None."
         )
 
     X = np.asarray(spec.rows)
-    means, scales = (moment[columns] for moment in moments(X, None))
+    means, scales = (moment[columns] for moment in spec.moments())
     lost = [columns[i] for i in np.flatnonzero(~_has_digits(means, scales, spec.dtype))]
     if lost and is_auto:
         return None

@@ -1,5 +1,6 @@
 """The score graph of a `TabularNetwork`, and its gradient, against numpy and finite differences."""
 
+import functools
 import itertools
 import re
 
@@ -17,6 +18,7 @@ from skort.graphs.standardized import centred, uncentred_arrays
 from skort.graphs.tabular_network import ACTIVATIONS, bin_edges
 from skort.graphs.training_mode import masked
 from skort.networks import TabularNetwork
+from skort.optim import standardization
 from skort.solvers.flat_weights import views
 from skort.solvers.graph.gradient_sessions import GradientSessions
 
@@ -33,7 +35,7 @@ OF_NUMPY = {
 
 def graph_of(n_outputs=2, dtype="float32", categories=CATEGORIES, seed=0, **options):
     network = TabularNetwork(**{"hidden": (7, 6), **options})
-    spec = ScoreSpec(5, n_outputs, dtype, categories=categories, rows=fitted_rows())
+    spec = spec_of(fitted_rows(), n_outputs, dtype, categories=categories)
     graph = network.initial_score_graph(spec, np.random.RandomState(seed))
     rng = np.random.default_rng(1)
     return graph.with_weights(
@@ -42,6 +44,13 @@ def graph_of(n_outputs=2, dtype="float32", categories=CATEGORIES, seed=0, **opti
             for n, w in graph.trained_arrays.items()
         }
     )
+
+
+def spec_of(X, n_outputs=1, dtype="float32", **options):
+    """Return the requirements of rows."""
+    moments = None if X is None else functools.partial(standardization.moments, np.asarray(X), None)
+    n_features = 2 if X is None else X.shape[1]
+    return ScoreSpec(n_features, n_outputs, dtype, rows=X, moments=moments, **options)
 
 
 def fitted_rows(n=83):
@@ -142,7 +151,7 @@ def test_bins_are_not_trained_and_fits_on_other_rows_share_their_structure():
     assert graph.first_layer is None
 
     network = TabularNetwork(6, numeric_embedding="piecewise")
-    spec = ScoreSpec(5, 2, "float32", categories=CATEGORIES, rows=7 - 3 * fitted_rows())
+    spec = spec_of(7 - 3 * fitted_rows(), 2, categories=CATEGORIES)
     other = network.initial_score_graph(spec, np.random.RandomState(0))
     assert other.key == graph.key
     np.testing.assert_allclose(
@@ -153,7 +162,7 @@ def test_bins_are_not_trained_and_fits_on_other_rows_share_their_structure():
 def test_columns_of_few_values_have_no_bins(run_onnx):
     network = TabularNetwork(6, numeric_embedding="piecewise")
     X = np.column_stack([np.resize([0.0, 1.0], 40), np.full(40, 3.0)])
-    spec = ScoreSpec(2, 1, "float32", rows=X)
+    spec = spec_of(X)
     graph = network.initial_score_graph(spec, np.random.RandomState(0))
     assert [*graph.trained.coefficients] == ["coefficient0", "coefficient1"]
     w = graph.arrays
@@ -168,7 +177,7 @@ def test_columns_of_few_values_have_no_bins(run_onnx):
 def test_quantiles_are_those_of_evenly_spaced_rows(container):
     # Every third of 25,001 rows.
     column = np.random.default_rng(0).normal(size=25_001)
-    spec = ScoreSpec(1, 1, "float64", rows=container(column[:, None]))
+    spec = spec_of(container(column[:, None]), dtype="float64")
     network = TabularNetwork(6, numeric_embedding="piecewise")
     arrays = network.initial_score_graph(spec, np.random.RandomState(0)).arrays
     edges = arrays["bin_edges"] / arrays["number_inverse_scales"] + arrays["number_means"]
@@ -177,27 +186,32 @@ def test_quantiles_are_those_of_evenly_spaced_rows(container):
     )
 
 
-@pytest.mark.parametrize(
-    ("shape", "options", "has_bins"),
-    [
-        ((5_000, 32), {}, True),
-        ((4_999, 32), {}, False),
-        ((5_000, 33), {}, False),
-        ((5_000, 33), {"categories": (3, *[0] * 32)}, True),
-        ((5_000, 2), {"is_classifier": True}, False),
-        ((5_000, 2), {"rows": None}, False),
-        # Means of ten and of a hundred thousand standard deviations.
-        ((5_000, 2), {"rows": np.resize(np.arange(7.0), (5_000, 2)) + np.array([0, 2e4])}, True),
-        ((5_000, 2), {"rows": np.resize(np.arange(7.0), (5_000, 2)) + np.array([0, 2e5])}, False),
-        ((5_000, 2), {"rows": np.resize(np.arange(7.0), (5_000, 2)) * [1e-39, 1]}, False),
-        ((5_000, 2), {"rows": scipy.sparse.csr_array((5_000, 2))}, False),
-    ],
-    ids=str,
-)
-def test_a_regression_of_many_dense_rows_has_bins_by_default(shape, options, has_bins):
+def many(shape, scale=1.0, far=0.0):
     X = np.resize(np.arange(7.0), shape)
-    spec = ScoreSpec(shape[1], 1, "float32", **{"rows": X, **options})
-    graph = TabularNetwork(3).initial_score_graph(spec, np.random.RandomState(0))
+    X[:, 0] = scale * X[:, 0] + far
+    return X
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "has_bins"),
+    [
+        (many((5_000, 32)), {}, True),
+        (many((4_999, 32)), {}, False),
+        (many((5_000, 33)), {}, False),
+        (many((5_000, 33)), {"categories": (3, *[0] * 32)}, True),
+        (many((5_000, 2)), {"is_classifier": True}, False),
+        (None, {}, False),
+        (scipy.sparse.csr_array((5_000, 2)), {}, False),
+        # Means of ten and of a hundred thousand standard deviations.
+        (many((5_000, 2), far=2e4), {}, True),
+        (many((5_000, 2), far=2e5), {}, False),
+        (many((5_000, 2), scale=1e-39), {}, False),
+        (many((5_000, 2), scale=1e-39), {"dtype": "float64"}, True),
+        (many((5_000, 2), scale=0, far=0.1), {}, True),
+    ],
+)
+def test_a_regression_of_many_dense_rows_has_bins_by_default(X, options, has_bins):
+    graph = TabularNetwork(3).initial_score_graph(spec_of(X, **options), np.random.RandomState(0))
     assert ("coefficient0_of_bins" in graph.trainable) == has_bins
     assert bool(graph.frozen_arrays) == has_bins
 

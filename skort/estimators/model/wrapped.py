@@ -245,6 +245,7 @@ class WrappedModel:
         from skort.graphs.sklearn.encoders import category_counts
         from skort.graphs.sklearn.transformers import sample, trainable_steps
         from skort.graphs.trainable import select_trainable
+        from skort.optim.standardization import moments
 
         transformers = self.transformers
         raw_X = X
@@ -257,7 +258,12 @@ class WrappedModel:
         categories = category_counts(transformers, X.shape[1])
         score_graph = initial_score_graph(
             self.sized_model,
-            spec(X.shape[1], categories=categories, rows=X),
+            spec(
+                X.shape[1],
+                categories=categories,
+                rows=X,
+                moments=functools.partial(moments, X, None),
+            ),
             random_state,
             is_fitted=self.is_fitted,
         )
