@@ -25,6 +25,10 @@ _REFUSED = "could not convert string to float: "
 _OF_NUMBER = re.compile(r"[$€£+-]? ?\d{1,3}(?:[., ']?\d{3})*(?:[.,]\d+)? ?[%$€£]?")
 # The error of an encoder for a column with values of several types, with their names.
 _MIXED = re.compile(r"must be uniformly strings or numbers\. Got (\[.*\])")
+# The errors of Python and numpy for a value that is no number, with its type, or for a sequence.
+_OF_OBJECT = re.compile(
+    r"a string or a (?:real )?number, not '(?:\w+\.)*(\w+)'|setting an array element with a sequence"
+)
 # Python's error for an encoder of y that gets X and y.
 _OF_LABELS = re.compile(r"(Multi)?Label(Encoder|Binarizer)\.fit_transform\(\) takes")
 _UNKNOWN = (
@@ -127,7 +131,7 @@ def _has_dates(values):
     )
 
 
-def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
+def text_error(error: Exception, X: Any, estimator: Any) -> Exception:
     """
     Return the error to raise for an X that a fit refused.
 
@@ -147,7 +151,7 @@ def text_error(error: ValueError, X: Any, estimator: Any) -> ValueError:
             f"Fill them in the pipeline inside: {name}(make_pipeline(SimpleImputer(), {model})). "
             f"{_IN_STREAMS}"
         )
-        return missing_error(_shape_error(error, X), X, cure)
+        return missing_error(_shape_error(_object_error(error, X), X), X, cure)
 
     encode = "TfidfVectorizer()"
     place = ""
@@ -191,17 +195,43 @@ def _takes_text(graph_input):
     return graph_input.type.tensor_type.elem_type == _ONNX_TEXT
 
 
-def fitted_text_error(error: ValueError, X: Any) -> ValueError:
+def fitted_text_error(error: Exception, X: Any) -> Exception:
     """Return the error to raise for an X that a known model refused: see `text_error`."""
     texts = _texts(X, error)
     if not texts or None in texts:
         cure = "The model takes rows without NaN: fill them, or leave out these rows."
-        return missing_error(_shape_error(error, X), X, cure)
+        return missing_error(_shape_error(_object_error(error, X), X), X, cure)
 
     return ValueError(
         f"X has text in {_listed(texts)}, such as {next(iter(texts.values()))!r}, but the model "
         "takes numbers. Encode X in the same way as all other rows."
     )
+
+
+def _object_error(error, X):
+    """Return an error that names the columns of values that are no numbers, or the given error."""
+    refused = _OF_OBJECT.search(str(error))
+    if refused is None or not hasattr(X, "shape"):
+        return error
+    kind = refused[1]
+    names = _columns_with(X, lambda values: any(_is_of(value, kind) for value in values.ravel()))
+    if not names:
+        return error
+
+    column = f"X[{names[0]!r}]" if hasattr(X, "columns") else f"X[:, {names[0]}]"
+    cure = (
+        "encode them, for instance with OneHotEncoder in a pipeline inside"
+        if kind
+        else f"make a column of each of their numbers, pandas.DataFrame({column}.tolist())"
+    )
+    return type(error)(f"{str(error).rstrip('.')}. X has such values in {_listed(names)}: {cure}.")
+
+
+def _is_of(value, kind):
+    """Return whether a value is of a type, by its name; None: a sequence."""
+    if kind is None:
+        return isinstance(value, (list, tuple, np.ndarray))
+    return type(value).__name__ == kind
 
 
 def _shape_error(error, X):
@@ -213,7 +243,7 @@ def _shape_error(error, X):
     )
 
 
-def missing_error(error: ValueError, X: Any, cure: str) -> ValueError:
+def missing_error(error: Exception, X: Any, cure: str) -> Exception:
     """Return an error that names the columns of X with NaN and ends with a cure, or the given one."""
     if " contains infinity" in str(error) and (names := _columns_with(X, _has_infinite)):
         return ValueError(f"{str(error).rstrip('.')} in {_listed(names)}.")
@@ -272,6 +302,8 @@ def step_error(error: Exception, X: Any) -> Exception:
         return TypeError(
             f"{error}. It is for y: take OneHotEncoder or OrdinalEncoder for columns of X."
         )
+    if _OF_OBJECT.search(str(error)):
+        return _object_error(error, X)
     if not isinstance(error, ValueError):
         return error
     if "Found unknown categories" in str(error):

@@ -231,7 +231,7 @@ def training_rows(
             with np.errstate(over="ignore", invalid="ignore"):
                 try:
                     X, y = validate_data(estimator, X, y, reset=reset, validate_separately=checks)
-                except ValueError as error:
+                except (ValueError, TypeError) as error:
                     if reset:
                         raise text_error(error, X, estimator) from None
                     raise fitted_text_error(error, X) from None
@@ -263,7 +263,7 @@ def prepared(estimator: Any, model: Any, X: Any) -> Any:
                 rows = validate_data(
                     estimator, X, reset=False, dtype=kept_dtypes(X, dtype), **_CHECKS
                 )
-            except ValueError as error:
+            except (ValueError, TypeError) as error:
                 raise fitted_text_error(error, X) from None
 
             rows = aligned_rows(_in_range(rows, dtype, estimator))

@@ -1,5 +1,6 @@
 """Errors for text in X, and for what is no target in y."""
 
+import fractions
 import pathlib
 import re
 import warnings
@@ -424,3 +425,37 @@ def test_a_sparse_matrix_of_keys_is_a_table(form):
     rows = OrtSGDRegressor(optimizer="sgd", random_state=0).fit(scipy.sparse.csr_matrix(X), SIZES)
     np.testing.assert_array_equal(given.coef_, rows.coef_)
     np.testing.assert_array_equal(given.predict(form(X)), rows.predict(X))
+
+
+@pytest.mark.parametrize(
+    "values, error_type, cure",
+    [
+        (
+            pd.cut(SIZES, 3),
+            TypeError,
+            "not '.*Interval'. X has such values in column 'v': encode them",
+        ),
+        (
+            [fractions.Fraction] * 20,
+            TypeError,
+            "not 'ABCMeta'. X has such values in column 'v': enc",
+        ),
+        ([[1.0, 2.0]] * 20, ValueError, r"column 'v': make .*pandas.DataFrame\(X\['v'\].tolist"),
+        ([np.ones(2)] * 20, ValueError, r"column 'v': make .*pandas.DataFrame\(X\['v'\].tolist"),
+    ],
+    ids=["intervals", "classes", "lists", "arrays"],
+)
+def test_values_that_are_no_numbers_are_named_by_their_column(values, error_type, cure):
+    X = pd.DataFrame({"size": SIZES}).assign(v=list(values))
+    for model in (None, make_pipeline(StandardScaler(), LinearRegression())):
+        with pytest.raises(error_type, match=cure):
+            OrtSGDRegressor(model).fit(X, SIZES)
+    fitted = OrtSGDRegressor().fit(X.assign(v=0.0), SIZES)
+    with pytest.raises(error_type, match=cure):
+        fitted.predict(X)
+
+
+def test_a_column_of_vectors_becomes_columns():
+    vectors = pd.DataFrame({"v": [[size, size**2] for size in SIZES]})
+    columns = pd.DataFrame(vectors["v"].tolist())
+    assert OrtSGDRegressor().fit(columns, SIZES).score(columns, SIZES) == pytest.approx(1)
