@@ -43,6 +43,8 @@ class Limits(NamedTuple):
     rounding: float = 0.0
     #: A step may raise the objective by this part of it. At kinks, all other steps are short.
     rise: float = 0.0
+    #: Whether second derivatives are about one: then the gradient itself is a good first step.
+    is_scaled: bool = False
 
 
 class Step(NamedTuple):
@@ -168,8 +170,7 @@ def _step(evaluate, point, memory, limits):
     if not slope < 0:
         return None
 
-    # The first step has the length 1.
-    length = 1 / math.sqrt(-slope) if memory.is_empty else 1.0
+    length = _first_length(slope, limits) if memory.is_empty else 1.0
     # The lengths at the ends of an interval, with the falls and the slopes there.
     short = (0.0, 0.0, slope)
     long = None
@@ -192,6 +193,12 @@ def _step(evaluate, point, memory, limits):
         length = _next(short, long)
 
     return best
+
+
+def _first_length(slope, limits):
+    """Return the length of the first trial along the gradient: that of a step of 1, or less."""
+    length = 1 / math.sqrt(-slope)
+    return min(length, 1.0) if limits.is_scaled else length
 
 
 def _fall(point, trial, length, slope, end, rounding):

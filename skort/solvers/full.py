@@ -61,7 +61,7 @@ class FullStep:
         self._dtype = problem.objective.dtype
         optimizer: Any = problem.update.optimizer
         self._optimizer = optimizer
-        self._tolerances = tolerances
+        self._tolerances = tolerances if whitener is None else _scaled(tolerances)
         self._whitener = whitener
         self._whitening = None if whitener is None else whitener.begin()
         # Whether it is for the curvatures that the losses of the rows have at some weights.
@@ -213,6 +213,11 @@ class FullStep:
         reason = self._optimizer.minimise(self.evaluate, self._now, tolerances, max_iter, call)
         with np.errstate(over="ignore", under="ignore"):
             return reason, self._load(self._now.weights)
+
+
+def _scaled(tolerances):
+    """Return tolerances for variables in which second derivatives are about one."""
+    return tolerances._replace(limits=tolerances.limits._replace(is_scaled=True))
 
 
 def _near(tolerances, begin):

@@ -65,7 +65,7 @@ def test_fits_end_at_the_optimum_of_scikit_learn(n_classes):
 
     # All but the strongest begin where stronger ones lead.
     later = [(m, o) for C, m, o in zip(STRENGTHS, models, alone, strict=True) if C > 0.01]
-    assert sum(m.n_iter_ for m, _ in later) < 0.8 * sum(o.n_iter_ for _, o in later)
+    assert sum(m.n_iter_ for m, _ in later) < 0.9 * sum(o.n_iter_ for _, o in later)
 
 
 def test_ridge_with_weights_of_rows_has_the_closed_form():

@@ -351,3 +351,13 @@ def test_the_share_of_losses_that_bend():
     weights[places[:, -1]] = [10.0, 0.5]
     whitener.at(weights)
     assert whitener.share == (N_ROWS // 2 + N_ROWS) / (2 * N_ROWS)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_half_a_square_ends_at_its_optimum_in_one_iteration(n_outputs):
+    X, y, weight = data(n_outputs=n_outputs)
+    y += X[:, :1]
+    model = OrtSGDRegressor().fit(X, y if n_outputs > 1 else y[:, 0], sample_weight=weight)
+    exact = LinearRegression().fit(X, y, weight)
+    assert model.n_iter_ == 1
+    np.testing.assert_allclose(model.predict(X).reshape(-1, n_outputs), exact.predict(X), atol=1e-5)
