@@ -1108,6 +1108,15 @@ def test_rows_of_weight_zero_are_not_far_away(recwarn):
         model.partial_fit(X[200:] + 1e6, y[200:])
 
 
+def test_a_far_column_behind_steps_is_one_of_the_transformed_rows():
+    X, y = data(400)
+    scaler = FrozenEstimator(StandardScaler().fit(X[:200]))
+    model = short(OrtSGDRegressor, make_pipeline(scaler, LinearRegression()))
+    model.partial_fit(X[:200], y[:200])
+    with pytest.warns(UserWarning, match="column 0 of the transformed X is .* deviations away"):
+        model.partial_fit(X[200:] + 1e6, y[200:])
+
+
 def test_an_estimator_whose_rows_wait_shows_itself():
     X, y = data(6)
     shown = OrtSGDRegressor(random_state=0).partial_fit(X, y)._repr_mimebundle_()["text/html"]

@@ -54,6 +54,7 @@ VALUES = [
     ({"loss": lambda score, y: (score - y) ** 2}, "write it with skort.objective.Loss."),
     ({"loss": "hinge"}, "'hinge' is a loss of OrtSGDClassifier."),
     ({"loss": "l2"}, "Did you mean penalty='l2'?"),
+    ({"loss": "rmse"}, "Did you mean loss='squared_error'?"),
     ({"loss": "mse"}, "Did you mean loss='squared_error'?"),
     ({"loss": LossType.MSELoss}, "Did you mean loss='squared_error'?"),
     ({"loss": MSELoss()}, "Did you mean loss='squared_error'?"),
@@ -384,3 +385,14 @@ def test_an_encoder_of_labels_is_no_step():
     frame = pd.DataFrame({"city": ["Rome"] * len(X)})
     with pytest.raises(TypeError, match=r"It is for y: take OneHotEncoder or OrdinalEncoder"):
         OrtSGDRegressor(make_pipeline(LabelEncoder(), LinearRegression())).fit(frame, Y)
+
+
+def test_the_name_of_a_column_is_no_y():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=["size", "price"])
+    with pytest.raises(
+        ValueError, match=r"got 'price'\. Give X\['price'\], and an X without it\.$"
+    ):
+        OrtSGDRegressor().fit(frame, "price")
+    with pytest.raises(ValueError, match=r"got 'cost'\.$"):
+        OrtSGDRegressor().fit(frame, "cost")

@@ -298,3 +298,9 @@ def test_a_function_is_read():
 def test_what_is_wrong_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("line", ["loss = Abs (Sub (score, target))", "loss = Mul (score, 3)"])
+def test_what_the_text_of_a_function_cannot_be_is_said(line):
+    with pytest.raises(ValueError, match=r"Calls do not nest, and a number is a Constant\.$"):
+        parsed("loss: value", f"wrong (score, target) => (loss) {{ {line} }}")

@@ -203,7 +203,9 @@ def training_rows(
             if isinstance(y, str)
             else "a single value"
         )
-        raise ValueError(f"y should be an array of one or two dimensions, got {given}.")
+        is_column = isinstance(y, str) and y in getattr(X, "columns", ())
+        cure = f" Give X[{y!r}], and an X without it." if is_column else ""
+        raise ValueError(f"y should be an array of one or two dimensions, got {given}.{cure}")
 
     check_indices(X)
     X = aligned_rows(X)

@@ -87,7 +87,8 @@ def estimated_curvature(
             raise ValueError(fault)
         raise ValueError(
             f'eta0="auto": the loss {type(loss).__name__} does not say its largest second '
-            "derivative, and it has none around the targets of these rows. Give eta0 a number."
+            "derivative, and float32 shows none around the targets of these rows. Give eta0 a "
+            "number."
         )
 
     return curvature
