@@ -70,6 +70,8 @@ class FullStep:
         # The blocks of rows that the step can read in place, and the block that it reads now.
         self._blocks = _blocks(batches) if isinstance(step.batch, HostBatch) else None
         self._read: _Block | None = None
+        # The variables whose weights the step has.
+        self._loaded: np.ndarray | None = None
 
         self.step: Callable[[float, float], None] = step.step
         self.weights: Callable[[], dict[str, np.ndarray]] = step.weights
@@ -114,6 +116,7 @@ class FullStep:
         """Give the step the weights of a vector of variables, and return them."""
         weights = self.weights_of(variables)
         self._step.backend.load({"weights": weights.astype(self._dtype)})
+        self._loaded = variables
         return weights
 
     def variables_of(self, weights: np.ndarray) -> np.ndarray:
@@ -208,6 +211,10 @@ class FullStep:
 
         def call(point):
             self._now = point
+            if point.weights is not self._loaded:
+                # The best trial of a line search was not the last one.
+                with np.errstate(over="ignore", under="ignore"):
+                    self._load(point.weights)
             return after()
 
         reason = self._optimizer.minimise(self.evaluate, self._now, tolerances, max_iter, call)

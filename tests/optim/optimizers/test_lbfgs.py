@@ -569,6 +569,31 @@ def test_a_device_has_the_same_objective_and_gradient(dtype):
     np.testing.assert_allclose(here.gradient, there.gradient, rtol=1e-4, atol=1e-6)
 
 
+class ThirdTrial(LBFGS):
+    """Tries three points, and takes the first."""
+
+    def minimise(self, evaluate, start, tolerances, max_iter, after):
+        first, *_ = [evaluate(start.weights + change) for change in (0.1, 0.2, 0.3)]
+        after(first)
+
+
+def test_callbacks_see_the_weights_of_a_trial_that_is_not_the_last():
+    X, y, _ = data()
+    graph = initial_score_graph(
+        LinearRegression(), ScoreSpec(6, 1, "float64"), np.random.RandomState(0)
+    )
+    objective = Objective(SquaredError(), L2(0.1), graph.coefficients, 1, np.dtype("float64"))
+    problem = Problem(graph, objective, Update(ThirdTrial()), 70)
+    options = {"batch_size": 70, "shuffle": False, "random_state": np.random.RandomState(0)}
+    batches = Batches(X.astype(float), y.reshape(-1, 1).astype(float), None, **options)
+    step = make_step(problem, solver="graph")
+    step.batch.begin(batches.data)
+    full = FullStep(problem, step, batches, LBFGS().tolerances(None, float, is_exact=True))
+    seen = []
+    full.minimise(1, lambda: seen.append(full.state()["weights"]))
+    np.testing.assert_allclose(seen[0], np.full(7, 0.1))
+
+
 @pytest.mark.parametrize(
     "n_rows, n_features, expected", [(10, 3, 10), (2**14 + 1, 1, 8193), (100_000, 100, 10_000)]
 )
