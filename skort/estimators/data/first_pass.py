@@ -10,10 +10,10 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.utils import assert_all_finite
 
-from skort.estimators.data.not_numbers import FILL_BATCHES, check_target, missing_error
+from skort.estimators.data.not_numbers import FILL_BATCHES, missing_error
 from skort.estimators.data.rows import as_array, check_indices
 from skort.estimators.data.sample_weight import check_numbers
-from skort.estimators.data.targets import class_labels
+from skort.estimators.data.targets import check_target, class_labels
 from skort.estimators.model.known_labels import model_labels
 from skort.estimators.model.nesting import layers
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
@@ -15,7 +16,8 @@ from sklearn.utils.multiclass import (
 )
 
 from skort.common.sklearn_private import check_partial_fit_first_call
-from skort.estimators.data.not_numbers import check_target
+from skort.estimators.data.columns import OF_NUMBER, is_missing, is_number
+from skort.estimators.data.dates import DAYS
 from skort.estimators.data.rows import is_plain
 from skort.estimators.model.nesting import model_inside
 from skort.estimators.model.preprocessing import is_in_range
@@ -267,3 +269,76 @@ def streamed_classes(estimator: Any, classes: ArrayLike | None) -> np.ndarray:
         class_labels(classes)
     check_partial_fit_first_call(seen, classes)
     return seen.classes_
+
+
+def check_target(y: Any, *, is_labels: bool, name: str = "y") -> None:
+    """Raise an error for a value of y that is not a label, or not a number if y has no labels."""
+    if not is_labels and getattr(getattr(y, "dtype", None), "kind", "") in ("m", "M"):
+        raise ValueError(f"{name} has dates or times, but a regressor takes numbers. {DAYS}")
+    objects = _objects(y)
+    if objects is None:
+        return
+
+    wrong = _wrong_label(objects.ravel()) if is_labels else _wrong_number(objects.ravel())
+    if wrong is None:
+        return
+
+    number, advice = wrong
+    width = objects.size // len(objects)
+    raise ValueError(f"{name} has {objects.flat[number]!r} in row {number // width}: {advice}")
+
+
+def _wrong_number(values):
+    """Return the position of the first value that is not a number, and advice; or None."""
+    wrong = next((i for i, value in enumerate(values) if not is_number(value)), None)
+    if wrong is None:
+        return None
+    if is_missing(values[wrong]):
+        return wrong, "each row needs a number. Leave out rows without one."
+
+    advice = ""
+    if isinstance(values[wrong], str):
+        has_other_form = OF_NUMBER.fullmatch(values[wrong].strip())
+        advice = " Make y float before." if has_other_form else " OrtSGDClassifier takes labels."
+    return wrong, f"a regressor takes numbers.{advice}"
+
+
+def _wrong_label(values):
+    """Return the position of the first value that is not a label, and advice; or None."""
+    missing = next((i for i, value in enumerate(values) if is_missing(value)), None)
+    if missing is not None:
+        return (
+            missing,
+            (
+                "each row needs a label. Leave out rows without one, or give them one, "
+                'such as "unknown".'
+            ),
+        )
+
+    other = next((i for i, value in enumerate(values) if not isinstance(value, str)), None)
+    if other is None:
+        return None
+
+    others = (
+        "other labels are text"
+        if any(isinstance(value, str) for value in values)
+        else "y is an array of objects"
+    )
+    advice = "Make all labels text, np.array(y, dtype=str), or all int."
+    return other, f"Unknown label type {type(values[other]).__name__}, and {others}. {advice}"
+
+
+def _objects(y):
+    """Return y as an array of objects, or None if its dtype makes every value a valid target."""
+    if y is None or scipy.sparse.issparse(y):
+        return None
+
+    try:
+        array = np.asarray(y)
+        if array.dtype.kind == "U":
+            # numpy turns a list of numbers and text into text.
+            array = np.asarray(y, dtype=object)
+    except (TypeError, ValueError, RuntimeError):  # scikit-learn says what is wrong
+        return None
+
+    return array if array.dtype == object and array.ndim in (1, 2) and array.size else None

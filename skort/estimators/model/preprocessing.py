@@ -9,7 +9,8 @@ import scipy.sparse
 from numpy.typing import DTypeLike
 from sklearn.utils import check_array
 
-from skort.estimators.data.not_numbers import ONE_COLUMN, check_dates, step_error
+from skort.estimators.data.dates import check_dates
+from skort.estimators.data.step_errors import ONE_COLUMN, step_error
 from skort.exceptions import NotExportableError
 
 if TYPE_CHECKING:

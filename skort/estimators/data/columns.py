@@ -1,0 +1,77 @@
+"""What the columns of an X hold that are no numbers, and how a message names them."""
+
+import re
+from collections.abc import Callable, Iterable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+# The number of columns that a message names.
+_SHOWN = 10
+# The beginning of numpy's errors for text. The text follows.
+REFUSED = "could not convert string to float: "
+# A number with other signs than Python's: 1,5 or 1.000,50 or 10 % or $ 7 or 1 000.
+OF_NUMBER = re.compile(r"[$€£+-]? ?\d{1,3}(?:[., ']?\d{3})*(?:[.,]\d+)? ?[%$€£]?")
+
+
+def columns_with(X: Any, has: Callable[[np.ndarray], bool]) -> list[Any]:
+    """Return the names or the numbers of the columns of X whose values pass a test."""
+    if scipy.sparse.issparse(X):
+        columns = X.tocsc()
+        parts = np.split(columns.data, columns.indptr[1:-1])
+        return [j for j, values in enumerate(parts) if has(values)]
+
+    names = getattr(X, "columns", None)
+    if names is not None:
+        return [name for name in names if has(np.asarray(X[name]))]
+    rows = np.asarray(X)
+    return [j for j, column in enumerate(rows.T) if has(column)] if rows.ndim == 2 else []
+
+
+def first_texts(X: Any, error: Exception) -> dict[Any, str]:
+    """Return the first text of each column of X with text, by name, for an error about text."""
+    if not str(error).startswith(REFUSED) or scipy.sparse.issparse(X):
+        return {}
+
+    names = list(getattr(X, "columns", ()))
+    rows = np.asarray(X, dtype=object)
+    if rows.ndim == 1:
+        return {None: rows[0]}
+    if rows.ndim != 2:
+        return {}
+
+    texts = (
+        (value for value in column if isinstance(value, str) and not is_number(value))
+        for column in rows.T
+    )
+    firsts = {j: next(column, None) for j, column in enumerate(texts)}
+    return {
+        (names or range(len(firsts)))[j]: text for j, text in firsts.items() if text is not None
+    }
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number, or a text that Python reads as one."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None, NaN or the NA of pandas."""
+    return (
+        value is None
+        or (isinstance(value, Real) and value != value)
+        or repr(value) in ("<NA>", "NaT")
+    )
+
+
+def listed(texts: Iterable[Any]) -> str:
+    """Return the names of columns as a message shows them."""
+    names = [repr(text) for text in texts]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{'column' if len(names) == 1 else 'columns'} {', '.join(names[:_SHOWN])}{more}"

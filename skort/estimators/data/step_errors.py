@@ -1,0 +1,135 @@
+"""Errors of the steps before a model: they name the column of X, and the cure."""
+
+import re
+from typing import Any
+
+import numpy as np
+
+from skort.estimators.data.columns import REFUSED, first_texts, listed
+from skort.estimators.data.dates import DAYS, date_columns, place_of
+from skort.estimators.data.not_numbers import (
+    IN_STREAMS,
+    OF_OBJECT,
+    advice_on_form,
+    missing_error,
+    object_error,
+)
+
+# The error of an encoder for a column with values of several types, with their names.
+_MIXED = re.compile(r"must be uniformly strings or numbers\. Got (\[.*\])")
+# Python's error for an encoder of y that gets X and y.
+_OF_LABELS = re.compile(r"(Multi)?Label(Encoder|Binarizer)\.fit_transform\(\) takes")
+_UNKNOWN = (
+    'OneHotEncoder(handle_unknown="ignore") takes new categories, and '
+    'OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).'
+)
+# The errors of a vectorizer for a document that is no text, with its type if it is not NaN.
+_NO_TEXT = re.compile(
+    r"'(?:\w+\.)*?((?:numpy\.)?\w+)' object has no attribute 'lower'|is an invalid document"
+)
+# The errors of numpy and scikit-learn for a date or a time beside numbers.
+_OF_DATE = re.compile(
+    r"not '(?:\w+\.)*(?:Timestamp|Timedelta|Period|NaTType|date|time|datetime|timedelta)'"
+    r"|DateTime64|TimeDelta64|datetime64|timedelta64"
+)
+#: The advice for a vectorizer that got several columns.
+ONE_COLUMN = (
+    "A vectorizer takes one column of text: give X['review'], or X[:, 0]. In a ColumnTransformer, "
+    "name the column without brackets: (TfidfVectorizer(), 'review')."
+)
+
+
+def step_error(error: Exception, X: Any) -> Exception:
+    """Return an error that names what the steps refused: no text, dates, NaN, text; or the given."""
+    no_text = _NO_TEXT.search(str(error))
+    if no_text:
+        return _no_text_error(no_text[1] or "NaN")
+    if _OF_DATE.search(str(error)) and (dates := date_columns(X)):
+        return ValueError(
+            f"X has dates or times{place_of(dates)}, and a step of the pipeline inside takes numbers. "
+            f"{DAYS}"
+        )
+    if types := _MIXED.search(str(error)):
+        return _mixed_error(types[1], X)
+    if _OF_LABELS.match(str(error)):
+        return TypeError(
+            f"{error}. It is for y: take OneHotEncoder or OrdinalEncoder for columns of X."
+        )
+    if OF_OBJECT.search(str(error)):
+        return object_error(error, X)
+    if not isinstance(error, ValueError):
+        return error
+    if "Found unknown categories" in str(error):
+        return ValueError(f"{error}{_with_category(str(error), X)}. {_UNKNOWN}")
+    if "empty vocabulary" in str(error) and hasattr(X, "columns"):
+        # The texts of a DataFrame are the names of its columns.
+        return ValueError(f"{error}. {ONE_COLUMN}")
+    if "transformed X contains " in str(error):
+        cure = "No step before the model fills them: begin the pipeline with SimpleImputer(). "
+        cure += IN_STREAMS
+        return missing_error(error, X, cure)
+
+    return _step_text_error(error, X)
+
+
+def _mixed_error(types, X):
+    """Return an error for a column of several types that an encoder refused: it names the column."""
+    kinds = set(re.findall(r"'(\w+)'", types))
+    parts = dict(X.items()) if hasattr(X, "items") else dict(enumerate(np.asarray(X, object).T))
+    names = [name for name, part in parts.items() if kinds == _kinds(part)]
+    place = f" in {listed(names)}" if names else ""
+    column = f"X[{names[0]!r}]" if names and hasattr(X, "columns") else "X"
+    cure = (
+        f'Write a missing text as the empty text, {column}.fillna("").'
+        if "NAType" in kinds
+        else f"Make all of them text, {column}.astype(str)."
+    )
+    return ValueError(
+        f"X has values of several types{place}, {', '.join(sorted(kinds))}, and an encoder takes "
+        f"one type. {cure}"
+    )
+
+
+def _kinds(values):
+    """Return the names of the types of some values, without those of missing ones to scikit-learn."""
+    return {
+        type(value).__name__
+        for value in np.asarray(values, object).ravel()
+        if not (value is None or (isinstance(value, float) and value != value))
+    }
+
+
+def _with_category(message, X):
+    """Return where X has the first category of a message, as the end of a sentence, if it is found."""
+    category = re.search(r"\[('[^']*'|[^,\]]*)", message)
+    if category is None or not hasattr(X, "columns"):
+        return ""
+    names = [name for name in X.columns if category[1] in map(repr, np.asarray(X[name], object))]
+    return f", {listed(names)} of X" if names else ""
+
+
+def _no_text_error(kind):
+    """Return an error for a vectorizer that got a value of another type than text."""
+    if kind == "numpy.ndarray":
+        return ValueError(f"X has two dimensions, where a step takes texts. {ONE_COLUMN}")
+    return ValueError(
+        f"X has a value that is no text, {kind}, where a step takes texts. Write the empty text "
+        'for a missing one, as X.fillna("") does.'
+    )
+
+
+def _step_text_error(error, X):
+    """Return an error that names the column whose text a step refused, or the given error."""
+    refused = str(error).removeprefix(REFUSED)
+    texts = first_texts(X, error)
+    names = [name for name, text in texts.items() if name is not None and repr(text) == refused]
+    if not names:
+        return error
+
+    encode = advice_on_form({names[0]: texts[names[0]]}) or (
+        "Encode that column before the step, for instance with OneHotEncoder in a ColumnTransformer."
+    )
+    return ValueError(
+        f"X has text in column {names[0]!r}, such as {refused}, and a step of the pipeline inside "
+        f"takes numbers. {encode}"
+    )
