@@ -1,13 +1,16 @@
 """How many rows make a step, and what a training has to know of its size."""
 
-from typing import NamedTuple
+from collections.abc import Set
+from typing import Any, NamedTuple
 
-from skort.estimators.planning.decision import Decision, rule
+from skort.estimators.planning.decision import YOURS, Decision, rule
 
 # As in MLPClassifier.
 _BATCH_ROWS = 200
 #: The rows of a batch of a stream, chosen by `python -m benchmarks.rules --only batches`.
 STREAM_ROWS = 16
+#: The reason of a number of rows that batches of the user have.
+YOUR_BATCHES = "your batches have so many"
 
 
 @rule("batches")
@@ -32,6 +35,17 @@ def batch_decision(batch_size: int, *, is_stream: bool) -> Decision:
             batch_size, "the first call of a stream has so many rows, or more than 16", "batch_size"
         )
     return Decision(batch_size, "a batch has 200 rows, if there are as many", "batch_size")
+
+
+def chosen_batches(
+    estimator: Any, left_open: Set[str], n_rows: int, *, are_given: bool, is_stream: bool
+) -> Decision:
+    """Return the decision on batches of so many rows, which the user may have given."""
+    if "batch_size" not in left_open:
+        return Decision(int(estimator.batch_size), YOURS, "batch_size")
+    if are_given:
+        return Decision(n_rows, YOUR_BATCHES, "batch_size")
+    return batch_decision(n_rows, is_stream=is_stream)
 
 
 class TrainingSize(NamedTuple):

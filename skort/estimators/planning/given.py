@@ -1,13 +1,13 @@
-"""The parameters of an estimator as values: what the user has set, and what is open."""
+"""The parameters of an estimator: as values to compare, and as the parts that a training uses."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 
-from skort.common.component import PLAIN, parameter_names
+from skort.common.component import PLAIN, check_parameters, parameter_names
 
 # Those of the constructor that say nothing about the steps.
 _NO_SETTINGS = ("estimator", "trainable", "callbacks", "client", "n_groups")
@@ -74,3 +74,32 @@ def snapshot(value: Any, model: Any = None, left_out: Collection[str] = ()) -> A
     if isinstance(value, (list, tuple)):
         return [snapshot(part, model, left_out) for part in value]
     return value
+
+
+def part(chosen: Any, given: Any, name: str) -> Any:
+    """Return a part as training uses it: that of a parameter is copied, and skort's own is not."""
+    return resolved(chosen, name) if chosen is given else validated(chosen)
+
+
+def resolved(component: Any, name: str = "component") -> Any:
+    """Return a component as training uses it."""
+    validated(component, name)
+    return clone(component) if isinstance(component, BaseEstimator) else component
+
+
+def validated(component: Any, name: str = "component") -> Any:
+    """Return a component that is nobody else's; raise the errors of `resolved`."""
+    if isinstance(component, type):
+        raise ValueError(
+            f"{name}: {component.__name__} is a class: give an instance of it, "
+            f"{component.__name__}()."
+        )
+
+    check_parameters(component)
+    if isinstance(component, BaseEstimator):
+        parts = [getattr(component, each) for each in parameter_names(type(component))]  # type: ignore[arg-type]  # classes are hashable
+        for part in parts:
+            if type(part) not in PLAIN:
+                validated(part, name)
+
+    return component

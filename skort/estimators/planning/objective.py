@@ -14,6 +14,7 @@ from skort.estimators.data.sample_weight import ClassWeight
 from skort.estimators.model.nesting import layers, model_inside
 from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.decision import YOURS, Decision, rule
+from skort.estimators.planning.given import part
 from skort.objective.combined import OutputLosses
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, ScoreLoss, as_loss
 from skort.objective.penalties import (
@@ -23,6 +24,7 @@ from skort.objective.penalties import (
     Strength,
     UnitFreeL2,
     WeightPenalty,
+    as_penalty,
 )
 
 if TYPE_CHECKING:
@@ -98,6 +100,20 @@ def chosen_loss(estimator: Any, own: "SklearnObjective") -> ScoreLoss:
     return _chosen(estimator, own, estimator.loss)
 
 
+def training_loss(estimator: Any, own: "SklearnObjective") -> ScoreLoss:
+    """Return the loss of a training; raise a ValueError for one of another kind of estimator."""
+    loss = as_loss(part(chosen_loss(estimator, own), estimator.loss, "loss"))
+    assert loss is not None  # The parameter was validated: it has the method.
+    kind = "classifier" if isinstance(estimator, ClassifierMixin) else "regressor"
+    if kind not in loss.estimator_types:
+        names = ", ".join(repr(name) for name in losses_of(estimator))
+        raise ValueError(
+            f"loss={type(loss).__name__} is not a loss of a {kind}. Use one of {names}."
+        )
+
+    return loss
+
+
 def _chosen(estimator, own, loss):
     """Return the loss that a name stands for; another value as it is."""
     if not isinstance(loss, str):
@@ -159,6 +175,14 @@ def chosen_penalty(
         coefficients,
         own.of_intercepts(coefficients) if is_own and own.penalizes_intercept else None,
     )
+
+
+def training_penalty(
+    estimator: Any, own: "SklearnObjective", size: TrainingSize
+) -> WeightPenalty | None:
+    """Return the penalty of a training."""
+    chosen = chosen_penalty(estimator, own, size)
+    return as_penalty(part(chosen, estimator.penalty, "penalty"))
 
 
 def in_own_units(estimator: Any, own: "SklearnObjective", size: TrainingSize) -> Any:

@@ -1,13 +1,16 @@
 """Which optimizer makes the updates, and how its learning rate changes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
-from skort.estimators.planning.decision import Decision, rule
-from skort.optim.optimizers import LBFGS, SGD, Adam
-from skort.optim.schedules import SCHEDULES, Cosine, Schedule
+from skort.estimators.planning.decision import YOURS, Decision, rule
+from skort.estimators.planning.given import resolved, validated
+from skort.objective.penalties import WeightPenalty
+from skort.optim.optimizers import LBFGS, OPTIMIZERS, SGD, Adam
+from skort.optim.schedules import SCHEDULES, Constant, Cosine, Schedule, rate
 from skort.optim.update import first_set
 
 # Chosen by `python -m benchmarks.defaults --networks`: the part of a weight that an update at the
@@ -137,3 +140,60 @@ def network_schedule(n_updates: int, eta0: float) -> Decision:
 def at_rate(schedule: Any, eta0: float) -> Any:
     """Return a copy of a schedule with another first rate."""
     return clone(schedule).set_params(eta0=eta0)
+
+
+def chosen_optimizer(estimator: Any, *, is_stream: bool) -> Decision:
+    """
+    Return the decision on the optimizer, by name with its own defaults:
+    its epsilon is not that of a loss.
+    """
+    given = estimator.optimizer
+    if isinstance(given, str) and given == "auto":
+        because = "partial_fit makes steps" if is_stream else "the model is not known"
+        return linear_optimizer(because)
+
+    chosen = (
+        validated(OPTIMIZERS[given]()) if isinstance(given, str) else resolved(given, "optimizer")
+    )
+    return Decision(chosen, YOURS, "optimizer")
+
+
+def chosen_schedule(
+    estimator: Any, left_open: Set[str], penalty: WeightPenalty | None
+) -> tuple[Decision, bool]:
+    """Return the decision on the schedule, and whether its first rate is found from the data."""
+    name = estimator.learning_rate
+    if not isinstance(name, str):
+        # Raises an error where the first rate is none.
+        rate(chosen := resolved(name, "learning_rate"), 1)
+        return Decision(chosen, YOURS, "learning_rate"), False
+
+    is_ours = "learning_rate" in left_open
+    component: type[Schedule] = linear_schedule() if is_ours else SCHEDULES[name]
+    of_penalty = 0.0 if penalty is None else penalty.alpha
+    alpha = of_penalty if "alpha" in left_open else estimator.alpha
+    if "alpha" in component.shared_parameters and not (np.ndim(alpha) == 0 and alpha > 0):
+        raise ValueError(
+            f'learning_rate="{name}" divides by alpha, got alpha={alpha}. Set alpha > 0 (with '
+            'penalty=None it is no penalty), or another learning_rate, such as "invscaling".'
+        )
+
+    values = {name: getattr(estimator, name) for name in component.shared_parameters} | {
+        "alpha": alpha
+    }
+    is_rate_auto = "eta0" in values and "eta0" in left_open
+
+    if is_rate_auto:
+        # It is multiplied by the rate that is found.
+        values["eta0"] = 1.0
+
+    chosen = validated(component(**{name: values[name] for name in component.shared_parameters}))
+    rate(chosen, 1)
+    because = "the rate falls when the objective does not" if is_ours else YOURS
+
+    return Decision(chosen, because, "learning_rate"), is_rate_auto
+
+
+def searched_rates() -> Decision:
+    """Return the decision on the rates of an optimizer that makes its updates itself: one."""
+    return Decision(Constant(1.0), "a line search finds the length of each step")

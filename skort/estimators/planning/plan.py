@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin
 
-from skort.common.component import PLAIN, check_parameters, parameter_names
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.data.targets import EncodedTarget
 from skort.estimators.planning import batches, optimizer, stopping
@@ -16,21 +15,20 @@ from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.decision import YOURS, Decision
 from skort.estimators.planning.given import given_parameters, left_open, parameters_inside
 from skort.estimators.planning.objective import (
-    chosen_loss,
-    chosen_penalty,
     loss_decision,
-    losses_of,
     penalty_decision,
+    training_loss,
+    training_penalty,
 )
 from skort.estimators.planning.table import as_html, as_text
 from skort.estimators.planning.threads import threads_for, training_device
 from skort.estimators.training.reparametrization import Reparametrization
 from skort.objective.combined import ClassWeighted
-from skort.objective.loss import ScoreLoss, as_loss, known_curvature
-from skort.objective.penalties import WeightPenalty, as_penalty
+from skort.objective.loss import ScoreLoss, known_curvature
+from skort.objective.penalties import WeightPenalty
 from skort.optim.batches import block_size
-from skort.optim.optimizers import OPTIMIZERS, optimizer_tags
-from skort.optim.schedules import SCHEDULES, Constant, Schedule, largest_rate, may_fall, rate
+from skort.optim.optimizers import optimizer_tags
+from skort.optim.schedules import largest_rate, may_fall
 from skort.optim.standardization import Standardization
 from skort.optim.state import TrainState
 from skort.optim.update import Update, check_full, first_set, full_obstacle
@@ -41,11 +39,6 @@ if TYPE_CHECKING:
     from skort.objective.sklearn_objectives import SklearnObjective
     from skort.runtime.device import Device
     from skort.solvers.base import Problem
-
-#: The reason of a number of rows that batches of the user have.
-YOUR_BATCHES = "your batches have so many"
-
-_SEARCHED = "a line search finds the length of each step"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -116,47 +109,40 @@ class Plan:
         given = given_parameters(estimator, device)
         is_open = left_open(given)
 
-        chosen = _optimizer(estimator, is_stream=is_stream)
-        is_full = optimizer_tags(chosen.value).is_full
-        if "batch_size" not in is_open:
-            of_batches = Decision(int(estimator.batch_size), YOURS, "batch_size")
-        elif batch_size is not None:
-            of_batches = Decision(size.batch_size, YOUR_BATCHES, "batch_size")
-        else:
-            of_batches = batches.batch_decision(size.batch_size, is_stream=is_stream)
-
+        of_optimizer = optimizer.chosen_optimizer(estimator, is_stream=is_stream)
+        is_full = optimizer_tags(of_optimizer.value).is_full
+        of_batches = batches.chosen_batches(
+            estimator,
+            is_open,
+            size.batch_size,
+            are_given=batch_size is not None,
+            is_stream=is_stream,
+        )
         if is_full:
             check_full(vars(estimator))
             size = size._replace(batch_size=size.n_rows)
 
-        penalty = chosen_penalty(estimator, own, size)
-        penalty = (
-            as_penalty(resolved(penalty, "penalty"))
-            if penalty is estimator.penalty
-            else validated(penalty)
-        )
-        rates, is_rate_auto = (
-            (Decision(Constant(1.0), _SEARCHED), False)
-            if is_full
-            else _schedule(estimator, is_open, penalty)
-        )
+        penalty = training_penalty(estimator, own, size)
+        if is_full:
+            rates = optimizer.searched_rates()
+            is_rate_auto = False
+        else:
+            rates, is_rate_auto = optimizer.chosen_schedule(estimator, is_open, penalty)
+
         update = Update(
-            chosen.value, estimator.max_grad_norm, estimator.average, largest_rate(rates.value)
+            of_optimizer.value,
+            estimator.max_grad_norm,
+            estimator.average,
+            largest_rate(rates.value),
         )
         if batch_size is not None:
             update.check_steps("fit_batches")
 
-        loss = _loss(estimator, own)
+        loss = training_loss(estimator, own)
         of_dtype = _dtype(estimator, dtype)
         solvers = _solvers(estimator.solver, np.dtype(of_dtype.value), update, device)
-        if "max_iter" in is_open:
-            of_epochs = stopping.linear_epochs()
-        else:
-            of_epochs = Decision(int(estimator.max_iter), YOURS, "max_iter")
-        if "tol" in is_open:
-            of_stopping = _stopping(estimator, of_dtype.value, is_full=is_full)
-        else:
-            of_stopping = Decision(estimator.tol, YOURS, "tol")
+        of_epochs = stopping.chosen_epochs(estimator, is_open)
+        of_stopping = stopping.chosen_tolerance(estimator, is_open, of_dtype.value, is_full=is_full)
 
         return cls(
             given=given,
@@ -183,7 +169,7 @@ class Plan:
             decisions={
                 "loss": loss_decision(is_open, own, loss),
                 "penalty": penalty_decision(is_open, own, penalty),
-                "optimizer": chosen,
+                "optimizer": of_optimizer,
                 "learning rate": rates,
                 "batches": of_batches,
                 "epochs": of_epochs,
@@ -239,10 +225,18 @@ class Plan:
         if model.score_graph.is_linear:
             return self._of_linear_model(model, rows) if is_open else self
 
-        is_own = is_open and self.own.is_full and full_obstacle(self.given) is None
-        if rows is not None and is_own and model.inner.draws_weights and self._is_smooth(model):
+        if is_open and rows is not None and self._goes_over_all_rows(model):
             return self._of_all_rows(optimizer.full_optimizer())
         return self if self.is_full else self._of_network(model)
+
+    def _goes_over_all_rows(self, model):
+        """Return whether the solver of a new network inside is "lbfgs", and nothing asks for steps."""
+        return (
+            self.own.is_full
+            and model.inner.draws_weights
+            and full_obstacle(self.given) is None
+            and self._is_smooth(model)
+        )
 
     def _of_linear_model(self, model, rows):
         """Return the plan of a linear model whose optimizer is open."""
@@ -329,7 +323,7 @@ class Plan:
 
     def _of_all_rows(self, of_optimizer):
         """Return the plan of an optimizer that makes its updates itself, over all rows."""
-        rates = Decision(Constant(1.0), _SEARCHED)
+        rates = optimizer.searched_rates()
         of_stopping = self.decisions["stopping"]
         if "tol" in self.left_open:
             of_stopping = stopping.full_tolerance(self.dtype)
@@ -395,7 +389,7 @@ class Plan:
 
         # A rate that the user gave is one for the batches of the fit, and so are batches of the user.
         kept = self.decisions["batches"]
-        if kept.because == YOUR_BATCHES or not plan.chooses_rate:
+        if kept.because == batches.YOUR_BATCHES or not plan.chooses_rate:
             plan = plan.decided("batches", kept, batch_size=self.batch_size)
         elif "batch_size" in plan.left_open:
             n_rows = min(batches.batch_rows(is_stream=True), n_rows)
@@ -621,44 +615,6 @@ class Plan:
         )
 
 
-def resolved(component: Any, name: str = "component") -> Any:
-    """Return a component as training uses it."""
-    validated(component, name)
-    return clone(component) if isinstance(component, BaseEstimator) else component
-
-
-def validated(component: Any, name: str = "component") -> Any:
-    """Return a component that is nobody else's; raise the errors of `resolved`."""
-    if isinstance(component, type):
-        raise ValueError(
-            f"{name}: {component.__name__} is a class: give an instance of it, "
-            f"{component.__name__}()."
-        )
-
-    check_parameters(component)
-    if isinstance(component, BaseEstimator):
-        parts = [getattr(component, each) for each in parameter_names(type(component))]  # type: ignore[arg-type]  # classes are hashable
-        for part in parts:
-            if type(part) not in PLAIN:
-                validated(part, name)
-
-    return component
-
-
-def _loss(estimator, own):
-    given = chosen_loss(estimator, own)
-    loss = as_loss(resolved(given, "loss")) if given is estimator.loss else validated(given)
-    assert loss is not None  # The parameter was validated: it has the method.
-    kind = "classifier" if isinstance(estimator, ClassifierMixin) else "regressor"
-    if kind not in loss.estimator_types:
-        names = ", ".join(repr(name) for name in losses_of(estimator))
-        raise ValueError(
-            f"loss={type(loss).__name__} is not a loss of a {kind}. Use one of {names}."
-        )
-
-    return loss
-
-
 def _solvers(name, dtype, update, device):
     """Return the names of the solvers to choose from, the fastest first; check one that is set."""
     from skort.solvers import SOLVERS, check_solver
@@ -677,63 +633,3 @@ def _dtype(estimator, dtype):
     return Decision(
         dtype, f"{estimator.dtype} cannot hold the weights in the units of X and y", "dtype"
     )
-
-
-def _stopping(estimator, dtype, *, is_full):
-    """Return the rule's decision on the smallest improvement."""
-    if is_full:
-        return stopping.full_tolerance(dtype)
-
-    return stopping.tolerance(
-        is_scored_by_loss=estimator.early_stopping and estimator.scoring is None
-    )
-
-
-def _optimizer(estimator, *, is_stream):
-    """
-    Return the decision on the optimizer, by name with its own defaults:
-    its epsilon is not that of a loss.
-    """
-    given = estimator.optimizer
-    if isinstance(given, str) and given == "auto":
-        because = "partial_fit makes steps" if is_stream else "the model is not known"
-        return optimizer.linear_optimizer(because)
-
-    chosen = (
-        validated(OPTIMIZERS[given]()) if isinstance(given, str) else resolved(given, "optimizer")
-    )
-    return Decision(chosen, YOURS, "optimizer")
-
-
-def _schedule(estimator, is_open, penalty):
-    """Return the decision on the schedule, and whether its first rate is found from the data."""
-    name = estimator.learning_rate
-    if not isinstance(name, str):
-        # Raises an error where the first rate is none.
-        rate(chosen := resolved(name, "learning_rate"), 1)
-        return Decision(chosen, YOURS, "learning_rate"), False
-
-    is_ours = "learning_rate" in is_open
-    component: type[Schedule] = optimizer.linear_schedule() if is_ours else SCHEDULES[name]
-    of_penalty = 0.0 if penalty is None else penalty.alpha
-    alpha = of_penalty if "alpha" in is_open else estimator.alpha
-    if "alpha" in component.shared_parameters and not (np.ndim(alpha) == 0 and alpha > 0):
-        raise ValueError(
-            f'learning_rate="{name}" divides by alpha, got alpha={alpha}. Set alpha > 0 (with '
-            'penalty=None it is no penalty), or another learning_rate, such as "invscaling".'
-        )
-
-    values = {name: getattr(estimator, name) for name in component.shared_parameters} | {
-        "alpha": alpha
-    }
-    is_rate_auto = "eta0" in values and "eta0" in is_open
-
-    if is_rate_auto:
-        # It is multiplied by the rate that is found.
-        values["eta0"] = 1.0
-
-    chosen = validated(component(**{name: values[name] for name in component.shared_parameters}))
-    rate(chosen, 1)
-    because = "the rate falls when the objective does not" if is_ours else YOURS
-
-    return Decision(chosen, because, "learning_rate"), is_rate_auto

@@ -1,9 +1,10 @@
 """When a training ends: after how many epochs at most, and without an improvement."""
 
 import math
+from collections.abc import Set
 from typing import Any, NamedTuple
 
-from skort.estimators.planning.decision import Decision, rule
+from skort.estimators.planning.decision import YOURS, Decision, rule
 
 # What LogisticRegression calls many iterations; a linear model ends by its `tol`.
 _LINEAR_EPOCHS = 1000
@@ -48,6 +49,13 @@ def linear_epochs() -> Decision:
     return Decision(_LINEAR_EPOCHS, "tol ends the training of a linear model", "max_iter")
 
 
+def chosen_epochs(estimator: Any, left_open: Set[str]) -> Decision:
+    """Return the decision on the epochs, before the model is known."""
+    if "max_iter" in left_open:
+        return linear_epochs()
+    return Decision(int(estimator.max_iter), YOURS, "max_iter")
+
+
 @rule("epochs")
 def network_epochs(n_rows: int, n_batches: int, n_columns: int) -> Decision:
     """
@@ -82,6 +90,17 @@ def tolerance(*, is_scored_by_loss: bool) -> Decision:
 def full_tolerance(dtype: str) -> Decision:
     """L-BFGS ends when no entry of the gradient is above 2e-6, or 1e-8 in float64."""
     return Decision(_FULL_TOL[dtype], f"gradients in {dtype} tell no more", "tol")
+
+
+def chosen_tolerance(estimator: Any, left_open: Set[str], dtype: str, *, is_full: bool) -> Decision:
+    """Return the decision on the smallest improvement, before the model is known."""
+    if "tol" not in left_open:
+        return Decision(estimator.tol, YOURS, "tol")
+    if is_full:
+        return full_tolerance(dtype)
+
+    is_scored_by_loss = estimator.early_stopping and estimator.scoring is None
+    return tolerance(is_scored_by_loss=is_scored_by_loss)
 
 
 @rule("stopping")

@@ -15,8 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators import literals
-from skort.estimators.planning.given import snapshot
-from skort.estimators.planning.plan import resolved
+from skort.estimators.planning.given import resolved, snapshot
 from skort.objective.penalties import PENALTIES
 from skort.optim.optimizers import OPTIMIZERS, SGD, Adam, Momentum, Nesterov
 from skort.optim.schedules import SCHEDULES, Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
