@@ -29,7 +29,8 @@ class Looks:
 
 def test_a_callback_sees_the_weights_of_now():
     looks = Looks("coef_", "intercept_", "weights_")
-    model = OrtSGDRegressor(max_iter=3, tol=None, random_state=0, callbacks=[looks]).fit(X, Y)
+    parameters = {"optimizer": "sgd", "max_iter": 3, "tol": None, "random_state": 0}
+    model = OrtSGDRegressor(**parameters, callbacks=[looks]).fit(X, Y)
     for seen, expected, predictions in zip(
         looks.seen, looks.expected, looks.predictions, strict=True
     ):
