@@ -27,6 +27,7 @@ X, y = make_moons(400, noise=0.15, random_state=0)
 X = X.astype(np.float32)
 options = {"optimizer": "adam", "learning_rate": "constant", "eta0": LEARNING_RATE, "tol": None}
 options |= {"batch_size": BATCH_SIZE, "shuffle": False, "standardize": False, "random_state": 0}
+options |= {"early_stopping": False}
 first = OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(32,)), **options, max_iter=1).fit(X, y)
 graphs = first.training_graphs()
 for name, graph in graphs.items():

@@ -39,6 +39,7 @@ options = {
     "batch_size": BATCH_SIZE,
     "shuffle": False,
     "tol": None,
+    "early_stopping": False,
 }
 # The weights of the graph are those of X and y as they are.
 options |= {"learning_rate": "constant", "standardize": False}

@@ -81,6 +81,7 @@ options = {
     "batch_size": BATCH_SIZE,
     "shuffle": False,
     "tol": None,
+    "early_stopping": False,
 }
 # The weights of the graph are those of X as it is.
 options |= {"learning_rate": "constant", "standardize": False}

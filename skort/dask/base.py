@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import math
 from typing import Any
 
 import dask
@@ -31,12 +32,9 @@ from skort.estimators.data.data_source import GivenRows
 from skort.estimators.data.rows import knowing
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batches import TrainingSize
-from skort.estimators.planning.objective import (
-    chosen_class_weight,
-    own_objective_of,
-    warn_of_scoring,
-)
+from skort.estimators.planning.objective import chosen_class_weight, own_objective_of
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.stopping import early_stopping_of
 from skort.estimators.training.fit import at_given_weights
 from skort.estimators.training.read import FitInput, converted
 from skort.estimators.training.result import Observers, result_of
@@ -210,13 +208,16 @@ class DaskFit(BaseOrtSGD):
                 )
 
     def _fit_collections(self, data, validation, init):
-        warn_of_scoring(self, validation[0])
         wrapped = WrappedModel.inside(self)
+        # The number of rows is not known before the workers have read them.
+        is_validated = early_stopping_of(self, wrapped, math.inf)
         own = own_objective_of(self, None if self.estimator is None else wrapped.model)
         self._check_callbacks()
         cluster = self._cluster()
         generator = own_generator(self.random_state)
-        partitions = Partitions.of(self, cluster, data, validation, generator)
+        partitions = Partitions.of(
+            self, cluster, data, validation, generator, holds_out=is_validated
+        )
         read, counted = self._read(
             with_fitted_steps(wrapped, partitions), own, partitions, generator
         )
@@ -225,7 +226,7 @@ class DaskFit(BaseOrtSGD):
             counted.weight_sum, counted.n_rows, self.batch_size, read.encoded.target.shape[1]
         )
         size = size._replace(n_batches=-(-size.n_batches // n_groups))
-        plan = Plan.of(self, own, size).for_target(read.encoded)
+        plan = Plan.of(self, own, size, is_validated=is_validated).for_target(read.encoded)
         plan.update.check_steps("the estimators of skort.dask")
         model, _ = converted(read, plan, self.trainable)
         model = at_given_weights(self, model, init)
@@ -238,7 +239,7 @@ class DaskFit(BaseOrtSGD):
 
         if validation is not None and self.scoring is None:
             rows = cluster.each(prepared_rows, validation, preparation, " of the validation set")
-            scores = PartLoss(cluster, rows, decides=self.early_stopping)
+            scores = PartLoss(cluster, rows, decides=is_validated)
         elif validation is not None:
             scores = PartScoring(cluster, validation, check_scoring(self, self.scoring))
 

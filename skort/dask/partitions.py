@@ -307,6 +307,8 @@ class Partitions:
         data: tuple[Any, ...],
         validation: tuple[Any, ...],
         random_state: Any,
+        *,
+        holds_out: bool,
     ) -> "Partitions":
         """
         Let the workers compute the partitions of (X, y, sample_weight) and (X_val, y_val).
@@ -322,7 +324,7 @@ class Partitions:
             validation_parts = cluster.computed(
                 delayed_parts(X_val, y_val, names=("X_val", "y_val"))
             )
-        elif estimator.early_stopping:
+        elif holds_out:
             seed = int(random_state.randint(2**32, dtype=np.uint32))
             split = Split(estimator.validation_fraction, seed, is_classifier(estimator))
             parts, validation_parts = (

@@ -17,6 +17,7 @@ from skort.common.sklearn_private import HasMethods, Interval, Options, StrOptio
 from skort.estimators.data.data_source import GivenRows, StreamedRows
 from skort.estimators.data.first_pass import FirstPass, known_classes, repeatable
 from skort.estimators.data.rows import prepared
+from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.did_you_mean import NamedParameters, explained_arguments
 from skort.estimators.fitted_mixin import FittedAttributes
 from skort.estimators.html import HTMLRepr
@@ -43,6 +44,7 @@ from skort.objective.penalties import PENALTIES, WeightPenalty
 from skort.optim.callbacks import AnyCallback
 from skort.optim.optimizers import OPTIMIZERS, Optimizer
 from skort.optim.schedules import SCHEDULES
+from skort.optim.update import asks_to_stop_early
 
 Own = TypeVar("Own", bound="BaseOrtSGD")
 # Constraints of several parameters.
@@ -71,7 +73,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
     max_iter: int | Auto
     tol: float | Auto | None
     n_iter_no_change: int | float | Auto
-    early_stopping: bool
+    early_stopping: bool | Auto
     validation_fraction: float
     scoring: str | Callable[..., Any] | None
     shuffle: bool
@@ -108,7 +110,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         "max_iter": [_AUTO, _POSITIVE_INT],
         "tol": [_AUTO, Interval(Real, 0, None, closed="left"), None],
         "n_iter_no_change": [_AUTO, _POSITIVE_INT, Options(Real, {math.inf})],
-        "early_stopping": ["boolean"],
+        "early_stopping": [_AUTO, "boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "scoring": [str, callable, None],
         "shuffle": ["boolean"],
@@ -320,7 +322,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
                 f"fit_batches does not fit the step {name!r} before the model. {FIT_STEP_FIRST}"
             )
 
-        if self.early_stopping and X_val is None:
+        if asks_to_stop_early(self.early_stopping) and X_val is None:
             raise ValueError(
                 "early_stopping=True cannot hold out rows of batches: give X_val and y_val."
             )
@@ -342,7 +344,6 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         Train from the beginning, alone or with other fits of a search,
         and take over the result.
         """
-        warn_of_scoring(self, X_val)
         made = self._joint_fit(given, X_val, y_val, init)
         if made is None:
             made = fit(self, given, X_val=X_val, y_val=y_val, init=init, classes=classes)
@@ -368,13 +369,15 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         if not read.wrapped.is_fitted:
             warn_of_other_terms(self, read.wrapped.model, read.own, is_full=result.plan.is_full)
         advance(self.random_state, result.state.random_state)
+        if self.scoring is not None and VALIDATION_SCORE not in result.state.history:
+            warn_of_scoring(self, is_stream=is_stream)
         warn_of_lost_digits(self, result)
         warn_of_outcome(self, result, is_stream=is_stream)
 
         return self
 
     def _partial_fit(self, X, y, sample_weight, classes=None):
-        if self.early_stopping:
+        if asks_to_stop_early(self.early_stopping):
             raise ValueError(
                 "partial_fit does not support early_stopping=True: a call is one epoch, so there is no "
                 "earlier epoch to go back to. early_stopping should be False with partial_fit."
@@ -382,7 +385,6 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
 
         given, last = GivenRows(X, y, sample_weight), vars(self).get("_result")
         if last is None:
-            warn_of_scoring(self, None, is_stream=True)
             return self._end_fit(*first_call(self, given, classes), is_stream=True)
 
         made = next_call(self, last, given)
@@ -425,7 +427,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         return {
             # As in MLPClassifier: where the score of a validation set decides, no loss is the best.
             "best_loss_": None
-            if self.early_stopping
+            if result.plan.is_validated
             else min([*result.new_losses, *([] if so_far is None else [so_far])], default=None),
             "loss_": result.new_losses[-1] if result.new_losses else None,
             "n_iter_": result.state.n_epochs,

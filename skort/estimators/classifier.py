@@ -119,11 +119,12 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         for the label that is written like it: 1 for "1", not for "01". "auto" takes the class
         weights of the model inside. See :doc:`/objective`.
     {alpha, optimizer, eta0, batch_size, max_iter}
-    early_stopping : bool, default=False
+    early_stopping : bool or "auto", default="auto"
         Whether the training ends when the score of a validation set no longer improves. The
         validation set is given to `fit`, or `fit` holds out rows of each class. After the training,
-        `fit` restores the weights of an earlier epoch if they are clearly better. See
-        :doc:`/stopping`.
+        `fit` restores the weights of an earlier epoch if they are clearly better. "auto" is True
+        for a fitted network in a `FrozenEstimator`, if `fit` has 20 rows or more, and False for any
+        other model. See :doc:`/stopping` and :doc:`/fine_tuning`.
     {random_state}
 
     Other Parameters
@@ -194,7 +195,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         eta0: float | Auto = "auto",
         batch_size: int | Auto = "auto",
         max_iter: int | Auto = "auto",
-        early_stopping: bool = False,
+        early_stopping: bool | Auto = "auto",
         random_state: int | np.random.RandomState | None = None,
         trainable: str | list[str] | None = None,
         standardize: bool | Auto = "auto",

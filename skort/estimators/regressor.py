@@ -95,10 +95,12 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     max_iter : int or "auto", default="auto"
         Largest number of epochs, or of iterations of "lbfgs". "auto" is 1,000 for a linear model.
         For a network, "auto" is a number from 20 to 300 that depends on the rows.
-    early_stopping : bool, default=False
+    early_stopping : bool or "auto", default="auto"
         Whether the training ends when the score of a validation set no longer improves. The
         validation set is given to `fit`, or `fit` holds out some rows. After the training, `fit`
-        restores the weights of an earlier epoch if they are clearly better. See :doc:`/stopping`.
+        restores the weights of an earlier epoch if they are clearly better. "auto" is True for a
+        fitted network in a `FrozenEstimator`, if `fit` has 20 rows or more, and False for any other
+        model. See :doc:`/stopping` and :doc:`/fine_tuning`.
     random_state : int, RandomState instance or None, default=None
         Seed of the initial weights of hidden layers and of the order of rows.
 
@@ -273,7 +275,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         eta0: float | Auto = "auto",
         batch_size: int | Auto = "auto",
         max_iter: int | Auto = "auto",
-        early_stopping: bool = False,
+        early_stopping: bool | Auto = "auto",
         random_state: int | np.random.RandomState | None = None,
         trainable: str | list[str] | None = None,
         standardize: bool | Auto = "auto",

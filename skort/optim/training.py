@@ -236,7 +236,24 @@ class Training:
         return self._preview.fitted(self.weights())
 
     def prepare(self, X: Any) -> Any:
-        """Return X, as `fit` takes it, in the form that `model` takes."""
+        """
+        Return X in the form that `model` takes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            As `fit` takes it.
+
+        Returns
+        -------
+        X : object
+            What `model.predict` takes.
+
+        Raises
+        ------
+        ValueError
+            For an X that the model does not take.
+        """
         return self._preview.prepare(X)
 
     def loss_of(self, rows: Any) -> Any:
@@ -548,18 +565,37 @@ class Training:
                 self.step.restore(last_state)
                 self.kept = "last"
 
+        if self._start is not None and self._is_fine_tuning and not self.went_back:
+            self._keep_better(self._start)
+
         # Nothing goes back any further, and a training that goes on from here has a best
         # epoch of its own.
         self._start = None
         self._last_epoch = None
         self._best = None
 
+    def _keep_better(self, start):
+        """Go back to the fitted weights where a validation set does not say that others are better."""
+        if self._judge is None:
+            return
+
+        state = self.step.state()
+        weights = self.step.weights()
+        self.step.restore(start)
+        rise, _ = self._judge.rise(self.step.weights(), weights)
+
+        self.went_back = not rise > 0
+        if self.went_back:
+            self.kept = "fitted"
+        else:
+            self.step.restore(state)
+
     def _is_worse(self, last, best):
         """
         Return whether the last weights are worse than the best,
-        by more than chance where that is known.
+        by more than chance where that is known and the training did not begin at fitted weights.
         """
-        if self._judge is None or self.went_back:
+        if self._judge is None or self._is_fine_tuning:
             return True
         rise, squared_error = self._judge.rise(last, best)
         return not rise <= np.sqrt(squared_error)

@@ -227,6 +227,7 @@ def full_obstacle(given: Mapping[str, Any]) -> str | None:
     Return a message about the first parameter that an optimizer over all rows cannot follow;
     None: there is none.
     """
+    given = as_asked(given)
     name = first_set(given, {name: value for name, (value, _) in _NEEDED.items()})
     if name is None:
         return None
@@ -236,6 +237,16 @@ def full_obstacle(given: Mapping[str, Any]) -> str | None:
         f'optimizer="lbfgs" needs {name}={value!r}, got {given[name]!r}: {why}. Leave {name} '
         'out, or use another optimizer, such as "adam".'
     )
+
+
+def as_asked(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return parameters in which early_stopping says whether the user asks for it."""
+    return {**given, "early_stopping": asks_to_stop_early(given.get("early_stopping", False))}
+
+
+def asks_to_stop_early(early_stopping: Any) -> bool:
+    """Return whether a value of early_stopping asks for it, which "auto" does not."""
+    return not isinstance(early_stopping, str) and bool(early_stopping)
 
 
 def first_set(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | None:

@@ -23,7 +23,7 @@ from skort.estimators.planning.given import snapshot
 from skort.estimators.planning.objective import strengths_inside
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.known_rows import KnownRows
-from skort.estimators.training.read import FitInput, model_and_data, read_fit, validation_set
+from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
 from skort.estimators.training.result import FitResult, Observers
 from skort.estimators.training.run import Fit, TrainRun, fit_models, run_fit
 from skort.estimators.training.start import start_at_weights
@@ -325,7 +325,7 @@ def _read(estimators, X, y, sample_weight):
 
     first = estimators[0]
     read = read_fit(first, GivenRows(X, y, sample_weight))
-    scoring, weights = validation_set(first, read)
+    read, scoring, weights = with_validation_set(first, read)
 
     candidates = []
     for place, estimator in enumerate(estimators):

@@ -226,6 +226,7 @@ def test_an_onnx_model_is_trained_and_not_changed(solver):
         "eta0": 0.05,
         "random_state": 0,
         "standardize": False,
+        "early_stopping": False,
     }
     options |= {"optimizer": "sgd", "learning_rate": "constant"}
     tuned = OrtSGDRegressor(model, **options)

@@ -1,5 +1,6 @@
 """The validation set of a training: the user's own rows, or held-out rows."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -90,10 +91,13 @@ def hold_out(
     y: np.ndarray,
     sample_weight: np.ndarray | None,
     random_state: np.random.RandomState,
+    *,
+    may_lack_classes: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of the held-out rows, and sample weights that are zero for them."""
     sample_weight = np.ones(len(y)) if sample_weight is None else sample_weight.copy()
-    rows = _random_part(estimator, y, np.flatnonzero(sample_weight), random_state)
+    rows = np.flatnonzero(sample_weight)
+    rows = _random_part(estimator, y, rows, random_state, may_lack_classes=may_lack_classes)
     sample_weight[rows] = 0.0
     if not sample_weight.any():
         raise ValueError(
@@ -120,12 +124,21 @@ def _why_not_stratified(labels, error):
     return str(error)
 
 
-def _random_part(estimator, y, rows, random_state):
-    """Return a random part of the rows. For a classifier, it has the same share of each class."""
+def _random_part(estimator, y, rows, random_state, *, may_lack_classes):
+    """
+    Return a random part of the rows. For a classifier, it has the same share of each class, or,
+    where it may lack classes and they are too few, any rows.
+    """
     from sklearn.model_selection import train_test_split
 
     fraction = estimator.validation_fraction
     stratify = y[rows] if is_classifier(estimator) and y.ndim == 1 else None
+    # A row of each class is held out, and one is left.
+    if stratify is not None and may_lack_classes:
+        counts = np.unique(stratify, return_counts=True)[1]
+        n_held_out = math.ceil(fraction * len(rows))
+        if counts.min() < 2 or min(n_held_out, len(rows) - n_held_out) < len(counts):
+            stratify = None
 
     try:
         _, held_out = train_test_split(

@@ -124,6 +124,18 @@ class WrappedModel:
         """
         return not self.is_fitted and isinstance(self.model, BaseEstimator)
 
+    @property
+    def is_network(self) -> bool:
+        """Whether the model is a network of scikit-learn, or one with a graph of its own."""
+        from skort.graphs.sklearn.families import FAMILY
+
+        return FAMILY.get(type(self.model)) == "neural network" or makes_graph(self.model)
+
+    @property
+    def is_fitted_network(self) -> bool:
+        """Whether the training starts at the weights of a fitted network with hidden layers."""
+        return self.is_fitted and self.is_network and getattr(self.model, "n_layers_", 3) > 2
+
     @functools.cached_property
     def has_steps(self) -> bool:
         """Whether there are steps before the model."""
@@ -186,10 +198,7 @@ class WrappedModel:
 
     def check_labels(self, *, multi_label: bool, one_hot: bool) -> None:
         """Raise an error if the model cannot be trained on several labels a row, or on one-hot ones."""
-        from skort.graphs.sklearn.families import FAMILY
-
-        family = FAMILY.get(type(self.model))
-        is_network = family == "neural network" or makes_graph(self.model)
+        is_network = self.is_network
         if multi_label and not is_network:
             advice = (
                 "each row has one label, so give y.argmax(axis=1)."

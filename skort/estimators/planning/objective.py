@@ -272,11 +272,8 @@ def warn_of_other_terms(
     warn_of_own_loss(estimator, model)
 
 
-def warn_of_scoring(estimator: Any, X_val: Any, *, is_stream: bool = False) -> None:
-    """Warn of a score that nothing is scored by."""
-    if estimator.scoring is None or X_val is not None or estimator.early_stopping:
-        return
-
+def warn_of_scoring(estimator: Any, *, is_stream: bool) -> None:
+    """Warn of a score of an estimator that nothing was scored by."""
     why = "partial_fit scores nothing. Leave scoring out."
     if not is_stream:
         why = (

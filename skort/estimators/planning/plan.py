@@ -73,6 +73,8 @@ class Plan:
     max_iter: int
     #: The smallest improvement, of losses relative; None: all epochs are made.
     tol: float | None
+    #: Whether a validation set says when the training ends, and with which weights.
+    is_validated: bool
     #: The decisions so far, by their matters: those that need the data are added when it starts.
     decisions: Mapping[str, Decision]
     class_weight: np.ndarray | None = None
@@ -91,7 +93,7 @@ class Plan:
         return as_html(self.decisions)
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0913  # what is known before the model is
         cls,
         estimator: Any,
         own: "SklearnObjective",
@@ -100,6 +102,7 @@ class Plan:
         dtype: str | None = None,
         *,
         is_stream: bool = False,
+        is_validated: bool = False,
     ) -> "Plan":
         """
         Return what the parameters of an estimator mean for rows of a size;
@@ -142,7 +145,9 @@ class Plan:
         of_dtype = _dtype(estimator, dtype)
         solvers = _solvers(estimator.solver, np.dtype(of_dtype.value), update, device)
         of_epochs = stopping.chosen_epochs(estimator, is_open)
-        of_stopping = stopping.chosen_tolerance(estimator, is_open, of_dtype.value, is_full=is_full)
+        of_stopping = stopping.chosen_tolerance(
+            estimator, is_open, of_dtype.value, is_full=is_full, is_validated=is_validated
+        )
 
         return cls(
             given=given,
@@ -160,6 +165,7 @@ class Plan:
             device=device,
             batch_size=of_batches.value,
             n_iter_no_change=estimator.n_iter_no_change,
+            is_validated=is_validated,
             shuffle=estimator.shuffle and not is_full,
             standardize=estimator.standardize,
             dtype=of_dtype.value,
@@ -175,6 +181,7 @@ class Plan:
                 "epochs": of_epochs,
                 "stopping": of_stopping,
                 "dtype": of_dtype,
+                **(stopping.chosen_validation(estimator) if is_validated else {}),
             },
         )
 
@@ -299,7 +306,7 @@ class Plan:
         # The score of a validation set may end it, and the objective where the user says after how
         # many epochs, or where its rate falls by it.
         runs_out = self.left_open >= {"tol", "n_iter_no_change"}
-        if runs_out and not (self.given["early_stopping"] or may_fall(rates.value)):
+        if runs_out and not (self.is_validated or may_fall(rates.value)):
             plan = plan.decided("stopping", stopping.no_tolerance(), tol=None)
         return plan
 
@@ -499,7 +506,7 @@ class Plan:
             n_batches,
             is_linear=is_linear,
             planned_epochs=self.max_iter if self.is_planned else None,
-            is_validated=self.given["early_stopping"],
+            is_validated=self.is_validated,
         )
 
     def hold(self, estimator: Any) -> bool:

@@ -2,9 +2,14 @@
 
 import math
 from collections.abc import Set
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skort.estimators.planning.decision import YOURS, Decision, rule
+from skort.estimators.planning.optimizer import chosen_optimizer
+from skort.optim.optimizers import optimizer_tags
+
+if TYPE_CHECKING:
+    from skort.estimators.model.wrapped import WrappedModel
 
 # What LogisticRegression calls many iterations; a linear model ends by its `tol`.
 _LINEAR_EPOCHS = 1000
@@ -38,6 +43,8 @@ _CLEARLY = 0.01
 # A smaller fall changes scores of new rows by less than .01 with optimizer="sgd" on all tables of
 # `python -m benchmarks.defaults`.
 _FAR_ABOVE = 0.05
+# Fewer rows have none to hold out. No benchmark chose the number.
+_LEAST_ROWS = 20
 # The scores of a validation set of few rows move by chance:
 # `python -m benchmarks.defaults --early`.
 _VALIDATED_EPOCHS = 10
@@ -92,15 +99,37 @@ def full_tolerance(dtype: str) -> Decision:
     return Decision(_FULL_TOL[dtype], f"gradients in {dtype} tell no more", "tol")
 
 
-def chosen_tolerance(estimator: Any, left_open: Set[str], dtype: str, *, is_full: bool) -> Decision:
+def chosen_tolerance(
+    estimator: Any, left_open: Set[str], dtype: str, *, is_full: bool, is_validated: bool
+) -> Decision:
     """Return the decision on the smallest improvement, before the model is known."""
     if "tol" not in left_open:
         return Decision(estimator.tol, YOURS, "tol")
     if is_full:
         return full_tolerance(dtype)
+    return tolerance(is_scored_by_loss=is_validated and estimator.scoring is None)
 
-    is_scored_by_loss = estimator.early_stopping and estimator.scoring is None
-    return tolerance(is_scored_by_loss=is_scored_by_loss)
+
+def chosen_validation(estimator: Any) -> dict[str, Decision]:
+    """Return the decision that a validation set ends the training."""
+    is_open = isinstance(estimator.early_stopping, str)
+    because = "the last epochs of a fitted network may learn noise" if is_open else YOURS
+    return {"validation": Decision("ends the training", because, "early_stopping")}
+
+
+def early_stopping_of(estimator: Any, wrapped: "WrappedModel", n_rows: float) -> bool:
+    """Return whether a validation set ends the training of an estimator, where there is one."""
+    given = estimator.early_stopping
+    if not isinstance(given, str):
+        return bool(given)
+    # An optimizer over all rows knows where it ends.
+    is_fitted_network = wrapped.is_fitted_network and not _is_full(estimator)
+    return stops_early(n_rows, is_fitted_network=is_fitted_network)
+
+
+def _is_full(estimator):
+    """Return whether the user chose an optimizer over all rows."""
+    return optimizer_tags(chosen_optimizer(estimator, is_stream=False).value).is_full
 
 
 @rule("stopping")
@@ -110,6 +139,16 @@ def no_tolerance() -> Decision:
     unless you set `tol` or `n_iter_no_change`.
     """
     return Decision(None, "the rate of a network comes to zero with its last epoch", "tol")
+
+
+@rule("stopping")
+def stops_early(n_rows: float, *, is_fitted_network: bool) -> bool:
+    """
+    `early_stopping="auto"` is True for a network that was fitted before, if `fit` has 20 rows or
+    more, and False for any other model.
+    """
+    # On few rows like the old ones, the last epochs learn noise.
+    return is_fitted_network and n_rows >= _LEAST_ROWS
 
 
 @rule("stopping")
@@ -149,8 +188,8 @@ def patience_grows(n_iter_no_change: Any, *, is_validated: bool) -> bool:
 @rule("stopping")
 def keeps_best(*, is_validated: bool) -> bool:
     """
-    With early_stopping, the best weights come back, unless the last ones are worse by less than one
-    standard error of the validation loss.
+    With early_stopping, the best weights come back, the fitted ones that a training began at among
+    them, and the last ones of a new model if they are worse by less than one standard error.
     """
     return is_validated
 

@@ -23,6 +23,7 @@ MATTERS = (
     "batches",
     "epochs",
     "stopping",
+    "validation",
     "solver",
     "threads",
     "dtype",

@@ -35,7 +35,7 @@ def aims_at_optimum(plan: Plan, model: Model) -> bool:
     return not (
         plan.is_full
         or not is_exacting(plan.tol)
-        or plan.given["early_stopping"]
+        or plan.is_validated
         or plan.loss.is_least_at_zero
         or not model.score_graph.is_linear
         or plan.has_l1(model)

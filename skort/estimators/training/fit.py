@@ -9,7 +9,7 @@ from skort.estimators.data.data_source import GivenRows, RowEncoder
 from skort.estimators.model.model import Model
 from skort.estimators.planning.plan import Plan
 from skort.estimators.sklearn_callbacks import sklearn_callbacks
-from skort.estimators.training.read import FitInput, model_and_data, read_fit, validation_set
+from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
 from skort.estimators.training.reparametrization import WeightRangeError
 from skort.estimators.training.result import FitResult, Observers
 from skort.estimators.training.run import run_fit
@@ -27,7 +27,7 @@ def fit(
 ) -> tuple[FitResult, FitInput]:
     """Train an estimator's model from the beginning; return the result and what was read."""
     read = read_fit(estimator, given, classes=classes)
-    scoring, weights = validation_set(estimator, read, X_val, y_val)
+    read, scoring, weights = with_validation_set(estimator, read, X_val, y_val)
 
     def train(plan):
         model, data = model_and_data(read, plan, weights, estimator.trainable)

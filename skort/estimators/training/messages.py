@@ -62,8 +62,15 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
         warn_user(
             f"The training ended no better than {_no_better_than(result)}", ConvergenceWarning
         )
+    elif ending.went_back:
+        warn_user(
+            "The fitted weights stay: no epoch has a lower loss on the validation set. More rows "
+            "may help. early_stopping=False trains on all rows to the last epoch, which may make "
+            "the model worse on other rows.",
+            ConvergenceWarning,
+        )
     elif (
-        estimator.early_stopping
+        result.plan.is_validated
         and ending.prior is not None
         and -estimator.best_validation_score_ >= ending.prior
     ):

@@ -44,6 +44,7 @@ from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batches import TrainingSize, batch_rows
 from skort.estimators.planning.objective import chosen_class_weight, own_objective_of
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.stopping import early_stopping_of
 from skort.optim.callbacks import check_callbacks
 from skort.optim.state import TrainState
 
@@ -73,6 +74,8 @@ class FitInput:
     class_weight: ClassWeight | None = None
     #: Class weights included.
     sample_weight: np.ndarray | None = None
+    #: Whether a validation set, given or held out, says when the training ends.
+    is_validated: bool = False
 
     @classmethod
     def of(
@@ -142,7 +145,15 @@ class FitInput:
         size = given.size(batch_size, self.encoded, sample_weight, self.class_weight)
         if is_stream:
             size = size.of_stream(size.n_rows)
-        plan = Plan.of(estimator, self.own, size, given.batch_size, dtype, is_stream=is_stream)
+        plan = Plan.of(
+            estimator,
+            self.own,
+            size,
+            given.batch_size,
+            dtype,
+            is_stream=is_stream,
+            is_validated=self.is_validated,
+        )
 
         return plan.for_target(self.encoded)
 
@@ -242,37 +253,50 @@ def _own_of(estimator, wrapped):
     return own_objective_of(estimator, None if estimator.estimator is None else wrapped.model)
 
 
-def validation_set(
+def with_validation_set(
     estimator: Any, read: FitInput, X_val: Any = None, y_val: ArrayLike | None = None
-) -> tuple[ValidationLoss | ValidationScoring | None, np.ndarray | None]:
+) -> tuple[FitInput, ValidationLoss | ValidationScoring | None, np.ndarray | None]:
     """
-    Return what scores a validation set, given or held out, if there is one,
-    and the weights of the other rows.
+    Return what a fit reads with whether a validation set ends the training, what scores the set,
+    given or held out, if there is one, and the weights of the other rows.
     """
     weights = read.sample_weight
     scoring = estimator.scoring
-    if is_given(X_val, y_val):
+    are_given = is_given(X_val, y_val)
+    has_rows = are_given or read.given.batch_size is None
+    read = dataclasses.replace(read, is_validated=has_rows and _stops_early(estimator, read))
+
+    if are_given:
         y_val = read.encoder.columns(y_val, "y_val")
         check_lengths(X_val, y_val)
         if scoring is not None:
-            return ValidationScoring(X_val, y_val, scoring, name=VALIDATION_SCORE), weights
+            return read, ValidationScoring(X_val, y_val, scoring, name=VALIDATION_SCORE), weights
 
-        return ValidationLoss(
-            X_val, *_encoded_y_val(read, y_val), decides=estimator.early_stopping
-        ), weights
-    if not estimator.early_stopping:
-        return None, weights
+        target, of_target = _encoded_y_val(read, y_val)
+        scores = ValidationLoss(X_val, target, of_target, decides=read.is_validated)
+        return read, scores, weights
+    if not read.is_validated:
+        return read, None, weights
 
     y = read.encoded.y
     of_rows = read.given.sample_weight
-    rows, rest = hold_out(estimator, y, weights, read.generator)
+    rows, rest = hold_out(
+        estimator, y, weights, read.generator, may_lack_classes=read.wrapped.is_fitted
+    )
     X = safe_indexing(as_rows(read.given.X), rows)
     if scoring is None:
         weights = None if weights is None else weights[rows]
-        return ValidationLoss(X, read.encoded.target[rows], weights, decides=True), rest
+        return read, ValidationLoss(X, read.encoded.target[rows], weights, decides=True), rest
 
     of_rows = None if of_rows is None else np.broadcast_to(np.asarray(of_rows), len(y))[rows]
-    return ValidationScoring(X, y[rows], scoring, of_rows, name=VALIDATION_SCORE), rest
+    return read, ValidationScoring(X, y[rows], scoring, of_rows, name=VALIDATION_SCORE), rest
+
+
+def _stops_early(estimator, read):
+    """Return whether a validation set ends the training of an estimator, where it has one."""
+    weights = read.sample_weight
+    n_rows = len(read.encoded.target) if weights is None else np.count_nonzero(weights)
+    return early_stopping_of(estimator, read.wrapped, n_rows)
 
 
 def _encoded_y_val(read, y_val):

@@ -61,7 +61,9 @@ _KEPT = {
     "last": Decision(
         "weights of the last epoch", "the best ones are better by chance alone", "early_stopping"
     ),
-    "fitted": Decision("the fitted weights", "the training ended no better than it began", "eta0"),
+    "fitted": Decision(
+        "the fitted weights", "the training ended no better than it began", "eta0, early_stopping"
+    ),
 }
 
 
@@ -318,7 +320,9 @@ class Observers:
     #: They come after all others.
     more: list[Any] = dataclasses.field(default_factory=list)
 
-    def callbacks(self, tol: float | None, patience: int | float, *, is_stream: bool) -> list[Any]:
+    def callbacks(
+        self, tol: float | None, patience: int | float, *, is_validated: bool, is_stream: bool
+    ) -> list[Any]:
         """Return the callbacks in their order. One epoch is never stopped."""
         estimator = self.estimator
         users = in_order(estimator.callbacks or ())
@@ -330,24 +334,23 @@ class Observers:
         lines = [ProgressBar()] if estimator.verbose == 1 else lines
         return [
             *([] if self.scoring is None else [self.scoring]),
-            *self._stopping(tol, patience),
+            *self._stopping(tol, patience, is_validated=is_validated),
             *users,
             *lines,
             *self.more,
         ]
 
-    def _stopping(self, tol, patience):
+    def _stopping(self, tol, patience, *, is_validated):
         """Return the callback that ends a training and keeps its best weights; none: nothing does."""
-        early = self.estimator.early_stopping
-        keeps = keeps_best(is_validated=early)
+        keeps = keeps_best(is_validated=is_validated)
         if tol is None and not keeps:
             return []
 
-        monitor = VALIDATION_SCORE if early else "objective"
-        if early and self.estimator.scoring is not None:
+        monitor = VALIDATION_SCORE if is_validated else "objective"
+        if is_validated and self.estimator.scoring is not None:
             return [EarlyStopping(monitor, patience, tol)]
 
-        grows = patience_grows(self.estimator.n_iter_no_change, is_validated=early)
+        grows = patience_grows(self.estimator.n_iter_no_change, is_validated=is_validated)
         return [LossStopping(monitor, patience, tol, restore_best=keeps, grows=grows)]
 
     def preview(self, plan: Plan, model: Model, state: TrainState) -> ModelPreview | None:

@@ -176,7 +176,9 @@ class Fit:
             finish=self._finish(),
         )
         watchers = Watchers(
-            callbacks=observers.callbacks(tol, patience, is_stream=self.epochs is None),
+            callbacks=observers.callbacks(
+                tol, patience, is_validated=plan.is_validated, is_stream=self.epochs is None
+            ),
             preview=observers.preview(plan, self.model, self.state),
         )
 

@@ -84,6 +84,7 @@ def test_a_wide_network_shrinks_its_weights_more(data):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 network = FrozenEstimator(network.fit(X, y))
+            parameters["early_stopping"] = False
         model = OrtSGDRegressor(network, batch_size=BATCH, max_iter=2, random_state=0, **parameters)
         return model.fit(X, y).optimizer_.weight_decay
 
@@ -236,7 +237,7 @@ def test_a_fitted_network_has_a_plan_at_a_part_of_the_rate(data):
     ).fit(X, y)
     share = np.mean((fitted.predict(X) - y) ** 2) / np.var(y)
     assert 0.01 < share < 0.3
-    model = OrtSGDRegressor(FrozenEstimator(fitted), random_state=0).fit(X, y)
+    model = OrtSGDRegressor(FrozenEstimator(fitted), early_stopping=False, random_state=0).fit(X, y)
     part = fitted_part(share, len(X)) / 10 ** model.history_.get("restarts", [0])[-1]
     assert (type(model.optimizer_).__name__, model.eta0_) == (
         "Adam",
