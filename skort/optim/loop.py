@@ -35,7 +35,7 @@ class Outcome:
     no_better: bool = False
     #: Learning rate of the first update; None where there was none.
     first_eta: float | None = None
-    #: Whether its weights are the fitted ones that it began with, for that reason.
+    #: Whether its weights are the fitted ones that it began with.
     went_back: bool = False
     #: The weights that it ended with, see `Training.kept`.
     kept: str | None = None

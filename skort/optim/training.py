@@ -152,7 +152,8 @@ class Training:
         Whether the objective ended above that of the initial weights, or the loss no lower than
         that of a constant prediction.
     went_back : bool
-        Whether `no_better` made the training end with its initial weights.
+        Whether the training ended with the fitted weights that it began with: none has a lower
+        loss on a validation set, or, without one, a lower objective.
     max_iter : int or None
         Total number of epochs after which the training ends at the latest; None in `partial_fit`.
     stopped : bool
@@ -343,9 +344,14 @@ class Training:
     def go_back_to_fitted(self) -> None:
         """
         End with the initial weights where these were fitted ones,
-        and the training has ended above them.
+        and the training has ended above them. Where there is a validation set, it decides.
         """
-        self.went_back = self.no_better and self._is_fine_tuning and self._is_above_start(self.step)
+        self.went_back = (
+            self.no_better
+            and self._is_fine_tuning
+            and self._judge is None
+            and self._is_above_start(self.step)
+        )
         if self.went_back:
             self._best = self._start
 
@@ -494,7 +500,8 @@ class Training:
             raise ValueError(
                 "The checkpoint is that of a training on other rows, or with another value of "
                 "standardize: the means and scales of the columns differ. With early_stopping, "
-                "give random_state, so that the same rows are held out."
+                "which a fitted network has by default, give random_state, so that the same rows "
+                "are held out."
             )
 
         theirs = state.penalty_start or {}
@@ -589,6 +596,8 @@ class Training:
             self.kept = "fitted"
         else:
             self.step.restore(state)
+            # The last epoch may be above the initial weights: the training ends with a better one.
+            self.no_better = self.no_better and self._is_as_a_constant()
 
     def _is_worse(self, last, best):
         """

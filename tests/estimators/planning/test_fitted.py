@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.schedules import Constant, Warmup
 
 DIGITS, LABELS = load_digits(return_X_y=True)
 OLD, NEW, TEST = slice(0, 500), slice(500, 1000), slice(1000, None)
@@ -285,6 +286,36 @@ def test_few_noisy_rows_like_many_old_ones_lose_little(is_classifier):
     # A few held-out rows do not tell all: in single cases, .02 is lost.
     assert of_auto.mean() < 0.01
     assert of_auto.mean() < of_last.mean() / 2
+
+
+@pytest.mark.parametrize(("last_rate", "stays"), [(0.002, False), (0.06, False), (3.0, True)])
+def test_the_lowest_validation_loss_comes_back_wherever_the_objective_ends(last_rate, stays):
+    X, y = noisy(803, 0, is_classifier=False)
+    old = MLPRegressor(hidden_layer_sizes=(16,), max_iter=300, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        old.fit(X[:400], y[:400])
+
+    # The rate grows from epoch to epoch.
+    model = OrtSGDRegressor(
+        FrozenEstimator(old),
+        learning_rate=Warmup(Constant(last_rate), 28),
+        max_iter=14,
+        tol=None,
+        random_state=0,
+    )
+    X_val, y_val = X[603:], y[603:]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X[400:603], y[400:603], X_val=X_val, y_val=y_val)
+
+    before, after = (np.mean((each.predict(X_val) - y_val) ** 2) / 2 for each in (old, model))
+    lowest = -max(model.validation_scores_)
+    assert after == pytest.approx(before if stays else lowest, rel=1e-5)
+    assert (before < lowest) == stays
+    # The last epoch is above the start.
+    assert (model.history_["objective"][-1] > model.history_["objective"][0]) == (last_rate > 0.01)
+    assert [w.category for w in caught] == [ConvergenceWarning] * stays
 
 
 def test_weights_that_no_epoch_beats_on_held_out_rows_stay_and_are_told():
