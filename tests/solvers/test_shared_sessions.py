@@ -68,6 +68,7 @@ def test_frozen_weights_are_those_of_each_fit(solver):
         with pytest.warns(Warning, match="Maximum iterations"):
             given.fit(X, Y)
         options = {**OPTIONS, "eta0": 0.01, "standardize": False, "penalty": None}
+        options["early_stopping"] = False
         model = OrtSGDRegressor(
             FrozenEstimator(given), solver=solver, trainable=["coefficient1"], **options
         ).fit(X, Y)

@@ -64,9 +64,9 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
         )
     elif ending.went_back:
         warn_user(
-            "The fitted weights stay: no epoch has a lower loss on the validation set. More rows "
-            "may help. early_stopping=False trains on all rows to the last epoch, which may make "
-            "the model worse on other rows.",
+            "The fitted weights stay: the trained ones have no lower loss on the validation set. "
+            "More rows may help. early_stopping=False trains on all rows to the last epoch, which "
+            "may make the model worse on other rows.",
             ConvergenceWarning,
         )
     elif (

@@ -323,7 +323,7 @@ def test_weights_that_no_epoch_beats_on_held_out_rows_stay_and_are_told():
     network = MLPRegressor(hidden_layer_sizes=(50,))
     old = OrtSGDRegressor(network, random_state=0).fit(X[:3001], y[:3001])
     model = OrtSGDRegressor(FrozenEstimator(old.to_sklearn()), random_state=0)
-    with pytest.warns(ConvergenceWarning, match="The fitted weights stay: no epoch has a lower"):
+    with pytest.warns(ConvergenceWarning, match="The fitted weights stay: the trained ones"):
         model.fit(X[3001:3303], y[3001:3303])
     assert model.plan_.decisions["kept"].value == "the fitted weights"
     np.testing.assert_allclose(model.predict(X), old.predict(X), atol=1e-5)
@@ -347,6 +347,11 @@ def test_only_a_fitted_network_with_twenty_rows_stops_early_by_itself(network):
     assert not holds_out(MLPClassifier((32, 16)))
     assert not holds_out(file)
     assert not holds_out(FrozenEstimator(linear.to_sklearn()))
+
+    # A fitted estimator of skort counts as what it has trained.
+    of_network = OrtSGDClassifier(MLPClassifier((32, 16)), **whole).fit(X, y)
+    assert holds_out(FrozenEstimator(of_network))
+    assert not holds_out(FrozenEstimator(linear))
 
 
 def test_rows_are_held_out_where_a_class_has_one(network):
