@@ -295,7 +295,7 @@ def with_validation_set(
 def _stops_early(estimator, read):
     """Return whether a validation set ends the training of an estimator, where it has one."""
     weights = read.sample_weight
-    n_rows = len(read.encoded.target) if weights is None else np.count_nonzero(weights)
+    n_rows = len(read.encoded.target) if weights is None else int(np.count_nonzero(weights))
     return early_stopping_of(estimator, read.wrapped, n_rows)
 
 
