@@ -71,7 +71,8 @@ def _wrong_gradient(loss, target):
     return (
         "The gradient of the loss is not the derivative of its value: "
         f"skort.gradients.check_gradient(loss, score, y) returns {error:.2g}, and about 1e-9 for a "
-        "right one. Correct it, or leave it out, unless that is meant."
+        "right one; score and y have the shape (n_rows, n_outputs). Correct it, or leave it out, "
+        "unless that is meant."
     )
 
 
