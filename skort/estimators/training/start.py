@@ -50,10 +50,9 @@ def start(
     share, constant_loss = fitted_share(plan, started.model, started.variables, statistics)
     drawn = None
 
-    # Nobody says whether the weights of an ONNX file are fitted ones. Those of a model that draws
-    # weights, and did not now, are of the last fit.
-    is_fitted = model.inner.is_fitted or model.inner.draws_weights
-    if share > 1 and is_fitted and tells_of_fitted(statistics.some_rows):
+    # Nobody says whether the weights of an ONNX file are fitted ones, and a last fit may have been
+    # short.
+    if share > 1 and model.inner.is_fitted and tells_of_fitted(statistics.some_rows):
         drawn = drawn_anew(plan, model, generator)
         warn_of_fitted(share, constant_loss, is_drawn=drawn is not None)
 

@@ -121,17 +121,6 @@ def test_weights_that_are_to_stay_are_warned_of_alone(network, parameters):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_warm_start_on_rows_of_another_kind_is_warned_of():
-    model = OrtSGDClassifier(MLPClassifier((32, 16)), warm_start=True, random_state=0)
-    model.fit(DIGITS[OLD], LABELS[OLD])
-    before = model.predict(DIGITS)
-    model.set_params(eta0=1e-12, max_iter=1)
-    with pytest.warns(UserWarning, match="Training begins from its weights all the same"):
-        model.fit(-DIGITS[NEW], LABELS[NEW])
-    np.testing.assert_array_equal(model.predict(DIGITS), before)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_nothing_is_said_of_a_file_whose_weights_may_be_initial_ones(network):
     file = tuned(network, DIGITS[NEW], LABELS[NEW], max_iter=1).onnx_
     model = OrtSGDClassifier(file, eta0=1e-12, max_iter=1, random_state=0).fit(
