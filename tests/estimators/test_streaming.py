@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.base import BaseEstimator, clone
@@ -798,6 +799,11 @@ def test_a_column_that_leaves_its_scale_by_far_is_named_once():
         model.partial_fit(moved, X[:, 0])
     model = pickle.loads(pickle.dumps(model)).partial_fit(moved, X[:, 0])
     assert model.n_iter_ == 3
+
+    frame = pd.DataFrame(X, columns=["a", "b", "price"])
+    named = OrtSGDRegressor(random_state=0).partial_fit(frame, X[:, 0])
+    with pytest.warns(UserWarning, match=r"column 'price' of X is 4\d(\.\d)? standard deviations"):
+        named.partial_fit(frame.assign(price=moved[:, 2]), X[:, 0])
 
 
 def in_calls(model, X, y, size, **first):

@@ -10,6 +10,8 @@ import scipy.sparse
 
 # The number of columns that a message names.
 _SHOWN = 10
+# Fewer texts than these may all differ and be categories.
+_FEWEST_TEXTS = 20
 # The beginning of numpy's errors for text. The text follows.
 REFUSED = "could not convert string to float: "
 # A number with other signs than Python's: 1,5 or 1.000,50 or 10 % or $ 7 or 1 000.
@@ -52,6 +54,29 @@ def first_texts(X: Any, error: Exception) -> dict[Any, str]:
     }
 
 
+def has_text(values: np.ndarray) -> bool:
+    """Return whether some values have a text."""
+    return values.dtype.kind in "OTU" and any(isinstance(value, str) for value in values.ravel())
+
+
+def has_sentences(values: np.ndarray) -> bool:
+    """Return whether most texts of some values have spaces, and most differ: no categories."""
+    texts = [value for value in values.ravel() if isinstance(value, str)]
+    n_spaced = sum(" " in text.strip() for text in texts)
+    half = len(texts) / 2
+    return len(texts) >= _FEWEST_TEXTS and len(set(texts)) > half and n_spaced > half
+
+
+def column_of_texts(X: Any) -> Any:
+    """Return the name or the number of the column of X with the most different texts, or None."""
+
+    def n_different(name):
+        values = X[name] if hasattr(X, "columns") else np.asarray(X, object)[:, name]
+        return len(set(map(repr, np.asarray(values, object).ravel())))
+
+    return max(columns_with(X, has_text), key=n_different, default=None)
+
+
 def is_number(value: Any) -> bool:
     """Return whether a value is a number, or a text that Python reads as one."""
     try:
@@ -59,6 +84,13 @@ def is_number(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def has_missing(values: np.ndarray) -> bool:
+    """Return whether some values have None, NaN or the NA of pandas."""
+    if values.dtype.kind == "f":
+        return bool(np.isnan(values).any())
+    return values.dtype == object and any(is_missing(value) for value in values.ravel())
 
 
 def is_missing(value: Any) -> bool:

@@ -11,7 +11,14 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.frozen import FrozenEstimator
 
-from skort.estimators.data.columns import OF_NUMBER, columns_with, first_texts, is_missing, listed
+from skort.estimators.data.columns import (
+    OF_NUMBER,
+    columns_with,
+    first_texts,
+    has_missing,
+    has_sentences,
+    listed,
+)
 from skort.estimators.data.dates import DAYS, is_date
 
 # The type of text in an ONNX graph, onnx.TensorProto.STRING.
@@ -72,8 +79,8 @@ def text_error(error: Exception, X: Any, estimator: Any) -> Exception:
     place = ""
     if None not in texts:
         place = f" in {listed(texts)}"
-        encoder = 'OneHotEncoder(handle_unknown="ignore")'
-        encode = f'ColumnTransformer([("text", {encoder}, {[*texts]!r})], remainder="passthrough")'
+        steps = ", ".join(_encoders(X, texts))
+        encode = f'ColumnTransformer([{steps}], remainder="passthrough")'
 
     model = (
         "model.set_params(estimator=make_pipeline(encode, "
@@ -88,6 +95,16 @@ def text_error(error: Exception, X: Any, estimator: Any) -> Exception:
         f"    {model}\n"
         "    model.fit(X, y)  # partial_fit takes encode fitted: FrozenEstimator(encode.fit(X))"
     )
+
+
+def _encoders(X, texts):
+    """Return the code of the transformers of columns of text: of categories, and of sentences."""
+    sentences = [name for name in columns_with(X, has_sentences) if name in texts]
+    categories = [name for name in texts if name not in sentences]
+    if categories:
+        yield f'("text", OneHotEncoder(handle_unknown="ignore"), {categories!r})'
+    for j, name in enumerate(sentences, 1):
+        yield f'("words {j}", TfidfVectorizer(), {name!r})'
 
 
 def _advice_on_steps(estimator):
@@ -158,14 +175,18 @@ def _shape_error(error, X):
     )
 
 
-def missing_error(error: Exception, X: Any, cure: str) -> Exception:
-    """Return an error that names the columns of X with NaN and ends with a cure, or the given one."""
+def missing_error(error: Exception, X: Any, cure: str, names: list[Any] | None = None) -> Exception:
+    """
+    Return an error that names the columns of X with NaN and ends with a cure, or the given one.
+
+    `names` are the columns to name; None: all with NaN.
+    """
     if " contains infinity" in str(error) and (names := columns_with(X, _has_infinite)):
         return ValueError(f"{str(error).rstrip('.')} in {listed(names)}.")
     if " contains NaN" not in str(error):
         return error
 
-    names = columns_with(X, _has_missing)
+    names = columns_with(X, has_missing) if names is None else names
     if names:
         return ValueError(f"Input X contains NaN in {listed(names)}. {cure}")
     if "transformed X" in str(error):
@@ -175,12 +196,6 @@ def missing_error(error: Exception, X: Any, cure: str) -> Exception:
 
 def _has_infinite(values):
     return values.dtype.kind == "f" and bool(np.isinf(values).any())
-
-
-def _has_missing(values):
-    if values.dtype.kind == "f":
-        return bool(np.isnan(values).any())
-    return values.dtype == object and any(is_missing(value) for value in values.ravel())
 
 
 def _is_onnx(inside):

@@ -5,7 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from skort.estimators.data.columns import REFUSED, first_texts, listed
+from skort.estimators.data.columns import (
+    REFUSED,
+    column_of_texts,
+    columns_with,
+    first_texts,
+    has_missing,
+    has_text,
+    is_missing,
+    listed,
+)
 from skort.estimators.data.dates import DAYS, date_columns, place_of
 from skort.estimators.data.not_numbers import (
     IN_STREAMS,
@@ -32,18 +41,16 @@ _OF_DATE = re.compile(
     r"not '(?:\w+\.)*(?:Timestamp|Timedelta|Period|NaTType|date|time|datetime|timedelta)'"
     r"|DateTime64|TimeDelta64|datetime64|timedelta64"
 )
-#: The advice for a vectorizer that got several columns.
-ONE_COLUMN = (
-    "A vectorizer takes one column of text: give X['review'], or X[:, 0]. In a ColumnTransformer, "
-    "name the column without brackets: (TfidfVectorizer(), 'review')."
-)
+# The errors of numpy and scipy for transformers that return different numbers of rows.
+_OF_ROWS = re.compile(r"but along dimension 0, the array|incompatible row dimensions")
+# The values that are missing texts, by the names in errors.
+_MISSING = ("NaN", "NoneType", "NAType")
 
 
 def step_error(error: Exception, X: Any) -> Exception:
     """Return an error that names what the steps refused: no text, dates, NaN, text; or the given."""
-    no_text = _NO_TEXT.search(str(error))
-    if no_text:
-        return _no_text_error(no_text[1] or "NaN")
+    if (of_vectorizer := _vectorizer_error(error, X)) is not None:
+        return of_vectorizer
     if _OF_DATE.search(str(error)) and (dates := date_columns(X)):
         return ValueError(
             f"X has dates or times{place_of(dates)}, and a step of the pipeline inside takes numbers. "
@@ -61,15 +68,68 @@ def step_error(error: Exception, X: Any) -> Exception:
         return error
     if "Found unknown categories" in str(error):
         return ValueError(f"{error}{_with_category(str(error), X)}. {_UNKNOWN}")
-    if "empty vocabulary" in str(error) and hasattr(X, "columns"):
-        # The texts of a DataFrame are the names of its columns.
-        return ValueError(f"{error}. {ONE_COLUMN}")
     if "transformed X contains " in str(error):
-        cure = "No step before the model fills them: begin the pipeline with SimpleImputer(). "
-        cure += IN_STREAMS
-        return missing_error(error, X, cure)
+        return _missing_after_steps(error, X)
 
     return _step_text_error(error, X)
+
+
+def _vectorizer_error(error, X):
+    """Return an error for what a vectorizer got, or None for another error."""
+    no_text = _NO_TEXT.search(str(error))
+    if no_text:
+        return _no_text_error(no_text[1] or "NaN", X)
+    if "empty vocabulary" in str(error) and hasattr(X, "columns"):
+        # The texts of a DataFrame are the names of its columns.
+        return ValueError(f"{error}. {one_column(X)}")
+    if _OF_ROWS.search(str(error)) and column_of_texts(X) is not None:
+        return ValueError(
+            "A transformer of the pipeline inside returns another number of rows than X has. "
+            f"{one_column(X)}"
+        )
+    return None
+
+
+def one_column(X: Any) -> str:
+    """Return the advice for a vectorizer that got several columns."""
+    name = column_of_texts(X)
+    if name is None:
+        name = "review"
+    column = f"X[{name!r}]" if hasattr(X, "columns") else f"X[:, {name}]"
+    return (
+        f"A vectorizer takes one column of text: give {column}. In a ColumnTransformer, name the "
+        f"column without brackets: (TfidfVectorizer(), {name!r})."
+    )
+
+
+def _missing_after_steps(error, X):
+    """Return an error for NaN that the steps left: it names the columns of numbers, if there are."""
+    texts = columns_with(X, has_text)
+    missing = columns_with(X, has_missing)
+    numbers = [name for name in missing if name not in texts]
+    if not texts:
+        cure = "No step before the model fills them: begin the pipeline with SimpleImputer(). "
+        cure += IN_STREAMS
+    elif numbers:
+        cure = (
+            "No step before the model fills them: put make_pipeline(SimpleImputer(), transformer) "
+            "in place of the transformer of these columns. partial_fit and fit_batches take fitted "
+            "steps: FrozenEstimator(steps.fit(X))."
+        )
+    else:
+        cure = _with_empty_texts(X, missing)
+    return missing_error(error, X, cure, numbers or missing)
+
+
+def _with_empty_texts(X, names):
+    """Return how to write missing texts of some columns as empty ones."""
+    if not (names and hasattr(X, "columns")):
+        return 'Write a missing text as the empty text, as X.fillna("") does.'
+    column = f"X[{(names[0] if len(names) == 1 else names)!r}]"
+    # A category that is not known cannot be written.
+    has_categories = any(str(getattr(X[name], "dtype", "")) == "category" for name in names)
+    given = f"{column}.astype(object)" if has_categories else column
+    return f'Write a missing text as the empty text: {column} = {given}.fillna("").'
 
 
 def _mixed_error(types, X):
@@ -78,16 +138,19 @@ def _mixed_error(types, X):
     parts = dict(X.items()) if hasattr(X, "items") else dict(enumerate(np.asarray(X, object).T))
     names = [name for name, part in parts.items() if kinds == _kinds(part)]
     place = f" in {listed(names)}" if names else ""
-    column = f"X[{names[0]!r}]" if names and hasattr(X, "columns") else "X"
-    cure = (
-        f'Write a missing text as the empty text, {column}.fillna("").'
-        if "NAType" in kinds
-        else f"Make all of them text, {column}.astype(str)."
-    )
+    cure = _with_empty_texts(X, names) if "NAType" in kinds else _as_text(X, names)
     return ValueError(
         f"X has values of several types{place}, {', '.join(sorted(kinds))}, and an encoder takes "
         f"one type. {cure}"
     )
+
+
+def _as_text(X, names):
+    """Return how to make the values of the first of some columns text."""
+    if not (names and hasattr(X, "columns")):
+        return "Make all of them text, as X.astype(str) does."
+    column = f"X[{names[0]!r}]"
+    return f"Make all of them text: {column} = {column}.astype(str)."
 
 
 def _kinds(values):
@@ -108,13 +171,25 @@ def _with_category(message, X):
     return f", {listed(names)} of X" if names else ""
 
 
-def _no_text_error(kind):
+def _no_text_error(kind, X):
     """Return an error for a vectorizer that got a value of another type than text."""
     if kind == "numpy.ndarray":
-        return ValueError(f"X has two dimensions, where a step takes texts. {ONE_COLUMN}")
+        return ValueError(f"X has two dimensions, where a step takes texts. {one_column(X)}")
+
+    def is_refused(value):
+        return (
+            is_missing(value)
+            if kind in _MISSING
+            else type(value).__name__ == kind.removeprefix("numpy.")
+        )
+
+    names = columns_with(
+        X, lambda values: has_text(values) and any(is_refused(value) for value in values.ravel())
+    )
+    place = f" in {listed(names)}," if names else ""
+    cure = _with_empty_texts(X, names) if kind in _MISSING else _as_text(X, names)
     return ValueError(
-        f"X has a value that is no text, {kind}, where a step takes texts. Write the empty text "
-        'for a missing one, as X.fillna("") does.'
+        f"X has a value that is no text, {kind},{place} where a step takes texts. {cure}"
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 from sklearn.utils import check_array
 
 from skort.estimators.data.dates import check_dates
-from skort.estimators.data.step_errors import ONE_COLUMN, step_error
+from skort.estimators.data.step_errors import one_column, step_error
 from skort.exceptions import NotExportableError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def transformed(transform: Callable[[Any], Any], X: Any, dtype: DTypeLike) -> An
     if rows.shape[0] != n_rows:
         raise ValueError(
             f"The steps before the model return another number of rows than X has: {rows.shape[0]}, "
-            f"not {n_rows}. {ONE_COLUMN}"
+            f"not {n_rows}. {one_column(X)}"
         )
     return rows
 

@@ -50,7 +50,7 @@ def stream_model(
     """
     plan.check_steps("partial_fit")
     if not state.is_new:
-        plan, state, run = _resumed(plan, model, rows, state, fitted)
+        plan, state, run = _resumed(plan, model, rows, state, fitted, observers.columns)
         return _trained(plan, model, rows, state, run, observers)
 
     rows = rows.after(state.first_rows)
@@ -107,7 +107,7 @@ def _constant(plan, model, rows):
     return model.with_weights(weights)
 
 
-def _resumed(plan, model, rows, state, fitted):
+def _resumed(plan, model, rows, state, fitted, columns):
     """
     Return the plan and the state that a stream goes on from, and the run so far,
     or None for a new one.
@@ -138,9 +138,9 @@ def _resumed(plan, model, rows, state, fitted):
 
     if plan.takes_start and state.penalty_start is None:
         state = dataclasses.replace(state, penalty_start=model.score_graph.trained_arrays)
-    if not state.is_told and _warned_of_far_columns(
-        rows, state.standardization, "the transformed X" if model.has_steps else "X"
-    ):
+    place = "the transformed X" if model.has_steps else "X"
+    names = None if model.has_steps else columns.names
+    if not state.is_told and _warned_of_far_columns(rows, state.standardization, place, names):
         state = dataclasses.replace(state, is_told=True)
     return plan, state, run
 
@@ -180,10 +180,12 @@ class StreamCall(InMemory):
         return super().batches(variables, random_state, DataStatistics(self.data).mean_weight)
 
 
-def _warned_of_far_columns(rows: TrainingData, used: Standardization | None, place: str) -> bool:
+def _warned_of_far_columns(
+    rows: TrainingData, used: Standardization | None, place: str, names: np.ndarray | None
+) -> bool:
     """
     Warn of a column, or a y, that is many scales of the first rows away;
-    return whether there is one. `place` is what has the columns.
+    return whether there is one. `place` is what has the columns; `names`: theirs, if they have any.
     """
     if used is None:
         return False
@@ -192,7 +194,8 @@ def _warned_of_far_columns(rows: TrainingData, used: Standardization | None, pla
     if used.mean is not None and not rows.is_sparse:
         distance = _distance(rows.counted(rows.X), used.mean, used.scale)
         column = int(np.argmax(distance))
-        found.append((f"column {column} of {place}", distance[column]))
+        name = column if names is None else repr(names[column])
+        found.append((f"column {name} of {place}", distance[column]))
 
     if used.target_mean is not None:
         target = rows.counted(rows.target)

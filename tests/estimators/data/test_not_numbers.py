@@ -18,7 +18,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 
@@ -29,6 +29,7 @@ FRAME = pd.DataFrame(
 IN_ROME = (FRAME["city"] == "Rome").to_numpy()
 NETWORK = MLPRegressor(hidden_layer_sizes=(3,))
 TEXTS = ["a warm city", "a cold city"] * 10
+SENTENCES = [f"{text} {i}{i}" for i, text in enumerate(TEXTS)]
 
 
 def product(n_features):
@@ -77,8 +78,28 @@ def product(n_features):
             "X has text in column 'city', such as 'Rome',",
         ),
         (OrtSGDClassifier(), TEXTS, "X has text, such as 'a warm city', but the model takes"),
+        (
+            OrtSGDClassifier(),
+            FRAME.assign(note=SENTENCES),
+            "X has text in columns 'city', 'kind', ",
+        ),
+        (
+            OrtSGDClassifier(),
+            FRAME.assign(note=SENTENCES).to_numpy(),
+            "X has text in columns 1, 2, 3",
+        ),
     ],
-    ids=["frame", "network", "objects", "categories", "list", "onnx", "texts"],
+    ids=[
+        "frame",
+        "network",
+        "objects",
+        "categories",
+        "list",
+        "onnx",
+        "texts",
+        "sentences",
+        "sentences as objects",
+    ],
 )
 def test_the_lines_that_an_error_for_text_shows_work(model, X, beginning):
     model.set_params(optimizer="sgd", max_iter=60, tol=None, random_state=0)
@@ -90,6 +111,21 @@ def test_the_lines_that_an_error_for_text_shows_work(model, X, beginning):
     names = {"X": X, "y": y, "model": model}
     exec("\n".join(lines), globals() | names, names)
     assert names["model"].score(X, y) > 0.9
+
+
+@pytest.mark.parametrize(
+    "values, encoder",
+    [
+        (SENTENCES, r"\[\(\"words 1\", TfidfVectorizer\(\), 'note'\)\]"),
+        (TEXTS, r"OneHotEncoder\(.*\), \['note'\]"),
+        ([text.replace(" ", "-") for text in SENTENCES], r"OneHotEncoder\(.*\), \['note'\]"),
+        ([*SENTENCES[:-1], None], r"OneHotEncoder\(.*\), \['note'\]"),
+    ],
+    ids=["sentences", "few", "words", "nineteen"],
+)
+def test_different_sentences_are_no_categories(values, encoder):
+    with pytest.raises(ValueError, match=encoder):
+        OrtSGDClassifier().fit(pd.DataFrame({"note": values}), IN_ROME)
 
 
 def test_a_step_that_refuses_text_is_told_from_one_that_takes_it():
@@ -292,8 +328,8 @@ LIKED = [1, 0, 1, 0, 1]
 @pytest.mark.parametrize(
     "X, advice",
     [
-        (np.array(FEW_TEXTS)[:, None], r"X has two dimensions.*give X\['review'\], or X\[:, 0\]"),
-        ([*TEXTS[:4], None], r"X has a value that is no text, NoneType.*Write the empty text"),
+        (np.array(FEW_TEXTS)[:, None], r"X has two dimensions.*give X\[:, 0\]\. .*\(\), 0\)"),
+        ([*TEXTS[:4], None], r"X has a value that is no text, NoneType.*Write a missing text"),
         ([*TEXTS[:4], 3], r"X has a value that is no text, int"),
         ([*TEXTS[:4], np.nan], r"X has a value that is no text, NaN"),
     ],
@@ -308,18 +344,140 @@ def test_a_vectorizer_that_gets_no_text_names_the_cure(X, advice):
 
 
 def test_a_vectorizer_that_reads_the_name_of_a_column_as_a_text_is_no_model():
-    frame = pd.DataFrame({"review": FEW_TEXTS})
-    in_brackets = ColumnTransformer([("text", TfidfVectorizer(), ["review"])])
+    frame = pd.DataFrame({"notes": FEW_TEXTS})
+    in_brackets = ColumnTransformer([("text", TfidfVectorizer(), ["notes"])])
     for first in (TfidfVectorizer(), in_brackets):
         model = OrtSGDClassifier(make_pipeline(first, LogisticRegression()))
-        with pytest.raises(ValueError, match=r"than X has: 1, not 5\. .*without brackets"):
+        with pytest.raises(
+            ValueError, match=r"than X has: 1, not 5\. .*X\['notes'\].*out brackets: .*, 'notes'\)"
+        ):
             model.fit(frame, LIKED)
 
     # A name of one letter is no text, either.
     for first in (TfidfVectorizer(), ColumnTransformer([("text", TfidfVectorizer(), ["r"])])):
         model = OrtSGDClassifier(make_pipeline(first, LogisticRegression()))
         with pytest.raises(ValueError, match=r"^empty vocabulary.* without brackets"):
-            model.fit(frame.rename(columns={"review": "r"}), LIKED)
+            model.fit(frame.rename(columns={"notes": "r"}), LIKED)
+
+
+N_ROWS = 23
+WORDS = ["good", "bad", "warm", "cold", "city", "bus", "red"]
+NOTES = [" ".join(np.random.RandomState(i).choice(WORDS, 5)) for i in range(N_ROWS)]
+MIXED_TABLE = pd.DataFrame(
+    {
+        "amount": np.linspace(-1, 1, N_ROWS),
+        "channel": (["web", "shop"] * N_ROWS)[:N_ROWS],
+        "note": NOTES,
+    }
+)
+IS_LARGE = (MIXED_TABLE["amount"] > 0).to_numpy()
+
+
+def of_mixed_table(number=None, category=None, note=None):
+    """Return a classifier of a mixed table, with a transformer and its columns in place of one."""
+    encode = ColumnTransformer(
+        [
+            ("number", *(number or (StandardScaler(), ["amount"]))),
+            ("category", *(category or (OneHotEncoder(handle_unknown="ignore"), ["channel"]))),
+            ("note", *(note or (TfidfVectorizer(), "note"))),
+        ]
+    )
+    return OrtSGDClassifier(make_pipeline(encode, LogisticRegression()), random_state=0)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_a_missing_text_is_named_by_its_column_and_its_cure_works(missing):
+    X = MIXED_TABLE.copy()
+    X["note"] = [*NOTES[:4], missing, *NOTES[5:]]
+    cure = """X['note'] = X['note'].fillna("")"""
+    with pytest.raises(
+        ValueError, match=r"that is no text, \w+, in column 'note', where a"
+    ) as raised:
+        of_mixed_table().fit(X, IS_LARGE)
+    assert str(raised.value).endswith(f"Write a missing text as the empty text: {cure}.")
+    exec(cure, {"X": X})
+    assert of_mixed_table().fit(X, IS_LARGE).score(X, IS_LARGE) > 0.9
+
+
+def test_missing_texts_of_several_columns_and_of_categories_have_one_cure():
+    X = MIXED_TABLE.copy()
+    X.loc[3, ["channel", "note"]] = np.nan
+    X = X.astype({"channel": "category"})
+    columns = "X[['channel', 'note']]"
+    cure = f"""{columns} = {columns}.astype(object).fillna("")"""
+    with pytest.raises(ValueError, match=r"in columns 'channel', 'note', .*" + re.escape(cure)):
+        of_mixed_table().fit(X, IS_LARGE)
+    exec(cure, {"X": X})
+    assert of_mixed_table().fit(X, IS_LARGE).score(X, IS_LARGE) > 0.9
+
+
+def test_a_number_among_texts_is_no_missing_text():
+    X = MIXED_TABLE.assign(note=[*NOTES[:-1], 7])
+    with pytest.raises(
+        ValueError,
+        match=r"no text, int, in column 'note', .* text: X\['note'\] = X\['note'\]\.astype\(str\)\.$",
+    ):
+        of_mixed_table().fit(X, IS_LARGE)
+    X["note"] = X["note"].astype(str)
+    of_mixed_table().fit(X, IS_LARGE)
+
+
+def test_a_missing_number_in_a_mixed_table_is_filled_in_its_own_columns():
+    X = MIXED_TABLE.copy()
+    X.loc[3, ["amount", "channel"]] = np.nan
+    message = (
+        "Input X contains NaN in column 'amount'. No step before the model fills them: put "
+        "make_pipeline(SimpleImputer(), transformer) in place of the transformer of these columns. "
+        "partial_fit and fit_batches take fitted steps: FrozenEstimator(steps.fit(X))."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        of_mixed_table().fit(X, IS_LARGE)
+
+    filled = make_pipeline(SimpleImputer(), StandardScaler())
+    model = of_mixed_table(number=(filled, ["amount"])).fit(X, IS_LARGE)
+    assert model.score(X, IS_LARGE) > 0.9
+    steps = FrozenEstimator(model.estimator[0].fit(X))
+    OrtSGDClassifier(make_pipeline(steps, LogisticRegression())).partial_fit(
+        X, IS_LARGE, classes=[0, 1]
+    )
+
+    of_numbers = make_pipeline(StandardScaler(), LogisticRegression())
+    with pytest.raises(
+        ValueError, match=r"in column 'amount'\. .*begin the pipeline with SimpleImp"
+    ):
+        OrtSGDClassifier(of_numbers).fit(X[["amount"]], IS_LARGE)
+
+
+def test_a_missing_category_that_an_encoder_keeps_is_written_as_the_empty_text():
+    X = MIXED_TABLE.copy()
+    X.loc[3, "channel"] = np.nan
+    cure = """X['channel'] = X['channel'].fillna("")"""
+    ordinal = (OrdinalEncoder(), ["channel"])
+    with pytest.raises(ValueError, match=f"NaN in column 'channel'.*{re.escape(cure)}"):
+        of_mixed_table(category=ordinal).fit(X, IS_LARGE)
+    exec(cure, {"X": X})
+    assert of_mixed_table(category=ordinal).fit(X, IS_LARGE).score(X, IS_LARGE) > 0.9
+
+
+@pytest.mark.parametrize("columns", [["note"], ["channel", "note"]])
+@pytest.mark.parametrize("threshold", [0.0, 1.0], ids=["dense", "sparse"])
+def test_a_vectorizer_in_brackets_beside_other_transformers_names_the_cure(columns, threshold):
+    model = of_mixed_table(note=(TfidfVectorizer(), columns))
+    model.set_params(estimator__columntransformer__sparse_threshold=threshold)
+    with pytest.raises(
+        ValueError, match=r"another number of rows .*brackets: \(TfidfVectorizer\(\), 'note'\)"
+    ):
+        model.fit(MIXED_TABLE, IS_LARGE)
+    cured = of_mixed_table().fit(MIXED_TABLE, IS_LARGE)
+    assert cured.score(MIXED_TABLE, IS_LARGE) > 0.9
+
+
+def test_a_step_that_loses_rows_of_numbers_keeps_its_error():
+    lose = ColumnTransformer(
+        [("some", FunctionTransformer(lambda X: X[:5]), [0]), ("all", StandardScaler(), [0])]
+    )
+    with pytest.raises(ValueError, match=r"^all the input array dimensions"):
+        OrtSGDRegressor(make_pipeline(lose, LinearRegression())).fit(SIZES[:, None], SIZES)
 
 
 def one_hot(columns=("city",)):
@@ -349,7 +507,7 @@ def test_a_column_of_several_types_is_named_with_the_cure(cities, kinds, cure):
     numbered = make_pipeline(OneHotEncoder(), LinearRegression())
     if "int" in kinds:
         with pytest.raises(
-            ValueError, match=r"several types in column 1, int, str, .*X\.astype\(str"
+            ValueError, match=r"several types in column 1, int, str, .*as X\.astype\(str"
         ):
             OrtSGDRegressor(numbered).fit(X.to_numpy(), SIZES)
 
