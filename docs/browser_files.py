@@ -86,7 +86,10 @@ def write_training(folder):
         X, y
     )
     inside = OrtSGDClassifier(
-        FrozenEstimator(first.to_sklearn()), **options, max_iter=N_EPOCHS
+        FrozenEstimator(first.to_sklearn()),
+        **options,
+        max_iter=N_EPOCHS,
+        early_stopping=False,
     ).fit(X, y)
     batches = [slice(begin, begin + BATCH_SIZE) for begin in range(0, len(X), BATCH_SIZE)]
     graphs = first.training_graphs().items()
