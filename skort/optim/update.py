@@ -227,7 +227,6 @@ def full_obstacle(given: Mapping[str, Any]) -> str | None:
     Return a message about the first parameter that an optimizer over all rows cannot follow;
     None: there is none.
     """
-    given = as_asked(given)
     name = first_set(given, {name: value for name, (value, _) in _NEEDED.items()})
     if name is None:
         return None
@@ -239,21 +238,20 @@ def full_obstacle(given: Mapping[str, Any]) -> str | None:
     )
 
 
-def as_asked(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return parameters in which early_stopping says whether the user asks for it."""
-    return {**given, "early_stopping": asks_to_stop_early(given.get("early_stopping", False))}
-
-
 def asks_to_stop_early(early_stopping: Any) -> bool:
     """Return whether a value of early_stopping asks for it, which "auto" does not."""
     return not isinstance(early_stopping, str) and bool(early_stopping)
 
 
 def first_set(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | None:
-    """Return the first parameter that is given another value than its default; None: there is none."""
+    """
+    Return the first parameter that is given another value than its default, or than "auto";
+    None: there is none.
+    """
     for name, default in defaults.items():
         value = given.get(name, default)
-        if value is not default and value != default:
+        is_auto = isinstance(value, str) and value == "auto"
+        if value is not default and not is_auto and value != default:
             return name
 
     return None

@@ -34,19 +34,25 @@ def test_a_sum_of_distances_ends_at_the_medians():
     assert end.objective == pytest.approx(least, rel=1e-3)
 
 
+def recording(evaluate):
+    """Return a function that does the same, and the points at which it was asked."""
+    tried = []
+
+    def recorded(weights):
+        tried.append(weights)
+        return evaluate(weights)
+
+    return recorded, tried
+
+
 @pytest.mark.parametrize("distance", [1e-3, 0.5])
 @pytest.mark.parametrize("is_scaled", [True, False])
 def test_the_first_step_is_the_gradient_where_second_derivatives_are_one(distance, is_scaled):
     evaluate = quadratic(np.ones(3))
-    tried = []
-
-    def counted(weights):
-        tried.append(weights)
-        return evaluate(weights)
-
+    recorded, tried = recording(evaluate)
     limits = Limits(gradient=1e-9, fall=0.0, is_scaled=is_scaled)
     start = evaluate(np.array([1 + distance, 1.0, 1.0]))
-    end = descent(counted, start, limits, 100, 10, never)
+    end = descent(recorded, start, limits, 100, 10, never)
     np.testing.assert_allclose(end.weights, 1, atol=1e-9)
     # Otherwise the first trial is a step of length 1.
     np.testing.assert_allclose(tried[0], [1 if is_scaled else distance, 1, 1], rtol=1e-9)
@@ -55,14 +61,9 @@ def test_the_first_step_is_the_gradient_where_second_derivatives_are_one(distanc
 
 def test_the_first_step_is_no_longer_than_one():
     evaluate = quadratic(np.ones(2))
-    tried = []
-
-    def counted(weights):
-        tried.append(weights)
-        return evaluate(weights)
-
+    recorded, tried = recording(evaluate)
     limits = Limits(gradient=1e-9, fall=0.0, is_scaled=True)
-    descent(counted, evaluate(np.array([8.0, 1.0])), limits, 100, 10, never)
+    descent(recorded, evaluate(np.array([8.0, 1.0])), limits, 100, 10, never)
     np.testing.assert_allclose(tried[0], [7, 1])
 
 

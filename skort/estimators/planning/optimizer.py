@@ -11,7 +11,7 @@ from skort.estimators.planning.given import resolved, validated
 from skort.objective.penalties import WeightPenalty
 from skort.optim.optimizers import LBFGS, OPTIMIZERS, SGD, Adam
 from skort.optim.schedules import SCHEDULES, Constant, Cosine, Schedule, rate
-from skort.optim.update import as_asked, first_set
+from skort.optim.update import first_set
 
 # Chosen by `python -m benchmarks.defaults --networks`: the part of a weight that an update at the
 # first rate takes, if that of all updates together is at least and at most so much.
@@ -62,7 +62,7 @@ def linear_optimizer(obstacle: str | None) -> Decision:
 
 def asks_for_steps(given: Mapping[str, Any]) -> str | None:
     """Return which parameter only an optimizer that makes steps can follow; None: none is set."""
-    name = first_set(as_asked(given), _OF_STEPS)
+    name = first_set(given, _OF_STEPS)
     if name is not None:
         return f"{name} asks for steps"
     if given["solver"] not in ("auto", "graph"):

@@ -149,7 +149,7 @@ class Plan:
             estimator, is_open, of_dtype.value, is_full=is_full, is_validated=is_validated
         )
 
-        return cls(
+        plan = cls(
             given=given,
             left_open=is_open,
             inside=parameters_inside(estimator),
@@ -181,9 +181,11 @@ class Plan:
                 "epochs": of_epochs,
                 "stopping": of_stopping,
                 "dtype": of_dtype,
-                **(stopping.chosen_validation(estimator) if is_validated else {}),
             },
         )
+        if is_validated:
+            plan = plan.decided("validation", stopping.chosen_validation(estimator))
+        return plan
 
     def renewed(self, estimator: Any) -> "Plan":
         """Return the plan that changed parameters make of the same model and the same size."""

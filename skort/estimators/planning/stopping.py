@@ -110,11 +110,11 @@ def chosen_tolerance(
     return tolerance(is_scored_by_loss=is_validated and estimator.scoring is None)
 
 
-def chosen_validation(estimator: Any) -> dict[str, Decision]:
+def chosen_validation(estimator: Any) -> Decision:
     """Return the decision that a validation set ends the training."""
     is_open = isinstance(estimator.early_stopping, str)
     because = "the last epochs of a fitted network may learn noise" if is_open else YOURS
-    return {"validation": Decision("ends the training", because, "early_stopping")}
+    return Decision("ends the training", because, "early_stopping")
 
 
 def early_stopping_of(estimator: Any, wrapped: "WrappedModel", n_rows: float) -> bool:

@@ -264,7 +264,8 @@ def with_validation_set(
     scoring = estimator.scoring
     are_given = is_given(X_val, y_val)
     has_rows = are_given or read.given.batch_size is None
-    read = dataclasses.replace(read, is_validated=has_rows and _stops_early(estimator, read))
+    if has_rows and _stops_early(estimator, read):
+        read = dataclasses.replace(read, is_validated=True)
 
     if are_given:
         y_val = read.encoder.columns(y_val, "y_val")

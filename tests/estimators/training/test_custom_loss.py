@@ -35,18 +35,15 @@ far (score, target) => (loss) {
     distance = Abs (residual)
     loss = Sub (distance, million)
 }"""
-LOGISTIC = """
-logistic (score, target) => (loss) {
-    softplus = Softplus (score)
+# The loss of an exponential family: a function of the score, less score times target.
+OF_FAMILY = """
+family (score, target) => (loss) {{
+    normaliser = {} (score)
     linear = Mul (target, score)
-    loss = Sub (softplus, linear)
-}"""
-COUNTS = """
-counts (score, target) => (loss) {
-    rate = Exp (score)
-    linear = Mul (target, score)
-    loss = Sub (rate, linear)
-}"""
+    loss = Sub (normaliser, linear)
+}}"""
+LOGISTIC = OF_FAMILY.format("Softplus")
+COUNTS = OF_FAMILY.format("Exp")
 AGAINST_TARGET = """
 against (score, target) => (loss) {
     one = Constant <value = float {1.0}> ()
