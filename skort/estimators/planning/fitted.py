@@ -2,11 +2,11 @@
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from skort.estimators.data.rows import DataStatistics, TrainingData
+from skort.estimators.data.rows import DataStatistics
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import rule
 from skort.estimators.training.reparametrization import Reparametrization
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # below which the rate falls with their square.
 _LEAST = 0.05
 _FEW_ROWS = 200
-# Fewer rows do not tell whether a network has learned something. No benchmark chose the number.
+# Fewer rows may make a network worse than a constant by chance. No benchmark chose the number.
 _TELLING_ROWS = 20
 
 
@@ -38,8 +38,8 @@ def fitted_part(share: float, n_rows: int) -> float:
 @rule("weights")
 def drawn_anew(plan: "Plan", model: Model, generator: np.random.RandomState) -> Model | None:
     """
-    A fitted network that is worse than the best constant prediction,
-    of 20 rows or more, begins from new weights.
+    A fitted network that is worse than the best constant prediction begins from new weights,
+    with fewer than 20 rows if it is worse by more than two standard errors.
     """
     from skort.graphs.initialization import drawn_weights
 
@@ -53,24 +53,24 @@ def drawn_anew(plan: "Plan", model: Model, generator: np.random.RandomState) -> 
     )
 
 
-def tells_of_fitted(rows: TrainingData) -> bool:
-    """
-    Return whether rows are many and different enough to say
-    that a fitted network is worse than a constant.
-    """
-    target = rows.counted(rows.target)
-    return len(target) >= _TELLING_ROWS and bool(np.ptp(target, axis=0).any())
+class Knowledge(NamedTuple):
+    """How well a fitted network knows the rows that it is to train on."""
+
+    #: Its loss as a part of that of the best constant prediction.
+    share: float = 0.0
+    #: The loss of the best constant prediction.
+    constant: float = math.inf
+    #: Whether it is worse than the constant, and that is no chance.
+    is_worse: bool = False
+    is_clearly_worse: bool = False
 
 
-def fitted_share(
+def knowledge_of(
     plan: "Plan", model: Model, variables: Reparametrization, statistics: DataStatistics
-) -> tuple[float, float]:
-    """
-    Return the loss of a fitted network as a part of that of the best constant prediction,
-    and that; or 0, inf.
-    """
+) -> Knowledge:
+    """Return how well a fitted network knows the rows, where their loss tells."""
     if plan.loss.is_least_at_zero:
-        return 0.0, math.inf
+        return Knowledge()
 
     loss = RowLoss(plan, model.score_graph, variables, some_of(statistics.some_rows))
     weights = variables.training_weights(model.trained_weights)
@@ -78,5 +78,9 @@ def fitted_share(
     with np.errstate(all="ignore"):
         constant = loss.best_constant(weights)
         if not constant > 0:
-            return 0.0, math.inf
-        return float(np.fmin(loss.at(weights) / constant, np.inf)), constant
+            return Knowledge()
+
+        share = float(np.fmin(loss.at(weights) / constant, np.inf))
+        is_worse = share > 1 and loss.has_several_targets
+        is_sure = is_worse and (loss.n_rows >= _TELLING_ROWS or loss.is_clearly_worse(weights))
+        return Knowledge(share, constant, is_worse, is_sure)

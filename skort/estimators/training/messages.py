@@ -12,10 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from skort.common.user_warning import warn_user
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.nesting import model_inside
+from skort.estimators.planning.fitted import Knowledge
 from skort.estimators.planning.objective import in_own_units
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.custom_loss import fault_of
-from skort.estimators.training.result import FAR_END, FitResult
+from skort.estimators.training.result import FAR_END, Ending, FitResult
 from skort.estimators.training.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
 from skort.optim.schedules import advice_to_lower, has_ended
@@ -58,19 +59,29 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
             "Training interrupted by the user: fitted up to the last whole epoch, "
             f"{state.n_epochs}."
         )
-    elif ending.no_better:
+    elif ending.no_better and not (ending.is_told and _ends_as_constant(ending)):
         warn_user(
             f"The training ended no better than {_no_better_than(result)}", ConvergenceWarning
         )
     elif ending.went_back:
+        cure = (
+            ""
+            if ending.is_told
+            else " More rows may help. early_stopping=False trains on all rows to the last epoch, "
+            "which may make the model worse on other rows."
+        )
         warn_user(
-            "The fitted weights stay: the trained ones have no lower loss on the validation set. "
-            "More rows may help. early_stopping=False trains on all rows to the last epoch, which "
-            "may make the model worse on other rows.",
+            "The fitted weights stay: the trained ones have no lower loss on the validation set."
+            f"{cure}",
             ConvergenceWarning,
         )
+    elif ending.is_told:
+        # What is to be checked first was said when it began.
+        return
     elif (
         result.plan.is_validated
+        # A few rows that are held out for a fitted network have a constant of their own.
+        and not result.model.inner.is_fitted
         and ending.prior is not None
         and -estimator.best_validation_score_ >= ending.prior
     ):
@@ -286,7 +297,7 @@ def _warning_of_outlier(result):
     )
 
 
-def warn_of_fitted(share: float, constant: float, *, is_drawn: bool) -> None:
+def warn_of_fitted(known: Knowledge, *, is_drawn: bool) -> None:
     """
     Warn of a fitted model that is worse than the best constant prediction,
     on the rows that it is to train on.
@@ -298,9 +309,15 @@ def warn_of_fitted(share: float, constant: float, *, is_drawn: bool) -> None:
     )
     warn_user(
         "On these rows, the fitted model is worse than a constant prediction: its loss is "
-        f"{share * constant:.4g}, that of the best constant {constant:.4g}. {begins} Check that X "
-        "and y have the units of the rows that it was fitted on, and that the labels mean the same."
+        f"{known.share * known.constant:.4g}, that of the best constant {known.constant:.4g}. "
+        f"{begins} Check that X and y have the units of the rows that it was fitted on, and that the "
+        "labels mean the same."
     )
+
+
+def _ends_as_constant(ending: Ending) -> bool:
+    """Return whether a training of fitted weights that is no better ended as a constant does."""
+    return ending.constant_loss is not None and not ending.went_back
 
 
 def _no_better_than(result):
@@ -310,15 +327,15 @@ def _no_better_than(result):
     """
     ending = result.ending
     rate = f"at a learning rate of {result.eta0:.3g} in the first update"
-    cure = _cure(result.plan, result.state, ending.rows)
-    if ending.constant_loss is not None and not ending.went_back:
+    if _ends_as_constant(ending):
         loss = result.state.history["loss"][result.state.n_epochs - 1]
         return (
             f"a constant prediction: its loss is {loss:.4g}, that of the best constant "
             f"{ending.constant_loss:.4g}, {rate}. What the model inside has learned does not help "
-            f"with these rows: train a new one.{cure}"
+            "with these rows: train a new one."
         )
 
+    cure = _cure(result.plan, result.state, ending.rows)
     kept = ", which it keeps" if ending.went_back else ""
     return (
         f"it began: its objective is {result.new_losses[-1]:.4g}, above that of the initial "

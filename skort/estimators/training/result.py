@@ -47,6 +47,8 @@ class Ending(NamedTuple):
     went_back: bool = False
     #: The loss of the best constant prediction, where it began at fitted weights.
     constant_loss: float | None = None
+    #: Whether a warning said that these are worse than a constant on its rows.
+    is_told: bool = False
 
 
 #: Of a result that an estimator keeps.

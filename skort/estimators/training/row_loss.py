@@ -190,22 +190,14 @@ class RowLoss:
         Return whether the loss at weights is below the best constant's by a part
         that is not small, or no chance.
         """
-        from skort.solvers.loss_graph import ROW_LOSSES
-
-        counted = self._target[self._weights[:, 0] > 0]
-        if not np.ptp(counted, axis=0).any():
+        if not self.has_several_targets:
             # No model is better than the constant that all targets are.
             return True
 
         with np.errstate(all="ignore"):
-            constants = self._of_scores(self._constants(self.summary()), weights)
-            constant = constants[np.argmin(np.fmin(constants.sum(axis=1), np.inf))]
-
+            constant, ours = self._of_constant(weights), self._of_model(weights)
             # Of a classifier zero.
             perfect = 0.0 if self._is_classifier else self._of_score(self._perfect, weights)
-            ours = np.concatenate([*self._results(ROW_LOSSES, weights)]).sum(
-                axis=1, dtype=np.float64
-            )
 
         gains = constant - ours
         gaps = constant - perfect
@@ -215,6 +207,44 @@ class RowLoss:
         if np.median(np.abs(gains)) < _NOTHING * np.median(np.abs(gaps)):
             return False
         return gains.sum() > min(_SMALL * most, _ERRORS * np.sqrt(gains @ gains))
+
+    def is_clearly_worse(self, weights: dict[str, np.ndarray]) -> bool:
+        """
+        Return whether the loss at weights is above the best constant's by more
+        than two standard errors.
+        """
+        with np.errstate(all="ignore"):
+            losses = self._of_model(weights) - self._of_constant(weights)
+            if not np.isfinite(losses).all():
+                return True
+            return bool(losses.sum() > _ERRORS * np.sqrt(losses @ losses))
+
+    @property
+    def has_several_targets(self) -> bool:
+        """Whether the rows that count have more than one target."""
+        return bool(np.ptp(self._counted, axis=0).any())
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows that count."""
+        return len(self._counted)
+
+    @property
+    def _counted(self):
+        """The targets of the rows that count."""
+        return self._target[self._weights[:, 0] > 0]
+
+    def _of_constant(self, weights):
+        """Return the weighted losses of the rows at the constant score with the least loss."""
+        constants = self._of_scores(self._constants(self.summary()), weights)
+        return constants[np.argmin(np.fmin(constants.sum(axis=1), np.inf))]
+
+    def _of_model(self, weights):
+        """Return the weighted losses of the rows at weights of the training."""
+        from skort.solvers.loss_graph import ROW_LOSSES
+
+        losses = np.concatenate([*self._results(ROW_LOSSES, weights)])
+        return losses.sum(axis=1, dtype=np.float64)
 
     def _constants(self, summary):
         """Return constant scores, one of which has the least loss, or nearly so."""

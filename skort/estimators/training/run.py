@@ -155,6 +155,8 @@ class Fit:
     rate_part: float = 1.0
     #: All rows, where they are dense and in memory.
     rows: TrainingData | None = None
+    #: Whether a warning said that the fitted network is worse than a constant.
+    is_told: bool = False
 
     def training(self, step: TrainStep, batches: Batches) -> Training:
         """Return the training on batches by a step."""
@@ -270,6 +272,7 @@ class Fit:
             prior,
             outcome.went_back,
             self.constant_loss,
+            self.is_told,
         )
 
         return FitResult(
@@ -321,6 +324,7 @@ def run_fit(
         plan.max_iter,
         begun.constant_loss,
         rows=source.dense_rows,
+        is_told=begun.is_told,
     )
     step = source.step(run, begun.model, begun.state)
     if plan.is_full:

@@ -9,7 +9,7 @@ import numpy as np
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import Decision
-from skort.estimators.planning.fitted import drawn_anew, fitted_part, fitted_share, tells_of_fitted
+from skort.estimators.planning.fitted import drawn_anew, fitted_part, knowledge_of
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import first_rate, spread
 from skort.estimators.planning.scaling import scaling
@@ -30,6 +30,8 @@ class Start(NamedTuple):
     constant_loss: float | None = None
     #: The largest eigenvalue and the largest squared norm of its rows, where they are known.
     spread: tuple[float, float] | None = None
+    #: Whether a warning said that a fitted network is worse than a constant.
+    is_told: bool = False
 
 
 def start(
@@ -40,21 +42,22 @@ def start(
     generator: np.random.RandomState,
 ) -> Start:
     """
-    Return the start of a fit; a fitted network that is worse
+    Return the start of a fit; a fitted network that is clearly worse
     than a constant starts at new weights.
     """
     started = start_at_weights(plan, model, statistics, state)
     if model.is_drawn or model.score_graph.is_linear or plan.is_full:
         return started
 
-    share, constant_loss = fitted_share(plan, started.model, started.variables, statistics)
+    known = knowledge_of(plan, started.model, started.variables, statistics)
     drawn = None
 
     # Nobody says whether the weights of an ONNX file are fitted ones, and a last fit may have been
     # short.
-    if share > 1 and model.inner.is_fitted and tells_of_fitted(statistics.some_rows):
-        drawn = drawn_anew(plan, model, generator)
-        warn_of_fitted(share, constant_loss, is_drawn=drawn is not None)
+    is_worse = known.is_worse and model.inner.is_fitted
+    if is_worse:
+        drawn = drawn_anew(plan, model, generator) if known.is_clearly_worse else None
+        warn_of_fitted(known, is_drawn=drawn is not None)
 
     if drawn is not None:
         # It is a new network, for its plan and its penalty too.
@@ -64,22 +67,24 @@ def start(
         because = "the fitted network is worse than a constant prediction on these rows"
         decided = started.plan.decided("weights", Decision("new ones", because, "warm_start"))
 
-        return started._replace(plan=decided)
+        return started._replace(plan=decided, is_told=True)
 
     if "eta0" not in plan.left_open:
         # A few epochs at the user's rate may have other aims.
-        return started._replace(constant_loss=math.inf)
+        return started._replace(constant_loss=math.inf, is_told=is_worse)
 
-    part = fitted_part(share, plan.size.n_rows)
+    part = fitted_part(known.share, plan.size.n_rows)
     state = dataclasses.replace(started.state, rate_scale=part * started.state.rate_scale)
     decision = started.plan.decisions["first rate"]
     because = (
-        f"{part:.2g} of a new network's, as the loss is {share:.2g} of a constant's: "
+        f"{part:.2g} of a new network's, as the loss is {known.share:.2g} of a constant's: "
         f"{decision.because}"
     )
     decided = started.plan.decided("first rate", decision._replace(because=because))
 
-    return Start(decided, started.model, state, started.variables, constant_loss)
+    return started._replace(
+        plan=decided, state=state, constant_loss=known.constant, is_told=is_worse
+    )
 
 
 def start_at_weights(

@@ -141,14 +141,22 @@ def test_a_training_that_ends_above_the_fitted_weights_keeps_them(network):
     np.testing.assert_allclose(model.weights_["coefficient1"], network.coefs_[1], rtol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore:On these rows:UserWarning")
-def test_a_network_that_says_no_more_than_a_constant_says_so(network):
+def test_a_network_that_says_no_more_than_a_constant_says_so_once(network):
     # Intercepts do not mend what is wrong.
+    changed = {"trainable": "intercepts1", "max_iter": 20, "early_stopping": False}
+    rows = -DIGITS[NEW], LABELS[NEW]
+    with pytest.warns(UserWarning, match="all the same. Check that X and y have the") as caught:
+        tuned(network, *rows, **changed)
+    assert len(caught) == 1
+
+    # Nobody knows beforehand whether the weights of a file are fitted ones.
+    file = tuned(network, DIGITS[NEW], LABELS[NEW], max_iter=1, early_stopping=False).onnx_
     with pytest.warns(
         ConvergenceWarning,
-        match="no better than a constant prediction: its loss is .* that of the best",
-    ):
-        tuned(network, -DIGITS[NEW], LABELS[NEW], trainable="intercepts1", max_iter=20)
+        match="no better than a constant prediction: its loss is .* these rows: train a new one.$",
+    ) as caught:
+        OrtSGDClassifier(file, random_state=0, **changed).fit(*rows)
+    assert len(caught) == 1
 
 
 @pytest.mark.filterwarnings("ignore:lbfgs failed:sklearn.exceptions.ConvergenceWarning")
@@ -384,7 +392,55 @@ def test_rows_of_one_class_keep_what_a_network_knows():
     )
 
 
+@pytest.mark.parametrize("n_rows", [7, 11, 19, 22])
+def test_few_rows_of_another_kind_begin_with_new_weights_and_one_warning(network, n_rows):
+    rows = DIGITS[NEW][:n_rows], (LABELS[NEW][:n_rows] + 1) % 10
+    loss = log_loss(rows[1], network.predict_proba(rows[0]), labels=network.classes_)
+    shares = np.bincount(rows[1], minlength=10) / n_rows
+    constant = -np.sum(shares * np.log(np.maximum(shares, 1e-6)))
+    assert loss > 4 * constant
+    with pytest.warns(UserWarning, match="Training begins from new weights. Check") as caught:
+        model = tuned(network, *rows, early_stopping=False)
+    assert len(caught) == 1
+    assert f"its loss is {loss:.4g}, that of the best constant {constant:.4g}." in str(
+        caught[0].message
+    )
+    assert model.plan_.decisions["weights"].value == "new ones"
+
+
+@pytest.mark.parametrize("n_rows", [5, 11, 19, 22])
+def test_few_rows_of_the_same_kind_warn_of_nothing_worse_than_a_constant(network, n_rows):
+    with warnings.catch_warnings():
+        # Where rows are held out, the fitted weights may stay.
+        warnings.filterwarnings("ignore", message="The fitted weights stay")
+        model = tuned(network, DIGITS[NEW][:n_rows], LABELS[NEW][:n_rows])
+    assert model.plan_.decisions["weights"].value == "fitted ones"
+    assert model.score(DIGITS[1000:], LABELS[1000:]) > 0.9 * network.score(
+        DIGITS[1000:], LABELS[1000:]
+    )
+
+
+def test_rows_that_are_worse_than_a_constant_by_chance_keep_the_weights():
+    # The network says x. One row of nine is far from that, and hides that the others are near.
+    X, y = np.linspace(-1, 1, 9)[:, None], np.linspace(-1, 1, 9)
+    network = MLPRegressor(hidden_layer_sizes=(2,), max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        network.fit(X, y)
+    network.coefs_ = [np.array([[1.0, -1.0]]), np.array([[1.0], [-1.0]])]
+    network.intercepts_ = [np.zeros(2), np.zeros(1)]
+    y[4] = 10
+    gains = 0.5 * ((X[:, 0] - y) ** 2 - (y.mean() - y) ** 2)
+    assert 0 < gains.sum() < 2 * np.sqrt(gains @ gains)
+
+    with pytest.warns(UserWarning, match="Training begins from its weights all") as caught:
+        model = OrtSGDRegressor(FrozenEstimator(network), eta0=1e-9, max_iter=1, random_state=0)
+        model.fit(X, y)
+    assert len(caught) == 1
+    np.testing.assert_allclose(model.predict(X), X[:, 0], atol=1e-6)
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:On these rows, the fitted model:UserWarning")
 def test_a_few_rows_do_not_tell_that_a_network_has_learned_nothing():
     X, y = make_friedman1(400, noise=0.5, random_state=0)
     network = MLPRegressor(hidden_layer_sizes=(32,), max_iter=5000, random_state=0).fit(X, y)
