@@ -22,7 +22,7 @@ _MOST_SUM = 9.0
 _MOST_DECAY = 0.05
 # `python -m benchmarks.rules --only wide` measures it: up to so many weights a row have that decay,
 # more have it times the root of their multiple, up to a factor.
-_WEIGHTS_PER_ROW = 4.0
+_WEIGHTS_PER_ROW = 2.0
 _MOST_TIMES = 4.0
 
 #: The parameters by which the user decides on the steps, with the values that leave them to skort.
@@ -75,7 +75,7 @@ def asks_for_steps(given: Mapping[str, Any]) -> str | None:
 def network_optimizer(n_updates: int, weights_per_row: float = 0.0) -> Decision:
     """
     A network is trained by Adam, whose decay shrinks the weights by about the same factor
-    in any number of updates, and grows with the root of the weights a row, from 4 to 64 of them.
+    in any number of updates, and grows with the root of the weights a row, from 2 to 32 of them.
     """
     # The decay is that of the planned rate at any rate: a smaller one would not learn against it.
     rate = Adam().tags.first_rates[1]

@@ -86,8 +86,8 @@ def test_plans_of_networks_are_those_of_their_formulas():
     assert repr(optimizer.at_rate(InvScaling(0.1, 0.5), 0.3)) == repr(InvScaling(0.3, 0.5))
     planned = optimizer.planned_decay(90, 0.02)
     assert optimizer.network_optimizer(90).value.weight_decay == planned
-    assert optimizer.network_optimizer(90, 36.0).value.weight_decay == pytest.approx(3 * planned)
-    assert optimizer.described(optimizer.network_optimizer(90, 16.0).value, 0.02).endswith(
+    assert optimizer.network_optimizer(90, 18.0).value.weight_decay == pytest.approx(3 * planned)
+    assert optimizer.described(optimizer.network_optimizer(90, 8.0).value, 0.02).endswith(
         "takes 0.1 of each weight"
     )
 
@@ -101,7 +101,7 @@ def test_many_rows_a_column_are_trained_on_longer(rows_per_column, times):
 
 
 @pytest.mark.parametrize(
-    ("weights_per_row", "times"), [(0.0, 1.0), (4.0, 1.0), (9.0, 1.5), (25.0, 2.5), (1e4, 4.0)]
+    ("weights_per_row", "times"), [(0.0, 1.0), (2.0, 1.0), (4.5, 1.5), (12.5, 2.5), (1e4, 4.0)]
 )
 def test_the_decay_grows_with_the_root_of_the_weights_a_row(weights_per_row, times):
     assert optimizer.decay_growth(weights_per_row) == pytest.approx(times)

@@ -89,7 +89,7 @@ def test_a_wide_network_shrinks_its_weights_more(data):
         return model.fit(X, y).optimizer_.weight_decay
 
     # 3 * 20 + 20 * 30 + 30 coefficients, not the intercepts
-    assert decay((20, 30)) == pytest.approx((690 / N / 4) ** 0.5 * planned)
+    assert decay((20, 30)) == pytest.approx((690 / N / 2) ** 0.5 * planned)
     # Frozen weights do not count, and a fitted network keeps what it knows
     assert decay((20, 30), trainable=["coefficient2", "i*"]) == planned
     assert decay((20, 30), is_fitted=True) == planned
