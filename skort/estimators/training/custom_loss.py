@@ -1,23 +1,30 @@
-"""What is wrong with a custom loss whose training fails."""
+"""What is wrong with a custom loss: before its training, and where that fails."""
 
 import numpy as np
 
-from skort.estimators.training.score_losses import row_losses
+from skort.common.user_warning import warn_user
+from skort.estimators.training.score_losses import ScoreLosses
 from skort.exceptions import NotTrainableError
+from skort.objective.custom import Loss, parsed
 from skort.objective.loss import ScoreLoss
 from skort.optim.standardization import moments
 
-# A gradient with a larger error than this is that of another function. Rounding has about 1e-9.
+# A derivative that is off by a larger part of itself is that of another function.
 _WRONG = 0.1
-# Scores so many standard deviations of y from a target are far from it.
-_FAR = 1e3
-_FARTHER = 1e5
-# A negative loss that grows by this factor from the far score to the farther one does not level off.
-_FALLS = 50
-# The step of the differences, in standard deviations of y.
-_STEP = 1e-6
+# Derivatives that are so much smaller than the largest one may be rounded away in the value.
+_ROUNDED = 1e-6
+# Scores so many standard deviations of y from a target, each a hundred times as far as the last.
+_FAR = 1e3, 1e5, 1e7
+# A value that levels off falls by less than this part of its last fall.
+_FALLS = 0.9
+# Of float64, and of float32 where an operator has no other kernel: the part of a score or a loss
+# that may be rounding, and the step of the differences, in standard deviations of y.
+_DIGITS = {"float64": 1e-12, "float32": 1e-5}
+_STEPS = {"float64": 1e-6, "float32": 1e-2}
 # The number of rows at which a gradient is compared.
 _N_ROWS = 8
+# The scores near y, in standard deviations from its mean.
+_NEAR = np.linspace(-3.0, 3.0, 13)
 
 
 def check_differentiable(loss: ScoreLoss, n_outputs: int) -> None:
@@ -43,56 +50,154 @@ def check_differentiable(loss: ScoreLoss, n_outputs: int) -> None:
         raise
 
 
+def warn_of_custom(loss: ScoreLoss, target: np.ndarray) -> None:
+    """Warn, before a training, of a custom loss with a wrong gradient or without a lower bound."""
+    if not isinstance(loss, Loss):
+        return
+
+    losses = _most_exact(loss, target.shape[1])
+    fault = _wrong_gradient(losses, target) or _no_lower_bound(losses, target)
+    if fault:
+        warn_user(_of(loss, fault))
+
+
 def fault_of(loss: ScoreLoss, target: np.ndarray) -> str:
     """
-    Return what is wrong with a custom loss, and what to do about it; "" if nothing is found.
+    Return what is wrong with a custom loss whose training fails, and what to do about it; "" if
+    nothing is found.
 
-    Its gradient is not the derivative of its value, or its value falls without end.
+    Its gradient is not the derivative of its value, its value is no number near y, or falls
+    without end.
     """
-    if not loss.is_custom:
+    if not isinstance(loss, Loss):
         return ""
-    return _wrong_gradient(loss, target) or _no_lower_bound(loss, target)
+
+    losses = _most_exact(loss, target.shape[1])
+    in_float32 = ScoreLosses(loss, target.shape[1])
+    fault = (
+        _wrong_gradient(losses, target)
+        or _no_number(in_float32, target)
+        or _no_lower_bound(losses, target)
+    )
+    return _of(loss, fault) if fault else ""
 
 
-def _wrong_gradient(loss, target):
+def _of(loss, fault):
+    """Return what is said of a fault of a loss."""
+    return f"The loss {parsed('loss: value', loss.value).name!r} {fault}"
+
+
+def _most_exact(loss, n_outputs):
+    """Return the losses of rows in float64, or in float32 where an operator has no other kernel."""
+    losses = ScoreLosses(loss, n_outputs, "float64")
+    point = np.ones((1, n_outputs))
+    try:
+        losses.of_rows(point, point)
+        if losses.has_gradient:
+            losses.gradients(point, point)
+    except Exception:  # an error of the runtime is no ValueError
+        return ScoreLosses(loss, n_outputs)
+    return losses
+
+
+def _wrong_gradient(losses, target):
     """Return what is said of a gradient that is far from finite differences of the value, or ""."""
-    if loss.gradient_function(target.shape[1]) is None:
+    if not losses.has_gradient:
         return ""
 
-    from skort.solvers.part_gradient import differentiated_part, gradient_error
-
-    some = target[:_N_ROWS]
+    unit = _unit(target)
+    y = target[:: -(-len(target) // _N_ROWS)].astype(np.float64)
     # No score is at its target, where a loss may have a kink.
-    parts = np.linspace(-0.93, 0.87, some.size).reshape(some.shape)
-    value, score, gradient = differentiated_part(loss, some + parts * _unit(target), some)
-    error = gradient_error(value, score, gradient, _STEP * _unit(target))
-    if not error > _WRONG:
+    score = y + np.linspace(-1.93, 1.87, y.size).reshape(y.shape) * unit
+    given = losses.gradients(score, y)
+    found, rounding = _differences(losses, score, y, _STEPS[losses.dtype.name] * unit)
+
+    # Of steps, such as Round, the user may choose any gradient.
+    tells = np.isfinite(found) & (found != 0)
+
+    with np.errstate(all="ignore"):
+        sizes = np.fmax(np.abs(given), np.abs(found))
+        sizes = np.where(tells, np.nan_to_num(sizes, nan=np.inf), 0.0)
+        errors = np.nan_to_num(np.abs(given - found), nan=np.inf)
+        largest = np.max(sizes, initial=0.0, where=np.isfinite(sizes))
+        is_wrong = (errors > _WRONG * sizes) & (sizes > _ROUNDED * largest + rounding)
+    if not is_wrong.any():
         return ""
+
+    row, column = np.unravel_index(np.argmax(np.where(is_wrong, errors, -1.0)), errors.shape)
+    of_column = f" of column {column}" if y.shape[1] > 1 else ""
     return (
-        "The gradient of the loss is not the derivative of its value: "
-        f"skort.gradients.check_gradient(loss, score, y) returns {error:.2g}, and about 1e-9 for a "
-        "right one; score and y have the shape (n_rows, n_outputs). Correct it, or leave it out, "
-        "unless that is meant."
+        "has a gradient that is not the derivative of its value: at the score "
+        f"{score[row, column]:.4g}{of_column}, for the target {y[row, column]:.4g}, it is {given[row, column]:.4g}, "
+        f"and a finite difference of the value is {found[row, column]:.4g}. Correct the gradient, "
+        "or leave it out, unless that is meant."
     )
 
 
-def _no_lower_bound(loss, target):
-    """Return what is said of a value that falls in proportion to the distance to y, or ""."""
-    ends = np.concatenate([target.argmin(axis=0), target.argmax(axis=0)])
-    y = target[ends]
-    columns = np.tile(np.eye(target.shape[1]), (2, 1)) * _unit(target)
+def _differences(losses, score, target, steps):
+    """Return central differences of losses by each column, and a bound of their rounding."""
+    n_outputs = score.shape[1]
+    shifts = np.eye(n_outputs) * steps
+    scores = np.concatenate([score + sign * shift for shift in shifts for sign in (1, -1)])
+    values = losses.of_rows(scores, np.tile(target, (2 * n_outputs, 1)))
+    above, below = np.moveaxis(values.reshape(n_outputs, 2, -1), 1, 0)
 
-    for side in (columns, -columns):
-        far, farther = (row_losses(loss, y + d * side, y) for d in (_FAR, _FARTHER))
-        falls = np.isfinite(farther) & (far < 0) & (farther < _FALLS * far)
-        if falls.any():
-            row = int(np.argmax(falls))
+    with np.errstate(all="ignore"):
+        found = (above - below) / (2 * steps[:, None])
+        rounding = _DIGITS[losses.dtype.name] * (np.abs(above) + np.abs(below)) / steps[:, None]
+    return found.T, rounding.T / _WRONG
+
+
+def _no_number(losses, target):
+    """Return what is said of a value that is no number at scores near some y, or ""."""
+    y = np.quantile(target, [0.0, 0.5, 1.0], axis=0, method="nearest")
+    near = target.mean(axis=0) + _NEAR[:, None] * _unit(target)
+    scores = np.concatenate([near, np.zeros((1, target.shape[1]))])
+
+    for each in y:
+        values = losses.of_rows(scores, np.tile(each, (len(scores), 1)))
+        is_none = ~np.isfinite(values)
+        if is_none.any():
+            row = int(np.argmax(is_none))
             return (
-                f"The loss seems to have no lower bound: for one y, it is {far[row]:.3g} at a score "
-                f"{_FAR:,.0f} standard deviations away, and {farther[row]:.3g} at {_FARTHER:,.0f}. "
-                "Check its sign."
+                f"is {values[row]} at the score {_shown(scores[row])}, for the target "
+                f"{_shown(each)}, and no number at {is_none.sum()} of {len(scores)} scores from "
+                f"{_shown(near[0])} to {_shown(near[-1])}. A model may begin at any of them. Change "
+                "what Log, Sqrt, Pow, Div or Exp get in the value."
             )
     return ""
+
+
+def _no_lower_bound(losses, target):
+    """Return what is said of a value that falls far from y as fast as nearer to it, or ""."""
+    unit = _unit(target)
+    y = target[np.concatenate([target.argmin(axis=0), target.argmax(axis=0)])].astype(np.float64)
+    # Other columns are not at their targets, where a density may have a pole.
+    begin = y + 0.9 * unit
+    columns = np.tile(np.eye(target.shape[1]), (2, 1)) * unit
+
+    for side in (columns, -columns):
+        far, farther, farthest = (losses.of_rows(begin + d * side, y) for d in _FAR)
+        with np.errstate(all="ignore"):
+            sizes = np.abs(begin).max(axis=1) + _FAR[-1] * unit.max() + np.abs(far)
+            is_falling = far - farther > _DIGITS[losses.dtype.name] * sizes
+            goes_on = farther - farthest > _FALLS * (far - farther)
+            is_endless = is_falling & goes_on & ~np.isnan(farthest)
+
+        if is_endless.any():
+            row = int(np.argmax(is_endless))
+            return (
+                f"seems to have no lower bound: for the target {_shown(y[row])}, it is "
+                f"{far[row]:.3g} at a score {_FAR[0]:,.0f} standard deviations away, and "
+                f"{farther[row]:.3g} at {_FAR[1]:,.0f}. Check its sign, unless a penalty bounds it."
+            )
+    return ""
+
+
+def _shown(values):
+    """Return a score or a target as text."""
+    texts = [f"{value:.4g}" for value in values]
+    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
 def _unit(target):

@@ -203,6 +203,9 @@ def part_above_least(
 
     start = full.variables_of(flat(weights).astype(np.float64))
     end = full.evaluate(start)
+    if not end.objective > 0:
+        # A part of it says nothing.
+        return None
     if is_bounded:
         fall = 0.5 * float(end.gradient @ end.gradient)
     else:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skort.estimators.training.score_losses import row_losses, weighted_losses
+from skort.estimators.training.score_losses import ScoreLosses
 from skort.objective.loss import ScoreLoss
 
 # Sample weights are divided by it in float32.
@@ -29,13 +29,10 @@ def loss_unit(loss: ScoreLoss, mean: np.ndarray, scale: float) -> float:
     Return twice the mean loss of `mean` over targets `mean` ± `scale`:
     of half the squared error, scale squared.
     """
-    from skort.objective.objective import LOSS
-
     score = np.tile(mean, (2, 1))
     weight = loss.weight_scale(len(mean)) / 2
-    unit = 2 * float(
-        weighted_losses(loss, score, score + np.array([[scale], [-scale]]), weight, LOSS)
-    )
+    target = score + np.array([[scale], [-scale]])
+    unit = 2 * ScoreLosses(loss, len(mean)).total(score, target, weight)
     return unit if _USABLE[0] <= unit <= _USABLE[1] else 1.0
 
 
@@ -69,7 +66,8 @@ def estimated_curvature(
 
     h = moved * length
     # Several columns of a loss are those of several scores, of which one moves.
-    below, here, above = (row_losses(loss, s, target) for s in (score - h, score, score + h))
+    losses = ScoreLosses(loss, n_outputs)
+    below, here, above = (losses.of_rows(s, target) for s in (score - h, score, score + h))
 
     with np.errstate(all="ignore"):
         differences = np.abs(above - 2 * here + below)

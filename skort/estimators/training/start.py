@@ -14,6 +14,7 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import first_rate, spread
 from skort.estimators.planning.scaling import scaling
 from skort.estimators.planning.stream import stream_rate
+from skort.estimators.training.custom_loss import warn_of_custom
 from skort.estimators.training.messages import warn_of_fitted
 from skort.estimators.training.reparametrization import Reparametrization, with_offsets
 from skort.optim.state import TrainState
@@ -96,6 +97,7 @@ def start_at_weights(
     is_stream: bool = False,
 ) -> Start:
     """Return the start of a training at the weights that a model has."""
+    warn_of_custom(plan.loss, statistics.some_rows.target)
     of_scaling = scaling(plan, model.score_graph, statistics)
     standardization = of_scaling.value
 

@@ -1,5 +1,6 @@
-"""What is said of a custom loss whose training fails: its operator, its gradient, its lower bound."""
+"""What is said of a custom loss: its operator, its gradient, its lower bound, where it is none."""
 
+import re
 import warnings
 
 import numpy as np
@@ -10,7 +11,6 @@ from sklearn.neural_network import MLPRegressor
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.training.custom_loss import fault_of
 from skort.exceptions import DivergedError, NotTrainableError
-from skort.gradients import check_gradient
 from skort.objective import Huber, Loss
 
 rng = np.random.default_rng(0)
@@ -83,37 +83,189 @@ def test_a_loss_that_is_right_has_no_fault(loss, target):
 @pytest.mark.parametrize("inside", [None, MLPRegressor(hidden_layer_sizes=(3,))])
 def test_a_gradient_of_the_wrong_sign_is_named_with_its_error(optimizer, inside):
     loss = Loss(SQUARE, OPPOSITE)
-    # The derivative is r, and -r is off by twice the largest one.
-    assert check_gradient(loss, column(Y) + 1, column(Y)) == pytest.approx(2)
     model = OrtSGDRegressor(inside, loss=loss, optimizer=optimizer, max_iter=60, random_state=0)
-    message = r"The gradient of the loss is not the derivative .*check_gradient\(loss, score, y\) returns 2,"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             model.fit(X, Y)
         except DivergedError as error:
-            caught.append(warnings.WarningMessage(error, ConvergenceWarning, "", 0))
-    with pytest.raises(ConvergenceWarning, match=message):
-        raise ConvergenceWarning(" ".join(str(each.message) for each in caught))
+            assert "not the derivative" in str(error)
+    found = re.search(NOT_THE_DERIVATIVE, str(caught[0].message))
+    score, target, given, difference = map(float, found.groups())
+    # The derivative is r, and the function gives -r.
+    assert difference == pytest.approx(score - target, rel=1e-2)
+    assert given == pytest.approx(target - score, rel=1e-2)
+
+
+NOT_THE_DERIVATIVE = (
+    "^The loss 'square' has a gradient that is not the derivative of its value: at the score "
+    r"(\S+), for the target (\S+), it is (\S+), and a finite difference of the value is (\S+)\. "
+)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("factor", [0.0, 0.7, 2.0, 10.0])
+@pytest.mark.parametrize("train", [OrtSGDRegressor.fit, OrtSGDRegressor.partial_fit])
+def test_a_gradient_that_is_off_by_a_factor_is_named_though_the_training_ends_well(train, factor):
+    slope = RESIDUAL.replace("gradient = Sub", "residual = Sub").replace(
+        "}",
+        f"""factor = Constant <value = float {{{factor}}}> ()
+            gradient = Mul (factor, residual) }}""",
+    )
+    model = OrtSGDRegressor(loss=Loss(SQUARE, slope), random_state=0)
+    with pytest.warns(UserWarning, match=NOT_THE_DERIVATIVE) as caught:
+        train(model, X, Y)
+    score, target, given, difference = map(
+        float, re.search(NOT_THE_DERIVATIVE, str(caught[0].message)).groups()
+    )
+    assert difference == pytest.approx(score - target, rel=1e-2)
+    assert given == pytest.approx(factor * (score - target), rel=1e-2)
+
+
+def test_a_gradient_that_is_wrong_on_one_side_is_named_by_a_score_there():
+    # 4 r^2 above the target, r^2 below it, and the gradient of r^2 on both sides.
+    value = """
+        asymmetric (score, target) => (loss) {
+            zero = Constant <value = float {0}> ()
+            four = Constant <value = float {4}> ()
+            one = Constant <value = float {1}> ()
+            residual = Sub (score, target)
+            is_below = Less (residual, zero)
+            weight = Where (is_below, one, four)
+            square = Mul (residual, residual)
+            loss = Mul (weight, square)
+        }"""
+    slope = """
+        slope (score, target) => (gradient) {
+            residual = Sub (score, target)
+            gradient = Add (residual, residual)
+        }"""
+    with pytest.warns(UserWarning, match="has a gradient that is not the derivative") as caught:
+        OrtSGDRegressor(loss=Loss(value, slope), random_state=0).fit(X, 1000 * Y)
+    text = str(caught[0].message)
+    score, target, given, difference = map(float, re.findall(r"-?\d[\d.e+]*\d", text))
+    assert score > target
+    assert difference == pytest.approx(4 * given, rel=1e-2)
+    assert given == pytest.approx(2 * (score - target), rel=1e-2)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_wrong_column_of_a_gradient_is_named(is_first):
+    factors = (3.0, 1.0) if is_first else (1.0, 3.0)
+    slope = f"""
+        slope (score, target) => (gradient) {{
+            factors = Constant <value = float[2] {{{factors[0]}, {factors[1]}}}> ()
+            residual = Sub (score, target)
+            gradient = Mul (residual, factors)
+        }}"""
+    with pytest.warns(UserWarning, match=f"of column {0 if is_first else 1}, for the target"):
+        OrtSGDRegressor(loss=Loss(SQUARE, slope), random_state=0).fit(X, np.column_stack([Y, -Y]))
 
 
 def test_a_loss_without_a_lower_bound_is_named():
     # y = -3 has the loss -3 s: 1,000 standard deviations away, -3 (-3 + 1000 * 4) = -11,991.
     found = fault_of(Loss(PRODUCT), column([5.0, -3.0, 5.0, -3.0]))
-    assert "no lower bound: for one y, it is -1.2e+04 at a score 1,000 standard deviations" in found
-    assert "away, and -1.2e+06 at 100,000" in found
+    assert "'product' seems to have no lower bound: for the target -3, it is -1.2e+04 at a" in found
+    assert "score 1,000 standard deviations away, and -1.2e+06 at 100,000" in found
 
-    with pytest.raises(ValueError, match=r"^The loss seems to have no lower bound"):
+    no_bound = "^The loss '.*' seems to have no lower bound"
+    with (
+        pytest.warns(UserWarning, match=no_bound),
+        pytest.raises(ValueError, match=no_bound),
+    ):
         OrtSGDRegressor(loss=Loss(PRODUCT)).fit(X, Y)
-    still = r"still falling, .* The loss seems to have no lower bound"
-    with pytest.warns(ConvergenceWarning, match=still):
-        OrtSGDRegressor(loss=Loss(PRODUCT), eta0=0.1, max_iter=30, random_state=0).fit(X, Y)
-    with pytest.warns(ConvergenceWarning, match=still):
-        OrtSGDClassifier(loss=Loss(AGAINST_TARGET), eta0=0.1, max_iter=30, random_state=0).fit(
-            X, LABELS > 0
-        )
+    still = r"still falling, .* The loss '.*' seems to have no lower bound"
+    options = {"eta0": 0.1, "max_iter": 30, "random_state": 0}
+    with (
+        pytest.warns(UserWarning, match=no_bound),
+        pytest.warns(ConvergenceWarning, match=still),
+    ):
+        OrtSGDRegressor(loss=Loss(PRODUCT), **options).fit(X, Y)
+    with (
+        pytest.warns(UserWarning, match=no_bound),
+        pytest.warns(ConvergenceWarning, match=still),
+    ):
+        OrtSGDClassifier(loss=Loss(AGAINST_TARGET), **options).fit(X, LABELS > 0)
 
 
+@pytest.mark.parametrize("inside", [None, MLPRegressor(hidden_layer_sizes=(3,))])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e5])
+def test_a_loss_that_falls_slowly_without_end_is_named_before_its_training_ends(inside, scale):
+    # -log(1 + r^2), r in standard deviations: at 1,000 and 100,000 of them about -2 log(r).
+    value = f"""
+        minus_log (score, target) => (loss) {{
+            one = Constant <value = float {{1}}> ()
+            scale = Constant <value = float {{{scale * np.std(Y)}}}> ()
+            residual = Sub (score, target)
+            ratio = Div (residual, scale)
+            square = Mul (ratio, ratio)
+            sum = Add (one, square)
+            log = Log (sum)
+            loss = Neg (log)
+        }}"""
+    model = OrtSGDRegressor(inside, loss=Loss(value), max_iter=20, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, scale * Y)
+    text = str(caught[0].message)
+    assert text.startswith("The loss 'minus_log' seems to have no lower bound")
+    far, farther = (-2 * np.log(d + 0.9) for d in (1e3, 1e5))
+    assert f"it is {far:.3g} at a score 1,000" in text
+    assert f"and {farther:.3g} at 100,000" in text
+    assert not any("above its optimum" in str(each.message) for each in caught)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        # 1 - exp(-r^2): it levels off.
+        """welsch (score, target) => (loss) {
+            one = Constant <value = float {1}> ()
+            residual = Sub (score, target)
+            square = Mul (residual, residual)
+            minus = Neg (square)
+            bump = Exp (minus)
+            loss = Sub (one, bump)
+        }""",
+        # The density of a normal distribution whose mean and log(variance) are two scores.
+        """normal (score, target) => (loss) {
+            split = Constant <value = int64[2] {1, 1}> ()
+            half = Constant <value = float {0.5}> ()
+            mean, log_variance = Split <axis = 1> (score, split)
+            y, unused = Split <axis = 1> (target, split)
+            residual = Sub (y, mean)
+            square = Mul (residual, residual)
+            minus = Neg (log_variance)
+            precision = Exp (minus)
+            ratio = Mul (square, precision)
+            sum = Add (ratio, log_variance)
+            loss = Mul (half, sum)
+        }""",
+    ],
+)
+def test_a_loss_that_levels_off_or_has_a_pole_at_the_target_has_no_fault(value):
+    target = column(Y) if "welsch" in value else np.column_stack([Y, Y])
+    assert fault_of(Loss(value), target) == ""
+
+
+@pytest.mark.parametrize("parameters", [{}, {"eta0": 0.01}, {"optimizer": "lbfgs"}], ids=str)
+@pytest.mark.parametrize("inside", [None, MLPRegressor(hidden_layer_sizes=(3,))])
+def test_a_loss_that_is_no_number_is_named_with_a_score(inside, parameters):
+    # log(r) is none at scores below the target.
+    value = """
+        log_ratio (score, target) => (loss) {
+            residual = Sub (score, target)
+            loss = Log (residual)
+        }"""
+    with pytest.raises(ValueError, match=r"The loss 'log_ratio' is nan at the score") as caught:
+        OrtSGDRegressor(inside, loss=Loss(value), random_state=0, **parameters).fit(X, Y)
+    text = str(caught.value)
+    score, target = map(float, re.search(r"score (\S+), for the target (\S+),", text).groups())
+    assert score < target
+    assert "Give eta0" not in text and "Lower eta0" not in text
+
+
+@pytest.mark.filterwarnings("ignore:The loss 'rounded' seems to have no lower bound")
 def test_an_operator_without_a_gradient_is_named_before_a_rate_is_asked_for():
     rounded = """
         rounded (score, target) => (loss) {
