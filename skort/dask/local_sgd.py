@@ -15,7 +15,7 @@ from skort.common.random_state import seeded
 from skort.dask.assignment import Assignment, Assignments, Task
 from skort.dask.cluster import Borrower, Broadcast
 from skort.dask.part_statistics import PartStatistics, Rows
-from skort.estimators.data.data_source import BatchShape, InMemory
+from skort.estimators.data.data_source import BatchShape, batches_in_memory
 from skort.estimators.model.model import Model
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.run import TrainRun
@@ -113,7 +113,7 @@ class Job:
         weight = 1.0
         if rows.sample_weight is not None:
             weight = float(np.mean(rows.sample_weight)) / self.mean_weight
-        return InMemory(self.plan, rows).batches(run.variables, seeded(seed), weight)
+        return batches_in_memory(self.plan, rows, run.variables, seeded(seed), weight)
 
     def trial(self, rows: Rows) -> tuple[Any, Batches]:
         """Return a step in the state before the first update, and batches of some rows."""

@@ -193,7 +193,7 @@ def as_taken(rows: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 class Batches:
     """
     The training data; row i of a batch of m rows counts s_i / (m mean(s)),
-    with all positive sample weights s.
+    with all positive sample weights s. An epoch has `copies` of each row.
     """
 
     # So the gradient of a random batch is on average that of the weighted mean over all rows. Rows
@@ -209,6 +209,7 @@ class Batches:
         shuffle: bool,
         random_state: np.random.RandomState,
         sample_weight_scale: float = 1.0,
+        copies: int = 1,
     ):
         self.random_state = random_state
         self.shuffle = shuffle
@@ -230,10 +231,11 @@ class Batches:
             )
             self.n_rows = int(np.count_nonzero(self.sample_weight))
 
+        n_in_epoch = copies * self.n_rows
         #: That of the largest batch there is.
-        self.batch_size: int = min(self._rows_of_a_step, self.n_rows)
+        self.batch_size: int = min(self._rows_of_a_step, n_in_epoch)
         #: Of an epoch, the short one included.
-        self.n_batches: int = -(-self.n_rows // self.batch_size)
+        self.n_batches: int = -(-n_in_epoch // self.batch_size)
 
         #: X, the target and, if they differ, the sample weights.
         self.data: list[Any] = [X, target]
@@ -241,16 +243,18 @@ class Batches:
             self.data.append((self.sample_weight / self.batch_size).astype(target.dtype)[:, None])
 
         self._windows = WindowShape.of(X.shape[1], self.batch_size)
-        self._in_windows = shuffle and self.n_rows > MANY_ROWS and self._windows.length > 1
+        is_long = self.n_rows > MANY_ROWS and copies == 1
+        self._in_windows = shuffle and is_long and self._windows.length > 1
 
         if self._in_windows:
             self._blocks, self._rest = self._windows.divide(self.sample_weight)
         else:
-            self._rows = (
+            counted = (
                 np.nonzero(self.sample_weight)[0]
                 if self._weighted
-                else np.arange(self.n_rows, dtype=np.intp)
+                else np.arange(X.shape[0], dtype=np.intp)
             )
+            self._rows = np.tile(counted, copies) if copies > 1 else counted
 
     @property
     def are_sparse(self) -> bool:

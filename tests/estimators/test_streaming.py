@@ -212,6 +212,27 @@ def test_class_weights_count_where_a_call_has_one_class(size):
     assert by_class.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean() + 0.04
 
 
+@pytest.mark.parametrize(("weight", "copies"), [(3.0, 2), (20.0, 8)])
+def test_heavy_rows_of_a_call_are_rows_that_come_several_times(weight, copies):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(57, 6))
+    y = (X[:, 0] > 0).astype(int)
+    heavy, repeated = (
+        OrtSGDClassifier(random_state=0, shuffle=False).partial_fit(X[:41], y[:41], classes=[0, 1])
+        for _ in range(2)
+    )
+    rows, ones = X[41:], np.ones(16, dtype=int)
+    heavy.partial_fit(rows, ones, sample_weight=np.full(16, weight))
+    repeated.partial_fit(
+        np.tile(rows, (copies, 1)),
+        np.tile(ones, copies),
+        sample_weight=np.full(copies * 16, weight / copies),
+    )
+    np.testing.assert_allclose(heavy.coef_, repeated.coef_, rtol=1e-5)
+    assert heavy.t_ == repeated.t_ == 3 + copies
+    assert heavy.loss_curve_[-1] == pytest.approx(copies * repeated.loss_curve_[-1], rel=1e-5)
+
+
 @pytest.mark.parametrize(
     "weights",
     [{"sample_weight": np.zeros(80)}, {"class_weight": {0: 0, 1: 1}}],

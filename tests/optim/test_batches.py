@@ -20,7 +20,7 @@ from skort.optim.batches import (
 )
 
 
-def epoch(n, batch_size, sample_weight=None, shuffle=True, seed=0, scale=1.0):
+def epoch(n, batch_size, sample_weight=None, shuffle=True, seed=0, scale=1.0, copies=1):
     """Return [(rows, sample weights, portion)] of one epoch over X = row numbers."""
     X = np.arange(n, dtype=np.float64)[:, None]
     batches = Batches(
@@ -31,6 +31,7 @@ def epoch(n, batch_size, sample_weight=None, shuffle=True, seed=0, scale=1.0):
         shuffle=shuffle,
         random_state=np.random.RandomState(seed),
         sample_weight_scale=scale,
+        copies=copies,
     )
     batch = HostBatch.empty(batches.batch_size, 1, 1, np.float64)
     seen = []
@@ -51,6 +52,21 @@ def test_every_row_is_used_once_as_one_of_its_batch(n, batch_size, seed):
         assert share == pytest.approx(real.sum() / n)
         assert part == real.sum() / batch_size
     assert sorted(used) == list(range(n))
+
+
+@pytest.mark.parametrize("sample_weight", [None, np.array([2.0, 0, 2, 1, 2, 2])])
+def test_an_epoch_has_so_many_copies_of_each_row(sample_weight):
+    seen = epoch(6, 4, sample_weight, copies=3)
+    counted = np.arange(6) if sample_weight is None else np.array([0, 2, 3, 4, 5])
+    used = np.concatenate([rows[weights > 0] for rows, weights, _ in seen])
+    np.testing.assert_array_equal(np.sort(used), np.repeat(counted, 3))
+    # 18 and 15 rows, in batches of 4
+    n_last = 2 if sample_weight is None else 3
+    assert [portion.part for *_, portion in seen[-2:]] == [1, n_last / 4]
+    assert sum(portion.share for *_, portion in seen) == pytest.approx(3)
+    if sample_weight is not None:
+        rows, weights, _ = seen[0]
+        np.testing.assert_allclose(weights, sample_weight[rows] / 1.8 / 4)
 
 
 @given(data=st.data(), n=st.integers(1, 40), batch_size=st.integers(1, 50))

@@ -64,24 +64,38 @@ class InMemory:
         """Return the statistics of all rows."""
         return DataStatistics(self.data)
 
-    def batches(
-        self, variables: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0
-    ) -> Batches:
-        """Return batches of rows in random order. `weight` multiplies all sample weights."""
-        X, target, sample_weight = self.data
-        return Batches(
-            variables.rows(X),
-            variables.target(target),
-            sample_weight,
-            batch_size=self.plan.rows_of_batch(*X.shape),
-            shuffle=self.plan.shuffle,
-            random_state=random_state,
-            sample_weight_scale=variables.sample_weight_scale(target.shape[1]) * weight,
-        )
+    def batches(self, variables: Reparametrization, random_state: np.random.RandomState) -> Batches:
+        """Return batches of rows in random order."""
+        return batches_in_memory(self.plan, self.data, variables, random_state)
 
     def step(self, run: Any, model: Model, state: Any) -> Any:
         """Return the solver of the run."""
         return run.step
+
+
+def batches_in_memory(
+    plan: Plan,
+    data: TrainingData,
+    variables: Reparametrization,
+    random_state: np.random.RandomState,
+    weight: float = 1.0,
+    copies: int = 1,
+) -> Batches:
+    """
+    Return batches of rows in random order; `weight` multiplies all sample weights,
+    which the copies of a row share.
+    """
+    X, target, sample_weight = data
+    return Batches(
+        variables.rows(X),
+        variables.target(target),
+        sample_weight,
+        batch_size=plan.rows_of_batch(*X.shape),
+        shuffle=plan.shuffle,
+        random_state=random_state,
+        sample_weight_scale=variables.sample_weight_scale(target.shape[1]) * weight / copies,
+        copies=copies,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +110,7 @@ class Streamed(InMemory):
         """None: only some of the rows are."""
         return None
 
-    def batches(
-        self, variables: Reparametrization, random_state: np.random.RandomState, weight: float = 1.0
-    ) -> Any:
+    def batches(self, variables: Reparametrization, random_state: np.random.RandomState) -> Any:
         """Return the user's batches. Batches of more than `batch_size` rows are divided."""
         encoder = self.encoder
         plan = self.plan

@@ -1,5 +1,6 @@
 """What a stream decides from its first rows, and keeps."""
 
+import math
 from typing import TYPE_CHECKING
 
 from skort.estimators.data.rows import DataStatistics
@@ -23,6 +24,8 @@ _FITTED = 0.1
 # m^-(1/2) where they are noise, and the same where they are not.
 # `python -m benchmarks.rules --only "short calls"`.
 _SHORT = 2 / 3
+# More copies cost more time than rows of such a weight are worth. No benchmark chose it.
+_MOST_COPIES = 16
 # A few steps of the power method on some rows find an eigenvalue of at least this part. It is a
 # margin: no benchmark chose it.
 _SURE = 0.5
@@ -121,6 +124,15 @@ def call_part(
         return 1.0
 
     return stable_part(plan, variables, score_graph, statistics, rate_scale)
+
+
+@rule("stream")
+def heavy_row_copies(part: float, mean_weight: float) -> int:
+    """
+    If the weights of a call, and not its rows, make the rate unstable, each row comes up to 16
+    times in the call with a part of its weight.
+    """
+    return max(1, math.ceil(min(1 / part, mean_weight, _MOST_COPIES)))
 
 
 @rule("stream")

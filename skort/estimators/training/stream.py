@@ -5,17 +5,22 @@ on scales that the first rows decide.
 
 import copy
 import dataclasses
-from typing import Any
 
 import numpy as np
 
 from skort.common.user_warning import warn_user
-from skort.estimators.data.data_source import BatchShape, InMemory
+from skort.estimators.data.data_source import BatchShape, batches_in_memory
 from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.plan import Plan
-from skort.estimators.planning.stream import FIRST_ROWS, call_part, is_waiting, stream_rate
+from skort.estimators.planning.stream import (
+    FIRST_ROWS,
+    call_part,
+    heavy_row_copies,
+    is_waiting,
+    stream_rate,
+)
 from skort.estimators.training.loss_scale import has_units
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.result import FitResult, Observers
@@ -151,11 +156,17 @@ def _trained(plan, model, rows, state, run, observers):
     variables = (
         plan.variables(model.score_graph, state.standardization) if run is None else run.variables
     )
-    batches = StreamCall(plan, rows).batches(variables, generator)
+    statistics = DataStatistics(rows)
+    part = call_part(plan, variables, model.score_graph, statistics, state.rate_scale)
+    copies = heavy_row_copies(part, statistics.mean_weight)
+    if copies > 1:
+        part = min(1.0, copies * part)
+    # Weights multiply as they are: nobody knows the mean of a stream's.
+    weight = statistics.mean_weight
+    batches = batches_in_memory(plan, rows, variables, generator, weight, copies)
     shape = BatchShape(batches.batch_size, batches.are_sparse)
     if run is None or run.shape != shape:
         run = TrainRun.of(plan, model, state, shape, None, variables).begun(state)
-    part = call_part(plan, variables, model.score_graph, DataStatistics(rows), state.rate_scale)
     fit = Fit(run, model, state, observers, None, rate_part=part)
 
     try:
@@ -166,18 +177,7 @@ def _trained(plan, model, rows, state, run, observers):
     live = NoPickle(dataclasses.replace(run, random_state=batches.random_state))
     ended = dataclasses.replace(outcome.state, live=live, is_told=state.is_told)
 
-    return fit.result(dataclasses.replace(outcome, state=ended), DataStatistics(rows))
-
-
-class StreamCall(InMemory):
-    """
-    The rows of one call, whose weights multiply as they are:
-    nobody knows the mean of a stream's.
-    """
-
-    def batches(self, variables: Any, random_state: np.random.RandomState) -> Any:  # type: ignore[override]
-        """Return batches of the rows in random order."""
-        return super().batches(variables, random_state, DataStatistics(self.data).mean_weight)
+    return fit.result(dataclasses.replace(outcome, state=ended), statistics)
 
 
 def _warned_of_far_columns(

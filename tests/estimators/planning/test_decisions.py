@@ -80,6 +80,21 @@ def test_rates_are_those_of_their_formulas():
     assert stream.fitted_rate(0.01) == pytest.approx(0.001)
 
 
+@pytest.mark.parametrize(
+    ("part", "mean_weight", "expected"),
+    [
+        (1.0, 20.0, 1),
+        (0.3, 20.0, 4),
+        (0.3, 2.5, 3),
+        (0.3, 1.0, 1),
+        (0.3, 0.2, 1),
+        (0.01, 900.0, 16),
+    ],
+)
+def test_heavy_rows_come_several_times(part, mean_weight, expected):
+    assert stream.heavy_row_copies(part, mean_weight) == expected
+
+
 def test_plans_of_networks_are_those_of_their_formulas():
     assert stopping.network_epochs(150, 1, 1).value == 150
     assert repr(optimizer.network_schedule(90, 0.02).value) == repr(Cosine(90, 0.02))
