@@ -23,7 +23,7 @@ A parameter at ``"auto"`` leaves its matter to a rule. Each rule is one sentence
 decision      value                     because                         change it with
 loss          SquaredError()            it is the default               loss
 penalty       UnitFreeL2()              the model inside has it         penalty, alpha
-weights       zeros                     the model is not fitted         coef_init,
+weights       zeros                     no FrozenEstimator gives others coef_init,
                                                                         warm_start
 scaling       columns of X and y, made  the weights take it back: the   standardize
               uncorrelated              model is one of X and y

@@ -15,6 +15,7 @@ import onnx
 import pandas
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
@@ -600,7 +601,7 @@ ROWS = [
     ),
     (
         P,
-        lambda m: m.partial_fit(X, Y),
+        lambda m: clone(m).partial_fit(X, Y),
         AttributeError,
         "partial_fit does not fit the step 'standardscaler'",
     ),

@@ -36,7 +36,11 @@ from skort.estimators.planning.objective import warn_of_other_terms, warn_of_sco
 from skort.estimators.planning.threads import predicting_device
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin
 from skort.estimators.training.fit import fit
-from skort.estimators.training.messages import warn_of_lost_digits, warn_of_outcome
+from skort.estimators.training.messages import (
+    warn_of_lost_digits,
+    warn_of_outcome,
+    warn_of_unused_weights,
+)
 from skort.estimators.training.partial_fit import first_call, next_call
 from skort.estimators.training.persistence import from_plain, to_plain
 from skort.estimators.training.result import NO_ENDING, is_of_fit, result_of
@@ -247,7 +251,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             If a step of a pipeline cannot be part of an ONNX model, or gives other values as ONNX
             than in scikit-learn: everything works except the export, which raises the same message.
             If a `KeyboardInterrupt` ended the training: the estimator is fitted up to the last
-            whole epoch.
+            whole epoch. If the model in `estimator` is fitted and in no `FrozenEstimator`, so that
+            its weights are not used.
         """
         return self._fit(
             GivenRows(X, y, sample_weight),
@@ -368,6 +373,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         self._adopt(result, read.columns)
         if not read.wrapped.is_fitted:
             warn_of_other_terms(self, read.wrapped.model, read.own, is_full=result.plan.is_full)
+            warn_of_unused_weights(read.wrapped.model, result)
         advance(self.random_state, result.state.random_state)
         if self.scoring is not None and VALIDATION_SCORE not in result.state.history:
             warn_of_scoring(self, is_stream=is_stream)

@@ -108,7 +108,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         The model to train: a linear classifier or neural network of scikit-learn, a
         `skort.networks.TabularNetwork`, a `Pipeline` that ends in one of them,
         `FrozenEstimator(fitted)`, or an ONNX model. None is `LogisticRegression()`. `fit` trains a
-        clone. See :doc:`/pipelines`.
+        clone, which has fitted weights only in a `FrozenEstimator`. See :doc:`/pipelines`.
     loss : str, loss instance or None, default="auto"
         A name, or an instance such as `skort.objective.OneVsRestLogLoss()`. "auto" takes the loss
         of the model inside, or "log_loss" if that model has none. None takes the loss that an ONNX

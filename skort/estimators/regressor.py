@@ -64,7 +64,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         The model to train: a linear regressor or neural network of scikit-learn, a
         `skort.networks.TabularNetwork`, a `Pipeline` that ends in one of them,
         `FrozenEstimator(fitted)`, or an ONNX model. None is `LinearRegression()`. `fit` trains a
-        clone. See :doc:`/pipelines`.
+        clone, which has fitted weights only in a `FrozenEstimator`. See :doc:`/pipelines`.
     loss : str, loss instance, dict of str to either, or None, default="auto"
         A name, or an instance such as `skort.objective.Huber(epsilon=2)`. For an ONNX model with
         several outputs, a dict gives the loss of each output by its name. "auto" takes the loss of
@@ -315,9 +315,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
         Each call continues with the optimizer's memory, the count of updates, the averages and the
         random generator of the call before it. A pickled copy continues in the same way. The method
-        exists only if the steps of a pipeline in `estimator` need no fit, because they are
-        stateless or a `FrozenEstimator`. It raises the errors of `fit`, and a `ValueError` if
-        `early_stopping` is True.
+        fits no step of a pipeline in `estimator`. It exists after a `fit`, whose steps stay as they
+        are, or if the steps need no fit, because they are stateless or a `FrozenEstimator`. It
+        raises the errors of `fit`, and a `ValueError` if `early_stopping` is True.
 
         Parameters
         ----------

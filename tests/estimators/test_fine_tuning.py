@@ -1,6 +1,7 @@
 """Training that starts from a fitted model, or trains some of its weights."""
 
 import copy
+import warnings
 
 import numpy as np
 import onnx.parser
@@ -8,10 +9,10 @@ import pandas as pd
 import pytest
 import skl2onnx
 from sklearn.base import clone
-from sklearn.compose import make_column_transformer
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import RandomForestRegressor, StackingRegressor
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor, Ridge
@@ -524,14 +525,90 @@ def test_a_fitted_estimator_with_steps_says_how_to_go_on():
         OrtSGDRegressor(fitted).fit(frame, Y)
     with pytest.raises(ValueError, match=r"transformers in an ONNX file.*to_sklearn\(\)"):
         OrtSGDRegressor(fitted.to_onnx()).fit(frame, Y)
-    with pytest.raises(AttributeError, match="fitted with its steps") as raised:
-        fitted.partial_fit(frame, Y)
-    assert "OrtSGDRegressor(FrozenEstimator(model.to_sklearn()))" in str(
-        raised.value.__cause__ or raised.value
-    )
 
     # The way that the errors name.
     tuned = OrtSGDRegressor(FrozenEstimator(fitted.to_sklearn()), random_state=0).fit(frame, Y)
     assert tuned.loss_ < fitted.loss_
     tuned = OrtSGDRegressor(FrozenEstimator(fitted.to_sklearn()), random_state=0)
     assert tuned.partial_fit(frame, Y).score(frame, Y) > fitted.score(frame, Y)
+
+
+PIPELINES = {
+    "linear": make_pipeline(StandardScaler(), Ridge()),
+    "network": make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(3,), alpha=0)),
+    "target": TransformedTargetRegressor(
+        make_pipeline(StandardScaler(), LinearRegression()), transformer=StandardScaler()
+    ),
+}
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES.values(), ids=list(PIPELINES))
+def test_partial_fit_after_fit_keeps_the_steps_and_trains_the_model(pipeline):
+    rows = slice(0, 301)
+    new = X[301:] + 0.1
+    model = OrtSGDRegressor(pipeline, max_iter=20, tol=None, random_state=0)
+    assert not hasattr(model, "partial_fit")
+
+    model.fit(X[rows], Y[rows])
+    before = model.to_sklearn().predict(new)
+    model.partial_fit(new, Y[301:] + 1)
+    after = model.to_sklearn()
+    scaler = getattr(after, "regressor_", after)[0]
+    np.testing.assert_allclose(scaler.mean_, X[rows].mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(model.predict(new), after.predict(new), atol=1e-4)
+    truth = Y[301:] + 1
+    assert np.mean((after.predict(new) - truth) ** 2) < np.mean((before - truth) ** 2)
+    assert not hasattr(clone(model), "partial_fit")
+
+
+def test_a_frozen_target_needs_no_fit_in_a_stream():
+    fitted = clone(PIPELINES["target"]).fit(X, Y)
+    stream = OrtSGDRegressor(FrozenEstimator(fitted), eta0=1e-12).partial_fit(X, Y)
+    np.testing.assert_allclose(stream.predict(X), fitted.predict(X), atol=1e-5)
+
+
+def test_before_its_first_call_a_frozen_model_predicts_by_itself():
+    fitted = make_pipeline(StandardScaler(), Ridge()).fit(X, Y)
+    model = OrtSGDRegressor(FrozenEstimator(fitted))
+    with pytest.raises(NotFittedError, match=r"until then, model\.estimator\.predict\(X\)"):
+        model.predict(X)
+    np.testing.assert_array_equal(model.estimator.predict(X), fitted.predict(X))
+
+
+FORGETS = r"The (MLPRegressor|Ridge) inside is fitted, but.*new weights.*FrozenEstimator.*clone"
+
+
+def test_fitted_weights_that_a_training_leaves_out_are_warned_of():
+    network = MLPRegressor(hidden_layer_sizes=(3,), random_state=0).fit(X, Y)
+    options = {"max_iter": 2, "tol": None, "random_state": 0}
+    for estimator in (network, make_pipeline(StandardScaler().fit(X), network)):
+        with pytest.warns(UserWarning, match=FORGETS):
+            model = OrtSGDRegressor(estimator, **options, warm_start=True).fit(X, Y)
+        weights = model.plan_.decisions["weights"]
+        assert weights.value == "new ones"
+        assert weights.because == "no FrozenEstimator gives others"
+        # It goes on from its own weights, and no warning is raised.
+        model.fit(X, Y)
+
+    for n_rows in (7, 101):
+        with pytest.warns(UserWarning, match=FORGETS):
+            stream = OrtSGDRegressor(Ridge().fit(X, Y), n_total=len(X))
+            stream.partial_fit(X[:n_rows], Y[:n_rows])
+        stream.partial_fit(X, Y)
+
+
+def test_new_weights_are_not_warned_of_where_they_are_meant_or_do_not_matter():
+    network = MLPRegressor(hidden_layer_sizes=(3,), random_state=0).fit(X, Y)
+    options = {"max_iter": 2, "tol": None, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        OrtSGDRegressor(clone(network), **options).fit(X, Y)
+        OrtSGDRegressor(FrozenEstimator(network), **options).fit(X, Y)
+        # Meta-estimators clone.
+        search = GridSearchCV(OrtSGDRegressor(network, **options), {"alpha": [0, 1e-3]}, cv=2)
+        search.fit(X, Y)
+        # A strictly convex objective has one optimum.
+        anywhere = OrtSGDRegressor(Ridge().fit(X, Y)).fit(X, Y)
+    equal_to = Ridge().fit(X, Y)
+    np.testing.assert_allclose(anywhere.coef_, equal_to.coef_, atol=1e-3)

@@ -97,7 +97,8 @@ def steps_to_fit(estimator: Any) -> list[str]:
     """Return the names of the steps that need a fit: those before the model, and the one of y."""
     steps, *_ = split(estimator)
     target, _ = target_of(estimator)
-    if target is not None and getattr(target, "transformer", None) is not None:
+    # All of a frozen one is fitted.
+    if not isinstance(target, FrozenEstimator) and getattr(target, "transformer", None) is not None:
         steps = [*steps, ("transformer", target.transformer)]
     return [
         key
@@ -107,19 +108,22 @@ def steps_to_fit(estimator: Any) -> list[str]:
 
 
 def can_partial_fit(estimator: Any) -> bool:
-    """Raise an AttributeError if a step before the model of an estimator of skort needs a fit."""
+    """
+    Raise an AttributeError if a step before the model of an estimator of skort needs a fit:
+    `fit` has fitted the steps, `partial_fit` does not.
+    """
+    if "_result" in vars(estimator):
+        return True
+
     for name in steps_to_fit(estimator.estimator):
-        advice = FIT_STEP_FIRST
-        whole = type(estimator).__name__
-        if _is_fitted(estimator):
-            advice = (
-                "This model was fitted with its steps. To continue from it, freeze them: "
-                f"{whole}(FrozenEstimator(model.to_sklearn()))."
-            )
-        elif _is_fitted(estimator.estimator):
+        advice = (
+            "Call fit first, on rows that are typical of all rows, or put "
+            "FrozenEstimator(fitted_step) in its place."
+        )
+        if is_fitted(estimator.estimator):
             advice = (
                 "The pipeline inside is fitted. To continue from it, freeze it: "
-                f"{whole}(FrozenEstimator(pipeline))."
+                f"{type(estimator).__name__}(FrozenEstimator(pipeline))."
             )
         raise AttributeError(
             f"partial_fit does not fit the step {name!r} before the model. {advice}"
@@ -127,7 +131,8 @@ def can_partial_fit(estimator: Any) -> bool:
     return True
 
 
-def _is_fitted(estimator):
+def is_fitted(estimator: Any) -> bool:
+    """Return whether an estimator is fitted; False for what has no `fit`."""
     try:
         check_is_fitted(estimator)
     except (NotFittedError, TypeError):

@@ -25,6 +25,9 @@ class Decision(NamedTuple):
 #: The reason of a decision that a parameter made.
 YOURS = "you set it"
 
+#: The value of the decision on the weights that a training begins at, if they are not new.
+FITTED_WEIGHTS = "fitted ones"
+
 #: Every rule, by the matter that it decides, in the order of the table of a plan.
 RULES: dict[str, list[Callable[..., Any]]] = {}
 

@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skort.common.user_warning import warn_user
 from skort.estimators.data.rows import TrainingData
-from skort.estimators.model.nesting import model_inside
+from skort.estimators.model.nesting import is_fitted, model_inside
+from skort.estimators.planning.decision import FITTED_WEIGHTS
 from skort.estimators.planning.fitted import Knowledge
 from skort.estimators.planning.objective import in_own_units
 from skort.estimators.planning.plan import Plan
@@ -318,6 +319,27 @@ def warn_of_fitted(known: Knowledge, *, is_drawn: bool) -> None:
 def _ends_as_constant(ending: Ending) -> bool:
     """Return whether a training of fitted weights that is no better ended as a constant does."""
     return ending.constant_loss is not None and not ending.went_back
+
+
+def warn_of_unused_weights(inside: Any, result: FitResult) -> None:
+    """
+    Warn of a fitted model inside that is trained from new weights,
+    unless the training ends at the same weights from wherever it begins.
+    """
+    plan = result.plan
+    ends_at_optimum = plan.is_full and result.model.score_graph.is_linear
+    # The first rows of a stream wait without a decision.
+    weights = plan.decisions.get("weights")
+    went_on = weights is not None and weights.value == FITTED_WEIGHTS
+    if ends_at_optimum or went_on or not is_fitted(inside):
+        return
+
+    name = type(inside).__name__
+    warn_user(
+        f"estimator: The {name} inside is fitted, but the training began at new weights. To begin "
+        "at the fitted ones, give FrozenEstimator(estimator). If you want new ones, give "
+        "clone(estimator), which is not fitted."
+    )
 
 
 def _no_better_than(result):

@@ -244,7 +244,10 @@ def _check_fitted(estimator):
         if hasattr(inside, "SerializeToString"):
             advice = " fit trains the ONNX model inside; onnxruntime predicts with it as it is."
         elif isinstance(inside, FrozenEstimator):
-            advice = " fit trains the frozen model inside; estimator.predict uses it as it is."
+            advice = (
+                " fit or partial_fit trains the frozen model inside; until then, "
+                "model.estimator.predict(X) predicts with it as it is."
+            )
         raise NotFittedError(f"{error}{advice}") from None
 
 

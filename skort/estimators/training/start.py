@@ -8,7 +8,7 @@ import numpy as np
 
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
-from skort.estimators.planning.decision import Decision
+from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision
 from skort.estimators.planning.fitted import drawn_anew, fitted_part, knowledge_of
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import first_rate, spread
@@ -18,6 +18,9 @@ from skort.estimators.training.custom_loss import warn_of_custom
 from skort.estimators.training.messages import warn_of_fitted
 from skort.estimators.training.reparametrization import Reparametrization, with_offsets
 from skort.optim.state import TrainState
+
+# The model inside may be fitted all the same.
+_NOT_FROZEN = "no FrozenEstimator gives others"
 
 
 class Start(NamedTuple):
@@ -153,9 +156,9 @@ def _of_weights(model):
     """Return the decision on the weights that a training starts at."""
     if not model.is_drawn:
         return Decision(
-            "fitted ones", "the model has weights that were fitted or given", "warm_start"
+            FITTED_WEIGHTS, "the model has weights that were fitted or given", "warm_start"
         )
     if model.score_graph.is_linear:
-        return Decision("zeros", "the model is not fitted", "coef_init, warm_start")
+        return Decision("zeros", _NOT_FROZEN, "coef_init, warm_start")
 
-    return Decision("new ones", "the network is not fitted", "warm_start")
+    return Decision("new ones", _NOT_FROZEN, "warm_start")

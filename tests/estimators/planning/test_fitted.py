@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_digits, make_friedman1, make_regression
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
@@ -96,7 +97,7 @@ def test_a_regressor_that_is_worse_than_a_constant_begins_as_a_new_one(activatio
         fitted = make_pipeline(StandardScaler(), inner).fit(X, y)
     with pytest.warns(UserWarning, match="worse than a constant"):
         model = OrtSGDRegressor(FrozenEstimator(fitted), random_state=5).fit(X + 3, 100 * y + 5000)
-    new = make_pipeline(FrozenEstimator(fitted[0]), inner)
+    new = make_pipeline(FrozenEstimator(fitted[0]), clone(inner))
     same = OrtSGDRegressor(new, random_state=5, early_stopping=True).fit(X + 3, 100 * y + 5000)
     equal_weights(model, same)
     # A generator goes on as after the fit of the new one.
