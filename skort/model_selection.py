@@ -8,6 +8,7 @@ from joblib import effective_n_jobs
 from sklearn.base import clone
 
 from skort.common.component import DocumentationLink
+from skort.common.elsewhere import asked_of
 from skort.common.user_warning import Counted, warn_user
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.literals import Rows, Targets
@@ -22,6 +23,10 @@ else:
 Own = TypeVar("Own", bound="_SearchTogether")
 
 __all__ = ["OrtGridSearchCV", "OrtRandomizedSearchCV"]
+
+# To a type checker, a module with this function would have every name.
+if not TYPE_CHECKING:
+    __getattr__ = asked_of(__name__)
 
 
 class _SearchTogether(DocumentationLink):
@@ -87,6 +92,24 @@ class _SearchTogether(DocumentationLink):
             )
         if self.verbose > 0:
             print(f"{together.n_made} of these fits were trained together with others")
+
+    # To a type checker, a class with this method has every attribute.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # Python asks for what an object lacks, and for properties that raised an AttributeError.
+            if hasattr(type(self), name):
+                return object.__getattribute__(self, name)
+
+            known = vars(self)
+            of_estimator = known.get("best_estimator_", type(known.get("estimator")))
+            is_there = not name.startswith("_") and hasattr(of_estimator, name)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+                + (": search.best_estimator_ has it, after fit." if is_there else ""),
+                name=name,
+                obj=self,
+            )
 
     def _show(self, n_fits):
         """Move the bar, if there is one."""

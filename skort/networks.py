@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from skort.common.component import Component, name_their_parameters
+from skort.common.elsewhere import asked_of
 from skort.common.sklearn_private import Interval, StrOptions
 
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 
 __all__ = ["TabularNetwork"]
+
+# To a type checker, a module with this function would have every name.
+if not TYPE_CHECKING:
+    __getattr__ = asked_of(__name__)
 
 Activation = Literal["relu", "tanh", "logistic", "identity"]
 

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skort.common.component import Component, explained_init
 from skort.common.sklearn_private import InvalidParameterError
+from skort.estimators.other_names import ARGUMENTS, ATTRIBUTES, ELSEWHERE, PARAMETERS, VALUES
 from skort.estimators.value_hints import (
     is_valid,
     nearest,
@@ -22,67 +23,9 @@ from skort.optim.optimizers import OPTIMIZERS
 Method = TypeVar("Method", bound=Callable[..., Any])
 Own = TypeVar("Own", bound="NamedParameters")
 
-# The names of parameters in other libraries.
-_PARAMETERS = {
-    "eta0": ("lr", "learning_rate_init"),
-    "max_iter": ("epochs", "n_epochs", "num_epochs", "max_epochs", "n_iter"),
-    "n_iter_no_change": ("patience",),
-    "validation_fraction": ("validation_split",),
-    "random_state": ("seed",),
-    "loss": ("criterion",),
-    "optimizer": ("optim",),
-    "estimator": ("base_estimator", "model"),
-    "max_grad_norm": ("clip_norm", "clipnorm"),
-    "device": ("gpu", "use_gpu"),
-    "learning_rate": ("scheduler", "lr_scheduler", "lr_schedule"),
-    "quantile": ("q", "tau"),
-    "epsilon": ("delta",),
-    "scoring": ("metric", "metrics", "eval_metric"),
-}
-# The values that these names stand for.
-_VALUES = {"gpu": "cuda", "use_gpu": "cuda"}
-# What does the work of a parameter that other libraries have.
-_THRESHOLD = "FixedThresholdClassifier of scikit-learn, around the classifier, has it"
-_ELSEWHERE = {
-    "threshold": _THRESHOLD,
-    "pos_label": _THRESHOLD,
-    "scale_pos_weight": "class_weight has the weight of each label",
-    "freeze": "trainable names the weights to train; all others are frozen",
-    "dropout": "It is a parameter of skort.networks.TabularNetwork",
-    "betas": "They are beta_1 and beta_2 of skort.optimizers.Adam",
-}
 # The methods that train.
 _METHODS = ("fit", "partial_fit", "fit_batches")
-# The names of arguments of `fit` in other libraries.
-_ARGUMENTS = {
-    "X_val, y_val": ("eval_set", "validation_data", "valid_data"),
-    "sample_weight": ("sample_weights", "weight", "weights"),
-    "target_opset": ("opset", "opset_version"),
-}
-# What has the same role here as an attribute of scikit-learn's or another library's models.
-_ATTRIBUTES = {
-    "coefs_": "weights_ has all weights by name",
-    "intercepts_": "weights_ has all weights by name",
-    "hidden_layer_sizes": "it is a parameter of the model, estimator",
-    "estimator_": "to_sklearn() returns the fitted model, weights_ its weights",
-    "named_steps": "to_sklearn() returns the fitted pipeline",
-    "steps": "to_sklearn() returns the fitted pipeline",
-    "model_": "onnx_ is the fitted model, to_sklearn() returns it as scikit-learn has it",
-    "feature_importances_": "coef_ has the coefficients of a linear model",
-    "onnx_model_": "onnx_ is the fitted model as ONNX",
-    "n_epochs_": "n_iter_ is the number of epochs, t_ that of updates",
-    "export": "save_onnx(path) writes the ONNX file",
-    "export_onnx": "save_onnx(path) writes the ONNX file",
-    "evaluate": "score(X, y) is the accuracy, or R2",
-    "summary": "plan_ has the decisions of the fit, weights_ the weights",
-    "plot_loss_curve": "skort.plotting.LossCurveDisplay.from_estimator(model) draws it",
-    "save": "save_onnx(path) writes the ONNX file; pickle or joblib keep the estimator",
-    "loss_history_": "loss_curve_ has the objective of each epoch, history_ all records",
-    "losses_": "loss_curve_ has the objective of each epoch, history_ all records",
-    "history": "history_ has the records of all epochs",
-}
-
-
+_OF_CLASSIFIERS = " It is a parameter of OrtSGDClassifier; give fit sample_weight."
 # A remark for those who may expect more of a parameter, because it does more in other libraries.
 _ALONE = {
     "eta0": " It sets only the first learning rate: optimizer and learning_rate are other parameters."
@@ -139,7 +82,7 @@ class NamedParameters(Component):
             if hasattr(type(self), name):
                 return object.__getattribute__(self, name)
 
-            instead = _ATTRIBUTES.get(name)
+            instead = ATTRIBUTES.get(name)
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}"
                 + ("" if instead is None else f": {instead}."),
@@ -196,22 +139,25 @@ def explained_arguments(method: Method) -> Method:
 
 def _argument_hint(cls, method, name, value, known):
     """Return a sentence, after a space, for an argument that a method does not have."""
-    argument = nearest(name, [*_ARGUMENTS], _ARGUMENTS, 1.0)
+    argument = nearest(name, [*ARGUMENTS], ARGUMENTS, 1.0)
     if argument and argument[0].partition(",")[0] in known:
         return f" Did you mean {argument[0]}?"
+    same = [each for each in known if each.lower() == name.lower()]
+    if same:
+        return f" Did you mean {same[0]}?"
     if method == "fit_batches" and name == "sample_weight":
         return " A batch may have it: (X, y, sample_weight)."
 
-    others = [
-        other for other in _METHODS if name in inspect.signature(getattr(cls, other)).parameters
-    ]
-    # A regressor refuses the classes of fit_batches.
-    if others and (name != "classes" or issubclass(cls, ClassifierMixin)):
-        return f" It is an argument of {' and '.join(others)}."
+    others = _methods_with(cls, name)
+    if others:
+        return f" It is an argument of {others}."
 
-    parameter = nearest(name, cls._get_param_names(), _PARAMETERS, 0.9)
+    if name in ELSEWHERE:
+        return _elsewhere(cls, name)
+
+    parameter = nearest(name, cls._get_param_names(), PARAMETERS, 0.9)
     if not parameter:
-        return ""
+        return _OF_CLASSIFIERS if name == "class_weight" else ""
     if method == "partial_fit" and parameter[0] == "max_iter":
         return " A call makes one pass over its rows: call partial_fit again for another one."
 
@@ -219,6 +165,26 @@ def _argument_hint(cls, method, name, value, known):
     if refused:
         return f" The parameter {parameter[0]} of the estimator sets it.{refused}"
     return f" It is a parameter of the estimator: {cls.__name__}({parameter[0]}={value!r})."
+
+
+def _methods_with(cls, name):
+    """Return the names of the methods that take an argument, as a text; none for an unknown one."""
+    # A regressor refuses the classes of fit_batches.
+    if name == "classes" and not issubclass(cls, ClassifierMixin):
+        return ""
+    methods = [
+        each for each in _METHODS if name in inspect.signature(getattr(cls, each)).parameters
+    ]
+    return " and ".join(methods)
+
+
+def _elsewhere(cls, name):
+    """Return the sentence, after a space, on what does the work of a parameter of other libraries."""
+    is_classifier = issubclass(cls, ClassifierMixin)
+    kind = "Classifier" if is_classifier else "Regressor"
+    linear = "LogisticRegression" if is_classifier else "LinearRegression"
+    sentence = ELSEWHERE[name].format(kind=kind, linear=linear)
+    return f" {sentence}" if sentence.endswith("?") else f" {sentence}."
 
 
 def _value_hint(cls, name, value):
@@ -271,25 +237,37 @@ def _with_hint(error, unknown, estimator, args, given):
     return f"{refused}.{name_hint(type(estimator), inside, unknown, given[unknown])}"
 
 
+def _paths_inside(inside, name):
+    """Return the paths of the parameters of a model inside that have a name."""
+    if not isinstance(inside, BaseEstimator):
+        return []
+    return [path for path in inside.get_params() if path == name or path.endswith(f"__{name}")]
+
+
 def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
     """Return a sentence, after a space, that suggests a parameter for an unknown one, if any."""
     of_optimizers = [
         each.__name__ for each in OPTIMIZERS.values() if name in each._get_param_names()
     ]
-    similar = nearest(name, cls._get_param_names(), _PARAMETERS, 0.75)
+    paths = _paths_inside(inside, name)
+    if name in ELSEWHERE and not paths:
+        return _elsewhere(cls, name)
+
+    similar = nearest(name, cls._get_param_names(), PARAMETERS, 0.75)
     if similar:
-        value = _VALUES.get(name, value)
+        value = VALUES.get(name, value)
         refused = _value_hint(cls, similar[0], value)
         if refused:
             named = "" if refused.startswith(" Did you mean") else f" Did you mean {similar[0]}?"
             return f"{named}{refused}"
 
-        alone = _ALONE.get(similar[0], "") if name in _PARAMETERS.get(similar[0], ()) else ""
+        alone = _ALONE.get(similar[0], "") if name in PARAMETERS.get(similar[0], ()) else ""
         return f" Did you mean {similar[0]}={value!r}?{alone}"
-    if name in _ELSEWHERE:
-        return f" {_ELSEWHERE[name]}."
     if name == "class_weight":
-        return " It is a parameter of OrtSGDClassifier; give fit sample_weight."
+        return _OF_CLASSIFIERS
+    methods = _methods_with(cls, name)
+    if methods:
+        return f" It is an argument of {methods}."
     if name in OPTIMIZERS and not of_optimizers:
         return f" Did you mean optimizer={name!r}?"
     if of_optimizers:
@@ -301,7 +279,6 @@ def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
         if part and step == type(inside).__name__.lower():
             return f" The model inside has no step: write estimator__{part}."
 
-        paths = [path for path in inside.get_params() if path == name or path.endswith(f"__{name}")]
         return (
             f" It is a parameter of the estimator inside: estimator__{paths[0]}." if paths else ""
         )

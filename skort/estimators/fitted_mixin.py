@@ -267,6 +267,10 @@ class FittedAttributes:
         """
         Write the fitted model to an ONNX file. The complete new file replaces an existing one.
 
+        A search or a pipeline of scikit-learn does not have this method: call
+        ``search.best_estimator_.save_onnx(path)`` or ``pipeline[-1].save_onnx(path)``. See
+        :doc:`/serving`.
+
         Parameters
         ----------
         path : str or path-like

@@ -5,7 +5,7 @@
 from typing import TYPE_CHECKING
 
 from skort.common.component import name_their_parameters
-from skort.common.elsewhere import missing
+from skort.common.elsewhere import asked_of
 from skort.objective import classification, log_link, regression
 from skort.objective.classification import *
 from skort.objective.custom import Loss, Penalty
@@ -23,7 +23,4 @@ name_their_parameters(globals()[name] for name in __all__)
 
 # To a type checker, a module with this function would have every name.
 if not TYPE_CHECKING:
-
-    def __getattr__(name):
-        """Raise the error for a name that this module does not have."""
-        raise missing(__name__, name)
+    __getattr__ = asked_of(__name__)

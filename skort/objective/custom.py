@@ -1,6 +1,8 @@
 """A loss and a penalty that the user writes as ONNX functions, and checks of these functions."""
 
+import difflib
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -18,6 +20,12 @@ if TYPE_CHECKING:
 
 _FUNCTION = [str, HasMethods(["SerializeToString"])]
 _NAMES = [str, list, tuple, None]
+# The operators of ONNX that have other names elsewhere.
+_OPERATORS = {
+    **{"minus": "Sub", "subtract": "Sub", "plus": "Add", "sum": "ReduceSum", "mean": "ReduceMean"},
+    **{"times": "Mul", "multiply": "Mul", "square": "Mul", "divide": "Div", "power": "Pow"},
+    **{"maximum": "Max", "minimum": "Min", "negative": "Neg", "absolute": "Abs", "sgn": "Sign"},
+}
 _SIGNATURES = ["weight"], ["weight", "start"]
 #: The number of rows in checks of shapes. It stands for n_samples, so it is an unusual number.
 ROWS = 97
@@ -30,7 +38,7 @@ def parsed(what: str, source: FunctionSource) -> "onnx.FunctionProto":
     try:
         return function(source, "float32")
     except Exception as error:  # an error of onnx.parser is not a ValueError
-        raise _no_function(what, error) from error
+        raise _no_function(what, error, source) from error
 
 
 def check_signature(what: str, source: FunctionSource, signatures: Sequence[Sequence[str]]) -> None:
@@ -51,7 +59,7 @@ def result_shape(
     try:
         return list(_inferred_shape(source_key(source), tuple(inputs.items())))
     except Exception as error:  # errors of onnx.checker and shape_inference are not ValueErrors
-        raise _no_function(what, error) from error
+        raise _no_function(what, error, source) from error
 
 
 @functools.lru_cache(64)
@@ -78,19 +86,81 @@ def source_key(source: "FunctionSource | None") -> str | bytes | None:
     return source if source is None or isinstance(source, str) else source.SerializeToString()
 
 
-def _no_function(what: str, error: Exception) -> ValueError:
+def _no_function(what: str, error: Exception, source: FunctionSource) -> ValueError:
     """Return the error of a function that cannot run."""
     reason = error.args[0] if error.args else ""
     reason = reason.decode() if isinstance(reason, bytes) else str(reason)
-    example = (
-        " A function has the form: square (score, target) => (loss) { d = Sub (score, target) "
-        "loss = Mul (d, d) }. Calls do not nest, and a number is a Constant."
-        if "ParseError" in reason
+    reason = " ".join(reason.split())
+    advice = _advice(reason, source)
+    reason = f"{reason.rstrip('.')}.{advice}" if advice else reason
+    return ValueError(f"{what} is not an ONNX function that can run: {reason}")
+
+
+def _advice(reason, source):
+    """Return a sentence, after a space, on what to write in place of what onnx refuses, if known."""
+    if "ParseError" in reason:
+        return (
+            " A function has the form: square (score, target) => (loss) { d = Sub (score, target) "
+            "loss = Mul (d, d) }. Calls do not nest, and a number is a Constant: "
+            "half = Constant <value = float {0.5}> ()."
+        )
+    if found := re.search(r"No Op registered for (\w+)", reason):
+        return _advice_on_operator(found[1])
+    if found := re.search(r"input '(\w+)' of node", reason):
+        return _advice_on_name(found[1], source)
+    if found := re.search(r"op_type:(\w+).* has inconsistent type", reason):
+        return _advice_on_integers(found[1], source)
+    return ""
+
+
+def _advice_on_operator(name):
+    import onnx.defs
+
+    known = sorted(schema.name for schema in onnx.defs.get_all_schemas() if not schema.domain)
+    similar = _OPERATORS.get(name.lower()) or next(
+        iter(difflib.get_close_matches(name, known, 1, 0.7)), None
+    )
+    return f" Did you mean {similar}?" if similar else " onnx.ai/onnx/operators lists them."
+
+
+def _advice_on_name(name, source):
+    proto = _proto(source)
+    known = [*proto.input, *(output for node in proto.node for output in node.output)]
+    similar = difflib.get_close_matches(name, [each for each in known if each != name], 1, 0.6)
+    return (
+        f" Did you mean {similar[0]}?"
+        if similar
+        else f" Nothing before it has the name {name}; the inputs are {', '.join(proto.input)}."
+    )
+
+
+def _advice_on_integers(operator, source):
+    """Return a sentence, after a space, that writes the integers that an operator takes as floats."""
+    from skort.common.onnx_text import constant_value
+
+    proto = _proto(source)
+    taken = {name for node in proto.node if node.op_type == operator for name in node.input}
+    floats = [
+        f"{node.output[0]} = Constant <value = float {{{constant_value(node).item()}}}> ()"
+        for node in proto.node
+        if node.op_type == "Constant"
+        and node.output[0] in taken
+        and constant_value(node).size == 1
+        and constant_value(node).dtype.kind in "iu"
+    ]
+    return (
+        f" Its inputs are floats, and so must be the numbers that {operator} takes: write "
+        f"{' and '.join(floats)}."
+        if floats
         else ""
     )
-    return ValueError(
-        f"{what} is not an ONNX function that can run: {' '.join(reason.split())}{example}"
-    )
+
+
+def _proto(source):
+    """Return a function that onnx can read as a proto."""
+    from skort.common.onnx_text import function
+
+    return function(source, "float32")
 
 
 @dataclass(eq=False, repr=False)

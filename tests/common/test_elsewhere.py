@@ -1,6 +1,8 @@
 """Names that are asked of the wrong module."""
 
 import importlib
+import operator
+import re
 import subprocess
 import sys
 from types import ModuleType
@@ -8,6 +10,7 @@ from types import ModuleType
 import pytest
 
 import skort
+from skort.common import elsewhere
 
 PUBLIC = [getattr(skort, name) for name in skort.__all__]
 MODULES = [module for module in PUBLIC if isinstance(module, ModuleType)]
@@ -26,7 +29,13 @@ def test_the_package_says_where_a_public_name_is(home):
         assert not hasattr(skort, name)
 
 
-@pytest.mark.parametrize("asked", ["skort", "skort.objective"])
+ASKED = ["skort"] + [
+    f"skort.{name}"
+    for name in ("callbacks", "model_selection", "networks", "objective", "optimizers", "schedules")
+]
+
+
+@pytest.mark.parametrize("asked", ASKED)
 def test_a_module_says_where_the_names_of_others_are(asked):
     module = importlib.import_module(asked)
     with pytest.raises(
@@ -36,6 +45,41 @@ def test_a_module_says_where_the_names_of_others_are(asked):
     with pytest.raises(AttributeError, match=f"^module '{asked}' has no attribute 'Nonsense'$"):
         module.Nonsense  # noqa: B018
     assert not hasattr(module, "__nonsense__")
+
+
+@pytest.mark.parametrize(
+    "asked, name, instead",
+    [
+        ("skort", "load", "onnx.load"),
+        ("skort", "save", "save_onnx"),
+        ("skort", "from_onnx", "OrtSGDRegressor(onnx.load(path))"),
+        ("skort", "MLPClassifier", "OrtSGDClassifier(MLPClassifier())"),
+        ("skort", "FrozenEstimator", "from sklearn.frozen import FrozenEstimator"),
+        ("skort.objective", "MSELoss", "from skort.objective import SquaredError"),
+        ("skort.optimizers", "AdamW", "from skort.optimizers import Adam"),
+        ("skort.schedules", "CosineAnnealingLR", "from skort.schedules import Cosine"),
+        ("skort.callbacks", "ModelCheckpoint", "skort.callbacks.Checkpoint"),
+        ("skort.networks", "Linear", "OrtSGDRegressor(onnx.load(path))"),
+    ],
+)
+def test_a_name_of_another_library_leads_to_what_has_its_role(asked, name, instead):
+    module = importlib.import_module(asked)
+    text = rf"^module '{asked}' has no attribute '{name}': .*{re.escape(instead)}"
+    with pytest.raises(AttributeError, match=text):
+        getattr(module, name)
+    with pytest.raises(ImportError, match=text):
+        exec(f"from {asked} import {name}")
+    assert not hasattr(module, name)
+
+
+def test_what_leads_elsewhere_is_public():
+    lines = re.findall(r"from (skort\S*) import (\w+)", " ".join(elsewhere._ROLES))
+    assert len(lines) > 10
+    for home, name in lines:
+        assert name in importlib.import_module(home).__all__
+    places = re.findall(r"skort\.\w+(?:\.\w+)?", " ".join(elsewhere._ROLES))
+    for place in places:
+        operator.attrgetter(place.removeprefix("skort."))(skort)
 
 
 def test_the_estimators_are_in_the_package():

@@ -1,17 +1,25 @@
 """What the errors of parameters with another name say."""
 
 import inspect
+import operator
+import pickle
+import re
 
+import numpy as np
+import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import skort
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import EarlyStopping
-from skort.model_selection import OrtGridSearchCV
+from skort.estimators.other_names import ATTRIBUTES, ELSEWHERE, PARAMETERS
+from skort.model_selection import OrtGridSearchCV, OrtRandomizedSearchCV
 from skort.objective import Huber, SquaredError
 from skort.optimizers import SGD, Adam, Momentum
 from skort.schedules import Cosine
@@ -20,6 +28,7 @@ ETA0 = (
     "Did you mean eta0=0.1? It sets only the first learning rate: optimizer and learning_rate "
     "are other parameters."
 )
+ABSOLUTE = "Did you mean loss='absolute_error'?"
 NAMES = [
     (OrtSGDRegressor, None, {"lr": 0.1}, ETA0),
     (OrtSGDClassifier, None, {"learning_rate_init": 0.1}, ETA0),
@@ -75,6 +84,45 @@ NAMES = [
     ),
     (
         OrtSGDClassifier,
+        None,
+        {"label_smoothing": 0.1},
+        "No loss has it. alpha keeps the scores small, and skort.objective.Loss takes a loss of your "
+        "own.",
+    ),
+    (
+        OrtSGDClassifier,
+        None,
+        {"hidden_layers": (5,)},
+        "A network inside has hidden_layer_sizes: "
+        "estimator=MLPClassifier(hidden_layer_sizes=(64,)).",
+    ),
+    (
+        OrtSGDRegressor,
+        None,
+        {"use_bias": False},
+        "The model inside has fit_intercept: estimator=LinearRegression(fit_intercept=False).",
+    ),
+    (
+        OrtSGDRegressor,
+        None,
+        {"n_estimators": 100},
+        "Trees have no gradient, and skort trains linear models and networks.",
+    ),
+    (OrtSGDRegressor, None, {"objective": "reg:absoluteerror"}, ABSOLUTE),
+    (OrtSGDRegressor, None, {"loss_fn": "mae"}, ABSOLUTE),
+    (OrtSGDRegressor, None, {"grad_clip": 1.0}, "Did you mean max_grad_norm=1.0?"),
+    (OrtSGDRegressor, None, {"num_workers": 2}, "Did you mean n_jobs=2?"),
+    (OrtSGDRegressor, None, {"l2": 0.1}, "Did you mean alpha=0.1?"),
+    (
+        OrtSGDRegressor,
+        None,
+        {"reg_alpha": 0.1},
+        'Did you mean penalty="l1", with its strength as alpha?',
+    ),
+    (OrtSGDRegressor, None, {"sample_weight": 1}, "It is an argument of fit and partial_fit."),
+    (OrtSGDClassifier, None, {"classes": 1}, "It is an argument of partial_fit and fit_batches."),
+    (
+        OrtSGDClassifier,
         LogisticRegression(),
         {"C": 2.0},
         "It is a parameter of the estimator inside: estimator__C.",
@@ -104,6 +152,79 @@ def test_a_search_says_where_a_parameter_of_the_model_inside_is(search):
     )
     with pytest.raises(ValueError, match=r"inside: estimator__hidden_layer_sizes\.$"):
         candidates.fit(X, y)
+
+
+def test_what_other_names_lead_to_is_there():
+    X = pd.DataFrame(np.eye(5), columns=list("abcde"))
+    y = [0, 1, 0, 1, 1]
+    fitted = OrtSGDClassifier(max_iter=2, tol=None, early_stopping=True, random_state=0)
+    fitted.fit(X, y, X_val=X, y_val=y)
+    for sentence in [*ELSEWHERE.values(), *ATTRIBUTES.values()]:
+        for place in re.findall(r"(?<=skort\.)\w+(?:\.\w+)+", sentence):
+            operator.attrgetter(place)(skort)
+        own = re.findall(r"(?<![\w.])([a-z]\w*_)(?!\w)", sentence)
+        assert all(hasattr(fitted, name) for name in own if "search" not in sentence), sentence
+        methods = re.findall(r"(?<![\w.])([a-z]\w+)\([a-zX]", sentence)
+        others = ("clone", "skl2onnx", "callbacks")
+        assert all(hasattr(fitted, name) for name in methods if name not in others), sentence
+    assert PARAMETERS.keys() <= set(fitted.get_params()) | {"quantile"}
+    # Nothing that an estimator has is told to be elsewhere.
+    assert not [
+        name
+        for name in ATTRIBUTES
+        if hasattr(OrtSGDClassifier, name) and name not in OF_CLASSIFIERS
+    ]
+
+
+OF_CLASSIFIERS = ("predict_proba", "predict_log_proba", "decision_function")
+
+
+@pytest.mark.parametrize(
+    "name, instead",
+    [
+        ("state_dict", "weights_ has all weights by name"),
+        ("load", "onnx.load"),
+        ("predict_proba", "OrtSGDClassifier has it"),
+        ("val_loss_", "validation_scores_"),
+        ("best_params_", "a search has it"),
+        ("train_on_batch", "partial_fit"),
+    ],
+)
+def test_an_attribute_of_other_models_leads_to_what_has_its_role(name, instead):
+    with pytest.raises(AttributeError, match=f"attribute '{name}': .*{re.escape(instead)}"):
+        getattr(OrtSGDRegressor(), name)
+
+
+@pytest.mark.parametrize(
+    "given, advice",
+    [
+        ({"early_stopping_rounds": 3}, "Did you mean early_stopping=True, with"),
+        ({"cat_features": [0]}, "An OneHotEncoder in a pipeline"),
+        ({"class_weight": {}}, "give fit sample_weight"),
+        ({"Y": 1}, r"Did you mean y\?"),
+    ],
+)
+def test_an_argument_of_other_libraries_leads_to_what_has_its_role(given, advice):
+    with pytest.raises(TypeError, match=rf"fit\(\) got .* argument .*{advice}"):
+        OrtSGDRegressor().fit([[0.0], [1.0]], **given)
+
+
+@pytest.mark.parametrize("search", [OrtGridSearchCV, OrtRandomizedSearchCV])
+def test_a_search_says_where_the_attributes_of_its_estimator_are(search):
+    candidates = search(OrtSGDRegressor(), {"alpha": [0.1, 0.2]}, cv=2)
+    for name in ("save_onnx", "to_onnx", "onnx_", "plan_"):
+        with pytest.raises(AttributeError, match=f"'{name}': search.best_estimator_ has it"):
+            getattr(candidates, name)
+    with pytest.raises(AttributeError, match=r"attribute 'nonsense'$"):
+        candidates.nonsense  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'_nonsense'$"):
+        candidates._nonsense  # noqa: B018
+    # scikit-learn's own errors stay.
+    with pytest.raises(NotFittedError):
+        candidates.predict([[0.0]])
+    with pytest.raises(AttributeError, match="predict_proba"):
+        candidates.predict_proba([[0.0]])
+    assert not hasattr(pickle.loads(pickle.dumps(candidates)), "save_onnx")
 
 
 def test_nothing_is_said_where_nothing_is_known():

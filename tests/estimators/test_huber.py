@@ -205,7 +205,7 @@ def test_a_frozen_model_begins_at_its_scale_and_others_anew():
     options = {**SHORT, "max_iter": 1, "eta0": 1e-12}
     frozen = OrtSGDRegressor(FrozenEstimator(fitted), **options).fit(X, Y)
     assert frozen.scale_ == pytest.approx(fitted.scale_, rel=1e-6)
-    plain = OrtSGDRegressor(fitted, **options).fit(X, Y)
+    plain = OrtSGDRegressor(clone(fitted), **options).fit(X, Y)
     assert plain.scale_ == pytest.approx(np.median(np.abs(Y - np.median(Y))), rel=1e-6)
 
 
