@@ -46,6 +46,7 @@ from skort.estimators.training.persistence import from_plain, to_plain
 from skort.estimators.training.result import NO_ENDING, is_of_fit, result_of
 from skort.objective.penalties import PENALTIES, WeightPenalty
 from skort.optim.callbacks import AnyCallback
+from skort.optim.display import print_line
 from skort.optim.optimizers import OPTIMIZERS, Optimizer
 from skort.optim.schedules import SCHEDULES
 from skort.optim.update import asks_to_stop_early
@@ -377,6 +378,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         advance(self.random_state, result.state.random_state)
         if self.scoring is not None and VALIDATION_SCORE not in result.state.history:
             warn_of_scoring(self, is_stream=is_stream)
+        if self.verbose and result.told_of_tuning:
+            print_line(f"Validation set: {result.told_of_tuning}.")
         warn_of_lost_digits(self, result)
         warn_of_outcome(self, result, is_stream=is_stream)
 

@@ -147,8 +147,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         transformed columns. `coef_` and `intercept_` are read-only; `set_weights` changes them.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts of a linear model.
-    {onnx_, loss_curve_, loss_, best_loss_, validation_scores_, best_validation_score_, history_, stopping_reason_,
-    eta0_, standardization_, n_iter_, t_, n_features_in_, feature_names_in_}
+    {onnx_, loss_curve_, loss_, best_loss_, validation_scores_, best_validation_score_,
+    initial_validation_score_, history_, stopping_reason_, eta0_, standardization_,
+    n_iter_, t_, n_features_in_, feature_names_in_}
 
     See Also
     --------

@@ -161,6 +161,15 @@ class FittedAttributes:
         scores = self.validation_scores_
         return None if scores is None else float(np.fmax.reduce(scores))
 
+    @property
+    def initial_validation_score_(self) -> float | None:
+        """
+        The validation score of the fitted weights that the training began at.
+
+        It is None without a validation set, for a new model, and after a `partial_fit`.
+        """
+        return result_of(self).initial_score
+
     @available_if(_may_be_linear)
     def sparsify(self: Own) -> Own:
         """

@@ -211,6 +211,11 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         score of `scoring`. Larger is better. None without a validation set.
     best_validation_score_ : float or None
         The largest validation score.
+    initial_validation_score_ : float or None
+        The validation score of the fitted weights that the training began at: those of a
+        `FrozenEstimator`, of an ONNX model or of `warm_start`. The fit is better than the old model
+        where `best_validation_score_` is larger. None without a validation set, for a new model,
+        and after a `partial_fit`.
     history_ : dict of str to list
         One value per epoch for each of "loss" (without the penalty), "objective", "eta",
         "gradient_norm", "seconds", "validation_score", "restarts", and what callbacks record.

@@ -428,7 +428,8 @@ class EpochScoring(Component):
         self._scorer = scorer_of(training.model, self.scoring)
 
         try:
-            self._score(training)
+            #: The score of the weights that the training began with.
+            self.initial: float | None = self._score(training)
         except (AttributeError, TypeError, ValueError) as error:
             reason = f"{str(error).rstrip('.')}.{scoring_advice(training.model, self.scoring)}"
             raise ValueError(

@@ -31,12 +31,15 @@ class ValidationLoss:
         #: The loss of the best constant prediction, once the training has begun; None: there
         #: is one target.
         self.prior: float | None = None
+        #: The score of the weights that the training began with.
+        self.initial: float | None = None
 
     def on_train_begin(self, training: Training) -> None:
         """Prepare the rows, and compute the loss of the best constant prediction."""
         with errors_of(_ROWS):
             X = training.prepare(self._rows.X)
         self._loss = loss = training.loss_of(self._rows._replace(X=X))
+        self.initial = -loss.at(training.step.weights())
         # Nothing is better than the constant of rows that have one target.
         if np.any(self._rows.target != self._rows.target[:1]):
             self.prior = loss.best_constant(training.step.weights())

@@ -89,6 +89,8 @@ class FitResult:
     first_eta: float | None = None
     #: The weights that the training ended with, see `Training.kept`.
     kept: str | None = None
+    #: The score of the validation set at the fitted weights that it began with; None: there is none.
+    initial_score: float | None = None
     #: How far above the least objective steps of the user's choice ended, as a part of it; None:
     #: not far, or not known.
     above_least: float | None = None
@@ -155,7 +157,9 @@ class FitResult:
             decisions["restarts"] = Decision(str(int(n_restarts)), because, "eta0")
 
         if self.kept is not None:
-            decisions["kept"] = _KEPT[self.kept]
+            of_weights = _KEPT[self.kept]
+            because = "; ".join(filter(None, (of_weights.because, self.told_of_tuning)))
+            decisions["kept"] = of_weights._replace(because=because)
         if self.above_least is not None:
             decisions["end"] = Decision(
                 f"at least {self.above_least:.0%} above the optimum",
@@ -164,6 +168,20 @@ class FitResult:
             )
         return dataclasses.replace(
             plan, decisions={name: decisions[name] for name in MATTERS if name in decisions}
+        )
+
+    @property
+    def told_of_tuning(self) -> str:
+        """What is said of the validation score of the fitted weights; "" where there is none."""
+        if self.initial_score is None:
+            return ""
+
+        scores = self.state.history.get(VALIDATION_SCORE, [])[self.n_before : self.state.n_epochs]
+        is_best = self.kept in ("best", "fitted")
+        end = np.fmax.reduce(scores) if is_best else scores[-1]
+        when = "at best" if self.kept == "fitted" else "now"
+        return (
+            f"its score is {self.initial_score:.4g} with the fitted weights, and {end:.4g} {when}"
         )
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> "FitResult":

@@ -17,7 +17,7 @@ from skort.estimators.data.data_source import BatchShape, DataSource, InMemory
 from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
-from skort.estimators.planning.decision import YOURS, Decision
+from skort.estimators.planning.decision import FITTED_WEIGHTS, YOURS, Decision
 from skort.estimators.planning.objective import chosen_class_weight
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import whitens
@@ -264,6 +264,9 @@ class Fit:
         run = self.run
         problem = self.run.problem
         prior = getattr(self.observers.scoring, "prior", None)
+        initial = getattr(self.observers.scoring, "initial", None)
+        if initial is not None and run.plan.decisions["weights"].value != FITTED_WEIGHTS:
+            initial = None
         ending = Ending(
             outcome.error,
             outcome.no_better,
@@ -285,6 +288,7 @@ class Fit:
             is_sparse=problem.row_factor is not None,
             n_before=self.state.n_epochs,
             kept=outcome.kept,
+            initial_score=initial,
             above_least=self.above_least(outcome, statistics),
             spread=spread,
             first_eta=outcome.first_eta,

@@ -1,5 +1,6 @@
 """Where a fitted network begins on new rows, and what is said where that does not help."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -369,6 +370,45 @@ def test_rows_are_held_out_where_a_class_has_one(network):
     model = tuned(network, DIGITS[[*others, rows[-1]]], LABELS[[*others, rows[-1]]])
     assert "validation" in model.plan_.decisions
     assert len(model.classes_) == 10
+
+
+@pytest.mark.parametrize("parameters", [{}, {"early_stopping": False}, {"eta0": 0.001}], ids=str)
+def test_the_score_of_the_old_network_stands_beside_that_of_the_new_one(
+    network, parameters, capsys
+):
+    test = DIGITS[TEST][:201], LABELS[TEST][:201]
+    rows = DIGITS[NEW], LABELS[NEW]
+    model = OrtSGDClassifier(FrozenEstimator(network), random_state=0, verbose=1, **parameters)
+    model.fit(*rows, X_val=test[0], y_val=test[1])
+    old, new = (-log_loss(test[1], each.predict_proba(test[0])) for each in (network, model))
+    assert model.initial_validation_score_ == pytest.approx(old, rel=1e-4)
+    assert max(model.validation_scores_) == model.best_validation_score_ > old
+    told = f"its score is {old:.4g} with the fitted weights, and {new:.4g} now"
+    assert f"Validation set: {told}.\n" in capsys.readouterr().out
+    if "early_stopping" not in parameters:
+        assert model.plan_.decisions["kept"].because.endswith(told)
+
+    # Files keep it.
+    assert pickle.loads(pickle.dumps(model)).initial_validation_score_ == pytest.approx(old, 1e-4)
+
+
+def test_only_fitted_weights_have_a_score_before_the_training(network):
+    test = DIGITS[TEST][:201], LABELS[TEST][:201]
+    rows = DIGITS[NEW], LABELS[NEW]
+    tuning = OrtSGDClassifier(
+        FrozenEstimator(network), scoring="accuracy", early_stopping=False, random_state=0
+    ).fit(*rows, X_val=test[0], y_val=test[1])
+    assert tuning.initial_validation_score_ == network.score(*test)
+    # A call of `partial_fit` has no validation set.
+    assert tuning.partial_fit(*rows).initial_validation_score_ is None
+
+    new = OrtSGDClassifier(MLPClassifier((5,)), early_stopping=True, max_iter=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert new.fit(*rows).initial_validation_score_ is None
+        again = new.set_params(warm_start=True).fit(*rows, X_val=test[0], y_val=test[1])
+    assert again.initial_validation_score_ is not None
+    assert tuned(network, *rows, early_stopping=False).initial_validation_score_ is None
 
 
 def test_a_score_ends_the_tuning_of_a_fitted_network(network):
