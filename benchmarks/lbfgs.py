@@ -6,6 +6,7 @@ fit, median of some alternating runs on one thread, beside that of scikit-learn'
 StandardScaler; the iterations; and the relative gap of the objective to its optimum, which a fit in
 float64 finds. scikit-learn's penalty is then one of scaled columns, so that its optimum is another.
 
+`--classes` prints the same for tables of several classes and for more and less penalty.
 `--networks` and `--kinks` print objectives, iterations and times of networks by L-BFGS, and of
 linear models with kinks, which begin with SGD.
 
@@ -59,6 +60,24 @@ def cases():
     yield "100,000 x 100, Ridge", X, X.sum(axis=1) + 5 * noise, Ridge()
 
 
+def classes():
+    """Yield the name, X, y and the model of each case of several classes."""
+    for strength in (0.01, 1.0, 100.0):
+        model = LogisticRegression(C=strength, max_iter=1000)
+        for load in (load_iris, load_wine, load_digits):
+            yield f"{load.__name__[5:]}, C={strength}", *load(return_X_y=True), model
+        for n_rows, n_columns, n_classes in ((2000, 20, 5), (20_000, 50, 5), (1000, 95, 10)):
+            X, y = make_classification(
+                n_rows,
+                n_columns,
+                n_informative=15,
+                n_classes=n_classes,
+                n_clusters_per_class=1,
+                random_state=0,
+            )
+            yield f"{n_rows:,} x {n_columns}, {n_classes}, C={strength}", X, y, model
+
+
 def _mixed(X):
     """Return columns that are sums of others, of very different scales."""
     random = np.random.default_rng(0)
@@ -99,9 +118,9 @@ def objective(model, X, y, fitted):
     return loss + 0.5 / (model.C * n_rows) * np.sum(coef**2)
 
 
-def compare_fits(repeats):
+def compare_fits(cases, repeats):
     """Print a line for each case."""
-    for name, X, y, model in cases():
+    for name, X, y, model in cases:
         ours = _ours(model)
         behind_scaler = make_pipeline(StandardScaler(), clone(model))
         ours.fit(X, y)  # The first fit converts the model.
@@ -291,6 +310,7 @@ def main():
     """Print what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--classes", action="store_true")
     parser.add_argument("--correlations", action="store_true")
     parser.add_argument("--networks", action="store_true")
     parser.add_argument("--kinks", action="store_true")
@@ -310,7 +330,7 @@ def main():
     elif asked.texts:
         compare_texts()
     else:
-        compare_fits(asked.repeats)
+        compare_fits(classes() if asked.classes else cases(), asked.repeats)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ targets.
 
 from typing import ClassVar
 
-from skort.objective.loss import FormulaLoss
+from skort.objective.loss import FormulaLoss, FunctionSource
 from skort.objective.regression import (
     EpsilonInsensitive,
     Huber,
@@ -104,6 +104,10 @@ class LogLoss(ClassificationLoss, name="log_loss"):
     def for_labels(self) -> "MultiLabelLogLoss":
         """Return the log-loss for a multi-label y."""
         return MultiLabelLogLoss()
+
+    def softmax_function(self, n_outputs: int) -> "FunctionSource | None":
+        """Return the ONNX function `(score, target) => (probability)` of several scores, or None."""
+        return None if self.is_elementwise or n_outputs == 1 else self._function(3, n_outputs)
 
     def curvature(self, n_outputs: int) -> float:
         """Return a bound of the second derivative: 1/4 for the sigmoid, 1/2 for the softmax."""

@@ -113,6 +113,15 @@ class ScoreLoss:
         """
         return None
 
+    def softmax_function(self, n_outputs: int) -> "FunctionSource | None":
+        """
+        Return the ONNX function `(score, target) => (probability)`, or None.
+
+        The probabilities p of a softmax couple scores: the second derivatives by them are
+        diag(p) - p p^T.
+        """
+        return None
+
     def in_units(self, scale: float) -> InUnits:
         """Return the loss of targets and scores divided by a number, if the loss `has_units`."""
         raise NotImplementedError
@@ -174,6 +183,7 @@ class FormulaLoss(Component, ScoreLoss):
         "value (score, target) => (loss)",
         "gradient (score, target) => (gradient)",
         "second (score, target) => (curvature)",
+        "softmax (score, target) => (probability)",
     )
     _link: str | None = None
     #: The formulas for two scores and more, if they differ.

@@ -25,6 +25,7 @@ _DISTANCE = 1e-7
 _LEAST_PART = 0.3
 # Variables of so many columns cost about as much as an iteration.
 _COLUMNS = 8
+_COUPLED_COLUMNS = 16
 
 
 class _Block(NamedTuple):
@@ -174,33 +175,52 @@ class FullStep:
         if self._is_curved:
             self._tolerances = _near(self._tolerances, self._now)
 
+        first = self._now
         whitener = self._whitener
         whitens_anew = whitener is not None and whitener.knows_rows
-        stage = _STAGE
-        if whitener is not None and self._is_curved and not whitener.is_whole:
-            # They are nearly those of this fit, too.
-            stage *= _STAGES_AT_ONCE
+        stage: float = self._first_stage()
 
         while True:
             is_curved = self._is_curved
             # Rows that are flat at a point may bend on the way. Where its variables lead no
             # further, the first ones may: they take all rows as equal.
             tolerances = self._tolerances._replace(flat=np.inf) if is_curved else self._tolerances
-            n_iterations = min(n_left, stage) if whitens_anew else n_left
+            n_iterations = int(min(n_left, stage)) if whitens_anew else n_left
             reason, weights = self._stage(tolerances, n_iterations, counted)
             is_stuck = reason is not None and is_curved and not self._is_flat()
             if is_ended or n_left <= 0 or (reason is not None and not is_stuck):
                 return reason
 
-            assert whitener is not None
-            self._whitening = whitener.first() if is_stuck else whitener.at(weights)
-            self._is_curved = not is_stuck
-            self._now = self.evaluate(self.variables_of(weights))
-            if whitener.is_whole:
-                stage = _next_stage(whitener)
-            else:
-                # L-BFGS has more to learn, which each stage forgets.
-                stage *= 2
+            n_made = max_iter - n_left
+            n_more = _n_more(first, self._now, self._tolerances.limits.gradient, n_made)
+            stage = self._renewed(weights, stage, n_made, n_more, is_stuck=is_stuck)
+
+    def _first_stage(self):
+        """Return for how many iterations the variables are good that a fit begins with."""
+        whitener = self._whitener
+        if whitener is None or not self._is_curved:
+            return _STAGE
+        if whitener.is_coupled:
+            return _next_stage(whitener)
+        # They are nearly those of this fit, too.
+        return _STAGE if whitener.is_whole else _STAGE * _STAGES_AT_ONCE
+
+    def _renewed(self, weights, stage, n_made, n_more, *, is_stuck):
+        """
+        Find the variables anew, after a stage and with `n_more` iterations to come, and return for
+        how many they are good.
+        """
+        whitener: Any = self._whitener
+        couples = whitener.couples(n_made, n_more)
+        if whitener.is_coupled and not couples and not is_stuck:
+            # Few iterations are left, for which these variables are good.
+            return math.inf
+
+        self._whitening = whitener.first() if is_stuck else whitener.at(weights, couples=couples)
+        self._is_curved = not is_stuck
+        self._now = self.evaluate(self.variables_of(weights))
+        # L-BFGS has more to learn where they are not whole, and each stage forgets it.
+        return _next_stage(whitener) if whitener.is_whole else 2 * stage
 
     def _is_flat(self):
         """Return whether the gradient is as small as it is to be."""
@@ -240,9 +260,19 @@ def _near(tolerances, begin):
     return tolerances._replace(limits=limits._replace(gradient=gradient))
 
 
+def _n_more(first, now, limit, n_made):
+    """Return how many iterations are left, if the gradient falls on as it has fallen in those made."""
+    begin = float(np.abs(first.gradient).max())
+    end = float(np.abs(now.gradient).max())
+    if not 0 < limit < end < begin:
+        return math.inf
+    return n_made * math.log(end / limit) / math.log(begin / end)
+
+
 def _next_stage(whitener):
     """Return for how many iterations variables are good that are all of the second derivative."""
-    longest = max(_STAGE, whitener.n_inputs // _COLUMNS)
+    part = _COUPLED_COLUMNS if whitener.is_coupled else _COLUMNS
+    longest = max(_STAGE, whitener.n_variables // part)
     return max(_LEAST_STAGE, math.ceil(whitener.share * longest))
 
 

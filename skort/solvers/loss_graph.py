@@ -19,6 +19,8 @@ SCORE = "score"
 ROW_LOSSES = "skort_weighted_losses"
 #: The second derivatives of the losses of rows by each column of their scores.
 CURVATURES = "skort_curvatures"
+#: The probabilities of the classes of rows.
+PROBABILITIES = "skort_probabilities"
 
 
 def loss_model(objective: Objective, score_graph: ScoreGraph | None = None) -> InferenceModel:
@@ -81,26 +83,33 @@ def _score_model(objective):
 def curvature_model(objective: Objective, score_graph: ScoreGraph) -> InferenceModel | None:
     """Return the model of X, all weights and targets that computes `CURVATURES`, if it can."""
     source = objective.loss.curvature_function(objective.n_outputs)
-    if source is None:
-        return None
+    return None if source is None else _model_of_rows(objective, score_graph, source, CURVATURES)
 
-    structure = "curvature", source_key(source), objective.loss_key, score_graph.key
+
+def softmax_model(objective: Objective, score_graph: ScoreGraph) -> InferenceModel | None:
+    """Return the model of X, all weights and targets that computes `PROBABILITIES`, if it can."""
+    source = objective.loss.softmax_function(objective.n_outputs)
+    return None if source is None else _model_of_rows(objective, score_graph, source, PROBABILITIES)
+
+
+def _model_of_rows(objective, score_graph, source, name):
+    """Return the model of X, all weights and targets that computes a function of score and target."""
+    structure = name, source_key(source), objective.loss_key, score_graph.key
     return InferenceModel(
-        lambda: _curvature_model(objective, score_graph, source), structure=structure
+        lambda: _row_model(objective, score_graph, source, name), structure=structure
     )
 
 
-def _curvature_model(objective, score_graph, source):
-    """Return the model of X, all weights and targets."""
+def _row_model(objective, score_graph, source, name):
     fragment = Fragment(objective.dtype)
     model = copy.deepcopy(score_graph.structure)
     graph = model.graph
 
-    fragment.call(source, [graph.output[0].name, TARGET], [CURVATURES], objective.n_outputs)
+    fragment.call(source, [graph.output[0].name, TARGET], [name], objective.n_outputs)
     graph.input.extend(info for info in objective.inputs(None) if info.name == TARGET)
     shape = [None, objective.n_outputs]
-    curvatures = helper.make_tensor_value_info(CURVATURES, onnx_dtype(objective.dtype), shape)
-    return _with_outputs(model, fragment, [curvatures])
+    values = helper.make_tensor_value_info(name, onnx_dtype(objective.dtype), shape)
+    return _with_outputs(model, fragment, [values])
 
 
 def _with_outputs(model, fragment, outputs):

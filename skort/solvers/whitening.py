@@ -16,12 +16,20 @@ from skort.optim.batches import Batches
 from skort.optim.rows import UnchangedRows, source_rows
 from skort.solvers.base import Problem
 from skort.solvers.flat_weights import views
-from skort.solvers.loss_graph import CURVATURES, curvature_model
+from skort.solvers.loss_graph import CURVATURES, PROBABILITIES, curvature_model, softmax_model
 
 # The products of so many rows are summed in their own dtype, and these sums in float64.
 _BLOCK_ROWS = 1024
+# So many, where their products are larger matrices.
+_COUPLED_ROWS = 4096
 # Outputs with losses of their own have factors of their own up to so many numbers: 32 MB.
 _MOST_NUMBERS = 2**22
+# A softmax has one factor of all its outputs up to so many weights, which costs about as much as
+# so many iterations for each of them: `python -m benchmarks.lbfgs --classes`.
+_MOST_COUPLED = 1000
+_ITERATIONS = 1 / 25
+# Rows whose class is so much surer than that of all bend next to nothing.
+_SURE = 1e-2
 # A direction in which the columns vary less, relative to their mean square, counts as if they
 # varied so much: a gradient in a dtype tells no more of it.
 _LEAST = {"float32": 1e-6, "float64": 1e-12}
@@ -37,14 +45,14 @@ class Whitening:
 
     .. math:: v_k = L_k^{-T} u_k, \qquad L_k L_k^T = X^T S H_k X / n + diag(l_2)
 
-    of each output k, with relative sample weights S, curvatures H of the losses of rows along their
-    scores, a column of ones in X where the layer has an intercept, and the strengths of the
-    penalty. This matrix is about the second derivative of the objective by the weights of the
-    output. All other weights are as they are.
+    of each output k, or of all outputs together, with relative sample weights S, curvatures H of
+    the losses of rows along their scores, a column of ones in X where the layer has an intercept,
+    and the strengths of the penalty. This matrix is about the second derivative of the objective by
+    these weights. All other weights are as they are.
     """
 
-    #: ndarray of shape (n_outputs, n_inputs). The places of the layer's weights in the vector of
-    #: all.
+    #: ndarray of shape (n_outputs, n_inputs), or (1, n_outputs * n_inputs) for all outputs together.
+    #: The places of the layer's weights in the vector of all.
     places: np.ndarray
     #: ndarray of shape (n_outputs, n_inputs, n_inputs), or of shape (n_outputs, n_inputs) where the
     #: matrices are taken as diagonal. The factors L^-T; a single one is that of all outputs.
@@ -68,7 +76,10 @@ class Whitening:
             return self._with(weights, values / self.factors)
         # OpenBLAS solves with all its threads, however few equations there are: each waits for a core.
         with one_blas_thread():
-            return self._with(weights, np.linalg.solve(self.factors, values[..., None])[..., 0])
+            if len(self.factors) == 1:
+                return self._with(weights, _solution(self.factors[0], values.T).T)
+            parts = zip(self.factors, values, strict=True)
+            return self._with(weights, [_solution(factor, each) for factor, each in parts])
 
     @property
     def _is_diagonal(self):
@@ -145,6 +156,14 @@ class Whitener:
             return None
         return curvature_model(self._problem.objective, self._problem.score_graph)
 
+    @functools.cached_property
+    def _softmax(self):
+        """What computes the probabilities of each row, where they couple few weights; else None."""
+        is_small = self._places.size <= _MOST_COUPLED
+        if self._gram is gram_diagonal or not (self.knows_rows and is_small):
+            return None
+        return softmax_model(self._problem.objective, self._problem.score_graph)
+
     @property
     def knows_rows(self) -> bool:
         """Whether the curvature of each row is known."""
@@ -155,12 +174,18 @@ class Whitener:
         """Whether the matrices are all of the second derivative: each output has its own loss."""
         n_outputs, n_inputs = self._places.shape
         is_separate = n_outputs == 1 or self._problem.objective.loss.is_elementwise
-        return is_separate and n_outputs * n_inputs**2 <= _MOST_NUMBERS
+        return self.is_coupled or (is_separate and n_outputs * n_inputs**2 <= _MOST_NUMBERS)
 
     @property
-    def n_inputs(self) -> int:
-        """The number of weights of an output."""
-        return self._places.shape[1]
+    def is_coupled(self) -> bool:
+        """Whether the matrix that is known last is one of all outputs."""
+        curved = self._grams.curved
+        return curved is not None and curved.shape[1] > self._places.shape[1]
+
+    @property
+    def n_variables(self) -> int:
+        """The number of variables that a factor makes of as many weights."""
+        return self._places.size if self.is_coupled else self._places.shape[1]
 
     def first(self) -> Whitening:
         """Return the variables for the same curvature everywhere, which outputs share."""
@@ -188,46 +213,80 @@ class Whitener:
     def begin(self) -> Whitening:
         """Return the variables for the curvatures that are known of the rows, or the first ones."""
         curved = self._grams.curved
-        return self.first() if curved is None else self._whitening(curved.copy())
+        return self.first() if curved is None else self._whitening(curved)
 
-    def at(self, weights: np.ndarray) -> Whitening:
-        """Return the variables for the curvature of each row at a vector of all weights."""
+    def couples(self, n_made: int, n_more: float) -> bool:
+        """
+        Return whether variables of all outputs together are worth their time: iterations have taken
+        half of it, and as much is to come.
+        """
+        n_least = _ITERATIONS * self._places.size
+        return self._softmax is not None and 2 * n_made >= n_least and n_more >= n_least
+
+    def at(self, weights: np.ndarray, *, couples: bool = False) -> Whitening:
+        """
+        Return the variables for the curvature of each row at a vector of all weights, of all outputs
+        together if it `couples` them.
+        """
+        curved = self._coupled(weights) if couples else self._separate(weights)
+        self._grams.curved = curved
+        return self._whitening(curved)
+
+    def _separate(self, weights):
+        """Return the Gram matrices of the rows, or their diagonals, times the curvatures of outputs."""
         bent: list[int] = []
         curvatures = self._curvatures(weights, bent)
         curved = self._gram(self._batches, curvatures, has_intercept=self._has_intercept)
         self.share = sum(bent) / (self._batches.data[0].shape[0] * len(curved))
-        self._grams.curved = curved
-        return self._whitening(curved.copy())
+        return curved
+
+    def _coupled(self, weights):
+        """Return the second derivative of a softmax's loss by the weights of all outputs."""
+        probabilities = self._of_rows(self._softmax, PROBABILITIES, weights)
+        self.share = 1.0
+        return coupled_gram(self._batches, probabilities, has_intercept=self._has_intercept)
 
     def _whitening(self, curved):
-        """
-        Return the variables for Gram matrices of rows, or their diagonals, times curvatures, which
-        it changes.
-        """
+        """Return the variables for Gram matrices of rows, or their diagonals, times curvatures."""
+        n_factors, n_variables = curved.shape[:2]
         places = self._places
+        if n_variables > places.shape[1]:
+            places = places.reshape(n_factors, n_variables)
         if not np.isfinite(curved).all():
             # Squares of X, or a curvature, overflow: each weight is its own variable.
             return Whitening(places, np.ones((1, places.shape[1])))
 
         l2 = self._problem.terms.l2
         strengths = np.zeros(places.shape) if l2 is None else l2[places].astype(np.float64)
-        if len(curved) < len(strengths):
+        if n_factors < len(strengths):
             strengths = strengths.mean(axis=0, keepdims=True)
 
         least = _LEAST[np.dtype(self._problem.objective.dtype).name]
         if curved.ndim == 2:
             return Whitening(places, _inverse_roots(curved + strengths, least))
 
-        np.einsum("kii->ki", curved)[...] += strengths
-        return Whitening(places, np.stack([inverse_factor(each, least) for each in curved]))
+        factors = [
+            inverse_factor(each, least, own) for each, own in zip(curved, strengths, strict=True)
+        ]
+        return Whitening(places, factors[0][None] if n_factors == 1 else np.stack(factors))
 
     def _curvatures(self, weights, bent):
         """
         Return a function of rows, by their numbers: the curvatures of each, a column for each
         output, or one for their mean. It adds to a list how many of them are not zero.
         """
-        assert self._model is not None
-        model = self._model
+        curvatures = self._of_rows(self._model, CURVATURES, weights)
+
+        def of_rows(X, rows):
+            found = np.maximum(curvatures(X, rows), 0)
+            found = found if self.is_whole else found.mean(axis=1, keepdims=True)
+            bent.append(np.count_nonzero(found))
+            return found
+
+        return of_rows
+
+    def _of_rows(self, model, name, weights):
+        """Return a function of rows, by their numbers: the output of a model at all weights."""
         graph = self._problem.score_graph
         dtype = self._problem.objective.dtype
         arrays = graph.arrays | views(weights.astype(dtype), self._problem.weights)
@@ -235,10 +294,7 @@ class Whitener:
 
         def of_rows(X, rows):
             inputs = {**arrays, graph.input_name: X, TARGET: target[rows]}
-            found = np.maximum(model.run(CURVATURES, inputs, self._problem.device), 0)
-            found = found if self.is_whole else found.mean(axis=1, keepdims=True)
-            bent.append(np.count_nonzero(found))
-            return found
+            return model.run(name, inputs, self._problem.device)
 
         return of_rows
 
@@ -254,6 +310,12 @@ def _places(problem, layer):
     return np.hstack(columns)
 
 
+def _solution(factor, values):
+    """Return the solution of equations with an upper triangular matrix."""
+    solution, _ = lapack.dtrtrs(factor, values)
+    return solution
+
+
 def _inverse_roots(curvatures, least):
     """Return 1 / sqrt of curvatures, none of which counts as less than a part of their mean."""
     means = curvatures.mean(axis=-1, keepdims=True)
@@ -261,21 +323,33 @@ def _inverse_roots(curvatures, least):
     return 1 / np.sqrt(np.maximum(curvatures, np.where(means > 0, least * means, 1)))
 
 
-def inverse_factor(curvature: np.ndarray, least: float) -> np.ndarray:
-    """Return L^-T of L L^T, a positive semidefinite matrix with a little added to its diagonal."""
+def inverse_factor(
+    curvature: np.ndarray, least: float, strengths: np.ndarray | float = 0.0
+) -> np.ndarray:
+    """
+    Return L^-T of L L^T, a positive semidefinite matrix with strengths, and a little, added to its
+    diagonal.
+    """
+    diagonal = np.diagonal(curvature) + strengths
     # Of columns of very different curvature, such as rare ones, each has its own scale.
-    scale = _inverse_roots(np.diagonal(curvature), least)
-    correlation = curvature * scale[:, None] * scale
+    scale = _inverse_roots(diagonal, least)
+    # In Fortran's order, LAPACK works in place.
+    factor = np.empty(curvature.shape, np.float64, order="F")
 
-    while True:
-        np.einsum("ii->i", correlation)[...] += least
-        try:
-            factor = np.linalg.cholesky(correlation)
-        except np.linalg.LinAlgError:  # Rounding has made an eigenvalue negative.
-            least *= 10
-            continue
-        inverse, _ = lapack.dtrtri(factor.T, overwrite_c=True)
-        return scale[:, None] * inverse
+    with one_blas_thread(curvature.size):
+        while True:
+            np.multiply(curvature, scale, out=factor)
+            factor *= scale[:, None]
+            np.einsum("ii->i", factor)[...] = diagonal * scale * scale + least
+            _, failed = lapack.dpotrf(factor, overwrite_a=True)
+            if not failed:
+                break
+            least *= 10  # Rounding has made an eigenvalue negative.
+
+        lapack.dtrtri(factor, overwrite_c=True)
+
+    factor *= scale[:, None]
+    return factor
 
 
 def gram_matrix(
@@ -315,6 +389,54 @@ def _product(X, weights, *, has_intercept):
     return rows.T @ rows
 
 
+def coupled_gram(batches: Batches, probabilities: Curvatures, *, has_intercept: bool) -> np.ndarray:
+    r"""
+    Return the second derivative of the mean loss of a softmax by the weights of all outputs.
+
+    .. math:: \sum_i s_i (diag(p_i) - p_i p_i^T + 1 1^T / K^2) \otimes x_i x_i^T / n
+
+    of the rows x, with a column of ones where there is an intercept, their relative weights s and
+    their probabilities p of K classes. The last term makes it definite: a softmax is the same where
+    all scores change alike. The result has the shape (1, K * n_inputs, K * n_inputs).
+    """
+    total: Any = None
+
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+        for X, weights in _weighted_blocks(batches, probabilities, _COUPLED_ROWS):
+            part = _coupled_product(X, weights, has_intercept=has_intercept)
+            total = part if total is None else np.add(total, part, dtype=np.float64)
+
+    total /= batches.n_rows
+    return total[None]
+
+
+def _coupled_product(X, weights, *, has_intercept):
+    """Return the sum of a block of rows in `coupled_gram`, of probabilities times weights."""
+    n_outputs = weights.shape[1]
+    # Sums of the other classes are exact, where 1 - p cancels.
+    others = weights @ (1 - np.eye(n_outputs, dtype=weights.dtype))
+    bends = weights * others
+    counted = np.flatnonzero(bends.sum(axis=1) > _SURE * bends.sum(axis=1).mean())
+    X = X[counted]
+    weights = weights[counted]
+    sizes = weights.sum(axis=1, keepdims=True)
+    bends = bends[counted] / sizes
+
+    n_inputs = X.shape[1] + has_intercept
+    rows = np.ones((len(X), n_inputs), X.dtype)
+    rows[:, : X.shape[1]] = X
+    coupled = (weights / np.sqrt(sizes))[:, :, None] * rows[:, None]
+    coupled = coupled.reshape(len(X), n_outputs * n_inputs)
+    result = coupled.T @ coupled
+    np.negative(result, out=result)
+
+    blocks = result.reshape(n_outputs, n_inputs, n_outputs, n_inputs)
+    for number, each in enumerate(bends.T):
+        blocks[number, :, number] = _product(X, each, has_intercept=has_intercept)
+    blocks += _product(X, sizes[:, 0], has_intercept=has_intercept)[:, None] / n_outputs**2
+    return result
+
+
 def gram_diagonal(
     batches: Batches, curvatures: Curvatures | None = None, *, has_intercept: bool
 ) -> np.ndarray:
@@ -336,14 +458,16 @@ def gram_diagonal(
     return np.hstack([squares, total[:, None][:, : int(has_intercept)]]) / batches.n_rows
 
 
-def _weighted_blocks(batches, curvatures) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _weighted_blocks(
+    batches, curvatures, block_rows: int = _BLOCK_ROWS
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """
     Yield the dense rows of a training, block by block, and their weights times curvatures, a column
     for each curvature.
     """
     X = batches.data[0]
-    for begin in range(0, X.shape[0], _BLOCK_ROWS):
-        rows = slice(begin, begin + _BLOCK_ROWS)
+    for begin in range(0, X.shape[0], block_rows):
+        rows = slice(begin, begin + block_rows)
         part = X[rows]
         if isinstance(part, UnchangedRows):
             part = part.change(part.rows)

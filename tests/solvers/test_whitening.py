@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.linalg import lapack
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
@@ -17,10 +18,19 @@ from skort.graphs.score_graph import ScoreSpec
 from skort.objective import L2, LogLoss, OneVsRestLogLoss, SquaredError, SquaredHinge
 from skort.objective.objective import Objective
 from skort.optim.batches import Batches
+from skort.optim.descent import Point
 from skort.optim.optimizers.lbfgs import LBFGS
 from skort.optim.update import Update
 from skort.solvers.base import Problem
-from skort.solvers.whitening import Grams, Whitener, Whitening, gram_diagonal, gram_matrix
+from skort.solvers.full import _n_more
+from skort.solvers.whitening import (
+    Grams,
+    Whitener,
+    Whitening,
+    coupled_gram,
+    gram_diagonal,
+    gram_matrix,
+)
 
 # More than the two blocks of 1,024 rows whose products are added
 N_ROWS = 2501
@@ -134,8 +144,8 @@ def test_the_variables_of_weights_are_found_by_one_thread(monkeypatch):
         problem, problem.score_graph.first_layer, batches, 1.0, is_diagonal=False
     ).first()
     seen = []
-    solve = np.linalg.solve
-    monkeypatch.setattr(np.linalg, "solve", lambda *args: seen.extend(of_blas()) or solve(*args))
+    solve = lapack.dtrtrs
+    monkeypatch.setattr(lapack, "dtrtrs", lambda *args: seen.extend(of_blas()) or solve(*args))
     weights = np.arange(1.0, 6.0)
     with threadpool_limits(2, "blas"):
         variables = made.variables(weights)
@@ -324,10 +334,123 @@ def test_the_optimum_of_one_class_against_the_rest_is_that_of_scipy(name):
     assert model.n_iter_ < 80
 
 
-def test_stages_of_variables_keep_what_lbfgs_has_learnt():
-    # Classes that depend on each other share the variables, which fit none of them well.
+def test_stages_of_variables_keep_what_lbfgs_has_learnt(monkeypatch):
+    # Many classes that depend on each other share variables, which fit none of them well.
+    monkeypatch.setattr("skort.solvers.whitening._MOST_COUPLED", 0)
     X, y = load_iris(return_X_y=True)
     assert OrtSGDClassifier(random_state=0).fit(X, y).n_iter_ < 80
+
+
+def softmax_case(*, alpha=0.1, grams=None):
+    """Return a whitener of three classes, its batches, and weights."""
+    X, _, weight = data(4)
+    rng = np.random.default_rng(2)
+    batches = batches_of(X, np.eye(3)[rng.integers(3, size=N_ROWS)], weight)
+    problem = problem_of(4, 3, loss=LogLoss(), alpha=alpha)
+    layer = problem.score_graph.first_layer
+    whitener = Whitener(problem, layer, batches, 0.5, grams, is_diagonal=False)
+    return whitener, batches, 0.1 * rng.normal(size=15)
+
+
+def probabilities_at(X, weights):
+    """Return the probabilities of rows: weights are the rows of the coefficients, then intercepts."""
+    return softmax(X @ weights[:12].reshape(4, 3) + weights[12:], axis=1)
+
+
+def test_the_second_derivative_of_a_softmax_by_the_variables_is_the_identity(monkeypatch):
+    monkeypatch.setattr("skort.solvers.whitening._COUPLED_ROWS", 1000)
+    monkeypatch.setattr("skort.solvers.whitening._SURE", 0.0)
+    whitener, batches, weights = softmax_case()
+    made = whitener.at(weights, couples=True)
+    X = with_ones(batches.data[0], has_intercept=True)
+    p = probabilities_at(X[:, :4], weights)
+
+    # diag(p) - p p^T, and a little where all scores change alike
+    bends = p[:, :, None] * np.eye(3) - p[:, :, None] * p[:, None] + 1 / 9
+    curved = np.einsum("i,ikl,ia,ib->kalb", batches.sample_weight, bends, X, X).reshape(15, 15)
+    curved = curved / N_ROWS + np.diag([0.1, 0.1, 0.1, 0.1, 0.0] * 3)
+    (factor,) = made.factors
+    np.testing.assert_allclose(factor.T @ curved @ factor, np.eye(15), atol=1e-8)
+    np.testing.assert_allclose(made.weights(made.variables(weights)), weights, rtol=1e-10)
+
+
+def test_the_second_derivative_of_a_softmax_is_the_change_of_its_gradient():
+    whitener, batches, weights = softmax_case(alpha=0.0)
+    made = whitener.at(weights, couples=True)
+    X, target, *_ = batches.data
+    step = 1e-5 * np.random.default_rng(3).normal(size=(4, 3))
+    step = np.vstack([step, np.zeros(3)])
+    # All classes alike change nothing.
+    step -= step.mean(axis=1, keepdims=True)
+
+    def gradient(sign):
+        moved = weights + sign * step.ravel()
+        weighted = batches.sample_weight[:, None] * (probabilities_at(X, moved) - target)
+        return with_ones(X, has_intercept=True).T @ weighted / N_ROWS
+
+    change = (gradient(1) - gradient(-1)).ravel() / 2
+    # H = F^-T F^-1 of the factor F.
+    variables = made.variables(step.ravel())
+    expected = variables @ variables
+    assert change @ step.ravel() == pytest.approx(expected, rel=1e-2)
+
+
+def test_rows_of_a_sure_class_count_next_to_nothing():
+    rng = np.random.default_rng(4)
+    batches = batches_of(rng.normal(size=(N_ROWS, 2)), np.zeros((N_ROWS, 2)), np.ones(N_ROWS))
+    unsure = np.arange(N_ROWS) % 3 == 0
+    p = np.where(unsure, 0.5, 1e-4)
+    p = np.column_stack([p, 1 - p])
+    found = coupled_gram(batches, lambda X, rows: p[rows], has_intercept=False)
+    X = batches.data[0][unsure]
+    # 1/4 + 1/4 where both scores are the same, 1/4 - 1/4 where not
+    block = X.T @ X / N_ROWS / 2
+    np.testing.assert_allclose(found[0], np.kron(np.eye(2), block), atol=1e-12)
+
+
+def test_outputs_are_coupled_where_iterations_take_as_long():
+    whitener, *_ = softmax_case()
+    # 15 weights: 15 / 25 iterations
+    assert whitener.couples(1, 0.7)
+    assert not whitener.couples(0, 0.7)
+    assert not whitener.couples(1, 0.5)
+
+
+@pytest.mark.parametrize("loss, n_outputs", [(OneVsRestLogLoss(), 3), (LogLoss(), 1)])
+def test_a_sigmoid_couples_no_outputs(loss, n_outputs):
+    X, _, weight = data(4)
+    problem = problem_of(4, n_outputs, loss=loss)
+    batches = batches_of(X, np.zeros((N_ROWS, n_outputs)), weight)
+    layer = problem.score_graph.first_layer
+    assert not Whitener(problem, layer, batches, 0.25, is_diagonal=False).couples(99, 99)
+
+
+def test_a_fit_begins_with_the_coupled_curvatures_of_another_one():
+    grams = Grams()
+    strong, _, weights = softmax_case(alpha=0.5, grams=grams)
+    weak, *_ = softmax_case(alpha=0.1, grams=grams)
+    expected = weak.at(weights, couples=True).factors
+    assert weak.is_coupled and weak.is_whole
+    np.testing.assert_array_equal(weak.begin().factors, expected)
+    assert strong.begin().factors.flat[0] < expected.flat[0]
+
+
+def test_iterations_to_come_are_those_of_a_steady_fall():
+    def point(gradient):
+        return Point(np.zeros(2), 1.0, np.array([gradient, -gradient / 2]))
+
+    assert _n_more(point(1.0), point(1e-2), 1e-4, 7) == pytest.approx(7)
+    assert _n_more(point(1.0), point(1e-3), 1e-4, 9) == pytest.approx(3)
+    assert _n_more(point(1.0), point(2.0), 1e-4, 9) == np.inf
+
+
+def test_many_coupled_weights_take_few_iterations():
+    X, y = load_digits(return_X_y=True)
+    model = OrtSGDClassifier(LogisticRegression()).fit(X, y)
+    # With variables of each class alone: 113.
+    assert model.n_iter_ < 50
+    # That of a fit in float64, which ends by its gradient
+    assert model.history_["objective"][-1] == pytest.approx(0.0094782149, rel=1e-6)
 
 
 def test_where_few_rows_bend_variables_are_found_sooner():
