@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from skort.common.blas import one_blas_thread
 from skort.graphs.layers import Layer
@@ -97,6 +97,32 @@ class Whitening:
         changed = vector.copy()
         changed[self.places] = values
         return changed
+
+
+class CoupledWhitening(Whitening):
+    """
+    The variables of the weights of all outputs together.
+
+    Its `factors` is L^T: the inverse of so large a matrix takes as long as the factor itself.
+    """
+
+    def weights(self, variables: np.ndarray) -> np.ndarray:
+        """Return the weights of variables, both as vectors."""
+        return self._with(variables, self._solved(variables, trans=0))
+
+    def gradient(self, gradient: np.ndarray) -> np.ndarray:
+        """Return the gradient by the variables, from that by the weights."""
+        return self._with(gradient, self._solved(gradient, trans=1))
+
+    def variables(self, weights: np.ndarray) -> np.ndarray:
+        """Return the variables of weights, both as vectors."""
+        with one_blas_thread():
+            return self._with(weights, self._product(self.factors, weights[self.places]))
+
+    def _solved(self, vector, trans):
+        """Return the solution of equations with L^T, or with L."""
+        # BLAS solves equations of one vector with one thread.
+        return blas.dtrsv(self.factors[0], vector[self.places[0]], trans=trans)
 
 
 @dataclass(eq=False)
@@ -265,6 +291,9 @@ class Whitener:
         if curved.ndim == 2:
             return Whitening(places, _inverse_roots(curved + strengths, least))
 
+        if n_variables > self._places.shape[1]:
+            return CoupledWhitening(places, upper_root(curved[0], least, strengths[0])[None])
+
         factors = [
             inverse_factor(each, least, own) for each, own in zip(curved, strengths, strict=True)
         ]
@@ -330,26 +359,39 @@ def inverse_factor(
     Return L^-T of L L^T, a positive semidefinite matrix with strengths, and a little, added to its
     diagonal.
     """
+    factor, scale = _scaled_root(curvature, least, strengths)
+    with one_blas_thread(curvature.size):
+        lapack.dtrtri(factor, overwrite_c=True)
+    factor *= scale[:, None]
+    return factor
+
+
+def upper_root(
+    curvature: np.ndarray, least: float, strengths: np.ndarray | float = 0.0
+) -> np.ndarray:
+    """Return L^T, the inverse of `inverse_factor`."""
+    root, scale = _scaled_root(curvature, least, strengths)
+    root /= scale
+    return root
+
+
+def _scaled_root(curvature, least, strengths):
+    """Return the root L^T of a matrix whose rows and columns are scaled, and these scales."""
     diagonal = np.diagonal(curvature) + strengths
     # Of columns of very different curvature, such as rare ones, each has its own scale.
     scale = _inverse_roots(diagonal, least)
     # In Fortran's order, LAPACK works in place.
-    factor = np.empty(curvature.shape, np.float64, order="F")
+    root = np.empty(curvature.shape, np.float64, order="F")
 
     with one_blas_thread(curvature.size):
         while True:
-            np.multiply(curvature, scale, out=factor)
-            factor *= scale[:, None]
-            np.einsum("ii->i", factor)[...] = diagonal * scale * scale + least
-            _, failed = lapack.dpotrf(factor, overwrite_a=True)
+            np.multiply(curvature, scale, out=root)
+            root *= scale[:, None]
+            np.einsum("ii->i", root)[...] = diagonal * scale * scale + least
+            _, failed = lapack.dpotrf(root, overwrite_a=True)
             if not failed:
-                break
+                return root, scale
             least *= 10  # Rounding has made an eigenvalue negative.
-
-        lapack.dtrtri(factor, overwrite_c=True)
-
-    factor *= scale[:, None]
-    return factor
 
 
 def gram_matrix(

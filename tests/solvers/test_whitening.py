@@ -369,9 +369,14 @@ def test_the_second_derivative_of_a_softmax_by_the_variables_is_the_identity(mon
     bends = p[:, :, None] * np.eye(3) - p[:, :, None] * p[:, None] + 1 / 9
     curved = np.einsum("i,ikl,ia,ib->kalb", batches.sample_weight, bends, X, X).reshape(15, 15)
     curved = curved / N_ROWS + np.diag([0.1, 0.1, 0.1, 0.1, 0.0] * 3)
-    (factor,) = made.factors
-    np.testing.assert_allclose(factor.T @ curved @ factor, np.eye(15), atol=1e-8)
-    np.testing.assert_allclose(made.weights(made.variables(weights)), weights, rtol=1e-10)
+    (root,) = made.factors
+    np.testing.assert_allclose(root.T @ root, curved, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(np.tril(root, -1), 0)
+    variables = made.variables(weights)
+    np.testing.assert_allclose(made.weights(variables), weights, rtol=1e-10)
+    # The chain rule: the same change of a linear function
+    gradient = np.random.default_rng(1).normal(size=15)
+    assert made.gradient(gradient) @ variables == pytest.approx(gradient @ weights, rel=1e-10)
 
 
 def test_the_second_derivative_of_a_softmax_is_the_change_of_its_gradient():
@@ -389,7 +394,7 @@ def test_the_second_derivative_of_a_softmax_is_the_change_of_its_gradient():
         return with_ones(X, has_intercept=True).T @ weighted / N_ROWS
 
     change = (gradient(1) - gradient(-1)).ravel() / 2
-    # H = F^-T F^-1 of the factor F.
+    # H = L L^T, and u = L^T v.
     variables = made.variables(step.ravel())
     expected = variables @ variables
     assert change @ step.ravel() == pytest.approx(expected, rel=1e-2)
@@ -432,7 +437,7 @@ def test_a_fit_begins_with_the_coupled_curvatures_of_another_one():
     expected = weak.at(weights, couples=True).factors
     assert weak.is_coupled and weak.is_whole
     np.testing.assert_array_equal(weak.begin().factors, expected)
-    assert strong.begin().factors.flat[0] < expected.flat[0]
+    assert strong.begin().factors.flat[0] > expected.flat[0]
 
 
 def test_iterations_to_come_are_those_of_a_steady_fall():
