@@ -191,19 +191,11 @@ class Reparametrization:
             in_units = _scaled(loss, used.target_scale)
 
         variables = cls(used, in_units, penalty, inputs, score, score_graph.dtype)
-        factors = variables.factors()
-        if (
-            inputs is not None
-            and penalty is not None
-            and not (score_graph.is_linear or penalty.is_custom)
-        ):
-            # That of a network is of the weights of standardized columns.
-            scale = inputs.layer.read(inputs.scale)
-            factors[inputs.layer.coefficient] *= (
-                scale[None] if inputs.layer.transposed else scale[:, None]
-            )
+        if not (score_graph.is_linear or penalty is None or penalty.is_custom):
+            # That of a network is of the weights of standardized X and y.
+            return variables
 
-        return replace(variables, penalty=rescaled(penalty, factors, in_units.unit))
+        return replace(variables, penalty=rescaled(penalty, variables.factors(), in_units.unit))
 
     @functools.cached_property
     def loss(self) -> ScoreLoss:

@@ -446,7 +446,7 @@ def test_columns_of_any_units_are_trained_as_their_standardized_copy(parameters,
 
 def test_a_stream_keeps_the_scales_of_its_first_rows_for_the_penalty(data):
     X, y = data
-    model = regressor(optimizer="sgd", learning_rate="constant", eta0=1e-9, alpha=2.0)
+    model = regressor(optimizer="sgd", learning_rate="constant", eta0=1e-12, alpha=2.0)
     model.partial_fit(X, y)
     with pytest.warns(
         UserWarning, match="standard deviations away from the rows that the stream began with"
@@ -455,8 +455,9 @@ def test_a_stream_keeps_the_scales_of_its_first_rows_for_the_penalty(data):
     used = model.standardization_
     np.testing.assert_allclose(used.scale, X.std(axis=0), rtol=1e-6)
     weights = model.weights_
-    u = weights["coefficient"] * used.scale[:, None]
-    penalty = 2.0 / 2 * (np.sum(u**2) + np.sum(weights["coefficient1"] ** 2))
+    first = weights["coefficient"] * used.scale[:, None]
+    last = weights["coefficient1"] / used.target_scale
+    penalty = used.target_scale**2 * 2.0 / 2 * (np.sum(first**2) + np.sum(last**2))
     assert model.history_["objective"][-1] - model.history_["loss"][-1] == pytest.approx(
         penalty, rel=1e-4
     )

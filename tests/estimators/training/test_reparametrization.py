@@ -83,7 +83,7 @@ REGRESSIONS = {
     "tweedie": {"loss": objective.TweedieLoss(1.5)},
     "without intercept": {"estimator": Ridge(fit_intercept=False)},
     "liblinear": {"estimator": LinearSVR(C=0.1)},
-    # With the penalty of a network, which is of standardized columns, they are not the same
+    # With the penalty of a network, which is of standardized X and y, they are not the same
     "network": {"estimator": MLPRegressor(**NETWORK, alpha=0.0)},
     "custom": {"loss": objective.Loss(SQUARE), "penalty": "l1", "alpha": 2.0},
     "custom, weighted": {"loss": objective.Loss(WEIGHTED_SQUARE), "penalty": "l2", "alpha": 0.1},
@@ -126,6 +126,32 @@ def test_both_variables_have_the_same_objective_at_the_same_weights(name, data, 
     for name, expected in uncentred_arrays(result_of(there).model.score_graph).items():
         array = uncentred_arrays(result_of(here).model.score_graph)[name]
         np.testing.assert_allclose(array, expected, rtol=1e-9, atol=1e-7)
+
+
+@pytest.mark.parametrize("penalty", ["auto", ElasticPenalty(0.05, l1_ratio=0.3)])
+def test_the_penalty_of_a_network_is_of_standardized_x_and_y(penalty, data):
+    X, y, weights = data
+    network = MLPRegressor(hidden_layer_sizes=(5,), alpha=3.0)
+    options = {"penalty": penalty, "max_iter": 30, "random_state": 0, "dtype": "float64"}
+    model = OrtSGDRegressor(network, **options).fit(X, y, weights)
+    used = model.standardization_
+    there = OrtSGDRegressor(network, **options, standardize=False).fit(
+        (X - used.mean) / used.scale, (y - used.target_mean) / used.target_scale, weights
+    )
+    expected = used.target_mean + used.target_scale * there.predict((X - used.mean) / used.scale)
+    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**30])
+def test_a_network_fits_y_in_any_unit(unit, data):
+    X, y, weights = data
+    network = MLPRegressor(hidden_layer_sizes=(5,))
+    here, there = (
+        OrtSGDRegressor(network, max_iter=30, random_state=0).fit(X, target, weights)
+        for target in (y, unit * y)
+    )
+    np.testing.assert_allclose(there.predict(X) / unit, here.predict(X), rtol=1e-6)
+    assert there.loss_ / unit**2 == pytest.approx(here.loss_, rel=1e-6)
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])
