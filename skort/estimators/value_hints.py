@@ -39,7 +39,7 @@ _SYNONYMS = {
     "quantile": ("pinball", "reg:quantileerror"),
     "poisson": ("count:poisson", "poissonnllloss"),
     "gamma": ("reg:gamma",),
-    "hinge": ("binary:hinge", "hingeloss"),
+    "hinge": ("binary:hinge", "hingeloss", "categorical_hinge"),
     "log_loss": (
         *("binary:logistic", "binary:logitraw", "multi:softmax", "multi:softprob", "multiclass"),
         *("logloss", "sparse_categorical_crossentropy", "nll", "nllloss", "bceloss"),
@@ -58,10 +58,16 @@ _SYNONYMS = {
     ),
     "l2": ("ridge", "weight_decay"),
     "l1": ("lasso",),
-    "lbfgs": ("bfgs", "l-bfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"),
-    "adam": ("adamw",),
+    "elasticnet": ("l1_l2", "l1l2"),
+    "lbfgs": (
+        *("bfgs", "l-bfgs", "l-bfgs-b", "newton", "liblinear", "newton-cg", "newton-cholesky"),
+        *("sag", "saga"),
+    ),
+    "adam": ("adamw", "adamax", "nadam", "radam", "amsgrad", "rmsprop", "adagrad", "adadelta"),
+    "momentum": ("sgdm",),
+    "adaptive": ("plateau", "reduce_on_plateau", "reducelronplateau"),
     "cuda": ("gpu",),
-    "float32": ("f4", "float16", "half", "single"),
+    "float32": ("f4", "float16", "fp16", "fp32", "bf16", "bfloat16", "half", "single"),
     "float64": ("double", "f8", "float"),
     "Cosine": ("cosine_annealing", "cosine_decay"),
     "Cyclic": ("one_cycle", "onecycle"),
@@ -73,7 +79,7 @@ _MODULES = {
     "optimizer": "skort.optimizers",
     "learning_rate": "skort.schedules",
 }
-# What a user may do who has an idea that skort does not know.
+# What to give for an idea that skort does not know.
 _CUSTOM = {
     "loss": (
         "A custom loss is an ONNX function, because ONNX Runtime computes its gradient: write it "
@@ -84,11 +90,18 @@ _CUSTOM = {
         "A custom optimizer is an object with the methods of skort.optimizers.Optimizer."
     ),
     "learning_rate": (
-        "skort.schedules has other schedules, and any function of the number of the update is one."
+        "skort.schedules has other schedules. A function of the number of the update is a schedule, too."
     ),
     "batch_size": "A batch of all rows is batch_size=len(X).",
     "class_weight": "A dict has the weight of each label: {label: weight}.",
     "dtype": "ONNX Runtime trains in float32 and in float64.",
+    "quantile": "An estimator has one quantile: train one estimator for each.",
+    "random_state": "A seed is an int or a numpy.random.RandomState.",
+    "n_jobs": "n_jobs=-1 takes all cores.",
+    "standardize": "Another scaler goes before the model, into a pipeline inside.",
+    "callbacks": "A callback is an object with the methods of skort.callbacks.Callback.",
+    "trainable": "None trains all weights of the model; names or patterns choose some.",
+    "verbose": "verbose=1 shows a bar, verbose=2 a line for each epoch.",
     "solver": (
         "solver is the part of ONNX Runtime that makes the steps; optimizer says how they change "
         "the weights."
@@ -102,6 +115,13 @@ _INSTEAD_OF_NUMBERS = {
     "device": "Did you mean device='cuda:{}'?",
     "penalty": "To set the strength of the penalty, give alpha={}.",
     "early_stopping": "Did you mean early_stopping=True, n_iter_no_change={}?",
+    "batch_size": "It is a number of rows. A batch of all rows is batch_size=len(X).",
+    "n_jobs": _CUSTOM["n_jobs"],
+}
+# The texts that stand for truth values.
+_TRUTH = {
+    **dict.fromkeys(("yes", "true", "on"), True),
+    **dict.fromkeys(("no", "false", "off"), False),
 }
 
 
@@ -117,7 +137,7 @@ def value_hint(cls: type, name: str, value: Any, constraints: Mapping[str, Seque
     """Return a sentence, after a space, for a value that a parameter does not take, or no text."""
     options = {key: _options(each) for key, each in constraints.items()}
     sentence = (
-        _of_text(cls, name, value, options)
+        _of_text(cls, name, value, options, constraints)
         if isinstance(value, str)
         else _of_object(name, value, options, constraints)
     )
@@ -164,7 +184,7 @@ def _options(constraints):
     return sorted(set().union(*texts))
 
 
-def _of_text(cls, name, text, options):
+def _of_text(cls, name, text, options, constraints):
     """Return a sentence for a text that a parameter does not take."""
     same = [option for option in options[name] if _plain(option) == _plain(text)]
     known = same or nearest(text, options[name], _SYNONYMS, 1.0)
@@ -173,6 +193,9 @@ def _of_text(cls, name, text, options):
 
     if known:
         return f"Did you mean {name}={known[0]!r}?"
+    truth = _TRUTH.get(text.lower())
+    if truth is not None and is_valid(name, truth, constraints):
+        return f"Did you mean {name}={truth}?"
     if text.lower() == "none" and name in ("loss", "penalty"):
         return f"Did you mean {name}=None?"
     if name == "loss" and text in REGRESSION_LOSSES | CLASSIFICATION_LOSSES:
@@ -192,10 +215,7 @@ def _of_object(name, value, options, constraints):
     """Return a sentence for a value that is no text."""
     is_number = isinstance(value, Real) and not isinstance(value, bool | np.bool_ | enum.Enum)
     if is_number:
-        whole = int(value) if np.isfinite(value) else value
-        if whole == value and is_valid(name, whole, constraints):
-            return f"Did you mean {name}={whole}?"
-        return _INSTEAD_OF_NUMBERS.get(name, "").format(value)
+        return _of_number(name, value, constraints)
     if value is None:
         return f"Did you mean {name}='auto'?" if "auto" in options[name] else ""
     if (
@@ -217,6 +237,19 @@ def _of_object(name, value, options, constraints):
     if synonyms:
         return f"Did you mean {name}={synonyms[0]!r}?"
     return _CUSTOM.get(name, "")
+
+
+def _of_number(name, value, constraints):
+    """Return a sentence for a number that a parameter does not take."""
+    whole = int(value) if np.isfinite(value) else value
+    if whole == value and is_valid(name, whole, constraints):
+        return f"Did you mean {name}={whole}?"
+    if name in _INSTEAD_OF_NUMBERS:
+        return _INSTEAD_OF_NUMBERS[name].format(value)
+    # A part of all rows is less than one.
+    if 1 < value <= 100 and is_valid(name, value / 100, constraints):
+        return f"Did you mean {name}={value / 100:g}?"
+    return f"Did you mean {name}=None?" if value == 0 and is_valid(name, None, constraints) else ""
 
 
 def _other_parameter(text, options):

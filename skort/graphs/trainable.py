@@ -131,6 +131,12 @@ def got_instead(value: Any) -> str:
 
     if isinstance(value, bytes):
         return f"Got {len(value)} bytes. If they are an ONNX file, use onnx.load_from_string(them)."
+    sizes = [value] if isinstance(value, int) else value
+    if isinstance(sizes, (list, tuple)) and all(isinstance(size, int) for size in sizes):
+        return (
+            f"Got {shown}. A network with layers of such sizes is "
+            f"MLPRegressor(hidden_layer_sizes={shown}) or MLPClassifier."
+        )
     if isinstance(value, (str, os.PathLike)):
         load = _LOADERS.get(pathlib.PurePath(value).suffix, "onnx.load reads an ONNX file")
         return f"Got {shown}. If it is a path, load the model: {load}."

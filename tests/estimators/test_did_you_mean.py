@@ -44,8 +44,8 @@ NAMES = [
         OrtSGDRegressor,
         None,
         {"scheduler": "stairs"},
-        "Did you mean learning_rate? skort.schedules has other schedules, and any function of the "
-        "number of the update is one.",
+        "Did you mean learning_rate? skort.schedules has other schedules. A function of the number of "
+        "the update is a schedule, too.",
     ),
     (OrtSGDRegressor, None, {"criterion": "mse"}, "Did you mean loss='squared_error'?"),
     (OrtSGDRegressor, None, {"optim": "sgd"}, "Did you mean optimizer='sgd'?"),

@@ -2,6 +2,7 @@
 
 import enum
 import math
+import re
 
 import numpy as np
 import pytest
@@ -47,6 +48,24 @@ VALUES = [
     ({"optimizer": "cosine_x"}, "methods of skort.optimizers.Optimizer."),
     ({"optimizer": "L-BFGS"}, "Did you mean optimizer='lbfgs'?"),
     ({"optimizer": "adamw"}, "Did you mean optimizer='adam'?"),
+    ({"optimizer": "rmsprop"}, "Did you mean optimizer='adam'?"),
+    ({"penalty": "l1_l2"}, "Did you mean penalty='elasticnet'?"),
+    ({"learning_rate": "plateau"}, "Did you mean learning_rate='adaptive'?"),
+    ({"dtype": "bfloat16"}, "Did you mean dtype='float32'?"),
+    ({"quantile": 95}, "Did you mean quantile=0.95?"),
+    ({"validation_fraction": 20}, "Did you mean validation_fraction=0.2?"),
+    ({"quantile": [0.1, 0.9]}, "train one estimator for each."),
+    ({"max_grad_norm": 0}, "Did you mean max_grad_norm=None?"),
+    ({"early_stopping": "yes"}, "Did you mean early_stopping=True?"),
+    ({"shuffle": "off"}, "Did you mean shuffle=False?"),
+    ({"batch_size": 0.1}, "A batch of all rows is batch_size=len(X)."),
+    ({"n_jobs": 0}, "n_jobs=-1 takes all cores."),
+    ({"n_jobs": "all"}, "n_jobs=-1 takes all cores."),
+    ({"random_state": np.random.default_rng(0)}, "an int or a numpy.random.RandomState."),
+    ({"standardize": StandardScaler()}, "into a pipeline inside."),
+    ({"callbacks": print}, "methods of skort.callbacks.Callback."),
+    ({"trainable": True}, "names or patterns choose some."),
+    ({"verbose": "debug"}, "verbose=2 a line for each epoch."),
     ({"learning_rate": "cosine"}, "learning_rate=Cosine()? Import it from skort.schedules."),
     ({"learning_rate": "one_cycle"}, "learning_rate=Cyclic()? Import it from skort.schedules."),
     ({"loss": "tweedie"}, "loss=TweedieLoss()? Import it from skort.objective."),
@@ -80,7 +99,7 @@ VALUES = [
     ({"penalty": Huber()}, "Did you mean loss=Huber()?"),
     ({"optimizer": Cosine()}, "Did you mean learning_rate=Cosine()?"),
     ({"learning_rate": Adam()}, "Did you mean optimizer=Adam()?"),
-    ({"learning_rate": "exponential"}, "of the number of the update is one."),
+    ({"learning_rate": "exponential"}, "of the number of the update is a schedule, too."),
     ({"early_stopping": EarlyStopping()}, "Did you mean callbacks=[EarlyStopping()]?"),
     ({"callbacks": EarlyStopping}, "Did you mean callbacks=[EarlyStopping()]?"),
     ({"callbacks": EarlyStopping()}, "Did you mean callbacks=[EarlyStopping()]?"),
@@ -396,3 +415,9 @@ def test_the_name_of_a_column_is_no_y():
         OrtSGDRegressor().fit(frame, "price")
     with pytest.raises(ValueError, match=r"got 'cost'\.$"):
         OrtSGDRegressor().fit(frame, "cost")
+
+
+@pytest.mark.parametrize("sizes", [(16, 8), [16], 16])
+def test_sizes_of_layers_lead_to_a_network(sizes):
+    with pytest.raises(ValueError, match=re.escape(f"MLPRegressor(hidden_layer_sizes={sizes!r})")):
+        OrtSGDRegressor(sizes).fit(X, Y)

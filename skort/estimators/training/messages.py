@@ -348,12 +348,12 @@ def _no_better_than(result):
     or as a constant prediction.
     """
     ending = result.ending
-    rate = f"at a learning rate of {result.eta0:.3g} in the first update"
+    rate = f"The learning rate of the first update was {result.eta0:.3g}."
     if _ends_as_constant(ending):
         loss = result.state.history["loss"][result.state.n_epochs - 1]
         return (
             f"a constant prediction: its loss is {loss:.4g}, that of the best constant "
-            f"{ending.constant_loss:.4g}, {rate}. What the model inside has learned does not help "
+            f"{ending.constant_loss:.4g}. {rate} What the model inside has learned does not help "
             "with these rows: train a new one."
         )
 
@@ -361,7 +361,7 @@ def _no_better_than(result):
     kept = ", which it keeps" if ending.went_back else ""
     return (
         f"it began: its objective is {result.new_losses[-1]:.4g}, above that of the initial "
-        f"weights{kept}, {rate}.{cure}"
+        f"weights{kept}. {rate}{cure}"
     )
 
 
@@ -419,8 +419,8 @@ def diverged_error(
     of_penalty = ""
     if plan.penalty is not None and plan.penalty.is_custom:
         of_penalty = (
-            " The gradient of the custom penalty must be a number everywhere, where "
-            "weights are zero, too."
+            " The gradient of the custom penalty must be a number everywhere, also where "
+            "weights are zero."
         )
 
     return DivergedError(f"{error}{of_penalty}{_cure(plan, state, rows)}")
