@@ -32,7 +32,7 @@ from skort.estimators.literals import (
     Targets,
 )
 from skort.estimators.model.nesting import FIT_STEP_FIRST, input_tags, split, steps_to_fit
-from skort.estimators.planning.objective import warn_of_other_terms, warn_of_scoring
+from skort.estimators.planning.objective import warn_of_other_terms, warn_of_scoring, warn_of_unused
 from skort.estimators.planning.threads import predicting_device
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin
 from skort.estimators.training.fit import fit
@@ -376,6 +376,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             warn_of_other_terms(self, read.wrapped.model, read.own, is_full=result.plan.is_full)
             warn_of_unused_weights(read.wrapped.model, result)
         advance(self.random_state, result.state.random_state)
+        warn_of_unused(self, read.own)
         if self.scoring is not None and VALIDATION_SCORE not in result.state.history:
             warn_of_scoring(self, is_stream=is_stream)
         if self.verbose and result.told_of_tuning:

@@ -4,6 +4,7 @@ and what the user set in their place.
 """
 
 from collections.abc import Set
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from skort.objective.penalties import (
     WeightPenalty,
     as_penalty,
 )
+from skort.optim.schedules import SCHEDULES
 
 if TYPE_CHECKING:
     # It imports scikit-learn's models, which take most of the time of `import skort`.
@@ -36,6 +38,8 @@ _ALPHA = 1e-4
 _L1_RATIO = 0.15
 # The strengths of the penalties of scikit-learn's models.
 _STRENGTHS = ("alpha", "C")
+# The numbers that parts given by their names share, and which part each is of.
+_SHARED = {"alpha": "penalty", "l1_ratio": "penalty", "epsilon": "loss", "quantile": "loss"}
 
 
 def own_objective_of(estimator: Any, model: Any) -> "SklearnObjective":
@@ -282,6 +286,55 @@ def warn_of_scoring(estimator: Any, *, is_stream: bool) -> None:
         )
 
     warn_user(f"scoring={estimator.scoring!r} has no effect: {why}")
+
+
+def warn_of_unused(estimator: Any, own: "SklearnObjective") -> None:
+    """
+    Warn of each number for the loss or the penalty that neither they nor the schedule take,
+    unless the user names the loss or penalty.
+    """
+    set_ones = [
+        name
+        for name in _SHARED
+        if isinstance(getattr(estimator, name, None), Real) and getattr(estimator, name)
+    ]
+    if not set_ones:
+        return
+
+    used = _taken(estimator, own)
+    for name in set_ones:
+        if name in used:
+            continue
+
+        part = _SHARED[name]
+        given = getattr(estimator, part)
+        # A search over names has numbers for some of them; scikit-learn is silent, too.
+        if isinstance(given, str) and given != "auto":
+            continue
+
+        kinds: dict[str, Any] = PENALTIES if part == "penalty" else losses_of(estimator)
+        takers = [each for each, kind in kinds.items() if name in kind.shared_parameters]
+        *more, last = [f'"{taker}"' for taker in takers]
+        listed = f"{', '.join(more)} or {last}" if more else last
+        shown = type(given).__name__ if isinstance(given, BaseEstimator) else repr(given)
+        warn_user(
+            f"{name}={getattr(estimator, name):g} has no effect: {part}={shown} does not take it. "
+            f"Set {part}={listed}, or leave {name} out."
+        )
+
+
+def _taken(estimator, own):
+    """Return the shared parameters that the parts take that are given by their names."""
+    losses = estimator.loss.values() if isinstance(estimator.loss, dict) else [estimator.loss]
+    named: list[Any] = [_chosen(estimator, own, each) for each in losses if isinstance(each, str)]
+
+    penalty = estimator.penalty
+    if isinstance(penalty, str) and penalty == "auto":
+        penalty = own.penalty or "l2"
+    for given, kinds in ((penalty, PENALTIES), (estimator.learning_rate, SCHEDULES)):
+        if isinstance(given, str) and given in kinds:
+            named.append(kinds[given])
+    return {parameter for part in named for parameter in part.shared_parameters}
 
 
 def warn_of_own_loss(estimator: Any, model: Any) -> None:

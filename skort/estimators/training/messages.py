@@ -20,6 +20,7 @@ from skort.estimators.training.custom_loss import fault_of
 from skort.estimators.training.result import FAR_END, Ending, FitResult
 from skort.estimators.training.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
+from skort.objective.loss import known_curvature
 from skort.optim.schedules import advice_to_lower, has_ended
 from skort.optim.standardization import moments, robust_moments
 from skort.optim.state import TrainState
@@ -30,11 +31,9 @@ _LOST = 2**14
 _SHOWN = 5
 # Standard deviations that differ by more than this make a training slow, or diverge.
 _DIFFERENT = 10.0
-# A loss that is a larger part of the best constant's says that the penalty leaves little more
-# than a constant.
+# A loss that is a larger part of the best constant's, but not as much above it, says that the
+# penalty leaves little more than a constant.
 _NEARLY = 0.95
-# A shorter training by steps may have learned little for another reason.
-_FEW_UPDATES = 100
 # No constant prediction has a smaller part of the loss that one has at the start, or by
 # the spread of y.
 _FAR_BELOW = 0.9
@@ -142,16 +141,13 @@ def _too_strong(estimator, result):
     alpha = plan.given["alpha"]
     penalty = plan.given["penalty"]
     is_number = isinstance(alpha, Real) and float(alpha) > 0 and isinstance(penalty, str)
-    n_updates = result.state.n_updates
-    has_ended_itself = result.state.stopped or has_ended(plan.schedule, n_updates)
-    is_long = has_ended_itself and (
-        plan.is_full or (n_updates > _FEW_UPDATES and "eta0" in plan.left_open)
-    )
+    has_ended_itself = result.state.stopped or has_ended(plan.schedule, result.state.n_updates)
     if (
         rows is None
-        or not (is_number and is_long)
+        or not (is_number and has_ended_itself)
         or estimator.estimator is None
         or plan.own.penalty is None
+        or not _is_as_stiff_as_loss(result)
     ):
         return None
 
@@ -163,7 +159,7 @@ def _too_strong(estimator, result):
     row_loss = RowLoss(plan, model.score_graph, variables, some_of(rows))
     constant = row_loss.best_constant(variables.training_weights(model.trained_weights))
     loss = result.state.history["loss"][-1]
-    if not loss > _NEARLY * constant > 0:
+    if not constant / _NEARLY > loss > _NEARLY * constant > 0:
         return None
 
     inside = model_inside(estimator.estimator)
@@ -181,6 +177,20 @@ def _too_strong(estimator, result):
         f"{path}: {path}={value:g} is the same as alpha={same:.3g}. Lower alpha, or set {path} "
         "and leave alpha out."
     )
+
+
+def _is_as_stiff_as_loss(result):
+    """
+    Return whether half of the columns have a penalty, in the variables of the training, that is as
+    strong as the curvature of the loss: a weaker one leaves a constant for another reason.
+    """
+    variables = result.ending.variables
+    graph = result.model.score_graph
+    strengths = variables.penalty.strengths(graph.coefficients).values()
+    curvature = known_curvature(variables.loss, graph.n_outputs) or 1.0
+    stiffness = curvature * variables.loss.weight_scale(graph.n_outputs)
+    of_terms = [np.median(np.add(each.l1, each.l2)) for each in strengths]
+    return max(of_terms, default=0.0) >= stiffness
 
 
 def _warning_of_useless(result):

@@ -3,6 +3,7 @@ A long fit ends at the optimum of scikit-learn's own model:
 loss and penalty are those of the model inside.
 """
 
+import re
 import warnings
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.linear_model import (
     BayesianRidge,
     ElasticNet,
     GammaRegressor,
+    HuberRegressor,
     Lasso,
     LassoCV,
     LinearRegression,
@@ -33,6 +35,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.objective import L2, Huber
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 4)) * [1.0, 2.0, 0.7, 1.0]
@@ -394,6 +397,50 @@ def test_a_search_over_the_inner_parameter_ranks_as_scikit_learn_does(inner, gri
 # --- what has no effect, or another one than it seems
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("inside", "unused", "part", "takers"),
+    [
+        (None, {"alpha": 0.1, "penalty": None}, "None", '"l1", "l2" or "elasticnet"'),
+        (None, {"alpha": 3, "penalty": L2(alpha=0.1)}, "L2", '"l1", "l2" or "elasticnet"'),
+        (Lasso(), {"l1_ratio": 0.5}, "'auto'", '"elasticnet"'),
+        (None, {"quantile": 0.9}, "'auto'", '"quantile"'),
+        (None, {"epsilon": 0.2, "loss": Huber()}, "Huber", '"huber", "epsilon_insensitive" or '),
+    ],
+)
+def test_a_number_that_no_part_takes_is_said_and_changes_nothing(inside, unused, part, takers):
+    name = next(iter(unused))
+    of = "loss" if name in ("epsilon", "quantile") else "penalty"
+    model = OrtSGDRegressor(inside, random_state=0, **unused)
+    message = (
+        f"{name}={unused[name]:g} has no effect: {of}={part} does not take it. Set {of}={takers}"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}"):
+        model.fit(X, Y)
+    same = OrtSGDRegressor(inside, random_state=0, **{**unused, name: "auto"}).fit(X, Y)
+    np.testing.assert_array_equal(model.coef_, same.coef_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("inside", "used"),
+    [
+        (None, {"alpha": 0.1}),
+        (None, {"alpha": 0.0, "penalty": None}),
+        # The schedule takes it.
+        (None, {"alpha": 0.1, "penalty": None, "learning_rate": "optimal"}),
+        (ElasticNet(), {"l1_ratio": 0.5}),
+        (Ridge(), {"alpha": 0.1}),
+        (None, {"quantile": 0.9, "loss": "quantile"}),
+        (None, {"l1_ratio": 0.5, "penalty": "l1"}),
+        (HuberRegressor(), {"epsilon": 1.5}),
+    ],
+)
+def test_a_number_that_a_part_takes_or_a_name_leaves_out_is_not_said(inside, used, recwarn):
+    OrtSGDRegressor(inside, random_state=0, **used).fit(X, Y)
+    assert not any("no effect" in str(each.message) for each in recwarn)
+
+
 @pytest.mark.parametrize("call", ["fit", "partial_fit", "fit_batches"])
 def test_a_scoring_that_scores_nothing_is_said(call):
     model = OrtSGDRegressor(scoring="r2", max_iter=2, tol=None)
@@ -435,6 +482,17 @@ def test_an_alpha_in_other_units_that_leaves_a_constant_is_said(inside, y, alpha
     )
     with pytest.warns(ConvergenceWarning, match=message):
         cls(inside, alpha=alpha, random_state=0).fit(X, y)
+
+
+def test_an_alpha_in_other_units_is_said_of_a_given_rate_too():
+    model = OrtSGDClassifier(MLPClassifier((10,)), alpha=5.0, eta0=0.01, random_state=0)
+    same = r"alpha=5 of .* estimator__alpha=5 is the same as alpha=0.0333\. Lower alpha, or set"
+    with pytest.warns(ConvergenceWarning, match=same):
+        model.fit(X, TWO)
+    # Here the rate is the cause: without it, this alpha leaves more than a constant.
+    model.set_params(alpha=0.03, eta0=1e-7)
+    with pytest.warns(ConvergenceWarning, match="not clearly better than a constant"):
+        model.fit(X, TWO)
 
 
 @pytest.mark.parametrize("inside", [None, Lasso(), SGDRegressor()])
