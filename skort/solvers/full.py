@@ -153,6 +153,9 @@ class FullStep:
     def begin(self) -> None:
         """Find the values at the first weights."""
         weights = self._step.state()["weights"].astype(np.float64)
+        whitener = self._whitener
+        if whitener is not None and whitener.couples_again():
+            self._whitening = whitener.at(weights, couples=True)
         self._now = self.evaluate(self.variables_of(weights))
 
     def minimise(self, max_iter: int, after: Callable[[], bool]) -> str | None:
@@ -189,6 +192,8 @@ class FullStep:
             reason, weights = self._stage(tolerances, n_iterations, counted)
             is_stuck = reason is not None and is_curved and not self._is_flat()
             if is_ended or n_left <= 0 or (reason is not None and not is_stuck):
+                if whitener is not None:
+                    whitener.took(max_iter - n_left)
                 return reason
 
             n_made = max_iter - n_left

@@ -133,6 +133,8 @@ class Grams:
     plain: np.ndarray | None = None
     #: Of the rows times the curvatures that the losses had last; None: not known.
     curved: np.ndarray | None = None
+    #: How many iterations the last fit took.
+    n_iterations: int = 0
 
 
 class Whitener:
@@ -248,6 +250,15 @@ class Whitener:
         """
         n_least = _ITERATIONS * self._places.size
         return self._softmax is not None and 2 * n_made >= n_least and n_more >= n_least
+
+    def couples_again(self) -> bool:
+        """Return whether the next fit is to couple outputs anew, as the last one took so long."""
+        n_iterations = self._grams.n_iterations
+        return self.knows_curvatures and self.couples(n_iterations, n_iterations)
+
+    def took(self, n_iterations: int) -> None:
+        """Remember how many iterations a fit took."""
+        self._grams.n_iterations = n_iterations
 
     def at(self, weights: np.ndarray, *, couples: bool = False) -> Whitening:
         """

@@ -6,7 +6,7 @@ import scipy.sparse
 from scipy.linalg import lapack
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -15,6 +15,7 @@ from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.layers import Layer
 from skort.graphs.score_graph import ScoreSpec
+from skort.model_selection import OrtGridSearchCV
 from skort.objective import L2, LogLoss, OneVsRestLogLoss, SquaredError, SquaredHinge
 from skort.objective.objective import Objective
 from skort.optim.batches import Batches
@@ -438,6 +439,44 @@ def test_a_fit_begins_with_the_coupled_curvatures_of_another_one():
     assert weak.is_coupled and weak.is_whole
     np.testing.assert_array_equal(weak.begin().factors, expected)
     assert strong.begin().factors.flat[0] > expected.flat[0]
+
+
+def test_the_next_fit_on_the_same_rows_couples_outputs_where_the_last_took_long():
+    grams = Grams()
+    last, _, weights = softmax_case(grams=grams)
+    following, *_ = softmax_case(alpha=0.05, grams=grams)
+    last.took(99)
+    # No curvature is known yet: weights may be far from any optimum.
+    assert not following.couples_again()
+    last.at(weights)
+    assert following.couples_again()
+    last.took(0)
+    assert not following.couples_again()
+
+
+def test_fits_along_a_path_take_fewer_iterations_with_coupled_outputs(monkeypatch):
+    X, y = load_wine(return_X_y=True)
+    strengths = np.logspace(-2, 4, 13)
+
+    def search(most):
+        monkeypatch.setattr("skort.solvers.whitening._MOST_COUPLED", most)
+        found = []
+
+        def scoring(model, X, y):
+            found.append((model.n_iter_, model.predict_proba(X)))
+            return 0.0
+
+        grid = {"estimator__C": strengths}
+        model = OrtSGDClassifier(LogisticRegression())
+        OrtGridSearchCV(model, grid, cv=2, scoring=scoring, refit=False).fit(X, y)
+        counts, probabilities = zip(*found, strict=True)
+        return sum(counts), np.concatenate(probabilities)
+
+    n_separate, separate = search(0)
+    n_coupled, coupled = search(1000)
+    assert n_coupled < 0.6 * n_separate
+    # At large C, classes are apart: the objective is nearly zero.
+    np.testing.assert_allclose(coupled[: len(X)], separate[: len(X)], atol=1e-4)
 
 
 def test_iterations_to_come_are_those_of_a_steady_fall():
