@@ -117,7 +117,7 @@ RULES = (
     ),
     Rule(
         "decay, wide",
-        "The decay grows with the root of the weights a row, from 2 to 32 of them.",
+        "The decay grows in proportion to the weights a row, from 2 to 8 of them.",
         "wide network",
         patches=((optimizer, "decay_growth", lambda weights_per_row: 1.0),),
         code=(optimizer.decay_growth,),

@@ -61,7 +61,7 @@ def inputs(X):
 
 def test_learns_what_the_ids_say(table):
     X, y = table
-    assert regressor(TabularNetwork((30,))).fit(X, y).score(X, y) > 0.97
+    assert regressor(TabularNetwork((15,))).fit(X, y).score(X, y) > 0.97
     as_numbers = regressor(TabularNetwork(embeddings=None, hidden=(1,), activation="identity"))
     assert as_numbers.fit(X, y).score(X, y) < 0.8
 
@@ -247,7 +247,7 @@ def test_dropout_is_for_training_only(table):
 def test_a_transformed_target_and_a_stream(table):
     X, y = table
     target = TransformedTargetRegressor(
-        pipeline(TabularNetwork((30,))), transformer=StandardScaler()
+        pipeline(TabularNetwork((15,))), transformer=StandardScaler()
     )
     assert OrtSGDRegressor(target, random_state=0).fit(X, y).score(X, y) > 0.95
 

@@ -21,7 +21,7 @@ _MOST_SUM = 9.0
 # The largest part in any case, which limits fits of fewer than 120 updates. No benchmark chose it.
 _MOST_DECAY = 0.05
 # `python -m benchmarks.rules --only wide` measures it: up to so many weights a row have that decay,
-# more have it times the root of their multiple, up to a factor.
+# more have it times their multiple, up to a factor.
 _WEIGHTS_PER_ROW = 2.0
 _MOST_TIMES = 4.0
 
@@ -75,7 +75,7 @@ def asks_for_steps(given: Mapping[str, Any]) -> str | None:
 def network_optimizer(n_updates: int, weights_per_row: float = 0.0) -> Decision:
     """
     A network is trained by Adam, whose decay shrinks the weights by about the same factor
-    in any number of updates, and grows with the root of the weights a row, from 2 to 32 of them.
+    in any number of updates, and grows in proportion to the weights a row, from 2 to 8 of them.
     """
     # The decay is that of the planned rate at any rate: a smaller one would not learn against it.
     rate = Adam().tags.first_rates[1]
@@ -111,7 +111,7 @@ def planned_decay(n_updates: int, eta0: float) -> float:
 
 def decay_growth(weights_per_row: float) -> float:
     """Return how many times the decay of a small network one of more weights a row has."""
-    return min(max(1.0, weights_per_row / _WEIGHTS_PER_ROW) ** 0.5, _MOST_TIMES)
+    return min(max(1.0, weights_per_row / _WEIGHTS_PER_ROW), _MOST_TIMES)
 
 
 def described(optimizer: Any, eta0: float) -> str:

@@ -88,11 +88,11 @@ def test_a_wide_network_shrinks_its_weights_more(data):
         model = OrtSGDRegressor(network, batch_size=BATCH, max_iter=2, random_state=0, **parameters)
         return model.fit(X, y).optimizer_.weight_decay
 
-    # 3 * 20 + 20 * 30 + 30 coefficients, not the intercepts
-    assert decay((20, 30)) == pytest.approx((690 / N / 2) ** 0.5 * planned)
+    # 3 * 9 + 9 * 20 + 20 coefficients, not the intercepts
+    assert decay((9, 20)) == pytest.approx(227 / N / 2 * planned)
     # Frozen weights do not count, and a fitted network keeps what it knows
-    assert decay((20, 30), trainable=["coefficient2", "i*"]) == planned
-    assert decay((20, 30), is_fitted=True) == planned
+    assert decay((9, 20), trainable=["coefficient2", "i*"]) == planned
+    assert decay((9, 20), is_fitted=True) == planned
 
 
 def test_a_network_goes_along_a_cosine_to_its_end(data):
