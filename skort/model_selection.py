@@ -13,6 +13,7 @@ from skort.common.user_warning import Counted, warn_user
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.literals import Rows, Targets
 from skort.optim.display import bar
+from skort.optim.scorers import check_name
 from skort.search.together import Together
 
 if TYPE_CHECKING:
@@ -35,11 +36,15 @@ class _SearchTogether(DocumentationLink):
     estimator: Any
     cv: Any
     n_jobs: int | None
+    scoring: Any
     verbose: int
     n_fits_together_: int
 
     def fit(self: Own, X: Rows, y: Targets | None = None, **params: Any) -> Own:
         """Run the search: scikit-learn's `fit`, with the same parameters."""
+        if isinstance(self.scoring, str):
+            check_name(self.scoring)
+
         self._together = together = Together(on_fits=lambda n_fits: self._show(n_fits))
         self._bar = None
         # A clone of a marked estimator asks `Together` for its fit.

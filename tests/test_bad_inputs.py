@@ -309,7 +309,7 @@ PARAMETERS = [
     (
         "regressor",
         {"early_stopping": True, "scoring": "roc_auc"},
-        "scoring='roc_auc' cannot score this model",
+        "Scorers of regressors are 'r2', 'neg_mean_absolute_error' and others.",
     ),
     (
         "regressor",
@@ -319,7 +319,7 @@ PARAMETERS = [
     (
         "regressor",
         {"early_stopping": True, "scoring": two_arguments},
-        "cannot score this model: two_arguments() takes 2",
+        "For one of (y, prediction), give scoring=make_scorer(two_arguments).",
     ),
     (
         "regressor",
@@ -1244,7 +1244,7 @@ SEARCHES = [
     ),
     (
         lambda m: grid_search(m, {"alpha": [0.1]}, scoring="no_such").fit(X, Y),
-        "'scoring' parameter",
+        "scoring='no_such' is not a scorer of scikit-learn",
     ),
     (
         lambda m: grid_search(m, {"alpha": [0.1, 0.2]}).predict(X),

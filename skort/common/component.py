@@ -163,13 +163,10 @@ def _place_of(unknown, cls, names):
 
     own = names[cls]
     others = [other.__name__ for other, theirs in names.items() if unknown in theirs]
-    return (
-        f"{' and '.join(others[:2])} {'has' if len(others) == 1 else 'have'} it."
-        if others
-        else f"Its parameters are {', '.join(own)}."
-        if own
-        else "It has no parameters."
-    )
+    known = f"Its parameters are {', '.join(own)}." if own else "It has no parameters."
+    if others:
+        known += f" {' and '.join(others[:2])} {'has' if len(others) == 1 else 'have'} {unknown}."
+    return known
 
 
 def with_defaults(value: Any, base: type, method: str) -> Any:

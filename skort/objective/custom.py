@@ -100,8 +100,7 @@ def _advice(reason, source):
     """Return a sentence, after a space, on what to write in place of what onnx refuses, if known."""
     if "ParseError" in reason:
         return (
-            " A function has the form: square (score, target) => (loss) { d = Sub (score, target) "
-            "loss = Mul (d, d) }. Calls do not nest, and a number is a Constant: "
+            f" A function has the form: {Loss._example}. Calls do not nest, and a number is a Constant: "
             "half = Constant <value = float {0.5}> ()."
         )
     if found := re.search(r"No Op registered for (\w+)", reason):
@@ -163,8 +162,25 @@ def _proto(source):
     return function(source, "float32")
 
 
+class _OnnxFunctions(Component):
+    """Parameters that are ONNX functions; the error for a function of Python says how to write one."""
+
+    _example: str
+
+    def _validate_params(self) -> None:
+        for name, value in self.get_params(deep=False).items():
+            if callable(value):
+                raise ValueError(
+                    f"{type(self).__name__}: {name} is a function of Python. ONNX Runtime computes "
+                    f"the gradient, so {name} is a function of ONNX, as text, such as "
+                    f"{self._example!r}."
+                )
+
+        super()._validate_params()
+
+
 @dataclass(eq=False, repr=False)
-class Loss(Component, ScoreLoss):
+class Loss(_OnnxFunctions, ScoreLoss):
     r"""
     A custom loss, written as an ONNX function of the raw score and the target.
 
@@ -237,6 +253,7 @@ class Loss(Component, ScoreLoss):
 
     __module__ = "skort.objective"
     is_custom = True
+    _example = "square (score, target) => (loss) { d = Sub (score, target) loss = Mul (d, d) }"
     _parameter_constraints = {
         "value": _FUNCTION,
         "gradient": [*_FUNCTION, None],
@@ -313,7 +330,7 @@ class CustomTerm(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class Penalty(Component, WeightPenalty):
+class Penalty(_OnnxFunctions, WeightPenalty):
     r"""
     A custom penalty, written as an ONNX function of one weight array.
 
@@ -384,6 +401,7 @@ class Penalty(Component, WeightPenalty):
 
     __module__ = "skort.objective"
     is_custom = True
+    _example = "square (weight) => (penalty) { s = Mul (weight, weight) penalty = ReduceSum <keepdims = 0> (s) }"
     _parameter_constraints = {
         "value": _FUNCTION,
         "gradient": [*_FUNCTION, None],

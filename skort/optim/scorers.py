@@ -1,5 +1,6 @@
 """The scorer of a validation set, and advice for one that cannot score a model."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,15 @@ _SYNONYMS = {
     "mean_squared_error": "neg_mean_squared_error",
     "pr_auc": "average_precision",
     "rmse": "neg_root_mean_squared_error",
+    "mape": "neg_mean_absolute_percentage_error",
+    "mean_absolute_percentage_error": "neg_mean_absolute_percentage_error",
+    "msle": "neg_mean_squared_log_error",
+    "rmsle": "neg_root_mean_squared_log_error",
+    "brier": "neg_brier_score",
+    "brier_score": "neg_brier_score",
+    "cross_entropy": "neg_log_loss",
+    "r2_score": "r2",
+    "f1_score": "f1",
 }
 # What to use for more than two classes.
 _SEVERAL_CLASSES = {
@@ -29,16 +39,25 @@ _SEVERAL_CLASSES = {
 
 def scorer_of(model: Any, scoring: Any) -> Callable[..., float]:
     """Return scikit-learn's scorer; for an unknown name, raise an error that suggests one."""
+    from sklearn.metrics import check_scoring
+
+    if isinstance(scoring, str):
+        check_name(scoring)
+    return check_scoring(model, scoring)
+
+
+def check_name(scoring: str) -> None:
+    """Raise a ValueError that suggests a name if scikit-learn has no scorer of a name."""
     from difflib import get_close_matches
 
-    from sklearn.metrics import check_scoring, get_scorer_names
+    from sklearn.metrics import get_scorer_names
 
-    names = get_scorer_names() if isinstance(scoring, str) else [scoring]
+    names = get_scorer_names()
     if scoring in names:
-        return check_scoring(model, scoring)
+        return
 
     similar = _SYNONYMS.get(scoring.lower()) or next(iter(get_close_matches(scoring, names, 1)), "")
-    suggestion = f" Did you mean scoring={similar!r}?" if similar else ""
+    suggestion = f" Did you mean scoring={similar!r}?" if similar in names else ""
     raise ValueError(
         f"scoring={scoring!r} is not a scorer of scikit-learn.{suggestion} "
         "sklearn.metrics.get_scorer_names() lists them."
@@ -46,10 +65,12 @@ def scorer_of(model: Any, scoring: Any) -> Callable[..., float]:
 
 
 def scoring_advice(model: Any, scoring: Any) -> str:
-    """Return a sentence, after a space, for a name of a scorer that cannot score a model."""
+    """Return a sentence, after a space, for a scorer that cannot score a model, or no text."""
     classes = getattr(model, "classes_", None)
-    if classes is None or not isinstance(scoring, str):
-        return ""
+    if not isinstance(scoring, str):
+        return _advice_on_metric(scoring)
+    if classes is None:
+        return " Scorers of regressors are 'r2', 'neg_mean_absolute_error' and others."
     if len(classes) > 2:
         other = _SEVERAL_CLASSES.get(scoring, scoring)
         return f" For several classes, use scoring={other!r}." if other != scoring else ""
@@ -64,4 +85,18 @@ def scoring_advice(model: Any, scoring: Any) -> str:
     return (
         f" Name the class that counts as positive: scoring=make_scorer({scorer._score_func.__name__}"
         f"{method}, pos_label={classes[1].item()!r})."
+    )
+
+
+def _advice_on_metric(scoring):
+    """Return a sentence, after a space, for a function of (y, prediction), which is no scorer."""
+    try:
+        inspect.signature(scoring).bind("y", "prediction")
+    except (TypeError, ValueError):
+        return ""
+
+    name = getattr(scoring, "__name__", "metric")
+    return (
+        " A scorer is a function of (estimator, X, y). For one of (y, prediction), give "
+        f"scoring=make_scorer({'metric' if name == '<lambda>' else name})."
     )

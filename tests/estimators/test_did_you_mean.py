@@ -20,7 +20,7 @@ from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import EarlyStopping
 from skort.estimators.other_names import ATTRIBUTES, ELSEWHERE, PARAMETERS
 from skort.model_selection import OrtGridSearchCV, OrtRandomizedSearchCV
-from skort.objective import Huber, SquaredError
+from skort.objective import Huber, Quantile, SquaredError
 from skort.optimizers import SGD, Adam, Momentum
 from skort.schedules import Cosine
 
@@ -227,6 +227,13 @@ def test_a_search_says_where_the_attributes_of_its_estimator_are(search):
     assert not hasattr(pickle.loads(pickle.dumps(candidates)), "save_onnx")
 
 
+@pytest.mark.parametrize("search", [OrtGridSearchCV, OrtRandomizedSearchCV])
+def test_a_search_suggests_the_name_of_a_scorer(search):
+    candidates = search(OrtSGDRegressor(), {"alpha": [0.1, 0.2]}, cv=2, scoring="rmse")
+    with pytest.raises(ValueError, match="Did you mean scoring='neg_root_mean_squared_error'"):
+        candidates.fit(np.eye(6), np.arange(6.0))
+
+
 def test_nothing_is_said_where_nothing_is_known():
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'nonsense'\.$"):
         OrtSGDRegressor(nonsense=1)
@@ -287,9 +294,10 @@ def test_a_model_that_is_no_step_has_no_name_in_a_path():
     [
         (Adam, {"lr": 0.1}, "The learning rate is eta0 of the estimator"),
         (Adam, {"betas": (0.9, 0.99)}, "Its parameters are beta_1, beta_2, epsilon, "),
-        (SGD, {"momentum": 0.9}, "Momentum and Nesterov have it"),
+        (SGD, {"momentum": 0.9}, "It has no parameters. Momentum and Nesterov have momentum"),
         (SquaredError, {"reduction": "mean"}, "It has no parameters"),
         (Huber, {"delta": 1.0}, "Its parameters are epsilon"),
+        (Quantile, {"alpha": 0.9}, "Its parameters are quantile. L1 and L2 have alpha"),
         (Cosine, {"T_max": 9}, "Its parameters are eta0, eta1, n_updates"),
         (EarlyStopping, {"min_delta": 0.1}, "greater_is_better, monitor, patience"),
     ],

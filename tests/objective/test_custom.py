@@ -1,6 +1,7 @@
 """Own losses and penalties: which are accepted, which are refused, and by which message."""
 
 import pickle
+import re
 
 import numpy as np
 import onnx
@@ -9,6 +10,7 @@ import onnx.parser
 import pytest
 from sklearn.base import clone
 
+from skort import OrtSGDRegressor
 from skort.objective import L2, Loss, Penalty
 from skort.objective.custom import CustomTerm, check_signature, check_term, parsed, result_shape
 from skort.objective.penalties import rescaled
@@ -315,3 +317,18 @@ def test_what_is_wrong_is_named(call, message):
 def test_what_the_text_of_a_function_cannot_be_is_said(line):
     with pytest.raises(ValueError, match=r"Calls do not nest, and a number is a Constant: half = "):
         parsed("loss: value", f"wrong (score, target) => (loss) {{ {line} }}")
+
+
+@pytest.mark.parametrize("part", [Loss, Penalty])
+def test_a_function_of_python_leads_to_one_of_onnx_that_runs(part):
+    X, y = np.eye(5), np.arange(5.0)
+    name = {"Loss": "loss", "Penalty": "penalty"}[part.__name__]
+
+    def fit(value):
+        OrtSGDRegressor(**{name: part(value)}, max_iter=1, tol=None).fit(X, y)
+
+    with pytest.raises(
+        ValueError, match=f"^{part.__name__}: value is a function of Python"
+    ) as raised:
+        fit(lambda *args: args[0])
+    fit(re.search("such as '(.*)'\\.$", str(raised.value))[1])
