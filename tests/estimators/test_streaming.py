@@ -647,7 +647,7 @@ def test_a_warm_start_with_other_data_is_refused(X, y):
     model = short(OrtSGDClassifier, warm_start=True).fit(*data())
     before = model.onnx_
     with pytest.raises(
-        ValueError, match=r"warm_start=True continues .* other features, outputs or classes"
+        ValueError, match=r"warm_start=True continues .* that fit had .*, and this one has "
     ):
         model.fit(X, y)
     assert model.onnx_ is before

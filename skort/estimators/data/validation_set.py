@@ -14,6 +14,8 @@ from skort.optim.training import Training
 
 #: The column of the history that holds the scores of the validation set.
 VALIDATION_SCORE = "validation_score"
+#: Fewer rows may have a constant that is better than a good model by chance. No benchmark chose it.
+TELLING_ROWS = 20
 # What errors call the rows: those that are held out have passed the checks of X.
 _ROWS = "X_val"
 
@@ -25,6 +27,8 @@ class ValidationLoss:
         self, X: Any, target: np.ndarray, sample_weight: np.ndarray | None, *, decides: bool = False
     ):
         self._rows = TrainingData(X, target, sample_weight)
+        #: Whether there are enough rows to say that a model is no better than their constant.
+        self.is_telling = len(target) >= TELLING_ROWS
         #: Whether the training asks it whether the last weights are worse than the best ones.
         self.judges = decides
 

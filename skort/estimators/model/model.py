@@ -400,12 +400,18 @@ class Model:
         shapes, expected = (
             {name: w.shape for name, w in arrays.items()} for arrays in (weights, own)
         )
-        if shapes != expected or not np.array_equal(
-            np.asarray(other.classes), np.asarray(self.classes)
-        ):
+        same_classes = np.array_equal(np.asarray(other.classes), np.asarray(self.classes))
+        if shapes != expected or not same_classes:
+            theirs, ours = next(
+                (theirs, ours)
+                for theirs, ours in zip(
+                    _traits(other, shapes), _traits(self, expected), strict=True
+                )
+                if theirs != ours
+            )
             raise ValueError(
                 "warm_start=True continues from the weights of the last fit, but that fit had "
-                "other features, outputs or classes, or another model. Use warm_start=False."
+                f"{theirs}, and this one has {ours}. Use warm_start=False."
             )
 
         # A loss with other own weights begins with its initial ones.
@@ -530,3 +536,15 @@ def _like(weights, values, name):
         )
 
     return values
+
+
+def _traits(model, shapes):
+    """Return what a warm start may find to be different, as text: the plainest first."""
+    graph = model.score_graph
+    classes = None if model.classes is None else np.asarray(model.classes).tolist()
+    return (
+        f"{graph.n_features} features",
+        f"the classes {classes}",
+        f"{graph.n_outputs} outputs",
+        f"weights of the shapes {shapes}",
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from skort.estimators.data.rows import DataStatistics
+from skort.estimators.data.validation_set import TELLING_ROWS
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import rule
 from skort.estimators.training.reparametrization import Reparametrization
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 # below which the rate falls with their square.
 _LEAST = 0.05
 _FEW_ROWS = 200
-# Fewer rows may make a network worse than a constant by chance. No benchmark chose the number.
-_TELLING_ROWS = 20
 
 
 @rule("first rate")
@@ -56,7 +55,8 @@ def drawn_anew(plan: "Plan", model: Model, generator: np.random.RandomState) -> 
 class Knowledge(NamedTuple):
     """How well a fitted network knows the rows that it is to train on."""
 
-    #: Its loss as a part of that of the best constant prediction.
+    #: Its loss, and that as a part of the loss of the best constant prediction.
+    loss: float = 0.0
     share: float = 0.0
     #: The loss of the best constant prediction.
     constant: float = math.inf
@@ -77,10 +77,10 @@ def knowledge_of(
 
     with np.errstate(all="ignore"):
         constant = loss.best_constant(weights)
-        if not constant > 0:
-            return Knowledge()
-
-        share = float(np.fmin(loss.at(weights) / constant, np.inf))
-        is_worse = share > 1 and loss.has_several_targets
-        is_sure = is_worse and (loss.n_rows >= _TELLING_ROWS or loss.is_clearly_worse(weights))
-        return Knowledge(share, constant, is_worse, is_sure)
+        # A loss that overflows is no number.
+        ours = float(np.nan_to_num(loss.at(weights), nan=np.inf, posinf=np.inf))
+        is_worse = ours > constant and loss.has_several_targets
+        is_sure = is_worse and (loss.n_rows >= TELLING_ROWS or loss.is_clearly_worse(weights))
+        # A part of a negative loss says nothing.
+        share = ours / constant if constant > 0 else 0.0
+        return Knowledge(ours, share, constant, is_worse, is_sure)

@@ -182,7 +182,7 @@ def _no_lower_bound(losses, target):
             sizes = np.abs(begin).max(axis=1) + _FAR[-1] * unit.max() + np.abs(far)
             is_falling = far - farther > _DIGITS[losses.dtype.name] * sizes
             goes_on = farther - farthest > _FALLS * (far - farther)
-            is_endless = is_falling & goes_on & ~np.isnan(farthest)
+            is_endless = (is_falling & goes_on) | np.isneginf(farthest)
 
         if is_endless.any():
             row = int(np.argmax(is_endless))

@@ -11,12 +11,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skort.common.user_warning import warn_user
 from skort.estimators.data.rows import TrainingData
+from skort.estimators.model.model import Model
 from skort.estimators.model.nesting import is_fitted, model_inside
 from skort.estimators.planning.decision import FITTED_WEIGHTS
 from skort.estimators.planning.fitted import Knowledge
 from skort.estimators.planning.objective import in_own_units
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.custom_loss import fault_of
+from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import FAR_END, Ending, FitResult
 from skort.estimators.training.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
@@ -80,8 +82,6 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
         return
     elif (
         result.plan.is_validated
-        # A few rows that are held out for a fitted network have a constant of their own.
-        and not result.model.inner.is_fitted
         and ending.prior is not None
         and -estimator.best_validation_score_ >= ending.prior
     ):
@@ -268,11 +268,15 @@ def _checks_of_useless(result):
         ours = 'standardize="auto", or ' if plan.standardize is False else ""
         return f" Use {ours}a y whose mean is about zero and whose standard deviation is about one."
 
-    strength = "" if plan.penalty is None else ", and whether alpha is too large"
-    return (
-        " Check whether the rows of X and y belong together, whether the columns say anything "
-        f"about y{strength}."
-    )
+    causes = ["the rows of X and y belong together", "the columns say anything about y"]
+    if plan.penalty is not None:
+        causes.append("alpha is too large")
+    if "eta0" not in plan.left_open:
+        causes.append("eta0 is too small")
+    if "max_iter" not in plan.left_open and not result.state.stopped:
+        causes.append("max_iter is too small")
+    *others, last = causes
+    return f" Check whether {', whether '.join(others)}, and whether {last}."
 
 
 def _warning_of_outlier(result):
@@ -320,9 +324,9 @@ def warn_of_fitted(known: Knowledge, *, is_drawn: bool) -> None:
     )
     warn_user(
         "On these rows, the fitted model is worse than a constant prediction: its loss is "
-        f"{known.share * known.constant:.4g}, that of the best constant {known.constant:.4g}. "
-        f"{begins} Check that X and y have the units of the rows that it was fitted on, and that the "
-        "labels mean the same."
+        f"{known.loss:.4g}, that of the best constant {known.constant:.4g}. "
+        f"{begins} Check that X and y have the columns, units and labels of the rows that it was "
+        "fitted on."
     )
 
 
@@ -363,8 +367,7 @@ def _no_better_than(result):
         loss = result.state.history["loss"][result.state.n_epochs - 1]
         return (
             f"a constant prediction: its loss is {loss:.4g}, that of the best constant "
-            f"{ending.constant_loss:.4g}. {rate} What the model inside has learned does not help "
-            "with these rows: train a new one."
+            f"{ending.constant_loss:.4g}. {rate} {_cure_of_constant(result.plan)}"
         )
 
     cure = _cure(result.plan, result.state, ending.rows)
@@ -373,6 +376,16 @@ def _no_better_than(result):
         f"it began: its objective is {result.new_losses[-1]:.4g}, above that of the initial "
         f"weights{kept}. {rate}{cure}"
     )
+
+
+def _cure_of_constant(plan):
+    """Return what to do where fitted weights have not helped."""
+    if plan.given["warm_start"]:
+        return (
+            "The weights of the last fit do not help yet: increase max_iter, or begin anew with "
+            "warm_start=False."
+        )
+    return "What the model inside has learned does not help with these rows: train a new one."
 
 
 def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:
@@ -423,17 +436,45 @@ def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:
 
 
 def diverged_error(
-    plan: Plan, error: DivergedError, state: TrainState, rows: TrainingData
+    plan: Plan,
+    error: DivergedError,
+    state: TrainState,
+    rows: TrainingData,
+    model: Model,
+    variables: Reparametrization,
 ) -> DivergedError:
-    """Return the error of a training that diverged from a state, with what may have caused it."""
+    """
+    Return the error of a training that diverged from a state, or from the weights of a model, with
+    what may have caused it.
+    """
     of_penalty = ""
     if plan.penalty is not None and plan.penalty.is_custom:
         of_penalty = (
-            " The gradient of the custom penalty must be a number everywhere, also where "
-            "weights are zero."
+            " The gradient of the custom penalty must be a number everywhere, where "
+            "weights are zero, too."
         )
 
-    return DivergedError(f"{error}{of_penalty}{_cure(plan, state, rows)}")
+    begin = _of_beginning(plan, rows, model, variables)
+    cure = begin if begin and not fault_of(plan.loss, rows.target) else _cure(plan, state, rows)
+    return DivergedError(f"{error}{of_penalty}{cure}")
+
+
+def _of_beginning(plan, rows, model, variables):
+    """Return what is said of fitted weights whose loss is no number before the first update."""
+    weights = plan.decisions.get("weights")
+    if weights is None or weights.value != FITTED_WEIGHTS:
+        return ""
+
+    with np.errstate(all="ignore"):
+        row_loss = RowLoss(plan, model.score_graph, variables, some_of(rows))
+        loss = row_loss.at(variables.training_weights(model.trained_weights))
+    if math.isfinite(loss):
+        return ""
+    return (
+        f" The loss {type(plan.loss).__name__} of the weights that the training began at is {loss} "
+        "on these rows: they were fitted with another loss, or in other units. Set the loss back, "
+        "or train a new model."
+    )
 
 
 def _last_epochs(state, plan, rows):

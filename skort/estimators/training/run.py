@@ -264,6 +264,13 @@ class Fit:
         run = self.run
         problem = self.run.problem
         prior = getattr(self.observers.scoring, "prior", None)
+        if (
+            self.model.inner.is_fitted
+            and prior is not None
+            and not self.observers.scoring.is_telling
+        ):
+            # A few rows that are held out for a fitted network have a constant of their own.
+            prior = None
         initial = getattr(self.observers.scoring, "initial", None)
         if initial is not None and run.plan.decisions["weights"].value != FITTED_WEIGHTS:
             initial = None
@@ -339,7 +346,10 @@ def run_fit(
     try:
         outcome = minimise(training)
     except DivergedError as error:
-        raise diverged_error(run.plan, error, begun.state, statistics.some_rows) from None
+        rows = statistics.some_rows
+        raise diverged_error(
+            run.plan, error, begun.state, rows, begun.model, run.variables
+        ) from None
 
     spread = step.spread() if plan.is_full and begun.spread is None else begun.spread
     return fit.result(outcome, statistics, spread)

@@ -86,9 +86,8 @@ def start(
     )
     decided = started.plan.decided("first rate", decision._replace(because=because))
 
-    return started._replace(
-        plan=decided, state=state, constant_loss=known.constant, is_told=is_worse
-    )
+    constant = known.constant if known.constant > 0 else math.inf
+    return started._replace(plan=decided, state=state, constant_loss=constant, is_told=is_worse)
 
 
 def start_at_weights(

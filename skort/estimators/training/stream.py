@@ -13,6 +13,7 @@ from skort.estimators.data.data_source import BatchShape, batches_in_memory
 from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
+from skort.estimators.planning.fitted import knowledge_of
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.stream import (
     FIRST_ROWS,
@@ -22,7 +23,7 @@ from skort.estimators.planning.stream import (
     stream_rate,
 )
 from skort.estimators.training.loss_scale import has_units
-from skort.estimators.training.messages import diverged_error
+from skort.estimators.training.messages import diverged_error, warn_of_fitted
 from skort.estimators.training.result import FitResult, Observers
 from skort.estimators.training.row_loss import RowLoss
 from skort.estimators.training.run import Fit, TrainRun
@@ -66,6 +67,10 @@ def stream_model(
         model = dataclasses.replace(model.with_weights(state.first_weights), is_drawn=True)
     state = dataclasses.replace(state, first_rows=None, first_weights=None)
     begun = start_at_weights(plan, model, DataStatistics(rows), state, is_stream=True)
+    if model.inner.is_fitted and not (model.is_drawn or model.score_graph.is_linear):
+        known = knowledge_of(begun.plan, begun.model, begun.variables, DataStatistics(rows))
+        if known.is_worse:
+            warn_of_fitted(known, is_drawn=False)
     return _trained(begun.plan, begun.model, rows, begun.state, None, observers)
 
 
@@ -172,7 +177,7 @@ def _trained(plan, model, rows, state, run, observers):
     try:
         outcome = minimise(fit.training(run.step, batches))
     except DivergedError as error:
-        raise diverged_error(plan, error, state, rows) from None
+        raise diverged_error(run.plan, error, state, rows, model, run.variables) from None
 
     live = NoPickle(dataclasses.replace(run, random_state=batches.random_state))
     ended = dataclasses.replace(outcome.state, live=live, is_told=state.is_told)

@@ -403,7 +403,7 @@ def test_history_is_what_its_formulas_say(solver, estimator_class, penalty):
     watched = Weights()
     options = {
         "solver": solver,
-        "alpha": 0.1,
+        "alpha": 0.1 if penalty else "auto",
         "penalty": penalty,
         "batch_size": 50,
         "eta0": 0.1,

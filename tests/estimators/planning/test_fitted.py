@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.exceptions import DivergedError
 from skort.schedules import Constant, Warmup
 
 DIGITS, LABELS = load_digits(return_X_y=True)
@@ -78,7 +79,7 @@ def test_a_classifier_that_is_worse_than_a_constant_begins_as_a_new_one(network,
             "begins from new w"
         ) in text
         assert text.endswith(
-            "units of the rows that it was fitted on, and that the labels mean the same."
+            "Check that X and y have the columns, units and labels of the rows that it was fitted on."
         )
     # Rows are held out for a fitted network, and for the new one in its place.
     new = OrtSGDClassifier(
@@ -492,3 +493,88 @@ def test_a_few_rows_do_not_tell_that_a_network_has_learned_nothing():
         )
         assert model.plan_.decisions["weights"].value == "fitted ones"
         assert model.score(X, y) > network.score(X, y) - 0.1
+
+
+def test_a_stream_of_rows_of_another_kind_is_told_once(network):
+    stream = OrtSGDClassifier(FrozenEstimator(network), random_state=0)
+    y = (LABELS[NEW][:45] + 1) % 10
+    loss, constant = loss_of(network, DIGITS[NEW][:45], y)
+    with pytest.warns(UserWarning, match="from its weights all the same") as caught:
+        stream.partial_fit(DIGITS[NEW][:45], y)
+    assert f"its loss is {loss:.4g}, that of the best constant {constant:.4g}" in str(
+        caught[0].message
+    )
+    stream.partial_fit(DIGITS[NEW][45:91], (LABELS[NEW][45:91] + 1) % 10)
+
+
+@pytest.fixture(scope="module")
+def prices():
+    """Rows whose y is about 150, and a network that was fitted on them."""
+    X, y = make_regression(101, 4, n_informative=4, noise=5, random_state=0)
+    y = y / np.std(y) * 20 + 150
+    network = MLPRegressor(hidden_layer_sizes=(7,), solver="lbfgs", max_iter=5000, random_state=0)
+    return X, y, network.fit(X, y)
+
+
+def test_a_network_of_another_link_begins_with_new_weights(prices):
+    X, y, network = prices
+    # Its scores are logarithms now: exp(150) is no float32.
+    with pytest.warns(UserWarning, match="its loss is inf, .* begins from new weights"):
+        model = OrtSGDRegressor(
+            FrozenEstimator(network), loss="poisson", early_stopping=False, random_state=0
+        ).fit(X, y)
+    assert model.plan_.decisions["weights"].value == "new ones"
+    assert model.score(X, y) > 0.1
+
+
+@pytest.mark.parametrize("is_linear", [True, False])
+@pytest.mark.parametrize("optimizer", ["auto", "adam"])
+def test_fitted_weights_without_a_finite_loss_are_the_cause_of_an_error(
+    prices, is_linear, optimizer
+):
+    X, y, network = prices
+    inside = None if is_linear else clone(network).set_params(solver="adam")
+    model = OrtSGDRegressor(inside, warm_start=True, optimizer=optimizer, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    cause = "PoissonLoss of the weights that the training began at is inf .* Set the loss back"
+    with pytest.raises(DivergedError, match=cause) as caught:
+        model.set_params(loss="poisson").fit(X, y)
+    assert "eta0" not in str(caught.value)
+
+
+def test_a_validation_set_in_other_units_is_told(prices):
+    X, y, network = prices
+    tuning = OrtSGDRegressor(FrozenEstimator(network), random_state=0)
+    with pytest.warns(ConvergenceWarning, match="the loss of the validation set is .* at best"):
+        tuning.fit(X, y, X_val=X[:41], y_val=y[:41] / 1000)
+
+
+@pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant")
+def test_a_warm_start_that_has_learned_little_yet_is_not_told_to_train_another_model(prices):
+    X, y, _ = prices
+    inside = MLPRegressor(hidden_layer_sizes=(7,))
+    model = OrtSGDRegressor(inside, warm_start=True, max_iter=1, random_state=0).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="do not help yet: increase max_iter, or begin"):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("changed", "theirs", "ours"),
+    [
+        ({"n_features": 3}, "4 features", "3 features"),
+        ({"labels": 3}, r"the classes \[0, 1\]", r"the classes \[0, 1, 2\]"),
+        ({"hidden": 7}, "weights of the shapes .*5", "weights of the shapes .*7"),
+    ],
+)
+def test_a_warm_start_of_another_form_says_what_is_different(prices, changed, theirs, ours):
+    X, y, _ = prices
+    labels = np.arange(len(y))
+    model = OrtSGDClassifier(MLPClassifier((5,)), warm_start=True, max_iter=2, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, labels % 2)
+    model.set_params(estimator__hidden_layer_sizes=(changed.get("hidden", 5),))
+    with pytest.raises(ValueError, match=f"that fit had {theirs}.*, and this one has {ours}"):
+        model.fit(X[:, : changed.get("n_features", 4)], labels % changed.get("labels", 2))

@@ -248,6 +248,18 @@ def test_a_loss_that_levels_off_or_has_a_pole_at_the_target_has_no_fault(value):
     assert fault_of(Loss(value), target) == ""
 
 
+def test_a_likelihood_without_its_minus_is_named():
+    # log(sigmoid(s)) of a first class is log(0) far below zero.
+    value = """
+        likelihood (score, target) => (loss) {
+            probability = Sigmoid (score)
+            log = Log (probability)
+            loss = Mul (log, target)
+        }"""
+    found = fault_of(Loss(value), column(LABELS > 0))
+    assert "no lower bound: for the target 1, it is -inf at a score 1,000" in found
+
+
 @pytest.mark.parametrize("parameters", [{}, {"eta0": 0.01}, {"optimizer": "lbfgs"}], ids=str)
 @pytest.mark.parametrize("inside", [None, MLPRegressor(hidden_layer_sizes=(3,))])
 def test_a_loss_that_is_no_number_is_named_with_a_score(inside, parameters):
