@@ -49,13 +49,14 @@ def initial_score_graph(
             f"X has {spec.n_features} features, but the fitted {name} is expecting "
             f"{model.n_features_in_} features as input."
         )
-    if type(score_model(model)) not in FAMILY:
+    of_score = score_model(model)
+    if type(of_score) not in FAMILY:
         return onnx_score_graph(_converted(model, spec), spec)
 
     if is_fitted:
         stand_in = fitted_stand_in(model)
     else:
-        stand_in = initial_stand_in(model, spec.n_features, spec.n_outputs, random_state)
+        stand_in = initial_stand_in(of_score, spec.n_features, spec.n_outputs, random_state)
 
     if layers(stand_in)[0][-1].shape[1] != spec.n_outputs:
         raise ValueError(

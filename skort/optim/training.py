@@ -563,14 +563,8 @@ class Training:
         unless the last weights are as good, apart from chance.
         """
         if self._best is not None:
-            last_state = self.step.state()
-            last_weights = self.step.weights()
-            self.step.restore(self._best)
-            self.kept = "fitted" if self.went_back else "best"
-
-            if not self._is_worse(last_weights, self.step.weights()):
-                self.step.restore(last_state)
-                self.kept = "last"
+            best = "fitted" if self.went_back else "best"
+            self.kept = best if self._goes_back(self._best, self._is_worse) else "last"
 
         if self._start is not None and self._is_fine_tuning and not self.went_back:
             self._keep_better(self._start)
@@ -586,18 +580,29 @@ class Training:
         if self._judge is None:
             return
 
-        state = self.step.state()
-        weights = self.step.weights()
-        self.step.restore(start)
-        rise, _ = self._judge.rise(self.step.weights(), weights)
-
-        self.went_back = not rise > 0
+        self.went_back = self._goes_back(start, self._is_no_better)
         if self.went_back:
             self.kept = "fitted"
         else:
-            self.step.restore(state)
             # The last epoch may be above the initial weights: the training ends with a better one.
             self.no_better = self.no_better and self._is_as_a_constant()
+
+    def _goes_back(self, state, is_worse):
+        """Go back to a state if the last weights are worse than its own; return whether they are."""
+        last_state = self.step.state()
+        last_weights = self.step.weights()
+        self.step.restore(state)
+        if is_worse(last_weights, self.step.weights()):
+            return True
+
+        self.step.restore(last_state)
+        return False
+
+    def _is_no_better(self, last, fitted):
+        """Return whether the last weights are no better than fitted ones, on a validation set."""
+        assert self._judge is not None
+        rise, _ = self._judge.rise(fitted, last)
+        return not rise > 0
 
     def _is_worse(self, last, best):
         """

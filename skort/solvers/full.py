@@ -63,7 +63,7 @@ class FullStep:
         optimizer: Any = problem.update.optimizer
         self._optimizer = optimizer
         self._tolerances = tolerances if whitener is None else _scaled(tolerances)
-        self._whitener = whitener
+        self._whitener: Any = whitener
         self._whitening = None if whitener is None else whitener.begin()
         # Whether it is for the curvatures that the losses of the rows have at some weights.
         self._is_curved = whitener is not None and whitener.knows_curvatures
@@ -153,9 +153,8 @@ class FullStep:
     def begin(self) -> None:
         """Find the values at the first weights."""
         weights = self._step.state()["weights"].astype(np.float64)
-        whitener = self._whitener
-        if whitener is not None and whitener.couples_again():
-            self._whitening = whitener.at(weights, couples=True)
+        if self._is_curved and self._whitener.couples_again():
+            self._whitening = self._whitener.at(weights, couples=True)
         self._now = self.evaluate(self.variables_of(weights))
 
     def minimise(self, max_iter: int, after: Callable[[], bool]) -> str | None:
@@ -215,7 +214,7 @@ class FullStep:
         Find the variables anew, after a stage and with `n_more` iterations to come, and return for
         how many they are good.
         """
-        whitener: Any = self._whitener
+        whitener = self._whitener
         couples = whitener.couples(n_made, n_more)
         if whitener.is_coupled and not couples and not is_stuck:
             # Few iterations are left, for which these variables are good.

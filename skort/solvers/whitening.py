@@ -74,12 +74,10 @@ class Whitening:
             return weights.copy()
         if self._is_diagonal:
             return self._with(weights, values / self.factors)
-        # OpenBLAS solves with all its threads, however few equations there are: each waits for a core.
-        with one_blas_thread():
-            if len(self.factors) == 1:
-                return self._with(weights, _solution(self.factors[0], values.T).T)
-            parts = zip(self.factors, values, strict=True)
-            return self._with(weights, [_solution(factor, each) for factor, each in parts])
+        # LAPACK solves with all its threads, which wait for a core. This needs one.
+        factors = np.broadcast_to(self.factors, (len(values), *self.factors.shape[1:]))
+        parts = zip(factors, values, strict=True)
+        return self._with(weights, [blas.dtrsv(*part) for part in parts])
 
     @property
     def _is_diagonal(self):
@@ -253,8 +251,9 @@ class Whitener:
 
     def couples_again(self) -> bool:
         """Return whether the next fit is to couple outputs anew, as the last one took so long."""
-        n_iterations = self._grams.n_iterations
-        return self.knows_curvatures and self.couples(n_iterations, n_iterations)
+        grams = self._grams
+        n_iterations = grams.n_iterations
+        return grams.curved is not None and self.couples(n_iterations, n_iterations)
 
     def took(self, n_iterations: int) -> None:
         """Remember how many iterations a fit took."""
@@ -350,12 +349,6 @@ def _places(problem, layer):
     return np.hstack(columns)
 
 
-def _solution(factor, values):
-    """Return the solution of equations with an upper triangular matrix."""
-    solution, _ = lapack.dtrtrs(factor, values)
-    return solution
-
-
 def _inverse_roots(curvatures, least):
     """Return 1 / sqrt of curvatures, none of which counts as less than a part of their mean."""
     means = curvatures.mean(axis=-1, keepdims=True)
@@ -370,8 +363,8 @@ def inverse_factor(
     Return L^-T of L L^T, a positive semidefinite matrix with strengths, and a little, added to its
     diagonal.
     """
-    factor, scale = _scaled_root(curvature, least, strengths)
     with one_blas_thread(curvature.size):
+        factor, scale = _scaled_root(curvature, least, strengths)
         lapack.dtrtri(factor, overwrite_c=True)
     factor *= scale[:, None]
     return factor
@@ -381,7 +374,8 @@ def upper_root(
     curvature: np.ndarray, least: float, strengths: np.ndarray | float = 0.0
 ) -> np.ndarray:
     """Return L^T, the inverse of `inverse_factor`."""
-    root, scale = _scaled_root(curvature, least, strengths)
+    with one_blas_thread(curvature.size):
+        root, scale = _scaled_root(curvature, least, strengths)
     root /= scale
     return root
 
@@ -394,15 +388,14 @@ def _scaled_root(curvature, least, strengths):
     # In Fortran's order, LAPACK works in place.
     root = np.empty(curvature.shape, np.float64, order="F")
 
-    with one_blas_thread(curvature.size):
-        while True:
-            np.multiply(curvature, scale, out=root)
-            root *= scale[:, None]
-            np.einsum("ii->i", root)[...] = diagonal * scale * scale + least
-            _, failed = lapack.dpotrf(root, overwrite_a=True)
-            if not failed:
-                return root, scale
-            least *= 10  # Rounding has made an eigenvalue negative.
+    while True:
+        np.multiply(curvature, scale, out=root)
+        root *= scale[:, None]
+        np.einsum("ii->i", root)[...] = diagonal * scale * scale + least
+        _, failed = lapack.dpotrf(root, overwrite_a=True)
+        if not failed:
+            return root, scale
+        least *= 10  # Rounding has made an eigenvalue negative.
 
 
 def gram_matrix(

@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from scipy.linalg import lapack
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.graphs.initialization import initial_score_graph
@@ -129,29 +127,6 @@ def test_the_second_derivative_by_the_variables_is_the_identity(
 
     (factor,) = made.factors
     np.testing.assert_allclose(factor.T @ curved @ factor, np.eye(len(curved)), atol=1e-8)
-
-
-def of_blas():
-    """Return how many threads each library of BLAS may use."""
-    return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
-
-
-def test_the_variables_of_weights_are_found_by_one_thread(monkeypatch):
-    # OpenBLAS waits for a second one, which takes 10 ms where other processes use the cores.
-    X, y, weight = data(4)
-    problem = problem_of(4, 1)
-    batches = batches_of(X, y, weight)
-    made = Whitener(
-        problem, problem.score_graph.first_layer, batches, 1.0, is_diagonal=False
-    ).first()
-    seen = []
-    solve = lapack.dtrtrs
-    monkeypatch.setattr(lapack, "dtrtrs", lambda *args: seen.extend(of_blas()) or solve(*args))
-    weights = np.arange(1.0, 6.0)
-    with threadpool_limits(2, "blas"):
-        variables = made.variables(weights)
-    assert set(seen) == {1}
-    np.testing.assert_allclose(made.weights(variables), weights, rtol=1e-12)
 
 
 @pytest.mark.parametrize("loss, has_own", [(SquaredHinge(), True), (LogLoss(), False)])

@@ -26,7 +26,7 @@ _LIMITS = Limits(gradient=0.0, fall=1e-4, n_iterations=50, rise=1e-4)
 
 def finish_of(plan: Plan, model: Model, full_step: Callable[[], Any]) -> "Finish | None":
     """Return what ends a fit by SGD on rows in memory; None where the user decides how it ends."""
-    ends_here = aims_at_optimum(plan, model) and plan.leaves_steps_open
+    ends_here = plan.leaves_steps_open and aims_at_optimum(plan, model)
     return Finish(full_step) if ends_here else None
 
 

@@ -99,7 +99,8 @@ def start_at_weights(
     is_stream: bool = False,
 ) -> Start:
     """Return the start of a training at the weights that a model has."""
-    warn_of_custom(plan.loss, statistics.some_rows.target)
+    if plan.loss.is_custom:
+        warn_of_custom(plan.loss, statistics.some_rows.target)
     of_scaling = scaling(plan, model.score_graph, statistics)
     standardization = of_scaling.value
 

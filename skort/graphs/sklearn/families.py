@@ -76,8 +76,7 @@ def has_log_link(model: Any) -> bool:
 def initial_stand_in(
     model: Any, n_features: int, n_outputs: int, random_state: np.random.RandomState
 ) -> StandIn:
-    """Return the stand-in of an unfitted model, with its initial weights."""
-    model = score_model(model)
+    """Return the stand-in of an unfitted `score_model`, with its initial weights."""
     if FAMILY[type(model)] == "linear":
         stand_in = LinearRegression(fit_intercept=getattr(model, "fit_intercept", True))
         return _write_linear(stand_in, np.zeros((n_outputs, n_features)), np.zeros(n_outputs))
