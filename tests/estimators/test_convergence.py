@@ -35,7 +35,7 @@ def logistic():
     y = (X @ [1.0, -2.0, 3.0, 0.5] + rng.logistic(size=200) > 0).astype(int)
     best = LogisticRegression(C=1 / (ALPHA * len(X)), tol=1e-10, max_iter=1000).fit(X, y)
     return (
-        OrtSGDClassifier(penalty="l2", batch_size=200),
+        OrtSGDClassifier(penalty="l2", alpha=ALPHA, batch_size=200),
         X,
         y,
         np.append(best.coef_, best.intercept_),
@@ -60,8 +60,10 @@ LEARNING_RATES = {
 def test_the_distance_that_is_left(problem, optimizer, schedule):
     model, X, y, solution = problem()
     eta0, n_batches = RATES[optimizer], len(X) // model.batch_size
+    # The schedule has an alpha, too.
+    alpha = ALPHA if schedule == "optimal" else model.alpha
     model = clone(model).set_params(
-        optimizer=optimizer, learning_rate=LEARNING_RATES[schedule](eta0), eta0=eta0, alpha=ALPHA,
+        alpha=alpha, optimizer=optimizer, learning_rate=LEARNING_RATES[schedule](eta0), eta0=eta0,
         max_iter=N_UPDATES // n_batches, tol=None, random_state=0,
     ).fit(X, y)  # fmt: skip
     weights = np.append(model.coef_, model.intercept_)

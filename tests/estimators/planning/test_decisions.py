@@ -116,7 +116,8 @@ def test_many_rows_a_column_are_trained_on_longer(rows_per_column, times):
 
 
 @pytest.mark.parametrize(
-    ("weights_per_row", "times"), [(0.0, 1.0), (2.0, 1.0), (3.0, 1.5), (5.0, 2.5), (8.0, 4.0), (1e4, 4.0)]
+    ("weights_per_row", "times"),
+    [(0.0, 1.0), (2.0, 1.0), (3.0, 1.5), (5.0, 2.5), (8.0, 4.0), (1e4, 4.0)],
 )
 def test_the_decay_grows_with_the_weights_a_row(weights_per_row, times):
     assert optimizer.decay_growth(weights_per_row) == pytest.approx(times)
