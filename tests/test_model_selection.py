@@ -105,6 +105,7 @@ UPDATES = [
 
 
 # Folds of 103 rows differ in size, and an epoch ends with a short batch.
+@pytest.mark.filterwarnings("ignore:.*alpha=.* has no effect")
 @pytest.mark.parametrize("hidden", [(), (6,), (6, 4)], ids=["linear", "one layer", "two layers"])
 @pytest.mark.parametrize("options", UPDATES, ids=str)
 def test_regressors_have_the_scores_of_single_fits(data, hidden, options):
