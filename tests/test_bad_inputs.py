@@ -567,7 +567,7 @@ ROWS = [
     (
         C,
         lambda m: m.partial_fit(X, LABELS + 1),
-        "y contains labels that are not among the known classes: [2]",
+        "y has the labels [2], and the known classes are [0, 1]. Give y these labels.",
     ),
     (
         C,
@@ -582,7 +582,7 @@ ROWS = [
     (
         C,
         lambda m: OrtSGDClassifier().partial_fit(X, LABELS, classes=[5, 6]),
-        "not among the known classes: [0, 1]",
+        "y has the labels [0, 1], and the known classes are [5, 6]. Give y these labels.",
     ),
     (
         C,
@@ -781,7 +781,7 @@ FIT_BATCHES = [
     (
         C,
         lambda m: m.fit_batches([(X, LABELS + 5)], classes=[0, 1]),
-        "not among the known classes: [5, 6]",
+        "batches: y has the labels [5, 6], and the known classes are [0, 1]. Give y these",
     ),
     (
         C,

@@ -509,7 +509,7 @@ def test_bad_rows_are_named_and_change_nothing(bad, message):
 
 def test_an_unknown_label_is_named():
     step = Step(LogisticRegression(), n_features=3, classes=["a", "b"], penalty=None)
-    with pytest.raises(ValueError, match=r"not among the known classes: \['c'\]"):
+    with pytest.raises(ValueError, match=r"labels \['c'\], and the known classes are \['a', 'b'\]"):
         step.step(np.zeros((2, 3)), ["a", "c"], 0.1)
 
 

@@ -11,6 +11,7 @@ from skort.dask.cluster import Borrower, Broadcast, Cluster
 from skort.dask.part_statistics import Moments, Rows
 from skort.dask.partitions import Part
 from skort.estimators.data.rows import Columns, prepared
+from skort.estimators.data.targets import unknown_error
 from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.training.result import ModelPreview, result_of
 from skort.optim.training import Training
@@ -27,9 +28,7 @@ def _accuracy(model, X, y):
 def _log_probability(model, X, y):
     unknown = np.setdiff1d(y, model.classes_)
     if unknown.size:
-        raise ValueError(
-            f"y contains labels that are not among the known classes: {unknown.tolist()}."
-        )
+        raise unknown_error(unknown, model.classes_)
 
     return model.predict_log_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
 

@@ -431,7 +431,8 @@ class EpochScoring(Component):
             #: The score of the weights that the training began with.
             self.initial: float | None = self._score(training)
         except (AttributeError, TypeError, ValueError) as error:
-            reason = f"{str(error).rstrip('.')}.{scoring_advice(training.model, self.scoring)}"
+            advice = scoring_advice(training.model, self.scoring, self.y)
+            reason = f"{str(error).rstrip('.')}.{advice}"
             raise ValueError(
                 f"scoring={self.scoring!r} cannot score this model: {reason}"
             ) from error

@@ -4,6 +4,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 # The names of scores in other libraries.
 _SYNONYMS = {
     "auc": "roc_auc",
@@ -64,8 +66,8 @@ def check_name(scoring: str) -> None:
     )
 
 
-def scoring_advice(model: Any, scoring: Any) -> str:
-    """Return a sentence, after a space, for a scorer that cannot score a model, or no text."""
+def scoring_advice(model: Any, scoring: Any, y: Any) -> str:
+    """Return a sentence, after a space, for a scorer that cannot score a model on y, or no text."""
     classes = getattr(model, "classes_", None)
     if not isinstance(scoring, str):
         return _advice_on_metric(scoring)
@@ -84,8 +86,16 @@ def scoring_advice(model: Any, scoring: Any) -> str:
     method = "" if response == "predict" else f", response_method={response!r}"
     return (
         f" Name the class that counts as positive: scoring=make_scorer({scorer._score_func.__name__}"
-        f"{method}, pos_label={classes[1].item()!r})."
+        f"{method}, pos_label={_positive(classes, y)})."
     )
+
+
+def _positive(classes, y):
+    """Return the rarer of two classes as text, or both if they have the same number of rows."""
+    labels = np.asarray(y)
+    counts = [int(np.sum(labels == label)) for label in classes]
+    names = [repr(label.item()) for label in classes]
+    return " or ".join(names) if counts[0] == counts[1] else names[counts[1] < counts[0]]
 
 
 def _advice_on_metric(scoring):

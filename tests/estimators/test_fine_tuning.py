@@ -134,7 +134,7 @@ def test_classes_are_those_of_the_fitted_model():
         tuned.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=3e-6
     )
     with pytest.raises(
-        ValueError, match=r"labels that are not among the known classes: \['rose'\]"
+        ValueError, match=r"has the labels \['rose'\], and the known classes are \['setosa', "
     ):
         tuned.fit(FLOWERS, np.where(some, NAMES, "rose"))
 

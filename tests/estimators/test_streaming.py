@@ -526,11 +526,11 @@ def test_divergence_changes_nothing(solver):
             False,
             Y,
             {"classes": [0, 2]},
-            r"y contains labels that are not among the known classes: \[1\]",
+            r"y has the labels \[1\], and the known classes are \[0, 2\]",
         ),
         (False, 0 * Y, {"classes": [0]}, "number of classes has to be greater than one"),
         (True, Y, {"classes": [0, 1, 2]}, "is not the same as on last call to partial_fit"),
-        (True, Y + 1, {}, r"y contains labels that are not among the known classes: \[2\]"),
+        (True, Y + 1, {}, r"y has the labels \[2\], and the known classes are \[0, 1\]"),
     ],
 )
 def test_classes_are_all_there_from_the_first_call_on(before, y, options, message):

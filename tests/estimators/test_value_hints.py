@@ -260,12 +260,32 @@ def test_the_cure_for_nan_in_a_stream_is_one_that_streams_take():
     OrtSGDRegressor(cured).fit_batches([(X, Y), (missing, Y)])
 
 
-def test_a_score_of_labels_names_the_positive_one():
-    model = OrtSGDClassifier(early_stopping=True, scoring="average_precision", random_state=0)
-    with pytest.raises(
-        ValueError, match=r"make_scorer\(average_precision_score, .*pos_label='yes'"
-    ):
-        model.fit(X, LABELS)
+@pytest.mark.parametrize(
+    "scoring, scorer",
+    [
+        ("f1", "make_scorer(f1_score, "),
+        ("recall", "make_scorer(recall_score, "),
+        ("average_precision", "make_scorer(average_precision_score, response_method="),
+    ],
+)
+@pytest.mark.parametrize(
+    "y_val, positive",
+    [
+        (["fraud"] + ["ok"] * 16, "'fraud'"),
+        (["ok"] + ["fraud"] * 16, "'ok'"),
+        (["fraud", "ok"] * 8, "'fraud' or 'ok'"),
+    ],
+    ids=["first", "last", "equal"],
+)
+def test_a_score_of_labels_names_the_rarer_one_as_positive(scoring, scorer, y_val, positive):
+    model = OrtSGDClassifier(scoring=scoring)
+    message = rf"positive: scoring={re.escape(scorer)}.*pos_label={positive}\)\.$"
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, np.where(Y > 30, "ok", "fraud"), X_val=X[: len(y_val)], y_val=y_val)
+
+
+def test_a_score_of_several_classes_is_named():
+    model = OrtSGDClassifier(early_stopping=True, random_state=0)
     with pytest.raises(ValueError, match=r"For several classes, use scoring='f1_macro'\."):
         model.set_params(scoring="f1", validation_fraction=0.3).fit(
             X, ["a"] * 6 + ["b"] * 6 + ["c"] * 5
@@ -291,8 +311,15 @@ def test_an_early_stopping_without_its_column_says_what_makes_it():
 
 
 def test_labels_of_a_validation_set_are_named_by_it():
-    with pytest.raises(ValueError, match=r"^y_val: .*known classes: \['maybe'\]"):
+    known = r"\['maybe'\], and the known classes are \['no', 'yes'\]"
+    with pytest.raises(
+        ValueError, match=rf"^y_val: y has the labels {known}\. Give y these labels"
+    ):
         OrtSGDClassifier().fit(X, LABELS, X_val=X[:1], y_val=["maybe"])
+    # A message shows the first ten labels of each.
+    many = rf"{re.escape(str(list(range(100, 110))))} and 7 more, .* are \[0, .*, 9\] and 1 more\."
+    with pytest.raises(ValueError, match=many):
+        OrtSGDClassifier().partial_fit(X, np.arange(100, 117), classes=range(11))
 
 
 def test_a_name_of_an_argument_of_to_onnx_is_suggested():

@@ -13,7 +13,7 @@ from sklearn.utils import assert_all_finite
 from skort.estimators.data.not_numbers import FILL_BATCHES, missing_error
 from skort.estimators.data.rows import as_array, check_indices
 from skort.estimators.data.sample_weight import check_numbers
-from skort.estimators.data.targets import check_target, class_labels
+from skort.estimators.data.targets import check_target, class_labels, unknown_error
 from skort.estimators.model.known_labels import model_labels
 from skort.estimators.model.nesting import layers
 
@@ -275,10 +275,10 @@ def known_classes(
         return known
 
     seen = np.unique(labels)
-    unknown = [] if known is None else np.setdiff1d(seen, known).tolist()
-    if unknown:
-        raise ValueError(
-            f"batches: y contains labels that are not among the known classes: {unknown}."
-        )
+    if known is None:
+        return seen
 
-    return seen if known is None else known
+    unknown = np.setdiff1d(seen, known)
+    if unknown.size:
+        raise ValueError(f"batches: {unknown_error(unknown, known)}")
+    return known

@@ -22,6 +22,9 @@ from skort.estimators.data.rows import is_plain
 from skort.estimators.model.nesting import model_inside
 from skort.estimators.model.preprocessing import is_in_range
 
+# The number of labels that a message shows.
+_SHOWN = 10
+
 
 @dataclass(frozen=True)
 class NamedOutputs:
@@ -161,8 +164,7 @@ class LabelEncoder:
         codes = np.searchsorted(classes, y)
         is_unknown = classes.take(codes, mode="clip") != y
         if is_unknown.any():
-            unknown = np.unique(y[is_unknown]).tolist()
-            raise ValueError(f"y contains labels that are not among the known classes: {unknown}.")
+            raise unknown_error(np.unique(y[is_unknown]), classes)
         if len(classes) < 2:
             raise ValueError(
                 f"The number of classes has to be greater than one; got {len(classes)} class."
@@ -260,6 +262,20 @@ def class_labels(classes: ArrayLike) -> np.ndarray:
         )
 
     return np.unique(classes)
+
+
+def unknown_error(unknown: np.ndarray, classes: np.ndarray) -> ValueError:
+    """Return the error for labels of y that are not among the known classes: it shows both."""
+    return ValueError(
+        f"y has the labels {_shown(unknown)}, and the known classes are {_shown(classes)}. Give y "
+        "these labels. A new class needs a new fit."
+    )
+
+
+def _shown(labels):
+    """Return the first labels as a list, and how many more there are."""
+    more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
+    return f"{labels[:_SHOWN].tolist()}{more}"
 
 
 def streamed_classes(estimator: Any, classes: ArrayLike | None) -> np.ndarray:
