@@ -318,7 +318,7 @@ def warn_of_fitted(known: Knowledge, *, is_drawn: bool) -> None:
     on the rows that it is to train on.
     """
     begins = (
-        "Training begins from new weights."
+        "Training begins from new weights; warm_start=True keeps those of the model."
         if is_drawn
         else "Training begins from its weights all the same."
     )

@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 from skl2onnx.common.data_types import StringTensorType, guess_proto_type, guess_tensor_type
+from skl2onnx.operator_converters.function_transformer import convert_sklearn_function_transformer
+from skl2onnx.shape_calculators.function_transformer import (
+    calculate_sklearn_function_transformer_output_shapes,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
@@ -230,6 +234,24 @@ def _convert_power(scope, operator, container):
     nodes.add("Cast", [result], result=operator.outputs[0].full_name, to=element_type)
 
 
+def _convert_function(scope, operator, container):
+    # skl2onnx's own converter takes no function.
+    step = operator.raw_operator
+    if step.func is None:
+        convert_sklearn_function_transformer(scope, operator, container)
+        return
+
+    nodes = Nodes(scope, container)
+    values, element_type = matrix(nodes, operator)
+    result = nodes.add("Cast", [values], to=TensorProto.DOUBLE)
+
+    for name, number in _operations_of(step.func) or ():
+        second = [] if number is None else [nodes.constant(number, TensorProto.DOUBLE)]
+        result = nodes.add(name, [result, *second])
+
+    nodes.add("Cast", [result], result=operator.outputs[0].full_name, to=element_type)
+
+
 def _box_cox(nodes, values, powers):
     """Write (x ** p - 1) / p, or log(x) for p of 0; NaN for an x that is not positive."""
     is_zero = np.abs(powers) < np.spacing(1.0)
@@ -273,6 +295,28 @@ def _set_same_type(operator):
     operator.outputs[0].type = numbers([None, operator.raw_operator.n_features_in_])
 
 
+def _set_function_type(operator):
+    """Give the output of a function of numpy its type; raise a RuntimeError for any other."""
+    step = operator.raw_operator
+    if step.func is None:
+        calculate_sklearn_function_transformer_output_shapes(operator)
+        return
+
+    if step.kw_args or _operations_of(step.func) is None:
+        name = getattr(step.func, "__name__", repr(step.func))
+        raise RuntimeError(
+            f"FunctionTransformer has no ONNX for func={name}. It has for numpy's "
+            f"{_FUNCTION_NAMES}, without kw_args."
+        )
+    _set_same_type(operator)
+
+
+def _operations_of(function: Any) -> list[tuple[str, float | None]] | None:
+    """Return the operators of a function of numpy, each with its second operand, or None."""
+    # A function may have no hash.
+    return next((known for each, known in _FUNCTIONS.items() if each is function), None)
+
+
 def matrix(nodes: Nodes, operator: Any) -> tuple[str, int]:
     """Return the name of the inputs as one matrix of numbers, and its element type."""
     numbers = guess_tensor_type(operator.inputs[0].type)
@@ -290,6 +334,7 @@ CONVERTERS: dict[Any, Callable[..., None]] = {
     KBinsDiscretizer: _convert_bins,
     Binarizer: _convert_binarizer,
     PowerTransformer: _convert_power,
+    FunctionTransformer: _convert_function,
 }
 
 #: The functions that give their outputs types and shapes, where skl2onnx's own are wrong.
@@ -297,6 +342,7 @@ SHAPES: dict[Any, Callable[..., None]] = {
     KBinsDiscretizer: _set_bins_type,
     Binarizer: _set_same_type,
     PowerTransformer: _set_same_type,
+    FunctionTransformer: _set_function_type,
 }
 
 
@@ -312,6 +358,7 @@ _FUNCTIONS: dict[Any, list[tuple[str, float | None]]] = {
     np.sqrt: [("Sqrt", None)],
     np.square: [("Pow", 2.0)],
 }
+_FUNCTION_NAMES = "exp, expm1, log, log1p, negative, reciprocal, sqrt or square"
 # Type of a scaler -> the operators of its inverse, each with the attribute that is its second
 # operand and the parameter that turns it off.
 _SCALERS: dict[type, list[tuple[str, str, str]]] = {
@@ -367,14 +414,13 @@ def _operations(transformer: Any) -> Iterable[tuple[str, Any]]:
         ]
 
     if type(transformer) is FunctionTransformer and not transformer.inv_kw_args:
-        for known, operations_of_known in _FUNCTIONS.items():
-            if transformer.inverse_func is known:
-                return operations_of_known
+        operations = _operations_of(transformer.inverse_func)
+        if operations is not None:
+            return operations
 
     name = " ".join(repr(transformer).split())
     raise NotExportableError(
         f"TransformedTargetRegressor: the inverse of its transformer {name} cannot be part of an "
         "ONNX model. Use StandardScaler, MinMaxScaler, MaxAbsScaler or RobustScaler; or functions "
-        "whose inverse_func is numpy's exp, expm1, log, log1p, negative, reciprocal, sqrt or "
-        "square; or a Pipeline of these."
+        f"whose inverse_func is numpy's {_FUNCTION_NAMES}; or a Pipeline of these."
     )

@@ -441,7 +441,9 @@ def test_few_rows_of_another_kind_begin_with_new_weights_and_one_warning(network
     shares = np.bincount(rows[1], minlength=10) / n_rows
     constant = -np.sum(shares * np.log(np.maximum(shares, 1e-6)))
     assert loss > 4 * constant
-    with pytest.warns(UserWarning, match="Training begins from new weights. Check") as caught:
+    with pytest.warns(
+        UserWarning, match="new weights; warm_start=True keeps those of the model. Check"
+    ) as caught:
         model = tuned(network, *rows, early_stopping=False)
     assert len(caught) == 1
     assert f"its loss is {loss:.4g}, that of the best constant {constant:.4g}." in str(

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
+    FunctionTransformer,
     KBinsDiscretizer,
     Normalizer,
     OneHotEncoder,
@@ -130,6 +131,27 @@ def test_a_number_at_the_threshold_is_not_above_it(dtype, run_onnx):
         to_onnx(binarizer, (RawInput("X", False, 1),), dtype), X=np.array([[0.5], [0.75]], dtype)
     ).values()
     assert values.tolist() == [[0.0], [1.0]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "function",
+    [np.exp, np.expm1, np.log, np.log1p, np.negative, np.reciprocal, np.sqrt, np.square],
+)
+def test_functions_of_numpy_are_as_exact_as_theirs(function, dtype, run_onnx):
+    new = np.array([[1e-6, 3.0], [0.25, 7e3], [1.0, np.nan]], dtype) / 1e3
+    step = FunctionTransformer(function).fit(new)
+    (values,) = run_onnx(to_onnx(step, (RawInput("X", False, 2),), dtype), X=new).values()
+    assert values.dtype == dtype
+    # 1 + x has lost the last digits of a small x.
+    rtol = 1e-6 if dtype == "float32" else 1e-6 if function in (np.log1p, np.expm1) else 1e-14
+    np.testing.assert_allclose(values, step.transform(new.astype(float)), rtol=rtol)
+
+
+def test_a_function_without_onnx_is_named_with_those_that_have_it():
+    step = FunctionTransformer(np.cbrt).fit(np.ones((3, 1)))
+    with pytest.raises(RuntimeError, match=r"no ONNX for func=cbrt. It has for numpy's exp, expm1"):
+        to_onnx(step, (RawInput("X", False, 1),), "float32")
 
 
 def test_rows_of_zeros_have_no_cosine_as_onnx(rng):

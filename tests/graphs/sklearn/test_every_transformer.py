@@ -177,7 +177,7 @@ NUMBERS = {
         NEW,
         {"estimators": [[("a", LogisticRegression())]], "voting": ["soft", "hard"]},
     ),
-    FunctionTransformer: (GAPS, NEW_GAPS, {"func": [None, np.log1p]}),
+    FunctionTransformer: (GAPS, NEW_GAPS, {"func": [None, np.log1p, np.sqrt, np.cbrt]}),
 }
 POSITIVE = {PowerTransformer: {"method": ["box-cox"], "standardize": BOTH}}
 
