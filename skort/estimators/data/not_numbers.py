@@ -175,23 +175,21 @@ def _shape_error(error, X):
     )
 
 
-def missing_error(error: Exception, X: Any, cure: str, names: list[Any] | None = None) -> Exception:
-    """
-    Return an error that names the columns of X with NaN and ends with a cure, or the given one.
-
-    `names` are the columns to name; None: all with NaN.
-    """
-    if " contains infinity" in str(error) and (names := columns_with(X, _has_infinite)):
-        return ValueError(f"{str(error).rstrip('.')} in {listed(names)}.")
+def missing_error(error: Exception, X: Any, cure: str) -> Exception:
+    """Return an error that names the columns of X with NaN and ends with a cure, or the given one."""
+    if " contains infinity" in str(error):
+        return infinity_error(error, X)
     if " contains NaN" not in str(error):
         return error
 
-    names = columns_with(X, has_missing) if names is None else names
-    if names:
-        return ValueError(f"Input X contains NaN in {listed(names)}. {cure}")
-    if "transformed X" in str(error):
-        return ValueError(f"{error} A step before the model made it: X itself has none.")
-    return error
+    names = columns_with(X, has_missing)
+    return ValueError(f"Input X contains NaN in {listed(names)}. {cure}") if names else error
+
+
+def infinity_error(error: Exception, X: Any) -> Exception:
+    """Return an error that names the columns of X with infinity, or the given one."""
+    names = columns_with(X, _has_infinite)
+    return ValueError(f"{str(error).rstrip('.')} in {listed(names)}.") if names else error
 
 
 def _has_infinite(values):

@@ -10,17 +10,15 @@ from skort.estimators.data.columns import (
     column_of_texts,
     columns_with,
     first_texts,
-    has_missing,
     has_text,
     is_missing,
     listed,
 )
 from skort.estimators.data.dates import DAYS, date_columns, place_of
 from skort.estimators.data.not_numbers import (
-    IN_STREAMS,
     OF_OBJECT,
     advice_on_form,
-    missing_error,
+    infinity_error,
     object_error,
 )
 
@@ -47,7 +45,7 @@ _OF_ROWS = re.compile(r"but along dimension 0, the array|incompatible row dimens
 _MISSING = ("NaN", "NoneType", "NAType")
 
 
-def step_error(error: Exception, X: Any) -> Exception:
+def step_error(error: Exception, X: Any, steps: Any) -> Exception:
     """Return an error that names what the steps refused: no text, dates, NaN, text; or the given."""
     if (of_vectorizer := _vectorizer_error(error, X)) is not None:
         return of_vectorizer
@@ -68,8 +66,13 @@ def step_error(error: Exception, X: Any) -> Exception:
         return error
     if "Found unknown categories" in str(error):
         return ValueError(f"{error}{_with_category(str(error), X)}. {_UNKNOWN}")
-    if "transformed X contains " in str(error):
-        return _missing_after_steps(error, X)
+    if "transformed X contains NaN" in str(error):
+        # It loads scikit-learn's linear models.
+        from skort.estimators.data.not_filled import not_filled_error
+
+        return not_filled_error(error, X, steps)
+    if "transformed X contains infinity" in str(error):
+        return infinity_error(error, X)
 
     return _step_text_error(error, X)
 
@@ -100,25 +103,6 @@ def one_column(X: Any) -> str:
         f"A vectorizer takes one column of text: give {column}. In a ColumnTransformer, name the "
         f"column without brackets: (TfidfVectorizer(), {name!r})."
     )
-
-
-def _missing_after_steps(error, X):
-    """Return an error for NaN that the steps left: it names the columns of numbers, if there are."""
-    texts = columns_with(X, has_text)
-    missing = columns_with(X, has_missing)
-    numbers = [name for name in missing if name not in texts]
-    if not texts:
-        cure = "No step before the model fills them: begin the pipeline with SimpleImputer(). "
-        cure += IN_STREAMS
-    elif numbers:
-        cure = (
-            "No step before the model fills them: put make_pipeline(SimpleImputer(), transformer) "
-            "in place of the transformer of these columns. partial_fit and fit_batches take fitted "
-            "steps: FrozenEstimator(steps.fit(X))."
-        )
-    else:
-        cure = _with_empty_texts(X, missing)
-    return missing_error(error, X, cure, numbers or missing)
 
 
 def _with_empty_texts(X, names):

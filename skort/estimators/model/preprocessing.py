@@ -53,17 +53,17 @@ class Preprocessing:
         """Return X after the steps: an array or a CSR matrix of `dtype`."""
         if self.transformers is None:
             return X
-        return transformed(self.transformers.transform, X, self.dtype)
+        return transformed(self.transformers, self.transformers.transform, X, self.dtype)
 
 
-def transformed(transform: Callable[[Any], Any], X: Any, dtype: DTypeLike) -> Any:
-    """Return what steps make of X, as numbers; an error names what they refused."""
+def transformed(steps: Any, transform: Callable[[Any], Any], X: Any, dtype: DTypeLike) -> Any:
+    """Return what a method of steps makes of X, as numbers; an error names what they refused."""
     try:
         result = transform(X)
         check_dates(result, X)
         rows = numbers(result, dtype)
     except (ValueError, TypeError, AttributeError) as error:
-        raise step_error(error, X) from None
+        raise step_error(error, X, steps) from None
 
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if rows.shape[0] != n_rows:

@@ -270,7 +270,8 @@ class WrappedModel:
         dtype = spec(0).dtype
 
         if transformers is not None:
-            X = transformed(functools.partial(transformers.fit_transform, y=y), X, dtype)
+            fit_transform = functools.partial(transformers.fit_transform, y=y)
+            X = transformed(transformers, fit_transform, X, dtype)
 
         categories = category_counts(transformers, X.shape[1])
         score_graph = initial_score_graph(

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 from onnx.numpy_helper import from_array
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.networks import TabularNetwork
 
 SIZES = np.linspace(-1, 1, 20)
 FRAME = pd.DataFrame(
@@ -448,15 +449,87 @@ def test_a_missing_number_in_a_mixed_table_is_filled_in_its_own_columns():
         OrtSGDClassifier(of_numbers).fit(X[["amount"]], IS_LARGE)
 
 
-def test_a_missing_category_that_an_encoder_keeps_is_written_as_the_empty_text():
-    X = MIXED_TABLE.copy()
+LEFT_BY_ENCODER = (
+    "Input X contains NaN in column 'channel'. OrdinalEncoder leaves them: take "
+    "OrdinalEncoder(encoded_missing_value=-1), or put "
+    'SimpleImputer(strategy="most_frequent") before it. '
+    "partial_fit and fit_batches take fitted steps: FrozenEstimator(steps.fit(X))."
+)
+
+
+def of_channels(category, number=None, model=None, first=()):
+    """Return a classifier with transformers of the text columns, and of the number column."""
+    number = number or make_pipeline(SimpleImputer(), StandardScaler())
+    encode = make_column_transformer((category, ["channel", "Code"]), (number, ["amount"]))
+    inside = make_pipeline(*first, encode, model or LogisticRegression())
+    return OrtSGDClassifier(inside, random_state=0)
+
+
+def channels():
+    """Return MIXED_TABLE with a second text column, and with a missing text and a missing number."""
+    X = MIXED_TABLE.assign(Code=(["x", "y", "z"] * N_ROWS)[:N_ROWS])
     X.loc[3, "channel"] = np.nan
-    cure = """X['channel'] = X['channel'].fillna("")"""
-    ordinal = (OrdinalEncoder(), ["channel"])
-    with pytest.raises(ValueError, match=f"NaN in column 'channel'.*{re.escape(cure)}"):
-        of_mixed_table(category=ordinal).fit(X, IS_LARGE)
-    exec(cure, {"X": X})
-    assert of_mixed_table(category=ordinal).fit(X, IS_LARGE).score(X, IS_LARGE) > 0.9
+    X.loc[5, "amount"] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), TabularNetwork((33,))], ids=type)
+@pytest.mark.parametrize(
+    "category", [OrdinalEncoder(), make_pipeline(OrdinalEncoder())], ids=["encoder", "pipeline"]
+)
+def test_a_missing_category_that_an_encoder_leaves_is_named_and_its_cures_work(category, model):
+    X = channels()
+    with pytest.raises(ValueError, match=f"^{re.escape(LEFT_BY_ENCODER)}$"):
+        of_channels(category, model=model).fit(X, IS_LARGE)
+
+    cures = (
+        OrdinalEncoder(encoded_missing_value=-1),
+        make_pipeline(SimpleImputer(strategy="most_frequent"), OrdinalEncoder()),
+    )
+    for cure in cures:
+        cured = of_channels(cure, model=model).fit(X, IS_LARGE)
+        assert cured.score(X, IS_LARGE) > 0.8
+        steps = FrozenEstimator(cured.estimator[0].fit(X))
+        OrtSGDClassifier(make_pipeline(steps, model)).partial_fit(X, IS_LARGE, classes=[0, 1])
+
+
+def test_nan_of_an_encoder_behind_another_step_or_in_a_frozen_one_are_named():
+    X = channels()
+    same = FunctionTransformer(lambda rows: rows.copy())
+    for first in (["passthrough"], [same]):
+        with pytest.raises(ValueError, match=re.escape(LEFT_BY_ENCODER)):
+            of_channels(OrdinalEncoder(), first=first).fit(X, IS_LARGE)
+
+    frozen = FrozenEstimator(of_channels(OrdinalEncoder()).estimator[:-1].fit(X))
+    with pytest.raises(ValueError, match=re.escape(LEFT_BY_ENCODER)):
+        OrtSGDClassifier(make_pipeline(frozen, LogisticRegression())).fit(X, IS_LARGE)
+
+    alone = make_pipeline(OrdinalEncoder(), LogisticRegression())
+    with pytest.raises(ValueError, match=re.escape(LEFT_BY_ENCODER)):
+        OrtSGDClassifier(alone).fit(X[["channel", "Code"]], IS_LARGE)
+
+
+def test_nan_of_an_encoder_and_of_numbers_have_a_cure_each():
+    both = (
+        "Input X contains NaN in column 'amount'. No step before the model fills them: put "
+        "make_pipeline(SimpleImputer(), transformer) in place of the transformer of these columns. "
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(both + LEFT_BY_ENCODER)}$"):
+        of_channels(OrdinalEncoder(), StandardScaler()).fit(channels(), IS_LARGE)
+
+
+def test_nan_that_a_transformer_makes_are_not_those_of_another_column():
+    X = channels().fillna({"amount": 1.0})
+    lose = FunctionTransformer(lambda rows: rows.where(rows > 0))
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    with pytest.raises(
+        ValueError, match=r"NaN\. FunctionTransformer made it of column 'amount'\.$"
+    ):
+        of_channels(encoder, lose).fit(X, IS_LARGE)
+
+    no_columns = make_pipeline(lose, LogisticRegression())
+    with pytest.raises(ValueError, match=r"NaN\. A step before the model made it: X itself has no"):
+        OrtSGDClassifier(no_columns).fit(X[["amount"]], IS_LARGE)
 
 
 @pytest.mark.parametrize("columns", [["note"], ["channel", "note"]])
