@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import onnx.parser
@@ -551,7 +552,10 @@ def test_partial_fit_after_fit_keeps_the_steps_and_trains_the_model(pipeline):
 
     model.fit(X[rows], Y[rows])
     before = model.to_sklearn().predict(new)
-    model.partial_fit(new, Y[301:] + 1)
+    # The network has 20 epochs for other rows; a linear model learns these anyway.
+    is_network = pipeline is PIPELINES["network"]
+    with pytest.warns(UserWarning, match="worse than a constant") if is_network else nullcontext():
+        model.partial_fit(new, Y[301:] + 1)
     after = model.to_sklearn()
     scaler = getattr(after, "regressor_", after)[0]
     np.testing.assert_allclose(scaler.mean_, X[rows].mean(axis=0), atol=1e-12)

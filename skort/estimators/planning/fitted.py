@@ -60,9 +60,11 @@ class Knowledge(NamedTuple):
     share: float = 0.0
     #: The loss of the best constant prediction.
     constant: float = math.inf
-    #: Whether it is worse than the constant, and that is no chance.
+    #: Whether it is worse than the constant: on 20 rows or by more than two standard errors;
+    #: and by more than these on any number of rows.
     is_worse: bool = False
     is_clearly_worse: bool = False
+    is_surely_worse: bool = False
 
 
 def knowledge_of(
@@ -80,7 +82,8 @@ def knowledge_of(
         # A loss that overflows is no number.
         ours = float(np.nan_to_num(loss.at(weights), nan=np.inf, posinf=np.inf))
         is_worse = ours > constant and loss.has_several_targets
-        is_sure = is_worse and (loss.n_rows >= TELLING_ROWS or loss.is_clearly_worse(weights))
+        is_sure = is_worse and loss.is_clearly_worse(weights)
+        is_clear = is_sure or (is_worse and loss.n_rows >= TELLING_ROWS)
         # A part of a negative loss says nothing.
         share = ours / constant if constant > 0 else 0.0
-        return Knowledge(ours, share, constant, is_worse, is_sure)
+        return Knowledge(ours, share, constant, is_worse, is_clear, is_sure)

@@ -50,13 +50,18 @@ def check_differentiable(loss: ScoreLoss, n_outputs: int) -> None:
         raise
 
 
-def warn_of_custom(loss: ScoreLoss, target: np.ndarray) -> None:
-    """Warn, before a training, of a custom loss with a wrong gradient or without a lower bound."""
+def warn_of_custom(loss: ScoreLoss, target: np.ndarray, *, is_classifier: bool) -> None:
+    """
+    Warn, before a training, of a custom loss with a wrong gradient or without a lower bound,
+    or whose least value for a first class predicts the second.
+    """
     if not isinstance(loss, Loss):
         return
 
     losses = _most_exact(loss, target.shape[1])
     fault = _wrong_gradient(losses, target) or _no_lower_bound(losses, target)
+    if not fault and is_classifier and target.shape[1] == 1:
+        fault = _no_negative_score(losses)
     if fault:
         warn_user(_of(loss, fault))
 
@@ -192,6 +197,24 @@ def _no_lower_bound(losses, target):
                 f"{farther[row]:.3g} at {_FAR[1]:,.0f}. Check its sign, unless a penalty bounds it."
             )
     return ""
+
+
+def _no_negative_score(losses):
+    """Return what is said of a loss that no negative score makes less for a first class, or ""."""
+    values = losses.of_rows(_NEAR[:, None], np.zeros((len(_NEAR), 1)))
+    if not np.isfinite(values).any():
+        return ""
+
+    # Where several scores are least, the first is the most negative.
+    least = _NEAR[np.nanargmin(values)]
+    if least < 0:
+        return ""
+
+    cure = "use 2 * target - 1 in place of target" if least == 0 else "check its sign"
+    return (
+        f"is least at the score {least:.2g} for the first class, whose target is 0, and a score "
+        f"above 0 predicts the second: {cure}."
+    )
 
 
 def _shown(values):

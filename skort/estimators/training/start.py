@@ -100,7 +100,7 @@ def start_at_weights(
 ) -> Start:
     """Return the start of a training at the weights that a model has."""
     if plan.loss.is_custom:
-        warn_of_custom(plan.loss, statistics.some_rows.target)
+        warn_of_custom(plan.loss, statistics.some_rows.target, is_classifier=plan.is_classifier)
     of_scaling = scaling(plan, model.score_graph, statistics)
     standardization = of_scaling.value
 

@@ -57,6 +57,10 @@ def stream_model(
     plan.check_steps("partial_fit")
     if not state.is_new:
         plan, state, run = _resumed(plan, model, rows, state, fitted, observers.columns)
+        # A column that is far away says why.
+        if fitted is not None and not state.is_told:
+            variables = plan.variables(model.score_graph, state.standardization)
+            _warn_of_worse(plan, model, variables, rows)
         return _trained(plan, model, rows, state, run, observers)
 
     rows = rows.after(state.first_rows)
@@ -67,11 +71,23 @@ def stream_model(
         model = dataclasses.replace(model.with_weights(state.first_weights), is_drawn=True)
     state = dataclasses.replace(state, first_rows=None, first_weights=None)
     begun = start_at_weights(plan, model, DataStatistics(rows), state, is_stream=True)
-    if model.inner.is_fitted and not (model.is_drawn or model.score_graph.is_linear):
-        known = knowledge_of(begun.plan, begun.model, begun.variables, DataStatistics(rows))
-        if known.is_worse:
-            warn_of_fitted(known, is_drawn=False)
+    if model.inner.is_fitted and not model.is_drawn:
+        _warn_of_worse(begun.plan, begun.model, begun.variables, rows)
     return _trained(begun.plan, begun.model, rows, begun.state, None, observers)
+
+
+def _warn_of_worse(plan, model, variables, rows):
+    """
+    Warn of a fitted network that is worse than a constant on the rows of a first call,
+    by more than two standard errors.
+    """
+    if model.score_graph.is_linear:
+        return
+
+    known = knowledge_of(plan, model, variables, DataStatistics(rows))
+    # A constant of 20 rows is often better than a network that knows a small part of y.
+    if known.is_surely_worse:
+        warn_of_fitted(known, is_drawn=False)
 
 
 def _waiting(plan, model, rows, state):

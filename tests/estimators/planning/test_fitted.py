@@ -1,5 +1,6 @@
 """Where a fitted network begins on new rows, and what is said where that does not help."""
 
+import copy
 import pickle
 import warnings
 
@@ -252,6 +253,73 @@ def test_a_stream_that_begins_with_one_class_waits_for_another(optimizer, size):
         model.partial_fit(DIGITS[begin : begin + 20], y[begin : begin + 20])
     assert model.score(DIGITS[TEST], y[TEST]) >= before - 0.02
     assert model.eta0_ > 0
+
+
+@pytest.fixture(scope="module")
+def fitted_estimator(curve):
+    X, y, _ = curve
+    return OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(32,)), random_state=0).fit(
+        X[:403], y[:403]
+    )
+
+
+@pytest.mark.parametrize("unit", [1e-3, -1.0])
+def test_a_stream_after_a_fit_tells_once_of_another_unit(curve, fitted_estimator, unit):
+    X, y, _ = curve
+    model = copy.deepcopy(fitted_estimator)
+    rows = X[403:700], unit * y[403:700]
+    loss = np.mean((model.predict(rows[0]) - rows[1]) ** 2) / 2
+    begun = "the best constant .* Training begins from its weights all the same"
+    with pytest.warns(UserWarning, match=begun) as caught:
+        model.partial_fit(*rows)
+    assert f"its loss is {loss:.4g}, that of the best constant {np.var(rows[1]) / 2:.4g}." in str(
+        caught[0].message
+    )
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(*rows)
+
+
+def test_of_a_unit_that_is_far_away_one_warning_tells(curve, fitted_estimator):
+    X, y, _ = curve
+    with pytest.warns(UserWarning, match="y is .* standard deviations away") as caught:
+        copy.deepcopy(fitted_estimator).partial_fit(X[403:], 300 * y[403:] + 1000)
+    assert len(caught) == 1
+
+
+def test_a_stream_after_a_fit_tells_of_swapped_labels():
+    y = LABELS > 4
+    model = OrtSGDClassifier(MLPClassifier((16,)), random_state=0).fit(DIGITS[OLD], y[OLD])
+    same = copy.deepcopy(model)
+    with pytest.warns(UserWarning, match="worse than a constant .* columns, units and labels"):
+        model.partial_fit(DIGITS[NEW], ~y[NEW])
+    # Warnings are errors: like rows, and rows of one class, have none.
+    for rows in (NEW, 500 + np.flatnonzero(y[NEW])):
+        copy.deepcopy(same).partial_fit(DIGITS[rows], y[rows])
+
+
+@pytest.mark.parametrize("size", [1, 3, 20, 99])
+def test_nothing_is_said_of_a_stream_of_like_rows_after_a_fit(curve, fitted_estimator, size):
+    X, y, _ = curve
+    for start in range(403, 403 + 5 * size, size):
+        # Each call is the first one after the fit.
+        model = copy.deepcopy(fitted_estimator)
+        model.partial_fit(X[start : start + size], y[start : start + size])
+
+
+def test_nothing_is_said_of_few_rows_whose_own_mean_is_better_by_chance():
+    # Of 20 rows, the mean takes a twentieth of the variance: more than there is to know.
+    X = np.random.RandomState(0).normal(size=(1403, 5))
+    y = 0.2 * X[:, 0] + np.random.RandomState(1).normal(size=1403)
+    inner = MLPRegressor(hidden_layer_sizes=(16,))
+    fitted = OrtSGDRegressor(inner, random_state=0).fit(X[:1003], y[:1003])
+    are_worse = []
+    for start in range(1003, 1403, 20):
+        rows = slice(start, start + 20)
+        are_worse.append(np.mean((fitted.predict(X[rows]) - y[rows]) ** 2) > np.var(y[rows]))
+        copy.deepcopy(fitted).partial_fit(X[rows], y[rows])
+    assert sum(are_worse) > 5
 
 
 @pytest.mark.filterwarnings("ignore:The fitted weights stay")

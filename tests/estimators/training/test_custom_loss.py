@@ -287,3 +287,54 @@ def test_an_operator_without_a_gradient_is_named_before_a_rate_is_asked_for():
     for fit in (OrtSGDRegressor.fit, OrtSGDRegressor.partial_fit):
         with pytest.raises(NotTrainableError, match=r"no gradient goes through the operator Round"):
             fit(OrtSGDRegressor(loss=Loss(rounded)), X, 0.01 * Y)
+
+
+# The square of the distance of the score from a line of the target.
+TO_LINE = """
+to_line (score, target) => (loss) {{
+    slope = Constant <value = float {{{}}}> ()
+    first = Constant <value = float {{{}}}> ()
+    product = Mul (slope, target)
+    aim = Add (product, first)
+    residual = Sub (score, aim)
+    loss = Mul (residual, residual)
+}}"""
+HINGE = """
+hinge (score, target) => (loss) {
+    one = Constant <value = float {1}> ()
+    two = Constant <value = float {2}> ()
+    double = Mul (two, target)
+    sign = Sub (double, one)
+    margin = Mul (sign, score)
+    short = Sub (one, margin)
+    loss = Relu (short)
+}"""
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    ("first", "cure"), [(0, "use 2 . target - 1 in place of target"), (1, "check its sign")]
+)
+def test_a_loss_whose_first_class_has_no_negative_score_is_named(method, first, cure):
+    # The aims are the scores 0 and 1, or 1 and -1.
+    value = TO_LINE.format(1 - 3 * first, first)
+    model = OrtSGDClassifier(loss=Loss(value), eta0=0.01, max_iter=3, tol=None, random_state=0)
+    classes = {"classes": [False, True]} if method == "partial_fit" else {}
+    match = f"^The loss 'to_line' is least at the score {first} for the first class, .*: {cure}.$"
+    with pytest.warns(UserWarning, match=match):
+        getattr(model, method)(X, LABELS > 0, **classes)
+
+
+@pytest.mark.parametrize(
+    "value", [LOGISTIC, HINGE, TO_LINE.format(2, -1)], ids=["logistic", "hinge", "signs"]
+)
+def test_a_loss_for_targets_0_and_1_whose_first_class_has_negative_scores_has_no_fault(value):
+    # Warnings are errors.
+    y = (LABELS > 0).astype(int)
+    model = OrtSGDClassifier(loss=Loss(value), random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.9
+
+
+def test_a_regressor_and_several_classes_may_have_their_targets_as_scores():
+    OrtSGDRegressor(loss=Loss(SQUARE), random_state=0).fit(X, LABELS > 0)
+    OrtSGDClassifier(loss=Loss(SQUARE), random_state=0).fit(X, LABELS)
