@@ -60,7 +60,9 @@ def stream_model(
         # A column that is far away says why.
         if fitted is not None and not state.is_told:
             variables = plan.variables(model.score_graph, state.standardization)
-            _warn_of_worse(plan, model, variables, rows)
+            # A short fit may not be better than a constant yet, on its own rows either.
+            losses = state.column("loss") or [-np.inf]
+            _warn_of_worse(plan, model, variables, rows, losses[-1])
         return _trained(plan, model, rows, state, run, observers)
 
     rows = rows.after(state.first_rows)
@@ -76,17 +78,17 @@ def stream_model(
     return _trained(begun.plan, begun.model, rows, begun.state, None, observers)
 
 
-def _warn_of_worse(plan, model, variables, rows):
+def _warn_of_worse(plan, model, variables, rows, fitted_loss=-np.inf):
     """
     Warn of a fitted network that is worse than a constant on the rows of a first call,
-    by more than two standard errors.
+    by more than two standard errors, and worse than in the last epoch of its fit.
     """
     if model.score_graph.is_linear:
         return
 
     known = knowledge_of(plan, model, variables, DataStatistics(rows))
     # A constant of 20 rows is often better than a network that knows a small part of y.
-    if known.is_surely_worse:
+    if known.is_surely_worse and known.loss > fitted_loss:
         warn_of_fitted(known, is_drawn=False)
 
 

@@ -308,6 +308,15 @@ def test_nothing_is_said_of_a_stream_of_like_rows_after_a_fit(curve, fitted_esti
         model.partial_fit(X[start : start + size], y[start : start + size])
 
 
+@pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant")
+def test_nothing_is_said_where_a_short_fit_goes_on_with_its_rows(curve):
+    X, y, _ = curve
+    inner = MLPRegressor(hidden_layer_sizes=(32,))
+    model = OrtSGDRegressor(inner, eta0=1e-4, max_iter=1, random_state=0).fit(X, y)
+    assert model.score(X, y) < -0.1
+    model.partial_fit(X, y)
+
+
 def test_nothing_is_said_of_few_rows_whose_own_mean_is_better_by_chance():
     # Of 20 rows, the mean takes a twentieth of the variance: more than there is to know.
     X = np.random.RandomState(0).normal(size=(1403, 5))
