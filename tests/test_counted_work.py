@@ -223,7 +223,8 @@ def test_a_fit_makes_one_session_and_predictions_one_more(solver, inner, counted
     assert sessions.total() == 2
     for _ in range(3):
         model.partial_fit(X, Y)
-    assert sessions.total() <= 3
+    # The first call after the fit compares the loss of a network with a constant's.
+    assert sessions.total() <= 3 + 2 * (inner is not None)
 
 
 # What is made of a structure: ONNX text is parsed, nodes are made and inlined, shapes are inferred,
