@@ -193,7 +193,7 @@ def test_fitted_estimators_have_an_objective_too(batch, run_onnx):
     assert run_onnx(objective_graph(ridge), **batch)["skort_loss"] == pytest.approx(
         expected, rel=1e-5
     )
-    ours = OrtSGDRegressor(ridge, eta0=0.1, tol=None, max_iter=2).fit(X, y)
+    ours = OrtSGDRegressor(Ridge(), eta0=0.1, tol=None, max_iter=2).fit(X, y)
     expected = (weight * (ours.predict(X) - y) ** 2).sum() / 2
     assert run_onnx(objective_graph(ours), **batch)["skort_loss"] == pytest.approx(
         expected, rel=1e-5

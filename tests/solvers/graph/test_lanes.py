@@ -91,8 +91,13 @@ def test_regressors_make_the_steps_of_single_solvers(inner, options, rng):
     X = rng.normal(size=(24, 5)).astype(options.get("dtype", "float32"))
     y, scale = X[:, 0] - X[:, 1], 1000.0 if options.get("strong") else 0.01
     options = {name: value for name, value in options.items() if name != "strong"}
+
+    def strength_of(k):
+        has_penalty = options.get("penalty", "auto") is not None
+        return {"alpha": scale * (k + 1)} if has_penalty else {}
+
     problems = [
-        problem_of(OrtSGDRegressor(inner, alpha=scale * (k + 1), eta0=eta, **options), X, y)
+        problem_of(OrtSGDRegressor(inner, eta0=eta, **strength_of(k), **options), X, y)
         for k, eta in enumerate(RATES)
     ]
     assert len({lane_in(problem).key for problem in problems}) == 1
