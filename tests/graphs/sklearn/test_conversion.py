@@ -145,7 +145,10 @@ def test_functions_of_numpy_are_as_exact_as_theirs(function, dtype, run_onnx):
     assert values.dtype == dtype
     # 1 + x has lost the last digits of a small x.
     rtol = 1e-6 if dtype == "float32" else 1e-6 if function in (np.log1p, np.expm1) else 1e-14
-    np.testing.assert_allclose(values, step.transform(new.astype(float)), rtol=rtol)
+    # Old numpy's expm1 warns of NaN.
+    with np.errstate(invalid="ignore"):
+        expected = step.transform(new.astype(float))
+    np.testing.assert_allclose(values, expected, rtol=rtol)
 
 
 def test_a_function_without_onnx_is_named_with_those_that_have_it():
