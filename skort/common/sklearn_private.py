@@ -37,6 +37,7 @@ __all__ = [
     "check_partial_fit_first_call",
     "check_sample_weight",
     "fit_context",
+    "input_indices",
     "num_samples",
     "safe_indexing",
     "validate_parameter_constraints",
@@ -53,3 +54,9 @@ def fit_context(method: Method) -> Method:
     """
     checked: Method = _fit_context(prefer_skip_nested_validation=False)(method)
     return checked
+
+
+def input_indices(columns: Any) -> dict[str, list[int]]:
+    """Return the columns of X that each part of a fitted `ColumnTransformer` takes, by its name."""
+    taken: dict[str, list[int]] = columns._transformer_to_input_indices
+    return taken

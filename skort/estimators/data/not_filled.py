@@ -9,6 +9,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
+from skort.common.sklearn_private import input_indices
 from skort.estimators.data.columns import columns_with, has_missing, has_text, listed
 from skort.estimators.data.not_numbers import IN_STREAMS
 from skort.estimators.model.nesting import thawed
@@ -86,11 +87,12 @@ def _parts(columns: ColumnTransformer, X: Any) -> Iterator[_Part]:
     with_nan = columns_with(result, has_missing)
     missing = columns_with(X, has_missing)
     names = list(getattr(X, "columns", range(X.shape[1])))
+    indices = input_indices(columns)
 
     for key, transformer, _ in columns.transformers_:
         made = columns.output_indices_[key]
         if any(made.start <= j < made.stop for j in with_nan):
-            taken = [names[j] for j in columns._transformer_to_input_indices[key]]
+            taken = [names[j] for j in indices[key]]
             yield _Part(transformer, taken, [name for name in taken if name in missing])
 
 

@@ -18,6 +18,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import TargetEncoder
 
 from skort.common.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype, rename
+from skort.common.sklearn_private import input_indices
 from skort.graphs.sklearn.converters import CONVERTERS, SHAPES
 from skort.graphs.sklearn.encoders import apart, encoder_converters, encoder_shapes
 from skort.graphs.sklearn.neighbors import convert_neighbors, set_neighbors_type
@@ -99,7 +100,7 @@ def _convertible(estimator):
     elif isinstance(estimator, ColumnTransformer):
         # skl2onnx takes positions of columns, but no masks, slices of names, or names from
         # an earlier step.
-        columns = estimator._transformer_to_input_indices
+        columns = input_indices(estimator)
         parts = estimator.transformers_
         # A part that selects no column is not fitted.
         estimator.transformers_ = [

@@ -358,7 +358,8 @@ _FUNCTIONS: dict[Any, list[tuple[str, float | None]]] = {
     np.sqrt: [("Sqrt", None)],
     np.square: [("Pow", 2.0)],
 }
-_FUNCTION_NAMES = "exp, expm1, log, log1p, negative, reciprocal, sqrt or square"
+*_FIRST, _LAST = [each.__name__ for each in _FUNCTIONS if each is not None]
+_FUNCTION_NAMES = f"{', '.join(_FIRST)} or {_LAST}"
 # Type of a scaler -> the operators of its inverse, each with the attribute that is its second
 # operand and the parameter that turns it off.
 _SCALERS: dict[type, list[tuple[str, str, str]]] = {
