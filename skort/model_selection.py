@@ -8,7 +8,7 @@ from joblib import effective_n_jobs
 from sklearn.base import clone
 
 from skort.common.component import DocumentationLink
-from skort.common.elsewhere import asked_of, attribute_of
+from skort.common.elsewhere import asked_of
 from skort.common.user_warning import Counted, warn_user
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.literals import Rows, Targets
@@ -102,11 +102,19 @@ class _SearchTogether(DocumentationLink):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
+            # Python asks for what an object lacks, and for properties that raised an AttributeError.
+            if hasattr(type(self), name):
+                return object.__getattribute__(self, name)
+
             known = vars(self)
             of_estimator = known.get("best_estimator_", type(known.get("estimator")))
             is_there = not name.startswith("_") and hasattr(of_estimator, name)
-            instead = "search.best_estimator_ has it, after fit" if is_there else ""
-            return attribute_of(self, name, instead)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+                + (": search.best_estimator_ has it, after fit." if is_there else ""),
+                name=name,
+                obj=self,
+            )
 
     def _show(self, n_fits):
         """Move the bar, if there is one."""

@@ -110,24 +110,6 @@ def missing(package: str, name: str) -> Exception:
     return AttributeError(text)
 
 
-def attribute_of(instance: Any, name: str, instead: str = "") -> Any:
-    """
-    Return an attribute that was not found; raise an AttributeError that says what has its role.
-
-    The `__getattr__` of a class calls it.
-    """
-    # Python asks for what an object lacks, and for properties that raised an AttributeError.
-    if hasattr(type(instance), name):
-        return object.__getattribute__(instance, name)
-
-    advice = f": {instead}." if instead else ""
-    raise AttributeError(
-        f"{type(instance).__name__!r} object has no attribute {name!r}{advice}",
-        name=name,
-        obj=instance,
-    )
-
-
 def asked_of(package: str) -> Callable[[str], Any]:
     """Return the `__getattr__` of a module: it raises the error of `missing`."""
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skort.common.component import Component, explained_init
-from skort.common.elsewhere import attribute_of
 from skort.common.sklearn_private import InvalidParameterError
 from skort.estimators.other_names import ARGUMENTS, ATTRIBUTES, ELSEWHERE, PARAMETERS, VALUES
 from skort.estimators.value_hints import (
@@ -79,7 +78,17 @@ class NamedParameters(Component):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            return attribute_of(self, name, ATTRIBUTES.get(name, ""))
+            # Python asks for what an object lacks, and for properties that raised an AttributeError.
+            if hasattr(type(self), name):
+                return object.__getattribute__(self, name)
+
+            instead = ATTRIBUTES.get(name)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+                + ("" if instead is None else f": {instead}."),
+                name=name,
+                obj=self,
+            )
 
 
 class _ShortHelp:
