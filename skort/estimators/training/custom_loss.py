@@ -50,7 +50,7 @@ def check_differentiable(loss: ScoreLoss, n_outputs: int) -> None:
         raise
 
 
-def warn_of_custom(loss: ScoreLoss, target: np.ndarray, *, is_classifier: bool) -> None:
+def warn_of_custom_loss(loss: ScoreLoss, target: np.ndarray, *, is_classifier: bool) -> None:
     """
     Warn, before a training, of a custom loss with a wrong gradient or without a lower bound,
     or whose least value for a first class predicts the second.

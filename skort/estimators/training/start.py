@@ -14,7 +14,8 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import first_rate, spread
 from skort.estimators.planning.scaling import scaling
 from skort.estimators.planning.stream import stream_rate
-from skort.estimators.training.custom_loss import warn_of_custom
+from skort.estimators.training.custom_loss import warn_of_custom_loss
+from skort.estimators.training.custom_penalty import warn_of_custom_penalty
 from skort.estimators.training.messages import warn_of_fitted
 from skort.estimators.training.reparametrization import Reparametrization, with_offsets
 from skort.optim.state import TrainState
@@ -100,7 +101,11 @@ def start_at_weights(
 ) -> Start:
     """Return the start of a training at the weights that a model has."""
     if plan.loss.is_custom:
-        warn_of_custom(plan.loss, statistics.some_rows.target, is_classifier=plan.is_classifier)
+        warn_of_custom_loss(
+            plan.loss, statistics.some_rows.target, is_classifier=plan.is_classifier
+        )
+    if plan.penalty is not None and plan.penalty.is_custom:
+        warn_of_custom_penalty(plan.penalty, model.score_graph)
     of_scaling = scaling(plan, model.score_graph, statistics)
     standardization = of_scaling.value
 
