@@ -66,7 +66,14 @@ class _SearchTogether(DocumentationLink):
         def evaluate(candidates, *args, **options):
             candidates = list(candidates)
             together.open(_candidates(self.estimator, candidates))
-            is_here = effective_n_jobs(self.n_jobs) == 1
+            n_jobs = effective_n_jobs(self.n_jobs)
+            is_here = n_jobs == 1
+            if together.has_groups and not is_here:
+                warn_user(
+                    f"{type(self).__name__} trains no fits together in {n_jobs} jobs, where each "
+                    "makes its own. Leave n_jobs out to train them together, or use "
+                    f"{type(self).__name__.removeprefix('Ort')}."
+                )
             n_splits = _n_splits(self.cv)
             n_fits = None if n_splits is None else len(candidates) * n_splits
             self._bar = bar(n_fits, "fit") if self.verbose > 0 and is_here else None
@@ -179,9 +186,9 @@ class OrtGridSearchCV(_SearchTogether, GridSearchCV):
     param_grid : dict or list of dict
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
         As in `GridSearchCV`. With several jobs, all fits are made one by one, in their own
-        processes. With `verbose`, a bar shows the fits, if there is a terminal or notebook, and a
-        line says how many of them were trained together. Warnings of several fits that differ only
-        in numbers are one warning, which says of how many fits.
+        processes, and a warning says so. With `verbose`, a bar shows the fits, if there is a
+        terminal or notebook, and a line says how many of them were trained together. Warnings of
+        several fits that differ only in numbers are one warning, which says of how many fits.
 
     Attributes
     ----------

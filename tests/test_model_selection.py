@@ -353,8 +353,14 @@ def test_the_penalty_of_the_model_inside_may_differ(data, model):
     assert best.alpha == ours.best_params_[f"estimator__{inside}alpha"]
 
 
-def test_several_jobs_fit_one_by_one(data):
-    assert_same(*both(regressor(penalty="l2"), GRID, *data, n_jobs=2), 0)
+def test_several_jobs_fit_one_by_one_and_say_so(data):
+    with pytest.warns(UserWarning, match="^OrtGridSearchCV trains no fits together in 2 jobs"):
+        assert_same(*both(regressor(penalty="l2"), GRID, *data, n_jobs=2), 0)
+
+
+def test_several_jobs_are_no_matter_for_fits_that_go_alone(data):
+    # Warnings are errors.
+    both(regressor(), {"batch_size": [10, 20]}, *data, n_jobs=2)
 
 
 def test_an_invalid_candidate_fails_alone(data):

@@ -260,6 +260,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
             classes = model_labels(model, is_fitted, y)
         return self._partial_fit(X, y, sample_weight, streamed_classes(self, classes))
 
+    @explained_arguments
     def predict(self, X: Rows) -> np.ndarray:
         """
         Predict class labels.
@@ -278,6 +279,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         fitted = self._model()
         return fitted.labels(self._run(fitted, LABEL, X))
 
+    @explained_arguments
     def decision_function(self, X: Rows) -> np.ndarray:
         """
         Return the raw scores.
@@ -301,6 +303,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         return self._run(fitted, SCORE, X).astype(np.float64)
 
     @available_if(gives_probabilities)
+    @explained_arguments
     def predict_proba(self, X: Rows) -> np.ndarray:
         """
         Return the probabilities of the classes.
@@ -326,6 +329,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         return probabilities
 
     @available_if(gives_probabilities)
+    @explained_arguments
     def predict_log_proba(self, X: Rows) -> np.ndarray:
         """
         Return the logarithms of the probabilities of the classes.

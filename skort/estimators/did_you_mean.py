@@ -131,7 +131,13 @@ def explained_arguments(method: Method) -> Method:
                 advice = _argument_hint(type(self), method.__name__, unknown, given[unknown], known)
                 refused = f"got an unexpected keyword argument {unknown!r}.{advice}"
             elif refused.startswith("takes "):
-                refused = f"{refused}. Its arguments are {', '.join([*known][1:])}."
+                _, *names = known
+                listed = (
+                    f"argument is {names[0]}"
+                    if len(names) == 1
+                    else f"arguments are {', '.join(names)}"
+                )
+                refused = f"{refused}. Its {listed}."
             raise TypeError(f"{type(self).__name__}.{method.__name__}() {refused}") from None
 
     return cast("Method", explained)

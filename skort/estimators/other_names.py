@@ -67,11 +67,13 @@ _THRESHOLD = "FixedThresholdClassifier of scikit-learn, around the classifier, h
 ELSEWHERE = _by_name(
     {
         **_INSIDE,
-        _THRESHOLD: "threshold pos_label",
+        _THRESHOLD: "threshold pos_label thresh cutoff",
         "class_weight has the weight of each label": (
             "scale_pos_weight pos_weight is_unbalance auto_class_weights sampler"
         ),
         "trainable names the weights to train; all others are frozen": "freeze frozen",
+        "decision_function(X) of a classifier gives the raw scores": "raw_score output_margin raw",
+        "predict_proba(X) of a classifier gives the probabilities": "return_proba proba",
         "It is a parameter of skort.networks.TabularNetwork": "dropout",
         "skort.networks.TabularNetwork has dropout": "dropout_rate drop_rate p_dropout",
         "They are beta_1 and beta_2 of skort.optimizers.Adam": "betas",

@@ -339,6 +339,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         """
         return self._partial_fit(X, y, sample_weight)
 
+    @explained_arguments
     def predict(self, X: Rows) -> np.ndarray | Any:
         """
         Predict targets.

@@ -89,6 +89,11 @@ class Together:
             if _is_plain(estimator):
                 self._add(estimator)
 
+    @property
+    def has_groups(self) -> bool:
+        """Whether some of the estimators could be trained together."""
+        return any(len(members) > 1 for _, members in self._groups)
+
     def close(self) -> None:
         """Remove all groups: later fits are trained alone."""
         self._groups = []
@@ -134,7 +139,7 @@ class Together:
         """Return what `take` returns."""
         if getattr(estimator, "_skl_callbacks", None):
             # They see each epoch of one fit.
-            self.has_callbacks |= any(len(members) > 1 for _, members in self._groups)
+            self.has_callbacks |= self.has_groups
             return None
 
         shared, own = _split(estimator)

@@ -209,6 +209,23 @@ def test_an_argument_of_other_libraries_leads_to_what_has_its_role(given, advice
         OrtSGDRegressor().fit([[0.0], [1.0]], **given)
 
 
+@pytest.mark.parametrize(
+    "method, given, advice",
+    [
+        ("predict", {"threshold": 0.3}, "FixedThresholdClassifier"),
+        ("predict", {"sample_weight": [1]}, "It is an argument of fit and partial_fit"),
+        ("predict_proba", {"raw_score": True}, r"decision_function\(X\) of a classifier"),
+        ("decision_function", {"cutoff": 0.3}, "FixedThresholdClassifier"),
+    ],
+)
+def test_an_argument_of_a_prediction_leads_to_what_has_its_role(method, given, advice):
+    model = OrtSGDClassifier().fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(TypeError, match=rf"{method}\(\) got .* argument .*{advice}"):
+        getattr(model, method)([[0.0]], **given)
+    with pytest.raises(TypeError, match=rf"{method}\(\) takes 2 .*Its argument is X\.$"):
+        getattr(model, method)([[0.0]], 0.3)
+
+
 @pytest.mark.parametrize("search", [OrtGridSearchCV, OrtRandomizedSearchCV])
 def test_a_search_says_where_the_attributes_of_its_estimator_are(search):
     candidates = search(OrtSGDRegressor(), {"alpha": [0.1, 0.2]}, cv=2)
