@@ -1,11 +1,15 @@
 """What is wrong with a custom penalty before its training."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from skort.common.user_warning import warn_user
-from skort.graphs.score_graph import ScoreGraph
 from skort.objective.custom import CustomTerm, check_term, parsed
 from skort.objective.penalties import WeightPenalty
+
+if TYPE_CHECKING:
+    from skort.graphs.score_graph import ScoreGraph
 
 # A derivative that is off by a larger part of the largest one is that of another function.
 _WRONG = 0.1
@@ -16,7 +20,7 @@ _STEPS = {"float64": 1e-6, "float32": 1e-2}
 _N_ELEMENTS = 8
 
 
-def warn_of_custom_penalty(penalty: WeightPenalty, score_graph: ScoreGraph) -> None:
+def warn_of_custom_penalty(penalty: WeightPenalty, score_graph: "ScoreGraph") -> None:
     """Warn, before a training, of a custom penalty with a wrong gradient."""
     terms = penalty.custom_terms(score_graph.coefficients, score_graph.trained.intercepts)
     for name, term in terms.items():
