@@ -183,7 +183,7 @@ def initial_model(
     """
     from sklearn.utils import check_random_state
 
-    from skort.estimators.training.read import check_sizes
+    from skort.estimators.training.without_rows import check_sizes
     from skort.graphs.initialization import initial_score_graph
     from skort.graphs.score_graph import ScoreSpec
     from skort.graphs.trainable import check_trainable

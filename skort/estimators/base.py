@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin
 
 from skort.common.random_state import advance
 from skort.common.sklearn_private import HasMethods, Interval, Options, StrOptions, fit_context
-from skort.estimators.data.data_source import GivenRows, StreamedRows
+from skort.estimators.data.data_source import GivenBatches, GivenRows
 from skort.estimators.data.first_pass import FirstPass, known_classes, repeatable
 from skort.estimators.data.rows import prepared
 from skort.estimators.data.validation_set import VALIDATION_SCORE
@@ -32,6 +32,7 @@ from skort.estimators.literals import (
     Targets,
 )
 from skort.estimators.model.nesting import FIT_STEP_FIRST, input_tags, split, steps_to_fit
+from skort.estimators.persistence import from_plain, to_plain
 from skort.estimators.planning.objective import warn_of_other_terms, warn_of_scoring, warn_of_unused
 from skort.estimators.planning.threads import predicting_device
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin
@@ -42,7 +43,6 @@ from skort.estimators.training.messages import (
     warn_of_unused_weights,
 )
 from skort.estimators.training.partial_fit import first_call, next_call
-from skort.estimators.training.persistence import from_plain, to_plain
 from skort.estimators.training.result import NO_ENDING, is_of_fit, result_of
 from skort.objective.penalties import PENALTIES, WeightPenalty
 from skort.optim.callbacks import AnyCallback
@@ -341,7 +341,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         steps, *_ = split(self.estimator)
         first = FirstPass.over(passes(), has_labels=is_labelled, has_steps=bool(steps))
         known = known_classes(self.estimator, classes, first.all_labels)
-        given = StreamedRows(first.X, first.y, first.sample_weight, passes, first, self.batch_size)
+        given = GivenBatches(first.X, first.y, first.sample_weight, passes, first, self.batch_size)
 
         return self._fit(given, X_val=X_val, y_val=y_val, classes=known)
 
@@ -361,7 +361,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         None where it is made alone.
         """
         search = self.__dict__.pop("_search", None)
-        is_plain = not isinstance(given, StreamedRows) and not any(
+        is_plain = not isinstance(given, GivenBatches) and not any(
             each is not None for each in (X_val, y_val, *init)
         )
         if search is None or not is_plain:

@@ -1,6 +1,7 @@
 """Comparison of a gradient with finite differences, both in float64."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +13,11 @@ from sklearn.utils import check_random_state
 
 from skort.estimators.score_graph_of import score_graph_of
 from skort.graphs.onnx_models.opsets import recast
+from skort.objective.objective import LOSS, SAMPLE_WEIGHT, TARGET
+from skort.runtime.sessions import inference_session
 from skort.solvers.flat_weights import flat
 from skort.solvers.graph.gradient_sessions import GradientSessions
-from skort.solvers.part_gradient import differentiated_part, gradient_error
+from skort.solvers.part_graph import part_graph
 
 
 def check_gradient(
@@ -69,11 +72,9 @@ def check_gradient(
     x0 = np.array(x0, dtype=np.float64)
     is_model = isinstance(part, onnx.ModelProto) or hasattr(part, "predict")
     value, point, gradient = (
-        _of_model(part, x0, trainable, random_state)
-        if is_model
-        else differentiated_part(part, x0, target)
+        _of_model(part, x0, trainable, random_state) if is_model else _of_part(part, x0, target)
     )
-    return gradient_error(value, point, gradient, epsilon)
+    return _gradient_error(value, point, gradient, epsilon)
 
 
 def _of_model(model, X, trainable, random_state):
@@ -103,3 +104,55 @@ def _of_model(model, X, trainable, random_state):
         point,
         gradient,
     )
+
+
+def _gradient_error(
+    value: Callable[[np.ndarray], Any],
+    point: np.ndarray,
+    gradient: np.ndarray,
+    epsilon: float | np.ndarray,
+) -> float:
+    """
+    Return the largest difference from central differences, divided by the largest derivative.
+
+    `epsilon` is the step of the differences, or that of each number of the point.
+    """
+    steps = np.broadcast_to(epsilon, point.shape).ravel()
+    shifts = np.diag(steps).reshape(-1, *point.shape)
+    rises = np.array([value(point + by) - value(point - by) for by in shifts])
+    differences = rises / (2 * steps)
+    largest = max(np.abs(differences).max(), np.abs(gradient).max()) or 1.0
+
+    return float(np.abs(differences - gradient.ravel()).max() / largest)
+
+
+def _of_part(
+    part: Any, point: np.ndarray, target: Any
+) -> tuple[Callable[[np.ndarray], Any], np.ndarray, np.ndarray]:
+    """Return a loss or a penalty as a function, the point of the comparison, and the gradient."""
+    model = part_graph(part, point.shape, dtype="float64")
+    session = inference_session(model.SerializeToString(), float64=True)
+    name, *others = (i.name for i in model.graph.input)
+    if name == "weights":
+        raise ValueError(
+            f"part must be a model, a loss or a penalty: {part!r} is an optimizer, which "
+            "has no gradient."
+        )
+
+    value, gradient, *_ = (output.name for output in model.graph.output)
+    fixed = {other: np.ones(point.shape[1]) for other in others} if value == LOSS else {}
+
+    if value == LOSS:
+        if target is None or np.shape(target) != point.shape:
+            raise ValueError(
+                f"target must have the shape {point.shape} of x0, the score, got "
+                f"{np.shape(target)}."
+            )
+
+        fixed |= {
+            TARGET: np.array(target, dtype=np.float64),
+            SAMPLE_WEIGHT: np.ones((len(point), 1)),
+        }
+
+    at_point = session.run([gradient], {name: point, **fixed})[0]
+    return lambda x: session.run([value], {name: x, **fixed})[0], point, at_point

@@ -20,8 +20,8 @@ from skort.estimators.did_you_mean import explained_arguments
 from skort.estimators.literals import ModelProto
 from skort.estimators.model.nesting import model_inside
 from skort.estimators.planning.plan import Plan
+from skort.estimators.training.fitted_problem import fitted_problem
 from skort.estimators.training.result import FitResult, result_of, shown
-from skort.estimators.training.run import fitted_problem
 from skort.optim.optimizers import Optimizer
 from skort.optim.standardization import Standardization
 

@@ -75,7 +75,7 @@ DIFFERENTIABLE = frozenset(
 )
 #: Those of them that have no gradient in float64, because the runtime lacks a kernel of the
 #: operator or of its gradient.
-FLOAT32_ONLY = frozenset(
+FLOAT32_GRADIENTS = frozenset(
     ("Cos", "Erf", "LeakyRelu", "LogSoftmax", "Sin", "Softmax", "Concat", *_OF_IMAGES)
 )
 
@@ -149,7 +149,7 @@ def _has_gradient(node, reached, leading, shapes, float64):
     if (
         node.domain not in ("", "ai.onnx")
         or name not in DIFFERENTIABLE
-        or (float64 and name in FLOAT32_ONLY)
+        or (float64 and name in FLOAT32_GRADIENTS)
     ):
         return False
 

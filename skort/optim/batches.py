@@ -443,7 +443,7 @@ def fill(
     return count
 
 
-class StreamSize(NamedTuple):
+class EpochSize(NamedTuple):
     """The numbers of rows and batches in an epoch of a user's batches."""
 
     #: The rows whose sample weight is not zero.
@@ -456,7 +456,7 @@ class StreamSize(NamedTuple):
     rows_of_a_step: int
 
 
-class StreamedBatches:
+class UserBatches:
     """
     The batches of a user, in parts of `batch_size` rows; `sample_weight`:
     of all rows in any order, or None.
@@ -465,7 +465,7 @@ class StreamedBatches:
     def __init__(
         self,
         epoch: Callable[[], Iterable[tuple[Any, np.ndarray, np.ndarray | None]]],
-        size: StreamSize,
+        size: EpochSize,
         *,
         sample_weight: np.ndarray | None,
         sample_weight_scale: float,

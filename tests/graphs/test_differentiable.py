@@ -9,7 +9,7 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from skort.common.onnx_text import IR_VERSION, OPSET, onnx_dtype
-from skort.graphs.differentiable import DIFFERENTIABLE, FLOAT32_ONLY, undifferentiable
+from skort.graphs.differentiable import DIFFERENTIABLE, FLOAT32_GRADIENTS, undifferentiable
 from skort.runtime.installed import training_api
 from skort.runtime.sessions import inference_session
 from skort.runtime.training_api import BoundTrainingAgent, gradient_graph
@@ -168,7 +168,7 @@ def runs(names, dtype):
 
 def test_every_operator_has_a_case():
     assert {case[0] for case in CASES} | {"Split"} == DIFFERENTIABLE
-    assert FLOAT32_ONLY < DIFFERENTIABLE
+    assert FLOAT32_GRADIENTS < DIFFERENTIABLE
 
 
 # Relu is written anew by the solver, which is tested with it.
@@ -177,7 +177,8 @@ def test_every_operator_has_a_case():
 )
 @pytest.mark.parametrize(
     "case, dtype",
-    runs(DIFFERENTIABLE, "float32") + runs(DIFFERENTIABLE - FLOAT32_ONLY - {"Relu"}, "float64"),
+    runs(DIFFERENTIABLE, "float32")
+    + runs(DIFFERENTIABLE - FLOAT32_GRADIENTS - {"Relu"}, "float64"),
 )
 def test_agent_gradient(case, dtype):
     onnx_model, shape = model(case, dtype)

@@ -12,9 +12,9 @@ from skort.optim import rows as rows_module
 from skort.optim.batches import (
     MANY_ROWS,
     Batches,
+    EpochSize,
     HostBatch,
-    StreamedBatches,
-    StreamSize,
+    UserBatches,
     WindowShape,
     fill,
 )
@@ -389,9 +389,9 @@ def test_a_batch_is_divided_by_its_rows_of_positive_weight():
 
 
 def streamed(parts, batch_size, n_rows, sample_weight=None):
-    return StreamedBatches(
+    return UserBatches(
         lambda: iter(parts),
-        StreamSize(n_rows, n_batches=1, batch_size=batch_size, rows_of_a_step=2 * batch_size),
+        EpochSize(n_rows, n_batches=1, batch_size=batch_size, rows_of_a_step=2 * batch_size),
         sample_weight=sample_weight,
         sample_weight_scale=1.0,
         random_state=np.random.RandomState(0),

@@ -1,5 +1,6 @@
 """The source of the rows of a training: arrays in memory, or the user's batches."""
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -21,7 +22,7 @@ from skort.estimators.model.model import Model
 from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.reparametrization import Reparametrization
-from skort.optim.batches import Batches, StreamedBatches, StreamSize
+from skort.optim.batches import Batches, EpochSize, UserBatches
 
 
 class BatchShape(NamedTuple):
@@ -99,10 +100,10 @@ def batches_in_memory(
 
 
 @dataclass(frozen=True, eq=False)
-class Streamed(InMemory):
+class InBatches(InMemory):
     """The user's batches, read again in every epoch. `data` are evenly spaced rows of them."""
 
-    rows: "StreamedRows"
+    rows: "GivenBatches"
     encoder: "RowEncoder"
 
     @property
@@ -128,7 +129,7 @@ class Streamed(InMemory):
             for X, target, sample_weight in numbered(self.rows.passes(), encode):
                 yield variables.rows(X), variables.target(target), sample_weight
 
-        size = StreamSize(
+        size = EpochSize(
             n_rows=sum(self.rows.first.sizes)
             if weights is None
             else int(np.count_nonzero(weights)),
@@ -136,13 +137,49 @@ class Streamed(InMemory):
             batch_size=plan.size.batch_size,
             rows_of_a_step=plan.batch_size,
         )
-        return StreamedBatches(
+        return UserBatches(
             epoch,
             size,
             sample_weight=weights,
             sample_weight_scale=variables.sample_weight_scale(self.data.target.shape[1]),
             random_state=random_state,
         )
+
+
+@dataclass(eq=False)
+class KnownRows:
+    """
+    The statistics, batches and Gram matrices of rows, for fits that differ in strengths of their
+    penalties alone. Each is found when the first fit asks for it.
+    """
+
+    source: DataSource
+    _batches: Any = None
+    _standardization: Any = None
+    _grams: Any = None
+
+    @functools.cached_property
+    def statistics(self) -> DataStatistics:
+        """The statistics of the rows, for the variables and the learning rate of a training."""
+        return self.source.statistics()
+
+    def batches(self, variables: Reparametrization, random_state: np.random.RandomState) -> Any:
+        """Return the batches of the rows in the variables of a training."""
+        if self._batches is None or self._standardization != variables.standardization:
+            self._batches = self.source.batches(variables, random_state)
+            self._standardization = variables.standardization
+            self._grams = None
+
+        return self._batches
+
+    @property
+    def grams(self) -> Any:
+        """The `Grams` of the batches."""
+        from skort.solvers.whitening import Grams
+
+        if self._grams is None:
+            self._grams = Grams()
+        return self._grams
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +224,7 @@ def _size(n_rows, weights, batch_size, encoded):
 
 
 @dataclass(frozen=True, eq=False)
-class StreamedRows(GivenRows):
+class GivenBatches(GivenRows):
     """Evenly spaced rows of the user's batches, and a function that begins a pass over them."""
 
     passes: Callable[[], Iterator[Any]]
@@ -238,9 +275,9 @@ class StreamedRows(GivenRows):
         largest = max(self.first.sizes)
         return largest if isinstance(self.largest, str) else min(int(self.largest), largest)
 
-    def source(self, plan: Plan, data: TrainingData, encoder: "RowEncoder") -> Streamed:
+    def source(self, plan: Plan, data: TrainingData, encoder: "RowEncoder") -> InBatches:
         """Return the source of the batches."""
-        return Streamed(plan, data, self, encoder)
+        return InBatches(plan, data, self, encoder)
 
 
 def encoded_rows(

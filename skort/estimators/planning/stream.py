@@ -67,7 +67,7 @@ def stream_rate(
         because = "the optimizer says it, for batches of so many rows"
     elif is_linear:
         stable = stable_rate(plan, variables, score_graph, statistics, n_rows, known=spread)
-        rate = linear_rate(stable)
+        rate = stream_linear_rate(stable)
         because = "a quarter of the largest rate at which batches of the first rows are stable"
     else:
         rate = network_rate(tags.gain, 1.0, plan.batch_size / n_rows)
@@ -79,7 +79,7 @@ def stream_rate(
 
 
 @rule("stream")
-def linear_rate(stable: float) -> float:
+def stream_linear_rate(stable: float) -> float:
     """
     A linear model in a stream has a quarter of the largest rate at
     which its first rows are stable.

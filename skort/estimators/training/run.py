@@ -7,26 +7,24 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
 
 from skort.common.random_state import seeded
-from skort.estimators.data.data_source import BatchShape, DataSource, InMemory
+from skort.estimators.data.data_source import BatchShape, DataSource, InMemory, KnownRows
 from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS, YOURS, Decision
-from skort.estimators.planning.objective import chosen_class_weight
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import whitens
 from skort.estimators.training.finish import aims_at_optimum, finish_of
 from skort.estimators.training.gap import is_surely_near, part_above_least, rows_for_gap
-from skort.estimators.training.known_rows import KnownRows
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.reparametrization import Reparametrization
-from skort.estimators.training.result import Ending, FitResult, Observers, result_of
+from skort.estimators.training.result import Ending, FitResult, Observers
 from skort.estimators.training.start import start
 from skort.exceptions import DivergedError
 from skort.objective.loss import known_curvature
@@ -275,14 +273,14 @@ class Fit:
         if initial is not None and run.plan.decisions["weights"].value != FITTED_WEIGHTS:
             initial = None
         ending = Ending(
-            outcome.error,
-            outcome.no_better,
-            None if statistics is None else statistics.some_rows,
-            run.variables,
-            prior,
-            outcome.went_back,
-            self.constant_loss,
-            self.is_told,
+            error=outcome.error,
+            no_better=outcome.no_better,
+            rows=None if statistics is None else statistics.some_rows,
+            variables=run.variables,
+            prior=prior,
+            went_back=outcome.went_back,
+            constant_loss=self.constant_loss,
+            is_told=self.is_told,
         )
 
         return FitResult(
@@ -328,12 +326,12 @@ def run_fit(
     run = run.begun(begun.state)
 
     fit = Fit(
-        run,
-        begun.model,
-        begun.state,
-        observers,
-        plan.max_iter,
-        begun.constant_loss,
+        run=run,
+        model=begun.model,
+        state=begun.state,
+        observers=observers,
+        epochs=plan.max_iter,
+        constant_loss=begun.constant_loss,
         rows=source.dense_rows,
         is_told=begun.is_told,
     )
@@ -408,38 +406,3 @@ def fit_models(
         None if end is None else fit.result(end, statistics)
         for fit, end in zip(fits, outcomes, strict=True)
     ]
-
-
-class FittedProblem(NamedTuple):
-    """The training that goes on from the weights of a fitted estimator, on the CPU."""
-
-    model: Model
-    variables: Reparametrization
-    problem: "Problem"
-    #: Whether class weights are part of the sample weights that a step gets.
-    weighs_rows: bool
-
-
-def fitted_problem(
-    estimator: Any, *, is_sparse: bool = False, of_model_rows: bool = False
-) -> FittedProblem:
-    """
-    Return the training that goes on from the weights of a fitted estimator; a
-    NotFittedError before a fit.
-    """
-    from skort.runtime.device import CPU
-
-    result = result_of(estimator)
-    plan = result.plan.in_steps() if of_model_rows else result.plan
-    model = result.model
-    state = result.state
-    variables = plan.variables(model.score_graph, state.standardization)
-    of_rows = {"is_sparse": is_sparse, "of_model_rows": of_model_rows}
-    problem = plan.problem(model, variables, state, result.batch_size, result.n_batches, **of_rows)
-    if of_model_rows:
-        plan.check_steps("a device")
-    weighs_rows = plan.class_weight is None and (
-        chosen_class_weight(estimator, plan.own, is_stream=False) is not None
-    )
-
-    return FittedProblem(model, variables, dataclasses.replace(problem, device=CPU), weighs_rows)

@@ -74,7 +74,7 @@ def test_what_grows_comes_back_and_begins_again():
 def test_rates_are_those_of_their_formulas():
     assert rate.linear_rate(gain=10.0, stiffness=4.0) == 1 / 40
     assert rate.network_rate(gain=10.0, mean_square=4.0, part=3.0) == pytest.approx(0.015)
-    assert stream.linear_rate(0.8) == 0.2
+    assert stream.stream_linear_rate(0.8) == 0.2
     declared = [stream.declared_rate(0.01, n) for n in (2, 16, 200)]
     assert declared == pytest.approx([0.0025, 0.01, 0.01])
     assert stream.fitted_rate(0.01) == pytest.approx(0.001)

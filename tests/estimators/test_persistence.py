@@ -21,8 +21,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, callbacks, objective, optimizers, schedules
-from skort.estimators.training import persistence
-from skort.estimators.training.persistence import from_plain, to_plain
+from skort.estimators import persistence
+from skort.estimators.persistence import from_plain, to_plain
 from skort.optim.update import Update
 
 X = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)

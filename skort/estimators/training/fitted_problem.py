@@ -1,0 +1,47 @@
+"""The problem of a fitted estimator: what a step from its weights is made of."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from skort.estimators.model.model import Model
+from skort.estimators.planning.objective import chosen_class_weight
+from skort.estimators.training.reparametrization import Reparametrization
+from skort.estimators.training.result import result_of
+
+if TYPE_CHECKING:
+    from skort.solvers.base import Problem
+
+
+class FittedProblem(NamedTuple):
+    """The training that goes on from the weights of a fitted estimator, on the CPU."""
+
+    model: Model
+    variables: Reparametrization
+    problem: "Problem"
+    #: Whether class weights are part of the sample weights that a step gets.
+    weighs_rows: bool
+
+
+def fitted_problem(
+    estimator: Any, *, is_sparse: bool = False, of_model_rows: bool = False
+) -> FittedProblem:
+    """
+    Return the training that goes on from the weights of a fitted estimator; a
+    NotFittedError before a fit.
+    """
+    from skort.runtime.device import CPU
+
+    result = result_of(estimator)
+    plan = result.plan.in_steps() if of_model_rows else result.plan
+    model = result.model
+    state = result.state
+    variables = plan.variables(model.score_graph, state.standardization)
+    of_rows = {"is_sparse": is_sparse, "of_model_rows": of_model_rows}
+    problem = plan.problem(model, variables, state, result.batch_size, result.n_batches, **of_rows)
+    if of_model_rows:
+        plan.check_steps("a device")
+    weighs_rows = plan.class_weight is None and (
+        chosen_class_weight(estimator, plan.own, is_stream=False) is not None
+    )
+
+    return FittedProblem(model, variables, dataclasses.replace(problem, device=CPU), weighs_rows)
