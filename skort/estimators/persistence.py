@@ -1,7 +1,4 @@
-"""
-What files hold of an estimator:
-plain values, and a name for each class that no move of a module changes.
-"""
+"""The values of an estimator in files: plain ones, and names of classes that stay when modules move."""
 
 import dataclasses
 import functools
@@ -15,7 +12,7 @@ from skort.common.component import PLAIN, Completed, completed, parameter_names,
 from skort.common.memory import aligned
 from skort.version import __version__
 
-#: Of what is written. It grows when a file could not be read by earlier versions.
+#: The version of the format. It grows when earlier versions can no longer read the files.
 FORMAT = 1
 
 _FORMAT = "skort_format"
@@ -23,7 +20,8 @@ _VERSION = "skort_version"
 _KIND = "skort"
 # A public class is written as "module.name".
 _PUBLIC = ("callbacks", "networks", "objective", "optimizers", "schedules")
-# The names of other classes in files, which stay, and where the classes are now.
+# The names of other classes in files, and the present homes of these classes. The names never
+# change.
 _INNER = {
     "ClassWeighted": "skort.objective.combined.ClassWeighted",
     "Decision": "skort.estimators.planning.decision.Decision",
@@ -57,8 +55,8 @@ _NAMES = {path: name for name, path in _INNER.items()}
 
 def to_plain(attributes: dict[str, Any]) -> dict[str, Any]:
     """
-    Return attributes of an estimator as files hold them;
-    objects of the user's and of scikit-learn stay.
+    Return the attributes of an estimator as files hold them. Objects of the user and of
+    scikit-learn stay as they are.
     """
     plain = _Walk(_plain)
     return {
@@ -70,8 +68,8 @@ def to_plain(attributes: dict[str, Any]) -> dict[str, Any]:
 
 def from_plain(state: dict[str, Any]) -> dict[str, Any]:
     """
-    Return the attributes that `to_plain` wrote;
-    a ValueError for what another version wrote that cannot be read.
+    Return the attributes that `to_plain` wrote. Raise a ValueError for values that this version
+    cannot read.
     """
     if state.get(_FORMAT, FORMAT) > FORMAT:
         raise ValueError(
@@ -97,13 +95,13 @@ def from_plain(state: dict[str, Any]) -> dict[str, Any]:
 
 class _Walk:
     """
-    A change of all parts of a value; what is there twice is so afterwards,
-    and what has no part to change stays.
+    Changes all parts of a value. Parts that are the same object stay one object, and unchanged
+    values stay themselves.
     """
 
     def __init__(self, change: Callable[[Any, "_Walk"], Any]):
         self._change = change
-        # The keys are right as long as the values live.
+        # An id is unique as long as its value lives, so the value is kept.
         self._seen: dict[int, tuple[Any, Any]] = {}
 
     def __call__(self, value: Any) -> Any:
@@ -114,7 +112,7 @@ class _Walk:
         return self._seen[id(value)][1]
 
     def parts(self, value: Any) -> Any:
-        """Return a dict, list or tuple with its parts changed; anything else as it is."""
+        """Return a dict, list or tuple with changed parts; any other value as it is."""
         if type(value) is dict:
             changed = {key: self(part) for key, part in value.items()}
             return (
@@ -155,8 +153,8 @@ def _plain(value, walk):
 
 def _fields(value):
     """
-    Return what an object of skort's is made of, without fields of a data class
-    that are at their defaults.
+    Return the fields of an object of skort by name, but for those of a data class at their
+    defaults.
     """
     if isinstance(value, dict):
         return {"columns": dict(value)}
@@ -171,7 +169,7 @@ def _fields(value):
 
 @functools.cache
 def _name(kind):
-    """Return the name of a class of skort in files; None for another class."""
+    """Return the name of a class of skort in files, or None for another class."""
     module, _, public = kind.__module__.partition(".")
     if module == "skort" and public in _PUBLIC:
         return f"{public}.{kind.__qualname__}"
@@ -186,7 +184,7 @@ def _class(name):
 
 def _restored(value, walk):
     if type(value) is not dict or _KIND not in value:
-        # Buffers of pickle's protocol 5 may begin anywhere.
+        # Buffers of pickle's protocol 5 may begin at any address.
         return aligned(walk.parts(value))
 
     fields = dict(value)
@@ -202,7 +200,7 @@ def _restored(value, walk):
     if issubclass(kind, tuple) or _has_fields_only(kind):
         return kind(**fields)
 
-    # Parameters, of which a later version may have more, and what an object has besides.
+    # First the parameters, to which a later version may have added some, then all other attributes.
     names = parameter_names(kind)
     restored = kind(**{key: part for key, part in fields.items() if key in names})
     vars(restored).update(fields)
@@ -212,8 +210,8 @@ def _restored(value, walk):
 
 def _has_fields_only(kind: type) -> bool:
     """
-    Return whether a class is a data class; a component, which may be one too,
-    has attributes besides.
+    Return whether the fields of a data class are all that its objects have. A component has
+    attributes, too.
     """
     return dataclasses.is_dataclass(kind) and not issubclass(kind, BaseEstimator)
 

@@ -36,7 +36,7 @@ class DataSource(Protocol):
     """A source of the rows of a training, as the model takes them."""
 
     def statistics(self) -> DataStatistics:
-        """Return the statistics for the change of variables and the learning rate."""
+        """Return the statistics of the rows, for the variables and the learning rate."""
 
     def batches(self, variables: Reparametrization, random_state: np.random.RandomState) -> Any:
         """Return the batches of the training, like `Batches`, in the variables of the training."""
@@ -46,7 +46,7 @@ class DataSource(Protocol):
 
     @property
     def dense_rows(self) -> TrainingData | None:
-        """All rows; None where they are sparse, or not in memory."""
+        """All rows, or None if they are sparse or not in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class InMemory:
 
     @property
     def dense_rows(self) -> TrainingData | None:
-        """All rows; None where they are sparse."""
+        """All rows, or None if they are sparse."""
         return None if self.data.is_sparse else self.data
 
     def statistics(self) -> DataStatistics:
@@ -83,8 +83,8 @@ def batches_in_memory(
     copies: int = 1,
 ) -> Batches:
     """
-    Return batches of rows in random order; `weight` multiplies all sample weights,
-    which the copies of a row share.
+    Return batches of rows in random order. `weight` multiplies all sample weights. The copies of a
+    row share its weight.
     """
     X, target, sample_weight = data
     return Batches(
@@ -108,7 +108,7 @@ class InBatches(InMemory):
 
     @property
     def dense_rows(self) -> TrainingData | None:
-        """None: only some of the rows are."""
+        """None: only some of the rows are in memory."""
         return None
 
     def batches(self, variables: Reparametrization, random_state: np.random.RandomState) -> Any:
@@ -119,7 +119,7 @@ class InBatches(InMemory):
         weights = self.rows.weights(class_weight, encoder.model.classes)
 
         def encode(X, y, sample_weight=None):
-            # The encoder refuses rows that all have weight zero, but one batch may have such rows.
+            # A single batch may have only rows of weight zero, which the encoder would refuse.
             if sample_weight is None or np.any(as_array(sample_weight, "sample_weight")):
                 return encoder(X, y, sample_weight)
             X, target, _ = encoder(X, y)
@@ -149,8 +149,8 @@ class InBatches(InMemory):
 @dataclass(eq=False)
 class KnownRows:
     """
-    The statistics, batches and Gram matrices of rows, for fits that differ in strengths of their
-    penalties alone. Each is found when the first fit asks for it.
+    Rows whose statistics, batches and Gram matrices are found once, for fits that differ only in
+    the strength of the penalty.
     """
 
     source: DataSource
@@ -160,7 +160,7 @@ class KnownRows:
 
     @functools.cached_property
     def statistics(self) -> DataStatistics:
-        """The statistics of the rows, for the variables and the learning rate of a training."""
+        """The statistics of the rows, for the variables and the learning rate."""
         return self.source.statistics()
 
     def batches(self, variables: Reparametrization, random_state: np.random.RandomState) -> Any:

@@ -1,4 +1,4 @@
-"""The end of a linear fit by SGD: whether L-BFGS over all rows finds a lower objective."""
+"""The end of a linear fit by SGD: L-BFGS over all rows looks for a lower objective."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from skort.optim.descent import Evaluate, Limits, Point, descent
 from skort.optim.training import Finished
 from skort.optim.transforms import norm
 
-# The rounds end when one of them lowers the objective by a smaller part of it.
+# The last round lowers the objective by a smaller part of it.
 _ROUND = 1e-2
-# Changes of weights and gradients that are remembered, if they are not more numbers than this.
+# The changes that L-BFGS remembers, unless these are more numbers.
 _MEMORY = 100
 _MOST_NUMBERS = 10**7
 _LEAST_MEMORY = 10
@@ -25,13 +25,13 @@ _LIMITS = Limits(gradient=0.0, fall=1e-4, n_iterations=50, rise=1e-4)
 
 
 def finish_of(plan: Plan, model: Model, full_step: Callable[[], Any]) -> "Finish | None":
-    """Return what ends a fit by SGD on rows in memory; None where the user decides how it ends."""
+    """Return the end of a fit by SGD, or None if the user's parameters decide on it."""
     ends_here = plan.leaves_steps_open and aims_at_optimum(plan, model)
     return Finish(full_step) if ends_here else None
 
 
 def aims_at_optimum(plan: Plan, model: Model) -> bool:
-    """Return whether a fit by steps should end at the least objective that L-BFGS would find."""
+    """Return whether a fit by steps should end at the least objective, as L-BFGS does."""
     return not (
         plan.is_full
         or not is_exacting(plan.tol)
@@ -44,13 +44,13 @@ def aims_at_optimum(plan: Plan, model: Model) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Finish:
-    """What looks for a lower objective from the weights of a training on."""
+    """The search for a lower objective, from the weights of a training."""
 
-    #: Returns what computes the objective of all rows and its gradient, a `FullStep`.
+    #: Makes the `FullStep` of all rows.
     full_step: Callable[[], Any]
 
     def __call__(self, weights: dict[str, np.ndarray], max_iter: int) -> Finished | None:
-        """Return the end at a lower objective, or None if there is none that is clearly lower."""
+        """Return the end at a clearly lower objective, or None if there is none."""
         from skort.solvers.flat_weights import flat
 
         full = self.full_step()
@@ -69,8 +69,8 @@ class Finish:
 
 def rounds(evaluate: Evaluate, point: Point, max_iter: int) -> tuple[Point, bool]:
     """
-    Lower a function, with a new memory after each descent, until one of them hardly lowers it;
-    return the lowest point, and whether it was still falling after all iterations.
+    Lower a function by several descents, each with a new memory, until one hardly lowers it. Return
+    the lowest point, and whether the function was still falling when the iterations were over.
     """
     history_size = max(_LEAST_MEMORY, min(_MEMORY, _MOST_NUMBERS // point.weights.size))
     n_left = max_iter

@@ -25,7 +25,7 @@ def fit(
     init: tuple[Any, Any] = (None, None),
     classes: Any = None,
 ) -> tuple[FitResult, FitInput]:
-    """Train an estimator's model from the beginning; return the result and what was read."""
+    """Train an estimator's model from the beginning. Return the result and the input."""
     read = read_fit(estimator, given, classes=classes)
     read, scoring, weights = with_validation_set(estimator, read, X_val, y_val)
 
@@ -54,15 +54,15 @@ def in_wide_enough_dtype(
     is_stream: bool = False,
 ) -> FitResult:
     """
-    Return the result of a plan, in float64 if float32 cannot hold the weights
-    in the units of X and y.
+    Return the result of a plan. If float32 cannot hold the weights in the units of X and y, it is
+    that of a plan in float64.
     """
     last = vars(estimator).get("_result")
     # skort's own linear model draws nothing before its scales are known.
     is_own = estimator.estimator is None
     drawn = None if is_own else read.generator.get_state(legacy=False)
     if estimator.warm_start and last is not None and last.plan.dtype == "float64":
-        # The weights that it goes on from may be those that float32 cannot hold.
+        # float32 may be unable to hold the weights that the training continues from.
         return train(read.plan(estimator, weights, "float64", is_stream=is_stream))
 
     try:

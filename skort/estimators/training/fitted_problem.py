@@ -1,4 +1,4 @@
-"""The problem of a fitted estimator: what a step from its weights is made of."""
+"""The problem of a fitted estimator, from which a step continues."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,22 +13,19 @@ if TYPE_CHECKING:
 
 
 class FittedProblem(NamedTuple):
-    """The training that goes on from the weights of a fitted estimator, on the CPU."""
+    """The problem of a fitted estimator on the CPU, with its model and variables."""
 
     model: Model
     variables: Reparametrization
     problem: "Problem"
-    #: Whether class weights are part of the sample weights that a step gets.
+    #: Whether the sample weights of a step include class weights.
     weighs_rows: bool
 
 
 def fitted_problem(
     estimator: Any, *, is_sparse: bool = False, of_model_rows: bool = False
 ) -> FittedProblem:
-    """
-    Return the training that goes on from the weights of a fitted estimator; a
-    NotFittedError before a fit.
-    """
+    """Return the problem of a fitted estimator. Raise a NotFittedError before a fit."""
     from skort.runtime.device import CPU
 
     result = result_of(estimator)

@@ -1,4 +1,4 @@
-"""How far above its least objective a linear fit by steps of the user's choice has ended."""
+"""The gap of a linear fit by the user's steps: how far its objective ended above the least one."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -16,23 +16,23 @@ from skort.estimators.training.row_loss import some_of
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph
 
-# So many rows tell of a gap, and more where there are many columns: the least objective of few
-# rows is one that fits their noise.
+# The rows on which a gap is measured, and more for many columns: few rows have a least objective
+# that fits their noise.
 _ROWS = 2000
 _ROWS_PER_COLUMN = 50
-# So many iterations tell how far a minimum is whose loss has no bound of its curvature.
+# The iterations that measure a gap if the curvature of the loss has no bound.
 _ITERATIONS = 10
-# A Gram matrix of other rows is as good as one of these for all gaps that are smaller than this
-# part of one that is told.
+# A gap from the Gram matrix of other rows is sure enough if it is below this part of one worth a
+# warning.
 _SURE = 0.8
 # As in a `Whitening` for float32.
 _LEAST = 1e-6
-# The number of values of rows that are read at once.
+# The number of values in a block of rows.
 _BLOCK = 2**17
 
 
 def rows_for_gap(rows: TrainingData) -> TrainingData:
-    """Return rows that tell how far above the least objective a training ended."""
+    """Return the rows on which the gap is measured."""
     n_columns = rows.X.shape[1]
     return some_of(rows, max(_ROWS, _ROWS_PER_COLUMN * n_columns))
 
@@ -45,8 +45,8 @@ def is_surely_near(
     statistics: DataStatistics,
 ) -> bool:
     """
-    Return whether the objective at weights of a training is clearly near the least one; False, too,
-    where it takes steps to tell.
+    Return whether the objective at some weights is clearly near the least one. False: it is not, or
+    this takes steps to find out.
     """
     found = rough_gap(plan, variables, score_graph, weights, statistics)
     if found is None:
@@ -63,8 +63,8 @@ def rough_gap(
     statistics: DataStatistics,
 ) -> tuple[float, float] | None:
     """
-    Return a bound of how far the objective of a linear model is above its least one, and the
-    objective; None where it takes steps to tell.
+    Return a bound of the gap of a linear model, and its objective. None: it takes steps to find
+    one.
 
     It is that of `part_above_least`, but with the Gram matrix of rows from which the first rate was
     found, and without a copy of the rows.
@@ -88,7 +88,7 @@ def rough_gap(
     gradient[:n_columns] += l2 * coefficient
     objective = loss + 0.5 * float(np.sum(l2 * np.square(coefficient)))
 
-    # Outputs share it, as the variables of L-BFGS.
+    # All outputs share the matrix, as the variables of L-BFGS do.
     gram = gram[: len(gradient), : len(gradient)]
     curved = curvature * variables.sample_weight_scale(score_graph.n_outputs) * gram
     curved[range(n_columns), range(n_columns)] += l2.mean(axis=1)
@@ -100,8 +100,8 @@ def rough_gap(
 
 def _only_layer(plan, variables, score_graph):
     """
-    Return the layer of a model whose objective is that of one product, and of an intercept, with no
-    other weights and no other term than l2; None for other models.
+    Return the layer of a model that is one product and maybe an intercept, with no penalty but l2.
+    None: another model.
     """
     layer = score_graph.first_layer
     penalty = plan.penalty
@@ -119,7 +119,7 @@ def _only_layer(plan, variables, score_graph):
 
 
 def _by_input(layer, values):
-    """Return values of a layer's coefficient with a row for each column of X."""
+    """Return values of a layer's coefficient, with a row for each column of X."""
     return values.T if layer.transposed else values
 
 
@@ -134,7 +134,7 @@ def _l2(variables, layer, coefficient):
 def _of_rows(variables, score_graph, weights, rows):
     """
     Return the mean loss of rows, and its gradient by the weights of the training: a row for each
-    column of X, and one for an intercept. None for a loss without a gradient of its own.
+    column of X, and one for an intercept. None: the loss has no gradient of its own.
     """
     from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
     from skort.solvers.loss_graph import SCORE, score_gradient_model
@@ -146,7 +146,8 @@ def _of_rows(variables, score_graph, weights, rows):
     if model is None:
         return None
 
-    # The rows of the training are (X - mean) * inverse, which the weights take.
+    # The training multiplies (X - mean) * inverse. Here the weights take the change, and X stays as
+    # it is.
     change = variables.row_change
     inverse = np.broadcast_to(1.0 if change.inverse is None else change.inverse, rows.X.shape[1:])
     mean = np.zeros_like(inverse) if change.mean is None else change.mean
@@ -163,7 +164,7 @@ def _of_rows(variables, score_graph, weights, rows):
     sums = np.zeros(n_outputs)
     by_X = np.zeros(of_X.shape)
 
-    # A block is still in the cache when it is multiplied a second time.
+    # The second product finds the block still in the cache.
     length = max(1, _BLOCK // rows.X.shape[1])
     with one_blas_thread(length * of_X.size), np.errstate(all="ignore"):
         for begin in range(0, len(counts), length):
@@ -188,8 +189,7 @@ def part_above_least(
     full: Any, weights: dict[str, np.ndarray], *, is_bounded: bool
 ) -> float | None:
     r"""
-    Return how far the objective at some weights is above the least one, at least, as a part of it;
-    None where that is not far.
+    Return a lower bound of the gap at some weights, as a part of the objective. None: it is small.
 
     Where the loss has a bound of its curvature, no second derivative by the variables u of a
     `FullStep` is above one, so that
@@ -204,7 +204,7 @@ def part_above_least(
     start = full.variables_of(flat(weights).astype(np.float64))
     end = full.evaluate(start)
     if not end.objective > 0:
-        # A part of it says nothing.
+        # No part of such an objective means anything.
         return None
     if is_bounded:
         fall = 0.5 * float(end.gradient @ end.gradient)

@@ -1,19 +1,16 @@
-"""The unit of a loss that is only known in the units of y, such as a custom one."""
+"""The unit of a loss that is known only in the units of y, such as a custom one."""
 
 import numpy as np
 
 from skort.estimators.training.score_losses import ScoreLosses
 from skort.objective.loss import ScoreLoss
 
-# Sample weights are divided by it in float32.
+# Sample weights are divided by the unit in float32.
 _USABLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
 def is_of_y(loss: ScoreLoss, n_outputs: int) -> bool:
-    """
-    Return whether a regressor's loss is only known in the units of y,
-    which are those of its score.
-    """
+    """Return whether a regressor's loss is known only in the units of y, in which its score is, too."""
     return (
         not (loss.has_units or loss.weight_names) and loss.inverse_link_function(n_outputs) is None
     )
@@ -26,8 +23,8 @@ def has_units(loss: ScoreLoss, n_outputs: int) -> bool:
 
 def loss_unit(loss: ScoreLoss, mean: np.ndarray, scale: float) -> float:
     """
-    Return twice the mean loss of `mean` over targets `mean` ± `scale`:
-    of half the squared error, scale squared.
+    Return twice the mean loss of the score `mean` for the targets `mean` ± `scale`. For half the
+    squared error, it is `scale` squared.
     """
     score = np.tile(mean, (2, 1))
     weight = loss.weight_scale(len(mean)) / 2
@@ -39,18 +36,15 @@ def loss_unit(loss: ScoreLoss, mean: np.ndarray, scale: float) -> float:
 def estimated_curvature(
     loss: ScoreLoss, n_outputs: int, start: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 ) -> float:
-    """
-    Return about the largest second difference of a row's loss by one column of its score,
-    over some targets.
-    """
-    # Steps are so long that they look across kinks: one for a classifier; of a regressor that
-    # starts at a score s, the root mean square of s - y, or one where the score is the logarithm of
-    # a prediction, or where that is zero.
+    """Return an estimate of the largest second derivative of a row's loss by one column of its score."""
+    # Long steps look across kinks. Their length is one for a classifier. For a regressor that
+    # starts at a score s, it is the root mean square of s - y; it is one if that is zero, or if the
+    # score is a logarithm.
     moved = np.repeat(np.eye(n_outputs), 3, axis=0)
     steps = np.array([[-1.0], [0.0], [1.0]] * n_outputs)
 
     if start is None:
-        # One column rises and falls, where the row is of its class and where it is of the next one.
+        # One column moves, once for a row of its class and once for a row of the next class.
         target = np.concatenate([moved, np.roll(moved, 3, axis=0) if n_outputs > 1 else 1 - moved])
         moved, score, length = (
             np.tile(moved, (2, 1)),
@@ -65,13 +59,13 @@ def estimated_curvature(
         target, score = mean + steps * deviation, np.tile(score, (len(steps), 1))
 
     h = moved * length
-    # Several columns of a loss are those of several scores, of which one moves.
+    # In a loss of several columns, one column moves.
     losses = ScoreLosses(loss, n_outputs)
     below, here, above = (losses.of_rows(s, target) for s in (score - h, score, score + h))
 
     with np.errstate(all="ignore"):
         differences = np.abs(above - 2 * here + below)
-        # Values are in float32: less is their rounding.
+        # Values are in float32: a smaller difference is rounding.
         is_bent = differences > 1e-6 * (np.abs(above) + 2 * np.abs(here) + np.abs(below))
         seconds = differences / (h**2).sum(axis=1)
 

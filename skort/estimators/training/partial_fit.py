@@ -19,10 +19,10 @@ from skort.optim.state import TrainState
 
 
 def first_call(estimator: Any, given: GivenRows, classes: Any = None) -> tuple[FitResult, FitInput]:
-    """Return what the first call of a stream leaves, and what it has read."""
+    """Train on the first call of a stream. Return the result and the input."""
     read = read_fit(estimator, given, classes=classes, is_stream=True)
     weights = read.sample_weight
-    # Rows that do not count wait for others: a plan is for some that do.
+    # A plan needs rows that count. Without any, it is made as if all counted, and the rows wait.
     of_plan = weights if is_counted(weights) else None
 
     def train(plan):
@@ -39,12 +39,12 @@ def first_call(estimator: Any, given: GivenRows, classes: Any = None) -> tuple[F
 def next_call(
     estimator: Any, last: FitResult, given: GivenRows
 ) -> tuple[FitResult, Columns] | None:
-    """Return what a later call leaves, and the columns of its rows; None if no row counts."""
+    """Train on a later call. Return the result and the columns of its rows, or None if no row counts."""
     check_callbacks(estimator.callbacks)
     plan = last.plan
 
     if not plan.hold(estimator):
-        # scikit-learn validates them before the first call only.
+        # scikit-learn validates the parameters before the first call only.
         estimator._validate_params()
         plan = plan.renewed(estimator)
 
@@ -66,7 +66,7 @@ def next_call(
     data = TrainingData(model.transform(rows), encoded.target, weights)
 
     if last.state.is_new:
-        # The penalty of a model inside is divided by the number of rows.
+        # The number of rows divides the penalty of a model inside.
         waiting = last.state.first_rows
         n_rows = data.n_rows + (0 if waiting is None else waiting.n_rows)
         size = plan.size.of_stream(n_rows)

@@ -46,27 +46,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FitInput:
-    """
-    What a fit reads of its arguments and of the model inside:
-    it does not depend on how the model is trained.
-    """
+    """The input of a fit: its arguments, checked and encoded, and the model inside."""
 
     given: GivenRows
     wrapped: WrappedModel
-    #: What the model inside minimises.
+    #: The objective of the model inside.
     own: "SklearnObjective"
-    #: X, validated where no steps before the model take it.
+    #: X. It is validated if there are no steps before the model.
     rows: Any
     columns: Columns
     encoder: LabelEncoder | NumberEncoder
     encoded: EncodedTarget
     target_transform: TargetTransform
-    #: The training's own.
+    #: The generator of the training.
     generator: np.random.RandomState
     class_weight: ClassWeight | None = None
-    #: Class weights included.
+    #: Sample weights times class weights.
     sample_weight: np.ndarray | None = None
-    #: Whether a validation set, given or held out, says when the training ends.
+    #: Whether a validation set, given or held out, ends the training.
     is_validated: bool = False
 
     @classmethod
@@ -79,7 +76,10 @@ class FitInput:
         generator: np.random.RandomState,
         classes: Any = None,
     ) -> "FitInput":
-        """Return what rows, or those that stand for all, say before any row has a weight."""
+        """
+        Return the input of a fit, before its rows have weights. Some rows stand for all rows of the
+        user's batches.
+        """
         encoder = target_encoder(estimator, given.y)
         y = encoder.columns(given.y)
         has_steps = wrapped.has_steps
@@ -101,7 +101,7 @@ class FitInput:
         )
 
     def weighted(self, estimator: Any, *, is_stream: bool) -> "FitInput":
-        """Return it with the weights of the rows: sample weights times class weights."""
+        """Return the input with the weights of its rows: sample weights times class weights."""
         given = self.given
         class_weight = given.class_weight(
             chosen_class_weight(estimator, self.own, is_stream=is_stream), self.encoded
@@ -114,7 +114,7 @@ class FitInput:
         )
 
     def of_model_inside(self, estimator: Any) -> "FitInput":
-        """Return what another estimator reads, whose model differs in its parameters alone."""
+        """Return the input of an estimator that differs only in parameters of the model inside."""
         wrapped = WrappedModel.inside(estimator).with_rows_of(self.given.X)
         return dataclasses.replace(self, wrapped=wrapped, own=objective_inside(estimator, wrapped))
 
@@ -127,8 +127,8 @@ class FitInput:
         is_stream: bool = False,
     ) -> Plan:
         """
-        Return the parameters of an estimator for this target, and the sample weights;
-        None: of its own dtype.
+        Return the plan of an estimator for this target and these sample weights. `dtype=None`: the
+        estimator's.
         """
         given = self.given
         batch_size = estimator.batch_size
@@ -151,8 +151,8 @@ class FitInput:
 
     def encoded_rows(self, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """
-        Return the target of other rows, and what each counts:
-        class weights are those of the rows trained on.
+        Return the target and the weights of other rows. Their class weights are those of the
+        training rows.
         """
         known = self.encoded
         class_weight = self.class_weight
@@ -176,10 +176,7 @@ class FitInput:
 
 
 def converted(read: FitInput, plan: Plan, trainable: Any) -> tuple[Model, Any]:
-    """
-    Fit the steps before the model; return the model at its initial weights,
-    and X as it is trained on.
-    """
+    """Fit the steps before the model. Return the model at its initial weights, and X after the steps."""
     from skort.graphs.score_graph import ScoreSpec
 
     wrapped = read.wrapped
@@ -214,10 +211,7 @@ def converted(read: FitInput, plan: Plan, trainable: Any) -> tuple[Model, Any]:
 def model_and_data(
     read: FitInput, plan: Plan, sample_weight: np.ndarray | None, trainable: Any
 ) -> tuple[Model, TrainingData]:
-    """
-    Return what `converted` does, with the weights that the loss has of its own,
-    and the rows it is trained on.
-    """
+    """Return the model, which now has the loss's own weights, and the rows that it is trained on."""
     target = read.encoded.target
     plan.loss.check_target(target)
     model, X = converted(read, plan, trainable)
@@ -231,7 +225,7 @@ def model_and_data(
 def read_fit(
     estimator: Any, given: GivenRows, *, classes: Any = None, is_stream: bool = False
 ) -> FitInput:
-    """Return what a fit reads, or the first call of a stream."""
+    """Return the input of a fit, or of the first call of a stream."""
     wrapped = WrappedModel.inside(estimator).with_rows_of(given.X)
     own = objective_inside(estimator, wrapped)
     check_callbacks(estimator.callbacks)
@@ -249,8 +243,8 @@ def with_validation_set(
     estimator: Any, read: FitInput, X_val: Any = None, y_val: ArrayLike | None = None
 ) -> tuple[FitInput, ValidationLoss | ValidationScoring | None, np.ndarray | None]:
     """
-    Return what a fit reads with whether a validation set ends the training, what scores the set,
-    given or held out, if there is one, and the weights of the other rows.
+    Return the input, which now knows whether a validation set ends the training; the scoring of
+    that set, or None; and the weights of the other rows.
     """
     weights = read.sample_weight
     scoring = estimator.scoring
@@ -286,13 +280,13 @@ def with_validation_set(
 
 
 def _stops_early(estimator, read):
-    """Return whether a validation set ends the training of an estimator, where it has one."""
+    """Return whether a validation set would end the training of an estimator."""
     weights = read.sample_weight
     n_rows = len(read.encoded.target) if weights is None else int(np.count_nonzero(weights))
     return early_stopping_of(estimator, read.wrapped, n_rows)
 
 
 def _encoded_y_val(read, y_val):
-    """Return the target of a validation set, and what each row counts; errors name y_val."""
+    """Return the target and the weights of a validation set. Errors name y_val."""
     with errors_of("y_val"):
         return read.encoded_rows(y_val)

@@ -1,4 +1,4 @@
-"""The loss of rows that are not trained on, as the objective has it, without its penalty."""
+"""The loss of rows that are not trained on: as in the objective, without the penalty."""
 
 import functools
 from collections.abc import Iterator
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
     from skort.graphs.score_graph import ScoreGraph
 
-# The rows of so many values are kept as the training takes them, and are otherwise changed whenever
-# they are used.
+# Up to so many values, rows are kept in the variables of the training; more are changed for every
+# use, in blocks of so many.
 _FEW = _BLOCK = 2**20
-# Of more rows, evenly spaced ones say how well a network knows them.
+# The most rows that tell how well a network knows them.
 _MANY_ROWS = 5000
-# A model that takes away a smaller part of the best constant's loss, and less than so many standard
-# errors of that, may do so by chance.
+# A model that is better than the best constant by a smaller part of the constant's loss, and by
+# fewer standard errors, may be so by chance.
 _SMALL = 1e-3
 _ERRORS = 2.0
-# A model that changes the loss of most rows by a smaller part is a constant, chance or not.
+# A model that changes the loss of most rows by a smaller part is a constant, whatever chance says.
 _NOTHING = 1e-5
-# The logarithm of a target of zero is that of this.
+# The logarithm of zero is taken as that of this number.
 _TINY = 1e-30
-# The parts of the rows below the targets that are constant predictions to compare with.
+# The quantiles of the targets that are compared as constant predictions.
 _QUANTILES = np.arange(0.05, 1.0, 0.05)
 
 
 def some_of(rows: TrainingData, most: int = _MANY_ROWS) -> TrainingData:
-    """Return at most so many rows that stand for all."""
+    """Return at most so many evenly spaced rows."""
     some = slice(None, None, -(-rows.X.shape[0] // most))
     weight = rows.sample_weight
     return TrainingData(rows.X[some], rows.target[some], None if weight is None else weight[some])
@@ -40,8 +40,8 @@ def some_of(rows: TrainingData, most: int = _MANY_ROWS) -> TrainingData:
 
 class RowLoss:
     """
-    The mean loss of prepared rows at any weights, in the units of the model;
-    `total` is the sum of their weights.
+    The mean loss of prepared rows at any weights, in the units of the model. `total` is the sum of
+    the rows' weights.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RowLoss:
         self._variables = variables
         self._is_classifier = plan.is_classifier
 
-        # A loss is a third of a step.
+        # A loss takes a third of the work of a step.
         n_rows = min(rows.X.shape[0], max(1, _BLOCK // score_graph.n_features)) // 3
         self._device = plan.device_for(score_graph, n_rows)
         self._objective = Objective(variables.loss, None, (), n_outputs, score_graph.dtype)
@@ -72,8 +72,8 @@ class RowLoss:
 
     def _set_model(self, graph):
         """
-        Make what runs: the product of sparse rows is computed outside,
-        where the training does so.
+        Make the model of the losses. It begins after the product of sparse rows if the training
+        computes that outside the graph.
         """
         from skort.graphs.standardized import after_first_product, product_layer
         from skort.solvers.loss_graph import loss_model
@@ -90,18 +90,18 @@ class RowLoss:
 
     @functools.cached_property
     def _loss_of_score(self):
-        """The model of the losses of the rows, without the score graph."""
+        """The model from scores to the losses of the rows."""
         from skort.solvers.loss_graph import loss_model
 
         return loss_model(self._objective)
 
     @functools.cached_property
     def _kept(self):
-        """The inputs of few rows; None of many, or of products."""
+        """The inputs of few rows. None: there are many, or products are the inputs."""
         return list(self._changed()) if self._X.size <= _FEW and self._product is None else None
 
     def at(self, weights: dict[str, np.ndarray]) -> float:
-        """Return the loss at weights of the training, and those that the loss has of its own."""
+        """Return the loss at weights of the training and weights of the loss."""
         from skort.objective.objective import LOSS
 
         return self._variables.objective(
@@ -110,8 +110,8 @@ class RowLoss:
 
     def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.ndarray:
         """
-        Return how far the loss at weights is above that at others,
-        and its squared standard error times `total`.
+        Return the difference between the losses at two sets of weights, and its squared standard
+        error times `total`.
         """
         from skort.solvers.loss_graph import ROW_LOSSES
 
@@ -137,8 +137,8 @@ class RowLoss:
 
     def _changed(self, X=None) -> Iterator[dict[str, np.ndarray]]:
         """
-        Yield the inputs of the model in blocks, but for the weights;
-        X: products of rows, which do not change.
+        Yield the inputs of the model but for its weights, block by block. X has the products of the
+        rows, if these are the inputs.
         """
         from skort.objective.objective import SAMPLE_WEIGHT, TARGET
 
@@ -159,26 +159,23 @@ class RowLoss:
 
     def summary(self) -> np.ndarray:
         """
-        Return what constant predictions are made of: the mean of the targets,
-        and quantiles of each column.
+        Return the numbers behind constant predictions: the mean of the targets, and quantiles of
+        each column.
         """
         return np.vstack([self._mean, np.quantile(self._target, _QUANTILES, axis=0)])
 
     def best_constant(self, weights: dict[str, np.ndarray]) -> float:
-        """
-        Return the loss of the best constant prediction,
-        at the weights that the loss has of its own.
-        """
+        """Return the loss of the best constant prediction, at the loss's own weights."""
         return float(np.fmin.reduce(self.of_constants(self.summary(), weights)))
 
     def best_constant_score(self, weights: dict[str, np.ndarray]) -> np.ndarray:
-        """Return the raw score of the best constant prediction, or of one near it."""
+        """Return the raw score of the best constant prediction, or nearly the best."""
         summary = self.summary()
         losses = np.nan_to_num(self.of_constants(summary, weights), nan=np.inf)
         return self._constants(summary)[int(np.argmin(losses))]
 
     def of_constants(self, summary: np.ndarray, weights: dict[str, np.ndarray]) -> np.ndarray:
-        """Return the losses of constant predictions; one of them is the best, or near it."""
+        """Return the losses of several constant predictions, of which one is the best, or nearly."""
         with np.errstate(all="ignore"):
             losses = [self._of_score(score, weights).sum() for score in self._constants(summary)]
             return np.array(
@@ -187,16 +184,16 @@ class RowLoss:
 
     def is_clearly_better(self, weights: dict[str, np.ndarray]) -> bool:
         """
-        Return whether the loss at weights is below the best constant's by a part
-        that is not small, or no chance.
+        Return whether the loss at weights is below the best constant's by more than a small part,
+        or by more than chance.
         """
         if not self.has_several_targets:
-            # No model is better than the constant that all targets are.
+            # No model is better than the constant that equals all targets.
             return True
 
         with np.errstate(all="ignore"):
             constant, ours = self._of_constant(weights), self._of_model(weights)
-            # Of a classifier zero.
+            # For a classifier, it is zero.
             perfect = 0.0 if self._is_classifier else self._of_score(self._perfect, weights)
 
         gains = constant - ours
@@ -210,8 +207,8 @@ class RowLoss:
 
     def is_clearly_worse(self, weights: dict[str, np.ndarray]) -> bool:
         """
-        Return whether the loss at weights is above the best constant's by more
-        than two standard errors.
+        Return whether the loss at weights is above the best constant's by more than two standard
+        errors.
         """
         with np.errstate(all="ignore"):
             losses = self._of_model(weights) - self._of_constant(weights)
@@ -235,7 +232,7 @@ class RowLoss:
         return self._target[self._weights[:, 0] > 0]
 
     def _of_constant(self, weights):
-        """Return the weighted losses of the rows at the constant score with the least loss."""
+        """Return the weighted losses of the rows at the best constant score."""
         constants = self._of_scores(self._constants(self.summary()), weights)
         return constants[np.argmin(np.fmin(constants.sum(axis=1), np.inf))]
 
@@ -247,10 +244,10 @@ class RowLoss:
         return losses.sum(axis=1, dtype=np.float64)
 
     def _constants(self, summary):
-        """Return constant scores, one of which has the least loss, or nearly so."""
+        """Return constant scores, of which one is the best, or nearly."""
         if self._is_classifier:
-            # The best of log-losses of one score, of several, of squares, and of
-            # losses with a kink.
+            # The best scores of a log-loss of one column, of several columns, of a square, and of a
+            # loss with a kink.
             share = np.clip(summary[0], 1e-6, 1 - 1e-6)
             return np.array(
                 [np.log(share / (1 - share)), np.log(share), 2 * share - 1, np.sign(2 * share - 1)]
@@ -260,7 +257,7 @@ class RowLoss:
 
     @property
     def _perfect(self):
-        """The scores that are the targets."""
+        """The scores that equal the targets."""
         return np.log(np.maximum(self._target, _TINY)) if self._has_link else self._target
 
     @property
@@ -269,7 +266,7 @@ class RowLoss:
 
     def _of_scores(self, scores, weights):
         """Return the weighted losses of the rows at several scores, (n_scores, n_rows)."""
-        # Few runs: each takes longer than the losses of hundreds of rows.
+        # Few runs are faster: each takes longer than the losses of hundreds of rows.
         n_rows = len(self._target)
         at_once = max(1, _BLOCK // self._target.size)
         losses = []
@@ -289,8 +286,8 @@ class RowLoss:
 
     def _of_score(self, score, weights, target=None, row_weights=None):
         """
-        Return the weighted losses of the rows at a score, or at one for each row;
-        of the rows of other targets and weights, if given.
+        Return the weighted losses of the rows at one score, or at a score for each row. Other
+        targets and weights may be given.
         """
         from skort.objective.objective import SAMPLE_WEIGHT, TARGET
         from skort.solvers.loss_graph import ROW_LOSSES, SCORE

@@ -43,26 +43,26 @@ if TYPE_CHECKING:
     from skort.solvers.base import Problem
     from skort.solvers.graph.lanes import JointStep
 
-# Of a dense batch of sparse rows: 64 MB in float32.
+# The most numbers in a dense batch of sparse rows: 64 MB in float32.
 _MOST_NUMBERS = 2**24
 
 
 @dataclass(frozen=True, eq=False)
 class TrainRun:
     """
-    What makes the steps of a training.
-    The next `partial_fit` goes on with it while its parameters hold.
+    A plan with the solver that makes its steps. The next `partial_fit` reuses it if no parameter
+    changes.
     """
 
     plan: Plan
     variables: Reparametrization
     problem: "Problem"
     solver_name: str
-    #: A `TrainStep`, with the methods that one has beside; None: it is made with those of
-    #: other trainings.
+    #: The step of the solver. None: it is not made yet, or is a part of the step of several
+    #: trainings.
     step: Any = None
     shape: BatchShape | None = None
-    #: The training's own; None: it is still to be made.
+    #: The generator that the next `partial_fit` goes on with. None: there was no call yet.
     random_state: np.random.RandomState | None = None
 
     @classmethod
@@ -75,7 +75,10 @@ class TrainRun:
         n_batches: int | None = None,
         variables: Reparametrization | None = None,
     ) -> "TrainRun":
-        """Return a run that has no step yet; what is None is not known, or found here."""
+        """
+        Return a run without a step. `n_batches=None`: not known. `variables=None`: they are found
+        here.
+        """
         from skort.solvers import choose
 
         if variables is None:
@@ -102,10 +105,10 @@ class TrainRun:
         return cls(plan, variables, problem, name, shape=shape)
 
     def begun(self, state: TrainState) -> "TrainRun":
-        """Return it with a step that goes on from a state."""
+        """Return the run with a step that continues from a state."""
         from skort.solvers import make_step
 
-        # A generator of its own: the order of the rows does not depend on what is drawn from it.
+        # The step gets a generator of its own: what it draws does not change the order of the rows.
         step = make_step(self.problem, solver=self.solver_name, random_state=state.generator)
         if state.solver is not None:
             try:
@@ -125,10 +128,7 @@ class TrainRun:
 
 
 def _check_dense_batches(names, n_rows, n_columns):
-    """
-    Raise an error where only solver "session" comes into question,
-    and would make too much of a sparse X dense.
-    """
+    """Raise an error if solver "session" would have to make a sparse X dense in too large batches."""
     if names == ["session"] and n_rows * n_columns > _MOST_NUMBERS:
         raise ValueError(
             f'solver="session" makes the rows of a batch dense, here {n_rows * n_columns:,} '
@@ -139,31 +139,32 @@ def _check_dense_batches(names, n_rows, n_columns):
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A training before its first step, and what it ends in."""
+    """A training that is ready to run: its run, its model, its state, and what watches it."""
 
     run: TrainRun
     model: Model
     state: TrainState
     observers: Observers
-    #: The most epochs in all; None: one more.
+    #: The most epochs in all. None: one more epoch, as in `partial_fit`.
     epochs: int | None
-    #: Loss of the best constant prediction, where it begins at the weights of a fitted network.
+    #: The loss of the best constant prediction, if the training begins at the weights of a fitted
+    #: network.
     constant_loss: float | None = None
-    #: The part of all rates that its batches allow.
+    #: The factor of all rates that these batches allow.
     rate_part: float = 1.0
-    #: All rows, where they are dense and in memory.
+    #: All rows, if they are dense and in memory.
     rows: TrainingData | None = None
-    #: Whether a warning said that the fitted network is worse than a constant.
+    #: Whether a warning has said that the fitted network is worse than a constant.
     is_told: bool = False
 
     def training(self, step: TrainStep, batches: Batches) -> Training:
-        """Return the training on batches by a step."""
+        """Return the training that a step makes on batches."""
         plan = self.run.plan
         variables = self.run.variables
         observers = self.observers
         patience = plan.patience(batches.n_batches, is_linear=self.model.score_graph.is_linear)
 
-        # What makes its updates itself knows where it ends.
+        # An optimizer over all rows decides itself when it ends.
         tol = None if plan.is_full else plan.tol
         course = Course(
             schedule=plan.schedule,
@@ -195,14 +196,14 @@ class Fit:
         return Training(step, batches, self.state, variables, course, watchers)
 
     def _finish(self):
-        """Return what ends the training beyond its steps, where all rows are in memory, or None."""
+        """Return the search for a lower objective that follows the steps, or None."""
         if self.rows is None:
             return None
         full_step = functools.partial(self._full_step, self.rows)
         return finish_of(self.run.plan, self.model, full_step)
 
     def _full_step(self, rows):
-        """Return what computes the objective of rows in memory and its gradient."""
+        """Return the `FullStep` of rows in memory."""
         from skort.solvers import SOLVERS
 
         plan = self.run.plan
@@ -210,7 +211,7 @@ class Fit:
         update = Update(LBFGS())
         plan = dataclasses.replace(
             plan,
-            # A pass over all rows has blocks of its own.
+            # A pass over all rows chooses its own blocks.
             left_open=plan.left_open | {"batch_size"},
             update=update,
             solvers=[*SOLVERS],
@@ -225,8 +226,8 @@ class Fit:
 
     def above_least(self, outcome: Outcome, statistics: DataStatistics | None) -> float | None:
         """
-        Return how far above the least objective steps of the user's choice ended, as a part of it;
-        None where that is not far, or nobody looks.
+        Return how far above the least objective the user's steps ended, as a part of it. None: not
+        far, or not measured.
         """
         plan = self.run.plan
         if (
@@ -256,8 +257,8 @@ class Fit:
         spread: tuple[float, float] | None = None,
     ) -> FitResult:
         """
-        Return what the training leaves; statistics of the rows, where something may be said of them,
-        and their spread.
+        Return the result of the training. Warnings look at the `statistics` of the rows; a later
+        stream needs their `spread`.
         """
         run = self.run
         problem = self.run.problem
@@ -267,7 +268,7 @@ class Fit:
             and prior is not None
             and not self.observers.scoring.is_telling
         ):
-            # A few rows that are held out for a fitted network have a constant of their own.
+            # A constant may fit the few held-out rows of a fitted network by chance.
             prior = None
         initial = getattr(self.observers.scoring, "initial", None)
         if initial is not None and run.plan.decisions["weights"].value != FITTED_WEIGHTS:
@@ -310,7 +311,7 @@ def run_fit(
     observers: Observers,
     known: KnownRows | None = None,
 ) -> FitResult:
-    """Train a model from the beginning; `known`: what other fits have found of the same rows."""
+    """Train a model from the beginning. `known` has what other fits have found of the same rows."""
     from skort.solvers.full import check_smooth
 
     known = KnownRows(source) if known is None else known
@@ -361,8 +362,8 @@ def full_step(
     grams: Any = None,
 ) -> Any:
     """
-    Return what computes the objective of all rows and its gradient, for L-BFGS; `grams`: the
-    `Grams` of the rows, where other fits have found some.
+    Return the step of L-BFGS: the objective of all rows and its gradient. Other fits may have found
+    some `grams`, the `Grams` of the rows.
     """
     from skort.solvers.full import FullStep
 
@@ -378,7 +379,7 @@ def full_step(
 def whitener_of(
     run: TrainRun, batches: Batches, score_graph: "ScoreGraph", grams: Any = None
 ) -> Any:
-    """Return the `Whitener` of a linear model; None for a network."""
+    """Return the `Whitener` of a linear model, or None for a network."""
     from skort.solvers.whitening import Whitener
 
     layer = score_graph.first_layer if score_graph.is_linear else None
@@ -387,7 +388,8 @@ def whitener_of(
 
     X = source_rows(batches.data[0])
     is_diagonal = not whitens(X.shape[1], are_sparse=scipy.sparse.issparse(X))
-    # Without a curvature, the penalty has the weight of a loss that bends as half a square.
+    # Beside a loss of unknown curvature, the penalty has the weight that it has beside half a
+    # square.
     curvature = known_curvature(run.variables.loss, score_graph.n_outputs) or 1.0
     return Whitener(run.problem, layer, batches, curvature, grams, is_diagonal=is_diagonal)
 
@@ -397,8 +399,8 @@ def fit_models(
     fits: Sequence[Fit], step: "JointStep", batches: Batches, statistics: DataStatistics
 ) -> list[FitResult | None]:
     """
-    Train models whose steps are lanes of one, as `run_fit` does each. A result is None if its
-    training has to be made alone.
+    Train models together: their steps are lanes of one. A result is None if its training must be
+    made alone.
     """
     trainings = [fit.training(lane, batches) for fit, lane in zip(fits, step.lanes, strict=True)]
     outcomes = minimise_together(trainings, step, batches)

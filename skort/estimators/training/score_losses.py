@@ -1,4 +1,4 @@
-"""The losses of some scores and targets, and their derivatives, without a model."""
+"""The losses of scores and targets, and their derivatives, without a model."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from skort.objective.loss import ScoreLoss
 
 
 class ScoreLosses:
-    """A loss as a function of scores and targets of shape (n_rows, n_outputs)."""
+    """A loss as a function of scores and targets, both of shape (n_rows, n_outputs)."""
 
     def __init__(self, loss: ScoreLoss, n_outputs: int, dtype: str = "float32"):
         from skort.objective.objective import Objective
@@ -30,13 +30,13 @@ class ScoreLosses:
         return losses.astype(np.float64).sum(axis=1)
 
     def total(self, score: np.ndarray, target: np.ndarray, weight: float) -> float:
-        """Return the sum of the losses of rows that all have a weight."""
+        """Return the sum of the losses of rows, all with the same weight."""
         from skort.objective.objective import LOSS
 
         return float(self._model.run(LOSS, self._inputs(score, target, weight)))
 
     def gradients(self, score: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """Return the derivatives of the losses by their scores, as the loss has them."""
+        """Return the derivatives of the losses by the scores, as the loss defines them."""
         from skort.objective.objective import SCORE_GRADIENT
 
         assert self._gradient is not None  # `has_gradient`

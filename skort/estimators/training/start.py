@@ -1,4 +1,4 @@
-"""How a training starts: its variables, its first weights and its first rate, from the data."""
+"""The start of a training: its variables, first weights and first rate, found from the data."""
 
 import dataclasses
 import math
@@ -20,20 +20,21 @@ from skort.estimators.training.messages import warn_of_fitted
 from skort.estimators.training.reparametrization import Reparametrization, with_offsets
 from skort.optim.state import TrainState
 
-# The model inside may be fitted all the same.
+# It does not say that the model is new: without a FrozenEstimator, a fitted one begins anew, too.
 _NOT_FROZEN = "no FrozenEstimator gives others"
 
 
 class Start(NamedTuple):
-    """What a training starts with."""
+    """The start of a training."""
 
     plan: Plan
     model: Model
     state: TrainState
     variables: Reparametrization
-    #: The loss of the best constant prediction, if it starts at the weights of a fitted network.
+    #: The loss of the best constant prediction, if the training starts at the weights of a fitted
+    #: network.
     constant_loss: float | None = None
-    #: The largest eigenvalue and the largest squared norm of its rows, where they are known.
+    #: The largest eigenvalue and the largest squared norm of the rows, if they are known.
     spread: tuple[float, float] | None = None
     #: Whether a warning said that a fitted network is worse than a constant.
     is_told: bool = False
@@ -47,8 +48,8 @@ def start(
     generator: np.random.RandomState,
 ) -> Start:
     """
-    Return the start of a fit; a fitted network that is clearly worse
-    than a constant starts at new weights.
+    Return the start of a fit. A fitted network that is clearly worse than a constant gets new
+    weights.
     """
     started = start_at_weights(plan, model, statistics, state)
     if model.is_drawn or model.score_graph.is_linear or plan.is_full:
@@ -57,15 +58,15 @@ def start(
     known = knowledge_of(plan, started.model, started.variables, statistics)
     drawn = None
 
-    # Nobody says whether the weights of an ONNX file are fitted ones, and a last fit may have been
-    # short.
+    # The weights of an ONNX file may be initial ones, and the last fit before a `warm_start` may
+    # have been short.
     is_worse = known.is_worse and model.inner.is_fitted
     if is_worse:
         drawn = drawn_anew(plan, model, generator) if known.is_clearly_worse else None
         warn_of_fitted(known, is_drawn=drawn is not None)
 
     if drawn is not None:
-        # It is a new network, for its plan and its penalty too.
+        # A new network gets a plan and a penalty of its own.
         random_state = generator.get_state(legacy=False)
         state = dataclasses.replace(started.state, random_state=random_state, penalty_start=None)
         started = start_at_weights(plan.for_model(drawn), drawn, statistics, state)
@@ -75,7 +76,7 @@ def start(
         return started._replace(plan=decided, is_told=True)
 
     if "eta0" not in plan.left_open:
-        # A few epochs at the user's rate may have other aims.
+        # Who sets the rate may want a few epochs with another aim.
         return started._replace(constant_loss=math.inf, is_told=is_worse)
 
     part = fitted_part(known.share, plan.size.n_rows)
@@ -99,7 +100,7 @@ def start_at_weights(
     *,
     is_stream: bool = False,
 ) -> Start:
-    """Return the start of a training at the weights that a model has."""
+    """Return the start of a training at the weights of a model."""
     if plan.loss.is_custom:
         warn_of_custom_loss(
             plan.loss, statistics.some_rows.target, is_classifier=plan.is_classifier
@@ -116,8 +117,7 @@ def start_at_weights(
     variables = plan.variables(score_graph, standardization)
     variables.check_range()
 
-    # Weights that were drawn are for columns of mean zero and standard deviation one; others for X
-    # and y themselves.
+    # Drawn weights are for standardized columns, all others for X and y as they are.
     if model.is_drawn:
         score_graph = score_graph.with_weights(variables.model_weights(initial))
 
@@ -144,21 +144,18 @@ def start_at_weights(
 
 
 def check_first_rows(plan: Plan, model: Model, rows: TrainingData) -> None:
-    """
-    Raise a WeightRangeError for rows of a size that the dtype cannot hold,
-    before their scales are known.
-    """
+    """Raise a WeightRangeError for rows that the dtype cannot hold, before their scales are known."""
     if not plan.standardize or rows.is_sparse or not rows.n_rows:
         return
 
-    # The deviation of a row and its opposite is its size.
+    # A row and its opposite deviate from their mean by the size of the row.
     X, target = (np.concatenate([part, -part]) for part in (rows.X, rows.target))
     used = scaling(plan, model.score_graph, DataStatistics(TrainingData(X, target, None))).value
     plan.variables(model.score_graph, used).check_range()
 
 
 def _of_weights(model):
-    """Return the decision on the weights that a training starts at."""
+    """Return the decision on the first weights."""
     if not model.is_drawn:
         return Decision(
             FITTED_WEIGHTS, "the model has weights that were fitted or given", "warm_start"

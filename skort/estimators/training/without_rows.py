@@ -25,10 +25,7 @@ from skort.optim.state import TrainState
 def model_without_data(
     estimator: Any, n_features: int | None, n_outputs: int | None, classes: ArrayLike | None
 ) -> tuple[Plan, RowEncoder, TrainState]:
-    """
-    Return the model of an estimator with what encodes rows for it,
-    and the state before its first step.
-    """
+    """Return the plan of a model, the encoder of its batches, and the state before its first step."""
     check_parameters(estimator)
     check_sizes(n_features=n_features, n_outputs=n_outputs)
     classes = _sorted_classes(isinstance(estimator, ClassifierMixin), n_outputs, classes)
@@ -63,7 +60,7 @@ def model_without_data(
 
 
 def check_sizes(**numbers: Any) -> None:
-    """Raise a ValueError where a number of columns, by its name, is neither None nor one."""
+    """Raise a ValueError for a number of columns that is neither None nor a positive int."""
     for name, number in numbers.items():
         if number is not None and not (isinstance(number, Integral) and int(number) > 0):
             raise ValueError(f"{name} must be a positive int, got {number!r}.")
@@ -71,8 +68,8 @@ def check_sizes(**numbers: Any) -> None:
 
 def _sorted_classes(is_classifier, n_outputs, classes):
     """
-    Return the labels of a classifier, sorted, or None;
-    raise an error for what the other kind of model takes.
+    Return the labels of a classifier, sorted, or None. Raise an error for an argument that the kind
+    of model does not take.
     """
     if classes is not None and not is_classifier:
         raise ValueError("classes is for classifiers, and this is a regressor.")
@@ -85,7 +82,7 @@ def _sorted_classes(is_classifier, n_outputs, classes):
 
 
 def _check_fitted(fitted, known_features, n_features, n_outputs, classes):
-    """Raise an error where something is given that a fitted estimator has, and has otherwise."""
+    """Raise an error for an argument that contradicts the fitted estimator."""
     known = {"n_features": known_features, "n_outputs": fitted.score_graph.n_outputs}
     for name, number in (("n_features", n_features), ("n_outputs", n_outputs)):
         if number not in (None, known[name]):
@@ -133,7 +130,7 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
     n_outputs = read.encoded.target.shape[1]
     size = TrainingSize(float(n_rows or batch_size), 1.0, batch_size, n_outputs)
 
-    # Class weights may be those of positives only, which are a matter of the loss.
+    # The loss may have the class weights, if they are those of positives only.
     _class_weight(estimator, own)
     read = read.weighted(estimator, is_stream=False)
     plan = Plan.of(estimator, own, size).for_target(read.encoded)
@@ -147,7 +144,7 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
 
 
 def _class_weight(estimator, own):
-    """Return the class weights; raise an error where they depend on all rows."""
+    """Return the class weights. Raise an error for "balanced", which needs all rows."""
     class_weight = chosen_class_weight(estimator, own, is_stream=False)
     if class_weight is not None and isinstance(class_weight.given, str):
         raise ValueError(
@@ -169,7 +166,7 @@ def _n_features(inner: WrappedModel, n_features):
 
 
 def _prototype(estimator, wrapped, n_outputs, classes):
-    """Return a y with a value of every kind that there may be."""
+    """Return the smallest y with all classes, or with all outputs."""
     if not isinstance(estimator, ClassifierMixin):
         n_outputs = n_outputs or _known_outputs(estimator.loss, wrapped) or 1
         return np.zeros((1, n_outputs)) if n_outputs > 1 else np.zeros(1)
@@ -182,10 +179,7 @@ def _prototype(estimator, wrapped, n_outputs, classes):
 
 
 def _check_size_is_known(estimator, own):
-    """
-    Raise an error where the strength of the model's own penalty is that
-    of a sum over an unknown number of rows.
-    """
+    """Raise an error if the model's own penalty needs the number of rows, which is not known."""
     is_own = (
         isinstance(estimator.penalty, str)
         and isinstance(estimator.alpha, str)
@@ -200,10 +194,7 @@ def _check_size_is_known(estimator, own):
 
 
 def _known_outputs(loss, inner):
-    """
-    Return the number of columns of what the model gives to a loss;
-    None where it does not say.
-    """
+    """Return the number of columns of the model's score, or None if the model does not say it."""
     if isinstance(loss, dict):
         from skort.graphs.onnx_models.onnx_score_graph import output_widths
 
@@ -217,8 +208,8 @@ def _known_outputs(loss, inner):
 
 def _onnx_dim(model, kind):
     """
-    Return the number of columns of the only floats that an ONNX model takes or gives;
-    None where it does not say.
+    Return the number of columns of the only input or output of floats, or None if an ONNX model
+    does not say it.
     """
     import onnx
 
@@ -229,7 +220,7 @@ def _onnx_dim(model, kind):
     from skort.graphs.onnx_models.inputs import training_losses
 
     graph = model.graph
-    # A training graph has a loss beside its score, and an input for the labels beside X.
+    # A training graph has one more output, the loss, and one more input, the labels.
     losses = training_losses(model)
     of_score = leading_to(graph.node, {o.name for o in graph.output}.difference(losses))
     weights = {i.name for i in graph.initializer}
@@ -240,7 +231,7 @@ def _onnx_dim(model, kind):
         if i.name in of_score - weights and i.type.tensor_type.elem_type in floats
     ]
     dims = infos[0].type.tensor_type.shape.dim if len(infos) == 1 else []
-    # Rows of an input of more dimensions are flattened.
+    # Rows of several dimensions are flattened.
     may_be = len(dims) == 2 or (len(dims) > 2 and kind == "input")
 
     return (math.prod(dim.dim_value for dim in dims[1:]) or None) if may_be else None
