@@ -1,4 +1,4 @@
-"""What the regressor and the classifier share: parameters, one fit, the fitted model."""
+"""The base of the regressor and the classifier: their parameters, one fit, the fitted model."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         "standardize": [_AUTO, "boolean"],
         "trainable": [str, list, tuple, None],
         "dtype": [StrOptions({"float32", "float64"})],
-        # Which ones there are is known to the runtime: the name is checked in fit.
+        # The runtime knows which devices there are: the name is checked in fit.
         "device": [str],
         "n_jobs": [_POSITIVE_INT, Interval(Integral, None, -1, closed="right"), _AUTO, None],
         "average": ["boolean", Interval(Integral, 0, None, closed="left")],
@@ -133,7 +133,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
     }
 
     def _store(self, parameters):
-        """Store all parameters, the names of a constructor: those of a subclass may be others."""
+        """Store all parameters by the names of a constructor. A subclass may have other ones."""
         self.__dict__.update(
             {name: value for name, value in parameters.items() if name not in ("self", "__class__")}
         )
@@ -154,13 +154,13 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         search = vars(self).get("_search")
 
         if search is not None:
-            # A search makes fits of its candidates, which are clones, together.
+            # A search makes the fits of its candidates, which are clones, together.
             search.mark(cloned)
 
         return cloned
 
     def __getstate__(self) -> dict[str, Any]:
-        # Of Python 3.11 and later it may be the dict of this object.
+        # From Python 3.11 on, it may be the dict of this object itself.
         state = dict(super().__getstate__())
         # A fit in another process is made alone.
         state.pop("_search", None)
@@ -356,10 +356,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         return self._end_fit(*made)
 
     def _joint_fit(self, given, X_val, y_val, init):
-        """
-        Return a fit that a search makes with others, and what it has read;
-        None where it is made alone.
-        """
+        """Return a fit that a search makes with others, and its input. None: it is made alone."""
         search = self.__dict__.pop("_search", None)
         is_plain = not isinstance(given, GivenBatches) and not any(
             each is not None for each in (X_val, y_val, *init)
@@ -408,8 +405,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
 
     def _adopt(self, result, columns=None):
         """
-        Take over a result: that of a training on columns, in place of an earlier one,
-        or other weights alone.
+        Take over a result. With `columns` it is that of a training, which replaces an earlier one;
+        without, it has other weights alone.
         """
         is_training = columns is not None
         kept = {
@@ -432,11 +429,11 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         self._register()
 
     def _of_training(self, result):
-        """Return the fitted attributes that tell of a training."""
+        """Return the fitted attributes that describe a training."""
         goes_on = result.n_before > 0
         so_far = vars(self).get("best_loss_") if goes_on else None
         return {
-            # As in MLPClassifier: where the score of a validation set decides, no loss is the best.
+            # As in MLPClassifier: if the score of a validation set decides, no loss is the best.
             "best_loss_": None
             if result.plan.is_validated
             else min([*result.new_losses, *([] if so_far is None else [so_far])], default=None),

@@ -1,4 +1,4 @@
-"""How many rows make a step, and what a training has to know of its size."""
+"""The number of rows in a step, and the size of a training."""
 
 from collections.abc import Set
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from skort.estimators.planning.decision import YOURS, Decision, rule
 _BATCH_ROWS = 200
 #: The rows of a batch of a stream, chosen by `python -m benchmarks.rules --only batches`.
 STREAM_ROWS = 16
-#: The reason of a number of rows that batches of the user have.
+#: The reason of a batch size that the user's batches have.
 YOUR_BATCHES = "your batches have so many"
 
 
@@ -40,7 +40,10 @@ def batch_decision(batch_size: int, *, is_stream: bool) -> Decision:
 def chosen_batches(
     estimator: Any, left_open: Set[str], n_rows: int, *, are_given: bool, is_stream: bool
 ) -> Decision:
-    """Return the decision on batches of so many rows, which the user may have given."""
+    """
+    Return the decision on the rows of a batch. `n_rows` are those of the user's batches, if these
+    are given.
+    """
     if "batch_size" not in left_open:
         return Decision(int(estimator.batch_size), YOURS, "batch_size")
     if are_given:
@@ -50,28 +53,28 @@ def chosen_batches(
 
 class TrainingSize(NamedTuple):
     """
-    The size of a training: the strength of a model's own penalty
-    and the length of a plan depend on it.
+    The size of a training: the strength of a model's own penalty and the length of a plan depend on
+    it.
     """
 
     #: Sum and mean of the sample weights of the rows trained on, class weights included.
     weight_sum: float
     mean_weight: float
     batch_size: int
-    #: Number of columns of the raw score.
+    #: The number of columns of the raw score.
     n_outputs: int
-    #: Of an epoch.
+    #: The number of batches in an epoch.
     n_batches: int = 1
 
     @property
     def n_rows(self) -> int:
-        """Number of the rows trained on."""
+        """The number of rows trained on."""
         return round(self.weight_sum / self.mean_weight)
 
     def of_stream(self, n_rows: int) -> "TrainingSize":
         """
-        Return the size of a stream that begins with so many rows:
-        its weights multiply as they are.
+        Return the size of a stream that begins with so many rows. Its sample weights multiply
+        losses as they are.
         """
         return self._replace(weight_sum=float(n_rows), mean_weight=1.0)
 

@@ -1,4 +1,4 @@
-"""A decision of a training, and the rules that skort decides by."""
+"""The decisions of a training, and the rules behind them."""
 
 import inspect
 from collections.abc import Callable
@@ -11,7 +11,7 @@ class Decision(NamedTuple):
     """One decision of a training."""
 
     value: Any
-    #: Why, as the end of a sentence.
+    #: The reason, as the end of a sentence.
     because: str
     #: The parameters of the estimator that change it.
     change_with: str = ""
@@ -25,7 +25,7 @@ class Decision(NamedTuple):
 #: The reason of a decision that a parameter made.
 YOURS = "you set it"
 
-#: The value of the decision on the weights that a training begins at, if they are not new.
+#: The value of the decision on the first weights of a training, if they are not new.
 FITTED_WEIGHTS = "fitted ones"
 
 #: Every rule, by the matter that it decides, in the order of the table of a plan.

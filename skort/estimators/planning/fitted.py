@@ -37,8 +37,8 @@ def fitted_part(share: float, n_rows: int) -> float:
 @rule("weights")
 def drawn_anew(plan: "Plan", model: Model, generator: np.random.RandomState) -> Model | None:
     """
-    A fitted network that is worse than the best constant prediction begins from new weights,
-    with fewer than 20 rows if it is worse by more than two standard errors.
+    A fitted network that is worse than the best constant prediction begins from new weights; with
+    fewer than 20 rows, it must be worse by more than two standard errors.
     """
     from skort.graphs.initialization import drawn_weights
 
@@ -55,13 +55,13 @@ def drawn_anew(plan: "Plan", model: Model, generator: np.random.RandomState) -> 
 class Knowledge(NamedTuple):
     """How well a fitted network knows the rows that it is to train on."""
 
-    #: Its loss, and that as a part of the loss of the best constant prediction.
+    #: Its loss, and this loss as a part of that of the best constant prediction.
     loss: float = 0.0
     share: float = 0.0
     #: The loss of the best constant prediction.
     constant: float = math.inf
-    #: Whether it is worse than the constant: on 20 rows or by more than two standard errors;
-    #: and by more than these on any number of rows.
+    #: Whether it is worse than the constant: at all, then on 20 rows or by more than two standard
+    #: errors, then by more than two standard errors.
     is_worse: bool = False
     is_clearly_worse: bool = False
     is_surely_worse: bool = False
@@ -70,7 +70,7 @@ class Knowledge(NamedTuple):
 def knowledge_of(
     plan: "Plan", model: Model, variables: Reparametrization, statistics: DataStatistics
 ) -> Knowledge:
-    """Return how well a fitted network knows the rows, where their loss tells."""
+    """Return how well a fitted network knows the rows."""
     if plan.loss.is_least_at_zero:
         return Knowledge()
 
@@ -84,6 +84,6 @@ def knowledge_of(
         is_worse = ours > constant and loss.has_several_targets
         is_sure = is_worse and loss.is_clearly_worse(weights)
         is_clear = is_sure or (is_worse and loss.n_rows >= TELLING_ROWS)
-        # A part of a negative loss says nothing.
+        # A part of a negative loss means nothing.
         share = ours / constant if constant > 0 else 0.0
         return Knowledge(ours, share, constant, is_worse, is_clear, is_sure)

@@ -1,4 +1,4 @@
-"""The parameters of an estimator: as values to compare, and as the parts that a training uses."""
+"""The parameters of an estimator: as values to compare, and as components of a training."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -9,18 +9,15 @@ from sklearn.frozen import FrozenEstimator
 
 from skort.common.component import PLAIN, check_parameters, parameter_names
 
-# Those of the constructor that say nothing about the steps.
+# The parameters that say nothing about the steps.
 _NO_SETTINGS = ("estimator", "trainable", "callbacks", "client", "n_groups")
 
 
 def given_parameters(estimator: Any, device: Any) -> dict[str, Any]:
-    """
-    Return the parameters that a plan is made from, as values,
-    with the device that they mean here.
-    """
+    """Return the parameters that a plan is made from, as values, with the device that they mean here."""
     names = [name for name in estimator._parameter_constraints if name not in _NO_SETTINGS]
     values = {name: getattr(estimator, name) for name in names}
-    # Most are plain, and each is asked for in every call of a stream.
+    # Most are plain values, and each call of a stream compares all of them.
     given = {
         name: value if type(value) in PLAIN else snapshot(value) for name, value in values.items()
     }
@@ -35,7 +32,7 @@ def left_open(given: Mapping[str, Any]) -> frozenset[str]:
 
 
 def parameters_inside(estimator: Any) -> dict[str, Any]:
-    """Return the parameters that say what is trained, as values."""
+    """Return the parameters that decide which weights are trained, as values."""
     return {
         "estimator": snapshot(estimator.estimator),
         "trainable": snapshot(estimator.trainable),
@@ -44,8 +41,8 @@ def parameters_inside(estimator: Any) -> dict[str, Any]:
 
 def snapshot(value: Any, model: Any = None, left_out: Collection[str] = ()) -> Any:
     """
-    Return a value that equals a later snapshot, unless the original was changed, in place too;
-    some parameters of a model inside are left out.
+    Return a value that equals later snapshots until the original changes, in place or not. The
+    parameters `left_out` of `model` do not count.
     """
     if type(value) in PLAIN:
         return value
@@ -55,7 +52,7 @@ def snapshot(value: Any, model: Any = None, left_out: Collection[str] = ()) -> A
         return value.shape, value.dtype.str, values
 
     if isinstance(value, FrozenEstimator):
-        # It is fitted: its parameters do not say what it is.
+        # It is fitted, and its parameters do not describe it.
         return value.estimator
 
     if isinstance(value, BaseEstimator):
@@ -67,8 +64,8 @@ def snapshot(value: Any, model: Any = None, left_out: Collection[str] = ()) -> A
         }
 
     if isinstance(value, dict):
-        # The order of the keys says which columns are of which output, and which of two
-        # patterns counts.
+        # The order of the keys decides on the columns of an output, and on which of two patterns
+        # counts.
         return [(key, snapshot(part, model, left_out)) for key, part in value.items()]
 
     if isinstance(value, (list, tuple)):
@@ -77,18 +74,18 @@ def snapshot(value: Any, model: Any = None, left_out: Collection[str] = ()) -> A
 
 
 def part(chosen: Any, given: Any, name: str) -> Any:
-    """Return a part as training uses it: that of a parameter is copied, and skort's own is not."""
+    """Return a component for a training: a copy of the user's, or skort's own."""
     return resolved(chosen, name) if chosen is given else validated(chosen)
 
 
 def resolved(component: Any, name: str = "component") -> Any:
-    """Return a component as training uses it."""
+    """Return a copy of a component, validated."""
     validated(component, name)
     return clone(component) if isinstance(component, BaseEstimator) else component
 
 
 def validated(component: Any, name: str = "component") -> Any:
-    """Return a component that is nobody else's; raise the errors of `resolved`."""
+    """Return a component itself, validated. The errors are those of `resolved`."""
     if isinstance(component, type):
         raise ValueError(
             f"{name}: {component.__name__} is a class: give an instance of it, "

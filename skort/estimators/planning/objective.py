@@ -1,7 +1,4 @@
-"""
-What a training minimises: the terms of the model inside,
-and what the user set in their place.
-"""
+"""The objective of a training: the terms of the model inside, or the user's terms in their place."""
 
 from collections.abc import Set
 from numbers import Real
@@ -33,20 +30,17 @@ if TYPE_CHECKING:
     # It imports scikit-learn's models, which take most of the time of `import skort`.
     from skort.objective.sklearn_objectives import SklearnObjective
 
-# Where nothing else says: those of SGDRegressor.
+# The defaults of SGDRegressor, if nothing else decides.
 _ALPHA = 1e-4
 _L1_RATIO = 0.15
-# The strengths of the penalties of scikit-learn's models.
+# The parameters of scikit-learn's models with the strength of a penalty.
 _STRENGTHS = ("alpha", "C")
-# The numbers that parts given by their names share, and which part each is of.
+# Number that parts given by name take from the estimator -> the kind of the part.
 _SHARED = {"alpha": "penalty", "l1_ratio": "penalty", "epsilon": "loss", "quantile": "loss"}
 
 
 def own_objective_of(estimator: Any, model: Any) -> "SklearnObjective":
-    """
-    Return what a model inside an estimator minimises;
-    None stands for the model of skort's own.
-    """
+    """Return the objective of the model inside an estimator. None is skort's own model."""
     # It imports scikit-learn's models, which take most of the time of `import skort`.
     from skort.objective.sklearn_objectives import sklearn_objective
 
@@ -54,7 +48,7 @@ def own_objective_of(estimator: Any, model: Any) -> "SklearnObjective":
 
 
 def strengths_inside(estimator: Any) -> list[str]:
-    """Return the names of the parameters of a model inside that are the strength of its penalty."""
+    """Return the names of the parameters of the model inside with the strength of its penalty."""
     from skort.objective.sklearn_objectives import OBJECTIVES
 
     if estimator.estimator is None:
@@ -69,15 +63,12 @@ def strengths_inside(estimator: Any) -> list[str]:
 
 
 def losses_of(estimator: Any) -> dict[str, type]:
-    """Return the losses that an estimator knows by their names."""
+    """Return the losses of an estimator, by name."""
     return CLASSIFICATION_LOSSES if isinstance(estimator, ClassifierMixin) else REGRESSION_LOSSES
 
 
 def loss_before_fit(estimator: Any) -> ScoreLoss | None:
-    """
-    Return the loss that a fit would have,
-    or None where its parameters are not as they must be.
-    """
+    """Return the loss that a fit would have, or None if a parameter is not valid."""
     try:
         own = own_objective_of(
             estimator, None if estimator.estimator is None else model_inside(estimator.estimator)
@@ -88,10 +79,7 @@ def loss_before_fit(estimator: Any) -> ScoreLoss | None:
 
 
 def chosen_loss(estimator: Any, own: "SklearnObjective") -> ScoreLoss:
-    """
-    Return the loss of a training, of the model inside where nothing else is set;
-    not validated.
-    """
+    """Return the loss of a training, not validated: the user's, or the one of the model inside."""
     if isinstance(estimator.loss, dict):
         return OutputLosses(
             {name: _chosen(estimator, own, x) for name, x in estimator.loss.items()}
@@ -105,7 +93,7 @@ def chosen_loss(estimator: Any, own: "SklearnObjective") -> ScoreLoss:
 
 
 def training_loss(estimator: Any, own: "SklearnObjective") -> ScoreLoss:
-    """Return the loss of a training; raise a ValueError for one of another kind of estimator."""
+    """Return the loss of a training. Raise a ValueError if it is one of the other kind of estimator."""
     loss = as_loss(part(chosen_loss(estimator, own), estimator.loss, "loss"))
     assert loss is not None  # The parameter was validated: it has the method.
     kind = "classifier" if isinstance(estimator, ClassifierMixin) else "regressor"
@@ -119,7 +107,7 @@ def training_loss(estimator: Any, own: "SklearnObjective") -> ScoreLoss:
 
 
 def _chosen(estimator, own, loss):
-    """Return the loss that a name stands for; another value as it is."""
+    """Return the loss with a name. Return any other value as it is."""
     if not isinstance(loss, str):
         return loss
 
@@ -158,7 +146,7 @@ def chosen_penalty(
         alpha = _ALPHA
     elif isinstance(alpha, str):
         alpha = np.minimum(in_own_units(estimator, own, size), LARGEST_STRENGTH)
-        # Plain numbers are validated once.
+        # A plain number is not validated twice.
         alpha = alpha if np.ndim(alpha) else float(alpha)
 
     if is_own and own.is_unit_free:
@@ -190,7 +178,7 @@ def training_penalty(
 
 
 def in_own_units(estimator: Any, own: "SklearnObjective", size: TrainingSize) -> Any:
-    """Return the alpha of an estimator that is the same penalty as that of the model inside."""
+    """Return the alpha that means the same penalty as that of the model inside."""
     if estimator.n_total is not None:
         size = size._replace(weight_sum=estimator.n_total * size.mean_weight)
     return own.skort_alpha(*size[:4])
@@ -222,7 +210,7 @@ def penalty_decision(
 def chosen_class_weight(
     estimator: Any, own: "SklearnObjective", *, is_stream: bool
 ) -> ClassWeight | None:
-    """Return the class weights of a training, or None where all classes count the same."""
+    """Return the class weights of a training, or None if all classes count the same."""
     class_weight = getattr(estimator, "class_weight", None)
     if isinstance(class_weight, str) and class_weight == "auto":
         class_weight = own.class_weight
@@ -246,18 +234,18 @@ def warn_of_other_terms(
     estimator: Any, model: Any, own: "SklearnObjective", *, is_full: bool
 ) -> None:
     """
-    Warn, once, of a model inside that is trained as another one,
-    and of its parameters that are not used.
+    Warn, once, that the model inside is trained as another one, or that some of its parameters are
+    not used.
     """
     sentences = []
-    # A network's solver "lbfgs" is understood, where nothing asks for steps.
+    # A network's solver "lbfgs" is followed, if nothing asks for steps.
     unused = {
         name: ours
         for name, ours in own.unused.items()
         if not (name == "solver" and own.is_full and is_full)
     }
 
-    # An ONNX model has no objective of its own that could be missed.
+    # An ONNX model has no objective that one could miss.
     is_open = any(
         isinstance(term, str) and term == "auto" for term in (estimator.loss, estimator.penalty)
     )
@@ -277,7 +265,7 @@ def warn_of_other_terms(
 
 
 def warn_of_scoring(estimator: Any, *, is_stream: bool) -> None:
-    """Warn of a score of an estimator that nothing was scored by."""
+    """Warn that `scoring` has nothing to score."""
     why = "partial_fit scores nothing. Leave scoring out."
     if not is_stream:
         why = (
@@ -290,8 +278,8 @@ def warn_of_scoring(estimator: Any, *, is_stream: bool) -> None:
 
 def warn_of_unused(estimator: Any, own: "SklearnObjective") -> None:
     """
-    Warn of each number for the loss or the penalty that neither they nor the schedule take,
-    unless the user names the loss or penalty.
+    Warn of each number for the loss or the penalty that neither they nor the schedule take. There
+    is no warning if the user names the loss or the penalty.
     """
     set_ones = [
         name
@@ -308,7 +296,7 @@ def warn_of_unused(estimator: Any, own: "SklearnObjective") -> None:
 
         part = _SHARED[name]
         given = getattr(estimator, part)
-        # A search over names has numbers for some of them; scikit-learn is silent, too.
+        # A search over names also has numbers for some of them. scikit-learn is silent, too.
         if isinstance(given, str) and given != "auto":
             continue
 
@@ -324,7 +312,7 @@ def warn_of_unused(estimator: Any, own: "SklearnObjective") -> None:
 
 
 def _taken(estimator, own):
-    """Return the shared parameters that the parts take that are given by their names."""
+    """Return the shared parameters of the parts that are given by name."""
     losses = estimator.loss.values() if isinstance(estimator.loss, dict) else [estimator.loss]
     named: list[Any] = [_chosen(estimator, own, each) for each in losses if isinstance(each, str)]
 
@@ -338,7 +326,7 @@ def _taken(estimator, own):
 
 
 def warn_of_own_loss(estimator: Any, model: Any) -> None:
-    """Warn of the loss of an ONNX model that is trained by another one."""
+    """Warn if an ONNX model has a loss of its own, and is trained by another one."""
     from skort.graphs.onnx_models.inputs import training_losses
 
     for name in training_losses(model)[:1] if estimator.loss is not None else []:

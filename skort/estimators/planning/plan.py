@@ -49,7 +49,7 @@ class Plan:
     #: The names of the parameters that the user leaves to skort.
     left_open: frozenset[str]
     inside: dict[str, Any]
-    #: What the model inside minimises.
+    #: The objective of the model inside.
     own: "SklearnObjective"
     size: TrainingSize
     loss: ScoreLoss
@@ -60,7 +60,7 @@ class Plan:
     is_rate_auto: bool
     #: Whether a training that fails may begin again at a smaller rate: the user gave none.
     can_restart: bool
-    #: The first of these that can do all this makes the steps.
+    #: The solvers to choose from, the fastest first.
     solvers: list[str]
     device: "Device"
     #: The rows of a whole batch: m rows make a step of m / batch_size of the rate.
@@ -71,11 +71,11 @@ class Plan:
     dtype: str
     is_classifier: bool
     max_iter: int
-    #: The smallest improvement, of losses relative; None: all epochs are made.
+    #: The smallest improvement, as a part of a loss. None: all epochs are made.
     tol: float | None
-    #: Whether a validation set says when the training ends, and with which weights.
+    #: Whether a validation set ends the training and chooses its weights.
     is_validated: bool
-    #: The decisions so far, by their matters: those that need the data are added when it starts.
+    #: The decisions so far, by matter. Those that need the data follow when the training starts.
     decisions: Mapping[str, Decision]
     class_weight: np.ndarray | None = None
     #: Whether the learning rate comes to zero with the last epoch, as that of a network does.
@@ -105,8 +105,8 @@ class Plan:
         is_validated: bool = False,
     ) -> "Plan":
         """
-        Return what the parameters of an estimator mean for rows of a size;
-        None: its own batch size and dtype.
+        Return the plan that the parameters of an estimator make for rows of a size. `batch_size`
+        and `dtype` replace its own ones, unless they are None.
         """
         device = training_device(estimator)
         given = given_parameters(estimator, device)
@@ -188,15 +188,15 @@ class Plan:
         return plan
 
     def renewed(self, estimator: Any) -> "Plan":
-        """Return the plan that changed parameters make of the same model and the same size."""
+        """Return the plan after a change of parameters, for the same model and the same size."""
         renewed = Plan.of(estimator, self.own, self.size, dtype=self.dtype, is_stream=True)
-        # Batches of the user may have given it.
+        # The size of a batch may be that of the user's batches.
         if estimator.batch_size == self.given["batch_size"]:
             renewed = renewed.decided(
                 "batches", self.decisions["batches"], batch_size=self.batch_size
             )
 
-        # What skort chose is that of the first call.
+        # What skort chose in the first call stays.
         rates = renewed.decisions["learning rate"]
         is_auto = renewed.is_rate_auto
         is_same = all(
@@ -213,7 +213,7 @@ class Plan:
     def _goes_on_with(self, plan):
         """Return the decision on the optimizer of a plan that goes on with this one's memory."""
         is_open = "optimizer" in self.left_open & plan.left_open
-        # The next step of a linear model over all rows is one of SGD.
+        # After a fit over all rows, a linear model goes on by steps of SGD.
         makes_steps = self.own.is_full or not self.is_full
         return (self if is_open and makes_steps else plan).decisions["optimizer"]
 
@@ -227,8 +227,8 @@ class Plan:
 
     def for_model(self, model: "Model", rows: TrainingData | None = None) -> "Plan":
         """
-        Return the plan for a model: what the user leaves open is decided by the rules of linear
-        models, or by those of networks. `rows` are all rows, where they are in memory.
+        Return the plan for a model. The rules of linear models, or those of networks, decide what
+        the user leaves open. `rows` are all rows, or None if they are not in memory.
         """
         is_open = "optimizer" in self.left_open
         if model.score_graph.is_linear:
@@ -256,7 +256,7 @@ class Plan:
         return self.decided("optimizer", of_optimizer)
 
     def _obstacle(self, model, rows):
-        """Return why a linear model is not trained by an optimizer over all rows; None: it is."""
+        """Return why no optimizer over all rows trains a linear model, or None if one does."""
         if rows is None:
             return "its rows are not in memory as a whole"
         if rows.is_sparse:
@@ -274,7 +274,7 @@ class Plan:
         return None
 
     def _of_network(self, model):
-        """Return the plan of a network: each matter that is open is decided for itself."""
+        """Return the plan of a network: a rule decides each matter that is open."""
         plan = self
         n_batches = self.size.n_batches
 
@@ -305,8 +305,8 @@ class Plan:
         plan = plan._with_steps(of_optimizer, rates, is_rate_auto=self.is_rate_auto and has_gain)
         plan = dataclasses.replace(plan, is_planned=is_planned)
 
-        # The score of a validation set may end it, and the objective where the user says after how
-        # many epochs, or where its rate falls by it.
+        # Not only max_iter may end the training: so may a validation set, a tol or n_iter_no_change
+        # of the user, or an objective by which the rate falls.
         runs_out = self.left_open >= {"tol", "n_iter_no_change"}
         if runs_out and not (self.is_validated or may_fall(rates.value)):
             plan = plan.decided("stopping", stopping.no_tolerance(), tol=None)
@@ -314,8 +314,8 @@ class Plan:
 
     def _first_rate(self, of_network):
         """
-        Return the rate of a network's first update;
-        1 where it is multiplied by one that is found from the data.
+        Return the rate of a network's first update, or 1 if it multiplies a rate that is found from
+        the data.
         """
         if "eta0" not in self.left_open:
             return float(self.given["eta0"])
@@ -323,7 +323,7 @@ class Plan:
         return tags.first_rates[1] if tags.gain is None else 1.0
 
     def has_l1(self, model: "Model") -> bool:
-        """Return whether the penalty of a model's weights has a kink."""
+        """Return whether the penalty has a kink for weights of a model."""
         names = model.score_graph.trained.coefficients
         return self.penalty is not None and self.penalty.has_l1(names)
 
@@ -331,7 +331,7 @@ class Plan:
         return self.loss.smooth_instead is None and not self.has_l1(model)
 
     def _of_all_rows(self, of_optimizer):
-        """Return the plan of an optimizer that makes its updates itself, over all rows."""
+        """Return the plan with an optimizer over all rows, which makes its updates itself."""
         rates = optimizer.searched_rates()
         of_stopping = self.decisions["stopping"]
         if "tol" in self.left_open:
@@ -350,7 +350,7 @@ class Plan:
         )
 
     def _with_steps(self, of_optimizer, rates, *, is_rate_auto):
-        """Return the plan with the decisions on the optimizer and on the schedule of its rate."""
+        """Return the plan with other decisions on the optimizer and on its learning rate."""
         update = dataclasses.replace(
             self.update, optimizer=of_optimizer.value, largest_rate=largest_rate(rates.value)
         )
@@ -389,14 +389,11 @@ class Plan:
         return self.with_decisions({"epochs": one, "stopping": never}, is_stream=True)
 
     def going_on(self, estimator: Any, n_rows: int) -> "Plan":
-        """
-        Return the plan of a stream that goes on from a fit,
-        whose first call has so many rows.
-        """
+        """Return the plan of a stream that goes on from a fit. Its first call has so many rows."""
         plan = Plan.of(estimator, self.own, self.size, dtype=self.dtype, is_stream=True)
         plan = plan._without_end()
 
-        # A rate that the user gave is one for the batches of the fit, and so are batches of the user.
+        # A rate of the user belongs to batches of this size, and the user's batches have it.
         kept = self.decisions["batches"]
         if kept.because == batches.YOUR_BATCHES or not plan.chooses_rate:
             plan = plan.decided("batches", kept, batch_size=self.batch_size)
@@ -414,10 +411,7 @@ class Plan:
         return self.update.tags.is_full
 
     def in_steps(self) -> "Plan":
-        """
-        Return the plan for a place that makes single steps: there a linear model is trained by SGD,
-        if its optimizer is open.
-        """
+        """Return the plan for single steps: SGD trains a linear model whose optimizer is open."""
         if not self.is_full or self.own.is_full or "optimizer" not in self.left_open:
             return self
 
@@ -426,10 +420,7 @@ class Plan:
         return self.decided("optimizer", chosen, update=update)
 
     def check_steps(self, what: str) -> None:
-        """
-        Raise an error where the optimizer makes its updates itself,
-        as `what` has no place for that.
-        """
+        """Raise an error if the optimizer needs all rows at once, which `what` does not have."""
         of_model = ['solver="lbfgs" of the network inside'] if "optimizer" in self.left_open else []
         self.update.check_steps(what, *of_model)
 
@@ -440,10 +431,7 @@ class Plan:
 
     @functools.cached_property
     def chooses_rate(self) -> bool:
-        """
-        Whether skort chooses the first rate:
-        neither eta0 nor a schedule of the user's says it.
-        """
+        """Whether skort chooses the first rate: the user gives neither eta0 nor a schedule."""
         return (
             not self.is_full
             and "eta0" in self.left_open
@@ -457,26 +445,26 @@ class Plan:
 
     @property
     def chosen_of_steps(self) -> str | None:
-        """The first parameter by which the user decides on the steps; None: there is none."""
+        """The first parameter by which the user decides on the steps, or None."""
         return first_set(self.given, optimizer.DECIDE_ON_STEPS)
 
     @property
     def whole_rate(self) -> float:
         """
-        `batch_size` over the rows of the largest batch:
-        a chosen rate makes up for a batch_size above n.
+        The factor of a chosen rate for a batch_size above the number of rows: `batch_size` over the
+        rows of the largest batch.
         """
         return self.batch_size / self.size.batch_size if self.chooses_rate else 1.0
 
     @property
     def takes_start(self) -> bool:
-        """Whether the penalty compares weights with those before the training."""
+        """Whether the penalty compares the weights with those before the training."""
         return self.penalty is not None and self.penalty.takes_start
 
     def for_target(self, encoded: EncodedTarget) -> "Plan":
         """
-        Return the plan for a target: several labels have a log-loss each;
-        class weights may be of the loss.
+        Return the plan for a target. Several labels get a log-loss each, and the loss may take the
+        class weights.
         """
         loss = self.loss.with_widths(None if encoded.outputs is None else encoded.outputs.widths)
         if loss is not self.loss:
@@ -497,8 +485,8 @@ class Plan:
 
     def patience(self, n_batches: int, *, is_linear: bool) -> int | float:
         """
-        Return how many epochs without improvement end a training,
-        or let its learning rate fall.
+        Return the patience: how many epochs without improvement let the rate fall or end the
+        training.
         """
         if not isinstance(self.n_iter_no_change, str):
             return self.n_iter_no_change
@@ -512,17 +500,17 @@ class Plan:
         )
 
     def hold(self, estimator: Any) -> bool:
-        """
-        Return whether an estimator has the parameters, to their last part,
-        that this plan was made from.
-        """
+        """Return whether an estimator still has the parameters of this plan, to their last part."""
         try:
             return self.given == given_parameters(estimator, training_device(estimator))
         except ValueError:  # The caller validates the parameters then.
             return False
 
     def check_same_model(self, estimator: Any) -> None:
-        """Raise an error where the parameters that say what is trained are others than these."""
+        """
+        Raise an error if the model, its trained weights or the dtype is no longer that of this
+        plan.
+        """
         for name, value in parameters_inside(estimator).items():
             if value != self.inside[name]:
                 raise ValueError(
@@ -546,10 +534,7 @@ class Plan:
         return Reparametrization.of(score_graph, loss, self.penalty, standardization)
 
     def sparse_solvers(self, model: "Model", variables: Reparametrization) -> list[str]:
-        """
-        Return the names of the solvers that multiply sparse rows as they are,
-        if the model allows it.
-        """
+        """Return the names of the solvers that can multiply the sparse rows of this model as they are."""
         from skort.graphs.standardized import product_layer
         from skort.solvers import has_sparse_steps
 
@@ -570,8 +555,8 @@ class Plan:
 
     def device_for(self, score_graph: "ScoreGraph", n_rows: int) -> "Device":
         """
-        Return the device of steps of so many rows: where skort chooses,
-        with the threads that they are worth.
+        Return the device of steps of so many rows. If skort chooses the threads, there are as many
+        as the work is worth.
         """
         from skort.graphs.score_graph import step_work
 
@@ -593,8 +578,8 @@ class Plan:
         of_model_rows: bool = False,
     ) -> "Problem":
         """
-        Return what a solver is made from, of the training's rows or of X;
-        an epoch has `n_batches`, if known.
+        Return the problem that a solver is made from: in the variables of the training, or of X
+        itself. `n_batches=None`: the batches of an epoch are not known.
         """
         from skort.graphs.training_mode import masked
         from skort.objective.objective import Objective
@@ -617,7 +602,7 @@ class Plan:
             update = dataclasses.replace(update, largest_rate=state.rate_scale * largest)
         row_factor = variables.row_factor if is_sparse else None
 
-        # Sparse rows leave little of the first product.
+        # The first product of sparse rows is little work.
         device = self.device_for(model.score_graph, 0 if is_sparse else batch_size)
         return Problem(
             graph, objective, update, batch_size, device, n_batches, loss_weights, row_factor
@@ -625,7 +610,7 @@ class Plan:
 
 
 def _solvers(name, dtype, update, device):
-    """Return the names of the solvers to choose from, the fastest first; check one that is set."""
+    """Return the names of the solvers to choose from, the fastest first. Check a solver that is set."""
     from skort.solvers import SOLVERS, check_solver
 
     if name == "auto":

@@ -30,10 +30,10 @@ def first_rate(
     of_rows: tuple[float, float] | None,
 ) -> Decision:
     """
-    Return the number that the rates of a schedule are multiplied by in a fit, whose rows have a
-    spread.
+    Return the decision on the first rate of a fit, which multiplies the rates of the schedule.
+    `of_rows` is the spread of the rows.
     """
-    # eta0="auto" is the rate of the largest batch there is, which may be a short one.
+    # The rate holds for the largest batch, which may have fewer rows than batch_size.
     whole = plan.whole_rate
     if not plan.is_rate_auto:
         because = _OWN if "eta0" in plan.left_open else YOURS
@@ -62,7 +62,7 @@ def first_rate(
 
 
 def needs_spread(plan: "Plan", score_graph: "ScoreGraph") -> bool:
-    """Return whether the rate of a linear model is found from its rows."""
+    """Return whether the rows of a linear model decide on its rate."""
     has_gain = plan.update.tags.gain is not None
     return plan.is_rate_auto and has_gain and score_graph.is_linear
 
@@ -74,8 +74,8 @@ def spread(
     statistics: DataStatistics,
 ) -> tuple[float, float] | None:
     """
-    Return the largest eigenvalue and squared norm of the rows of a fit, or None if neither its rate
-    nor that of a stream that goes on from it needs them, or if its Gram matrix will tell them.
+    Return the largest eigenvalue and squared norm of the rows of a fit, for its rate and for a
+    stream that goes on from it. None: neither needs them, or the Gram matrix will tell them.
     """
     used = variables.standardization
     if plan.is_full and score_graph.is_linear:
@@ -110,10 +110,7 @@ def stiffness(
     statistics: DataStatistics,
     smoothness: float,
 ) -> float:
-    """
-    Return how fast the gradient of a linear model's objective changes,
-    for rows of a smoothness.
-    """
+    """Return how fast the gradient of a linear model's objective changes, for rows of this smoothness."""
     loss = variables.loss
     n_outputs = score_graph.n_outputs
     curvature = known_curvature(loss, n_outputs)
@@ -125,14 +122,14 @@ def stiffness(
     )
     l2 = np.concatenate([np.zeros(1), *(np.ravel(strength.l2) for strength in strengths.values())])
 
-    # A step of a stiffer penalty is implicit.
+    # The step of a stiffer penalty is implicit, and stable at every rate.
     return curvature + float(np.max(l2[l2 <= curvature]))
 
 
 def _mean_square(used, score_graph, statistics) -> float:
     """
-    Return the mean square of the columns that the first layer is trained on, at least 1:
-    that of scaled columns.
+    Return the mean square of the columns that the first layer is trained on, at least 1. Scaled
+    columns have 1.
     """
     if score_graph.first_layer is None or (used is not None and used.scale is not None):
         return 1.0
@@ -142,7 +139,7 @@ def _mean_square(used, score_graph, statistics) -> float:
 
 
 def _estimated(plan, variables, score_graph, statistics) -> float:
-    """Return the second derivative of a loss that declares none, by the score of the training."""
+    """Return an estimate of the loss's second derivative by the score of the training."""
     from skort.graphs.standardized import linear_weights
 
     if plan.is_classifier:

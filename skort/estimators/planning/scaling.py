@@ -1,4 +1,4 @@
-"""Which scales the columns of X and y have in a training."""
+"""The scales of X and y in a training."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
     from skort.graphs.score_graph import ScoreGraph
 
-#: Means of more standard deviations than this would cost an intercept of X itself its
-#: digits in float32.
+#: A mean of more standard deviations than this would cost an intercept its digits in float32.
 FAR = 1e3
 # The factor that makes so many columns uncorrelated costs as much as some ten passes over the rows:
 # `python -m benchmarks.lbfgs`.
@@ -69,9 +68,9 @@ def described(used: Standardization | None) -> str:
 
 def _standardization(plan, score_graph, statistics):
     """Return the standardization of X and y, as far as the weights of a model can take it back."""
-    # A penalty of the intercepts is one of the intercepts of X itself.
+    # A penalty on intercepts means the intercepts of X as it is.
     is_free = plan.penalty is None or plan.penalty.intercepts is None
-    # However small the calls of a stream are.
+    # The calls of a stream may be smaller.
     n_rows = max(plan.batch_size, STREAM_ROWS) if plan.is_stream else plan.batch_size
     mean, scale, is_offset = _of_columns(
         score_graph.first_layer, statistics, n_rows, is_free=is_free
@@ -103,7 +102,7 @@ def _of_columns(first, statistics, batch_size, *, is_free):
     X = statistics.some_rows.X
     if statistics.some_rows.is_sparse:
         scale = usable_scale(statistics.common_scale(batch_size), np.float64)
-        # As vectors, such numbers of many columns would take more memory than the weights.
+        # Vectors would take more memory than the weights of many columns.
         mean, scale = (np.broadcast_to(number, X.shape[1]) for number in (0.0, scale))
         return mean, scale, False
 
@@ -115,15 +114,15 @@ def _of_columns(first, statistics, batch_size, *, is_free):
         mean[others] = 0.0
         deviation[others] = 1.0
     scale = _scale(deviation, "a column of X")
-    # As it is subtracted.
+    # Rounded as the training subtracts it.
     mean = mean.astype(np.float32 if X.dtype == np.float32 else np.float64).astype(np.float64)
     return mean, scale, bool(np.any(np.abs(mean) > FAR * scale))
 
 
 def _scale(deviation: Any, what: str) -> np.ndarray:
     """
-    Return standard deviations to divide by, one for none;
-    a ValueError if float64 cannot hold an inverse.
+    Return standard deviations to divide by, with one for zero. Raise a ValueError if float64 cannot
+    hold an inverse.
     """
     scale = usable_scale(deviation, np.float64)
     lost = np.compress(np.ravel((deviation > 0) & (scale != deviation)), np.ravel(deviation))
@@ -145,14 +144,14 @@ def _centred(mean, deviation, *, centre):
 
 
 def _of_target(loss, n_outputs, statistics, *, centre):
-    """Return the mean and the scale of y; None and one if there is no scale."""
+    """Return the mean and the scale of y, or None and one if y has no scale."""
     if loss.inverse_link_function(n_outputs) is not None:
         # The logarithm of the mean goes into the intercept.
         total = float(np.mean(_centred(*statistics.targets, centre=centre)[0]))
         return (np.zeros(n_outputs), total) if total > 0 else (None, 1.0)
 
     if loss.is_robust and centre:
-        # Outliers, which such a loss is made for, would make everything else small.
+        # The outliers that such a loss is made for would make everything else small.
         mean, deviation = statistics.robust_targets()
     else:
         mean, deviation = _centred(*statistics.targets, centre=centre)

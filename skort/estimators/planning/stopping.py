@@ -1,4 +1,4 @@
-"""When a training ends: after how many epochs at most, and without an improvement."""
+"""The end of a training: its epochs at most, and its patience."""
 
 import math
 from collections.abc import Set
@@ -23,27 +23,27 @@ _MORE = 1.5
 _MORE_ROWS = 200
 _LEAST_EPOCHS = 20
 _MOST_EPOCHS = 300
-# `python -m benchmarks.epochs`, with `--hidden 256 128` too, measures it: longer trainings help from
-# so many rows a column on, and learn noise below. Where they do not help, they take less than
-# twice the time.
+# `python -m benchmarks.epochs`, also with `--hidden 256 128`, measures it: from so many rows a
+# column on, longer trainings help. With fewer rows they learn noise. They take less than twice the
+# time.
 _ROWS_PER_COLUMN = 400
 _MOST_LONGER = 1.75
 
-# The smallest fall of the objective that counts, as a part of it: as in SGDRegressor.
+# The smallest fall of the objective that counts, as a part of the objective: as in SGDRegressor.
 _TOL = 1e-3
 # The largest entry of the gradient over all rows at which L-BFGS ends, by
 # `python -m benchmarks.lbfgs`.
 _FULL_TOL = {"float32": 2e-6, "float64": 1e-8}
-# Without an improvement in so many updates of a linear model, and in so many epochs, the rate
-# falls: chosen by `python -m benchmarks.defaults`.
+# The updates of a linear model, and the epochs, without an improvement before the rate falls:
+# chosen by `python -m benchmarks.defaults`.
 _LINEAR_UPDATES = 30
 _LEAST_PATIENCE = 5
-# An objective that is by a smaller part lower is the same.
+# An objective that is lower by a smaller part is the same.
 _CLEARLY = 0.01
 # A smaller fall changes scores of new rows by less than .01 with optimizer="sgd" on all tables of
 # `python -m benchmarks.defaults`.
 _FAR_ABOVE = 0.05
-# Fewer rows have none to hold out. No benchmark chose the number.
+# Fewer rows leave none to hold out. No benchmark chose the number.
 _LEAST_ROWS = 20
 # The scores of a validation set of few rows move by chance:
 # `python -m benchmarks.defaults --early`.
@@ -78,7 +78,7 @@ def network_epochs(n_rows: int, n_batches: int, n_columns: int) -> Decision:
 
 
 def longer(rows_per_column: float) -> float:
-    """Return how many times the updates of few rows a column a network of more rows makes."""
+    """Return how many times more updates a network makes with many rows a column."""
     return min(max(1.0, rows_per_column / _ROWS_PER_COLUMN), _MOST_LONGER)
 
 
@@ -118,11 +118,11 @@ def chosen_validation(estimator: Any) -> Decision:
 
 
 def early_stopping_of(estimator: Any, wrapped: "WrappedModel", n_rows: float) -> bool:
-    """Return whether a validation set ends the training of an estimator, where there is one."""
+    """Return whether a validation set, if there is one, ends the training of an estimator."""
     given = estimator.early_stopping
     if not isinstance(given, str):
         return bool(given)
-    # An optimizer over all rows knows where it ends.
+    # An optimizer over all rows decides itself when it ends.
     is_fitted_network = wrapped.is_fitted_network and not _is_full(estimator)
     return stops_early(n_rows, is_fitted_network=is_fitted_network)
 
@@ -164,13 +164,13 @@ def patience(
     Five epochs without an improvement, or as many as 30 updates of a linear model take, lower the
     rate or end the training; with early_stopping, ten epochs or half of the planned ones.
     """
-    # An optimizer with momentum gets twice the updates that a gradient counts in: fewer may be a
-    # part of one oscillation.
+    # A gradient of an optimizer with momentum counts in several updates. It gets twice as many:
+    # fewer may be a part of one oscillation.
     n_updates = max(2 * memory, _LINEAR_UPDATES if is_linear else 1)
     least = _LEAST_PATIENCE
 
     if is_validated:
-        # Most of what a plan gains comes near its end, where the rate is small.
+        # A plan gains most near its end, where the rate is small.
         least = max(_VALIDATED_EPOCHS, math.ceil((planned_epochs or 0) / 2))
 
     return max(least, math.ceil(n_updates / n_batches))
@@ -188,8 +188,8 @@ def patience_grows(n_iter_no_change: Any, *, is_validated: bool) -> bool:
 @rule("stopping")
 def keeps_best(*, is_validated: bool) -> bool:
     """
-    With early_stopping, the best weights come back, the fitted ones that a training began at among
-    them, and the last ones of a new model if they are worse by less than one standard error.
+    With early_stopping, the best weights come back, among them fitted ones that the training began
+    at; a new model keeps its last weights if they are worse by less than one standard error.
     """
     return is_validated
 
@@ -204,16 +204,16 @@ def may_restart(*, is_rate_auto: bool) -> bool:
 
 
 def is_exacting(tol: float | None) -> bool:
-    """Return whether a training is to end at its optimum, and not at a fall that is larger."""
+    """Return whether a training is to end at its optimum, and not at an earlier, larger fall."""
     return tol is not None and tol <= _TOL
 
 
 @rule("stopping")
 def is_lower(objective: float, other: float) -> bool:
     """
-    Where SGD no longer lowers the objective of a linear model without l1, L-BFGS over all dense
-    rows in memory goes on if it finds one that is more than 1 % lower, unless you chose the
-    optimizer, its rate or its batches.
+    If SGD no longer lowers the objective of a linear model without l1, L-BFGS over all dense rows
+    in memory goes on, if that finds one that is more than 1 % lower and you chose neither the
+    optimizer nor its rate or its batches.
     """
     return objective < other - _CLEARLY * abs(other)
 
@@ -221,8 +221,9 @@ def is_lower(objective: float, other: float) -> bool:
 @rule("stopping")
 def is_far_above(fall: float, objective: float, constant: float) -> bool:
     """
-    A linear fit by steps that you chose, of dense rows in memory without l1, warns if its optimum is
-    lower by more than 5 % of its objective, and of that of a constant prediction.
+    A linear fit without l1, by steps that you chose, of dense rows in memory, warns if its optimum
+    is lower by more than 5 % of its objective and by more than 5 % of that of a constant
+    prediction.
     """
     return fall > _FAR_ABOVE * max(objective, constant)
 

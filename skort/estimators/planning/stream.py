@@ -14,19 +14,20 @@ if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
     from skort.graphs.score_graph import ScoreGraph
 
-#: So many rows tell the scales of a stream: `python -m benchmarks.rules --only "first rows"`.
+#: The number of rows that decide on the scales of a stream: `python -m benchmarks.rules --only
+#: "first rows"`.
 FIRST_ROWS = 20
 # The part of the largest stable rate: `python -m benchmarks.rules --only "rate of a stream"`.
 _PART = 0.25
 # The part of a new network's rate that a fitted one has in a stream. No benchmark chose it.
 _FITTED = 0.1
-# The steps of an optimizer that divides by the size of its gradients: with m rows, these are about
-# m^-(1/2) where they are noise, and the same where they are not.
+# The power of the rows by which a short call lowers a declared rate. Its optimizer divides by the
+# size of the gradients: of m rows, that is about m^-(1/2) if they are noise, and the same if not.
 # `python -m benchmarks.rules --only "short calls"`.
 _SHORT = 2 / 3
 # More copies cost more time than rows of such a weight are worth. No benchmark chose it.
 _MOST_COPIES = 16
-# A few steps of the power method on some rows find an eigenvalue of at least this part. It is a
+# A few steps of the power method on some rows find at least this part of an eigenvalue. It is a
 # margin: no benchmark chose it.
 _SURE = 0.5
 
@@ -50,8 +51,8 @@ def stream_rate(
     spread: tuple[float, float] | None = None,
 ) -> Decision:
     """
-    Return the number that the rates of a stream are multiplied by;
-    `spread` is that of a fit which it goes on from.
+    Return the decision on the rate of a stream, which multiplies the rates of the schedule.
+    `spread` is that of the fit before it, if there was one.
     """
     if not plan.is_rate_auto:
         because = "the schedule has it" if "eta0" in plan.left_open else YOURS
@@ -59,7 +60,7 @@ def stream_rate(
 
     tags = plan.update.tags
     is_linear = score_graph.is_linear
-    # A row has the rate that it has in a batch of so many rows, however small the calls are.
+    # The rate of a row is that in a batch of so many rows, however small the calls are.
     n_rows = max(plan.batch_size, STREAM_ROWS)
 
     if tags.gain is None:
@@ -97,7 +98,7 @@ def declared_rate(first_rate: float, n_rows: int) -> float:
 
 
 def _short_part(n_rows):
-    """Return the part of its rate that an optimizer which declares one has in a call."""
+    """Return the part of a declared rate that a call of so many rows has."""
     return min(1.0, n_rows / STREAM_ROWS) ** _SHORT
 
 
@@ -114,9 +115,9 @@ def call_part(
     statistics: DataStatistics,
     rate_scale: float,
 ) -> float:
-    """Return what the rate of a stream is multiplied by in a call."""
+    """Return the factor of a stream's rate in a call."""
     if plan.is_rate_auto and plan.update.tags.gain is None and "batch_size" in plan.left_open:
-        # The rate is that of a batch of B rows, and the step of a call of m rows is m / B of it.
+        # The rate is that of a batch of B rows. The step of a call of m rows is m / B of it.
         whole = plan.batch_size
         n_rows = min(statistics.n_rows, whole)
         return whole / n_rows * _short_part(n_rows) / _short_part(whole)
@@ -129,8 +130,8 @@ def call_part(
 @rule("stream")
 def heavy_row_copies(part: float, mean_weight: float) -> int:
     """
-    If the weights of a call, and not its rows, make the rate unstable, each row comes up to 16
-    times in the call with a part of its weight.
+    If the weights of a call, and not its rows, make the rate unstable, the call has each row up to
+    16 times, each time with a part of its weight.
     """
     return max(1, math.ceil(min(1 / part, mean_weight, _MOST_COPIES)))
 
@@ -147,7 +148,7 @@ def stable_part(
     If the rate of a stream is not stable for the rows of a call, this call has the largest rate
     that is.
     """
-    # About the eigenvalue of some rows takes less time.
+    # An estimate from some rows takes less time.
     n_rows = min(plan.batch_size, statistics.some_rows.n_rows)
     rough = stable_rate(plan, variables, score_graph, statistics, n_rows, is_rough=True)
     if rate_scale <= _SURE * rough:
@@ -167,10 +168,11 @@ def stable_rate(  # noqa: PLR0913  # facts of a rule
     known: tuple[float, float] | None = None,
 ) -> float:
     """
-    Return the largest rate at which a linear model is stable in the mean square;
-    `known` is the spread of a fit.
+    Return the largest rate at which a linear model is stable in the mean square. `known` is the
+    spread of a fit.
     """
-    # Of batches of an endless stream: the expected smoothness for n -> infinity, see `smoothness`.
+    # This is the expected smoothness of batches of an endless stream, n -> infinity: see
+    # `smoothness`.
     used = variables.standardization
     rows = statistics.some_rows
     largest, norm = known or spread_of_some(rows.X, rows.sample_weight, used, is_rough=is_rough)

@@ -31,7 +31,7 @@ MATTERS = (
     "kept",
     "end",
 )
-# Longer text goes on in the next line.
+# A longer text goes on in the next line.
 _WIDTHS = (13, 25, 31, 16)
 
 
@@ -69,7 +69,8 @@ def _text(matter: str, value: Any, decisions: Mapping[str, Decision]) -> str:
 
 def _short(value: Any) -> Any:
     """
-    Return a value as the table shows it: numbers have three digits, ONNX functions are their names.
+    Return a value as the table shows it. Numbers have three digits, and ONNX functions are their
+    names.
 
     So are those that a component or a list holds.
     """

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 # Below this, waking threads costs more than predicting.
 _MANY_ROWS = 1000
-# The floating-point operations of a step for which one more thread pays, also where others use a
-# core now and then: `python -m benchmarks.threads`.
+# The floating-point operations of a step that are worth one more thread, even if others use a core
+# now and then: `python -m benchmarks.threads`.
 _WORK_OF_THREAD = 1e8
 # Counting the cores takes as long as a prediction.
 _n_cores = functools.cache(cpu_count)
@@ -32,8 +32,8 @@ _warn_once = functools.cache(functools.partial(warn_user, category=RuntimeWarnin
 
 def training_device(estimator: Any) -> "Device":
     """
-    Return the device that an estimator trains on;
-    with n_jobs="auto" one thread, see `threads_for`.
+    Return the device that an estimator trains on. With n_jobs="auto" it has one thread: see
+    `threads_for`.
     """
     from skort.runtime.device import device_named
 
@@ -42,13 +42,13 @@ def training_device(estimator: Any) -> "Device":
 
 def predicting_device(estimator: Any, n_rows: int) -> "Device":
     """
-    Return the device that an estimator predicts on, with one thread for a few rows,
-    or the CPU where it is not.
+    Return the device that an estimator predicts on. Few rows take one thread. If the device is not
+    available, it is the CPU.
     """
     from skort.runtime.device import device_named
 
     device = device_named(estimator.device, 1 if n_rows < _MANY_ROWS else _n_threads_of(estimator))
-    # Asked anew, as it may become available.
+    # The device may have become available since the last prediction.
     try:
         device.check()
     except RuntimeNotAvailableError as error:
@@ -59,8 +59,8 @@ def predicting_device(estimator: Any, n_rows: int) -> "Device":
 
 
 def _n_threads_of(estimator):
-    # What knows the work of a step says how many "auto" are. Sessions of predictions outlive forks,
-    # threads do not.
+    # The number for "auto" depends on the work of a step, which is known later. Sessions of
+    # predictions outlive forks, but their threads do not.
     return 1 if estimator.n_jobs == "auto" else n_threads(estimator.n_jobs)
 
 
@@ -99,16 +99,15 @@ def threads_for(work: float, n_cores: int | None = None) -> int:
 
 def free_cores() -> int:
     """
-    Return how many threads this process and its caller were left:
-    cores, limits of libraries, a worker's share.
+    Return how many threads this process may use: its cores, less the limits of libraries and the
+    shares of other workers.
     """
     backend, of_context = get_active_backend()
     named = re.match(r"\s*([1-9]\d*)", os.environ.get("OMP_NUM_THREADS", ""))
     n_cores = _n_cores()
     share = min(n_cores, int(named[1])) if named else n_cores
     if backend.nesting_level or _is_in_dask_worker():
-        # loky tells each of its processes how many are its own. As many as there are cores
-        # are nobody's own.
+        # loky tells each of its processes its own number. A number of all cores is nobody's own.
         is_told = (
             backend.nesting_level == 1
             and multiprocessing.parent_process() is not None
@@ -121,7 +120,7 @@ def free_cores() -> int:
 
 
 def _is_in_dask_worker():
-    # What runs in a worker has imported it.
+    # Code in a worker has imported it.
     distributed = sys.modules.get("distributed")
     try:
         return distributed is not None and distributed.get_worker() is not None
