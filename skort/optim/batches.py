@@ -13,55 +13,53 @@ from skort.optim.rows import SparseRows, UnchangedRows, source_rows
 
 #: A larger number of rows is shuffled in windows.
 MANY_ROWS = 2**17
-# Of a block in a pass over all rows: what a step computes of it is to stay in the cache.
+# The rows and values of a block in a pass over all rows: what a step computes from it should stay
+# in the cache.
 _BLOCK_ROWS = 2**14
 _BLOCK_VALUES = 2**20
-# From so many columns on, and up to such a share of values that are not zero, products of sparse
-# rows are the fastest.
+# From so many columns on, products of sparse rows are the fastest up to this share of values that
+# are not zero.
 _MANY_COLUMNS = 1000
 _SHARE = 0.1
 
 
 class Portion(NamedTuple):
     """
-    How much the rows of a batch are: of all rows of the epoch,
-    and of those that make a step at the whole rate.
+    The size of a batch, as a part of all rows of the epoch and of the rows of a step at the whole
+    rate.
     """
 
     share: float
-    #: A row counts the same wherever it falls: m rows make a step at m / batch_size of the rate.
+    #: A row counts the same in every batch: m rows make a step at m / batch_size of the rate.
     part: float
 
 
 class Batch(Protocol):
-    """The place from which the next step reads its rows."""
+    """The rows that the next step reads."""
 
-    #: The factor of each row's loss, of shape (batch_size, 1); zero for rows that only
-    #: fill up the batch.
+    #: The factor of each row's loss, of shape (batch_size, 1). It is zero for rows that only fill
+    #: up the batch.
     sample_weight: np.ndarray
-    #: Whether rows are best read where they are; otherwise windows of many rows are copied first.
+    #: Whether the batch reads single rows from X. If not, windows of many rows are copied first.
     in_place: bool
 
     def __len__(self) -> int:
         """Return the number of rows."""
 
     def begin(self, data: list[Any]) -> None:
-        """Begin a training on this data: X, the target and, if they differ, the sample weights."""
+        """Begin a training on data: X, the target and, unless all are equal, the sample weights."""
         return
 
     def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
         """
-        Return the functions that, called one after the other,
-        put the rows of given numbers into the batch.
+        Return the functions that put rows, by number, into the batch. All of them are called, in
+        this order.
         """
 
 
 @dataclass(frozen=True, eq=False)
 class HostBatch(Batch):
-    """
-    Arrays in memory that the next step reads.
-    They are overwritten for every step, never replaced.
-    """
+    """Arrays in memory that the next step reads. Each step overwrites them, and none replaces them."""
 
     #: ndarray of shape (batch_size, n_features).
     X: np.ndarray
@@ -84,7 +82,7 @@ class HostBatch(Batch):
         return len(self.X)
 
     def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
-        """Return the functions that copy the rows of given numbers into the arrays."""
+        """Return the functions that copy rows, by number, into the arrays."""
         outs = self.X, self.target, self.sample_weight
         return [filler(rows, out) for rows, out in zip(data, outs, strict=False)]
 
@@ -93,11 +91,11 @@ class HostBatch(Batch):
 class WindowShape:
     """The order of many rows: blocks of consecutive rows, in windows of about 2^20 values of X."""
 
-    # To read a single row costs a cache miss, or a page of a memory map: windows are copied one
-    # after the other. X is divided into K = `n_blocks` regions, and a window has one random block
-    # of each. The variance of the mean over m rows is about s^2 / m (1 - (1 - f) m / K), with the
-    # share f of the variance s^2 that is within regions: at most that of a permutation (two-stage
-    # sampling: Cochran, Sampling Techniques, 1977).
+    # Reading a single row costs a cache miss, or a page of a memory map, so windows are copied as a
+    # whole. X is divided into K = `n_blocks` regions, and a window has a random block of each. If f
+    # is the share of the variance s^2 within regions, the mean over m rows has the variance s^2 / m
+    # (1 - (1 - f) m / K). That is at most the variance of a permutation (two-stage sampling:
+    # Cochran, Sampling Techniques, 1977).
 
     #: The largest number of blocks in a window.
     n_blocks: int
@@ -107,8 +105,8 @@ class WindowShape:
     @classmethod
     def of(cls, n_features: int, batch_size: int) -> "WindowShape":
         """
-        Return windows of about 2^20 values, of as many blocks as a batch has rows:
-        few of them share a block.
+        Return windows of about 2^20 values. They have at least as many blocks as a batch has rows,
+        so that few of these share a block.
         """
         n_blocks = max(256, batch_size)
         return cls(n_blocks, max(1, 2**20 // (n_blocks * n_features)))
@@ -119,8 +117,8 @@ class WindowShape:
 
     def divide(self, sample_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """
-        Return the numbers of blocks with rows of positive weight,
-        and of such rows at the end that fill no block.
+        Return the numbers of blocks with rows of positive weight, and the numbers of such rows at
+        the end that fill no block.
         """
         n_blocks = len(sample_weight) // self.length
         in_blocks = n_blocks * self.length
@@ -130,9 +128,9 @@ class WindowShape:
         )
 
     def draw(self, blocks: np.ndarray, random_state: np.random.RandomState) -> Iterator[np.ndarray]:
-        """Yield the blocks of each window, ascending: all windows together have each block once."""
-        # Each window gets one random block of every stratum of consecutive blocks, and so its part
-        # of every region.
+        """Yield the blocks of each window, in ascending order. Each block is in one window."""
+        # Consecutive blocks form strata. A window gets a random block of each, and so its part of
+        # every region.
         n_windows = -(-len(blocks) // self.n_blocks)
         n_strata = -(-len(blocks) // n_windows)
         places = np.argsort(random_state.random_sample((n_strata, n_windows)), axis=1)
@@ -142,11 +140,11 @@ class WindowShape:
 
     def deal(self, n_more: int, n_blocks: int, random_state: np.random.RandomState) -> np.ndarray:
         """
-        Return a random order of a window's rows, as `copier` copies them:
-        single rows, then those of blocks.
+        Return a random order of the rows of a window. As `copier` copies them, single rows come
+        first, then blocks.
         """
-        # The blocks are dealt out like cards: one row of each, in random order, then
-        # another one of each.
+        # The blocks are dealt out like cards: one row of each in random order, then another one of
+        # each.
         turns = np.tile(random_state.permutation(self.length), 2)
         first_turns = random_state.randint(self.length, size=n_blocks)
         order = turns.take(np.arange(self.length)[:, None] + first_turns)
@@ -160,8 +158,8 @@ class WindowShape:
         self, rows: np.ndarray, n_more: int
     ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """
-        Return the function (at most `n_more` numbers of rows, numbers of blocks) -> their copy,
-        which it reuses.
+        Return a function from numbers of single rows, at most `n_more`, and of blocks to a copy of
+        these rows. The next call overwrites the copy.
         """
         copies = np.empty((n_more + self.n_blocks * self.length, rows.shape[1]), rows.dtype)
         rows, out = as_taken(rows, copies)
@@ -179,12 +177,8 @@ class WindowShape:
 
 
 def as_taken(rows: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return arrays of the same bytes for `rows.take(..., out=out)`,
-    which copies nothing but the rows it takes.
-    """
-    # Of rows that do not begin where numbers of their type should, `take` would copy all first:
-    # but not of bytes.
+    """Return views for `rows.take(..., out=out)`, which then copies only the rows that it takes."""
+    # If numbers are not aligned, `take` first copies all rows. It does not if they are bytes.
     if rows.flags.aligned or not rows.flags.c_contiguous or rows.dtype != out.dtype:
         return rows, out
     return rows.view(np.uint8), out.view(np.uint8)
@@ -192,12 +186,12 @@ def as_taken(rows: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 class Batches:
     """
-    The training data; row i of a batch of m rows counts s_i / (m mean(s)),
-    with all positive sample weights s. An epoch has `copies` of each row.
+    The training data. In a batch of m rows, row i counts s_i / (m mean(s)), where s are all
+    positive sample weights. An epoch has `copies` of each row.
     """
 
-    # So the gradient of a random batch is on average that of the weighted mean over all rows. Rows
-    # of weight zero fill up the last batch of an epoch: a solver's graph has one shape.
+    # So the gradient of a random batch is, on average, that of the weighted mean over all rows. The
+    # graph of a solver has one shape, so rows of weight zero fill up the last batch.
 
     def __init__(  # noqa: PLR0913  # rows, and how they are dealt out
         self,
@@ -216,7 +210,7 @@ class Batches:
         self._rows_of_a_step = int(batch_size)
         self.sample_weight: np.ndarray
         self.n_rows: int
-        #: How often an order was drawn.
+        #: How many orders were drawn.
         self.n_drawn: int = 0
 
         self._weighted = sample_weight is not None
@@ -225,19 +219,19 @@ class Batches:
             self.n_rows = X.shape[0]
         else:
             largest, mean = relative_mean(sample_weight)
-            # s_i / mean(s), with the factor of the user's
+            # s_i / mean(s), times the scale
             self.sample_weight = (
                 np.asarray(sample_weight, np.float64) / largest * (sample_weight_scale / mean)
             )
             self.n_rows = int(np.count_nonzero(self.sample_weight))
 
         n_in_epoch = copies * self.n_rows
-        #: That of the largest batch there is.
+        #: The rows of the largest batch.
         self.batch_size: int = min(self._rows_of_a_step, n_in_epoch)
-        #: Of an epoch, the short one included.
+        #: The batches of an epoch, the short one included.
         self.n_batches: int = -(-n_in_epoch // self.batch_size)
 
-        #: X, the target and, if they differ, the sample weights.
+        #: X, the target and, unless all are equal, the sample weights.
         self.data: list[Any] = [X, target]
         if self._weighted:
             self.data.append((self.sample_weight / self.batch_size).astype(target.dtype)[:, None])
@@ -258,7 +252,7 @@ class Batches:
 
     @property
     def are_sparse(self) -> bool:
-        """Whether the batches are best multiplied as sparse rows."""
+        """Whether sparse rows are the fastest way to multiply the batches."""
         X = source_rows(self.data[0])
         return is_wide(X) and X.nnz <= _SHARE * X.shape[0] * X.shape[1]
 
@@ -275,7 +269,7 @@ class Batches:
         return random_state.permutation(self._rows) if self.shuffle else self._rows
 
     def _parts(self, seed, in_place):
-        """Yield the parts window by window. Rows that do not fill a batch go to the next part."""
+        """Yield the parts of an epoch, window by window. Rows that fill no batch go to the next part."""
         random_state = seeded(seed)
         windows = self._windows
         size = self.batch_size
@@ -303,7 +297,7 @@ class Batches:
 
     @property
     def are_plain(self) -> bool:
-        """Whether a step can read all rows of X as they are."""
+        """Whether a step can read all rows of X where they are."""
         X, target, *_ = self.data
         return (
             isinstance(X, np.ndarray)
@@ -314,7 +308,7 @@ class Batches:
         )
 
     def epoch(self, batch: Batch) -> Iterator[Portion]:
-        """Fill `batch` with the rows of each batch of one epoch in turn."""
+        """Fill `batch` with each batch of an epoch in turn."""
         size = self.batch_size
         whole = Portion(size / self.n_rows, size / self._rows_of_a_step)
         # If all sample weights are equal, the data have none.
@@ -342,13 +336,13 @@ class Batches:
 
 
 def _copier(windows, rows, n_more):
-    """Return the function that copies rows of windows, in the variables of the training."""
+    """Return the function that copies rows of windows into the variables of the training."""
     copy = windows.copier(source_rows(rows), n_more)
     if not isinstance(rows, UnchangedRows):
         return copy
 
     def changed(*numbers):
-        # The change of a whole window costs a tenth of that of its batches.
+        # Changing a whole window costs a tenth of changing its batches.
         copied = copy(*numbers)
         rows.change.in_place(copied)
         return copied
@@ -358,8 +352,8 @@ def _copier(windows, rows, n_more):
 
 def block_size(n_rows: int, n_features: int) -> int:
     """
-    Return the number of rows of the blocks of a pass over all rows:
-    the fewest of about the same size.
+    Return the number of rows in a block of a pass over all rows. The blocks are as few as possible,
+    and of about the same size.
     """
     n_blocks = max(-(-n_rows // _BLOCK_ROWS), -(-n_rows * n_features // _BLOCK_VALUES))
     return -(-n_rows // n_blocks)
@@ -367,8 +361,8 @@ def block_size(n_rows: int, n_features: int) -> int:
 
 def relative_mean(sample_weight: np.ndarray) -> tuple[float, float]:
     """
-    Return the largest sample weight, and the mean of the positive ones divided by it:
-    no sum overflows.
+    Return the largest sample weight, and the mean of the positive ones as a part of it. So no sum
+    overflows.
     """
     largest = float(np.max(sample_weight))
     relative = np.asarray(sample_weight, dtype=np.float64) / largest
@@ -381,7 +375,7 @@ def is_wide(X: Any) -> bool:
 
 
 def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:
-    """Return the function that copies the rows of given numbers into `out`."""
+    """Return the function that copies rows, by number, into `out`."""
     if isinstance(rows, UnchangedRows):
         copy = filler(rows.rows, out)
         change = rows.change.in_place
@@ -401,7 +395,7 @@ def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:
         return fill_dense
 
     rows, out = as_taken(rows, out)
-    # mode="clip" writes straight into `out`; the default mode uses a buffer. functools.partial
+    # mode="clip" writes straight into `out`; the default mode needs a buffer. functools.partial
     # would be slower.
     take = rows.take
     return lambda indices: take(indices, 0, out, "clip")
@@ -416,8 +410,8 @@ def fill(
     read: Callable[[np.ndarray | None], None] | None = None,
 ) -> int:
     """
-    Put rows into a batch: m of weights s_i > 0 count scale s_i / m,
-    others fill it up. Return m.
+    Put rows into a batch. Each of the m rows with a weight s_i > 0 counts scale s_i / m, and the
+    others fill up the batch. Return m.
     """
     n_rows = len(target)
     is_whole = n_rows == len(batch) and isinstance(X, np.ndarray) and X.flags.aligned
@@ -448,7 +442,7 @@ class EpochSize(NamedTuple):
 
     #: The rows whose sample weight is not zero.
     n_rows: int
-    #: The batches as the user gives them.
+    #: The batches that the user gives.
     n_batches: int
     #: The rows of the largest part that a step takes.
     batch_size: int
@@ -458,8 +452,8 @@ class EpochSize(NamedTuple):
 
 class UserBatches:
     """
-    The batches of a user, in parts of `batch_size` rows; `sample_weight`:
-    of all rows in any order, or None.
+    The batches of a user, in parts of `batch_size` rows. `sample_weight` are those of all rows, in
+    any order, or None.
     """
 
     def __init__(
@@ -481,16 +475,16 @@ class UserBatches:
         self._scale = sample_weight_scale / mean
         self.random_state = random_state
 
-        #: How often an order was drawn: never.
+        #: How many orders were drawn: none.
         self.n_drawn: int = 0
-        #: Whether sparse batches are the fastest: every batch is made dense.
+        #: Whether sparse rows are the fastest way: never, as every batch is made dense.
         self.are_sparse = False
 
-        #: The rows that a device could take as a whole: none.
+        #: The rows that a device could copy as a whole: none.
         self.data: list[Any] = []
 
     def epoch(self, batch: Batch) -> Iterator[Portion]:
-        """Fill `batch` with the rows of each batch of one epoch in turn."""
+        """Fill `batch` with each batch of an epoch in turn."""
         n_rows = 0
         for X, target, sample_weight in self._epoch():
             for start in range(0, len(target), self.batch_size):

@@ -15,12 +15,12 @@ from skort.common.sklearn_private import Interval, Options
 from skort.optim.scorers import scorer_of, scoring_advice
 from skort.optim.training import Training
 
-# A loss that is a smaller part of its first value counts as this part of it.
+# A loss that is a smaller part of its first value counts as this part.
 _SMALL = 0.03
-# A patience that grows is one of so many epochs, and at most so long.
+# A growing patience has one epoch for so many epochs so far, and at most this length.
 _PART = 5
 _MOST = 20
-# The columns of the history of which smaller values are better.
+# The columns of the history that are better when smaller.
 _LOSSES = ("loss", "objective", "gradient_norm")
 HOOKS = ("on_train_begin", "on_train_restart", "on_batch_end", "on_epoch_end", "on_train_end")
 Hook: TypeAlias = Callable[[Training], None]
@@ -52,8 +52,8 @@ class Callback(Protocol):
 
     def on_train_restart(self, training: Training) -> None:
         """
-        Run when the training begins again at a tenth of the learning rate,
-        and forgets its epochs so far.
+        Run when the training begins again at a tenth of the learning rate. Its epochs so far are
+        forgotten.
         """
 
     def on_batch_end(self, training: Training) -> None:
@@ -86,14 +86,14 @@ class _OnTrainEnd(Protocol):
     def on_train_end(self, training: Training) -> Any: ...
 
 
-#: What has at least one of the methods of `Callback`.
+#: An object with at least one of the methods of `Callback`.
 AnyCallback: TypeAlias = _OnTrainBegin | _OnTrainRestart | _OnBatchEnd | _OnEpochEnd | _OnTrainEnd
 
 
 def check_callbacks(callbacks: Sequence[Any] | None) -> None:
     """
-    Raise a ValueError if an item is a class, has none of a callback's methods,
-    or has an invalid parameter.
+    Raise a ValueError for a callback that is a class, has no method of a callback, or has an
+    invalid parameter.
     """
     for callback in callbacks or ():
         if isinstance(callback, type):
@@ -112,11 +112,11 @@ def check_callbacks(callbacks: Sequence[Any] | None) -> None:
 
 
 class CallbackError(Exception):
-    """Carries the error of a callback, as its cause, out of the loop."""
+    """Carries the error of a callback out of the loop, as its cause."""
 
 
 class Hooks:
-    """Calls the methods of a training's callbacks, in their order."""
+    """Calls the methods of a training's callbacks in their order."""
 
     def __init__(self, training: Training):
         self._training = training
@@ -130,14 +130,14 @@ class Hooks:
 
     def each(self, name: str, callbacks: Sequence[Any] | None = None) -> list[Hook]:
         """
-        Return the method `name` of each callback that has it,
-        of those of the training where none are given.
+        Return the method `name` of each callback that has it. The default are the callbacks of the
+        training.
         """
         callbacks = self._training.callbacks if callbacks is None else callbacks
         return [getattr(callback, name) for callback in callbacks if hasattr(callback, name)]
 
     def call(self, methods: Sequence[Hook]) -> None:
-        """Call methods that `each` returned."""
+        """Call the methods that `each` returned."""
         for method in methods:
             try:
                 method(self._training)
@@ -146,8 +146,8 @@ class Hooks:
 
     def end(self) -> BaseException | None:
         """
-        Call `on_train_end` of all callbacks that have begun, even if one fails;
-        return the first error.
+        Call `on_train_end` of all callbacks that have begun, even if one fails. Return the first
+        error.
         """
         errors = []
         for method in self.each("on_train_end", self._begun):
@@ -233,7 +233,7 @@ class EarlyStopping(Component):
 
         column = training.history[self.monitor]
 
-        # After a training was resumed from a checkpoint, several values are new.
+        # A training that was resumed from a checkpoint has several new values.
         new_values = column[self._n_seen :]
         self._n_seen = training.n_epochs
 
@@ -242,7 +242,7 @@ class EarlyStopping(Component):
         for value in new_values:
             improved, n_bad = self._count(-value if self._is_greater_better() else value)
 
-        # The epoch has no value.
+        # This epoch has no value.
         if len(column) < training.n_epochs:
             return
 
@@ -252,7 +252,7 @@ class EarlyStopping(Component):
             self._runs_out(training, self._reason(n_bad))
 
     def _runs_out(self, training, reason):
-        """Let the training go on at a lower rate, or end."""
+        """Let the learning rate fall, or let the training end."""
         training.no_improvement(reason)
 
     def _is_greater_better(self):
@@ -265,7 +265,7 @@ class EarlyStopping(Component):
 
     def _count(self, value):
         """
-        Count one more epoch, with a value of which smaller ones are better.
+        Count one more epoch, with a value that is better when smaller.
 
         Returns
         -------
@@ -294,15 +294,15 @@ class EarlyStopping(Component):
 
     def _is_improvement(self, value):
         """
-        Return whether a value is better than the best one by enough;
-        without a `tol`, each is.
+        Return whether a value is better than the best one by enough. Without a `tol`, every value
+        is.
         """
         if self.tol is None:
             return True
         return value < self._best and value <= self._best - self._least_change()
 
     def _reason(self, n_bad):
-        """Return why the training ends, a sentence."""
+        """Return a sentence on why the training ends."""
         name = self.monitor.replace("_", " ")
         by = f" by {self.tol:.3g}{self._unit_of_tol}" if self.tol else ""
         epochs = "1 epoch" if n_bad == 1 else f"{n_bad} epochs in a row"
@@ -311,19 +311,19 @@ class EarlyStopping(Component):
     _unit_of_tol = ""
 
     def _least_change(self):
-        """Return by how much a value has to be better than the best one."""
+        """Return the least improvement on the best value."""
         return self.tol
 
     def _patience(self):
-        """Return after how many epochs without improvement the training ends."""
+        """Return the epochs without improvement that end the training."""
         return self.patience
 
 
 @dataclass(eq=False, repr=False)
 class LossStopping(EarlyStopping):
     """
-    Stop by a loss: `tol` is a part of its best value,
-    and a `patience` that `grows` is longer after many epochs.
+    Stop by a loss. `tol` is a part of its best value, and a `patience` that `grows` is longer after
+    many epochs.
     """
 
     grows: bool = False
@@ -351,14 +351,14 @@ class LossStopping(EarlyStopping):
     def _least_change(self):
         if not math.isfinite(self._best):
             return 0.0
-        # A loss that goes to zero would fall by a part of itself until its digits end.
+        # A loss that goes to zero would fall by a part of itself for ever, until its digits end.
         size = max(abs(self._best), _SMALL * abs(self._first))
         return (self.tol or 0.0) * size
 
     def _patience(self):
         if not self.grows:
             return self.patience
-        # The noise of few epochs hides a slow descent.
+        # The noise of a few epochs hides a slow descent.
         part_of_epochs = math.ceil(self._n_values / _PART)
         return max(self.patience, min(part_of_epochs, _MOST))
 
@@ -411,7 +411,7 @@ class EpochScoring(Component):
     sample_weight: ArrayLike | None = None
     name: str = "score"
 
-    # What an error calls X.
+    # The name of X in errors.
     _rows = "X of EpochScoring"
 
     def __sklearn_clone__(self) -> "EpochScoring":
@@ -439,8 +439,8 @@ class EpochScoring(Component):
 
     def on_epoch_end(self, training: Training) -> None:
         """
-        Add the score to the history;
-        NaN if a training that diverges predicts no finite numbers.
+        Add the score to the history. It is NaN if a diverging training predicts numbers that are
+        not finite.
         """
         try:
             score = self._score(training)

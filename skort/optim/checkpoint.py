@@ -23,7 +23,8 @@ from skort.optim.state import History, TrainState
 from skort.optim.training import Training
 from skort.version import __version__
 
-# The fields of a TrainState that hold arrays by name, which the file names "solver/weights".
+# The fields of a TrainState that are arrays by name. In a file, their names are like
+# "solver/weights".
 _HOLDING_ARRAYS = ("solver", "best", "penalty_start", "standardization")
 
 
@@ -32,7 +33,7 @@ def _is_number(value):
 
 
 _COUNT = (lambda value: type(value) is int and value >= 0, "an integer that is not negative")
-# The other fields: when a value of the file is valid, and what it should be.
+# The other fields: a test of the value in a file, and the value that it should be, in words.
 _VALUES = {
     "n_updates": _COUNT,
     "n_falls": _COUNT,
@@ -94,13 +95,13 @@ class Checkpoint(Component):
     path: str | os.PathLike[str] | None = None
     every: int = 1
     resume_from: str | os.PathLike[str] | None = None
-    #: It saves the decisions of the others, and what they add to the history.
+    #: Other callbacks come first: their decisions and columns are saved, too.
     comes_last = True
 
     def on_train_begin(self, training: Training) -> None:
         """Resume from `resume_from`, unless the training continues an earlier `partial_fit`."""
         if self.path is not None:
-            # Better now than after an epoch.
+            # An error now is better than one after an epoch.
             file_at(self.path)
         if self.resume_from is not None and training.n_epochs == 0:
             training.restore(load_state(self.resume_from, _shapes(training)))
@@ -119,8 +120,8 @@ def save_state(
     state: TrainState, path: str | os.PathLike[str], shapes: Mapping[str, list[int]] | None = None
 ) -> None:
     """
-    Write the state of a training to a file;
-    `shapes` of the trained weights are checked when it is read.
+    Write the state of a training to a file, with the `shapes` of the trained weights, which are
+    checked when it is read.
     """
     held = {part: getattr(state, part) for part in _HOLDING_ARRAYS}
     if state.standardization is not None:
@@ -154,8 +155,8 @@ def load_state(
     path: str | os.PathLike[str], shapes: Mapping[str, list[int]] | None = None
 ) -> TrainState:
     """
-    Read what `save_state` wrote; raise a ValueError where it is no checkpoint,
-    damaged, or of another model.
+    Read what `save_state` wrote. Raise a ValueError for a file that is no checkpoint, is damaged,
+    or is of another model.
     """
     try:
         content = io.BytesIO(pathlib.Path(path).read_bytes())
@@ -163,7 +164,7 @@ def load_state(
         raise FileNotFoundError(
             f"resume_from={str(path)!r} does not exist: leave resume_from out of the first training."
         ) from None
-    # zipfile, numpy and json raise errors of all kinds on damaged bytes.
+    # For damaged bytes, zipfile, numpy and json raise errors of all kinds.
     try:
         with zipfile.ZipFile(content) as archive:
             # Compressed arrays may be huge.
@@ -218,7 +219,7 @@ def _state_of(others, arrays):
 
 
 def _damage(others: dict[str, Any], arrays: dict[str, np.ndarray]) -> str | None:
-    """Return why a checkpoint is invalid; None where it is not."""
+    """Return why a checkpoint is invalid, or None if it is valid."""
     for name, (is_valid, expected) in _VALUES.items():
         if not is_valid(others[name]):
             return f"{name}={others[name]!r}, expected {expected}"
@@ -231,20 +232,20 @@ def _damage(others: dict[str, Any], arrays: dict[str, np.ndarray]) -> str | None
 
 
 def _damage_of_generator(state: dict[str, Any]) -> str | None:
-    """Return why the state of a random generator is invalid; None where it is not."""
+    """Return why the state of a random generator is invalid, or None if it is valid."""
     if state["bit_generator"] not in _GENERATORS:
         return f"random_state is that of {state['bit_generator']!r}, expected one of {_GENERATORS}"
-    # At a wrong position numpy reads beyond its numbers.
+    # At a wrong position, numpy would read beyond its numbers.
     if not (0 <= state["state"].get("pos", 0) <= 624 and 0 <= state.get("buffer_pos", 0) <= 4):
         return "random_state is no state of a random generator"
 
-    # It raises an error for another state.
+    # Another state raises an error here.
     generator_of(state)
     return None
 
 
 def _damage_of_history(columns: dict[str, Any]) -> str | None:
-    """Return why the columns of a history are invalid; None where they are not."""
+    """Return why the columns of a history are invalid, or None if they are valid."""
     if not all(isinstance(column, list) for column in columns.values()):
         return "the columns of its history are no lists"
     if len({len(column) for column in columns.values()}) != 1:
@@ -260,7 +261,7 @@ def _damage_of_history(columns: dict[str, Any]) -> str | None:
 def _damage_of_names(
     kinds: dict[str, list[Any]] | None, arrays: dict[str, np.ndarray]
 ) -> str | None:
-    """Return which arrays of a checkpoint are missing or others; None where all are there."""
+    """Return which arrays of a checkpoint are missing or not expected, or None."""
     given = _kinds({name: array for name, array in arrays.items() if name != "json"})
     if not any(name.startswith("solver/") for name in given):
         return "it has no weights"
@@ -271,7 +272,7 @@ def _damage_of_names(
 
 
 def _damage_of_arrays(arrays: dict[str, np.ndarray]) -> str | None:
-    """Return why the arrays of a checkpoint are invalid; None where they are not."""
+    """Return why the arrays of a checkpoint are invalid, or None if they are valid."""
     for name, array in arrays.items():
         if name != "json" and (array.dtype.kind not in "bif" or not np.isfinite(array).all()):
             return f"{name} has values that are not finite numbers"

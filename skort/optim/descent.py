@@ -1,4 +1,4 @@
-"""L-BFGS: the minimum of an objective over all rows, with kinks or without."""
+"""L-BFGS: the minimum of an objective over all rows, smooth or with kinks."""
 
 import math
 from collections.abc import Callable
@@ -6,21 +6,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-# The conditions of Wolfe: the fall that a step needs, and the slope that it may leave.
+# The conditions of Wolfe: the fall that a step must have, and the slope that it may leave.
 _ENOUGH = 1e-4
 _FLAT = 0.9
-# At a kink, more trials find next to no fall: `python -m benchmarks.lbfgs --kinks`.
+# The most trials of a step. At a kink, more of them find next to no fall: `python -m
+# benchmarks.lbfgs --kinks`.
 _TRIALS = 10
-# A trial is no nearer to the ends of the interval of lengths, as a part of it.
+# A trial stays away from the ends of the interval of lengths by this part of it.
 _EDGE = 0.1
-# The losses of rows cancel in a smaller objective, whose rounding is that of a larger one.
+# A smaller objective has the rounding of this one, as the losses of rows cancel in it.
 _SMALL = 1e-2
-# A step that is too short grows so many times.
+# The factor by which a step grows that is too short.
 _GROWTH = 2.0
 
 
 class Point(NamedTuple):
-    """A vector of weights, with the objective, its gradient and the loss there."""
+    """A vector of weights, with the objective, the gradient and the loss at it."""
 
     weights: np.ndarray
     objective: float
@@ -29,21 +30,21 @@ class Point(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """The numbers that end a descent, by the gradient and by the fall of the objective."""
+    """The numbers that end a descent: of the gradient, and of the fall of the objective."""
 
-    #: At the end, no entry of the gradient is larger.
+    #: The largest entry of the gradient at the end.
     gradient: float
-    #: A smaller fall of the objective, as a part of it, ends the descent.
+    #: A smaller fall of the objective, as a part of it, ends the descent,
     fall: float
-    #: In so many iterations.
+    #: if it is the fall in so many iterations.
     n_iterations: int = 1
-    #: An objective that is smaller counts as so large.
+    #: The objective counts as at least so large.
     size: float = 0.0
-    #: A relative change of the objective that is smaller may be rounding.
+    #: A smaller relative change of the objective may be rounding.
     rounding: float = 0.0
-    #: A step may raise the objective by this part of it. At kinks, all other steps are short.
+    #: The part of the objective by which a step may raise it. At kinks, all other steps are short.
     rise: float = 0.0
-    #: Whether second derivatives are about one: then the gradient itself is a good first step.
+    #: Whether second derivatives are about one. Then the gradient itself is a good first step.
     is_scaled: bool = False
 
 
@@ -51,7 +52,7 @@ class Step(NamedTuple):
     """A way from a point to a lower one."""
 
     point: Point
-    #: By how much the objective falls.
+    #: The fall of the objective.
     fall: float
 
 
@@ -67,7 +68,7 @@ def descent(
     after: Callable[[Point], bool],
 ) -> Point | None:
     """
-    Lower a function from a point until it no longer falls; return the last point.
+    Lower a function from a point until it no longer falls. Return the last point.
 
     L-BFGS with a line search that ends at the weak conditions of Wolfe: so it crosses kinks, as in
     Lewis and Overton (Mathematical Programming 141, 2013).
@@ -137,14 +138,14 @@ class Memory:
         return not self._changes
 
     def add(self, step: np.ndarray, change: np.ndarray) -> None:
-        """Remember a change of the weights, and that of the gradient."""
+        """Remember a change of the weights, and the change of the gradient."""
         product = float(step @ change)
         if product > 0:
             self._changes.append((step, change, 1 / product))
             del self._changes[: -self._size]
 
     def direction(self, gradient: np.ndarray) -> np.ndarray:
-        """Return minus the product of the approximate inverse second derivatives and a gradient."""
+        """Return minus the product of the approximate inverse second derivative and a gradient."""
         if not self._changes:
             return -gradient
 
@@ -164,14 +165,14 @@ class Memory:
 
 
 def _step(evaluate, point, memory, limits):
-    """Return the step of an iteration, or None where no point in its direction is lower."""
+    """Return the step of an iteration, or None if no point in its direction is lower."""
     direction = memory.direction(point.gradient)
     slope = float(point.gradient @ direction)
     if not slope < 0:
         return None
 
     length = _first_length(slope, limits) if memory.is_empty else 1.0
-    # The lengths at the ends of an interval, with the falls and the slopes there.
+    # The two ends of an interval of lengths, with their falls and slopes.
     short = (0.0, 0.0, slope)
     long = None
     best = None
@@ -196,22 +197,22 @@ def _step(evaluate, point, memory, limits):
 
 
 def _first_length(slope, limits):
-    """Return the length of the first trial along the gradient: that of a step of 1, or less."""
+    """Return the length of the first trial along the gradient: a step of 1, or less."""
     length = 1 / math.sqrt(-slope)
     return min(length, 1.0) if limits.is_scaled else length
 
 
 def _fall(point, trial, length, slope, end, rounding):
-    """Return by how much the objective falls on a way of a length, between its slopes."""
+    """Return the fall of the objective on a way of a length, from its slopes and values."""
     fall = point.objective - trial.objective
     if abs(fall) <= rounding * max(abs(point.objective), _SMALL):
-        # The slopes at both ends of so small a step know the difference better.
+        # For so small a step, the slopes at both ends tell the difference better.
         return -0.5 * length * (slope + end)
     return fall
 
 
 def _next(short, long):
-    """Return the length of the next trial, from the ends of an interval; `long` may be None."""
+    """Return the length of the next trial, between the ends of an interval. `long` may be None."""
     begin, fall_begin, slope_begin = short
     if long is None:
         return _GROWTH * begin
@@ -224,8 +225,8 @@ def _next(short, long):
 
 def _part(begin, end, rise):
     """
-    Return where a cubic is least between 0 and 1, with a slope at each end, and a rise in between;
-    0 where they are too large for that.
+    Return where a cubic is least between 0 and 1, from the slopes at both ends and the rise. It is
+    0 if they are too large.
     """
     # Nocedal and Wright, Numerical Optimization, equation 3.59
     mean = begin + end - 3 * rise

@@ -18,7 +18,7 @@ from skort.optim.state import History, best_epoch
 from skort.optim.training import Training
 
 _VALIDATION_SCORE = "validation_score"
-# These stand first in the table; what callbacks add comes after them.
+# The first columns of the table. Those of callbacks come after them.
 _FIRST = ("loss", "objective", _VALIDATION_SCORE, "eta", "gradient_norm", "seconds")
 # "-1.234e-05"
 _WIDTH = 10
@@ -56,7 +56,7 @@ class EpochLines(Component):
         print_line("The training begins again at a tenth of the learning rate.")
 
     def on_epoch_end(self, training: Training) -> None:
-        """Print the last row of the history, under the names of its columns where they are new."""
+        """Print the last row of the history, below the names of its columns if these are new."""
         epoch = training.n_epochs
         history = training.history
         columns = [
@@ -65,7 +65,7 @@ class EpochLines(Component):
         ]
         header = _line("epoch", {name: name for name in columns})
 
-        # The calls of a `partial_fit` make one table together.
+        # All calls of a `partial_fit` make one table.
         goes_on = self._is_one_epoch and epoch > 1
         if header != self._header and not goes_on:
             print_line(header)
@@ -73,7 +73,7 @@ class EpochLines(Component):
         print_line(_line(str(epoch), {name: _cell(history, name) for name in columns}))
 
     def on_train_end(self, training: Training) -> None:
-        """Print why the training stopped; an error says it itself."""
+        """Print why the training stopped. An error says so itself."""
         if training.stopping_reason is not None:
             print_line(training.stopping_reason)
 
@@ -85,7 +85,7 @@ def _line(epoch: str, cells: dict[str, str]) -> str:
 
 
 def _cell(history: History, name: str) -> str:
-    """Return the value of the last epoch, or nothing where it has none in this column."""
+    """Return the value of the last epoch, or nothing if the column has none."""
     if len(history[name]) < history.n_epochs:
         return ""
 
@@ -142,19 +142,16 @@ class ProgressBar(Component):
             self._bar.reset()
 
     def on_train_end(self, training: Training) -> None:
-        """
-        Fill the bar and close it, and print why the training stopped;
-        an error says it itself.
-        """
+        """Fill the bar and close it, and print why the training stopped. An error says so itself."""
         shown_bar = self._bar
         self._bar = None
         reason = training.stopping_reason
         history = training.history
 
         if shown_bar is not None:
-            # TQDM_DISABLE asks for silence; to close a bar disables it.
+            # TQDM_DISABLE asks for silence. A closed bar is disabled.
             is_shown = not shown_bar.disable
-            # A training that stopped is over, however many epochs it might have had.
+            # A training that has stopped is done, whatever number of epochs was planned.
             shown_bar.total = training.n_epochs if training.stopped else shown_bar.total
             shown_bar.refresh()
             shown_bar.close()
@@ -174,7 +171,7 @@ class ProgressBar(Component):
 
 
 def _is_open(stream: Any) -> bool:
-    """Return whether a stream can be written to: without a console, as in pythonw, it is None."""
+    """Return whether a stream can be written to. Without a console, as in pythonw, it is None."""
     return stream is not None and not getattr(stream, "closed", False)
 
 
@@ -244,13 +241,14 @@ class MLflowLogger(Component):
         )
 
     def on_train_end(self, training: Training) -> None:
-        """Log why the training ended, and the model; end the run that it began."""
+        """Log why the training ended, and the model. End the run if the training began it."""
         mlflow = _mlflow()
         owns_run = self._owns_run
         self._owns_run = False
         reason = training.stopping_reason
 
-        # A `partial_fit` has no reason to end after its epoch; otherwise an error has none.
+        # A `partial_fit` has no reason to end after its epoch. Without a reason, a `fit` has ended
+        # by an error.
         succeeded = (
             training.n_epochs > self._n_epochs if training.max_iter is None else reason is not None
         )
@@ -279,9 +277,6 @@ def _mlflow():
 
 
 def _shown(value):
-    """
-    Return the value of a parameter as MLflow keeps it: as text, which may be short;
-    arrays and models by type.
-    """
+    """Return the value of a parameter for MLflow: as text, or as a type if it is an array or a model."""
     is_short = value is None or isinstance(value, (str, Real, tuple, list, dict, BaseEstimator))
     return str(value)[:500] if is_short else type(value).__name__

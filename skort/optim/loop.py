@@ -15,8 +15,8 @@ from skort.optim.schedules import has_ended, is_steady
 from skort.optim.state import TrainState
 from skort.optim.training import Finished, Training
 
-# A loss that is so many times that of the first epoch, or 1, overflows in float32; float64 is
-# to say the same.
+# A loss overflows in float32 if it is so many times the first epoch's loss, or 1. In float64 it is
+# as bad.
 _FAR = 1e38
 
 
@@ -26,23 +26,23 @@ class Outcome:
 
     #: The trained weights.
     weights: dict[str, np.ndarray]
-    #: Everything that another training goes on from.
+    #: Everything that another training can continue from.
     state: TrainState
-    #: A `KeyboardInterrupt`, or the error of a callback, that ended the training early.
+    #: The `KeyboardInterrupt`, or the error of a callback, that ended the training early.
     error: BaseException | None
-    #: Whether the training ended at a larger objective than that of its initial weights, or no
-    #: better than a constant.
+    #: Whether the training ended above the objective of its initial weights, or no better than a
+    #: constant.
     no_better: bool = False
-    #: Learning rate of the first update; None where there was none.
+    #: The learning rate of the first update. None: there was no update.
     first_eta: float | None = None
-    #: Whether its weights are the fitted ones that it began with.
+    #: Whether it ended with the fitted weights that it began with.
     went_back: bool = False
-    #: The weights that it ended with, see `Training.kept`.
+    #: The weights that it ended with: see `Training.kept`.
     kept: str | None = None
 
 
 def minimise(training: Training) -> Outcome:
-    """Repeat a step until a callback stops it or `max_iter` epochs are done."""
+    """Repeat a step until a callback stops it or `max_iter` epochs are made."""
     hooks = Hooks(training)
     error = None
     try:
@@ -51,7 +51,7 @@ def minimise(training: Training) -> Outcome:
             raise error
 
         _give_reason(training, error)
-        # First, so that the callbacks see the model that the training ends with.
+        # This comes first: callbacks then see the model of the end.
         training.take_best()
     finally:
         end_error = hooks.end()
@@ -69,7 +69,7 @@ def minimise(training: Training) -> Outcome:
 
 
 def _give_reason(training: Training, error: BaseException | None = None) -> None:
-    """Write down why a training is over."""
+    """Note why a training has ended."""
     if isinstance(error, KeyboardInterrupt):
         training.stopping_reason = "The user interrupted the training."
     elif error is not None:
@@ -83,7 +83,7 @@ def _give_reason(training: Training, error: BaseException | None = None) -> None
 
 
 def _run(training, hooks):
-    """Make all epochs; return the error that ended them early, or None."""
+    """Make all epochs. Return the error that ended them early, or None."""
     try:
         training.step.batch.begin(training.batches.data)
         hooks.begin()
@@ -98,15 +98,15 @@ def _run(training, hooks):
 
 
 def _make_epochs(training, hooks):
-    """Make all epochs; return whether that is the end, or the training goes back to its start."""
+    """Make all epochs. Return whether they end the training; otherwise it begins again."""
     on_epoch_end = hooks.each("on_epoch_end")
     on_batch_end = hooks.each("on_batch_end")
     if optimizer_tags(training.optimizer).is_full:
         _make_iterations(training, hooks, on_batch_end, on_epoch_end)
         return True
 
-    # Even if a callback stops it at the beginning, a fit has at least one epoch and a `partial_fit`
-    # makes its own.
+    # A fit has at least one epoch, and a `partial_fit` its own, even if a callback stops it at the
+    # beginning.
     if training.max_iter is None:
         least = most = training.n_epochs + 1
     else:
@@ -120,8 +120,8 @@ def _make_epochs(training, hooks):
                 _finish(training, hooks, begin, on_epoch_end)
                 break
 
-            # A diverging training overflows: the error of `_write_epoch` reports it, numpy's
-            # warnings need not.
+            # A diverging training overflows. The error of `_write_epoch` says so, and numpy need
+            # not warn.
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 _make_steps(training, hooks, on_batch_end)
                 _write_epoch(training, begin)
@@ -141,7 +141,7 @@ def _make_epochs(training, hooks):
 
 
 def _finish(training, hooks, begin, on_epoch_end):
-    """End a training at a lower objective over all rows, if there is one: as one more epoch."""
+    """End a training at a lower objective over all rows, if there is one. It is one more epoch."""
     found = training.finish()
     if found is not None:
         _write_epoch(training, begin, found=found)
@@ -150,7 +150,7 @@ def _finish(training, hooks, begin, on_epoch_end):
 
 
 def _make_iterations(training, hooks, on_batch_end, on_epoch_end):
-    """Let an optimizer make its updates itself, each of them an epoch."""
+    """Let an optimizer make its updates itself. Each is an epoch."""
     begin = time.perf_counter()
 
     def after():
@@ -177,7 +177,7 @@ def _make_iterations(training, hooks, on_batch_end, on_epoch_end):
     reason = full.minimise(n_left, after)
 
     if not training.n_epochs:
-        # The weights were the best ones, and a fit has at least one epoch.
+        # The first weights were the best ones, but a fit has at least one epoch.
         after()
 
     if reason is not None and not training.stopped:
@@ -187,7 +187,7 @@ def _make_iterations(training, hooks, on_batch_end, on_epoch_end):
 def _write_epoch(
     training: Training, begin: float, part: float = 1.0, found: Finished | None = None
 ) -> None:
-    """Add the row of an epoch, whose updates are made, to the history."""
+    """Add an epoch to the history after its updates."""
     objective, loss = training.means() if found is None else training.means_of(found)
     if not math.isfinite(objective):
         raise _diverged("loss became infinite or NaN", training)
@@ -215,8 +215,7 @@ def _make_steps(training, hooks, on_batch_end):
     rate = training.rate
     t = training.n_updates
 
-    # Where nothing changes the rate within the epoch, it is asked for once: a
-    # callback may lower it.
+    # If nothing changes the rate within the epoch, it is asked for once. A callback may change it.
     is_same = is_steady(training.schedule) and not on_batch_end
     eta = None
     for share, part in training.batches.epoch(training.step.batch):
@@ -245,7 +244,7 @@ def _diverged(what, training):
 def minimise_together(
     trainings: list[Training], step: Any, batches: Batches
 ) -> list[Outcome | None]:
-    """Repeat the steps of several trainings, each until it is over; `step`: their `JointStep`."""
+    """Repeat the common step of several trainings, their `JointStep`, until each has ended."""
     outcomes: list[Outcome | None] = [None] * len(trainings)
     hooks = [Hooks(training) for training in trainings]
     step.batch.begin(batches.data)
@@ -264,7 +263,7 @@ def minimise_together(
                 try:
                     _write_epoch(training, begin, 1 / len(active))
                 except DivergedError:
-                    # It has no outcome, and is left out.
+                    # It has no outcome, and drops out.
                     continue
 
                 hooks[number].call(on_epoch_end[number])
@@ -286,8 +285,8 @@ def minimise_together(
 
 
 def _make_joint_steps(trainings, step, batches):
-    """Make the updates of one epoch of some trainings, by their numbers."""
-    # Each has made all the updates of the others: one that begins again leaves them.
+    """Make the updates of one epoch of some trainings, by number."""
+    # All have made the same number of updates: a training that begins again drops out.
     t = next(iter(trainings.values())).n_updates
     are_steady = all(is_steady(training.schedule) for training in trainings.values())
     etas: dict[int, float] = {}
@@ -310,13 +309,10 @@ def _make_joint_steps(trainings, step, batches):
 
 
 def _joint_outcome(training, alone, number):
-    """
-    Return the outcome of a training that is over;
-    None where it ended no better than it began.
-    """
+    """Return the outcome of a training that has ended. None: it is no better than at its beginning."""
     training.end_epoch()
     _give_reason(training)
-    # A lane alone makes no steps: a step with its weights does.
+    # A lane makes no steps of its own. A separate step makes them for its weights.
     if training.seems_no_better() and training.is_no_better(alone(number)):
         return None
 

@@ -1,7 +1,4 @@
-"""
-The rows of X in the variables of a training: changed where they are cast,
-or where a batch takes them.
-"""
+"""The rows of X in the variables of a training. They change when they are cast, or in each batch."""
 
 import functools
 from dataclasses import dataclass
@@ -14,8 +11,8 @@ from numpy.typing import DTypeLike
 from skort.common.memory import is_in_memory
 
 try:
-    # The functions behind rows and products of scipy.sparse, whose checks take longer than the
-    # work. Products add to an array in place, and touch no other rows of it.
+    # The functions behind the rows and products of scipy.sparse, whose checks take longer than the
+    # work. Products add to an array in place, and touch no other row of it.
     from scipy.sparse._sparsetools import (
         csc_matvec,
         csc_matvecs,
@@ -27,27 +24,31 @@ try:
 except ImportError:  # They are private, and may go.
     csr_row_index = None
 
-# A copy of so many bytes, in other variables, is too large beside rows that need no cast.
+# A copy of so many bytes, in the variables of the training, would be too large if the rows need no
+# cast.
 _LARGE = 2**28
-# The number of values that are changed at once.
+# The number of values in a block that changes at once.
 _BLOCK = 2**18
 
 
 @dataclass(frozen=True, eq=False)
 class RowChange:
     """
-    The change of the rows of X for a training:
-    (X - mean) times the inverse scale in the type of X, then a cast.
+    The change of the rows of X in a training: (X - mean) times the inverse scale, in the type of X,
+    then a cast.
     """
 
-    #: In float64, as the inverse scale; None: nothing is subtracted.
+    #: float64, as `inverse`. None: nothing is subtracted.
     mean: np.ndarray | None
     #: None: nothing is multiplied.
     inverse: np.ndarray | np.float64 | None
     dtype: np.dtype
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        """Return the rows of the training, C-contiguous and aligned; X itself where it is that."""
+        """
+        Return the rows of the training, C-contiguous and aligned. X itself comes back if it is
+        that.
+        """
         mean, inverse = self._numbers(X.dtype)
         if mean is None and inverse is None and X.dtype == self.dtype:
             return np.require(X, requirements=["C", "A"])
@@ -57,7 +58,7 @@ class RowChange:
                 return np.require(X, self.dtype, ["C", "A"])
 
             changed = np.empty(X.shape, self.dtype)
-            # In blocks that stay in the cache between both operations.
+            # Blocks stay in the cache between both operations.
             length = max(1, _BLOCK // X.shape[1])
 
             for start in range(0, len(X), length):
@@ -79,7 +80,7 @@ class RowChange:
         )
 
     def in_place(self, rows: np.ndarray) -> None:
-        """Change rows that have the dtype of the training, to the same bits."""
+        """Change rows of the training's dtype in place, with the same bits."""
         mean, inverse = self._numbers(self.dtype)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             if mean is not None:
@@ -88,8 +89,8 @@ class RowChange:
 
     def _numbers(self, dtype):
         """
-        Return mean and inverse scale in the type in which rows of a dtype are changed:
-        float32 if it holds both.
+        Return mean and inverse scale in the type in which rows of a dtype change: float32 if it
+        holds both.
         """
         dtype = np.float32 if dtype == np.float32 and self._fits_float32 else np.float64
         return tuple(
@@ -99,8 +100,8 @@ class RowChange:
 
 def difference(X: np.ndarray, offset: np.ndarray) -> np.ndarray:
     """
-    Return X - offset in the type of X, that of integers in float64:
-    exact, too, where float64 lacks their digits.
+    Return X - offset in the type of X. For integers it is exact and in float64, even where float64
+    lacks their digits.
     """
     if X.dtype.kind in "iu" and X.dtype.itemsize == 8 and np.any(np.abs(offset) > 2.0**52):
         of_high = np.floor(offset / 2.0**32)
@@ -111,8 +112,8 @@ def difference(X: np.ndarray, offset: np.ndarray) -> np.ndarray:
 @dataclass(frozen=True, eq=False)
 class UnchangedRows:
     """
-    Rows of X that are read where they are, such as sparse ones or those of a file,
-    and changed in the batch.
+    Rows of X that stay where they are, such as sparse ones or those of a file. Each batch changes
+    its own.
     """
 
     rows: Any
@@ -128,24 +129,21 @@ class UnchangedRows:
 
 
 def stays_where_it_is(X: Any, dtype: DTypeLike) -> bool:
-    """
-    Return whether X, in a dtype, is sparse, or a file or large and needs no cast:
-    no copy is made of it.
-    """
+    """Return whether X stays where it is: it is sparse, or needs no cast and is a file or large."""
     if scipy.sparse.issparse(X) or X.dtype != dtype or not X.flags.c_contiguous:
         return scipy.sparse.issparse(X)
     return X.nbytes > _LARGE or not is_in_memory(X)
 
 
 def source_rows(X: Any) -> Any:
-    """Return X as it is, of `UnchangedRows` or of an array."""
+    """Return X as the user gave it, of `UnchangedRows` or of an array."""
     return X.rows if isinstance(X, UnchangedRows) else X
 
 
 class SparseRows:
     """
-    Some rows of a CSR matrix, and their products with dense C-contiguous matrices
-    of the same dtype.
+    Some rows of a CSR matrix, and their products with dense, C-contiguous matrices of the same
+    dtype.
     """
 
     def __init__(self, n_rows: int, n_columns: int, dtype: DTypeLike):
@@ -156,10 +154,7 @@ class SparseRows:
         self._values = np.empty(0, self._dtype)
 
     def take(self, X: Any, numbers: np.ndarray) -> None:
-        """
-        Hold some rows of X, a CSR matrix of this dtype;
-        its indices may be unsorted, and repeated.
-        """
+        """Hold some rows of X, a CSR matrix of this dtype. Indices may be unsorted and repeated."""
         if csr_row_index is None:
             rows = X[numbers]
             self._indptr = rows.indptr
@@ -190,7 +185,7 @@ class SparseRows:
             csr_todense(*self.shape, self._indptr, self._indices, self._values, out)
 
     def columns(self) -> np.ndarray:
-        """Return the numbers of the columns that have values, in their order."""
+        """Return the numbers of the columns with values, in ascending order."""
         return np.unique(self._indices[: self._indptr[-1]]).astype(np.intp)
 
     def product(self, matrix: np.ndarray) -> np.ndarray:
@@ -211,8 +206,8 @@ class SparseRows:
 
     def add_transposed_product(self, matrix: np.ndarray, out: np.ndarray) -> None:
         """
-        Add the product of the transposed rows and a matrix to the rows
-        of `out` whose columns have values.
+        Add the product of the transposed rows and a matrix to those rows of `out` whose columns
+        have values.
         """
         (n_rows, n_columns) = self.shape
         n_outputs = matrix.shape[1]

@@ -1,6 +1,6 @@
 """
-Learning rates: any callable t -> rate of update number t, from 1;
-it may have a method `on_bad_epochs`.
+Learning rates: any function from the number of an update, counted from 1, to its rate. It may have
+a method `on_bad_epochs`.
 """
 
 import math
@@ -21,25 +21,26 @@ _NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
 def rate(schedule: Callable[[int], Any], t: int) -> float:
     """
-    Return the learning rate of update number `t`;
-    raise a ValueError unless it is finite and not negative.
+    Return the learning rate of update number `t`. Raise a ValueError unless it is finite and not
+    negative.
     """
     eta = schedule(t)
-    # This runs before every update, so it tries float first: the check for a Real takes longer.
+    # This runs before every update. It asks for a float first, as the check for a Real takes
+    # longer.
     if not (isinstance(eta, (float, Real)) and 0 <= float(eta) < math.inf):
         raise ValueError(
             f"learning_rate={schedule!r} must return a finite number >= 0, got {eta!r} "
             f"for update {t}."
         )
 
-    # A Python float: with numpy's, arithmetic with float32 weights would become float64.
+    # The rate is a float of Python: numpy's would turn float32 weights into float64.
     return float(eta)
 
 
 def largest_rate(schedule: Any) -> float | None:
     """
-    Return the largest learning rate of all updates;
-    None where it is not known, as of any function.
+    Return the largest learning rate of all updates, or None if it is not known, as for any
+    function.
     """
     eta = (
         schedule.largest_rate() if _declares(schedule, "largest_rate", "peak_parameters") else None
@@ -53,29 +54,23 @@ def is_steady(schedule: Any) -> bool:
 
 
 def lower_rate(schedule: Any) -> bool:
-    """
-    Let a schedule, or any object with its method `on_bad_epochs`, lower its rate;
-    return whether it has.
-    """
+    """Let an object with the method `on_bad_epochs` lower its rate. Return whether it has."""
     return getattr(schedule, "on_bad_epochs", bool)()
 
 
 def advice_to_lower(schedule: Any) -> str:
-    """Return the advice to whoever has too large a rate, such as "lower eta0"."""
+    """Return advice for a rate that is too large, such as "lower eta0"."""
     return schedule.advice_to_lower if isinstance(schedule, Schedule) else Schedule.advice_to_lower
 
 
 def has_ended(schedule: Any, n_updates: int) -> bool:
-    """
-    Return whether the rate of a schedule has come to zero, as planned,
-    after a number of updates.
-    """
+    """Return whether the planned rate of a schedule has come to zero after so many updates."""
     last = schedule.last_update if _declares(schedule, "last_update") else None
     return last is not None and n_updates >= last
 
 
 def may_fall(schedule: Any) -> bool:
-    """Return whether a schedule lowers its rate where a training would end."""
+    """Return whether a schedule lowers its rate when a training would end."""
     return (
         schedule.may_fall if isinstance(schedule, Schedule) else hasattr(schedule, "on_bad_epochs")
     )
@@ -83,15 +78,15 @@ def may_fall(schedule: Any) -> bool:
 
 def _declares(schedule, *names):
     """
-    Return whether the class of a schedule says one of these itself:
-    the rates of a subclass may be others.
+    Return whether the class of a schedule itself has one of these names: a subclass may have other
+    rates.
     """
     return isinstance(schedule, Schedule) and not vars(type(schedule)).keys().isdisjoint(names)
 
 
 class Schedule(Component):
     """
-    A learning rate: a function of the number of the update.
+    A learning rate as a function of the number of the update.
 
     Examples
     --------
@@ -103,28 +98,28 @@ class Schedule(Component):
     [0.5, 0.25]
     """
 
-    #: Parameters that the estimators have, too: a schedule given by its name takes their values.
+    #: Parameters that the estimators have, too. A schedule given by name takes their values.
     shared_parameters: ClassVar[tuple[str, ...]] = ()
-    #: Whether all updates of an epoch have the same rate: each class says so for itself.
+    #: Whether all updates of an epoch have the same rate. Each class says so for itself.
     is_steady: ClassVar[bool] = False
-    #: Parameters of which the largest is that of all rates: each class says them for itself, or
+    #: Parameters whose largest value is the largest rate. Each class has its own, or
     #: `largest_rate`.
     peak_parameters: ClassVar[tuple[str, ...]] = ()
 
-    #: The advice to whoever finds its rates too large.
+    #: The advice for rates that are too large.
     advice_to_lower: ClassVar[str] = "lower eta0"
-    #: The last update whose rate is not zero; None: there is none, or it is not known. Each class
-    #: says it for itself.
+    #: The number of the last update whose rate is not zero. None: there is none, or it is not
+    #: known. Each class has its own.
     last_update: int | None = None
 
     if TYPE_CHECKING:
 
         def __call__(self, t: int) -> float:
-            """Return the learning rate of an update, counted from 1: each class has its own."""
+            """Return the learning rate of an update, counted from 1. Each class has its own."""
             raise NotImplementedError
 
     def largest_rate(self) -> float | None:
-        """Return the largest learning rate of all updates; None: it is not known."""
+        """Return the largest learning rate of all updates, or None if it is not known."""
         return max((getattr(self, name) for name in self.peak_parameters), default=None)
 
     @property
@@ -133,7 +128,7 @@ class Schedule(Component):
         return type(self).on_bad_epochs is not Schedule.on_bad_epochs
 
     def on_bad_epochs(self) -> bool:
-        """Lower the rate where a training would end; return whether the training goes on."""
+        """Lower the rate when a training would end. Return whether the training goes on."""
         return False
 
     def simulate(self, n_updates: int) -> np.ndarray:
@@ -243,7 +238,7 @@ class Optimal(Schedule):
 
     __module__ = "skort.schedules"
     shared_parameters: ClassVar[tuple[str, ...]] = ("alpha",)
-    # Its first rate follows from alpha.
+    # The first rate follows from alpha.
     advice_to_lower = 'use learning_rate="constant"'
     _parameter_constraints = {"alpha": _POSITIVE}
     alpha: float = 1e-4
@@ -298,8 +293,8 @@ class Adaptive(Schedule):
     eta0: float = 0.01
     max_falls: int = 4
 
-    #: k: how often the rate has fallen. A clone starts again at 0; a copy or a pickle
-    #: keeps the number.
+    #: k: how often the rate has fallen. A clone begins at 0 again; a copy or a pickle keeps the
+    #: number.
     _n_falls = 0
 
     def __call__(self, t: int) -> float:
@@ -307,7 +302,7 @@ class Adaptive(Schedule):
         return self.eta0 / 5**self._n_falls
 
     def on_bad_epochs(self) -> bool:
-        """Lower the rate; return whether the training goes on."""
+        """Lower the rate. Return whether the training goes on."""
         if self._n_falls >= self.max_falls:
             return False
         self._n_falls += 1
@@ -349,7 +344,7 @@ class Cosine(Schedule):
 
     @property
     def last_update(self) -> int | None:  # type: ignore[override]
-        """The last update whose rate is not zero, if there is one."""
+        """The last update whose rate is not zero, or None."""
         return self.n_updates if self.eta1 == 0 else None
 
     def __call__(self, t: int) -> float:
@@ -431,7 +426,7 @@ class Warmup(Schedule):
         return self.schedule or Constant()
 
     def largest_rate(self) -> float | None:
-        """Return the largest learning rate of all updates, None where it is not known."""
+        """Return the largest learning rate of all updates, or None if it is not known."""
         return largest_rate(self._inner)
 
     @property
@@ -444,7 +439,7 @@ class Warmup(Schedule):
         return min(1.0, t / self.n_updates) * self._inner(t)
 
     def on_bad_epochs(self) -> bool:
-        """Let the inner schedule lower its rate, if it can; return whether the training goes on."""
+        """Let the inner schedule lower its rate, if it can. Return whether the training goes on."""
         return lower_rate(self._inner)
 
 

@@ -1,7 +1,4 @@
-"""
-Sparse rows: their batches, their products,
-and weights of which an update touches only those with a gradient.
-"""
+"""Sparse rows: their batches, and weights of which an update touches only those with a gradient."""
 
 import functools
 import itertools
@@ -19,20 +16,16 @@ from skort.optim.batches import Batch, filler
 from skort.optim.optimizers import LinearUpdate
 from skort.optim.rows import SparseRows, source_rows
 
-# Above this momentum a velocity and the weights are too far from each other for float32.
+# With a larger momentum, velocities and weights have too different sizes for float32.
 _LARGEST_MOMENTUM = 0.99
-# Between two passes over all weights, arrays are scaled by at most so much, three
-# digits of float32,
+# A pass over all weights is due after a scaling by so much, which is three digits of float32,
 _FAR = 1e3
-# and for at most so many steps.
+# and after so many steps.
 _MANY_STEPS = 1000
 
 
 class SparseBatch(Batch):
-    """
-    The place from which the next step reads its rows, where X,
-    of the given shape, is sparse.
-    """
+    """Sparse rows of an X of the given shape, which the next step reads."""
 
     in_place = True
 
@@ -45,13 +38,14 @@ class SparseBatch(Batch):
         return len(self.target)
 
     def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
-        """Return the functions that put the rows of given numbers into the batch."""
+        """Return the functions that put rows, by number, into the batch."""
         X, *others = data
-        # The update multiplies by what would change them.
+        # The update multiplies by the change of the rows.
         X = source_rows(X)
 
         if X.indices.dtype != X.indptr.dtype:
-            # The constructor makes them the same; somebody has replaced one of them.
+            # The constructor makes both dtypes the same. They differ if somebody has replaced an
+            # array.
             X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), X.shape)
 
         take = self.rows.take
@@ -65,12 +59,12 @@ class SparseBatch(Batch):
 @dataclass(frozen=True)
 class Recurrence:
     """
-    The update (w, v, S) <- A (w, v, S) + B g of a weight, its velocity and its sum,
-    by a gradient g + b w.
+    The update (w, v, S) <- A (w, v, S) + B g of a weight, its velocity and its sum. The gradient is
+    g + b w.
     """
 
-    # The coordinates of A are p = w + kappa v, v and q = S + lambda v. With b = 0, neither p nor q
-    # depends on v: A is as well conditioned as it can be.
+    # The coordinates of A are p = w + kappa v, v and q = S + lambda v. With b = 0, p and q do not
+    # depend on v, which is the best condition that A can have.
 
     #: Zero: there is no velocity.
     momentum: float
@@ -83,7 +77,7 @@ class Recurrence:
     def of(
         cls, update: LinearUpdate | None, l2: float, *, is_averaged: bool
     ) -> "Recurrence | None":
-        """Return the recurrence of an update; None where it is none, or where it loses digits."""
+        """Return the recurrence of an update. None: it is no recurrence, or loses digits as one."""
         if update is None or update.momentum > _LARGEST_MOMENTUM:
             return None
         return cls(update.momentum, update.is_ahead, float(l2), is_averaged)
@@ -99,7 +93,7 @@ class Recurrence:
 
     @functools.cached_property
     def basis(self) -> np.ndarray:
-        """The matrix that makes the coordinates (p, v, q) of (w, v, S)."""
+        """The matrix from (w, v, S) to the coordinates (p, v, q)."""
         mu = self.momentum
         kappa = mu**2 / (1 - mu) if self.is_ahead else mu / (1 - mu)
         basis = np.array([[1, kappa, 0], [0, 1, 0], [0, kappa * mu / (mu - 1), 1]])
@@ -116,8 +110,8 @@ class Recurrence:
 
     def step(self, eta: float, *, counts: bool) -> tuple[np.ndarray, np.ndarray]:
         """
-        Return A and B, in the coordinates of `basis`; `counts`:
-        whether the weights after it count in the sum.
+        Return A and B, in the coordinates of `basis`. `counts`: whether the weights after the step
+        count in the sum.
         """
         (A_0, B_0), (A_1, B_1) = self._ends[counts]
         return A_0 + eta * (A_1 - A_0), B_0 + eta * (B_1 - B_0)
@@ -125,15 +119,15 @@ class Recurrence:
     @functools.cached_property
     def _ends(self):
         """
-        The matrices of `step` for learning rates of zero and one;
-        they are linear between them.
+        The matrices of `step` for the learning rates zero and one. All others are between them, on
+        a line.
         """
         return {counts: [self._at(eta, counts) for eta in (0.0, 1.0)] for counts in (False, True)}
 
     def _at(self, eta, counts):
         mu = self.momentum
         fall = eta * self.l2
-        # Columns: w, v, S, g.
+        # The columns are w, v, S, g.
         velocity = np.array([-fall, mu, 0, -eta])
         step = mu * velocity + np.array([-fall, 0, 0, -eta]) if self.is_ahead else velocity
         weight = np.array([1.0, 0, 0, 0]) + step
@@ -148,12 +142,11 @@ class Recurrence:
 
 class _Scales:
     """
-    The matrix P after `n_steps` steps since the last pass over all weights,
-    and those after one step more.
+    The matrix P after `n_steps` steps since the last pass over all weights. It remembers the scales
+    after the next step.
     """
 
-    # A pass starts the same steps anew, at the same learning rate more often than not: each
-    # remembers the one after it.
+    # After a pass, the same steps often come again, at the same learning rate.
 
     def __init__(
         self, recurrence: Recurrence, P: np.ndarray, inverse: np.ndarray, n_steps: int = 0
@@ -162,9 +155,9 @@ class _Scales:
         self._inverse = inverse
         self._n_steps = n_steps
 
-        #: What the arrays have to be multiplied by, and added up, for the state of the rule.
+        #: The matrix from the held arrays to the state of the rule.
         self.to_natural = recurrence.inverse_basis @ P
-        #: What they are multiplied by in the weights.
+        #: The factors of the held arrays in the weights.
         self.shares: list[float] = self.to_natural[0].tolist()
 
         #: Whether a pass over all weights is due.
@@ -173,16 +166,13 @@ class _Scales:
         self._key = (math.nan, False)
 
     def after(self, eta: float, *, counts: bool) -> tuple[list[float], "_Scales"]:
-        """
-        Return the factor of the gradient in each array, in the next step,
-        and the scales after it.
-        """
+        """Return the factor of the gradient in each array in the next step, and the scales after it."""
         if self._key != (eta, counts):
             A, B = self._recurrence.step(eta, counts=counts)
             P = A @ self._P
             inverse = self._inverse @ np.linalg.inv(A)
 
-            # Without a decay the steps of SGD change nothing.
+            # Without decay, steps of SGD change nothing.
             is_same = np.array_equal(P, self._P)
             following = (
                 self if is_same else _Scales(self._recurrence, P, inverse, self._n_steps + 1)
@@ -195,26 +185,26 @@ class _Scales:
 
 class LazyWeights:
     """
-    The weights of a layer with sparse rows, and the other arrays of a recurrence:
-    each (n_columns, n_outputs).
+    The weights of a layer with sparse rows, and the other arrays of a recurrence. Each has the
+    shape (n_columns, n_outputs).
     """
 
-    # A step without a gradient multiplies the coordinates x of every weight by the same small
-    # matrix. So the arrays hold u of x = P u, with one matrix P for all weights: such a step
-    # changes P alone, and a gradient g changes the rows of u whose gradient is not zero, by P^-1
-    # B g. This is the scale of the weights of `sklearn.linear_model.SGDClassifier` for more than
-    # one array. `settle` makes a pass over all weights.
+    # A step without a gradient multiplies the coordinates x of every weight by one small matrix. So
+    # the arrays hold u with x = P u, where P is the same for all weights. Such a step changes only
+    # P. A gradient g changes the rows of u in which it is not zero, by P^-1 B g. For one array,
+    # this is the scale of the weights in `sklearn.linear_model.SGDClassifier`. `settle` makes a
+    # pass over all weights.
 
     def __init__(self, recurrence: Recurrence, arrays: dict[str, np.ndarray], factor: float):
-        # `factor` multiplies the rows. The arrays are changed in place, and hold these values only
+        # `factor` multiplies the rows. The arrays change in place, and hold the right values only
         # after `settle`.
         self._factor = factor
         self._basis = recurrence.basis
         arrays = {name: arrays[name] for name in recurrence.names}
 
-        # A sum is in float64: what was added since the last pass is in an array of its own.
+        # Sums are in float64. Those since the last pass have an array of their own.
         self._total = arrays.pop("average_sum", None)
-        #: Of the weights, and of their velocities.
+        #: The weights, and maybe their velocities.
         self._moving = list(arrays.values())
         self._held = (
             self._moving if self._total is None else [*self._moving, np.zeros_like(self._moving[0])]
@@ -222,13 +212,13 @@ class LazyWeights:
         identity = np.eye(len(self._held))
         self._first_scales = _Scales(recurrence, identity, identity)
 
-        #: None after `settle`.
+        #: None: they are settled.
         self._scales: _Scales | None = None
-        # Of the arrays with each other, by their numbers; None where there is no l2 term.
+        # The products of pairs of arrays, by number. None: there is no l2 term.
         self._products: dict[tuple[int, int], float] | None = {} if recurrence.l2 else None
 
-        #: Of the weights before the last update: their squared norm, and their product with its
-        #: gradient but for the l2 term; zero where there is no l2 term.
+        #: Of the weights before the last update: their squared norm, and their product with the
+        #: gradient without the l2 term. Both are zero without an l2 term.
         self.square: float = 0.0
         self.along: float = 0.0
 
@@ -241,18 +231,18 @@ class LazyWeights:
             self.forget()
 
     def forget(self) -> None:
-        """Take the arrays as they are: somebody has overwritten them."""
+        """Continue from arrays that somebody has overwritten."""
         self._scales = None
         if self._total is not None:
             self._held[-1].fill(0)
 
     def products(self, rows: SparseRows) -> tuple[np.ndarray, list[np.ndarray]]:
         """
-        Return the product of the rows, times the factor, and the weights;
-        and those with the arrays of its sum.
+        Return the product of the rows, times the factor, with the weights, and those with the
+        arrays that the weights are sums of.
         """
         if self._scales is None:
-            # Take the weights apart into u, after `settle`.
+            # After `settle`, turn the arrays into u.
             self._combine(self._basis)
             if self._products is not None:
                 pairs = itertools.product(enumerate(self._moving), repeat=2)
@@ -277,12 +267,12 @@ class LazyWeights:
         counts: bool,
     ) -> None:
         """
-        Make one update by the gradient by the products, (n_rows, n_outputs);
-        `parts` are from `products`.
+        Make one update from the gradient by the products, (n_rows, n_outputs). `parts` comes from
+        `products`.
         """
         factor = self._factor
         scales = self._scales
-        assert scales is not None  # Since `products`.
+        assert scales is not None  # They are settled no longer since `products`.
         lengths, self._scales = scales.after(eta, counts=counts)
 
         for held, length in zip(self._held, lengths, strict=True):
@@ -295,7 +285,7 @@ class LazyWeights:
             self.along = sum(map(operator.mul, scales.shares, along))
 
             if lengths[0]:
-                # The squared norm of the gradient, without a pass over all weights.
+                # This squared norm of the gradient needs no pass over all weights.
                 moved = factor * float(np.vdot(rows.product(self._held[0]), gradient))
                 squared = (moved - along[0]) / lengths[0]
 
@@ -311,7 +301,7 @@ class LazyWeights:
             self.settle()
 
     def squared_gradient(self, rows: SparseRows, gradient: np.ndarray) -> float:
-        """Return the squared norm of the gradient by the weights, from that by the products."""
+        """Return the squared norm of the gradient by the weights, from the gradient by the products."""
         gradient = gradient * self._factor
         by_weight = np.zeros_like(self._held[0])
         rows.add_transposed_product(gradient, by_weight)
@@ -329,13 +319,13 @@ class LazyWeights:
         return all(np.isfinite(held.sum()) for held in self._held)
 
     def _square(self, shares):
-        """Return the squared norm of the sum of the moving arrays, each times its share."""
+        """Return the squared norm of a sum of the moving arrays, each times its share."""
         return sum(
             shares[i] * shares[j] * product for (i, j), product in (self._products or {}).items()
         )
 
     def _combine(self, matrix):
-        """Replace the arrays that are held by sums of them, times the rows of a matrix."""
+        """Replace the held arrays by sums of them, with the rows of a matrix as factors."""
         mixed = matrix.copy()
         np.fill_diagonal(mixed, 0)
         added = [self._sum(shares) if shares.any() else None for shares in mixed]
@@ -347,7 +337,7 @@ class LazyWeights:
                 np.add(held, more, out=held)
 
     def _sum(self, shares):
-        """Return the sum of the arrays, each times its share."""
+        """Return a sum of the arrays, each times its share."""
         terms = [
             held * float(share) for held, share in zip(self._held, shares, strict=True) if share
         ]

@@ -14,7 +14,7 @@ from skort.common.blas import one_blas_thread
 from skort.common.random_state import seeded
 from skort.optim.rows import difference
 
-# Statistics of more values than this are those of evenly spaced blocks of rows, so many of them.
+# Statistics of more values come from so many evenly spaced blocks of rows.
 _MANY_VALUES = 2**22
 _N_BLOCKS = 256
 # The number of values that are converted to float64 at once.
@@ -23,8 +23,8 @@ _BLOCK = 2**18
 # small.
 _STEPS = 20
 _ROUGH_STEPS = 5
-# Up to so many columns, all eigenvalues take less time than steps of the power method, and up to
-# more columns their Gram matrix takes less time than such steps on the rows.
+# Up to so many columns, all eigenvalues take less time than the power method. Up to more columns,
+# the Gram matrix saves time in its steps.
 _FEW_COLUMNS = 128
 _MANY_COLUMNS = 257
 
@@ -32,31 +32,31 @@ _MANY_COLUMNS = 257
 @dataclass(frozen=True, eq=False)
 class Standardization:
     """
-    The means that a training subtracts from the columns of X and y,
-    and the scales by which it divides them.
+    The means that a training subtracts from the columns of X and y, and the scales that divide
+    these.
     """
 
-    # It changes how fast a training gets to the minimum, not where this is: the fitted weights are
+    # It changes how fast a training gets to the minimum, not where that is: the fitted weights are
     # those of X and y.
 
-    #: Of shape (n_features,), in float64, as `scale`; None: X is as it is.
+    #: float64 of shape (n_features,), as `scale`. None: X is as it is.
     mean: np.ndarray | None
     scale: np.ndarray | None
-    #: Of shape (n_outputs,); None: y is as it is.
+    #: float64 of shape (n_outputs,). None: y is as it is.
     target_mean: np.ndarray | None
-    #: Of all outputs.
+    #: The scale of all outputs.
     target_scale: float
-    #: Whether the fitted model subtracts the mean from X itself, because it is many times the
-    #: standard deviation.
+    #: Whether the fitted model subtracts the mean from X itself: the mean is many standard
+    #: deviations.
     is_offset: bool = False
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the fields that are not None, as arrays by name; `of_arrays` is the inverse."""
+        """Return the fields that are not None, as arrays by name. `of_arrays` is the inverse."""
         return {name: np.asarray(value) for name, value in vars(self).items() if value is not None}
 
     @classmethod
     def of_arrays(cls, arrays: dict[str, np.ndarray]) -> "Standardization | None":
-        """Return the standardization of some arrays; None for no arrays."""
+        """Return the standardization of some arrays, or None if there are none."""
         values: dict[str, Any] = {
             name: array if array.ndim else array.item() for name, array in arrays.items()
         }
@@ -81,17 +81,16 @@ def moments(
     X: Any, sample_weight: np.ndarray | None, n_rows: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return weighted means and standard deviations of columns in float64;
-    X is a part of `n_rows` rows, if given.
+    Return weighted means and standard deviations of columns in float64. X may be a part of `n_rows`
+    rows.
     """
-    # Of more than 2^22 values, 256 evenly spaced blocks of rows stand for all, but where a column
-    # is constant in them: it may vary elsewhere.
+    # With more than 2^22 values, 256 evenly spaced blocks of rows stand for all. A column that is
+    # constant in them may vary elsewhere, so all of its rows are read.
     many_values = _MANY_VALUES if n_rows is None else _MANY_VALUES * X.shape[0] // n_rows
     blocks = _row_blocks(X.shape[0], X.shape[1], many_values)
     mean, deviation = _moments(X, sample_weight, blocks)
 
-    # Where squares overflow, or are zero, those of multiples are neither. A power of two
-    # keeps the bits.
+    # If squares overflow or are zero, multiples have better ones. Powers of two keep the bits.
     is_huge = ~np.isfinite(deviation)
     is_tiny = (deviation < 2.0**-500) & (np.abs(mean) < 2.0**-400)
 
@@ -114,14 +113,14 @@ def moments(
 
 def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
     """
-    Return the moments of columns over blocks of rows, times a factor;
-    not finite where squares overflow.
+    Return the moments of some columns, times a factor, over blocks of rows. They are not finite if
+    squares overflow.
     """
     total = 0.0
     sums: Any = 0.0
     squares: Any = 0.0
 
-    # Sums of differences from a row keep their digits where the mean is large.
+    # With a large mean, sums of differences from a row keep their digits.
     at = 0 if sample_weight is None else int(np.argmax(sample_weight > 0))
     first = _dense(X[at : at + 1])[0, columns].astype(np.float64) * factor
 
@@ -142,7 +141,7 @@ def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
 
         shift = sums / total
         variance = np.maximum(squares / total - np.square(shift), 0.0)
-        # What rounding leaves of a column whose values are all the same.
+        # Rounding leaves a little of the variance of a constant column.
         variance[variance <= 1e-14 * (squares / total)] = 0.0
         return first + shift, np.sqrt(variance)
 
@@ -150,13 +149,11 @@ def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
 def robust_moments(
     columns: np.ndarray, sample_weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """
-    Return weighted medians and interquartile ranges / 1.349,
-    that of the normal distribution, in float64.
-    """
-    # Where the quartiles are equal, the scale is the standard deviation.
+    """Return weighted medians, and interquartile ranges divided by 1.349, in float64."""
+    # A normal distribution has this range / 1.349 as its standard deviation. If the quartiles are
+    # equal, the scale is the standard deviation itself.
     weights = np.ones(len(columns)) if sample_weight is None else sample_weight
-    # The share of the weight up to the middle of each row, in the order of the values.
+    # The share of a row is that of the weight up to its middle, in the order of the values.
     orders = np.argsort(columns, axis=0)
     quartiles = np.empty((3, columns.shape[1]))
 
@@ -171,37 +168,34 @@ def robust_moments(
 
 
 def usable_scale(deviation: Any, dtype: Any) -> np.ndarray:
-    """
-    Return standard deviations to divide by:
-    one for none, and where the inverse would overflow.
-    """
+    """Return standard deviations to divide by, with one in place of those whose inverse overflows."""
     with np.errstate(over="ignore", divide="ignore"):
         usable = np.isfinite(np.divide(1, deviation).astype(dtype)) & np.isfinite(deviation)
     return np.where(usable, deviation, 1.0)
 
 
 def _dense(rows):
-    """Return rows as an array. A stream that began with arrays may go on with sparse rows."""
+    """Return rows as an array. Even a stream that began with arrays may bring sparse rows."""
     return rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
 
 
 def deviation_of_all(deviation: np.ndarray) -> Any:
     """Return one deviation for all outputs."""
-    # The squares of numbers such as 1e200 overflow, those of 1e-200 are zero. A power of two
-    # keeps the bits.
+    # Squares of numbers such as 1e200 overflow, and those of 1e-200 are zero. Powers of two keep
+    # the bits.
     largest = np.max(deviation)
     unit = 2.0**600 if largest > 2.0**500 else 2.0**-600 if 0 < largest < 2.0**-500 else 1.0
     return unit * np.sqrt(np.mean(np.square(deviation / unit)))
 
 
 def _row_blocks(n_rows, n_columns, many_values):
-    """Return slices of rows that stand for all: blocks of a size that fits into a cache."""
+    """Return slices of rows that stand for all. Each fits into a cache."""
     length = max(1, _BLOCK // n_columns)
     if n_rows <= _N_BLOCKS or n_rows * n_columns <= many_values:
         return [slice(start, start + length) for start in range(0, n_rows, length)]
 
     length = max(1, min(length, many_values // (_N_BLOCKS * n_columns)))
-    # In the middle of as many equal parts.
+    # Each is in the middle of one of as many equal parts.
     starts = ((np.arange(_N_BLOCKS) + 0.5) * (n_rows / _N_BLOCKS) - length / 2).astype(int)
     return [slice(start, start + length) for start in starts]
 
@@ -214,13 +208,13 @@ def smoothness(
     ones: float = 1.0,
 ) -> float:
     """
-    Return how fast the gradient of a linear model's mean loss changes along a step
-    on one batch, b of n rows.
+    Return how fast the gradient of a linear model's mean loss changes along a step on a batch, b of
+    n rows.
     """
-    # The expected smoothness of sampling without replacement (Gower et al., arXiv:1901.09401,
-    # proposition 3.8) of X' with a column of `ones`, for a loss whose second derivative is one:
-    # `batch_smoothness` of the largest eigenvalue of X'^T X' / n and the largest squared norm of a
-    # row. A row counts s_i / mean(s) times.
+    # This is the expected smoothness of sampling without replacement (Gower et al.,
+    # arXiv:1901.09401, proposition 3.8), for X' with a column of `ones` and a loss whose second
+    # derivative is one. `batch_smoothness` has it from the largest eigenvalue of X'^T X' / n and
+    # the largest squared norm of a row. A row counts s_i / mean(s) times.
     shares = relative_weights(sample_weight)
     n = X.shape[0] if shares is None else int(np.count_nonzero(shares))
     b = min(batch_size, n)
@@ -232,8 +226,8 @@ def smoothness(
 
 def batch_smoothness(largest: float, norm: float, n: int, b: int) -> float:
     """
-    Return the smoothness of batches of b of n rows, from the largest eigenvalue
-    and the largest squared norm.
+    Return the smoothness of batches, b of n rows, from the largest eigenvalue and the largest
+    squared norm.
     """
     return largest if b == n else (n * (b - 1) * largest + (n - b) * norm) / (b * (n - 1))
 
@@ -242,8 +236,8 @@ def largest_eigenvalue(
     X: Any, sample_weight: np.ndarray | None, used: Standardization | None, ones: float = 1.0
 ) -> float:
     """
-    Return that of X'^T S X' / n of at most 2,000 rows, within a few percent,
-    with relative sample weights in S.
+    Return the largest eigenvalue of X'^T S X' / n within a few percent, from at most 2,000 rows. S
+    has the relative sample weights.
     """
     return _eigenvalue(_some_rows(X, sample_weight, used, ones))
 
@@ -266,8 +260,8 @@ def gram_of_some(
     X: Any, sample_weight: np.ndarray | None, used: Standardization | None
 ) -> np.ndarray | None:
     """
-    Return X'^T S X' / n of at most 2,000 weighted rows with a column of ones; None for sparse rows,
-    for many columns, and for more columns than rows.
+    Return X'^T S X' / n of at most 2,000 weighted rows with a column of ones. None: the rows are
+    sparse, or fewer than the columns, or the columns are many.
     """
     if scipy.sparse.issparse(X) or not X.shape[1] < min(_MANY_COLUMNS, X.shape[0]):
         return None
@@ -284,7 +278,7 @@ def eigenvalue_of_gram(gram: np.ndarray) -> float:
 
 
 def _powers(rows, n_steps):
-    """Return the largest eigenvalue of rows^T rows / n, or less, by steps of the power method."""
+    """Return the largest eigenvalue of rows^T rows / n, or less, from steps of the power method."""
     n, n_columns = rows.shape
     transposed = rows.T
     with one_blas_thread(n * n_columns * min(n, n_columns)):
@@ -292,7 +286,7 @@ def _powers(rows, n_steps):
 
 
 def _largest(product, n_columns, n_steps):
-    """Return the largest eigenvalue of a matrix, or less, from its products with vectors."""
+    """Return the largest eigenvalue of a matrix, or less, from products of the matrix and vectors."""
     direction = seeded(0).standard_normal(n_columns)
     length = 0.0
     for _ in range(n_steps):
@@ -307,8 +301,8 @@ def _largest(product, n_columns, n_steps):
 
 def spread_of_gram(gram: np.ndarray) -> tuple[float, float] | None:
     """
-    Return the largest eigenvalue of X^T S X / n, or less, and the mean squared norm of rows, which
-    is its trace; None if it is not finite.
+    Return the largest eigenvalue of X^T S X / n, or less, and the trace, which is the mean squared
+    norm of the rows. None: they are not finite.
     """
     norm = float(np.trace(gram))
     if not math.isfinite(norm):
@@ -321,16 +315,16 @@ def common_scale(
     X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None, batch_size: int
 ) -> float:
     """
-    Return the number by which a sparse X is divided, so that its smoothness
-    without a column of ones is one.
+    Return the number that divides a sparse X, so that its smoothness is one without a column of
+    ones.
     """
-    # Where the values of X are small, as those of text, the column of ones would be nearly all of
-    # the smoothness, and the learning rate too small for all others.
+    # Small values of X, as of text, would make the column of ones nearly all of the smoothness.
+    # Then the learning rate would be too small for all other columns.
     return float(np.sqrt(smoothness(X, sample_weight, batch_size, None, ones=0.0)))
 
 
 def relative_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:
-    """Return sample weights relative to the mean of those that are not zero; None for None."""
+    """Return sample weights divided by the mean of those above zero, or None for None."""
     return (
         None if sample_weight is None else sample_weight / sample_weight[sample_weight > 0].mean()
     )
@@ -340,8 +334,8 @@ def largest_norm(
     X: Any, sample_weight: np.ndarray | None, used: Standardization | None, ones: float = 1.0
 ) -> float:
     """
-    Return the largest squared norm of a row of X' with a column of ones,
-    times its relative sample weight.
+    Return the largest squared norm of a row of X' with a column of ones, times the row's relative
+    weight.
     """
     norm = 0.0
     n_values = -(-X.nnz // X.shape[0]) + 1 if scipy.sparse.issparse(X) else X.shape[1]
@@ -368,8 +362,8 @@ def spread_of_some(
     is_rough: bool = False,
 ) -> tuple[float, float]:
     """
-    Return the largest eigenvalue, and the mean squared norm,
-    of weighted rows of X' with a column of ones.
+    Return the largest eigenvalue and the mean squared norm of weighted rows of X' with a column of
+    ones.
 
     They are those of at most 2,000 rows. Rough ones are those of 256 rows, with an eigenvalue that
     may be too small.
@@ -387,7 +381,7 @@ def spread_of_some(
 
 
 def _some_rows(X, shares, used, ones, most=2000):
-    """Return at most so many standardized rows, each times the root of its share."""
+    """Return at most so many standardized rows, each times the root of its relative weight."""
     rows = np.arange(X.shape[0]) if shares is None else np.flatnonzero(shares)
     if len(rows) > most:
         rows = rows[np.linspace(0, len(rows) - 1, most).astype(int)]
@@ -400,7 +394,7 @@ def _some_rows(X, shares, used, ones, most=2000):
 
 
 def _standardized(X, used, ones):
-    """Return rows of X' with a column of the number `ones`."""
+    """Return the rows of X', with a column that has the number `ones`."""
     rows = _scaled(X, used)
     if rows is not None:
         return scipy.sparse.hstack([rows, np.full((X.shape[0], 1), ones)], format="csr")
@@ -416,7 +410,7 @@ def _standardized(X, used, ones):
 
 
 def _scaled(X, used):
-    """Return sparse rows of X'; None where X is not sparse, or X' is not."""
+    """Return sparse rows of X', or None if X or X' is not sparse."""
     is_changed = used is not None and used.scale is not None
     if not scipy.sparse.issparse(X) or (is_changed and used.mean.any()):
         return None

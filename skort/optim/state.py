@@ -1,4 +1,4 @@
-"""The state of a training, everything that it goes on from, and its history."""
+"""The state of a training, from which it can continue, and its history."""
 
 import math
 from collections.abc import Iterable
@@ -80,8 +80,8 @@ class History(dict[str, list[Any]]):
 
 def best_epoch(scores: Iterable[float]) -> tuple[int, float] | None:
     """
-    Return the number of the first epoch with the largest score, and this score;
-    None where no score is a number.
+    Return the number and the score of the first epoch with the largest score, or None if no score
+    is a number.
     """
     known = [(score, -epoch) for epoch, score in enumerate(scores, 1) if not math.isnan(score)]
     if not known:
@@ -93,51 +93,48 @@ def best_epoch(scores: Iterable[float]) -> tuple[int, float] | None:
 @dataclass(frozen=True, eq=False)
 class TrainState:
     """
-    Everything that a training goes on from, to the last bit:
-    a value, of which a training makes the next one.
+    Everything that a training continues from, to the last bit. It never changes: a training makes
+    the next one.
     """
 
-    #: The state of the step: weights, the optimizer's memory and averages; None: the initial
-    #: weights. Files have this name, because any solver of the problem goes on from it.
+    #: The state of the step: weights, the optimizer's memory and averages. None: the initial
+    #: weights. The name is that of files; any solver of the problem can continue from it.
     solver: dict[str, np.ndarray] | None
     n_updates: int
     #: How often the learning rate fell because the training did not improve.
     n_falls: int
     stopped: bool
-    #: Of the training's own generator, from `RandomState.get_state(legacy=False)`.
+    #: The state of the training's own generator, from `RandomState.get_state(legacy=False)`.
     random_state: dict[str, Any]
-    #: A training that goes on adds rows to it, so that short ones copy nothing: `n_epochs` rows and
-    #: `columns` are ours.
+    #: The history, to which a later training adds its rows, so that short trainings copy nothing.
+    #: Of it, `n_epochs` rows and `columns` belong to this state.
     history: History
     n_epochs: int
     columns: tuple[str, ...]
-    #: Like `solver`, after the epoch whose weights the training will end with.
+    #: The state, as in `solver`, after the epoch with the weights of the end.
     best: dict[str, np.ndarray] | None = None
-    #: That of the variables of `solver` and `best`.
+    #: The standardization of X and y in `solver` and `best`.
     standardization: Standardization | None = None
-    #: What the rates of the schedule are multiplied by, and whether that comes from the data.
+    #: The factor of the schedule's rates, and whether the data decided on it.
     rate_scale: float = 1.0
     is_rate_auto: bool = False
-    #: The weights that a custom penalty compares with, where it does so.
+    #: The weights before the training, if a custom penalty compares with them.
     penalty_start: dict[str, np.ndarray] | None = None
     stopping_reason: str | None = None
-    #: That of the first batch, before its update; None where it is not known.
+    #: The objective of the first batch before its update. None: it is not known.
     first_objective: float | None = None
-    #: The rows of a stream that wait for its training to begin, and the weights that were drawn
-    #: for it, if any.
+    #: The rows of a stream that wait for its training to begin, and the weights drawn for it, if
+    #: any.
     first_rows: Any = None
     first_weights: dict[str, np.ndarray] | None = None
-    #: Whether the user was told that a column has left its scale.
+    #: Whether a warning has said that a column has left its scale.
     is_told: bool = False
-    #: A box for what makes the steps in this process, at this state; it is empty in copies.
+    #: A box with what makes the next steps, in this process only: copies of the box are empty.
     live: Any = None
 
     @classmethod
     def start(cls, random_state: np.random.RandomState, **others: Any) -> "TrainState":
-        """
-        Return the state before the first update,
-        with the present state of a random generator.
-        """
+        """Return the state before the first update, with the present state of a generator."""
         live = NoPickle(random_state)
         state = random_state.get_state(legacy=False)
         return cls(None, 0, 0, False, state, History(), 0, (), live=live, **others)
@@ -153,27 +150,21 @@ class TrainState:
 
     def first_generator(self) -> np.random.RandomState:
         """
-        Return, before the first update, the generator of `start` once;
-        then one as `generator` does.
+        Return the generator that was given to `start`, once and before the first update; later, one
+        as from `generator`.
         """
         given = None if self.live is None else self.live.take()
         return self.generator() if given is None else given
 
     def rows(self) -> History:
-        """Return a copy of the history up to here."""
+        """Return a copy of the history of this state."""
         return self.history.head(self.n_epochs, self.columns)
 
     def column(self, name: str) -> list[Any] | None:
-        """
-        Return a copy of a column of the history up to here,
-        or None if there is no such column.
-        """
+        """Return a copy of a column of the history of this state, or None if it has no such column."""
         return self.history[name][: self.n_epochs] if name in self.columns else None
 
     def open_history(self) -> History:
-        """
-        Return a history to add rows to:
-        the same one, or a copy if another training has added rows to it.
-        """
+        """Return a history to add rows to. It is a copy if another training has added some already."""
         is_last = self.history.n_epochs == self.n_epochs and tuple(self.history) == self.columns
         return self.history if is_last else self.rows()

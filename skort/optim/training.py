@@ -17,14 +17,13 @@ from skort.optim.state import History, TrainState
 from skort.optim.watchers import Watchers
 
 _MOST_RESTARTS = 3
-# Objectives of the same weights in another order of the rows differ by less,
-# relatively, in float32.
+# In float32, two objectives of the same weights, over rows in another order, differ by a smaller
+# part.
 _ROUNDING = 1e-5
-# The loss of a network that says no more than a constant prediction is so near that of the
-# constant, relatively.
+# A network that learned no more than a constant has a loss as near as this part to the constant's.
 _CONSTANT = 1e-3
-# To ask a generator for its state takes as long as two steps. It is known anew after
-# so many epochs.
+# Asking a generator for its state takes as long as two steps. So it is asked once in so many
+# epochs.
 _MANY_DRAWS = 32
 NOBODY = Watchers()
 
@@ -32,13 +31,13 @@ NOBODY = Watchers()
 class TrainStep(Protocol):
     """A step of a training as the loop sees it: a batch in, an update of the weights made."""
 
-    #: The place from which the next step reads its rows.
+    #: The rows that the next step reads.
     batch: Batch
 
     def step(self, eta: float, share: float) -> None:
         """
-        Make one update on the batch, which has this share of the epoch's rows,
-        and counts so much in `means`.
+        Make one update on the batch. It has this share of the epoch's rows, which is its weight in
+        `means`.
         """
 
     def objective(self) -> float:
@@ -61,12 +60,12 @@ class TrainStep(Protocol):
 
     def state(self) -> dict[str, np.ndarray]:
         """
-        Return a copy of all arrays that it, or the step of another solver of the same problem,
-        goes on from to the last bit.
+        Return a copy of all arrays from which this step, or that of another solver of the same
+        problem, continues to the last bit.
         """
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from a state that `state` returned."""
+        """Continue from a state that `state` returned."""
 
 
 class Variables(Protocol):
@@ -81,39 +80,39 @@ class Variables(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """The course of a training: its rates, its length, and when it is a failure."""
+    """The rates and the length of a training, and what counts as its failure."""
 
-    #: Number of the update, from 1 -> learning rate. A method `on_bad_epochs`, if any, lowers the
-    #: rate and returns True, or returns False where the training is to end.
+    #: Number of the update, from 1 -> learning rate. If the schedule has a method `on_bad_epochs`,
+    #: this lowers the rate and returns True, or returns False if the training is to end.
     schedule: Callable[[int], float]
-    #: None where nobody asks for it.
+    #: None: nobody asks for it.
     optimizer: Any = None
-    #: Total number of epochs to end with. None: one more epoch.
+    #: The total number of epochs at the end. None: one more epoch.
     max_iter: int | None = None
-    #: The part of all rates that the batches of this course allow. It is no part of the state.
+    #: The factor of all rates that these batches allow. It is no part of the state.
     rate_part: float = 1.0
-    #: Whether a training that fails begins again at a tenth of the learning rate.
+    #: Whether a training that fails begins again at a tenth of the rate.
     can_restart: bool = False
-    #: Whether a training fails that ends above the objective of its initial weights.
+    #: Whether a training fails if it ends above the objective of its initial weights.
     is_compared: bool = True
-    #: Where the initial weights are fitted ones, the loss of the best constant prediction, or
-    #: infinity: a training that ends no better fails, too, and one that ends above its beginning
-    #: goes back to it.
+    #: The loss of the best constant prediction, or infinity, if the initial weights are fitted
+    #: ones. Then a training also fails if it ends no better than the constant, and goes back if it
+    #: ends above its beginning.
     constant_loss: float | None = None
-    #: Looks for a lower objective over all rows where the rate can fall no more, from weights of
-    #: the step in so many iterations. None: nothing does.
+    #: (weights of the step, number of iterations) -> a lower objective over all rows, searched once
+    #: the rate can fall no more. None: no search.
     finish: "Callable[[dict[str, np.ndarray], int], Finished | None] | None" = None
 
 
 class Finished(NamedTuple):
-    """A lower objective over all rows than that of a training, in the units of its step."""
+    """A lower objective over all rows, in the units of the step."""
 
-    #: One vector, see `flat`.
+    #: The weights as one vector, see `flat`.
     weights: np.ndarray
     #: The objective and the loss.
     means: tuple[float, float]
     gradient_norm: float
-    #: Whether the objective still fell when the iterations were over.
+    #: Whether the objective was still falling after the last iteration.
     is_falling: bool
 
 
@@ -187,12 +186,12 @@ class Training:
         self._preview: Any = watchers.preview
         self._judge = watchers.judge
 
-        # The place that it goes on from
+        # The state that it continues from
         self.history: History = state.open_history()
         self.n_updates: int = state.n_updates
         self.n_restarts: int = _last(self.history.get("restarts"))
         self._n_falls = 0
-        #: Whether a lower objective over all rows is all that is left to look for.
+        #: Whether only the search for a lower objective over all rows is left.
         self.finishes: bool = False
         self._fall_to(state.n_falls)
         self._rate_scale = state.rate_scale
@@ -201,7 +200,7 @@ class Training:
         self._penalty_start = state.penalty_start or {}
         self._knows(state.random_state)
 
-        # The places that it can go back to. A `partial_fit` is never compared with its beginning.
+        # The states that it can go back to. A `partial_fit` is never compared with its beginning.
         self.kept: str | None = None
         self._start = None if course.max_iter is None else step.state()
         self._last_epoch: TrainState | None = None
@@ -223,22 +222,16 @@ class Training:
 
     @property
     def model(self) -> Any:
-        """
-        The fitted estimator as it would be if the training ended now,
-        for data from `prepare`.
-        """
+        """The estimator as it would be fitted now. It takes data from `prepare`."""
         return self._preview.at(self.weights())
 
     def trained_model(self) -> Any:
-        """
-        Return the fitted estimator as it would be if the training ended now,
-        as a copy that stays.
-        """
+        """Return a copy of the estimator as it would be fitted now. The copy stays."""
         return self._preview.fitted(self.weights())
 
     def prepare(self, X: Any) -> Any:
         """
-        Return X in the form that `model` takes.
+        Return X as `model` takes it.
 
         Parameters
         ----------
@@ -259,8 +252,8 @@ class Training:
 
     def loss_of(self, rows: Any) -> Any:
         """
-        Return the loss of rows, with X of `prepare`,
-        as a function of the weights of the step: a `RowLoss`.
+        Return the loss of rows, with X from `prepare`, as a function of the weights of the step: a
+        `RowLoss`.
         """
         return self._preview.loss_of(rows)
 
@@ -281,7 +274,7 @@ class Training:
         return self._variables.objective(objective), self._variables.objective(loss)
 
     def means_of(self, found: Finished) -> tuple[float, float]:
-        """Return objective and loss of a lower objective, in the units of the model."""
+        """Return the objective and the loss of a lower objective, in the units of the model."""
         objective, loss = found.means
         return self._variables.objective(objective), self._variables.objective(loss)
 
@@ -290,20 +283,20 @@ class Training:
         return self._variables.objective(self.step.objective())
 
     def has_updated(self, n_updates: int, eta: float) -> None:
-        """Take note of all updates up to a number, and of the rate of the last one."""
+        """Note the number of updates, and the rate of the last one."""
         self.n_updates = n_updates
         self.eta = eta
         self.objective = self.batch_objective()
 
     def has_begun(self, eta: float) -> None:
-        """Take note of the first update, and of its rate."""
+        """Note the rate of the first update."""
         self.first_eta = eta
         self.first_objective = self.batch_objective()
 
     def seems_no_better(self) -> bool:
         """
-        Return whether the last epoch's objective is above that of the first batch:
-        only then is it compared.
+        Return whether the last epoch's objective is above that of the first batch. If not, nothing
+        is compared.
         """
         if not self._course.is_compared or self._start is None or self.first_objective is None:
             return False
@@ -311,8 +304,8 @@ class Training:
 
     def is_no_better(self, step: TrainStep | None = None) -> bool:
         """
-        Return whether the last epoch's objective is above that of the initial weights,
-        or that of a constant.
+        Return whether the last epoch ended above the objective of the initial weights, or no better
+        than a constant.
 
         Parameters
         ----------
@@ -329,22 +322,22 @@ class Training:
         return self._course.constant_loss is not None
 
     def _is_as_a_constant(self):
-        """Return whether fitted weights end with a loss that a constant prediction has, too."""
+        """Return whether fitted weights end with the loss of a constant prediction."""
         constant = self._course.constant_loss
         return constant is not None and self.history["loss"][-1] > (1 - _CONSTANT) * constant
 
     def _is_above_start(self, step):
         """
-        Return whether the last epoch's objective is above that of the initial weights,
-        which takes an epoch.
+        Return whether the last epoch's objective is above that of the initial weights. This takes
+        an epoch.
         """
         objective = self._objective_at(self._start, step)
         return self.history["objective"][-1] > objective + _ROUNDING * abs(objective)
 
     def go_back_to_fitted(self) -> None:
         """
-        End with the initial weights where these were fitted ones,
-        and the training has ended above them. Where there is a validation set, it decides.
+        End with the initial weights if they are fitted ones, and the training has ended above them.
+        A validation set decides instead, if there is one.
         """
         self.went_back = (
             self.no_better
@@ -356,13 +349,13 @@ class Training:
             self._best = self._start
 
     def _objective_at(self, state, step):
-        """Return an epoch's mean objective at a state of a step; nothing changes."""
+        """Return the mean objective of an epoch at a state of a step. Afterwards all is as before."""
         batches = self.batches
         state_before = step.state()
         generator_before = copy.deepcopy(batches.random_state)
         n_drawn_before = batches.n_drawn
 
-        # Steps at a rate of zero
+        # Steps at a rate of zero compute it.
         step.restore(state)
         for portion in batches.epoch(step.batch):
             step.step(0.0, portion.share)
@@ -375,8 +368,8 @@ class Training:
 
     def restart(self) -> bool:
         """
-        Go back to the initial weights and a tenth of the learning rate,
-        if the rate may change; return whether it may.
+        Begin again at the initial weights and a tenth of the rate, if the rate may change. Return
+        whether it may.
         """
         if not self._course.can_restart or self._start is None or self.n_restarts == _MOST_RESTARTS:
             return False
@@ -388,7 +381,7 @@ class Training:
         self.finishes = False
 
         self.step.restore(self._start)
-        # The means of the steps so far are forgotten, too.
+        # This forgets the means of the steps so far.
         self.step.means()
         self.n_updates = 0
         self.history.truncate(0)
@@ -402,8 +395,8 @@ class Training:
 
     def stop(self, reason: str = "A callback stopped the training.") -> None:
         """
-        End the training after this epoch, for a reason: a sentence;
-        raise a ValueError for another type.
+        End the training after this epoch. The reason is a sentence; raise a ValueError for another
+        type.
         """
         if not isinstance(reason, str):
             raise ValueError(f"stop: the reason must be a string, got {reason!r}.")
@@ -411,16 +404,13 @@ class Training:
         self.stopping_reason = reason
 
     def no_improvement(self, reason: str = "The training did not improve.") -> None:
-        """
-        End the training after this epoch, for a reason,
-        unless the learning rate can fall instead.
-        """
+        """Let the learning rate fall. If it cannot, end the training after this epoch, for a reason."""
         if not self._falls():
             self.stop(reason)
 
     def no_fall(self, reason: str) -> None:
         """
-        Do as `no_improvement` when the objective no longer falls; at the end, look for a lower
+        Do as `no_improvement`, when the objective no longer falls. Before the end, look for a lower
         objective over all rows.
         """
         if self._falls():
@@ -436,15 +426,15 @@ class Training:
         self.stopping_reason = reason
 
     def _falls(self):
-        """Let the learning rate fall, if it can; return that."""
+        """Let the learning rate fall, if it can. Return whether it has."""
         is_lower = lower_rate(self.schedule)
         self._n_falls += is_lower
         return is_lower
 
     def finish(self) -> Finished | None:
         """
-        Look for a lower objective over all rows, and go there;
-        return it, or None if the training ends where it is.
+        Look for a lower objective over all rows. Go there and return it, or return None and end the
+        training here.
         """
         assert self._course.finish is not None
         assert self.max_iter is not None
@@ -464,11 +454,11 @@ class Training:
         return found
 
     def keep_best(self) -> None:
-        """Keep the present weights as those that the training ends with."""
+        """Keep the present weights as those of the end."""
         self._best = self.step.state()
 
     def state(self) -> TrainState:
-        """Return everything that the training goes on from."""
+        """Return everything that the training can continue from."""
         return self._state_from(self._random_state())
 
     def _state_from(self, random_state):
@@ -492,8 +482,8 @@ class Training:
 
     def restore(self, state: TrainState) -> None:
         """
-        Go on from another state of at least one epoch;
-        raise a ValueError if it is of other data or of another start.
+        Continue from another state, of at least one epoch. Raise a ValueError if it is of other
+        data or of another start.
         """
         assert state.solver is not None  # It has an epoch.
         if state.standardization != self._standardization:
@@ -531,11 +521,11 @@ class Training:
         self._last_epoch = state
 
     def end_epoch(self) -> None:
-        """Keep the present state, to which an interruption goes back."""
+        """Keep the present state for an interruption, which goes back to it."""
         self._n_ended = self.batches.n_drawn
         if self._n_ended - self._n_known >= _MANY_DRAWS:
             self._knows(self.batches.random_state.get_state(legacy=False))
-        # The state of the generator is found where something goes back to this.
+        # What goes back to this state also finds the state of the generator.
         self._last_epoch = self._state_from(self._known_state)
 
     def go_back(self) -> bool:
@@ -543,7 +533,7 @@ class Training:
         if self._last_epoch is None:
             return False
 
-        # The decisions and columns that callbacks added after that epoch stay.
+        # Later decisions of callbacks, and their columns, stay.
         state = dataclasses.replace(
             self._last_epoch,
             n_falls=self._n_falls,
@@ -559,8 +549,8 @@ class Training:
 
     def take_best(self) -> None:
         """
-        Go back to the weights that `keep_best` kept, if any,
-        unless the last weights are as good, apart from chance.
+        Go back to the weights of `keep_best`, unless the last weights are as good, apart from
+        chance.
         """
         if self._best is not None:
             best = "fitted" if self.went_back else "best"
@@ -569,14 +559,17 @@ class Training:
         if self._start is not None and self._is_fine_tuning and not self.went_back:
             self._keep_better(self._start)
 
-        # Nothing goes back any further, and a training that goes on from here has a best
-        # epoch of its own.
+        # The end is reached: nothing goes back further, and a later training has a best epoch of
+        # its own.
         self._start = None
         self._last_epoch = None
         self._best = None
 
     def _keep_better(self, start):
-        """Go back to the fitted weights where a validation set does not say that others are better."""
+        """
+        Go back to the fitted weights, unless a validation set says that the last weights are
+        better.
+        """
         if self._judge is None:
             return
 
@@ -584,11 +577,15 @@ class Training:
         if self.went_back:
             self.kept = "fitted"
         else:
-            # The last epoch may be above the initial weights: the training ends with a better one.
+            # The last epoch may be above the initial weights, but the training ends with a better
+            # one.
             self.no_better = self.no_better and self._is_as_a_constant()
 
     def _goes_back(self, state, is_worse):
-        """Go back to a state if the last weights are worse than its own; return whether they are."""
+        """
+        Go back to a state if the last weights are worse than those of the state. Return whether
+        they are.
+        """
         last_state = self.step.state()
         last_weights = self.step.weights()
         self.step.restore(state)
@@ -599,15 +596,18 @@ class Training:
         return False
 
     def _is_no_better(self, last, fitted):
-        """Return whether the last weights are no better than fitted ones, on a validation set."""
+        """
+        Return whether a validation set says that the last weights are no better than the fitted
+        ones.
+        """
         assert self._judge is not None
         rise, _ = self._judge.rise(fitted, last)
         return not rise > 0
 
     def _is_worse(self, last, best):
         """
-        Return whether the last weights are worse than the best,
-        by more than chance where that is known and the training did not begin at fitted weights.
+        Return whether the last weights are worse than the best ones. If chance is known, and the
+        training began at new weights, they must be so by more than chance.
         """
         if self._judge is None or self._is_fine_tuning:
             return True
@@ -615,7 +615,7 @@ class Training:
         return not rise <= np.sqrt(squared_error)
 
     def _knows(self, random_state):
-        """Remember the present state of the generator."""
+        """Remember a state of the generator as the present one."""
         self._known_state = random_state
         self._n_known = self._n_ended = self.batches.n_drawn
 
@@ -624,15 +624,15 @@ class Training:
         if self.batches.n_drawn == self._n_ended:
             return self.batches.random_state.get_state(legacy=False)
 
-        # Only the order of an epoch draws from it: draw again what was drawn since its
-        # state was known.
+        # Only the order of an epoch draws from the generator. So all orders since the known state
+        # are drawn again.
         generator = generator_of(self._known_state)
         for _ in range(self._n_ended - self._n_known):
             self.batches.draw(generator)
         return generator.get_state(legacy=False)
 
     def _fall_to(self, n_falls):
-        # A schedule that was given since then may have a rate that does not fall.
+        # The schedule may be a new one, whose rate does not fall.
         for _ in range(n_falls - self._n_falls):
             if not lower_rate(self.schedule):
                 self.finishes = self._course.finish is not None
@@ -641,10 +641,10 @@ class Training:
 
 
 def _copied(schedule):
-    """Return a copy of a schedule whose rate may fall; a function as it is."""
+    """Return a copy of a schedule whose rate may fall, or a function as it is."""
     return own_copy(schedule, copy.deepcopy) if isinstance(schedule, BaseEstimator) else schedule
 
 
 def _last(column):
-    """Return the last number of a column, 0 where there is none."""
+    """Return the last number of a column, or 0 without one."""
     return int(column[-1]) if column else 0

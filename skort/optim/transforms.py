@@ -14,25 +14,25 @@ from skort.common.formulas import function_text
 from skort.objective.penalties import soft_threshold
 from skort.optim.optimizers import State
 
-#: Learning rate, state -> `Optimizer.step_length`.
+#: (learning rate, state) -> length, as `Optimizer.step_length`.
 StepLength: TypeAlias = Callable[[float, State], float | np.ndarray]
 
 
 class Transformation:
     """
-    A part before the optimizer's update, a part after it, or both,
-    each in numpy and as ONNX; here nothing.
+    A part of an update before the optimizer, after it, or both, in numpy and as ONNX. This base
+    does nothing.
     """
 
     #: The parts as ONNX functions of "weights", "gradient", "eta", "length", arrays of the state,
-    #: and `constants`. An output `next_...` takes the place of what has the rest of its name.
+    #: and `constants`. An output `next_x` replaces the value x.
     onnx_before: str | None = None
     onnx_after: str | None = None
-    #: The arrays that they take beside those of the update, by names that begin with "skort_".
+    #: The other arrays that they take. Their names begin with "skort_".
     constants: dict[str, np.ndarray] = {}
 
     def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
-        """Return its memory before the first update."""
+        """Return the memory before the first update."""
         return {}
 
     def before(
@@ -44,8 +44,8 @@ class Transformation:
         scratch: np.ndarray,
     ) -> np.ndarray:
         """
-        Return the gradient that the optimizer gets;
-        the weights may be changed in place, the gradient may not.
+        Return the gradient for the optimizer. This may change the weights in place, but not the
+        gradient.
         """
         return gradient
 
@@ -57,12 +57,12 @@ class Transformation:
         scratch: np.ndarray,
         step_length: StepLength,
     ) -> None:
-        """Change the weights that the optimizer made, in place."""
+        """Change the weights after the optimizer, in place."""
 
 
 def norm(gradient: np.ndarray) -> float:
     """Return the Euclidean norm of a vector."""
-    # In float64, where no square of a float32 overflows.
+    # In float64, no square of a float32 overflows.
     gradient = gradient.astype(np.float64)
     with one_blas_thread(gradient.size):
         return math.sqrt(gradient @ gradient)
@@ -70,15 +70,15 @@ def norm(gradient: np.ndarray) -> float:
 
 def clipped(gradient: np.ndarray, max_norm: float, out: np.ndarray) -> np.ndarray:
     """
-    Return g min(1, max_norm / |g|), in `out` where it differs:
-    torch's `clip_grad_norm_` adds 1e-6 to the norm.
+    Return g min(1, max_norm / |g|): g itself, or `out`. torch's `clip_grad_norm_` adds 1e-6 to the
+    norm.
     """
     length = norm(gradient)
     return gradient if length <= max_norm else np.multiply(gradient, max_norm / length, out=out)
 
 
 class Clipping(Transformation):
-    """A gradient that is too long is shortened, see `clipped`."""
+    """Shortens a gradient that is too long: see `clipped`."""
 
     onnx_before: str = function_text(
         "clipped (gradient, skort_max_norm) => (next_gradient)",
@@ -95,7 +95,7 @@ class Clipping(Transformation):
         self.constants: dict[str, np.ndarray] = {"skort_max_norm": np.array([self._max_norm])}
 
     def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
-        """Make room for the clipped gradient."""
+        """Make room for a clipped gradient."""
         self._clipped = np.zeros(n_coefficients + n_others, dtype)
         return {}
 
@@ -147,7 +147,7 @@ class WeightDecay(Transformation):
         return gradient
 
 
-#: The state: what a positive weight, and what a negative one, would still have to pay.
+#: The arrays of the state: the debt of a positive weight, and that of a negative one.
 _POSITIVE, _NEGATIVE = "l1_owed_if_positive", "l1_owed_if_negative"
 
 _PAID = """
@@ -163,8 +163,8 @@ next_l1_owed_if_negative = negative + weights - next_weights
 
 def with_owed(state: State, current: State) -> State:
     """
-    Return a state as that of a training with, or without, an l1 term:
-    `current` is of the one that is to go on.
+    Return a state with or without the debts of an l1 term, as `current`, the state of the training,
+    has them.
     """
     names = {_POSITIVE, _NEGATIVE}
     nothing = {name: np.zeros_like(current[name]) for name in names & current.keys()}
@@ -174,10 +174,7 @@ def with_owed(state: State, current: State) -> State:
 
 
 class AccumulatedL1(Transformation):
-    """
-    Each weight moves towards zero after the update,
-    by all that it owes of the l1 term's penalty.
-    """
+    """Moves each weight towards zero after the update, by its whole debt of the l1 term's penalty."""
 
     # With the strength a, l = length a, n = `n_steps`, and p and m, what a positive and a
     # negative weight owes:
@@ -235,15 +232,15 @@ class AccumulatedL1(Transformation):
 
 class ImplicitL2(Transformation):
     """
-    The l2 term of strength b, part of the gradient g + b w,
-    where its explicit step would overshoot zero.
+    Makes the step of a stiff l2 term implicit. Its strength b is part of the gradient g + b w, and
+    an explicit step would overshoot zero.
     """
 
-    # While gain eta b <= 1, with the largest learning rate of the training, nothing changes.
-    # Otherwise the term is taken out of the gradient, and solved for the weight after the step: w
-    # <- update(w, g, eta) / (1 + length b). Both rest where g + b w = 0; the explicit step alone
-    # diverges from gain eta b = 2 on. A weight keeps its kind of steps where the learning rate
-    # falls: a velocity holds either all of the gradient or what is left of it.
+    # If gain eta b <= 1 at the largest learning rate, nothing changes. Otherwise the term leaves
+    # the gradient, and the weight after the step solves it: w <- update(w, g, eta) / (1 + length
+    # b). Both ways rest where g + b w = 0, but from gain eta b = 2 on, explicit steps alone
+    # diverge. When the rate falls, a weight keeps its kind of steps: its velocity is of the whole
+    # gradient or of its rest.
 
     onnx_before: str = function_text(
         "remaining (weights, gradient, eta, skort_l2_strengths, skort_l2_reach, skort_l2_rate) => "
@@ -271,7 +268,7 @@ class ImplicitL2(Transformation):
         }
 
     def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
-        """Make room for what is left of the gradient."""
+        """Make room for the rest of the gradient."""
         self._is_any_stiff = False
         self._stiff = np.empty(n_coefficients + n_others, dtype)
         self._remaining = np.empty(n_coefficients + n_others, dtype)
@@ -285,7 +282,7 @@ class ImplicitL2(Transformation):
         state: State,
         scratch: np.ndarray,
     ) -> np.ndarray:
-        """Take stiff terms out of the gradient."""
+        """Take the stiff terms out of the gradient."""
         np.multiply(self._reach, max(eta, self._largest_rate), out=scratch)
         is_stiff = scratch > 1
         self._is_any_stiff = bool(is_stiff.any())
@@ -317,8 +314,8 @@ _SUM = "average_sum"
 
 class Averaging(Transformation):
     """
-    The result is the mean, in float64, of the weights after each update from number `first` on,
-    as SGD's average.
+    Replaces the result by the mean, in float64, of the weights after each update from number
+    `first` on, as SGD's average.
     """
 
     onnx_after: str = function_text(
@@ -354,15 +351,15 @@ class Averaging(Transformation):
             self.add(weights, state)
 
     def count(self, state: State) -> bool:
-        """Count one more update; return whether its weights count in the mean."""
+        """Count one more update. Return whether its weights count in the mean."""
         state[_N_UPDATES][0] += 1
         return self._first <= state[_N_UPDATES][0]
 
     def add(self, weights: np.ndarray, state: State) -> None:
-        """Add the weights that an update ended with."""
+        """Add the weights after an update."""
         state[_SUM] += weights
 
     def mean(self, state: State) -> np.ndarray | None:
-        """Return the mean in float64; None where it has not begun."""
+        """Return the mean in float64, or None if it has not begun."""
         n = int(state[_N_UPDATES][0]) - self._first + 1
         return state[_SUM] / n if n > 0 else None

@@ -21,15 +21,12 @@ from skort.optim.transforms import (
 if TYPE_CHECKING:
     from skort.common.onnx_text import Fragment
 
-#: Where it is not known how long an epoch is, weights owe at most the l1 penalty of so many rows.
+#: In epochs of unknown length, weights owe at most the l1 penalty of so many rows.
 MANY_ROWS = 131_072
 
 
 class UpdateRule:
-    """
-    An optimizer and the transformations around it as one update;
-    the average, if any, is the outermost one.
-    """
+    """An optimizer and the transformations around it, as one update. An average is the outermost one."""
 
     def __init__(
         self,
@@ -38,19 +35,19 @@ class UpdateRule:
         averaging: Averaging | None = None,
     ):
         self._optimizer = optimizer
-        #: The outermost first.
+        #: From the outermost to the innermost.
         self.transformations: list[Transformation] = (
             transformations if averaging is None else [averaging, *transformations]
         )
         self._inner_first = self.transformations[::-1]
 
-        #: As `Optimizer.step_length`.
+        #: See `Optimizer.step_length`.
         self.step_length: StepLength = optimizer.step_length
-        #: Its mean is the result; None: the weights are.
+        #: The mean that is the result. None: the weights are.
         self.averaging = averaging
 
     def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
-        """Return the state before the first update, as `Optimizer.start`."""
+        """Return the state before the first update: see `Optimizer.start`."""
         state = self._optimizer.start(n_coefficients, n_others, dtype)
         for part in self._inner_first:
             state = state | part.start(n_coefficients, n_others, dtype)
@@ -64,7 +61,7 @@ class UpdateRule:
         state: State,
         scratch: np.ndarray,
     ) -> None:
-        """Make one update in place, as `Optimizer.update`."""
+        """Make one update in place: see `Optimizer.update`."""
         for part in self.transformations:
             gradient = part.before(weights, gradient, eta, state, scratch)
         self._optimizer.update(weights, gradient, eta, state, scratch)
@@ -73,8 +70,8 @@ class UpdateRule:
 
     def add_nodes(self, fragment: "Fragment", names: dict[str, str]) -> dict[str, str]:
         """
-        Add the nodes of one update; return the names of "weights",
-        "length" and the changed arrays after it.
+        Add the nodes of one update. Return the names of "weights", "length" and the changed arrays
+        after it.
         """
         known = dict(names)
         for part in self.transformations:
@@ -101,8 +98,8 @@ class UpdateRule:
 
 def _call(source: str, fragment, names, optimizer: OnnxOptimizer | None = None):
     """
-    Add a call to the ONNX function of a transformation, or of the optimizer;
-    return the names of its results.
+    Add a call to the ONNX function of a transformation or of the optimizer. Return the names of its
+    results.
     """
     from skort.common.parametrized_graph import signature
 
@@ -129,13 +126,10 @@ def _call(source: str, fragment, names, optimizer: OnnxOptimizer | None = None):
 
 @dataclass(frozen=True, eq=False)
 class PenaltyStrengths:
-    """
-    The penalty of an update: the strength of each term for each weight,
-    None where there is none.
-    """
+    """The strengths of the penalty of an update, for each weight. None: there is no such term."""
 
-    # The l2 term is part of the gradients, the l1 term is not. A weight owes at most the l1 penalty
-    # of `n_steps` steps.
+    # The gradients have the l2 term, but not the l1 term. A weight owes at most the l1 penalty of
+    # `n_steps` steps.
 
     l1: np.ndarray | None = None
     l2: np.ndarray | None = None
@@ -150,12 +144,12 @@ class Update:
     """
 
     optimizer: Optimizer | OnnxOptimizer
-    #: A gradient whose Euclidean norm is larger is shortened to this norm.
+    #: The largest Euclidean norm of a gradient. A longer one is shortened to it.
     max_grad_norm: float | None = None
-    #: The first update whose weights count in the mean that is the result; True is 1. False
-    #: or 0: no mean.
+    #: The first update whose weights count in the mean that is the result. True is 1; False and 0
+    #: mean no average.
     average: bool | int = False
-    #: Upper bound of the learning rate; None: it is not known.
+    #: An upper bound of the learning rate. None: it is not known.
     largest_rate: float | None = None
 
     @functools.cached_property
@@ -165,13 +159,13 @@ class Update:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing but terms of the penalty is put around the optimizer."""
+        """Whether no transformation but those of the penalty is around the optimizer."""
         return self.max_grad_norm is None and not self.average and self.tags.weight_decay == 0
 
     def check_steps(self, what: str, asked: str = 'optimizer="lbfgs"') -> None:
         """
-        Raise an error where the optimizer, of the parameter `asked`, reads all rows,
-        which `what` does not have.
+        Raise an error if the optimizer, from the parameter `asked`, needs all rows, which `what`
+        does not have.
         """
         if self.tags.is_full:
             raise ValueError(
@@ -181,14 +175,14 @@ class Update:
 
     def rule(self, strengths: PenaltyStrengths | None = None, optimizer: Any = None) -> UpdateRule:
         """
-        Return the update: decay, clip, optimize, the penalty's terms, average.
-        `optimizer` takes the place of it.
+        Return the update: decay, clip, optimize, the penalty's terms, average. An `optimizer`
+        replaces the own one.
         """
         tags = self.tags
         strengths = strengths or PenaltyStrengths()
         parts: list[Transformation] = []
 
-        # Outside the l1 term: the proximal step of both is the threshold, divided.
+        # The l2 term is outside the l1 term: the proximal step of both divides the threshold, too.
         if strengths.l2 is not None and tags.gain is not None and self.is_stiff(strengths):
             parts.append(ImplicitL2(strengths.l2, tags.gain, self.largest_rate or 0.0))
         if strengths.l1 is not None:
@@ -209,7 +203,7 @@ class Update:
         return self.largest_rate is None or bool(strengths.l2.max() * gain * self.largest_rate > 1)
 
 
-# The value that a parameter has to have where an optimizer makes its updates itself, and why.
+# The values that an optimizer over all rows needs of some parameters, and why.
 _NEEDED = {
     "learning_rate": ("auto", "a line search finds the length of each step"),
     "eta0": ("auto", "a line search finds the length of each step"),
@@ -224,8 +218,8 @@ _NEEDED = {
 
 def full_obstacle(given: Mapping[str, Any]) -> str | None:
     """
-    Return a message about the first parameter that an optimizer over all rows cannot follow;
-    None: there is none.
+    Return a message about the first parameter that an optimizer over all rows cannot follow, or
+    None.
     """
     name = first_set(given, {name: value for name, (value, _) in _NEEDED.items()})
     if name is None:
@@ -239,15 +233,12 @@ def full_obstacle(given: Mapping[str, Any]) -> str | None:
 
 
 def asks_to_stop_early(early_stopping: Any) -> bool:
-    """Return whether a value of early_stopping asks for it, which "auto" does not."""
+    """Return whether a value of early_stopping is true. "auto" is not."""
     return not isinstance(early_stopping, str) and bool(early_stopping)
 
 
 def first_set(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | None:
-    """
-    Return the first parameter that is given another value than its default, or than "auto";
-    None: there is none.
-    """
+    """Return the first parameter whose value is neither its default nor "auto", or None."""
     for name, default in defaults.items():
         value = given.get(name, default)
         is_auto = isinstance(value, str) and value == "auto"
@@ -258,6 +249,6 @@ def first_set(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | No
 
 
 def check_full(given: Mapping[str, Any]) -> None:
-    """Raise an error for a parameter that an optimizer over all rows has no use for."""
+    """Raise an error for a parameter that an optimizer over all rows cannot follow."""
     if (obstacle := full_obstacle(given)) is not None:
         raise ValueError(obstacle)

@@ -1,6 +1,6 @@
 """
-Those who watch a training: callbacks with the traits that they declare,
-and the model that they see.
+The watchers of a training: callbacks with the traits that they declare, and the model that they
+see.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,34 +11,31 @@ import numpy as np
 
 
 class Preview(Protocol):
-    """The fitted estimator as callbacks see it, at any weights of a training."""
+    """The fitted estimator, as callbacks see it at any weights of a training."""
 
     def prepare(self, X: Any) -> Any:
-        """Return X, as `fit` takes it, in the form that the estimator of `at` takes."""
+        """Return X, as `fit` takes it, in the form for the estimator of `at`."""
 
     def at(self, weights: dict[str, np.ndarray]) -> Any:
-        """Return the estimator at some weights, for prepared data, until the next call."""
+        """Return the estimator at some weights, for prepared data. The next call changes it."""
 
     def fitted(self, weights: dict[str, np.ndarray]) -> Any:
-        """
-        Return the estimator at some weights, for data as `fit` takes it,
-        as a copy that stays.
-        """
+        """Return a copy of the estimator at some weights, for data as `fit` takes it. The copy stays."""
 
     def loss_of(self, rows: Any) -> Any:
-        """Return the loss of prepared rows as a function of the weights of the step."""
+        """Return the loss of prepared rows, as a function of the weights of the step."""
 
 
 class Judge(Protocol):
     """
-    A callback that compares the last weights of a training with its best ones:
-    it declares `judges = True`.
+    A callback that compares the last weights of a training with the best ones. It declares `judges
+    = True`.
     """
 
     def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> Any:
         """
-        Return how far the loss at weights of the step is above that at others,
-        and the square of its error.
+        Return the difference between the losses at two sets of weights of the step, and its squared
+        error.
         """
 
 
@@ -47,26 +44,23 @@ class Watchers:
     """The callbacks of a training, in their order, and the model that they see."""
 
     callbacks: Sequence[Any] = ()
-    #: None where nobody looks at the model.
+    #: None: no callback looks at the model.
     preview: Preview | None = None
 
     @property
     def judge(self) -> Judge | None:
-        """The callback that compares weights; None where no callback does."""
+        """The callback that compares weights, or None."""
         return next((callback for callback in self.callbacks if declares(callback, "judges")), None)
 
 
 def declares(callback: Any, trait: str) -> bool:
-    """
-    Return whether a callback, an object of any class,
-    declares a trait by a true attribute of that name.
-    """
+    """Return whether a callback of any class declares a trait, by a true attribute with its name."""
     return bool(getattr(callback, trait, False))
 
 
 def in_order(callbacks: Iterable[Any]) -> list[Any]:
     """
-    Return callbacks in the order of their calls:
-    as they are given, but that some declare `comes_last = True`.
+    Return callbacks in the order of their calls: the given order, but those with `comes_last =
+    True` at the end.
     """
     return sorted(callbacks, key=lambda callback: declares(callback, "comes_last"))

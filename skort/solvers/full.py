@@ -1,4 +1,4 @@
-"""The objective of all rows and its gradient, for an optimizer that makes its updates itself."""
+"""The objective of all rows and its gradient, for an optimizer over all rows."""
 
 import math
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class _Block(NamedTuple):
     target: np.ndarray
     #: ndarray of shape (n_rows, 1).
     sample_weight: np.ndarray
-    #: The part of all rows that counts in the block.
+    #: The part of all rows that count.
     share: float
 
 
@@ -65,7 +65,8 @@ class FullStep:
         self._tolerances = tolerances if whitener is None else _scaled(tolerances)
         self._whitener: Any = whitener
         self._whitening = None if whitener is None else whitener.begin()
-        # Whether it is for the curvatures that the losses of the rows have at some weights.
+        # Whether the variables are for the curvatures that the losses of the rows have at some
+        # weights.
         self._is_curved = whitener is not None and whitener.knows_curvatures
 
         # The blocks of rows that the step can read in place, and the block that it reads now.
@@ -144,8 +145,8 @@ class FullStep:
 
     def spread(self) -> tuple[float, float] | None:
         """
-        Return the largest eigenvalue and the mean squared norm of the rows, from their Gram matrix;
-        None where there is none.
+        Return the largest eigenvalue and the mean squared norm of the rows, from their Gram matrix,
+        or None without one.
         """
         gram = None if self._whitener is None else self._whitener.gram
         return None if gram is None else spread_of_gram(gram)
@@ -200,7 +201,7 @@ class FullStep:
             stage = self._renewed(weights, stage, n_made, n_more, is_stuck=is_stuck)
 
     def _first_stage(self):
-        """Return for how many iterations the variables are good that a fit begins with."""
+        """Return the number of iterations for which the first variables are good."""
         whitener = self._whitener
         if whitener is None or not self._is_curved:
             return _STAGE
@@ -211,8 +212,8 @@ class FullStep:
 
     def _renewed(self, weights, stage, n_made, n_more, *, is_stuck):
         """
-        Find the variables anew, after a stage and with `n_more` iterations to come, and return for
-        how many they are good.
+        Find new variables after a stage, with `n_more` iterations to come. Return the number of
+        iterations for which they are good.
         """
         whitener = self._whitener
         couples = whitener.couples(n_made, n_more)
@@ -227,16 +228,19 @@ class FullStep:
         return _next_stage(whitener) if whitener.is_whole else 2 * stage
 
     def _is_flat(self):
-        """Return whether the gradient is as small as it is to be."""
+        """Return whether the gradient is small enough for the end."""
         return float(np.max(np.abs(self._now.gradient))) <= self._tolerances.limits.gradient
 
     def _stage(self, tolerances, max_iter, after):
-        """Return why the optimizer ended before `max_iter` iterations, or None, and the weights."""
+        """
+        Let the optimizer make at most `max_iter` iterations. Return why it ended before, or None,
+        and the weights.
+        """
 
         def call(point):
             self._now = point
             if point.weights is not self._loaded:
-                # The best trial of a line search was not the last one.
+                # The last trial of a line search may not have been the best one.
                 with np.errstate(over="ignore", under="ignore"):
                     self._load(point.weights)
             return after()
@@ -247,7 +251,7 @@ class FullStep:
 
 
 def _scaled(tolerances):
-    """Return tolerances for variables in which second derivatives are about one."""
+    """Return tolerances for variables whose second derivatives are about one."""
     return tolerances._replace(limits=tolerances.limits._replace(is_scaled=True))
 
 
@@ -265,7 +269,7 @@ def _near(tolerances, begin):
 
 
 def _n_more(first, now, limit, n_made):
-    """Return how many iterations are left, if the gradient falls on as it has fallen in those made."""
+    """Return the number of iterations that are left if the gradient falls as it did so far."""
     begin = float(np.abs(first.gradient).max())
     end = float(np.abs(now.gradient).max())
     if not 0 < limit < end < begin:
@@ -282,7 +286,7 @@ def _next_stage(whitener):
 
 def _blocks(batches):
     """
-    Return blocks of one size, with all rows; None if X has to change.
+    Return all rows as blocks of one size, or None if X has to change.
 
     The last block begins with rows of the one before, whose weights are zero, so that it needs no
     copy.

@@ -1,4 +1,4 @@
-"""Variables of a linear model in which the objective bends about equally in all directions."""
+"""The variables of a linear model in which its objective bends about equally in all directions."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -22,13 +22,13 @@ from skort.solvers.loss_graph import CURVATURES, PROBABILITIES, curvature_model,
 _BLOCK_ROWS = 1024
 # So many, where their products are larger matrices.
 _COUPLED_ROWS = 4096
-# Outputs with losses of their own have factors of their own up to so many numbers: 32 MB.
+# Up to so many numbers, outputs with losses of their own have factors of their own: 32 MB.
 _MOST_NUMBERS = 2**22
 # A softmax has one factor of all its outputs up to so many weights, which costs about as much as
 # so many iterations for each of them: `python -m benchmarks.lbfgs --classes`.
 _MOST_COUPLED = 1000
 _ITERATIONS = 1 / 25
-# Rows whose class is so much surer than that of all bend next to nothing.
+# A row bends next to nothing if its class is so much surer than that of all.
 _SURE = 1e-2
 # A direction in which the columns vary less, relative to their mean square, counts as if they
 # varied so much: a gradient in a dtype tells no more of it.
@@ -41,7 +41,7 @@ Curvatures: TypeAlias = Callable[[np.ndarray, slice], np.ndarray]
 @dataclass(frozen=True, eq=False)
 class Whitening:
     r"""
-    The variables u of a layer's weights v.
+    The variables u of the weights v of a layer.
 
     .. math:: v_k = L_k^{-T} u_k, \qquad L_k L_k^T = X^T S H_k X / n + diag(l_2)
 
@@ -137,7 +137,7 @@ class Grams:
 
 class Whitener:
     """
-    Finds the variables of a linear model, from the rows and from how its objective bends.
+    Finds the variables of a linear model, from its rows and the curvatures of their losses.
 
     Parameters
     ----------
@@ -170,21 +170,21 @@ class Whitener:
         self._curvature = curvature
         self._grams = Grams() if grams is None else grams
         self._gram = gram_diagonal if is_diagonal else gram_matrix
-        #: The part of the losses of rows that bent where the variables were found last.
+        #: The part of the rows that bent at the last point for which variables were found.
         self.share: float = 1.0
         self._has_intercept = layer.intercept is not None
         self._places = _places(problem, layer)
 
     @functools.cached_property
     def _model(self):
-        """What computes the curvature of each row; None where it is not known."""
+        """The model of the curvature of each row, or None if it is not known."""
         if scipy.sparse.issparse(source_rows(self._batches.data[0])):
             return None
         return curvature_model(self._problem.objective, self._problem.score_graph)
 
     @functools.cached_property
     def _softmax(self):
-        """What computes the probabilities of each row, where they couple few weights; else None."""
+        """The model of the probabilities of each row, if they couple few weights; else None."""
         is_small = self._places.size <= _MOST_COUPLED
         if self._gram is gram_diagonal or not (self.knows_rows and is_small):
             return None
@@ -197,24 +197,24 @@ class Whitener:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the matrices are all of the second derivative: each output has its own loss."""
+        """Whether the matrices are whole second derivatives: each output has its own loss."""
         n_outputs, n_inputs = self._places.shape
         is_separate = n_outputs == 1 or self._problem.objective.loss.is_elementwise
         return self.is_coupled or (is_separate and n_outputs * n_inputs**2 <= _MOST_NUMBERS)
 
     @property
     def is_coupled(self) -> bool:
-        """Whether the matrix that is known last is one of all outputs."""
+        """Whether the last known matrix is one of all outputs."""
         curved = self._grams.curved
         return curved is not None and curved.shape[1] > self._places.shape[1]
 
     @property
     def n_variables(self) -> int:
-        """The number of variables that a factor makes of as many weights."""
+        """The number of variables of a factor, which is the number of its weights."""
         return self._places.size if self.is_coupled else self._places.shape[1]
 
     def first(self) -> Whitening:
-        """Return the variables for the same curvature everywhere, which outputs share."""
+        """Return the variables for equal curvatures. All outputs share them."""
         return self._whitening(self._curvature * self._plain())
 
     def _plain(self):
@@ -226,7 +226,7 @@ class Whitener:
 
     @property
     def gram(self) -> np.ndarray | None:
-        """The Gram matrix of rows whose mean weight is one; None where its diagonal alone is known."""
+        """The Gram matrix of rows with a mean weight of one. None: only its diagonal is known."""
         plain = self._plain()
         weight = self._batches.sample_weight.sum() / self._batches.n_rows
         return plain[0] / weight if plain.ndim == 3 else None
@@ -237,7 +237,7 @@ class Whitener:
         return self._grams.curved is not None
 
     def begin(self) -> Whitening:
-        """Return the variables for the curvatures that are known of the rows, or the first ones."""
+        """Return the variables for the known curvatures, or the first variables."""
         curved = self._grams.curved
         return self.first() if curved is None else self._whitening(curved)
 
@@ -250,7 +250,7 @@ class Whitener:
         return self._softmax is not None and 2 * n_made >= n_least and n_more >= n_least
 
     def couples_again(self) -> bool:
-        """Return whether the next fit is to couple outputs anew, as the last one took so long."""
+        """Return whether the next fit couples the outputs again: the last fit took long enough."""
         grams = self._grams
         n_iterations = grams.n_iterations
         return grams.curved is not None and self.couples(n_iterations, n_iterations)
@@ -289,7 +289,7 @@ class Whitener:
         if n_variables > places.shape[1]:
             places = places.reshape(n_factors, n_variables)
         if not np.isfinite(curved).all():
-            # Squares of X, or a curvature, overflow: each weight is its own variable.
+            # Squares of X, or a curvature, overflow. Then each weight is its own variable.
             return Whitening(places, np.ones((1, places.shape[1])))
 
         l2 = self._problem.terms.l2
@@ -339,7 +339,7 @@ class Whitener:
 
 
 def _places(problem, layer):
-    """Return the places of a layer's weights in the vector of all, a row for each output."""
+    """Return the places of a layer's weights in the vector of all weights, with a row for each output."""
     places = views(np.arange(sum(problem.n_weights)), problem.weights)
     coefficient = places[layer.coefficient]
     columns = [coefficient if layer.transposed else coefficient.T]
@@ -350,9 +350,9 @@ def _places(problem, layer):
 
 
 def _inverse_roots(curvatures, least):
-    """Return 1 / sqrt of curvatures, none of which counts as less than a part of their mean."""
+    """Return 1 / sqrt of curvatures. Small ones count as a part of their mean."""
     means = curvatures.mean(axis=-1, keepdims=True)
-    # Where no row bends, each weight is its own variable.
+    # No row bends: each weight is its own variable.
     return 1 / np.sqrt(np.maximum(curvatures, np.where(means > 0, least * means, 1)))
 
 
@@ -383,7 +383,7 @@ def upper_root(
 def _scaled_root(curvature, least, strengths):
     """Return the root L^T of a matrix whose rows and columns are scaled, and these scales."""
     diagonal = np.diagonal(curvature) + strengths
-    # Of columns of very different curvature, such as rare ones, each has its own scale.
+    # Columns of very different curvature, such as rare ones, have scales of their own.
     scale = _inverse_roots(diagonal, least)
     # In Fortran's order, LAPACK works in place.
     root = np.empty(curvature.shape, np.float64, order="F")
@@ -402,7 +402,7 @@ def gram_matrix(
     batches: Batches, curvatures: Curvatures | None = None, *, has_intercept: bool
 ) -> np.ndarray:
     """
-    Return X^T S X / n of the rows of a training, with a column of ones where there is an intercept.
+    Return X^T S X / n of the rows of a training, with a column of ones if there is an intercept.
 
     The weights S of the rows are relative, and multiplied by a column of their curvatures, if there
     are any. The result has the shape (n_curvatures, n_inputs, n_inputs), or (1, n_inputs, n_inputs),
@@ -420,7 +420,7 @@ def gram_matrix(
 
 
 def _product(X, weights, *, has_intercept):
-    """Return X^T S X, with a column of ones in X where there is an intercept."""
+    """Return X^T S X, with a column of ones in X if there is an intercept."""
     counted = np.flatnonzero(weights)
     if len(counted) < len(X):
         X = X[counted]

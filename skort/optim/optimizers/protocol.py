@@ -1,6 +1,6 @@
 """
-An optimizer as skort sees it: the methods that it has, those for solvers that run it as ONNX, and
-the traits that it declares.
+Optimizers as skort sees them: their methods, those of solvers that run them as ONNX, and their
+traits.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from skort.common.component import Component
 #: The optimizers by name: each class gives its own.
 OPTIMIZERS: dict[str, type["NamedOptimizer"]] = {}
 
-#: The arrays that an optimizer remembers from one update to the next, by name.
+#: The arrays that an optimizer remembers between updates, by name.
 State: TypeAlias = dict[str, np.ndarray]
 
 
@@ -74,7 +74,7 @@ class Optimizer(Protocol):
 
     def step_length(self, eta: float, state: State) -> float | np.ndarray:
         """
-        Return how far the last update moves a weight whose gradient is one in all updates:
+        Return how far the last update moved a weight whose gradient is one in all updates. It is
         one number, or one for each weight.
 
         A part of a penalty that is not in the gradient, such as l1, moves the weights by this
@@ -108,8 +108,8 @@ class OnnxOptimizer(Optimizer, Protocol):
 
 def update_signature(name: str, memory: Iterable[str] = ()) -> str:
     """
-    Return the signature of an optimizer's ONNX function:
-    an update changes each array of its memory.
+    Return the signature of the ONNX function of an optimizer, whose update changes all arrays of
+    its memory.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def update_signature(name: str, memory: Iterable[str] = ()) -> str:
 
 
 class LinearUpdate(NamedTuple):
-    """An update that is a linear recurrence: that of `Momentum`, or that of `Nesterov`."""
+    """An update that is a linear recurrence: the one of `Momentum`, or the one of `Nesterov`."""
 
     momentum: float = 0.0
     is_ahead: bool = False
@@ -138,29 +138,29 @@ class LinearUpdate(NamedTuple):
 
 class OptimizerTags(NamedTuple):
     """
-    The traits of an optimizer, as `sklearn.utils.get_tags` gives those of an estimator;
-    by default none.
+    The traits of an optimizer, like those of an estimator from `sklearn.utils.get_tags`. By default
+    there are none.
     """
 
-    #: The limit of `step_length` for a constant learning rate of one; None: there is none, or
-    #: it is not known.
+    #: The limit of `step_length` for a constant learning rate of one. None: there is none, or it is
+    #: not known.
     gain: float | None = None
-    #: About how many updates a gradient counts in.
+    #: The number of updates, about, in which a gradient counts.
     memory: float = 1.0
-    #: How fast coefficients shrink beside the update.
+    #: The rate at which coefficients shrink beside the update.
     weight_decay: float = 0.0
-    #: The learning rates of `eta0="auto"` for a linear model, a network and its stream, where
-    #: there is no gain.
+    #: The learning rates of `eta0="auto"` for a linear model, a network and a network in a stream,
+    #: if there is no gain.
     first_rates: tuple[float, float, float] = (1e-2, 1e-2, 1e-2)
-    #: None where the update is no such recurrence.
+    #: None: the update is no such recurrence.
     linear: LinearUpdate | None = None
-    #: ONNX Runtime's own update that is the same; None: it has none.
+    #: The name of ONNX Runtime's own update that is the same, or None.
     runtime: Literal["SGD", "AdamW"] | None = None
-    #: Whether a weight's update depends on its own gradients alone.
+    #: Whether the update of a weight depends on its own gradients alone.
     is_elementwise: bool = False
-    #: Whether weights without a gradient may be left as they are.
+    #: Whether weights without a gradient may stay as they are.
     is_lazy: bool = False
-    #: Whether it has a method `minimise`, which makes the updates of a fit itself, from the
+    #: Whether the optimizer has a method `minimise`, which makes all updates of a fit from the
     #: gradient over all rows.
     is_full: bool = False
 
@@ -185,8 +185,8 @@ class NamedOptimizer(Component):
 
 def optimizer_tags(optimizer: Any) -> OptimizerTags:
     """
-    Return the traits of an optimizer. A subclass inherits those of its steps' size,
-    not those of its update.
+    Return the traits of an optimizer. A subclass inherits those of the size of its steps, but not
+    those of its update.
     """
     if not isinstance(optimizer, NamedOptimizer):
         return OptimizerTags()
@@ -195,5 +195,5 @@ def optimizer_tags(optimizer: Any) -> OptimizerTags:
     if "tags" in vars(type(optimizer)):
         return tags
 
-    # The class declares no tags of its own, and may have another update.
+    # The class declares no tags of its own: it may have another update.
     return tags._replace(linear=None, runtime=None, is_elementwise=False, is_lazy=False)
