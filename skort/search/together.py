@@ -477,8 +477,8 @@ class _Optimum(NamedTuple):
 
 def _expected(optima, strength):
     """
-    Return the model at the weights that are expected at the optimum of a strength: those of the last
-    optimum, and the change to it from the one before, per logarithm of the strength.
+    Return the model at the expected optimum of a strength. From the last two optima, weights change
+    by as much again for the same factor of the strength, and at most once.
     """
     *before, last = optima[-2:]
     model = last.result.model

@@ -1,4 +1,4 @@
-"""What is wrong with a custom loss: before its training, and where that fails."""
+"""The faults of a custom loss, before its training and if this fails."""
 
 import numpy as np
 
@@ -9,16 +9,16 @@ from skort.objective.custom import Loss, parsed
 from skort.objective.loss import ScoreLoss
 from skort.optim.standardization import moments
 
-# A derivative that is off by a larger part of itself is that of another function.
+# A derivative that is off by a larger part of itself is one of another function.
 _WRONG = 0.1
-# Derivatives that are so much smaller than the largest one may be rounded away in the value.
+# Derivatives that are so much smaller than the largest one may vanish by rounding in the value.
 _ROUNDED = 1e-6
-# Scores so many standard deviations of y from a target, each a hundred times as far as the last.
+# The distances of scores from a target, in standard deviations of y.
 _FAR = 1e3, 1e5, 1e7
-# A value that levels off falls by less than this part of its last fall.
+# A value that levels off falls by less than this part of its fall before.
 _FALLS = 0.9
-# Of float64, and of float32 where an operator has no other kernel: the part of a score or a loss
-# that may be rounding, and the step of the differences, in standard deviations of y.
+# In float64, or in float32 if an operator has no other kernel: the part of a score or a loss that
+# may be rounding, and the step of the differences in standard deviations of y.
 _DIGITS = {"float64": 1e-12, "float32": 1e-5}
 _STEPS = {"float64": 1e-6, "float32": 1e-2}
 # The number of rows at which a gradient is compared.
@@ -52,8 +52,8 @@ def check_differentiable(loss: ScoreLoss, n_outputs: int) -> None:
 
 def warn_of_custom_loss(loss: ScoreLoss, target: np.ndarray, *, is_classifier: bool) -> None:
     """
-    Warn, before a training, of a custom loss with a wrong gradient or without a lower bound,
-    or whose least value for a first class predicts the second.
+    Warn, before a training, of a custom loss with a wrong gradient, or without a lower bound, or
+    with a least value for a first class that predicts the second.
     """
     if not isinstance(loss, Loss):
         return
@@ -68,8 +68,8 @@ def warn_of_custom_loss(loss: ScoreLoss, target: np.ndarray, *, is_classifier: b
 
 def fault_of(loss: ScoreLoss, target: np.ndarray) -> str:
     """
-    Return what is wrong with a custom loss whose training fails, and what to do about it; "" if
-    nothing is found.
+    Return the fault of a custom loss whose training fails, and what to do about it; "" if none is
+    found.
 
     Its gradient is not the derivative of its value, its value is no number near y, or falls
     without end.
@@ -88,7 +88,7 @@ def fault_of(loss: ScoreLoss, target: np.ndarray) -> str:
 
 
 def _of(loss, fault):
-    """Return what is said of a fault of a loss."""
+    """Return a sentence on the fault of a loss."""
     return f"The loss {parsed('loss: value', loss.value).name!r} {fault}"
 
 
@@ -106,18 +106,18 @@ def _most_exact(loss, n_outputs):
 
 
 def _wrong_gradient(losses, target):
-    """Return what is said of a gradient that is far from finite differences of the value, or ""."""
+    """Return a sentence on a gradient that is far from finite differences of the value, or ""."""
     if not losses.has_gradient:
         return ""
 
     unit = _unit(target)
     y = target[:: -(-len(target) // _N_ROWS)].astype(np.float64)
-    # No score is at its target, where a loss may have a kink.
+    # No score is at its target: a loss may have a kink there.
     score = y + np.linspace(-1.93, 1.87, y.size).reshape(y.shape) * unit
     given = losses.gradients(score, y)
     found, rounding = _differences(losses, score, y, _STEPS[losses.dtype.name] * unit)
 
-    # Of steps, such as Round, the user may choose any gradient.
+    # The user may choose any gradient of steps, such as Round.
     tells = np.isfinite(found) & (found != 0)
 
     with np.errstate(all="ignore"):
@@ -154,7 +154,7 @@ def _differences(losses, score, target, steps):
 
 
 def _no_number(losses, target):
-    """Return what is said of a value that is no number at scores near some y, or ""."""
+    """Return a sentence on a value that is no number at scores near some y, or ""."""
     y = np.quantile(target, [0.0, 0.5, 1.0], axis=0, method="nearest")
     near = target.mean(axis=0) + _NEAR[:, None] * _unit(target)
     scores = np.concatenate([near, np.zeros((1, target.shape[1]))])
@@ -174,10 +174,10 @@ def _no_number(losses, target):
 
 
 def _no_lower_bound(losses, target):
-    """Return what is said of a value that falls far from y as fast as nearer to it, or ""."""
+    """Return a sentence on a value that falls as fast far from y as near it, or ""."""
     unit = _unit(target)
     y = target[np.concatenate([target.argmin(axis=0), target.argmax(axis=0)])].astype(np.float64)
-    # Other columns are not at their targets, where a density may have a pole.
+    # No other column is at its target: a density may have a pole there.
     begin = y + 0.9 * unit
     columns = np.tile(np.eye(target.shape[1]), (2, 1)) * unit
 
@@ -200,12 +200,12 @@ def _no_lower_bound(losses, target):
 
 
 def _no_negative_score(losses):
-    """Return what is said of a loss that no negative score makes less for a first class, or ""."""
+    """Return a sentence on a loss of a first class that no negative score makes smaller, or ""."""
     values = losses.of_rows(_NEAR[:, None], np.zeros((len(_NEAR), 1)))
     if not np.isfinite(values).any():
         return ""
 
-    # Where several scores are least, the first is the most negative.
+    # If several scores are least, the first is the most negative.
     least = _NEAR[np.nanargmin(values)]
     if least < 0:
         return ""
@@ -224,6 +224,6 @@ def _shown(values):
 
 
 def _unit(target):
-    """Return the standard deviations of the target's columns; 1 for constant ones."""
+    """Return the standard deviations of the target's columns, or 1 for constant columns."""
     deviation = moments(target, None)[1]
     return np.where(deviation > 0, deviation, 1.0)

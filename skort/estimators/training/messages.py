@@ -1,4 +1,4 @@
-"""What is said of how a training ended: its warning, or its error."""
+"""The warnings and errors on how a training ended."""
 
 import dataclasses
 import math
@@ -27,29 +27,25 @@ from skort.optim.schedules import advice_to_lower, has_ended
 from skort.optim.standardization import moments, robust_moments
 from skort.optim.state import TrainState
 
-# Beside means of more standard deviations, float32 rounds a standard deviation by a thousandth.
+# Beyond so many standard deviations, a mean leaves three digits of a standard deviation in float32.
 _LOST = 2**14
-# How many columns a warning names.
+# The number of columns that a warning names.
 _SHOWN = 5
-# Standard deviations that differ by more than this make a training slow, or diverge.
+# If standard deviations differ by more than this factor, a training is slow, or diverges.
 _DIFFERENT = 10.0
-# A loss that is a larger part of the best constant's, but not as much above it, says that the
-# penalty leaves little more than a constant.
+# Near the best constant's loss, within this factor, the penalty leaves little more than a constant.
 _NEARLY = 0.95
-# No constant prediction has a smaller part of the loss that one has at the start, or by
-# the spread of y.
+# A loss that is below this part of the loss at the start, and of the spread of y, is below every
+# constant's.
 _FAR_BELOW = 0.9
-# A y that is so many interquartile ranges / 1.349 from the median decides alone where a squared
-# error ends. It is looked for where a y is so many standard deviations from the mean.
+# A y that is so many interquartile ranges / 1.349 from the median decides alone on the end of a
+# squared error. A search for it begins with a y so many standard deviations from the mean.
 _OUTLYING = 1e3
 _SUSPECT = 5.0
 
 
 def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> None:
-    """
-    Warn if a training ended early or did not converge,
-    or raise the error of a callback that ended it.
-    """
+    """Warn if a training ended early or did not converge. Raise the error of a callback that ended it."""
     ending = result.ending
     state = result.state
     interrupted = isinstance(ending.error, KeyboardInterrupt)
@@ -78,7 +74,7 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
             ConvergenceWarning,
         )
     elif ending.is_told:
-        # What is to be checked first was said when it began.
+        # A warning at the beginning has said what to check first.
         return
     elif (
         result.plan.is_validated
@@ -99,8 +95,8 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
 
 
 def _warn_of_stream(result):
-    """Warn if one y of a stream's first rows is far from all others."""
-    # Later calls are compared with the scales of the first rows.
+    """Warn if one y among a stream's first rows is far from all others."""
+    # Later calls have the scales of the first rows to compare with.
     if result.n_before:
         return
 
@@ -110,7 +106,7 @@ def _warn_of_stream(result):
 
 
 def _warn_of_fit(estimator, result):
-    """Warn of a fit that has ended as it should not."""
+    """Warn of a fit with a bad end."""
     state = result.state
     plan = result.plan
     too_strong = _too_strong(estimator, result)
@@ -132,8 +128,8 @@ def _warn_of_fit(estimator, result):
 
 def _too_strong(estimator, result):
     """
-    Return a warning of an alpha, in other units than that of the model inside,
-    that leaves a constant; or None.
+    Return a warning of an alpha that leaves a constant because it is not in the units of the model
+    inside, or None.
     """
     plan = result.plan
     model = result.model
@@ -181,8 +177,8 @@ def _too_strong(estimator, result):
 
 def _is_as_stiff_as_loss(result):
     """
-    Return whether half of the columns have a penalty, in the variables of the training, that is as
-    strong as the curvature of the loss: a weaker one leaves a constant for another reason.
+    Return whether half of the columns have a penalty as strong as the curvature of the loss, in the
+    variables of the training. A weaker penalty leaves a constant for another reason.
     """
     variables = result.ending.variables
     graph = result.model.score_graph
@@ -195,8 +191,8 @@ def _is_as_stiff_as_loss(result):
 
 def _warning_of_useless(result):
     """
-    Return what is said of a model that is not clearly better than the best constant prediction;
-    None if it is.
+    Return a warning of a model that is not clearly better than the best constant prediction, or
+    None.
     """
     plan = result.plan
     rows = result.ending.rows
@@ -205,7 +201,7 @@ def _warning_of_useless(result):
         return None
 
     variables = result.ending.variables
-    # Some rows tell, as both losses are of the same ones.
+    # Some rows are enough, as both losses are of the same ones.
     row_loss = RowLoss(plan, model.score_graph, variables, some_of(rows))
     weights = variables.training_weights(model.trained_weights)
     if row_loss.is_clearly_better(weights):
@@ -219,7 +215,7 @@ def _warning_of_useless(result):
 
 
 def _warning_of_steps(result):
-    """Return what is said of steps that ended far above the least objective; None: they did not."""
+    """Return a warning of steps that ended far above the least objective, or None."""
     if result.above_least is None:
         return None
 
@@ -232,10 +228,7 @@ def _warning_of_steps(result):
 
 
 def _is_far_below_constants(result):
-    """
-    Return whether what is known without a look at the rows of X says
-    that no constant prediction is as good.
-    """
+    """Return whether no constant prediction can be as good, by what is known without the rows of X."""
     plan = result.plan
     state = result.state
     rows = result.ending.rows
@@ -243,7 +236,7 @@ def _is_far_below_constants(result):
         return False
 
     if plan.is_classifier:
-        # That of a score of zero, and less where one class is rare.
+        # The loss of a score of zero, and less if one class is rare.
         of_classes = np.average(rows.target, axis=0, weights=rows.sample_weight)
         constant = math.log(2) * 4 * float(np.mean(of_classes * (1 - of_classes)))
     elif (
@@ -261,7 +254,7 @@ def _is_far_below_constants(result):
 
 
 def _checks_of_useless(result):
-    """Return what to check where a model is no better than a constant prediction."""
+    """Return what to check if a model is no better than a constant prediction."""
     used = result.state.standardization
     plan = result.plan
     if not (plan.is_classifier or result.model.inverse_link is not None or used is not None):
@@ -280,10 +273,7 @@ def _checks_of_useless(result):
 
 
 def _warning_of_outlier(result):
-    """
-    Return what is said of a y whose squared error hides that of all other rows;
-    None where there is none.
-    """
+    """Return a warning of a y whose squared error hides all other rows, or None."""
     plan = result.plan
     rows = result.ending.rows
     is_square = (
@@ -314,8 +304,8 @@ def _warning_of_outlier(result):
 
 def warn_of_fitted(known: Knowledge, *, is_drawn: bool) -> None:
     """
-    Warn of a fitted model that is worse than the best constant prediction,
-    on the rows that it is to train on.
+    Warn of a fitted model that is worse than the best constant prediction, on the rows of its
+    training.
     """
     begins = (
         "Training begins from new weights; warm_start=True keeps those of the model."
@@ -331,18 +321,18 @@ def warn_of_fitted(known: Knowledge, *, is_drawn: bool) -> None:
 
 
 def _ends_as_constant(ending: Ending) -> bool:
-    """Return whether a training of fitted weights that is no better ended as a constant does."""
+    """Return whether fitted weights ended no better than a constant does."""
     return ending.constant_loss is not None and not ending.went_back
 
 
 def warn_of_unused_weights(inside: Any, result: FitResult) -> None:
     """
-    Warn of a fitted model inside that is trained from new weights,
-    unless the training ends at the same weights from wherever it begins.
+    Warn of a fitted model inside that is trained from new weights, unless the end is the same from
+    any weights.
     """
     plan = result.plan
     ends_at_optimum = plan.is_full and result.model.score_graph.is_linear
-    # The first rows of a stream wait without a decision.
+    # There is no decision while the first rows of a stream wait.
     weights = plan.decisions.get("weights")
     went_on = weights is not None and weights.value == FITTED_WEIGHTS
     if ends_at_optimum or went_on or not is_fitted(inside):
@@ -357,10 +347,7 @@ def warn_of_unused_weights(inside: Any, result: FitResult) -> None:
 
 
 def _no_better_than(result):
-    """
-    Return the end of the warning of a training that ended as it began,
-    or as a constant prediction.
-    """
+    """Return the end of a warning of a training that ended as it began, or as a constant prediction."""
     ending = result.ending
     rate = f"The learning rate of the first update was {result.eta0:.3g}."
     if _ends_as_constant(ending):
@@ -379,7 +366,7 @@ def _no_better_than(result):
 
 
 def _cure_of_constant(plan):
-    """Return what to do where fitted weights have not helped."""
+    """Return what to do if fitted weights have not helped."""
     if plan.given["warm_start"]:
         return (
             "The weights of the last fit do not help yet: increase max_iter, or begin anew with "
@@ -390,8 +377,8 @@ def _cure_of_constant(plan):
 
 def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:
     """
-    Warn, at the beginning of a training, of columns and of a y whose digits the ONNX file
-    in float32 cannot hold.
+    Warn, when a training begins, of columns and of a y whose digits the ONNX file in float32 cannot
+    hold.
     """
     from skort.graphs.layers import TARGET_OFFSET
 
@@ -445,7 +432,7 @@ def diverged_error(
 ) -> DivergedError:
     """
     Return the error of a training that diverged from a state, or from the weights of a model, with
-    what may have caused it.
+    its likely cause.
     """
     of_penalty = ""
     if plan.penalty is not None and plan.penalty.is_custom:
@@ -460,7 +447,7 @@ def diverged_error(
 
 
 def _of_beginning(plan, rows, model, variables):
-    """Return what is said of fitted weights whose loss is no number before the first update."""
+    """Return a sentence on fitted weights whose loss is no number before the first update, or ""."""
     weights = plan.decisions.get("weights")
     if weights is None or weights.value != FITTED_WEIGHTS:
         return ""
@@ -500,7 +487,7 @@ def _last_epochs(state, plan, rows):
 
 
 def _cure(plan, state, data):
-    """Return what in a custom loss or the data is a likely cause, and what to do about it."""
+    """Return the likely cause in a custom loss or in the data, and what to do about it."""
     X, target, sample_weight = data
     fault = fault_of(plan.loss, target)
     if fault:
@@ -532,7 +519,7 @@ def _cure(plan, state, data):
         if largest > _DIFFERENT:
             causes.append(f"y has values of up to {largest:.3g}.")
 
-    # Where "auto" left X and y as they are, the model does not allow it to change them.
+    # "auto" leaves X and y as they are if the model does not allow a change.
     ours = 'standardize="auto", or ' if plan.standardize is False else ""
     lower = 'use optimizer="adam".' if plan.is_full else f"{advice_to_lower(plan.schedule)}."
     return " " + " ".join(

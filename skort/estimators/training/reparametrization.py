@@ -1,6 +1,6 @@
 """
-The variables that a training works in: standardized X and y,
-and what they make of weights and objective.
+The variables of a training: standardized X and y, and the weights and the objective that belong to
+them.
 """
 
 import contextlib
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from skort.graphs.layers import Layer
     from skort.graphs.score_graph import ScoreGraph
 
-# Weights of a training that are so many times larger or smaller than one have to fit into
-# the model, too.
+# The dtype of the model must hold weights that are so many times larger or smaller than one in the
+# training.
 _ROOM = 2.0**20
 
 
 class WeightRangeError(ValueError):
-    """Weights, in the units of X and y, that the dtype of a model cannot hold."""
+    """The dtype of a model cannot hold its weights in the units of X and y."""
 
 
 def _multiply(weights, names, factor):
-    """Multiply those of some weights that there are in float64, in a dict that is changed."""
+    """Multiply some weights in float64, as far as the dict has them. The dict changes."""
     for name in names:
         if name in weights:
             exact = weights[name].astype(np.float64)
@@ -40,18 +40,18 @@ def _multiply(weights, names, factor):
 
 
 def _add(weights, name, values):
-    """Add to a vector in float64, if there is one, in a dict that is changed."""
+    """Add to a vector in float64, if the dict has it. The dict changes."""
     if name in weights:
         weights[name] = weights[name].astype(np.float64) + values
 
 
 def _changed(weights, changes):
-    """Return weights after changes in float64, each in its own dtype."""
+    """Return weights after changes in float64. Each keeps its dtype."""
     changed = dict(weights)
     if not (weights and changes):
         return changed
 
-    # A weight that is nearly zero may become zero.
+    # A weight near zero may become zero.
     with np.errstate(under="ignore"):
         for change in changes:
             change(changed)
@@ -62,31 +62,28 @@ def _changed(weights, changes):
 
 @dataclass(frozen=True, eq=False)
 class _Inputs:
-    """The first layer gets :math:`(X - mean) / scale` in the training."""
+    """The change of X: in the training, the first layer gets :math:`(X - mean) / scale`."""
 
     layer: "Layer"
-    #: ndarray of shape (n_features,). What the weights have to take back: zero where the model
-    #: subtracts it itself.
+    #: ndarray of shape (n_features,). The mean that the weights take back. It is zero if the model
+    #: subtracts the mean itself.
     mean: np.ndarray
     #: ndarray of shape (n_features,).
     scale: np.ndarray
-    #: ndarray of shape (n_features,). What is subtracted from rows.
+    #: ndarray of shape (n_features,). The mean that the rows lose.
     row_mean: np.ndarray
 
     @functools.cached_property
     def factor(self) -> float | None:
-        """
-        What X is multiplied by where that is one number, and nothing is subtracted;
-        otherwise None.
-        """
+        """The only factor of X, if nothing is subtracted and all scales are equal; otherwise None."""
         scale = self.scale
         return None if self.row_mean.any() or (scale != scale[0]).any() else float(1 / scale[0])
 
     @functools.cached_property
     def factors(self):
         """
-        What each coefficient of the training is multiplied by in the model:
-        a number where that is the same.
+        The factors from coefficients of the training to those of the model: one number if all are
+        equal.
         """
         if self.factor is not None:
             return self.factor
@@ -106,7 +103,7 @@ class _Inputs:
         _multiply(weights, [self.layer.coefficient], 1 / self.factors)
 
     def _shift(self, weights):
-        """Return what the layer, with the weights of the model, makes of the means."""
+        """Return the result of the layer for the means, with the weights of the model."""
         coefficient = weights[self.layer.coefficient].astype(np.float64)
         with one_blas_thread(coefficient.size):
             return self.layer.read(self.mean) @ (
@@ -116,24 +113,23 @@ class _Inputs:
 
 @dataclass(frozen=True, eq=False)
 class _Score:
-    """The score of the model is that of the training times the scale, plus the shift."""
+    """The change of y: the score of the model is that of the training times the scale, plus the shift."""
 
-    #: The last one.
+    #: The last layer.
     layer: "Layer"
     scale: float
-    #: ndarray of shape (n_outputs,). Less the offset.
+    #: ndarray of shape (n_outputs,). Without the offset.
     shift: np.ndarray
-    #: The weights of the loss, which are in units of y.
+    #: The loss's own weights in units of y.
     loss_weights: tuple[str, ...]
-    #: Whether the loss gets the score and the target of the model, since it is not known
-    #: in other units.
+    #: Whether the loss gets scores and targets of the model, as it has no form in other units.
     is_of_y: bool
-    #: ndarray of shape (n_outputs,) or number. What the model adds to its score itself.
+    #: ndarray of shape (n_outputs,), or a number. The model itself adds it to its score.
     offset: Any = 0.0
 
     @functools.cached_property
     def scaled(self) -> tuple[str | None, ...]:
-        """The names of the weights that are in units of y."""
+        """The names of all weights in units of y."""
         return (self.layer.coefficient, self.layer.intercept, *self.loss_weights)
 
     def to_model(self, weights: dict[str, np.ndarray]) -> None:
@@ -150,22 +146,22 @@ class _Score:
 @dataclass(frozen=True, eq=False)
 class Reparametrization:
     """
-    The variables v of a training, of weights w = v s_out / s_in, and its objective:
-    J(w) = unit J'(v) + offset.
+    The variables v of a training, with the weights w = v s_out / s_in and the objective J(w) = unit
+    J'(v) + offset.
     """
 
-    # s_in: the scales of X in the first layer, s_out: that of y in the last layer; else one.
-    #: None: the variables are those of the model.
+    # In the first layer, s_in are the scales of X. In the last layer, s_out is the scale of y.
+    # Elsewhere both are one. None: the variables are those of the model.
     standardization: Standardization | None
     #: The loss in units of the standardized y.
     in_units: InUnits
-    #: That of the weights of the training.
+    #: The penalty of the training's weights.
     penalty: WeightPenalty | None
-    #: None: X is as it is.
+    #: None: X stays as it is.
     inputs: _Inputs | None = None
-    #: None: y is as it is.
+    #: None: y stays as it is.
     score: _Score | None = None
-    #: That of the training.
+    #: The dtype of the training.
     dtype: Any = np.float32
 
     @classmethod
@@ -192,19 +188,19 @@ class Reparametrization:
 
         variables = cls(used, in_units, penalty, inputs, score, score_graph.dtype)
         if not (score_graph.is_linear or penalty is None or penalty.is_custom):
-            # That of a network is of the weights of standardized X and y.
+            # The penalty of a network is on the weights of standardized X and y.
             return variables
 
         return replace(variables, penalty=rescaled(penalty, variables.factors(), in_units.unit))
 
     @functools.cached_property
     def loss(self) -> ScoreLoss:
-        """The loss of scores and targets of the training."""
+        """The loss of scores and targets in the training."""
         return self.in_units.loss
 
     def factors(self) -> dict[str, Any]:
         """
-        Return what weights of the training are multiplied by in the model, by name;
+        Return the factors from weights of the training to those of the model, by name. They are
         numbers or arrays.
         """
         factors: dict[str, Any] = {}
@@ -218,8 +214,8 @@ class Reparametrization:
 
     def check_range(self) -> None:
         """
-        Raise a WeightRangeError where the dtype of the model cannot hold X,
-        y, or its weights in their units.
+        Raise a WeightRangeError if the dtype of the model cannot hold X, y, or its weights in their
+        units.
         """
         used = self.standardization
         if used is None:
@@ -252,14 +248,14 @@ class Reparametrization:
 
     def objective(self, value: float, target_mean: float = 1.0) -> float:
         """
-        Return an objective, or loss, of the training in the units of the model's;
-        of rows with this mean target.
+        Return an objective or a loss of the training in the units of the model. The rows have this
+        mean target.
         """
         used = self.in_units
         return used.unit * value + used.offset + used.offset_by_mean * target_mean
 
     def target(self, target: np.ndarray) -> np.ndarray:
-        """Return the targets of the training."""
+        """Return the targets in the variables of the training."""
         used = self.standardization
         if self.score is None or self.score.is_of_y or used is None or used.target_mean is None:
             return target.astype(self.dtype, copy=False)
@@ -267,7 +263,7 @@ class Reparametrization:
 
     @property
     def row_change(self) -> RowChange:
-        """What makes the rows of the training of those of X."""
+        """The change from rows of X to rows of the training."""
         if self.inputs is None:
             return RowChange(None, None, self.dtype)
 
@@ -279,31 +275,25 @@ class Reparametrization:
         return RowChange(mean, 1 / self.inputs.scale, self.dtype)
 
     def rows(self, X: Any) -> Any:
-        """
-        Return the rows of the training:
-        an array, or `UnchangedRows` where X is better read where it is.
-        """
+        """Return the rows of the training: an array, or `UnchangedRows` if X should stay where it is."""
         change = self.row_change
         if not stays_where_it_is(X, self.dtype):
             return change(X)
         return X if change.inverse is None else UnchangedRows(X, change)
 
     def sample_weight_scale(self, n_outputs: int) -> float:
-        """Return what the sample weights of a batch sum to."""
+        """Return the sum of a batch's sample weights."""
         return self.loss.weight_scale(n_outputs) * self.in_units.weight
 
     @property
     def row_factor(self) -> float | None:
-        """
-        What the rows of X are multiplied by in the training;
-        None where they change in another way.
-        """
+        """The factor of the rows of X in the training. None: they change in another way."""
         return 1.0 if self.inputs is None else self.inputs.factor
 
     def graph(self, score_graph: "ScoreGraph", *, of_model_rows: bool = False) -> "ScoreGraph":
         """
-        Return the model with the training's weights,
-        as a function of the rows of the training, or of X.
+        Return the model with the training's weights: a function of the training's rows, or of X
+        with `of_model_rows`.
         """
         inputs = self.inputs
         score = self.score
@@ -333,8 +323,8 @@ class Reparametrization:
 
     def training_weights(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """
-        Return the weights of the training, from those of the model;
-        of the model, of the loss, or of both.
+        Return the weights of the training from those of the model. The loss's own weights may be
+        among them.
         """
         return _changed(
             weights, [part.to_training for part in (self.inputs, self.score) if part is not None]
@@ -343,8 +333,8 @@ class Reparametrization:
 
 def _scaled(loss, scale):
     """
-    Return the loss of a y that is divided by its scale;
-    a ValueError where float64 cannot hold that of y itself.
+    Return the loss of y divided by its scale. Raise a ValueError if float64 cannot hold the unit of
+    the loss.
     """
     with contextlib.suppress(OverflowError):
         in_units = loss.in_units(scale)
@@ -358,7 +348,7 @@ def _scaled(loss, scale):
 
 
 def _inputs(score_graph, used):
-    """Return what the training changes of X, or None."""
+    """Return the change of X, or None."""
     from skort.graphs.layers import OFFSET
 
     layer = None if used.scale is None else score_graph.first_layer
@@ -372,7 +362,7 @@ def _inputs(score_graph, used):
 
 
 def _score(score_graph, loss, used):
-    """Return what the training changes of y, or None."""
+    """Return the change of y, or None."""
     from skort.graphs.layers import TARGET_OFFSET
 
     layer = None if used.target_mean is None else score_graph.last_layer
@@ -397,13 +387,13 @@ def _score(score_graph, loss, used):
 
 def with_offsets(score_graph: "ScoreGraph", loss: ScoreLoss, used: Standardization) -> "ScoreGraph":
     """
-    Return a model that subtracts means from X, or adds them to its score,
-    that an intercept has no digits for.
+    Return a model that subtracts means from X, or adds them to its score, if an intercept has no
+    digits for them.
     """
     from skort.graphs.layers import OFFSET, TARGET_OFFSET
     from skort.graphs.standardized import centred
 
-    # An offset that is there already is that of other rows.
+    # An offset in the model belongs to other rows.
     if used.mean is not None and (
         used.is_offset or (OFFSET in score_graph.arrays and used.mean.any())
     ):

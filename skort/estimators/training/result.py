@@ -1,6 +1,6 @@
 """
-What a training leaves, which an estimator takes over;
-and who watches it, and sees what it would leave now.
+The result of a training, and its observers: they watch it, and see the result that it would have
+now.
 """
 
 import dataclasses
@@ -32,32 +32,31 @@ from skort.optim.watchers import in_order
 
 
 class Ending(NamedTuple):
-    """How a training ended, for whoever began it: nothing that a fitted model keeps."""
+    """How a training ended, for warnings. A fitted model keeps nothing of it."""
 
     error: BaseException | None
     no_better: bool
-    #: All rows, or some that stand for all; None where nothing is said of them.
+    #: All rows, or some that stand for all. None: nothing is said of them.
     rows: TrainingData | None
-    #: Those that it was made in.
+    #: The variables of the training.
     variables: Reparametrization | None = None
-    #: The loss of the best constant prediction of the validation set; None where that is
-    #: not what decides.
+    #: The loss of the validation set's best constant prediction. None: this loss does not decide.
     prior: float | None = None
-    #: Whether the training went back to the fitted weights that it began with.
+    #: Whether the training went back to its initial, fitted weights.
     went_back: bool = False
-    #: The loss of the best constant prediction, where it began at fitted weights.
+    #: The loss of the best constant prediction, if the training began at fitted weights.
     constant_loss: float | None = None
-    #: Whether a warning said that these are worse than a constant on its rows.
+    #: Whether a warning has said that the fitted weights are worse than a constant.
     is_told: bool = False
 
 
-#: Of a result that an estimator keeps.
+#: The ending in a result that an estimator keeps.
 NO_ENDING = Ending(None, False, None)
 
 
-#: Why steps end far above the least objective.
+#: The reason of steps that end far above the least objective.
 FAR_END = "steps are slow where columns of X are strongly correlated, or rates small"
-# By the values of `Training.kept`.
+# The values of `Training.kept` -> the decision that a plan shows.
 _KEPT = {
     "best": Decision("weights of the best epoch", "the validation set says so", "early_stopping"),
     "last": Decision(
@@ -72,7 +71,7 @@ _KEPT = {
 @dataclass(frozen=True, eq=False)
 class FitResult:
     """
-    What a training leaves: the model, and all that the next one goes on from.
+    The result of a training: the model, and everything from which the next training continues.
     Files keep equal weights once.
     """
 
@@ -83,34 +82,34 @@ class FitResult:
     batch_size: int = 0
     n_batches: int | None = None
     is_sparse: bool = False
-    #: Epochs before this training.
+    #: The number of epochs before this training.
     n_before: int = 0
-    #: Learning rate of the first update; None where there was none.
+    #: The learning rate of the first update. None: there was no update.
     first_eta: float | None = None
-    #: The weights that the training ended with, see `Training.kept`.
+    #: The weights that the training ended with: see `Training.kept`.
     kept: str | None = None
-    #: The score of the validation set at the fitted weights that it began with; None: there is none.
+    #: The validation score of the fitted weights that the training began with. None: there is none.
     initial_score: float | None = None
-    #: How far above the least objective steps of the user's choice ended, as a part of it; None:
-    #: not far, or not known.
+    #: How far above the least objective the user's steps ended, as a part of it. None: not far, or
+    #: not known.
     above_least: float | None = None
     #: The largest eigenvalue and the largest squared norm of the rows of a linear fit, in its
-    #: variables: a stream that goes on from it has its rate from them.
+    #: variables. A stream that continues the fit has its rate from them.
     spread: tuple[float, float] | None = None
     ending: Ending = NO_ENDING
-    #: Those of the trained weights, in a copy that has the weights of the state alone.
+    #: The shapes of the trained weights, in a copy whose weights are in the state alone.
     shapes: dict[str, tuple[int, ...]] | None = None
 
     @property
     def new_losses(self) -> list[float]:
-        """The objective of each epoch of this training."""
+        """The objective after each epoch of this training."""
         return self.state.history.get("objective", [])[self.n_before : self.state.n_epochs]
 
     @property
     def eta0(self) -> float:
         """
-        Learning rate of the first update,
-        or of the one that a resumed training would have begun with.
+        The learning rate of the first update. A resumed training without updates would have begun
+        with it.
         """
         return (
             self.state.rate_scale * rate(self.plan.schedule, 1)
@@ -119,7 +118,7 @@ class FitResult:
         )
 
     def told(self) -> Plan:
-        """Return the plan with the decisions that the training itself has made."""
+        """Return the plan with the decisions of the training itself."""
         plan = self.plan
         graph = self.model.score_graph
         decisions = dict(plan.decisions)
@@ -172,7 +171,7 @@ class FitResult:
 
     @property
     def told_of_tuning(self) -> str:
-        """What is said of the validation score of the fitted weights; "" where there is none."""
+        """The validation score of the fitted weights, as part of a sentence. "": there is none."""
         if self.initial_score is None:
             return ""
 
@@ -185,13 +184,13 @@ class FitResult:
         )
 
     def with_weights(self, weights: dict[str, np.ndarray]) -> "FitResult":
-        """Return the result with other weights; the optimizer's memory begins from scratch."""
+        """Return the result with other weights. The optimizer's memory begins from scratch."""
         first_weights = None if weights else self.state.first_weights
         state = dataclasses.replace(self.state, solver=None, live=None, first_weights=first_weights)
         return dataclasses.replace(self, model=self.model.with_weights(weights), state=state)
 
     def packed(self) -> "FitResult":
-        """Return what a file holds: the weights once, and nothing of this process."""
+        """Return the result for a file: it has the weights once, and nothing of this process."""
         packed = dataclasses.replace(
             self, state=dataclasses.replace(self.state, live=None), ending=NO_ENDING
         )
@@ -209,7 +208,7 @@ class FitResult:
         return dataclasses.replace(packed, model=_with_arrays(self.model, empty), shapes=shapes)
 
     def unpacked(self) -> "FitResult":
-        """Return what was `packed`."""
+        """Return the result that was `packed`."""
         if self.shapes is None:
             return self
 
@@ -221,8 +220,8 @@ class FitResult:
 
     def _of_state(self):
         """
-        Return the trained weights of the model as those of the state make them;
-        None where it has none.
+        Return the trained weights of the model, computed from the state, or None if the state has
+        none.
         """
         from skort.solvers.flat_weights import views
 
@@ -239,13 +238,13 @@ class FitResult:
 
 
 def _with_arrays(model, arrays):
-    """Return a model whose score graph has arrays of other shapes by name."""
+    """Return a model with other arrays in its score graph, by name. Their shapes may differ."""
     graph = dataclasses.replace(model.score_graph, arrays={**model.score_graph.arrays, **arrays})
     return dataclasses.replace(model, score_graph=graph)
 
 
 def result_of(estimator: Any) -> FitResult:
-    """Return what the last training of an estimator left; a NotFittedError before one."""
+    """Return the result of an estimator's last training. Raise a NotFittedError before one."""
     result = vars(estimator).get("_result")
     if result is None:
         _check_fitted(estimator)
@@ -253,7 +252,7 @@ def result_of(estimator: Any) -> FitResult:
 
 
 def _check_fitted(estimator):
-    """Raise scikit-learn's NotFittedError; for a model that predicts already, say what does so."""
+    """Raise scikit-learn's NotFittedError. If the model inside predicts already, say how."""
     try:
         check_is_fitted(estimator)
     except NotFittedError as error:
@@ -270,12 +269,12 @@ def _check_fitted(estimator):
 
 
 def is_of_fit(name: str) -> bool:
-    """Return whether an attribute is what a fit leaves."""
+    """Return whether an attribute comes from a fit."""
     return (name[-1] == "_" and name[0] != "_") or name in ("_result", "_sparse_coef", "_search")
 
 
 def shown(estimator: Any, columns: Columns, result: FitResult) -> Any:
-    """Return a copy of an estimator that shows the model of a result, with columns."""
+    """Return a copy of an estimator that has the model of a result, for some columns of X."""
     copied = object.__new__(type(estimator))
     left_out = (
         is_of_fit
@@ -291,10 +290,7 @@ def shown(estimator: Any, columns: Columns, result: FitResult) -> Any:
 
 
 class ModelPreview:
-    """
-    An estimator as it would be if its training ended now;
-    the weights are inputs of one session.
-    """
+    """An estimator as its training would leave it now. Its weights are inputs of one session."""
 
     def __init__(self, estimator: Any, columns: Columns, result: FitResult):
         self._estimator = estimator
@@ -303,11 +299,11 @@ class ModelPreview:
         self._transformed = self._result.model.without_steps()
 
     def prepare(self, X: Any) -> Any:
-        """Return X, as `fit` takes it, as the score graph takes it."""
+        """Return X, as `fit` takes it, in the form for the score graph."""
         return prepared(shown(self._estimator, self._columns, self._result), self._result.model, X)
 
     def loss_of(self, rows: TrainingData) -> RowLoss:
-        """Return what gives the loss of prepared rows at weights of the step."""
+        """Return the loss of prepared rows, as a function of the weights of the step."""
         plan = self._result.plan
         graph = self._result.model.score_graph
         plan.loss.check_target(rows.target)
@@ -315,14 +311,14 @@ class ModelPreview:
 
     def at(self, weights: dict[str, np.ndarray]) -> Any:
         """
-        Return the estimator with other weights, for prepared data.
-        Its predictions hold until the next call.
+        Return the estimator with other weights, for prepared data. The next call changes its
+        predictions.
         """
         self._transformed = self._transformed.at(weights)
         return self._with(self._transformed, Columns(self._transformed.score_graph.n_features))
 
     def fitted(self, weights: dict[str, np.ndarray]) -> Any:
-        """Return an estimator with other weights, for data as `fit` takes it, to be kept."""
+        """Return an estimator with other weights, for data as `fit` takes it. It can be kept."""
         return self._with(self._result.model.with_weights(weights), self._columns)
 
     def _with(self, model, columns):
@@ -332,28 +328,28 @@ class ModelPreview:
 @dataclass(frozen=True, eq=False)
 class Observers:
     """
-    What watches a training and may stop it: parameters of an estimator,
-    its validation set, the user's callbacks.
+    The observers of a training, which may stop it: parameters of an estimator, its validation set,
+    the user's callbacks.
     """
 
     estimator: Any
-    #: Those of the fit.
+    #: The columns of the fit.
     columns: Columns
     scoring: Any = None
-    #: They come after all others.
+    #: The last callbacks.
     more: list[Any] = dataclasses.field(default_factory=list)
 
     def callbacks(
         self, tol: float | None, patience: int | float, *, is_validated: bool, is_stream: bool
     ) -> list[Any]:
-        """Return the callbacks in their order. One epoch is never stopped."""
+        """Return the callbacks in their order. None of them stops a single epoch."""
         estimator = self.estimator
         users = in_order(estimator.callbacks or ())
         lines: list[Any] = [EpochLines()] if estimator.verbose > 1 else []
         if is_stream:
             return [*users, *lines]
 
-        # A bar or lines come last: they show what the others have added to the history.
+        # A bar or lines come last: they show values that the others add to the history.
         lines = [ProgressBar()] if estimator.verbose == 1 else lines
         return [
             *([] if self.scoring is None else [self.scoring]),
@@ -364,7 +360,7 @@ class Observers:
         ]
 
     def _stopping(self, tol, patience, *, is_validated):
-        """Return the callback that ends a training and keeps its best weights; none: nothing does."""
+        """Return the callback that ends a training and keeps its best weights, if one does."""
         keeps = keeps_best(is_validated=is_validated)
         if tol is None and not keeps:
             return []
@@ -377,7 +373,7 @@ class Observers:
         return [LossStopping(monitor, patience, tol, restore_best=keeps, grows=grows)]
 
     def preview(self, plan: Plan, model: Model, state: TrainState) -> ModelPreview | None:
-        """Return what shows the model of a training that is at a state; None where nobody looks."""
+        """Return what shows the model of a training at a state, or None if nobody looks."""
         if not (self.scoring or self.estimator.callbacks or self.more):
             return None
         return ModelPreview(self.estimator, self.columns, FitResult(plan, model, state))

@@ -1,6 +1,6 @@
 """
-The way of a stream: each call of `partial_fit` is one pass over its rows,
-on scales that the first rows decide.
+The way of a stream: each call of `partial_fit` is one pass over its rows. The first rows decide on
+the scales.
 """
 
 import copy
@@ -34,9 +34,9 @@ from skort.optim.standardization import Standardization
 from skort.optim.state import TrainState
 from skort.runtime.cache import NoPickle
 
-# A column whose mean distance from the first rows is so many scales, over 20 rows, is another one.
+# A column is another one if its mean distance from the first rows is so many scales, over 20 rows.
 _FAR = 10.0
-# Of a larger call, so many rows tell.
+# The most rows of a call that are looked at.
 _SOME_ROWS = 1000
 
 
@@ -51,16 +51,17 @@ def stream_model(
     fitted: FitResult | None = None,
 ) -> FitResult:
     """
-    Return a model after one pass over the rows of a call;
-    the first wait until 20 tell scales and rate. `fitted`: the fit that the stream goes on from.
+    Return a model after one pass over the rows of a call. The first rows wait until 20 of them tell
+    scales and rate. `fitted` is the fit that the stream continues.
     """
     plan.check_steps("partial_fit")
     if not state.is_new:
         plan, state, run = _resumed(plan, model, rows, state, fitted, observers.columns)
-        # A column that is far away says why.
+        # A warning of a far column already tells why.
         if fitted is not None and not state.is_told:
             variables = plan.variables(model.score_graph, state.standardization)
-            # A short fit may not be better than a constant yet, on its own rows either.
+            # After a short fit, a model may still be no better than a constant, even on its own
+            # rows.
             losses = state.column("loss") or [-np.inf]
             _warn_of_worse(plan, model, variables, rows, losses[-1])
         return _trained(plan, model, rows, state, run, observers)
@@ -80,27 +81,24 @@ def stream_model(
 
 def _warn_of_worse(plan, model, variables, rows, fitted_loss=-np.inf):
     """
-    Warn of a fitted network that is worse than a constant on the rows of a first call,
-    by more than two standard errors, and worse than in the last epoch of its fit.
+    Warn if a fitted network is worse than a constant on the rows of a first call: by more than two
+    standard errors, and worse than in the last epoch of its fit.
     """
     if model.score_graph.is_linear:
         return
 
     known = knowledge_of(plan, model, variables, DataStatistics(rows))
-    # A constant of 20 rows is often better than a network that knows a small part of y.
+    # On 20 rows, a constant often beats a network that knows a small part of y.
     if known.is_surely_worse and known.loss > fitted_loss:
         warn_of_fitted(known, is_drawn=False)
 
 
 def _waiting(plan, model, rows, state):
-    """
-    Return a result without a step:
-    a model without weights of its own predicts the best constant.
-    """
+    """Return a result without a step. A model without weights of its own predicts the best constant."""
     shape = BatchShape(min(plan.batch_size, max(rows.n_rows, 1)), rows.is_sparse)
     run = TrainRun.of(plan, model, state, shape)
     if state.first_rows is None:
-        # What is wrong with the rows and the parameters is said now.
+        # Errors of the rows and the parameters come now.
         check_first_rows(plan, model, rows)
         run.begun(state)
 
@@ -108,17 +106,14 @@ def _waiting(plan, model, rows, state):
     if first_weights is not None:
         model = _constant(plan, model, rows)
 
-    # The user may write other rows into the same arrays.
+    # The user may overwrite the arrays.
     state = dataclasses.replace(state, first_rows=copy.deepcopy(rows), first_weights=first_weights)
 
     return FitResult(plan, model, state, solver_name=run.solver_name, batch_size=plan.batch_size)
 
 
 def _constant(plan, model, rows):
-    """
-    Return a model that predicts the best constant of some rows,
-    if its last layer has an intercept.
-    """
+    """Return a model that predicts the best constant of some rows, if its last layer has an intercept."""
     graph = model.score_graph
     layer = graph.last_layer
     if layer is None or layer.intercept is None or not rows.n_rows:
@@ -137,8 +132,8 @@ def _constant(plan, model, rows):
 
 def _resumed(plan, model, rows, state, fitted, columns):
     """
-    Return the plan and the state that a stream goes on from, and the run so far,
-    or None for a new one.
+    Return the plan and the state from which a stream continues, and its run so far, or None for a
+    new run.
     """
     _check_terms(plan, model, state.standardization)
     run = None if state.live is None else state.live.take()
@@ -158,7 +153,7 @@ def _resumed(plan, model, rows, state, fitted, columns):
         )
         plan = plan.decided("first rate", of_rate)
 
-        # The falls of a schedule that the user chose are a matter of that schedule.
+        # The falls of a rate belong to its schedule, which the user may have set.
         n_falls = 0 if is_after_fit and "learning_rate" in plan.left_open else state.n_falls
         state = dataclasses.replace(
             state, rate_scale=of_rate.value, is_rate_auto=plan.chooses_rate, n_falls=n_falls
@@ -174,7 +169,7 @@ def _resumed(plan, model, rows, state, fitted, columns):
 
 
 def _trained(plan, model, rows, state, run, observers):
-    """Return what one pass over rows leaves, with what made its steps."""
+    """Return the result of one pass over rows. It remembers what made the steps."""
     generator = state.first_generator() if run is None else run.random_state
     variables = (
         plan.variables(model.score_graph, state.standardization) if run is None else run.variables
@@ -184,7 +179,7 @@ def _trained(plan, model, rows, state, run, observers):
     copies = heavy_row_copies(part, statistics.mean_weight)
     if copies > 1:
         part = min(1.0, copies * part)
-    # Weights multiply as they are: nobody knows the mean of a stream's.
+    # Sample weights multiply losses as they are, since nobody knows the mean of a stream.
     weight = statistics.mean_weight
     batches = batches_in_memory(plan, rows, variables, generator, weight, copies)
     shape = BatchShape(batches.batch_size, batches.are_sparse)
@@ -207,8 +202,8 @@ def _warned_of_far_columns(
     rows: TrainingData, used: Standardization | None, place: str, names: np.ndarray | None
 ) -> bool:
     """
-    Warn of a column, or a y, that is many scales of the first rows away;
-    return whether there is one. `place` is what has the columns; `names`: theirs, if they have any.
+    Warn of a column, or a y, that is many scales away from the first rows. Return whether there is
+    one. The columns are of `place`, and have `names` or None.
     """
     if used is None:
         return False
@@ -238,8 +233,8 @@ def _warned_of_far_columns(
 
 def _distance(values, mean, scale):
     """
-    Return the mean distance of some rows from a mean, in scales;
-    few rows count as if others were near it.
+    Return the mean distance of some rows from a mean, in scales. Few rows count as if others were
+    near the mean.
     """
     some = values[:: -(-len(values) // _SOME_ROWS)]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -247,7 +242,7 @@ def _distance(values, mean, scale):
 
 
 def _check_terms(plan, model, used):
-    """Raise an error where a changed loss or penalty does not suit the variables of a stream."""
+    """Raise an error if a changed loss or penalty does not suit the variables of a stream."""
     if used is None:
         return
 
