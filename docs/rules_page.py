@@ -54,6 +54,7 @@ later are part of it: restarts at a lower rate, and which weights it ended with.
 PARAMETERS = {
     "loss": "`loss`",
     "penalty": "`penalty`, `alpha`",
+    "class weights": "`class_weight`",
     "weights": "`warm_start`, `coef_init`",
     "scaling": "`standardize`",
     "optimizer": "`optimizer`",

@@ -207,6 +207,21 @@ def penalty_decision(
     return Decision(penalty, because, "penalty, alpha")
 
 
+@rule("class weights")
+def class_weight_decision(
+    estimator: Any, left_open: Set[str], own: "SklearnObjective"
+) -> Decision | None:
+    """
+    The weights of classes are those of the model inside; if it has none, all classes count the
+    same.
+    """
+    if "class_weight" not in left_open:
+        return Decision(estimator.class_weight, YOURS, "class_weight")
+    if own.class_weight is None:
+        return None
+    return Decision(own.class_weight, "the model inside has them", "class_weight")
+
+
 def chosen_class_weight(
     estimator: Any, own: "SklearnObjective", *, is_stream: bool
 ) -> ClassWeight | None:

@@ -15,6 +15,7 @@ from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.decision import YOURS, Decision
 from skort.estimators.planning.given import given_parameters, left_open, parameters_inside
 from skort.estimators.planning.objective import (
+    class_weight_decision,
     loss_decision,
     penalty_decision,
     training_loss,
@@ -185,7 +186,12 @@ class Plan:
         )
         if is_validated:
             plan = plan.decided("validation", stopping.chosen_validation(estimator))
-        return plan
+        return plan._with_class_weights(estimator) if plan.is_classifier else plan
+
+    def _with_class_weights(self, estimator):
+        """Return the plan of a classifier with the decision on class weights, if there are any."""
+        of_classes = class_weight_decision(estimator, self.left_open, self.own)
+        return self if of_classes is None else self.decided("class weights", of_classes)
 
     def renewed(self, estimator: Any) -> "Plan":
         """Return the plan after a change of parameters, for the same model and the same size."""

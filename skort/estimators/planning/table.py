@@ -15,6 +15,7 @@ HEADINGS = ("decision", "value", "because", "change it with")
 MATTERS = (
     "loss",
     "penalty",
+    "class weights",
     "weights",
     "scaling",
     "optimizer",

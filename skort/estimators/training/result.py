@@ -120,32 +120,60 @@ class FitResult:
     def told(self) -> Plan:
         """Return the plan with the decisions of the training itself."""
         plan = self.plan
-        graph = self.model.score_graph
-        decisions = dict(plan.decisions)
-        if plan.is_full:
-            none = Decision("none", "a line search finds the length of each step", "optimizer")
-            decisions |= {"learning rate": none, "first rate": none}
-            decisions["batches"] = Decision("all rows", "the optimizer reads all rows", "optimizer")
-            if graph.is_linear and whitens(graph.n_features, are_sparse=self.is_sparse):
-                of_scaling = decisions["scaling"]
-                value = f"{scaling_as_text(of_scaling.value)}, made uncorrelated"
-                decisions["scaling"] = of_scaling._replace(value=value)
+        decisions = {
+            **plan.decisions,
+            **(self._of_all_rows() if plan.is_full else self._of_steps()),
+            "threads": self._of_threads(),
+            **self._of_end(),
+        }
+        return dataclasses.replace(
+            plan, decisions={name: decisions[name] for name in MATTERS if name in decisions}
+        )
 
-        of_rate = decisions.get("first rate")
-        if of_rate is not None and not plan.is_full:
+    def _of_all_rows(self):
+        """Return the decisions of an optimizer over all rows."""
+        none = Decision("none", "a line search finds the length of each step", "optimizer")
+        all_rows = Decision("all rows", "the optimizer reads all rows", "optimizer")
+        decisions = {"learning rate": none, "first rate": none, "batches": all_rows}
+
+        graph = self.model.score_graph
+        if graph.is_linear and whitens(graph.n_features, are_sparse=self.is_sparse):
+            of_scaling = self.plan.decisions["scaling"]
+            value = f"{scaling_as_text(of_scaling.value)}, made uncorrelated"
+            decisions["scaling"] = of_scaling._replace(value=value)
+
+        return decisions
+
+    def _of_steps(self):
+        """Return the decisions on rates and on the end, with their numbers for these rows."""
+        plan = self.plan
+        decisions = {}
+
+        of_rate = plan.decisions.get("first rate")
+        if of_rate is not None:
             decisions["first rate"] = of_rate._replace(value=self.eta0)
         if of_rate is not None and plan.is_rate_auto:
-            rates = decisions["learning rate"]
+            rates = plan.decisions["learning rate"]
             decisions["learning rate"] = rates._replace(value=at_rate(rates.value, self.eta0))
 
-        if not (plan.tol is None or plan.is_stream or plan.is_full) and self.n_batches:
-            patience = plan.patience(self.n_batches, is_linear=graph.is_linear)
-            of_stopping = decisions["stopping"]
+        if not (plan.tol is None or plan.is_stream) and self.n_batches:
+            is_linear = self.model.score_graph.is_linear
+            patience = plan.patience(self.n_batches, is_linear=is_linear)
+            of_stopping = plan.decisions["stopping"]
             decisions["stopping"] = of_stopping._replace(value=Stopping(plan.tol, patience))
 
-        device = plan.device_for(graph, 0 if self.is_sparse else self.batch_size)
+        return decisions
+
+    def _of_threads(self):
+        """Return the decision on the threads of a step."""
+        plan = self.plan
+        device = plan.device_for(self.model.score_graph, 0 if self.is_sparse else self.batch_size)
         because = "a step has work for so many" if "n_jobs" in plan.left_open else "n_jobs says it"
-        decisions["threads"] = Decision(str(device.n_threads), because, "n_jobs")
+        return Decision(str(device.n_threads), because, "n_jobs")
+
+    def _of_end(self):
+        """Return the decisions of the training on its restarts, its weights and its end."""
+        decisions = {}
 
         n_restarts = (self.state.column("restarts") or [0])[-1]
         if n_restarts:
@@ -159,15 +187,15 @@ class FitResult:
             of_weights = _KEPT[self.kept]
             because = "; ".join(filter(None, (of_weights.because, self.told_of_tuning)))
             decisions["kept"] = of_weights._replace(because=because)
+
         if self.above_least is not None:
             decisions["end"] = Decision(
                 f"at least {self.above_least:.0%} above the optimum",
                 FAR_END,
-                plan.chosen_of_steps or "optimizer",
+                self.plan.chosen_of_steps or "optimizer",
             )
-        return dataclasses.replace(
-            plan, decisions={name: decisions[name] for name in MATTERS if name in decisions}
-        )
+
+        return decisions
 
     @property
     def told_of_tuning(self) -> str:

@@ -9,10 +9,10 @@ import scipy.sparse
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neural_network import MLPRegressor
 
-from skort import OrtSGDRegressor
+from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.common.onnx_text import function
 from skort.estimators.planning import optimizer, rate, stopping, stream
 from skort.estimators.planning.batches import TrainingSize, batch_rows
@@ -147,6 +147,30 @@ def test_the_plan_of_a_linear_model_that_is_trained_by_sgd():
         "float32",
     )
     assert [name for name, each in found.items() if each.is_yours] == ["optimizer"]
+
+
+@pytest.mark.parametrize(
+    ("inside", "given", "expected"),
+    [
+        (None, "auto", None),
+        ("balanced", "auto", ("balanced", "the model inside has them")),
+        ({0: 1.0, 1: 3.0}, "auto", ({0: 1.0, 1: 3.0}, "the model inside has them")),
+        ("balanced", None, (None, YOURS)),
+        (None, {1: 2.0}, ({1: 2.0}, YOURS)),
+    ],
+)
+def test_the_plan_of_a_classifier_has_its_class_weights(inside, given, expected):
+    model = OrtSGDClassifier(LogisticRegression(class_weight=inside), class_weight=given)
+    found = model.fit(X, y > 140).plan_.decisions.get("class weights")
+    assert (found and found[:2]) == expected
+
+
+def test_a_stream_keeps_the_decision_on_class_weights():
+    model = OrtSGDClassifier(class_weight={True: 2.0})
+    model.partial_fit(X, y > 140, classes=[False, True])
+    model.set_params(class_weight={True: 3.0}).partial_fit(X, y > 140)
+    assert model.plan_.decisions["class weights"].value == {True: 3.0}
+    assert "class weights {True: 3.0}" in str(model.plan_)
 
 
 @pytest.mark.parametrize(
