@@ -29,8 +29,8 @@ from benchmarks.defaults import QUICK
 from benchmarks.real_tables import load, real_tables
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.planning import fitted, optimizer, rate, stopping, stream
+from skort.estimators.training import run_stream as streams
 from skort.estimators.training import start
-from skort.estimators.training import stream as streams
 
 SCORE, LOG_LOSS, MOST_ROWS, HIDDEN, WIDE = 0.01, 0.02, 3000, (50,), (256, 128)
 # The rows of the calls of a stream, and of one whose calls are single rows after the first.

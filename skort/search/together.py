@@ -24,7 +24,7 @@ from skort.estimators.planning.objective import strengths_inside
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
 from skort.estimators.training.result import FitResult, Observers
-from skort.estimators.training.run import Fit, TrainRun, fit_models, run_fit
+from skort.estimators.training.run import ReadyTraining, TrainRun, fit_models, run_fit
 from skort.estimators.training.start import start_at_weights
 from skort.optim.callbacks import CallbackError, EpochScoring
 from skort.optim.state import TrainState
@@ -227,7 +227,7 @@ class _LaneFit(NamedTuple):
     The run of the fit has no step of its own.
     """
 
-    fit: Fit
+    fit: ReadyTraining
     lane: "Lane"
 
     @property
@@ -438,7 +438,7 @@ class _Common(NamedTuple):
         run = dataclasses.replace(run, variables=variables)
         observers = Observers(candidate.estimator, self.read.columns, copy.copy(self.scoring))
         rows = None if self.data.is_sparse else self.data
-        fit = Fit(run, model, state, observers, plan.max_iter, rows=rows)
+        fit = ReadyTraining(run, model, state, observers, plan.max_iter, rows=rows)
         return _LaneFit(fit, lane)
 
     def trained(self, group: dict[int, _LaneFit]) -> dict[int, FitResult]:

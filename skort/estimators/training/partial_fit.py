@@ -13,7 +13,7 @@ from skort.estimators.planning.objective import chosen_class_weight
 from skort.estimators.training.fit import at_given_weights, in_wide_enough_dtype
 from skort.estimators.training.read import FitInput, model_and_data, read_fit
 from skort.estimators.training.result import FitResult, Observers
-from skort.estimators.training.stream import stream_model
+from skort.estimators.training.run_stream import run_stream
 from skort.optim.callbacks import check_callbacks
 from skort.optim.state import TrainState
 
@@ -29,7 +29,7 @@ def first_call(estimator: Any, given: GivenRows, classes: Any = None) -> tuple[F
         model, data = model_and_data(read, plan, weights, estimator.trainable)
         model = at_given_weights(estimator, model, (None, None))
         observers = Observers(estimator, read.columns)
-        return stream_model(
+        return run_stream(
             plan.of_stream(model), model, data, TrainState.start(read.generator), observers
         )
 
@@ -73,4 +73,4 @@ def next_call(
         plan = dataclasses.replace(plan, size=size).renewed(estimator).for_target(encoded)
 
     observers = Observers(estimator, columns)
-    return stream_model(plan, model, data, last.state, observers, fitted=fitted), columns
+    return run_stream(plan, model, data, last.state, observers, fitted=fitted), columns

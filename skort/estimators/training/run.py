@@ -138,7 +138,7 @@ def _check_dense_batches(names, n_rows, n_columns):
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class ReadyTraining:
     """A training that is ready to run: its run, its model, its state, and what watches it."""
 
     run: TrainRun
@@ -326,7 +326,7 @@ def run_fit(
     )
     run = run.begun(begun.state)
 
-    fit = Fit(
+    ready = ReadyTraining(
         run=run,
         model=begun.model,
         state=begun.state,
@@ -341,7 +341,7 @@ def run_fit(
         check_smooth(run.problem)
         step = full_step(run, step, batches, begun.model.score_graph, known.grams)
 
-    training = fit.training(step, batches)
+    training = ready.training(step, batches)
     try:
         outcome = minimise(training)
     except DivergedError as error:
@@ -351,7 +351,7 @@ def run_fit(
         ) from None
 
     spread = step.spread() if plan.is_full and begun.spread is None else begun.spread
-    return fit.result(outcome, statistics, spread)
+    return ready.result(outcome, statistics, spread)
 
 
 def full_step(
@@ -396,7 +396,7 @@ def whitener_of(
 
 @ids_in_range()
 def fit_models(
-    fits: Sequence[Fit], step: "JointStep", batches: Batches, statistics: DataStatistics
+    fits: Sequence[ReadyTraining], step: "JointStep", batches: Batches, statistics: DataStatistics
 ) -> list[FitResult | None]:
     """
     Train models together: their steps are lanes of one. A result is None if its training must be

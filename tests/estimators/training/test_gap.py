@@ -10,7 +10,7 @@ from skort.estimators.data.data_source import GivenRows
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.training.fit import fit
 from skort.estimators.training.gap import is_surely_near, rough_gap
-from skort.estimators.training.run import Fit
+from skort.estimators.training.run import ReadyTraining
 from skort.graphs.standardized import linear_weights
 
 N_ROWS = 403
@@ -119,8 +119,8 @@ def test_other_objectives_take_steps_to_tell(parameters):
 def test_a_fit_that_ends_near_its_optimum_makes_no_step_to_tell(monkeypatch):
     X, y, _ = rows_of("float64")
     told = []
-    made = Fit._full_step
-    monkeypatch.setattr(Fit, "_full_step", lambda *args: told.append(1) or made(*args))
+    made = ReadyTraining._full_step
+    monkeypatch.setattr(ReadyTraining, "_full_step", lambda *args: told.append(1) or made(*args))
     OrtSGDRegressor(optimizer="sgd", random_state=0).fit(X, y[:, 0])
     assert not told
     OrtSGDRegressor(loss="poisson", optimizer="sgd", random_state=0).fit(X, np.abs(y[:, 0]))

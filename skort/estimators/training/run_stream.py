@@ -26,7 +26,7 @@ from skort.estimators.training.loss_scale import has_units
 from skort.estimators.training.messages import diverged_error, warn_of_fitted
 from skort.estimators.training.result import FitResult, Observers
 from skort.estimators.training.row_loss import RowLoss
-from skort.estimators.training.run import Fit, TrainRun
+from skort.estimators.training.run import ReadyTraining, TrainRun
 from skort.estimators.training.start import check_first_rows, start_at_weights
 from skort.exceptions import DivergedError
 from skort.optim.loop import minimise
@@ -41,7 +41,7 @@ _SOME_ROWS = 1000
 
 
 @ids_in_range()
-def stream_model(
+def run_stream(
     plan: Plan,
     model: Model,
     rows: TrainingData,
@@ -185,17 +185,17 @@ def _trained(plan, model, rows, state, run, observers):
     shape = BatchShape(batches.batch_size, batches.are_sparse)
     if run is None or run.shape != shape:
         run = TrainRun.of(plan, model, state, shape, None, variables).begun(state)
-    fit = Fit(run, model, state, observers, None, rate_part=part)
+    ready = ReadyTraining(run, model, state, observers, epochs=None, rate_part=part)
 
     try:
-        outcome = minimise(fit.training(run.step, batches))
+        outcome = minimise(ready.training(run.step, batches))
     except DivergedError as error:
         raise diverged_error(run.plan, error, state, rows, model, run.variables) from None
 
     live = NoPickle(dataclasses.replace(run, random_state=batches.random_state))
     ended = dataclasses.replace(outcome.state, live=live, is_told=state.is_told)
 
-    return fit.result(dataclasses.replace(outcome, state=ended), statistics)
+    return ready.result(dataclasses.replace(outcome, state=ended), statistics)
 
 
 def _warned_of_far_columns(
