@@ -49,7 +49,7 @@ GROUPS = {
         ("partial_fit", "fit_batches", "earlier calls", "batches", "warm_start"),
         (
             "estimators/data/first_pass",
-            "estimators/data/data_source",
+            "estimators/training/data_source",
             "estimators/training/read",
             "optim/batches",
             "step",

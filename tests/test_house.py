@@ -78,6 +78,23 @@ def test_imports_go_one_way():
     assert wrong == set()
 
 
+def test_folders_of_estimators_import_one_way():
+    """What a fit reads, the variables of its training, its plan, its way."""
+    order = [{"data", "model"}, {"variables"}, {"planning"}, {"training"}]
+    level = {folder: i for i, folders in enumerate(order) for folder in folders}
+    folders = {path.parts[1] for path in TREES if path.parts[0] == "estimators" and path.parts[2:]}
+    assert folders == level.keys()
+    wrong = set()
+    for path, tree in TREES.items():
+        if path.parts[0] != "estimators" or not path.parts[2:]:
+            continue
+        for module, _ in imports(tree):
+            other = module.removeprefix("skort.estimators.").split(".")[0]
+            if level.get(other, -1) > level[path.parts[1]]:
+                wrong.add(f"{path} imports {module}")
+    assert wrong == set()
+
+
 def test_no_modules_import_each_other():
     needs = collections.defaultdict(set)
     for path, tree in TREES.items():

@@ -28,13 +28,13 @@ from skort.dask.partitions import (
 )
 from skort.dask.scores import PartLoss, PartScoring, check_scoring, merged_tallies, tally
 from skort.estimators.base import BaseOrtSGD, hand_over_fit
-from skort.estimators.data.data_source import GivenRows
 from skort.estimators.data.rows import knowing
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.objective import chosen_class_weight, own_objective_of
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.stopping import early_stopping_of
+from skort.estimators.training.data_source import GivenRows
 from skort.estimators.training.fit import at_given_weights
 from skort.estimators.training.read import FitInput, converted
 from skort.estimators.training.result import Observers, result_of

@@ -15,9 +15,9 @@ from skort.common.random_state import seeded
 from skort.dask.assignment import Assignment, Assignments, Task
 from skort.dask.cluster import Borrower, Broadcast
 from skort.dask.part_statistics import PartStatistics, Rows
-from skort.estimators.data.data_source import BatchShape, batches_in_memory
 from skort.estimators.model.model import Model
 from skort.estimators.planning.plan import Plan
+from skort.estimators.training.data_source import BatchShape, batches_in_memory
 from skort.estimators.training.run import TrainRun
 from skort.optim.batches import Batches
 from skort.optim.state import TrainState

@@ -11,9 +11,9 @@ from distributed import Future
 from skort.dask.assignment import Size
 from skort.dask.cluster import Broadcast, Cluster
 from skort.dask.partitions import Part, joined_pieces
-from skort.estimators.data.data_source import encoded_rows
 from skort.estimators.data.rows import Columns, DataStatistics, TrainingData
 from skort.estimators.model.model import Model
+from skort.estimators.training.data_source import encoded_rows
 from skort.optim.standardization import (
     Standardization,
     batch_smoothness,

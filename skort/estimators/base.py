@@ -14,7 +14,6 @@ from sklearn.base import ClassifierMixin
 
 from skort.common.random_state import advance
 from skort.common.sklearn_private import HasMethods, Interval, Options, StrOptions, fit_context
-from skort.estimators.data.data_source import GivenBatches, GivenRows
 from skort.estimators.data.first_pass import FirstPass, known_classes, repeatable
 from skort.estimators.data.rows import prepared
 from skort.estimators.data.validation_set import VALIDATION_SCORE
@@ -36,6 +35,7 @@ from skort.estimators.persistence import from_plain, to_plain
 from skort.estimators.planning.objective import warn_of_other_terms, warn_of_scoring, warn_of_unused
 from skort.estimators.planning.threads import predicting_device
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin
+from skort.estimators.training.data_source import GivenBatches, GivenRows
 from skort.estimators.training.fit import fit
 from skort.estimators.training.messages import (
     warn_of_lost_digits,

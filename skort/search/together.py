@@ -14,7 +14,6 @@ import numpy as np
 import scipy.sparse
 
 from skort.common.component import check_parameters
-from skort.estimators.data.data_source import BatchShape, GivenRows, InMemory, KnownRows
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.data.validation_set import ValidationLoss
 from skort.estimators.model.model import Model
@@ -22,6 +21,7 @@ from skort.estimators.model.nesting import model_inside
 from skort.estimators.planning.given import snapshot
 from skort.estimators.planning.objective import strengths_inside
 from skort.estimators.planning.plan import Plan
+from skort.estimators.training.data_source import BatchShape, GivenRows, InMemory, KnownRows
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
 from skort.estimators.training.result import FitResult, Observers
 from skort.estimators.training.run import ReadyTraining, TrainRun, fit_models, run_fit

@@ -1,1 +1,1 @@
-"""The rows of a training: their validation, encoding, weights and source."""
+"""The rows that the user gives: their validation, encoding and weights."""

@@ -10,8 +10,8 @@ from skort.estimators.data.rows import DataStatistics
 from skort.estimators.data.validation_set import TELLING_ROWS
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import rule
-from skort.estimators.training.reparametrization import Reparametrization
-from skort.estimators.training.row_loss import RowLoss, some_of
+from skort.estimators.variables.reparametrization import Reparametrization
+from skort.estimators.variables.row_loss import RowLoss, some_of
 
 if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan

@@ -23,7 +23,7 @@ from skort.estimators.planning.objective import (
 )
 from skort.estimators.planning.table import as_html, as_text
 from skort.estimators.planning.threads import threads_for, training_device
-from skort.estimators.training.reparametrization import Reparametrization
+from skort.estimators.variables.reparametrization import Reparametrization
 from skort.objective.combined import ClassWeighted
 from skort.objective.loss import ScoreLoss, known_curvature
 from skort.objective.penalties import WeightPenalty

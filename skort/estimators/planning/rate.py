@@ -7,8 +7,8 @@ import numpy as np
 from skort.estimators.data.rows import DataStatistics
 from skort.estimators.planning.decision import YOURS, Decision, rule
 from skort.estimators.planning.scaling import whitens
-from skort.estimators.training.loss_scale import estimated_curvature
-from skort.estimators.training.reparametrization import Reparametrization
+from skort.estimators.variables.loss_scale import estimated_curvature
+from skort.estimators.variables.reparametrization import Reparametrization
 from skort.objective.loss import known_curvature
 from skort.optim.standardization import batch_smoothness, moments, spread_of_some
 

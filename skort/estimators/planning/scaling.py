@@ -7,15 +7,14 @@ import numpy as np
 from skort.estimators.data.rows import DataStatistics
 from skort.estimators.planning.batches import STREAM_ROWS
 from skort.estimators.planning.decision import Decision, rule
-from skort.estimators.training.loss_scale import has_units
+from skort.estimators.variables.loss_scale import has_units
+from skort.estimators.variables.reparametrization import FAR
 from skort.optim.standardization import Standardization, deviation_of_all, usable_scale
 
 if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
     from skort.graphs.score_graph import ScoreGraph
 
-#: A mean of more standard deviations than this would cost an intercept its digits in float32.
-FAR = 1e3
 # The factor that makes so many columns uncorrelated costs as much as some ten passes over the rows:
 # `python -m benchmarks.lbfgs`.
 _MANY_COLUMNS = 256

@@ -7,7 +7,7 @@ from skort.estimators.data.rows import DataStatistics
 from skort.estimators.planning.batches import STREAM_ROWS
 from skort.estimators.planning.decision import YOURS, Decision, rule
 from skort.estimators.planning.rate import needs_spread, network_rate, stiffness
-from skort.estimators.training.reparametrization import Reparametrization
+from skort.estimators.variables.reparametrization import Reparametrization
 from skort.optim.standardization import spread_of_some
 
 if TYPE_CHECKING:

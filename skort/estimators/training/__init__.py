@@ -1,4 +1,1 @@
-"""
-The one way through a training: parameters resolved, variables changed,
-steps made, a result returned.
-"""
+"""The one way through a training: read, plan, start, run, result."""

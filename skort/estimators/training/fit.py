@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from skort.estimators.data.data_source import GivenRows, RowEncoder
 from skort.estimators.model.model import Model
 from skort.estimators.planning.plan import Plan
 from skort.estimators.sklearn_callbacks import sklearn_callbacks
+from skort.estimators.training.data_source import GivenRows, RowEncoder
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
-from skort.estimators.training.reparametrization import WeightRangeError
 from skort.estimators.training.result import FitResult, Observers
 from skort.estimators.training.run import run_fit
+from skort.estimators.variables.reparametrization import WeightRangeError
 from skort.optim.state import TrainState
 
 

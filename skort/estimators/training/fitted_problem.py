@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skort.estimators.model.model import Model
 from skort.estimators.planning.objective import chosen_class_weight
-from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import result_of
+from skort.estimators.variables.reparametrization import Reparametrization
 
 if TYPE_CHECKING:
     from skort.solvers.base import Problem

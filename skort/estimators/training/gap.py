@@ -10,8 +10,8 @@ from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.stopping import is_far_above
 from skort.estimators.training.finish import rounds
-from skort.estimators.training.reparametrization import Reparametrization
-from skort.estimators.training.row_loss import some_of
+from skort.estimators.variables.reparametrization import Reparametrization
+from skort.estimators.variables.row_loss import some_of
 
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph

@@ -17,10 +17,10 @@ from skort.estimators.planning.decision import FITTED_WEIGHTS
 from skort.estimators.planning.fitted import Knowledge
 from skort.estimators.planning.objective import in_own_units
 from skort.estimators.planning.plan import Plan
-from skort.estimators.training.custom_loss import fault_of
-from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import FAR_END, Ending, FitResult
-from skort.estimators.training.row_loss import RowLoss, some_of
+from skort.estimators.variables.custom_loss import fault_of
+from skort.estimators.variables.reparametrization import Reparametrization
+from skort.estimators.variables.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
 from skort.objective.loss import known_curvature
 from skort.optim.schedules import advice_to_lower, has_ended

@@ -6,10 +6,10 @@ the first one plans a stream, later ones go on with it.
 import dataclasses
 from typing import Any
 
-from skort.estimators.data.data_source import GivenRows, encoded_rows
 from skort.estimators.data.rows import Columns, TrainingData
 from skort.estimators.data.sample_weight import is_counted, weighted
 from skort.estimators.planning.objective import chosen_class_weight
+from skort.estimators.training.data_source import GivenRows, encoded_rows
 from skort.estimators.training.fit import at_given_weights, in_wide_enough_dtype
 from skort.estimators.training.read import FitInput, model_and_data, read_fit
 from skort.estimators.training.result import FitResult, Observers

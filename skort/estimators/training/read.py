@@ -12,7 +12,6 @@ from sklearn.base import ClassifierMixin
 from skort.common.named_errors import errors_of
 from skort.common.random_state import own_generator
 from skort.common.sklearn_private import safe_indexing
-from skort.estimators.data.data_source import GivenRows
 from skort.estimators.data.flat_rows import flat_rows
 from skort.estimators.data.rows import Columns, TrainingData, training_rows
 from skort.estimators.data.sample_weight import ClassWeight, weighted
@@ -38,6 +37,7 @@ from skort.estimators.planning.batches import batch_rows
 from skort.estimators.planning.objective import chosen_class_weight, own_objective_of
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.stopping import early_stopping_of
+from skort.estimators.training.data_source import GivenRows
 from skort.optim.callbacks import check_callbacks
 
 if TYPE_CHECKING:

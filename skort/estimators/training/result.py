@@ -22,8 +22,8 @@ from skort.estimators.planning.scaling import described as scaling_as_text
 from skort.estimators.planning.scaling import whitens
 from skort.estimators.planning.stopping import Stopping, keeps_best, patience_grows
 from skort.estimators.planning.table import MATTERS
-from skort.estimators.training.reparametrization import Reparametrization
-from skort.estimators.training.row_loss import RowLoss
+from skort.estimators.variables.reparametrization import Reparametrization
+from skort.estimators.variables.row_loss import RowLoss
 from skort.optim.callbacks import EarlyStopping, LossStopping
 from skort.optim.display import EpochLines, ProgressBar
 from skort.optim.schedules import rate

@@ -13,19 +13,19 @@ import numpy as np
 import scipy.sparse
 
 from skort.common.random_state import seeded
-from skort.estimators.data.data_source import BatchShape, DataSource, InMemory, KnownRows
 from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS, YOURS, Decision
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import whitens
+from skort.estimators.training.data_source import BatchShape, DataSource, InMemory, KnownRows
 from skort.estimators.training.finish import aims_at_optimum, finish_of
 from skort.estimators.training.gap import is_surely_near, part_above_least, rows_for_gap
 from skort.estimators.training.messages import diverged_error
-from skort.estimators.training.reparametrization import Reparametrization
 from skort.estimators.training.result import Ending, FitResult, Observers
 from skort.estimators.training.start import start
+from skort.estimators.variables.reparametrization import Reparametrization
 from skort.exceptions import DivergedError
 from skort.objective.loss import known_curvature
 from skort.optim.batches import Batches

@@ -9,7 +9,6 @@ import dataclasses
 import numpy as np
 
 from skort.common.user_warning import warn_user
-from skort.estimators.data.data_source import BatchShape, batches_in_memory
 from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
@@ -22,12 +21,13 @@ from skort.estimators.planning.stream import (
     is_waiting,
     stream_rate,
 )
-from skort.estimators.training.loss_scale import has_units
+from skort.estimators.training.data_source import BatchShape, batches_in_memory
 from skort.estimators.training.messages import diverged_error, warn_of_fitted
 from skort.estimators.training.result import FitResult, Observers
-from skort.estimators.training.row_loss import RowLoss
 from skort.estimators.training.run import ReadyTraining, TrainRun
 from skort.estimators.training.start import check_first_rows, start_at_weights
+from skort.estimators.variables.loss_scale import has_units
+from skort.estimators.variables.row_loss import RowLoss
 from skort.exceptions import DivergedError
 from skort.optim.loop import minimise
 from skort.optim.standardization import Standardization

@@ -14,10 +14,10 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import first_rate, spread
 from skort.estimators.planning.scaling import scaling
 from skort.estimators.planning.stream import stream_rate
-from skort.estimators.training.custom_loss import warn_of_custom_loss
-from skort.estimators.training.custom_penalty import warn_of_custom_penalty
 from skort.estimators.training.messages import warn_of_fitted
-from skort.estimators.training.reparametrization import Reparametrization, with_offsets
+from skort.estimators.variables.custom_loss import warn_of_custom_loss
+from skort.estimators.variables.custom_penalty import warn_of_custom_penalty
+from skort.estimators.variables.reparametrization import Reparametrization, with_offsets
 from skort.optim.state import TrainState
 
 # It does not say that the model is new: without a FrozenEstimator, a fitted one begins anew, too.

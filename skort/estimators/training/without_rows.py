@@ -11,13 +11,13 @@ from sklearn.base import ClassifierMixin
 
 from skort.common.component import check_parameters
 from skort.common.random_state import own_generator
-from skort.estimators.data.data_source import GivenRows, RowEncoder
 from skort.estimators.data.rows import Columns
 from skort.estimators.data.targets import EncodedTarget, class_labels
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batches import TrainingSize, batch_rows
 from skort.estimators.planning.objective import chosen_class_weight
 from skort.estimators.planning.plan import Plan
+from skort.estimators.training.data_source import GivenRows, RowEncoder
 from skort.estimators.training.read import FitInput, converted, objective_inside
 from skort.optim.state import TrainState
 

@@ -6,8 +6,8 @@ from scipy.special import softmax
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.data.data_source import GivenRows
 from skort.estimators.data.rows import DataStatistics, TrainingData
+from skort.estimators.training.data_source import GivenRows
 from skort.estimators.training.fit import fit
 from skort.estimators.training.gap import is_surely_near, rough_gap
 from skort.estimators.training.run import ReadyTraining

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skort import OrtSGDRegressor
-from skort.estimators.data.data_source import GivenRows
+from skort.estimators.training.data_source import GivenRows
 from skort.estimators.training.fit import fit
 from skort.estimators.training.partial_fit import first_call, next_call
 

@@ -7,11 +7,11 @@ from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDRegressor
-from skort.estimators.data.data_source import GivenRows
 from skort.estimators.data.rows import DataStatistics, TrainingData
+from skort.estimators.training.data_source import GivenRows
 from skort.estimators.training.read import model_and_data, read_fit
-from skort.estimators.training.reparametrization import WeightRangeError
 from skort.estimators.training.start import check_first_rows, start, start_at_weights
+from skort.estimators.variables.reparametrization import WeightRangeError
 from skort.optim.state import TrainState
 
 X = np.array([[0.0, 10.0], [2.0, 10.0], [4.0, 40.0]])

@@ -21,7 +21,7 @@ from skort.estimators.data.targets import EncodedTarget, target_encoder
 from skort.estimators.model.model import Model
 from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.plan import Plan
-from skort.estimators.training.reparametrization import Reparametrization
+from skort.estimators.variables.reparametrization import Reparametrization
 from skort.optim.batches import Batches, EpochSize, UserBatches
 
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skort.common.blas import one_blas_thread
-from skort.estimators.planning.scaling import FAR
-from skort.estimators.training.loss_scale import is_of_y, loss_unit
+from skort.estimators.variables.loss_scale import is_of_y, loss_unit
 from skort.objective.loss import InUnits, ScoreLoss
 from skort.objective.penalties import WeightPenalty, rescaled
 from skort.optim.rows import RowChange, UnchangedRows, difference, stays_where_it_is
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from skort.graphs.layers import Layer
     from skort.graphs.score_graph import ScoreGraph
 
+#: A mean of more standard deviations than this would cost an intercept its digits in float32.
+FAR = 1e3
 # The dtype of the model must hold weights that are so many times larger or smaller than one in the
 # training.
 _ROOM = 2.0**20

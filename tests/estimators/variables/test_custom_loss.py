@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.training.custom_loss import fault_of
+from skort.estimators.variables.custom_loss import fault_of
 from skort.exceptions import DivergedError, NotTrainableError
 from skort.objective import Huber, Loss
 

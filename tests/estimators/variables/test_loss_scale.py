@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skort.estimators.training.loss_scale import is_of_y, loss_unit
+from skort.estimators.variables.loss_scale import is_of_y, loss_unit
 from skort.objective import AbsoluteError, Hinge, Loss, PoissonLoss, SquaredError
 
 EXP = "exp (score) => (prediction) { prediction = Exp (score) }"

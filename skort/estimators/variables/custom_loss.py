@@ -3,7 +3,7 @@
 import numpy as np
 
 from skort.common.user_warning import warn_user
-from skort.estimators.training.score_losses import ScoreLosses
+from skort.estimators.variables.score_losses import ScoreLosses
 from skort.exceptions import NotTrainableError
 from skort.objective.custom import Loss, parsed
 from skort.objective.loss import ScoreLoss

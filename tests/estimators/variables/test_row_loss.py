@@ -155,7 +155,7 @@ def test_weights_of_rows_and_classes_count():
 @pytest.mark.parametrize("inner", [None, MLPClassifier(hidden_layer_sizes=(5,))])
 def test_of_sparse_rows_and_of_many(monkeypatch, inner):
     """Sparse rows are multiplied as they are, dense ones in blocks."""
-    import skort.estimators.training.row_loss as module
+    import skort.estimators.variables.row_loss as module
 
     counts = scipy.sparse.random(90, 3000, 0.01, "csr", random_state=0) * 3
     model = OrtSGDClassifier(inner, **SHORT)
@@ -172,7 +172,7 @@ def test_of_sparse_rows_and_of_many(monkeypatch, inner):
 @pytest.mark.parametrize("block", [2**20, 40])
 def test_a_rise_of_the_loss_has_a_standard_error(monkeypatch, block):
     """That of the weighted mean of the differences of rows."""
-    import skort.estimators.training.row_loss as module
+    import skort.estimators.variables.row_loss as module
 
     monkeypatch.setattr(module, "_BLOCK", block)
     monkeypatch.setattr(module, "_FEW", block)

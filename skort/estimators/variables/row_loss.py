@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from skort.estimators.data.rows import TrainingData
-from skort.estimators.training.reparametrization import Reparametrization
+from skort.estimators.variables.reparametrization import Reparametrization
 
 if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skort.estimators.training.score_losses import ScoreLosses
+from skort.estimators.variables.score_losses import ScoreLosses
 from skort.objective.loss import ScoreLoss
 
 # Sample weights are divided by the unit in float32.
@@ -71,7 +71,7 @@ def estimated_curvature(
 
     curvature = float(np.max(seconds, initial=0.0, where=is_bent & np.isfinite(seconds)))
     if not _USABLE[0] <= curvature <= _USABLE[1]:
-        from skort.estimators.training.custom_loss import check_differentiable, fault_of
+        from skort.estimators.variables.custom_loss import check_differentiable, fault_of
 
         check_differentiable(loss, n_outputs)
         fault = fault_of(loss, target)
