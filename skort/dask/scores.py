@@ -12,7 +12,7 @@ from skort.dask.part_statistics import Moments, Rows
 from skort.dask.partitions import Part
 from skort.estimators.data.rows import Columns, prepared
 from skort.estimators.data.targets import unknown_error
-from skort.estimators.data.validation_set import VALIDATION_SCORE
+from skort.estimators.data.validation_set import VALIDATION_SCORE, ValidationSet
 from skort.estimators.training.result import ModelPreview, result_of
 from skort.optim.training import Training
 from skort.runtime.cache import SessionPool
@@ -125,7 +125,7 @@ def merged_tallies(tallies: Sequence[Tally | None]) -> Tally | None:
     return Tally(sum(values[1:], values[0]), sum(totals), Moments.of_all(targets))
 
 
-class PartLoss:
+class PartLoss(ValidationSet):
     """A callback like `ValidationLoss`, for a validation set on the workers: futures of `Rows`."""
 
     def __init__(self, cluster: Cluster, parts: Sequence["Future[Any]"], *, decides: bool):
@@ -133,7 +133,6 @@ class PartLoss:
         self._parts = parts
         #: Whether the training asks it whether the last weights are worse than the best ones.
         self.judges = decides
-        self.prior: float | None = None
 
     def on_train_begin(self, training: Training) -> None:
         """Compute the loss of the best constant prediction."""
@@ -166,7 +165,7 @@ class PartLoss:
         return _merged(self._cluster, self._cluster.each(_tallied, self._parts, name, *arguments))
 
 
-class PartScoring:
+class PartScoring(ValidationSet):
     """
     A callback that scores a validation set on the workers after every epoch.
 

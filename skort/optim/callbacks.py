@@ -428,8 +428,8 @@ class EpochScoring(Component):
         self._scorer = scorer_of(training.model, self.scoring)
 
         try:
-            #: The score of the weights that the training began with.
-            self.initial: float | None = self._score(training)
+            # The score of the weights that the training began with.
+            self.initial = self._score(training)
         except (AttributeError, TypeError, ValueError) as error:
             advice = scoring_advice(training.model, self.scoring, self.y)
             reason = f"{str(error).rstrip('.')}.{advice}"

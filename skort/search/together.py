@@ -15,7 +15,7 @@ import scipy.sparse
 
 from skort.common.component import check_parameters
 from skort.estimators.data.rows import DataStatistics, TrainingData
-from skort.estimators.data.validation_set import ValidationLoss
+from skort.estimators.data.validation_set import ValidationSet
 from skort.estimators.model.model import Model
 from skort.estimators.model.nesting import model_inside
 from skort.estimators.planning.given import snapshot
@@ -26,7 +26,7 @@ from skort.estimators.training.read import FitInput, model_and_data, read_fit, w
 from skort.estimators.training.result import FitResult, Observers
 from skort.estimators.training.run import ReadyTraining, TrainRun, fit_models, run_fit
 from skort.estimators.training.start import start_at_weights
-from skort.optim.callbacks import CallbackError, EpochScoring
+from skort.optim.callbacks import CallbackError
 from skort.optim.state import TrainState
 
 if TYPE_CHECKING:
@@ -362,7 +362,7 @@ class _Common(NamedTuple):
     statistics: DataStatistics
     chain: tuple["Link", ...]
     #: The score of the held-out rows, with `early_stopping`.
-    scoring: ValidationLoss | EpochScoring | None
+    scoring: ValidationSet | None
 
     def is_exact(self, candidate: _Candidate) -> bool:
         """Return whether a candidate ends at the optimum that the penalty's strength decides."""

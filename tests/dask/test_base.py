@@ -435,6 +435,15 @@ class TestValidation:
             )
             assert ours == theirs
 
+    def test_a_fitted_model(self, client, data, target):
+        X = data[0]
+        frozen = FrozenEstimator(LinearRegression().fit(X, target))
+        parts = chunked(X, target)
+        model = OrtSGDRegressor(frozen, max_iter=2, tol=None, random_state=0)
+        model.fit(*parts, X_val=parts[0], y_val=parts[1])
+        residuals = model.to_local().predict(X) - target
+        assert model.validation_scores_[-1] == pytest.approx(-np.mean(residuals**2) / 2, rel=1e-4)
+
     @pytest.mark.parametrize(
         "scoring", ["r2", "neg_mean_squared_error", "neg_root_mean_squared_error"]
     )

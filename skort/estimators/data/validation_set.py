@@ -20,23 +20,28 @@ TELLING_ROWS = 20
 _ROWS = "X_val"
 
 
-class ValidationLoss:
+class ValidationSet:
+    """The traits of a callback that scores a validation set, by default those of any score."""
+
+    #: The loss of the best constant prediction, once the training has begun. None: it is not known,
+    #: or no model can be better.
+    prior: float | None = None
+    #: The score of the weights that the training began with. None: it is not known.
+    initial: float | None = None
+    #: Whether there are enough rows to say that a model is no better than their constant.
+    is_telling: bool = True
+
+
+class ValidationLoss(ValidationSet):
     """A callback that records minus the loss of a validation set in the history."""
 
     def __init__(
         self, X: Any, target: np.ndarray, sample_weight: np.ndarray | None, *, decides: bool = False
     ):
         self._rows = TrainingData(X, target, sample_weight)
-        #: Whether there are enough rows to say that a model is no better than their constant.
         self.is_telling = len(target) >= TELLING_ROWS
         #: Whether the training asks it whether the last weights are worse than the best ones.
         self.judges = decides
-
-        #: The loss of the best constant prediction, once the training has begun; None: there
-        #: is one target.
-        self.prior: float | None = None
-        #: The score of the weights that the training began with.
-        self.initial: float | None = None
 
     def on_train_begin(self, training: Training) -> None:
         """Prepare the rows, and compute the loss of the best constant prediction."""
@@ -64,7 +69,7 @@ class ValidationLoss:
         self.__dict__.pop("_loss", None)
 
 
-class ValidationScoring(EpochScoring):
+class ValidationScoring(ValidationSet, EpochScoring):
     """A callback that records the score of a validation set in the history."""
 
     _rows = _ROWS

@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skort.estimators.data.rows import Columns, TrainingData, prepared
-from skort.estimators.data.validation_set import VALIDATION_SCORE
+from skort.estimators.data.validation_set import VALIDATION_SCORE, ValidationSet
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import Decision
 from skort.estimators.planning.optimizer import at_rate
@@ -363,7 +363,7 @@ class Observers:
     estimator: Any
     #: The columns of the fit.
     columns: Columns
-    scoring: Any = None
+    scoring: ValidationSet | None = None
     #: The last callbacks.
     more: list[Any] = dataclasses.field(default_factory=list)
 

@@ -262,17 +262,16 @@ class ReadyTraining:
         """
         run = self.run
         problem = self.run.problem
-        prior = getattr(self.observers.scoring, "prior", None)
-        if (
-            self.model.inner.is_fitted
-            and prior is not None
-            and not self.observers.scoring.is_telling
-        ):
+        scoring = self.observers.scoring
+        prior = None
+        initial = None
+        if scoring is not None:
             # A constant may fit the few held-out rows of a fitted network by chance.
-            prior = None
-        initial = getattr(self.observers.scoring, "initial", None)
-        if initial is not None and run.plan.decisions["weights"].value != FITTED_WEIGHTS:
-            initial = None
+            tells = scoring.is_telling or not self.model.inner.is_fitted
+            prior = scoring.prior if tells else None
+            is_fitted = run.plan.decisions["weights"].value == FITTED_WEIGHTS
+            initial = scoring.initial if is_fitted else None
+
         ending = Ending(
             error=outcome.error,
             no_better=outcome.no_better,
