@@ -94,7 +94,7 @@ def _positive(classes, y):
     """Return the rarer of two classes as text, or both if they have the same number of rows."""
     labels = np.asarray(y)
     counts = [int(np.sum(labels == label)) for label in classes]
-    names = [repr(label.item()) for label in classes]
+    names = [repr(label) for label in classes.tolist()]
     return " or ".join(names) if counts[0] == counts[1] else names[counts[1] < counts[0]]
 
 

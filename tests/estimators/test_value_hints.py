@@ -5,6 +5,7 @@ import math
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
@@ -282,6 +283,16 @@ def test_a_score_of_labels_names_the_rarer_one_as_positive(scoring, scorer, y_va
     message = rf"positive: scoring={re.escape(scorer)}.*pos_label={positive}\)\.$"
     with pytest.raises(ValueError, match=message):
         model.fit(X, np.where(Y > 30, "ok", "fraud"), X_val=X[: len(y_val)], y_val=y_val)
+
+
+@pytest.mark.parametrize("container", [list, pd.Series, lambda y: np.array(y, dtype=object)])
+@pytest.mark.parametrize("scoring", ["f1", "precision", "average_precision"])
+def test_labels_of_any_container_are_named_as_positive(container, scoring):
+    y = container(["ok", "fraud", "ok"] * 5 + ["ok"] * 2)
+    with pytest.raises(ValueError, match=r"counts as positive: .*pos_label='fraud'\)\.$"):
+        OrtSGDClassifier(scoring=scoring).fit(X, y, X_val=X, y_val=y)
+    with pytest.raises(ValueError, match=r"counts as positive: .*pos_label='(ok|fraud)"):
+        OrtSGDClassifier(scoring=scoring, early_stopping=True).fit(X, y)
 
 
 def test_a_score_of_several_classes_is_named():

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skort.estimators.data.columns import listed
+from skort.graphs.sklearn.raw_inputs import has_dates
 
 # The number of values that are searched for dates in a column of objects.
 _LOOKED_AT = 20
@@ -30,6 +31,14 @@ def check_dates(X: Any, given: Any = None) -> None:
         )
 
 
+def dates_in_steps(names: list[Any]) -> ValueError:
+    """Return the error for the columns of dates that a step before the model takes for numbers."""
+    return ValueError(
+        f"X has dates or times{place_of(names)}, and a step of the pipeline inside takes numbers. "
+        f"{DAYS}"
+    )
+
+
 def date_columns(X: Any) -> list[Any]:
     """Return the names or the numbers of the columns of X with dates or times; [None]: all."""
     if hasattr(X, "columns") and hasattr(X, "head"):
@@ -40,7 +49,7 @@ def date_columns(X: Any) -> list[Any]:
     else:
         parts = dict(enumerate(_first_objects(X).T))
 
-    return [name for name, part in parts.items() if _has_dates(np.asarray(part))]
+    return [name for name, part in parts.items() if has_dates(np.asarray(part))]
 
 
 def _first_objects(X):
@@ -60,13 +69,6 @@ def _may_date(dtype):
 def place_of(names: list[Any]) -> str:
     """Return where `date_columns` are, as a message says it."""
     return "" if names == [None] else f" in {listed(names)}"
-
-
-def _has_dates(values):
-    kinds = ("isoformat", "total_seconds", "to_timestamp")
-    return values.dtype.kind in "mM" or any(
-        hasattr(value, kind) for value in values.ravel() for kind in kinds
-    )
 
 
 def is_date(text: str) -> bool:

@@ -86,7 +86,9 @@ def _parts(columns: ColumnTransformer, X: Any) -> Iterator[_Part]:
         result = np.asarray(result)
     with_nan = columns_with(result, has_missing)
     missing = columns_with(X, has_missing)
-    names = list(getattr(X, "columns", range(X.shape[1])))
+    given = getattr(X, "columns", range(X.shape[1]))
+    # A frozen transformer may know the columns in another order.
+    names = list(getattr(columns, "feature_names_in_", given))
     indices = input_indices(columns)
 
     for key, transformer, _ in columns.transformers_:

@@ -14,7 +14,7 @@ from skort.estimators.data.columns import (
     is_missing,
     listed,
 )
-from skort.estimators.data.dates import DAYS, date_columns, place_of
+from skort.estimators.data.dates import date_columns, dates_in_steps
 from skort.estimators.data.not_numbers import (
     OF_OBJECT,
     advice_on_form,
@@ -50,18 +50,11 @@ def step_error(error: Exception, X: Any, steps: Any) -> Exception:
     if (of_vectorizer := _vectorizer_error(error, X)) is not None:
         return of_vectorizer
     if _OF_DATE.search(str(error)) and (dates := date_columns(X)):
-        return ValueError(
-            f"X has dates or times{place_of(dates)}, and a step of the pipeline inside takes numbers. "
-            f"{DAYS}"
-        )
+        return dates_in_steps(dates)
     if types := _MIXED.search(str(error)):
         return _mixed_error(types[1], X)
-    if _OF_LABELS.match(str(error)):
-        return TypeError(
-            f"{error}. It is for y: take OneHotEncoder or OrdinalEncoder for columns of X."
-        )
-    if OF_OBJECT.search(str(error)):
-        return object_error(error, X)
+    if (of_object := _object_error(error, X)) is not None:
+        return of_object
     if not isinstance(error, ValueError):
         return error
     if "Found unknown categories" in str(error):
@@ -89,6 +82,23 @@ def _vectorizer_error(error, X):
         return ValueError(
             "A transformer of the pipeline inside returns another number of rows than X has. "
             f"{one_column(X)}"
+        )
+    return None
+
+
+def _object_error(error, X):
+    """Return an error for values of another type than a step takes, or None for another error."""
+    if _OF_LABELS.match(str(error)):
+        return TypeError(
+            f"{error}. It is for y: take OneHotEncoder or OrdinalEncoder for columns of X."
+        )
+    if OF_OBJECT.search(str(error)):
+        return object_error(error, X)
+    if "boolean value of NA is ambiguous" in str(error):
+        names = columns_with(X, lambda values: any(repr(value) == "<NA>" for value in values.flat))
+        return ValueError(
+            f"X has pandas.NA in {listed(names)}, and a step of the pipeline inside does not take it. "
+            "Write it as NaN: X = X.astype(object).fillna(numpy.nan)."
         )
     return None
 

@@ -9,7 +9,7 @@ import scipy.sparse
 from numpy.typing import DTypeLike
 from sklearn.utils import check_array
 
-from skort.estimators.data.dates import check_dates
+from skort.estimators.data.dates import check_dates, dates_in_steps
 from skort.estimators.data.step_errors import one_column, step_error
 from skort.exceptions import NotExportableError
 
@@ -33,7 +33,7 @@ class Preprocessing:
     @classmethod
     def of(cls, transformers: Any, some_rows: Any, dtype: DTypeLike) -> "Preprocessing":
         """Return fitted steps with their ONNX, compared with scikit-learn on `some_rows`."""
-        from skort.graphs.sklearn.transformers import transformer_graph
+        from skort.graphs.sklearn.transformers import DatesError, transformer_graph
 
         if transformers is None:
             return cls(None, None, dtype)
@@ -42,6 +42,8 @@ class Preprocessing:
             return cls(transformers, transformer_graph(transformers, some_rows, dtype), dtype)
         except NotExportableError as error:
             return cls(transformers, None, dtype, str(error))
+        except DatesError as error:
+            raise dates_in_steps(list(error.args)) from None
 
     def exported(self) -> "onnx.ModelProto | None":
         """Return the steps as ONNX, or None if there are no steps."""

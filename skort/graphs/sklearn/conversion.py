@@ -29,16 +29,22 @@ from skort.graphs.sklearn.text import check_convertible, text_converters, text_s
 _DECOMPOSED = {"LinearRegressor", "LinearClassifier", "Scaler"}
 
 
-def to_onnx(estimator: Any, inputs: Sequence[RawInput], dtype: DTypeLike) -> onnx.ModelProto:
+def to_onnx(
+    estimator: Any,
+    inputs: Sequence[RawInput],
+    dtype: DTypeLike,
+    columns: Sequence[str] | None = None,
+) -> onnx.ModelProto:
     """
     Return a fitted scikit-learn estimator as ONNX, with its weights as initializers.
 
-    skl2onnx raises errors of many kinds.
+    `columns` are the names in a table of rows, if the inputs are its columns. skl2onnx raises
+    errors of many kinds.
     """
     element_type = onnx_dtype(dtype)
     number = DoubleTensorType if element_type == TensorProto.DOUBLE else FloatTensorType
     model = skl2onnx.convert_sklearn(
-        _convertible(estimator),
+        _convertible(estimator, columns),
         initial_types=[
             (i.name, (StringTensorType if i.is_text else number)([None, i.width])) for i in inputs
         ],
@@ -79,12 +85,16 @@ def _gives_classes(estimator):
     return is_classifier(estimator) and not isinstance(last, SelectorMixin)
 
 
-def _convertible(estimator):
-    """Return a copy that skl2onnx can convert: nothing is frozen, and columns are positions."""
+def _convertible(estimator, names=None):
+    """
+    Return a copy that skl2onnx can convert: nothing is frozen, and columns are positions.
+
+    `names` are those of the columns that the estimator gets, if they are known.
+    """
     if isinstance(estimator, str):
         return estimator
     if isinstance(estimator, FrozenEstimator):
-        return _convertible(estimator.estimator)
+        return _convertible(estimator.estimator, names)
 
     check_convertible(estimator)
     if type(estimator) is TargetEncoder:
@@ -92,15 +102,17 @@ def _convertible(estimator):
     estimator = copy.copy(estimator)
 
     if isinstance(estimator, Pipeline):
-        estimator.steps = [(name, _convertible(step)) for name, step in estimator.steps]
+        (first, step), *others = estimator.steps
+        others = [(name, _convertible(each)) for name, each in others]
+        estimator.steps = [(first, _convertible(step, names)), *others]
     elif isinstance(estimator, FeatureUnion):
         estimator.transformer_list = [
-            (name, _convertible(part)) for name, part in estimator.transformer_list
+            (name, _convertible(part, names)) for name, part in estimator.transformer_list
         ]
     elif isinstance(estimator, ColumnTransformer):
         # skl2onnx takes positions of columns, but no masks, slices of names, or names from
         # an earlier step.
-        columns = input_indices(estimator)
+        columns = _positions(estimator, names)
         parts = estimator.transformers_
         # A part that selects no column is not fitted.
         estimator.transformers_ = [
@@ -109,6 +121,24 @@ def _convertible(estimator):
         ]
 
     return estimator
+
+
+def _positions(transformer, names):
+    """
+    Return the positions of the columns of each part of a `ColumnTransformer`, by its name.
+
+    A frozen one may know the columns of a table in another order: scikit-learn takes them by name.
+    """
+    known = getattr(transformer, "feature_names_in_", None)
+    taken = input_indices(transformer)
+    if names is None or known is None:
+        return taken
+
+    used = {
+        name: [] if part == "drop" else taken[name] for name, part, _ in transformer.transformers_
+    }
+    place = {name: position for position, name in enumerate(names)}
+    return {name: [place[known[j]] for j in indices] for name, indices in used.items()}
 
 
 def rename_input(graph: onnx.GraphProto, value: onnx.ValueInfoProto, name: str) -> None:

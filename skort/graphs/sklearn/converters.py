@@ -108,6 +108,14 @@ def _convert_imputer(scope, operator, container):
             "Equal", [values, nodes.constant([marker], element_type, "marker")], "missing"
         )
 
+    fills = imputer.statistics_.tolist()
+    if is_text and None in fills:
+        raise NotExportableError(
+            "it fills texts with None, which no file has. Write None as NaN before, as "
+            "X.fillna(numpy.nan) does, or fill with a text"
+        )
+    if is_text and not all(isinstance(value, str) for value in fills):
+        raise NotExportableError("it takes numbers, and X has texts there")
     fill = nodes.constant([imputer.statistics_.tolist()], element_type, "statistics")
     output = operator.outputs[0]
     if imputer.indicator_ is None or is_text or not len(imputer.indicator_.features_):
@@ -319,6 +327,8 @@ def _operations_of(function: Any) -> list[tuple[str, float | None]] | None:
 
 def matrix(nodes: Nodes, operator: Any) -> tuple[str, int]:
     """Return the name of the inputs as one matrix of numbers, and its element type."""
+    if any(isinstance(value.type, StringTensorType) for value in operator.inputs):
+        raise NotExportableError("it takes numbers, and X has texts there")
     numbers = guess_tensor_type(operator.inputs[0].type)
     element_type = guess_proto_type(numbers)
     columns = [nodes.add("Cast", [value.full_name], to=element_type) for value in operator.inputs]

@@ -106,6 +106,11 @@ def _codes(nodes: Nodes, encoder: Any, inputs: list[Any]) -> Iterator[str]:
     columns = [(value, j) for value in inputs for j in range(value.type.shape[1])]
 
     for categories, (value, j) in zip(encoder.categories_, columns, strict=True):
+        if categories.dtype.kind in "mM":
+            raise NotExportableError(
+                "its categories are dates or times, and a file takes texts, which it compares "
+                "letter by letter. Make texts or numbers of them before, as X.astype(str) does"
+            )
         column = value.full_name
         if value.type.shape[1] > 1:
             column = nodes.add("Gather", [column, nodes.constant([j])], "column", axis=1)

@@ -1,6 +1,7 @@
 """Rows (arrays, DataFrames, sparse matrices, texts) as the inputs of an ONNX model."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,25 @@ def raw_inputs(X: Any) -> tuple[RawInput, ...]:
     return tuple(RawInput(name, _is_text(part), part.shape[1]) for name, part in parts)
 
 
+def numeric_inputs(X: Any) -> tuple[RawInput, ...]:
+    """Return the inputs that take X. Dates, and texts that are all numbers, count as numbers."""
+    texts = {name for name, part in _parts(X) if _is_text(part) and not _is_numeric(part)}
+    return tuple(replace(each, is_text=each.name in texts) for each in raw_inputs(X))
+
+
+def date_columns(X: Any) -> list[str]:
+    """Return the names of the inputs with dates or times."""
+    return [name for name, part in _parts(X) if has_dates(part)]
+
+
+def has_dates(values: np.ndarray) -> bool:
+    """Return whether some values are dates or times."""
+    kinds = ("isoformat", "total_seconds", "to_timestamp")
+    return values.dtype.kind in "mM" or any(
+        hasattr(value, kind) for value in values.ravel() for kind in kinds
+    )
+
+
 def feeds(X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike) -> dict[str, np.ndarray]:
     """Return the arrays of X by the names of inputs. Missing text becomes the empty string."""
     # The inputs tell whether X is mixed, as all text may be missing in a part of the rows.
@@ -48,6 +68,14 @@ def feeds(X: Any, inputs: tuple[RawInput, ...], dtype: DTypeLike) -> dict[str, n
 def text_columns(X: Any) -> list[np.ndarray]:
     """Return the texts in X as arrays of shape (n_samples, n_columns)."""
     return [part for _, part in _parts(X) if _is_text(part)]
+
+
+def object_columns(X: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield each column of texts or objects, after the code of its place, such as "X['city']"."""
+    parts = [(name, part, j) for name, part in _parts(X) for j in range(part.shape[1])]
+    for number, (name, part, j) in enumerate(parts):
+        if not scipy.sparse.issparse(part) and part.dtype.kind in "OUST":
+            yield f"X[{name!r}]" if hasattr(X, "columns") else f"X[:, {number}]", part[:, j]
 
 
 def _parts(X, is_mixed=None):
@@ -82,10 +110,22 @@ def _is_text(values):
         return True
 
     numbers = (bool, int, float, np.number, np.bool_)
-    return not all(isinstance(value, numbers) or _is_missing(value) for value in values.flat)
+    return not all(isinstance(value, numbers) or is_missing(value) for value in values.flat)
 
 
-def _is_missing(value):
+def _is_numeric(values):
+    """Return whether scikit-learn may take some texts, or dates, for numbers."""
+    if values.dtype.kind in "mM":
+        return True
+    try:
+        _numbers(values, np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None, NaN or the NA of pandas."""
     is_nan = isinstance(value, float) and value != value
     return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
@@ -93,8 +133,7 @@ def _is_missing(value):
 def as_texts(values: np.ndarray) -> np.ndarray:
     """Return values as texts. What is missing becomes the empty string."""
     flat = [
-        "" if _is_missing(v) else v.decode() if isinstance(v, bytes) else str(v)
-        for v in values.flat
+        "" if is_missing(v) else v.decode() if isinstance(v, bytes) else str(v) for v in values.flat
     ]
     return np.array(flat, dtype=object).reshape(values.shape)
 
@@ -104,7 +143,7 @@ def _numbers(values, dtype):
         values = values.toarray()
     elif values.dtype.kind == "O":
         values = np.array(
-            [np.nan if _is_missing(v) else v for v in values.flat], np.float64
+            [np.nan if is_missing(v) else v for v in values.flat], np.float64
         ).reshape(values.shape)
 
     return np.ascontiguousarray(values, dtype=dtype)

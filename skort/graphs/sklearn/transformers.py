@@ -3,6 +3,7 @@ The steps before a model: fitted scikit-learn transformers as ONNX,
 compared with scikit-learn.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from onnx import helper
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from skort.common.onnx_text import onnx_dtype, rename
@@ -23,11 +25,20 @@ from skort.common.user_warning import warn_user
 from skort.exceptions import NotExportableError
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.graphs.sklearn.conversion import to_onnx
-from skort.graphs.sklearn.raw_inputs import RawInput, feeds, raw_inputs, text_columns
+from skort.graphs.sklearn.raw_inputs import (
+    RawInput,
+    date_columns,
+    feeds,
+    is_missing,
+    numeric_inputs,
+    object_columns,
+    raw_inputs,
+    text_columns,
+)
 from skort.runtime.sessions import InferenceModel, short_message
 
 # The number of rows on which ONNX is compared with scikit-learn, and the largest number of further
-# rows, which have new characters.
+# rows, which have new texts.
 _SAMPLE = 100
 # The largest number of values of a dense block, or of its characters if texts are filled up to the
 # longest.
@@ -35,45 +46,78 @@ _BLOCK = 2**18
 # A larger difference between both results, in standard deviations of a column, is more than
 # rounding.
 _TOLERANCE = 1e-3
-# The place for a step that cannot be in the exported model.
-_OUTSIDE = "the step in a Pipeline before this estimator."
+_EMPTY = "the empty text"
+# What else the user may do.
+_ELSE = (
+    "Replace the step, to keep one file; or put it in a Pipeline before this estimator, and the "
+    "file takes what the step returns."
+)
 
 
 class Difference(NamedTuple):
     """
     The largest difference of a conversion from scikit-learn, and its place.
 
-    `size` is in standard deviations of the column.
+    `size` is in standard deviations of the column. `rows` are all that differ.
     """
 
     size: float
     column: int
     row: int = 0
+    rows: tuple[int, ...] = ()
 
 
 class UnlikeError(ValueError):
     """The result of the conversion cannot be compared with that of scikit-learn."""
 
 
+class DatesError(ValueError):
+    """A step takes the dates of some columns, which are the arguments, for numbers."""
+
+
 def transformer_graph(transformers: Any, X: Any, dtype: DTypeLike) -> onnx.ModelProto:
     """
     Return fitted transformers as ONNX, with the inputs `raw_inputs(X)` and one output.
 
-    Warn if their results differ from those of scikit-learn.
+    If the steps take texts of X for numbers, the inputs are `numeric_inputs(X)`. Warn if their
+    results differ from those of scikit-learn.
     """
     steps = [name for name, _ in transformers.steps]
+    inputs = raw_inputs
     try:
-        model, difference = _convert(transformers, X, dtype)
+        model, difference = _convert(transformers, X, dtype, inputs)
     except _ConversionError as error:
-        name, why = next(_failures(transformers, X, dtype), (steps[-1], error))
-        raise NotExportableError(
-            f"estimator: the step {name!r} cannot be part of an ONNX model in {dtype}: {why} For "
-            f"an ONNX model of the rest, put {_OUTSIDE}"
-        ) from error
+        inputs = numeric_inputs
+        converted = _of_numbers(transformers, X, dtype)
+        if converted is None:
+            name, why = next(_failures(transformers, X, dtype), (steps[-1], error))
+            raise NotExportableError(
+                f"estimator: the step {name!r} cannot be part of an ONNX model in {dtype}: {why} "
+                f"{_ELSE}"
+            ) from error
+        model, difference = converted
 
     if difference.size > _TOLERANCE:
-        _warn_of_difference(transformers, difference, X, dtype)
+        _warn_of_difference(transformers, difference, X, dtype, inputs)
     return model
+
+
+def _of_numbers(transformers, X, dtype):
+    """Return the conversion with texts of numbers as numbers, or None if there is none."""
+    texts, numbers = (
+        {i.name for i in read(X) if i.is_text} for read in (raw_inputs, numeric_inputs)
+    )
+    if texts == numbers:
+        return None
+    try:
+        converted = _convert(transformers, X, dtype, numeric_inputs)
+    except _ConversionError:
+        return None
+
+    dates = [name for name in date_columns(X) if name in texts - numbers]
+    if dates:
+        raise DatesError(*dates)
+    return converted
 
 
 @dataclass(frozen=True)
@@ -169,39 +213,32 @@ def _failures(transformers, X, dtype):
     """Yield the name and the error of each step, but the last, up to which the conversion fails."""
     for i, (name, _) in enumerate(transformers.steps[:-1]):
         try:
-            _convert(transformers[: i + 1], X, dtype)
+            _convert(transformers[: i + 1], X, dtype, raw_inputs)
         except _ConversionError as error:
             yield name, error
 
 
-def _warn_of_difference(transformers, difference, X, dtype):
+def _warn_of_difference(transformers, difference, X, dtype, inputs):
     """Warn of the first step that gives other values, and of the feature that differs most."""
     name = transformers.steps[-1][0]
     part = transformers
 
     for i, (earlier, _) in enumerate(transformers.steps[:-1]):
-        of_beginning = _convert(transformers[: i + 1], X, dtype)[1]
+        of_beginning = _convert(transformers[: i + 1], X, dtype, inputs)[1]
         if of_beginning.size > _TOLERANCE:
             name = earlier
             part = transformers[: i + 1]
             difference = of_beginning
             break
 
-    texts = [
-        str(column[difference.row, i]) for column in text_columns(X) for i in range(column.shape[1])
-    ]
-    cure = (
-        f"Put {_OUTSIDE}"
-        if str(dtype) == "float64" or texts
-        else f'Use dtype="float64", or put {_OUTSIDE}'
-    )
-    whose = next(filter(None, map(_letters, texts)), "")
+    rounds = str(dtype) == "float32" and not text_columns(X)
+    cure = f'Try dtype="float64". {_ELSE}' if rounds else _ELSE
     warn_user(
         f"estimator: the step {name!r} gives other values as ONNX in {dtype} than in scikit-learn, "
         f"by up to {difference.size:.2g} standard deviations of a "
         f"feature{_feature(part, difference.column)}. "
         + (
-            whose
+            _cause(part, X, difference)
             or (
                 "The predictions of the exported model will differ from those of this "
                 f"estimator, too. {cure}"
@@ -210,27 +247,64 @@ def _warn_of_difference(transformers, difference, X, dtype):
     )
 
 
-def _letters(text):
+def _cause(transformers, X, difference):
     """
-    Return a sentence about capitals beyond ASCII in a text; "" if there are none.
+    Return a sentence about a text that makes the difference; "" if there is none.
 
-    ONNX may change them to other small letters than Python.
+    It has something that no text has, in the same column, of a row without a difference.
     """
-    capitals = dict.fromkeys(
-        letter for letter in text if not letter.isascii() and letter.lower() != letter
+    lowers = any(
+        name.rpartition("__")[2] == "lowercase" and value is True
+        for name, value in transformers.get_params().items()
     )
-    # The first becomes two letters; the second depends on the letters beside it.
-    named = [letter for letter in capitals if letter in "\u0130\u03a3"] or list(capitals)[:3]
-    if not named:
-        return ""
+    differing = set(difference.rows)
 
+    for place, texts in object_columns(X):
+        equal = {
+            sign for i, text in enumerate(texts) if i not in differing for sign in _signs(text)
+        }
+        text = texts[difference.row]
+        signs = [sign for sign in _signs(text) if sign not in equal]
+        if signs and (is_missing(text) or text == ""):
+            return _about_missing(X, place, *signs)
+        if signs and lowers:
+            return _about_letters(text, signs)
+
+    return ""
+
+
+def _signs(value):
+    """Return the letters of a text, or the missing value, that ONNX may take otherwise than Python."""
+    if isinstance(value, str):
+        capitals = (each for each in value if not each.isascii() and each.lower() != each)
+        return list(dict.fromkeys(capitals)) if value else [_EMPTY]
+    if not is_missing(value):
+        return []
+    return ["NaN" if isinstance(value, float) else str(value)]
+
+
+def _about_missing(X, place, kind):
+    cure = ""
+    if hasattr(X, "iloc"):
+        write = "replace('', numpy.nan)" if kind == _EMPTY else "astype(object).fillna(numpy.nan)"
+        cure = f": {place} = {place}.{write}"
+    imputer = " SimpleImputer fills None with missing_values=None only." if kind == "None" else ""
+    return (
+        f"This happens for {kind} in {place}: scikit-learn tells None, NaN and the empty text apart, "
+        f"and the file does not.{imputer} Write what is missing in one way{cure}."
+    )
+
+
+def _about_letters(text, capitals):
+    # The first becomes two letters; the second depends on the letters beside it.
+    named = [letter for letter in capitals if letter in "\u0130\u03a3"] or capitals[:3]
     position = text.index(named[0])
     letters = ", ".join(f"{letter!r} (U+{ord(letter):04X})" for letter in named)
     return (
         f"This happens in the text {text[max(0, position - 20) : position + 20]!r}: ONNX does not "
         f"change {letters} to small letters as Python does. For texts with such letters, the "
         "exported model gives other predictions than this estimator; for all other texts, the "
-        f"same. Pass texts in small letters (str.lower), or put {_OUTSIDE}"
+        "same. Pass texts in small letters (str.lower)."
     )
 
 
@@ -243,16 +317,16 @@ def _feature(transformers, column):
 
 
 def _convert(
-    transformers: Pipeline, X: Any, dtype: DTypeLike
+    transformers: Pipeline, X: Any, dtype: DTypeLike, read: Callable[[Any], tuple[RawInput, ...]]
 ) -> tuple[onnx.ModelProto, Difference]:
-    """Return the model, and its largest difference from scikit-learn."""
+    """Return the model with the inputs `read(X)`, and its largest difference from scikit-learn."""
     # Transformers with copy=False change the rows, so they get a copy.
     expected = transformers.transform(safe_indexing(X, np.arange(num_samples(X))))
     # skl2onnx and the runtime raise errors of many kinds for what they cannot convert or run.
     try:
-        inputs = raw_inputs(X)
+        inputs = read(X)
         with np.errstate(over="ignore"):
-            model = _joined_columns(transformers, inputs, dtype)
+            model = _joined_columns(transformers, X, inputs, dtype)
             if len(model.graph.output) > 1:
                 raise UnlikeError("its conversion gives something else than its transform.")
             if text_columns(expected):
@@ -265,14 +339,15 @@ def _convert(
         raise _ConversionError(f"{_described(error)}.") from error
 
 
-def _joined_columns(transformers, inputs, dtype):
+def _joined_columns(transformers, X, inputs, dtype):
     """
     Return the converted transformers.
 
     Columns that they take as one array are concatenated first.
     """
     if len(inputs) == 1 or _takes_columns(transformers) or len({i.is_text for i in inputs}) > 1:
-        return to_onnx(transformers, inputs, dtype)
+        names = [i.name for i in inputs] if hasattr(X, "columns") else None
+        return to_onnx(transformers, inputs, dtype, names)
 
     width = sum(i.width for i in inputs)
     model = to_onnx(transformers, (RawInput("X", inputs[0].is_text, width),), dtype)
@@ -319,28 +394,32 @@ def _cast_output(model, dtype):
 
 def sample(X: Any) -> Any:
     """
-    Return up to 100 evenly spaced rows of X, and up to 100 rows with new characters.
+    Return up to 100 rows of X, drawn by chance, and up to 100 rows with new texts.
 
-    These are the rows of text in which characters beyond ASCII occur first.
+    These are the rows in which a column of texts has None, NaN or the empty text first, or a
+    character beyond ASCII.
     """
     n_samples = num_samples(X)
-    spaced = np.arange(0, n_samples, -(-n_samples // _SAMPLE))
-    return safe_indexing(X, np.union1d(spaced, _rows_of_new_characters(X)))
+    # Evenly spaced rows may be alike, as in a table of weeks.
+    drawn = sample_without_replacement(n_samples, min(n_samples, _SAMPLE), random_state=0)
+    return safe_indexing(X, np.union1d(drawn, _rows_of_new_texts(X)))
 
 
-def _rows_of_new_characters(X):
+def _rows_of_new_texts(X):
     """
-    Return the rows in which characters beyond ASCII occur first.
+    Return the rows in which texts have something first that ONNX may take otherwise than Python.
 
-    Tokens and small letters of such characters may differ between ONNX and Python.
+    A file has one missing text. Tokens and small letters of characters beyond ASCII may differ.
     """
-    known = set(map(chr, range(128)))
     rows = []
-    for texts in text_columns(X):
-        for position, text in enumerate(texts.flat):
-            if isinstance(text, str) and not text.isascii() and not known.issuperset(text):
-                known.update(text)
-                rows.append(position // texts.shape[1])
+    for _, texts in object_columns(X):
+        known = set(map(chr, range(128)))
+        for row, text in enumerate(texts):
+            is_text = isinstance(text, str) and text
+            new = () if is_text and text.isascii() else text if is_text else _signs(text)
+            if not known.issuperset(new):
+                known.update(new)
+                rows.append(row)
                 if len(rows) == _SAMPLE:
                     return np.array(rows)
 
@@ -358,6 +437,7 @@ def largest_difference(
     scale = _scales(expected)
     inference = InferenceModel(model)
     largest = Difference(0.0, 0)
+    differing: list[int] = []
     texts = (
         text for column in text_columns(X) for text in column.flat if isinstance(text, (str, bytes))
     )
@@ -380,11 +460,12 @@ def largest_difference(
             raise UnlikeError("its conversion gives infinities or NaN.")
 
         sizes = np.abs(np.subtract(values, part, where=finite, out=np.zeros_like(part))) / scale
+        differing += (start + np.flatnonzero((sizes > _TOLERANCE).any(axis=1))).tolist()
         row, column = np.unravel_index(sizes.argmax(), sizes.shape) if sizes.size else (0, 0)
         if sizes.size and sizes[row, column] > largest.size:
             largest = Difference(float(sizes[row, column]), int(column), start + int(row))
 
-    return largest
+    return largest._replace(rows=tuple(differing))
 
 
 def _scales(expected):

@@ -280,6 +280,21 @@ def test_dates_in_a_pipeline_are_named_by_their_columns(steps):
         model.fit(days, SIZES, X_val=dates, y_val=SIZES)
 
 
+@pytest.mark.parametrize("step", [SimpleImputer(), StandardScaler()], ids=str)
+def test_a_step_makes_no_nanoseconds_of_a_table_of_dates(step):
+    message = (
+        r"^X has dates or times in column 'day', and a step of .* takes numbers\. Convert them"
+    )
+    model = OrtSGDRegressor(make_pipeline(step, LinearRegression()))
+    with pytest.raises(ValueError, match=message):
+        model.fit(DATES[["day"]], SIZES)
+    frozen = FrozenEstimator(step.fit(DATES[["day"]]))
+    with pytest.raises(ValueError, match=message):
+        OrtSGDRegressor(make_pipeline(frozen, LinearRegression())).partial_fit(
+            DATES[["day"]], SIZES
+        )
+
+
 def test_dates_in_a_list_or_an_array_of_objects_are_named():
     rows = DATES[["size", "day"]].to_numpy()
     for X in (rows, rows.tolist()):

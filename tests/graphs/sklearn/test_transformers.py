@@ -18,14 +18,16 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
     KBinsDiscretizer,
     MinMaxScaler,
     OneHotEncoder,
+    OrdinalEncoder,
     PolynomialFeatures,
     StandardScaler,
 )
@@ -33,8 +35,9 @@ from sklearn.preprocessing import (
 from skort.common.onnx_text import IR_VERSION, OPSET
 from skort.exceptions import NotExportableError
 from skort.graphs.sklearn.conversion import to_onnx
-from skort.graphs.sklearn.raw_inputs import raw_inputs
+from skort.graphs.sklearn.raw_inputs import feeds, raw_inputs
 from skort.graphs.sklearn.transformers import (
+    DatesError,
     Difference,
     Obstacle,
     UnlikeError,
@@ -91,6 +94,40 @@ def test_a_step_that_gives_text_is_not_taken_for_the_one_that_fails():
     transformer_graph(fitted(*steps, X=X), X, "float32")
     with pytest.raises(NotExportableError, match="the step 'rbfsampler' cannot be part"):
         transformer_graph(fitted(*steps, RBFSampler(), StandardScaler(), X=X), X, "float32")
+
+
+def test_a_frozen_column_transformer_takes_the_columns_of_a_table_by_name(rng, run_onnx):
+    table = pd.DataFrame(
+        {
+            "unused": rng.normal(size=30),
+            "size": rng.normal(size=30),
+            "colour": ["red", "blue", "green"] * 10,
+            "age": rng.normal(100, 50, size=30),
+        }
+    )
+    columns = make_column_transformer(
+        (StandardScaler(), ["size", "age"]), (OneHotEncoder(), ["colour"])
+    )
+    union = make_pipeline(make_union(FrozenEstimator(columns.fit(table)), columns)).fit(table)
+    # It has another order, a new column, and lacks one that no transformer takes.
+    other = table.assign(new="new")[["new", "age", "colour", "size"]]
+    expected = union.transform(other)
+    assert expected.shape == (30, 10)
+
+    model = transformer_graph(union, other, "float32")
+    assert [i.name for i in model.graph.input] == ["new", "age", "colour", "size"]
+    (values,) = run_onnx(model, **feeds(other, raw_inputs(other), "float32")).values()
+    np.testing.assert_allclose(values, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_column_transformer_of_positions_keeps_them_for_an_array(rng, run_onnx):
+    table = pd.DataFrame(rng.normal([0, 10], [1, 5], size=(30, 2)), columns=["b", "a"])
+    columns = fitted(make_column_transformer((StandardScaler(), [1])), X=table)
+    X = table.to_numpy()
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        model = transformer_graph(columns, X, "float32")
+    (values,) = run_onnx(model, X=X.astype(np.float32)).values()
+    np.testing.assert_allclose(values, StandardScaler().fit_transform(X[:, 1:]), rtol=1e-5)
 
 
 def test_a_step_that_differs_in_float32_is_named(rng):
@@ -188,27 +225,50 @@ def test_the_step_that_has_no_graph_is_named_with_the_reason(step, reason, rng):
     assert re.search(reason, steps.obstacle.reason)
 
 
-@pytest.mark.parametrize(
-    "n, rows", [(1, [0]), (100, range(100)), (101, range(0, 101, 2)), (1000, range(0, 1000, 10))]
-)
-def test_a_sample_is_a_copy_of_rows_from_end_to_end(n, rows):
+@pytest.mark.parametrize("n, size", [(1, 1), (100, 100), (101, 100), (5000, 100)])
+def test_a_sample_is_a_copy_of_different_rows_in_their_order(n, size):
     X = np.arange(n)[:, None]
-    np.testing.assert_array_equal(sample(X).ravel(), rows)
-    sample(X)[...] = -1
+    rows = sample(X)
+    assert rows.shape == (size, 1)
+    assert (np.diff(rows.ravel()) > 0).all()
+    np.testing.assert_array_equal(sample(X), rows)
+    rows[...] = -1
     assert X.min() == 0
+
+
+@pytest.mark.parametrize("period", [2, 3, 4, 5, 7, 10])
+def test_a_sample_has_every_kind_of_periodic_rows(period):
+    phases = sample(np.arange(5000)[:, None]).ravel() % period
+    assert set(phases.tolist()) == set(range(period))
 
 
 def test_a_sample_of_text_has_rows_of_every_character():
     texts = [f"text {i}" for i in range(1000)]
-    texts[1], texts[333], texts[501], texts[777] = "é", "plain", "éü", "ü é"
-    rare = [texts[1], texts[501]]
+    rows = sample(texts)
+    places = [i for i in range(1000) if texts[i] not in rows][:4]
+    for i, text in zip(places, ["é", "plain", "éü", "ü é"], strict=True):
+        texts[i] = text
+    expected = sorted([*rows, "é", "éü"], key=texts.index)
     for X in (texts, np.array(texts, dtype=object), pd.Series(texts)):
-        assert list(sample(X)) == sorted(texts[::10] + rare, key=texts.index)
+        assert list(sample(X)) == expected
     frame = pd.DataFrame({"number": range(1000), "text": texts})
-    assert sample(frame)["text"].tolist() == sample(texts)
+    assert sample(frame)["text"].tolist() == expected
     # No more than as many again.
     letters = [chr(0x4E00 + i) for i in range(1000)]
-    assert sample(letters) == letters[:100] + letters[100::10]
+    chosen = sample(letters)
+    assert set(letters[:100]) <= set(chosen)
+    assert len(chosen) <= 200
+
+
+def test_a_sample_has_the_first_of_each_missing_value_of_a_column():
+    flags = pd.Series([True, False] * 500, dtype=object)
+    texts = pd.Series(["a", "b"] * 500, dtype=object)
+    outside = sorted(set(range(1000)) - set(sample(pd.DataFrame({"a": range(1000)}))["a"]))
+    texts[outside[:6]] = [None, None, np.nan, "", pd.NA, np.nan]
+    flags[outside[6]] = None
+    frame = pd.DataFrame({"row": range(1000), "text": texts, "flag": flags})
+    rows = sample(frame)["row"].tolist()
+    assert [i for i in outside if i in rows] == [outside[i] for i in (0, 2, 3, 4, 6)]
 
 
 def multiplied(factor, n_columns):
@@ -225,6 +285,103 @@ def multiplied(factor, n_columns):
     )
 
 
+FILLED = SimpleImputer(strategy="most_frequent"), OneHotEncoder()
+PERIODIC = pd.DataFrame({"k": pd.Series(["x", None, "y", "x"] * 500, dtype=object)})
+
+
+@pytest.mark.parametrize("n", [100, 200, 2000])
+def test_none_that_an_imputer_leaves_is_named_with_its_column_and_a_cure(n, run_onnx):
+    X = PERIODIC[:n].copy()
+    with pytest.warns(
+        UserWarning,
+        match=r"the step 'onehotencoder' gives other .* \('k_None'\)\. This happens for None in "
+        r"X\['k'\]: .* SimpleImputer fills None with missing_values=None only\. Write .* way: "
+        r"X\['k'\] = X\['k'\]\.astype\(object\)\.fillna\(numpy\.nan\)\.$",
+    ):
+        transformer_graph(fitted(*FILLED, X=X), X, "float32")
+
+    for_none = SimpleImputer(missing_values=None, strategy="most_frequent"), FILLED[1]
+    nan = X.assign(k=X["k"].astype(object).fillna(np.nan))
+    for cured, steps in ((nan, FILLED), (X, for_none)):
+        transformers = fitted(*steps, X=cured)
+        model = transformer_graph(transformers, cured, "float32")
+        (values,) = run_onnx(model, k=np.array([["x"], [""], ["y"], ["x"]], object)).values()
+        assert values.tolist() == [[1, 0], [1, 0], [0, 1], [1, 0]]
+        assert transformers.transform(cured[:4]).toarray().tolist() == values.tolist()
+
+
+def test_none_in_an_array_or_among_booleans_is_named_and_no_other_text():
+    table = pd.DataFrame({"brand": ["VW", "Škoda"] * 100, "old": [True, None, False, True] * 50})
+    columns = make_column_transformer(
+        (OneHotEncoder(), ["brand"]), (make_pipeline(*FILLED), ["old"])
+    )
+    with pytest.warns(UserWarning, match=r"This happens for None in X\['old'\]: "):
+        transformer_graph(fitted(columns, X=table), table, "float32")
+
+    rows = PERIODIC[:40].to_numpy()
+    with pytest.warns(UserWarning, match=r"for None in X\[:, 0\]: .* is missing in one way\.$"):
+        transformer_graph(fitted(*FILLED, X=rows), rows, "float32")
+
+
+def test_the_empty_text_beside_nan_is_named():
+    X = pd.DataFrame({"k": ["x", "x", "", "y", np.nan] * 20})
+    with pytest.warns(
+        UserWarning, match=r"for the empty text in X\['k'\]: .* X\['k'\]\.replace\('', numpy\.nan\)"
+    ):
+        transformer_graph(fitted(*FILLED, X=X), X, "float32")
+
+
+def test_letters_are_blamed_only_where_a_step_makes_them_small():
+    table = pd.DataFrame({"number": np.arange(50) + 1e8, "brand": ["Škoda"] + ["VW"] * 49})
+    columns = make_column_transformer((StandardScaler(), ["number"]), (OneHotEncoder(), ["brand"]))
+    with pytest.warns(UserWarning, match=r"'standardscaler__number'\)\. The predictions of "):
+        transformer_graph(fitted(columns, X=table), table, "float32")
+
+
+def test_a_text_that_no_file_has_is_no_filling():
+    X = pd.DataFrame({"k": pd.Series(["x", None, "y", np.nan] * 10, dtype=object)})
+    with pytest.raises(
+        NotExportableError,
+        match=r"'simpleimputer' cannot .* it fills texts with None, .* X\.fillna\(numpy\.nan\)",
+    ):
+        transformer_graph(fitted(*FILLED, X=X), X, "float32")
+
+
+@pytest.mark.parametrize(
+    "encoder", [OneHotEncoder(), OneHotEncoder(handle_unknown="ignore"), OrdinalEncoder()], ids=str
+)
+def test_categories_that_are_dates_are_named(encoder):
+    X = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=40)})
+    with pytest.raises(
+        NotExportableError,
+        match=r"its categories are dates or times, .* as X\.astype\(str\) does\.",
+    ):
+        transformer_graph(fitted(encoder, X=X), X, "float32")
+    texts = X.assign(day=X["day"].astype(str))
+    transformer_graph(fitted(encoder, X=texts), texts, "float32")
+
+
+@pytest.mark.parametrize("step", [SimpleImputer(), StandardScaler(), KBinsDiscretizer(3)], ids=str)
+def test_a_step_that_takes_dates_for_numbers_is_refused(step):
+    X = pd.DataFrame({"size": np.arange(40.0), "day": pd.date_range("2024-01-01", periods=40)})
+    columns = make_column_transformer((step, ["day"]), remainder="passthrough")
+    with pytest.raises(DatesError) as error:
+        transformer_graph(fitted(columns, X=X), X, "float32")
+    assert error.value.args == ("day",)
+
+
+@pytest.mark.parametrize("step", [SimpleImputer(), StandardScaler(), KBinsDiscretizer(3)], ids=str)
+def test_texts_that_a_step_takes_for_numbers_are_numbers_in_the_file(step, rng, run_onnx):
+    values = rng.normal(20, 5, size=40).round(2)
+    X = pd.DataFrame({"price": [f"{value:.2f}" for value in values], "shop": ["a", "b"] * 20})
+    columns = make_column_transformer((step, ["price"]), (OneHotEncoder(), ["shop"]))
+    transformers = fitted(columns, X=X)
+    model = transformer_graph(transformers, X, "float32")
+    given = {"price": values[:, None].astype(np.float32), "shop": X[["shop"]].to_numpy(object)}
+    (result,) = run_onnx(model, **given).values()
+    np.testing.assert_allclose(result, transformers.transform(X), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_matrix])
 def test_the_difference_is_in_standard_deviations_of_a_column(container, rng):
     X = rng.normal(size=(50, 3)) * [1, 10, 100]
@@ -233,7 +390,8 @@ def test_the_difference_is_in_standard_deviations_of_a_column(container, rng):
     expected = 0.5 * np.abs(X[:, :2]) / X[:, :2].std(axis=0)
     row, column = np.unravel_index(expected.argmax(), expected.shape)
     difference = largest_difference(container(X), model, container(X), raw_inputs(X), "float32")
-    assert difference == Difference(pytest.approx(expected.max(), rel=1e-5), column, row)
+    largest = pytest.approx(expected.max(), rel=1e-5)
+    assert difference == Difference(largest, column, row, rows=tuple(range(50)))
     assert (
         largest_difference(container(1.5 * X), model, container(X), raw_inputs(X), "float32").size
         < 1e-6
