@@ -25,8 +25,9 @@ loss          SquaredError()            it is the default               loss
 penalty       UnitFreeL2()              the model inside has it         penalty, alpha
 weights       zeros                     no FrozenEstimator gives others coef_init,
                                                                         warm_start
-scaling       columns of X and y, made  the weights take it back: the   standardize
-              uncorrelated              model is one of X and y
+scaling       columns of X and y, made  it makes the training shorter;  standardize
+              uncorrelated              at the end, the weights are
+                                        changed to those of X and y
 optimizer     LBFGS()                   the objective is smooth, and    optimizer
                                         the rows are dense and in
                                         memory
@@ -40,7 +41,7 @@ stopping      tol=2e-06                 gradients in float32 tell no    tol
                                         more
 solver        graph                     it is the fastest here that     solver
                                         makes these steps
-threads       1                         a step has work for so many     n_jobs
+threads       1                         a step has enough work for them n_jobs
 dtype         float32                   it is the default               dtype
 >>> model.plan_.decisions["batches"].value
 'all rows'

@@ -12,6 +12,7 @@ import numpy as np
 
 from skort.common.component import Component
 from skort.common.sklearn_private import HasMethods, Interval
+from skort.exceptions import NotTrainableError
 from skort.objective.loss import FunctionSource, ScoreLoss
 from skort.objective.penalties import LARGEST_STRENGTH, WeightPenalty, matching
 
@@ -50,6 +51,30 @@ def check_signature(what: str, source: FunctionSource, signatures: Sequence[Sequ
             f"{what} must be a function of {wanted} with one output, got "
             f"({', '.join(proto.input)}) => ({', '.join(proto.output)})."
         )
+
+
+def used_inputs(function: "onnx.FunctionProto") -> set[str]:
+    """Return the inputs that the output of a function depends on."""
+    used = set(function.output)
+    for node in reversed(function.node):
+        if used.intersection(node.output):
+            used |= {*node.input, *_captured(node)}
+    return used.intersection(function.input)
+
+
+def _captured(node):
+    """Return the names that the graphs inside a node, as of an If, may take from around it."""
+    graphs = [each.g for each in node.attribute if each.HasField("g")]
+    inner = [each for graph in graphs for each in graph.node]
+    of_graphs = {output.name for graph in graphs for output in graph.output}
+    return of_graphs.union(*({*each.input, *_captured(each)} for each in inner))
+
+
+def _check_used(what, source, name, cure):
+    """Raise a NotTrainableError if a function has an optional input and does not use it."""
+    function = parsed(what, source)
+    if name in function.input and name not in used_inputs(function):
+        raise NotTrainableError(f"{what} takes {name} and does not use it. {cure}")
 
 
 def result_shape(
@@ -206,9 +231,9 @@ class Loss(_OnnxFunctions, ScoreLoss):
     target is one-hot.
 
     The training multiplies the loss by the sample weights and sums it. If the function has the
-    input `weight`, of shape (n_samples, 1), the function has to multiply by it itself. `weight` has
-    the sample weights divided by their mean, by the number of columns, and by the unit below. It is
-    zero for rows that only fill up a short batch.
+    input `weight`, of shape (n_samples, 1), the function has to multiply by it itself. `weight` is
+    the sample weight of a row, divided by the mean of all. skort also divides it by the number of
+    columns and by the unit below. It is zero for rows that only fill up a short batch.
 
     `value` gets the score and the target in units of y, even if a regressor standardises y with
     mean m and standard deviation s. Without an inverse link, the training then uses the score
@@ -299,6 +324,12 @@ class Loss(_OnnxFunctions, ScoreLoss):
         """Return 1 / the number of columns of `value`."""
         check_signature(
             "loss: value", self.value, [["score", "target"], ["score", "target", "weight"]]
+        )
+        _check_used(
+            "loss: value",
+            self.value,
+            "weight",
+            "Multiply the loss by it, or leave this input out: skort then multiplies.",
         )
         return 1.0 / _check_columns("loss: value", self.value, n_outputs, {1, n_outputs})
 
@@ -425,6 +456,7 @@ class Penalty(_OnnxFunctions, WeightPenalty):
     ) -> dict[str, CustomTerm]:
         """Return the terms by the names of the weights, after checks of functions and names."""
         check_signature("penalty: value", self.value, _SIGNATURES)
+        _check_used("penalty: value", self.value, "start", "Leave this input out.")
         if self.gradient is not None:
             check_signature(
                 "penalty: gradient",

@@ -164,7 +164,7 @@ def test_a_penalty_without_a_gradient_at_zero_is_named(rng):
     # The weights begin at zero, where the gradient of their norm is 0 / 0.
     with pytest.raises(
         ValueError,
-        match=r"weights became infinite or NaN .* of the custom penalty must be a number",
+        match=r"weights became infinite or NaN .* no number where the weight coef is zero\. It must",
     ):
         OrtSGDRegressor(LinearRegression(), penalty=Penalty(norm), eta0=0.1, **OPTIONS).fit(X, y)
 

@@ -26,12 +26,10 @@ _FEW_ROWS = 200
 def fitted_part(share: float, n_rows: int) -> float:
     """
     A fitted network has a part of the rate of a new one: the square of its loss divided by a
-    constant's loss, at least 0.05, and less with fewer than 200 rows.
+    constant's loss, from 0.05 to 1, and less with fewer than 200 rows.
     """
     # A network that knows the rows, or that has few of them for many epochs, would forget others.
-    if share >= 1:
-        return 1.0
-    return max(_LEAST, share**2) * min(1.0, n_rows / _FEW_ROWS) ** 2
+    return min(1.0, max(_LEAST, share**2)) * min(1.0, n_rows / _FEW_ROWS) ** 2
 
 
 @rule("weights")
@@ -58,13 +56,16 @@ class Knowledge(NamedTuple):
     #: Its loss, and this loss as a part of that of the best constant prediction.
     loss: float = 0.0
     share: float = 0.0
-    #: The loss of the best constant prediction.
+    #: The loss of the best constant prediction; infinite where these rows cannot tell whether the
+    #: network is worse.
     constant: float = math.inf
-    #: Whether it is worse than the constant: at all, then on 20 rows or by more than two standard
-    #: errors, then by more than two standard errors.
+    #: Whether it is worse than the constant: a fitted network must be so on 20 rows, or by more
+    #: than two standard errors.
     is_worse: bool = False
-    is_clearly_worse: bool = False
+    #: Whether it is worse by more than two standard errors.
     is_surely_worse: bool = False
+    #: Whether the rows have one target.
+    has_one_target: bool = False
 
 
 def knowledge_of(
@@ -75,15 +76,22 @@ def knowledge_of(
         return Knowledge()
 
     loss = RowLoss(plan, model.score_graph, variables, some_of(statistics.some_rows))
-    weights = variables.training_weights(model.trained_weights)
+    if not loss.has_several_targets:
+        # A constant has no loss here, and a part of it means nothing.
+        return Knowledge(has_one_target=True)
 
+    weights = variables.training_weights(model.trained_weights)
     with np.errstate(all="ignore"):
         constant = loss.best_constant(weights)
         # A loss that overflows is no number.
         ours = float(np.nan_to_num(loss.at(weights), nan=np.inf, posinf=np.inf))
-        is_worse = ours > constant and loss.has_several_targets
-        is_sure = is_worse and loss.is_clearly_worse(weights)
-        is_clear = is_sure or (is_worse and loss.n_rows >= TELLING_ROWS)
+        is_above = ours > constant
+        is_sure = is_above and loss.is_clearly_worse(weights)
+        # Few rows say nothing against what was learned from others. Weights that are not known to
+        # be fitted have nothing to lose.
+        can_tell = is_sure or loss.n_rows >= TELLING_ROWS or not model.inner.is_fitted
         # A part of a negative loss means nothing.
         share = ours / constant if constant > 0 else 0.0
-        return Knowledge(ours, share, constant, is_worse, is_clear, is_sure)
+
+    constant = constant if can_tell else math.inf
+    return Knowledge(ours, share, constant, is_above and can_tell, is_sure)

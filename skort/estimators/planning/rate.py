@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # The first rate of a network by SGD, over the gain of its optimizer:
 # `python -m benchmarks.defaults --networks`.
 _NETWORK = 0.2
-_OWN = "the optimizer of a network declares it, or the schedule has it"
+_OWN = "the optimizer or the schedule says it"
 
 
 def first_rate(

@@ -38,7 +38,11 @@ def scaling(plan: "Plan", score_graph: "ScoreGraph", statistics: DataStatistics)
     if used is None:
         return Decision(None, "no weights of the model could take it back", "standardize")
 
-    return Decision(used, "the weights take it back: the model is one of X and y", "standardize")
+    return Decision(
+        used,
+        "it makes the training shorter; at the end, the weights are changed to those of X and y",
+        "standardize",
+    )
 
 
 @rule("scaling")

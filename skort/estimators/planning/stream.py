@@ -130,8 +130,8 @@ def call_part(
 @rule("stream")
 def heavy_row_copies(part: float, mean_weight: float) -> int:
     """
-    If the weights of a call, and not its rows, make the rate unstable, the call has each row up to
-    16 times, each time with a part of its weight.
+    If large sample weights make the rate unstable, the call repeats each row, at most 16 times, and
+    divides the weight among the copies.
     """
     return max(1, math.ceil(min(1 / part, mean_weight, _MOST_COPIES)))
 

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skort.common.user_warning import warn_user
 from skort.estimators.data.rows import TrainingData
+from skort.estimators.data.validation_set import TELLING_ROWS
 from skort.estimators.model.model import Model
 from skort.estimators.model.nesting import is_fitted, model_inside
 from skort.estimators.planning.decision import FITTED_WEIGHTS
@@ -19,6 +20,7 @@ from skort.estimators.planning.objective import in_own_units
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.result import FAR_END, Ending, FitResult
 from skort.estimators.variables.custom_loss import fault_of
+from skort.estimators.variables.custom_penalty import fault_of_penalty
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.estimators.variables.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
@@ -57,21 +59,11 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
             "Training interrupted by the user: fitted up to the last whole epoch, "
             f"{state.n_epochs}."
         )
+    elif ending.went_back and (not ending.no_better or "eta0" in result.plan.left_open):
+        warn_user(f"The fitted weights stay: {_why_they_stay(result)}", ConvergenceWarning)
     elif ending.no_better and not (ending.is_told and _ends_as_constant(ending)):
         warn_user(
             f"The training ended no better than {_no_better_than(result)}", ConvergenceWarning
-        )
-    elif ending.went_back:
-        cure = (
-            ""
-            if ending.is_told
-            else " More rows may help. early_stopping=False trains on all rows to the last epoch, "
-            "which may make the model worse on other rows."
-        )
-        warn_user(
-            "The fitted weights stay: the trained ones have no lower loss on the validation set."
-            f"{cure}",
-            ConvergenceWarning,
         )
     elif ending.is_told:
         # A warning at the beginning has said what to check first.
@@ -204,7 +196,9 @@ def _warning_of_useless(result):
     # Some rows are enough, as both losses are of the same ones.
     row_loss = RowLoss(plan, model.score_graph, variables, some_of(rows))
     weights = variables.training_weights(model.trained_weights)
-    if row_loss.is_clearly_better(weights):
+    # Few rows say nothing against what a fitted network has learned from others.
+    few_say = model.inner.is_fitted and row_loss.n_rows < TELLING_ROWS
+    if few_say or row_loss.is_clearly_better(weights):
         return None
 
     return (
@@ -320,6 +314,14 @@ def warn_of_fitted(known: Knowledge, *, is_drawn: bool) -> None:
     )
 
 
+def warn_of_one_target() -> None:
+    """Warn of rows of one target, on which a fitted network is to train."""
+    warn_user(
+        "y is the same in all rows: a fitted network that trains on them alone forgets the rest. "
+        "Give rows with other values of y, too, or call partial_fit once, which forgets less."
+    )
+
+
 def _ends_as_constant(ending: Ending) -> bool:
     """Return whether fitted weights ended no better than a constant does."""
     return ending.constant_loss is not None and not ending.went_back
@@ -344,6 +346,20 @@ def warn_of_unused_weights(inside: Any, result: FitResult) -> None:
         "at the fitted ones, give FrozenEstimator(estimator). If you want new ones, give "
         "clone(estimator), which is not fitted."
     )
+
+
+def _why_they_stay(result):
+    """Return the end of the warning of a training that went back to the fitted weights."""
+    if not result.plan.is_validated:
+        return "the trained ones have no lower objective on these rows."
+
+    cure = (
+        ""
+        if result.ending.is_told
+        else " More rows may help. early_stopping=False trains on all rows to the last epoch, "
+        "which may make the model worse on other rows."
+    )
+    return f"the trained ones have no lower loss on the validation set.{cure}"
 
 
 def _no_better_than(result):
@@ -436,10 +452,9 @@ def diverged_error(
     """
     of_penalty = ""
     if plan.penalty is not None and plan.penalty.is_custom:
-        of_penalty = (
-            " The gradient of the custom penalty must be a number everywhere, where "
-            "weights are zero, too."
-        )
+        if fault := fault_of_penalty(plan.penalty, model.score_graph):
+            return DivergedError(f"{error} {fault}")
+        of_penalty = " The custom penalty may be too strong: lower its alpha."
 
     begin = _of_beginning(plan, rows, model, variables)
     cure = begin if begin and not fault_of(plan.loss, rows.target) else _cure(plan, state, rows)

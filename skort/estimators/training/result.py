@@ -168,7 +168,9 @@ class FitResult:
         """Return the decision on the threads of a step."""
         plan = self.plan
         device = plan.device_for(self.model.score_graph, 0 if self.is_sparse else self.batch_size)
-        because = "a step has work for so many" if "n_jobs" in plan.left_open else "n_jobs says it"
+        because = (
+            "a step has enough work for them" if "n_jobs" in plan.left_open else "n_jobs says it"
+        )
         return Decision(str(device.n_threads), because, "n_jobs")
 
     def _of_end(self):

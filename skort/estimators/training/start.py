@@ -14,7 +14,7 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import first_rate, spread
 from skort.estimators.planning.scaling import scaling
 from skort.estimators.planning.stream import stream_rate
-from skort.estimators.training.messages import warn_of_fitted
+from skort.estimators.training.messages import warn_of_fitted, warn_of_one_target
 from skort.estimators.variables.custom_loss import warn_of_custom_loss
 from skort.estimators.variables.custom_penalty import warn_of_custom_penalty
 from skort.estimators.variables.reparametrization import Reparametrization, with_offsets
@@ -57,12 +57,14 @@ def start(
 
     known = knowledge_of(plan, started.model, started.variables, statistics)
     drawn = None
+    if known.has_one_target and model.inner.is_fitted and plan.size.n_rows > 1:
+        warn_of_one_target()
 
     # The weights of an ONNX file may be initial ones, and the last fit before a `warm_start` may
     # have been short.
     is_worse = known.is_worse and model.inner.is_fitted
     if is_worse:
-        drawn = drawn_anew(plan, model, generator) if known.is_clearly_worse else None
+        drawn = drawn_anew(plan, model, generator)
         warn_of_fitted(known, is_drawn=drawn is not None)
 
     if drawn is not None:
@@ -79,12 +81,16 @@ def start(
         # Who sets the rate may want a few epochs with another aim.
         return started._replace(constant_loss=math.inf, is_told=is_worse)
 
-    part = fitted_part(known.share, plan.size.n_rows)
+    part = 1.0 if known.is_worse else fitted_part(known.share, plan.size.n_rows)
     state = dataclasses.replace(started.state, rate_scale=part * started.state.rate_scale)
     decision = started.plan.decisions["first rate"]
+    learned = (
+        "y is the same in all rows"
+        if known.has_one_target
+        else f"the fitted one has {known.share:.2g} times the loss of a constant prediction"
+    )
     because = (
-        f"{part:.2g} of a new network's, as the loss is {known.share:.2g} of a constant's: "
-        f"{decision.because}"
+        f"{part:.2g} times the rate of a new network: {learned}. For a new one, {decision.because}"
     )
     decided = started.plan.decided("first rate", decision._replace(because=because))
 

@@ -3,9 +3,10 @@
 import numpy as np
 
 from skort.common.user_warning import warn_user
+from skort.estimators.variables.lower_bound import DISTANCES, falls_without_end
 from skort.estimators.variables.score_losses import ScoreLosses
 from skort.exceptions import NotTrainableError
-from skort.objective.custom import Loss, parsed
+from skort.objective.custom import Loss, parsed, used_inputs
 from skort.objective.loss import ScoreLoss
 from skort.optim.standardization import moments
 
@@ -13,10 +14,6 @@ from skort.optim.standardization import moments
 _WRONG = 0.1
 # Derivatives that are so much smaller than the largest one may vanish by rounding in the value.
 _ROUNDED = 1e-6
-# The distances of scores from a target, in standard deviations of y.
-_FAR = 1e3, 1e5, 1e7
-# A value that levels off falls by less than this part of its fall before.
-_FALLS = 0.9
 # In float64, or in float32 if an operator has no other kernel: the part of a score or a loss that
 # may be rounding, and the step of the differences in standard deviations of y.
 _DIGITS = {"float64": 1e-12, "float32": 1e-5}
@@ -54,9 +51,14 @@ def warn_of_custom_loss(loss: ScoreLoss, target: np.ndarray, *, is_classifier: b
     """
     Warn, before a training, of a custom loss with a wrong gradient, or without a lower bound, or
     with a least value for a first class that predicts the second.
+
+    Raise a NotTrainableError if it does not use the target. A part of a sum need not.
     """
     if not isinstance(loss, Loss):
         return
+
+    if "target" not in used_inputs(parsed("loss: value", loss.value)):
+        raise NotTrainableError("loss: its value does not use the target.")
 
     losses = _most_exact(loss, target.shape[1])
     fault = _wrong_gradient(losses, target) or _no_lower_bound(losses, target)
@@ -182,19 +184,16 @@ def _no_lower_bound(losses, target):
     columns = np.tile(np.eye(target.shape[1]), (2, 1)) * unit
 
     for side in (columns, -columns):
-        far, farther, farthest = (losses.of_rows(begin + d * side, y) for d in _FAR)
-        with np.errstate(all="ignore"):
-            sizes = np.abs(begin).max(axis=1) + _FAR[-1] * unit.max() + np.abs(far)
-            is_falling = far - farther > _DIGITS[losses.dtype.name] * sizes
-            goes_on = farther - farthest > _FALLS * (far - farther)
-            is_endless = (is_falling & goes_on) | np.isneginf(farthest)
+        values = np.array([losses.of_rows(begin + d * side, y) for d in DISTANCES])
+        sizes = np.abs(begin).max(axis=1) + DISTANCES[-1] * unit.max() + np.abs(values[0])
+        is_endless = falls_without_end(values, _DIGITS[losses.dtype.name] * sizes)
 
         if is_endless.any():
             row = int(np.argmax(is_endless))
             return (
                 f"seems to have no lower bound: for the target {_shown(y[row])}, it is "
-                f"{far[row]:.3g} at a score {_FAR[0]:,.0f} standard deviations away, and "
-                f"{farther[row]:.3g} at {_FAR[1]:,.0f}. Check its sign, unless a penalty bounds it."
+                f"{values[0, row]:.3g} at a score {DISTANCES[0]:,.0f} standard deviations away, and "
+                f"{values[1, row]:.3g} at {DISTANCES[1]:,.0f}. Check its sign, unless a penalty bounds it."
             )
     return ""
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skort.common.user_warning import warn_user
+from skort.estimators.variables.lower_bound import DISTANCES, falls_without_end
 from skort.objective.custom import CustomTerm, check_term, parsed
 from skort.objective.penalties import WeightPenalty
 
@@ -16,23 +17,83 @@ _WRONG = 0.1
 # The step of the differences, as a part of the size of the weights: in float64, and in float32 where
 # an operator has no other kernel.
 _STEPS = {"float64": 1e-6, "float32": 1e-2}
+# What may be rounding, as a part of a weight or a value.
+_DIGITS = {"float64": 1e-12, "float32": 1e-5}
 # The number of elements of a weight whose derivatives are compared.
 _N_ELEMENTS = 8
 
 
 def warn_of_custom_penalty(penalty: WeightPenalty, score_graph: "ScoreGraph") -> None:
-    """Warn, before a training, of a custom penalty with a wrong gradient."""
-    terms = penalty.custom_terms(score_graph.coefficients, score_graph.trained.intercepts)
-    for name, term in terms.items():
-        if term.gradient is not None and (fault := _wrong_gradient(term, name, score_graph)):
-            warn_user(f"The penalty {parsed('penalty: value', term.value).name!r} {fault}")
+    """Warn, before a training, of a custom penalty with a wrong gradient or without a lower bound."""
+    for name, term in _terms(penalty, score_graph).items():
+        start = score_graph.arrays[name].astype(np.float64)
+        check_term(term, name, start.shape)
+        functions = _most_exact(term, start)
+        fault = _wrong_gradient(functions, name, start) or _no_lower_bound(functions, name, start)
+        if fault:
+            warn_user(_of(term, fault))
             return
 
 
-def _wrong_gradient(term, name, score_graph):
+def fault_of_penalty(penalty: WeightPenalty, score_graph: "ScoreGraph") -> str:
+    """Return what is wrong with a custom penalty whose training diverges; "" if nothing is found."""
+    for name, term in _terms(penalty, score_graph).items():
+        start = score_graph.arrays[name].astype(np.float64)
+        functions = _most_exact(term, start, derives=True)
+        fault = _no_number(functions, name, start) or _no_lower_bound(functions, name, start)
+        if fault:
+            return _of(term, fault)
+    return ""
+
+
+def _terms(penalty, score_graph):
+    """Return the terms of a custom penalty by the names of weights."""
+    return penalty.custom_terms(score_graph.coefficients, score_graph.trained.intercepts)
+
+
+def _of(term, fault):
+    """Return what is said of a fault of a penalty."""
+    return f"The penalty {parsed('penalty: value', term.value).name!r} {fault}"
+
+
+def _no_number(functions, name, start):
+    """Return what is said of a gradient that is no number at some weights, or ""."""
+    for weight, at in (
+        (np.zeros_like(start), "is zero"),
+        (start, "is at its start"),
+        (np.ones_like(start), "is one"),
+        (-np.ones_like(start), "is minus one"),
+    ):
+        if not np.isfinite(functions.gradient(weight)).all():
+            return (
+                f"has a gradient that is no number where the weight {name} {at}. It must be a "
+                "number everywhere: change what Sqrt, Log, Pow or Div get in the value."
+            )
+    return ""
+
+
+def _no_lower_bound(functions, name, start):
+    """Return what is said of a value that falls far from the start as fast as nearer to it, or ""."""
+    size = start.std() or 1.0
+    signs = np.random.RandomState(0).choice([-1.0, 1.0], start.shape)
+    ones = np.ones_like(start)
+
+    for side in (ones, -ones, signs, -signs):
+        values = np.array([functions.value(start + d * size * side) for d in DISTANCES])
+        rounding = _DIGITS[functions.dtype] * (DISTANCES[-1] * size + np.abs(values[0]))
+        if falls_without_end(values, rounding):
+            return (
+                f"seems to have no lower bound: it is {values[0]:.3g} where the weight {name} is "
+                f"{DISTANCES[0] * size:.3g} away from its start, and {values[1]:.3g} where it is "
+                f"{DISTANCES[1] * size:.3g} away. Check its sign, unless the loss bounds it."
+            )
+    return ""
+
+
+def _wrong_gradient(functions, name, start):
     """Return what is said of a gradient that is far from finite differences of the value, or ""."""
-    start = score_graph.arrays[name].astype(np.float64)
-    check_term(term, name, start.shape)
+    if not functions.has_gradient:
+        return ""
 
     # No element is zero, or at its start, where a penalty may have a kink.
     generator = np.random.RandomState(0)
@@ -40,7 +101,6 @@ def _wrong_gradient(term, name, score_graph):
     weight = start + size * generator.choice([-1.0, 1.0], start.shape) * generator.uniform(
         0.5, 1.5, start.shape
     )
-    functions = _most_exact(term, start)
 
     given = functions.gradient(weight)
     elements = np.unique(np.linspace(0, weight.size - 1, _N_ELEMENTS).astype(int))
@@ -73,26 +133,38 @@ def _difference(functions, weight, element, step):
     return float(functions.value(above) - functions.value(below)) / (2 * step)
 
 
-def _most_exact(term, start):
-    """Return the functions in float64, or in float32 where an operator has no other kernel."""
-    functions = _Functions(term, start, "float64")
+def _most_exact(term, start, *, derives=False):
+    """
+    Return the functions in float64, or in float32 where an operator has no other kernel.
+
+    With `derives`, they have a gradient even if the user gives none.
+    """
+    functions = _Functions(term, start, "float64", derives=derives)
     try:
         functions.value(start)
-        functions.gradient(start)
+        if functions.has_gradient:
+            functions.gradient(start)
     except Exception:  # an error of the runtime is no ValueError
-        return _Functions(term, start, "float32")
+        return _Functions(term, start, "float32", derives=derives)
     return functions
 
 
 class _Functions:
     """The value and the gradient of a penalty of one weight."""
 
-    def __init__(self, term: CustomTerm, start: np.ndarray, dtype: str):
+    def __init__(self, term: CustomTerm, start: np.ndarray, dtype: str, *, derives: bool = False):
         self.dtype = dtype
         self._start = start
         self._inputs = term.inputs
         self._value = self._model(term.value)
-        self._gradient = self._model(term.gradient)
+
+        gradient = term.gradient
+        if gradient is None and derives:
+            from skort.solvers.derived_gradients import ruled_penalty_gradient
+
+            gradient = ruled_penalty_gradient(term, np.dtype(dtype), start.shape)
+        self.has_gradient = gradient is not None
+        self._gradient = self._model(gradient) if self.has_gradient else None
 
     def value(self, weight):
         """Return the penalty of a weight."""

@@ -497,14 +497,14 @@ def test_a_score_ends_the_tuning_of_a_fitted_network(network):
     np.testing.assert_allclose(np.array(held_out) * 50 % 1, 0, atol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:The training ended no better than a constant prediction")
-def test_rows_of_one_class_keep_what_a_network_knows():
+def test_rows_of_one_class_keep_what_a_network_knows_and_are_told():
     is_low = LABELS < 5
     network = MLPClassifier((16,), max_iter=300, random_state=0).fit(DIGITS[:900], is_low[:900])
     rows = np.flatnonzero(is_low[900:1000]) + 900
-    model = OrtSGDClassifier(FrozenEstimator(network), random_state=0).fit(
-        DIGITS[rows], is_low[rows]
-    )
+    with pytest.warns(UserWarning, match="^y is the same in all rows: .* call partial_fit once"):
+        model = tuned(network, DIGITS[rows], is_low[rows], early_stopping=False)
+    # The least part of the rate, times the square of the part of 200 rows.
+    assert model.eta0_ == pytest.approx(0.001 * (len(rows) / 200) ** 2)
     test = slice(1000, None)
     assert (
         model.score(DIGITS[test], is_low[test]) > network.score(DIGITS[test], is_low[test]) - 0.02
@@ -553,37 +553,47 @@ def test_rows_that_are_worse_than_a_constant_by_chance_keep_the_weights():
     gains = 0.5 * ((X[:, 0] - y) ** 2 - (y.mean() - y) ** 2)
     assert 0 < gains.sum() < 2 * np.sqrt(gains @ gains)
 
-    with pytest.warns(UserWarning, match="Training begins from its weights all") as caught:
-        model = OrtSGDRegressor(FrozenEstimator(network), eta0=1e-9, max_iter=1, random_state=0)
-        model.fit(X, y)
-    assert len(caught) == 1
+    # Warnings are errors: nothing is said.
+    tuning = OrtSGDRegressor(FrozenEstimator(network), max_iter=1, tol=None, random_state=0)
+    model = clone(tuning).fit(X, y)
+    assert model.plan_.decisions["weights"].value == "fitted ones"
+    assert model.eta0_ == pytest.approx(0.02 * (9 / 200) ** 2)
+
+    model = tuning.set_params(eta0=1e-9, tol=1e-3).fit(X, y)
     np.testing.assert_allclose(model.predict(X), X[:, 0], atol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:On these rows, the fitted model:UserWarning")
-def test_a_few_rows_do_not_tell_that_a_network_has_learned_nothing():
-    X, y = make_friedman1(400, noise=0.5, random_state=0)
-    network = MLPRegressor(hidden_layer_sizes=(32,), max_iter=5000, random_state=0).fit(X, y)
-    for first in range(0, 40, 2):
-        rows = slice(first, first + 2)
-        model = OrtSGDRegressor(FrozenEstimator(network), random_state=0, max_iter=1).fit(
-            X[rows], y[rows]
-        )
+@pytest.mark.filterwarnings("ignore:The fitted weights stay")
+@pytest.mark.parametrize("n_rows", [2, 4])
+def test_a_few_rows_do_not_tell_that_a_network_has_learned_nothing(n_rows):
+    X, y = make_friedman1(400, noise=3.0, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        network = MLPRegressor(hidden_layer_sizes=(32,), max_iter=500, random_state=0)
+        network.fit(X[:300], y[:300])
+
+    n_worse = 0
+    for first in range(300, 340, n_rows):
+        rows = slice(first, first + n_rows)
+        n_worse += np.mean((network.predict(X[rows]) - y[rows]) ** 2) > np.var(y[rows])
+        model = OrtSGDRegressor(FrozenEstimator(network), random_state=0).fit(X[rows], y[rows])
         assert model.plan_.decisions["weights"].value == "fitted ones"
-        assert model.score(X, y) > network.score(X, y) - 0.1
+        assert model.score(X[340:], y[340:]) > network.score(X[340:], y[340:]) - 0.02
+    assert n_worse > 2
 
 
-def test_a_stream_of_rows_of_another_kind_is_told_once(network):
-    stream = OrtSGDClassifier(FrozenEstimator(network), random_state=0)
-    y = (LABELS[NEW][:45] + 1) % 10
-    loss, constant = loss_of(network, DIGITS[NEW][:45], y)
-    with pytest.warns(UserWarning, match="from its weights all the same") as caught:
-        stream.partial_fit(DIGITS[NEW][:45], y)
-    assert f"its loss is {loss:.4g}, that of the best constant {constant:.4g}" in str(
-        caught[0].message
-    )
-    stream.partial_fit(DIGITS[NEW][45:91], (LABELS[NEW][45:91] + 1) % 10)
+def test_a_fit_of_what_a_network_knows_says_that_the_fitted_weights_stay():
+    # The sign of a number is the least that a network can learn.
+    X = np.random.RandomState(0).normal(size=(200, 1))
+    y = X[:, 0] > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        network = MLPClassifier((5,), max_iter=2000, random_state=0).fit(X, y)
+
+    for stops, measure in (("auto", "loss on the validation set"), (False, "objective on these")):
+        with pytest.warns(ConvergenceWarning, match=f"^The fitted weights stay: .* {measure}"):
+            model = tuned(network, X, y, early_stopping=stops)
+        np.testing.assert_allclose(model.weights_["coefficient1"], network.coefs_[1], rtol=1e-6)
 
 
 @pytest.fixture(scope="module")

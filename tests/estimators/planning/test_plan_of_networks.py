@@ -414,7 +414,14 @@ def test_sgd_on_columns_that_are_not_scaled_has_its_rate_over_their_mean_square(
 
 @pytest.mark.parametrize(
     ("share", "n_rows", "part"),
-    [(1.2, 20, 1.0), (0.5, 400, 0.25), (0.5, 100, 0.0625), (0.1, 5000, 0.05), (0.1, 50, 0.003125)],
+    [
+        (1.2, 400, 1.0),
+        (1.2, 20, 0.01),
+        (0.5, 400, 0.25),
+        (0.5, 100, 0.0625),
+        (0.1, 5000, 0.05),
+        (0.1, 50, 0.003125),
+    ],
 )
 def test_what_a_network_knows_and_few_rows_lower_its_rate(share, n_rows, part):
     assert fitted_part(share, n_rows) == pytest.approx(part)

@@ -11,7 +11,8 @@ from sklearn.neural_network import MLPRegressor
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.variables.custom_loss import fault_of
 from skort.exceptions import DivergedError, NotTrainableError
-from skort.objective import Huber, Loss
+from skort.objective import Huber, Loss, SquaredError, WeightedSum
+from skort.objective.custom import parsed, used_inputs
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(83, 3))
@@ -338,3 +339,57 @@ def test_a_loss_for_targets_0_and_1_whose_first_class_has_negative_scores_has_no
 def test_a_regressor_and_several_classes_may_have_their_targets_as_scores():
     OrtSGDRegressor(loss=Loss(SQUARE), random_state=0).fit(X, LABELS > 0)
     OrtSGDClassifier(loss=Loss(SQUARE), random_state=0).fit(X, LABELS)
+
+
+@pytest.mark.parametrize("train", [OrtSGDRegressor.fit, OrtSGDRegressor.partial_fit])
+@pytest.mark.parametrize("inner", [None, MLPRegressor(hidden_layer_sizes=(5,))])
+@pytest.mark.parametrize(
+    ("inputs", "body", "message"),
+    [
+        ("score, target", "loss = Mul (target, target)", "its value does not use the score."),
+        ("score, target", "loss = Mul (score, score)", "its value does not use the target."),
+        # The target goes into a result that is not used.
+        (
+            "score, target",
+            "d = Sub (score, target)\n loss = Mul (score, score)",
+            "its value does not use the target.",
+        ),
+        (
+            "score, target, weight",
+            "d = Sub (score, target)\n loss = Mul (d, d)",
+            "value takes weight and does not use it. Multiply the loss by it, or leave this input "
+            "out: skort then multiplies.",
+        ),
+    ],
+)
+def test_an_input_that_is_not_used_is_refused(train, inner, inputs, body, message):
+    loss = Loss(f"without ({inputs}) => (loss) {{ {body} }}")
+    with pytest.raises(NotTrainableError, match=f"^loss: {message}"):
+        train(OrtSGDRegressor(inner, loss=loss), X, Y)
+
+
+def test_an_input_may_be_used_in_a_branch():
+    loss = Loss(
+        """
+        branched (score, target) => (loss) {
+            always = Constant <value = bool {1}> ()
+            loss = If (always) <
+                then_branch = near () => (float[n, m] square) {
+                    residual = Sub (score, target)
+                    square = Mul (residual, residual)
+                },
+                else_branch = far () => (float[n, m] score_alone) { score_alone = Abs (score) }
+            >
+        }"""
+    )
+    assert used_inputs(parsed("loss: value", loss.value)) == {"score", "target"}
+
+
+def test_a_part_of_a_sum_needs_no_target():
+    shrink = Loss("shrink (score, target) => (loss) { loss = Mul (score, score) }")
+    model = OrtSGDRegressor(
+        loss=WeightedSum([(0.5, SquaredError()), (0.5, shrink)]), standardize=False, tol=1e-7
+    )
+    # The constant c of least (c - y)^2 / 4 + c^2 / 2.
+    model.fit(np.zeros((2, 1)), [3.0, 6.0])
+    assert model.intercept_ == pytest.approx(1.5, rel=1e-3)

@@ -7,6 +7,7 @@ import pytest
 from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDRegressor
+from skort.exceptions import DivergedError, NotTrainableError
 from skort.objective import Penalty
 
 SQUARE = """
@@ -94,3 +95,81 @@ def test_steps_may_have_any_gradient():
     straight = "straight (weight) => (gradient) { gradient = Sign (weight) }"
     penalty = Penalty(rounded, straight, alpha=1e-4)
     OrtSGDRegressor(penalty=penalty, eta0=0.1, random_state=0).fit(X, Y)
+
+
+def of(body, inputs="weight"):
+    """Return the text of a penalty that ends with the sum of `terms`."""
+    return f"""
+    of ({inputs}) => (penalty) {{
+        {body}
+        penalty = ReduceSum <keepdims = 0> (terms)
+    }}"""
+
+
+NEGATIVE = of("squares = Mul (weight, weight)\n terms = Neg (squares)")
+NO_LOWER_BOUND = (
+    r"^The penalty 'of' seems to have no lower bound: it is (\S+) where the weight \w+ is (\S+) away "
+    r"from its start, and (\S+) where it is (\S+) away\. Check its sign, unless the loss bounds it\.$"
+)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("inner", [None, MLPRegressor(hidden_layer_sizes=(5,))])
+def test_a_penalty_that_falls_without_end_is_named(inner):
+    penalty = Penalty(NEGATIVE, alpha=1e-6)
+    model = OrtSGDRegressor(inner, penalty=penalty, random_state=0, max_iter=3)
+    with pytest.warns(UserWarning, match=NO_LOWER_BOUND) as caught:
+        model.fit(X, Y)
+
+    of_penalty = [str(each.message) for each in caught if "penalty" in str(each.message)]
+    assert len(of_penalty) == 1
+    near, distance, far, farther = map(float, re.search(NO_LOWER_BOUND, of_penalty[0]).groups())
+    # The negative sum of squares, of weights that are small beside the distance.
+    n_weights = -near / distance**2
+    assert far == pytest.approx(-n_weights * farther**2, rel=0.02)
+    assert round(n_weights) in [weight.size for weight in model.weights_.values()]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "terms = Abs (weight)",
+        "terms = Exp (weight)",
+        "squares = Mul (weight, weight)\n one = Constant <value = float {1}> ()\n"
+        "more = Add (squares, one)\n terms = Reciprocal (more)",
+    ],
+)
+def test_nothing_is_said_of_a_penalty_with_a_lower_bound(body):
+    # Warnings are errors.
+    OrtSGDRegressor(penalty=Penalty(of(body), alpha=1e-3), tol=None, max_iter=3).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("body", "alpha", "message"),
+    [
+        (
+            "terms = Sqrt (weight)",
+            1e-3,
+            "'of' has a gradient that is no number where the weight coef is zero. It must be a "
+            "number everywhere: change what Sqrt, Log, Pow or Div get in the value.$",
+        ),
+        (
+            "terms = Mul (weight, weight)",
+            1e3,
+            "The custom penalty may be too strong: lower its alpha. Lower eta0.$",
+        ),
+    ],
+)
+def test_a_training_that_diverges_names_what_is_wrong_with_the_penalty(body, alpha, message):
+    with pytest.raises(DivergedError, match=message):
+        OrtSGDRegressor(penalty=Penalty(of(body), alpha=alpha), eta0=0.1).fit(X, Y)
+
+
+@pytest.mark.parametrize("train", [OrtSGDRegressor.fit, OrtSGDRegressor.partial_fit])
+def test_an_input_of_a_penalty_that_is_not_used_is_refused(train):
+    of_start = of("terms = Mul (start, start)", "weight, start")
+    of_weight = of("terms = Mul (weight, weight)", "weight, start")
+    with pytest.raises(NotTrainableError, match="penalty: its value does not use the weight"):
+        train(OrtSGDRegressor(penalty=Penalty(of_start)), X, Y)
+    with pytest.raises(NotTrainableError, match="penalty: value takes start and does not use it"):
+        train(OrtSGDRegressor(penalty=Penalty(of_weight)), X, Y)

@@ -1,0 +1,21 @@
+"""How it is told that a function falls without end."""
+
+import numpy as np
+
+#: The distances, in units of the data, at which `falls_without_end` has the values.
+DISTANCES = 1e3, 1e5, 1e7
+# A value that levels off falls by less than this part of its last fall.
+_FALLS = 0.9
+
+
+def falls_without_end(values: np.ndarray, rounding: np.ndarray) -> np.ndarray:
+    """
+    Return whether each function goes on falling.
+
+    `values` has a row for each of the three distances, and `rounding` what may be rounding in them.
+    """
+    far, farther, farthest = values
+    with np.errstate(all="ignore"):
+        is_falling = far - farther > rounding
+        goes_on = farther - farthest > _FALLS * (far - farther)
+        return (is_falling & goes_on) | np.isneginf(farthest)
