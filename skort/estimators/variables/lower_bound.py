@@ -4,7 +4,7 @@ import numpy as np
 
 #: The distances, in units of the data, at which `falls_without_end` has the values.
 DISTANCES = 1e3, 1e5, 1e7
-# A value that levels off falls by less than this part of its last fall.
+# A value that levels off falls by less than this part of its fall before.
 _FALLS = 0.9
 
 
