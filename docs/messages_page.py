@@ -51,6 +51,7 @@ GROUPS = {
             "estimators/data/first_pass",
             "estimators/training/data_source",
             "estimators/training/read",
+            "estimators/training/without_rows",
             "optim/batches",
             "step",
         ),

@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator, is_classifier
 from skort.estimators.classifier import OrtSGDClassifier
 from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import as_array, blocks, knowing, prepared
-from skort.estimators.planning.objective import warn_of_own_loss
 from skort.estimators.regressor import OrtSGDRegressor
 from skort.estimators.training.data_source import BatchShape
 from skort.estimators.training.run import TrainRun
+from skort.estimators.training.without_effect import warn_of_own_loss
 from skort.estimators.training.without_rows import model_without_data
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.optim.batches import fill

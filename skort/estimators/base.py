@@ -32,7 +32,6 @@ from skort.estimators.literals import (
 )
 from skort.estimators.model.nesting import FIT_STEP_FIRST, input_tags, split, steps_to_fit
 from skort.estimators.persistence import from_plain, to_plain
-from skort.estimators.planning.objective import warn_of_other_terms, warn_of_scoring, warn_of_unused
 from skort.estimators.planning.threads import predicting_device
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin
 from skort.estimators.training.data_source import GivenBatches, GivenRows
@@ -44,6 +43,11 @@ from skort.estimators.training.messages import (
 )
 from skort.estimators.training.partial_fit import first_call, next_call
 from skort.estimators.training.result import NO_ENDING, is_of_fit, result_of
+from skort.estimators.training.without_effect import (
+    warn_of_other_terms,
+    warn_of_scoring,
+    warn_of_unused,
+)
 from skort.objective.penalties import PENALTIES, WeightPenalty
 from skort.optim.callbacks import AnyCallback
 from skort.optim.display import print_line

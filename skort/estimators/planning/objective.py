@@ -1,13 +1,11 @@
 """The objective of a training: the terms of the model inside, or the user's terms in their place."""
 
 from collections.abc import Set
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 
-from skort.common.user_warning import warn_user
 from skort.estimators.data.sample_weight import ClassWeight
 from skort.estimators.model.nesting import layers, model_inside
 from skort.estimators.planning.batches import TrainingSize
@@ -24,7 +22,6 @@ from skort.objective.penalties import (
     WeightPenalty,
     as_penalty,
 )
-from skort.optim.schedules import SCHEDULES
 
 if TYPE_CHECKING:
     # It imports scikit-learn's models, which take most of the time of `import skort`.
@@ -35,8 +32,6 @@ _ALPHA = 1e-4
 _L1_RATIO = 0.15
 # The parameters of scikit-learn's models with the strength of a penalty.
 _STRENGTHS = ("alpha", "C")
-# Number that parts given by name take from the estimator -> the kind of the part.
-_SHARED = {"alpha": "penalty", "l1_ratio": "penalty", "epsilon": "loss", "quantile": "loss"}
 
 
 def own_objective_of(estimator: Any, model: Any) -> "SklearnObjective":
@@ -82,14 +77,14 @@ def chosen_loss(estimator: Any, own: "SklearnObjective") -> ScoreLoss:
     """Return the loss of a training, not validated: the user's, or the one of the model inside."""
     if isinstance(estimator.loss, dict):
         return OutputLosses(
-            {name: _chosen(estimator, own, x) for name, x in estimator.loss.items()}
+            {name: named_loss(estimator, own, x) for name, x in estimator.loss.items()}
         )
     if estimator.loss is None:
         from skort.graphs.onnx_models.graph_loss import graph_loss
 
         model = None if estimator.estimator is None else model_inside(estimator.estimator)
         return graph_loss(model, is_classifier=isinstance(estimator, ClassifierMixin))
-    return _chosen(estimator, own, estimator.loss)
+    return named_loss(estimator, own, estimator.loss)
 
 
 def training_loss(estimator: Any, own: "SklearnObjective") -> ScoreLoss:
@@ -106,7 +101,7 @@ def training_loss(estimator: Any, own: "SklearnObjective") -> ScoreLoss:
     return loss
 
 
-def _chosen(estimator, own, loss):
+def named_loss(estimator: Any, own: "SklearnObjective", loss: Any) -> Any:
     """Return the loss with a name. Return any other value as it is."""
     if not isinstance(loss, str):
         return loss
@@ -243,108 +238,3 @@ def chosen_class_weight(
     loss = as_loss(chosen_loss(estimator, own))
     of_positives = own.weighs_positives and loss is not None and loss.one_against_rest
     return ClassWeight(class_weight, of_positives, own.balances_rows)
-
-
-def warn_of_other_terms(
-    estimator: Any, model: Any, own: "SklearnObjective", *, is_full: bool
-) -> None:
-    """
-    Warn, once, that the model inside is trained as another one, or that some of its parameters are
-    not used.
-    """
-    sentences = []
-    # A network's solver "lbfgs" is followed, if nothing asks for steps.
-    unused = {
-        name: ours
-        for name, ours in own.unused.items()
-        if not (name == "solver" and own.is_full and is_full)
-    }
-
-    # An ONNX model has no objective that one could miss.
-    is_open = any(
-        isinstance(term, str) and term == "auto" for term in (estimator.loss, estimator.penalty)
-    )
-    if is_open and isinstance(model, BaseEstimator) and own.trained_as is not None:
-        sentences.append(own.trained_as)
-    if unused:
-        name = type(model).__name__
-        ours = type(estimator).__name__
-        listed = ", ".join(
-            f"{theirs} (set {parameter} of {ours})" for theirs, parameter in unused.items()
-        )
-        sentences.append(f"These parameters of {name} are not used: {listed}.")
-
-    if sentences:
-        warn_user("estimator: " + " ".join(sentences))
-    warn_of_own_loss(estimator, model)
-
-
-def warn_of_scoring(estimator: Any, *, is_stream: bool) -> None:
-    """Warn that `scoring` has nothing to score."""
-    why = "partial_fit scores nothing. Leave scoring out."
-    if not is_stream:
-        why = (
-            "there is no validation set. Give fit X_val and y_val, set early_stopping=True, or "
-            "leave scoring out."
-        )
-
-    warn_user(f"scoring={estimator.scoring!r} has no effect: {why}")
-
-
-def warn_of_unused(estimator: Any, own: "SklearnObjective") -> None:
-    """
-    Warn of each number for the loss or the penalty that neither they nor the schedule take. There
-    is no warning if the user names the loss or the penalty.
-    """
-    set_ones = [
-        name
-        for name in _SHARED
-        if isinstance(getattr(estimator, name, None), Real) and getattr(estimator, name)
-    ]
-    if not set_ones:
-        return
-
-    used = _taken(estimator, own)
-    for name in set_ones:
-        if name in used:
-            continue
-
-        part = _SHARED[name]
-        given = getattr(estimator, part)
-        # A search over names also has numbers for some of them. scikit-learn is silent, too.
-        if isinstance(given, str) and given != "auto":
-            continue
-
-        kinds: dict[str, Any] = PENALTIES if part == "penalty" else losses_of(estimator)
-        takers = [each for each, kind in kinds.items() if name in kind.shared_parameters]
-        *more, last = [f'"{taker}"' for taker in takers]
-        listed = f"{', '.join(more)} or {last}" if more else last
-        shown = type(given).__name__ if isinstance(given, BaseEstimator) else repr(given)
-        warn_user(
-            f"{name}={getattr(estimator, name):g} has no effect: {part}={shown} does not take it. "
-            f"Set {part}={listed}, or leave {name} out."
-        )
-
-
-def _taken(estimator, own):
-    """Return the shared parameters of the parts that are given by name."""
-    losses = estimator.loss.values() if isinstance(estimator.loss, dict) else [estimator.loss]
-    named: list[Any] = [_chosen(estimator, own, each) for each in losses if isinstance(each, str)]
-
-    penalty = estimator.penalty
-    if isinstance(penalty, str) and penalty == "auto":
-        penalty = own.penalty or "l2"
-    for given, kinds in ((penalty, PENALTIES), (estimator.learning_rate, SCHEDULES)):
-        if isinstance(given, str) and given in kinds:
-            named.append(kinds[given])
-    return {parameter for part in named for parameter in part.shared_parameters}
-
-
-def warn_of_own_loss(estimator: Any, model: Any) -> None:
-    """Warn if an ONNX model has a loss of its own, and is trained by another one."""
-    from skort.graphs.onnx_models.inputs import training_losses
-
-    for name in training_losses(model)[:1] if estimator.loss is not None else []:
-        warn_user(
-            f"estimator: The loss {name!r} of the ONNX model is left out: loss=None trains with it."
-        )

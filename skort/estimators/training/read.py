@@ -149,7 +149,7 @@ class FitInput:
 
         return plan.for_target(self.encoded)
 
-    def encoded_rows(self, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    def encoded_target(self, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """
         Return the target and the weights of other rows. Their class weights are those of the
         training rows.
@@ -289,4 +289,4 @@ def _stops_early(estimator, read):
 def _encoded_y_val(read, y_val):
     """Return the target and the weights of a validation set. Errors name y_val."""
     with errors_of("y_val"):
-        return read.encoded_rows(y_val)
+        return read.encoded_target(y_val)
