@@ -381,8 +381,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         warn_of_unused(self, read.own)
         if self.scoring is not None and VALIDATION_SCORE not in result.state.history:
             warn_of_scoring(self, is_stream=is_stream)
-        if self.verbose and result.told_of_tuning:
-            print_line(f"Validation set: {result.told_of_tuning}.")
+        if self.verbose and result.initial_score_told:
+            print_line(f"Validation set: {result.initial_score_told}.")
         warn_of_lost_digits(self, result)
         warn_of_outcome(self, result, is_stream=is_stream)
 

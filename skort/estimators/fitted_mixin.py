@@ -129,7 +129,7 @@ class FittedAttributes:
         `plan_.decisions` has them by name, each with a `value`, a `because` and the parameters to
         `change_with`.
         """
-        return result_of(self).told()
+        return result_of(self).whole_plan()
 
     @property
     def history_(self) -> dict[str, list[Any]]:

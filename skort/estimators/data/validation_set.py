@@ -138,8 +138,8 @@ def _why_not_stratified(labels, error):
 
 def _random_part(estimator, y, rows, random_state, *, may_lack_classes):
     """
-    Return a random part of the rows. For a classifier, it has the same share of each class, or,
-    where it may lack classes and they are too few, any rows.
+    Return a random part of the rows. For a classifier, it has the same share of each class. If it
+    may lack classes, and they have too few rows, it has any rows.
     """
     from sklearn.model_selection import train_test_split
 

@@ -61,7 +61,7 @@ def linear_optimizer(obstacle: str | None) -> Decision:
 
 
 def asks_for_steps(given: Mapping[str, Any]) -> str | None:
-    """Return which parameter only an optimizer that makes steps can follow; None: none is set."""
+    """Return which parameter asks for steps, as a sentence, or None."""
     name = first_set(given, _OF_STEPS)
     if name is not None:
         return f"{name} asks for steps"
@@ -164,7 +164,7 @@ def chosen_schedule(
     """Return the decision on the schedule, and whether its first rate is found from the data."""
     name = estimator.learning_rate
     if not isinstance(name, str):
-        # Raises an error where the first rate is none.
+        # It raises an error for a schedule whose first rate is no rate.
         rate(chosen := resolved(name, "learning_rate"), 1)
         return Decision(chosen, YOURS, "learning_rate"), False
 

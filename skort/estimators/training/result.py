@@ -117,7 +117,7 @@ class FitResult:
             else self.first_eta
         )
 
-    def told(self) -> Plan:
+    def whole_plan(self) -> Plan:
         """Return the plan with the decisions of the training itself."""
         plan = self.plan
         decisions = {
@@ -187,7 +187,7 @@ class FitResult:
 
         if self.kept is not None:
             of_weights = _KEPT[self.kept]
-            because = "; ".join(filter(None, (of_weights.because, self.told_of_tuning)))
+            because = "; ".join(filter(None, (of_weights.because, self.initial_score_told)))
             decisions["kept"] = of_weights._replace(because=because)
 
         if self.above_least is not None:
@@ -200,7 +200,7 @@ class FitResult:
         return decisions
 
     @property
-    def told_of_tuning(self) -> str:
+    def initial_score_told(self) -> str:
         """The validation score of the fitted weights, as part of a sentence. "": there is none."""
         if self.initial_score is None:
             return ""

@@ -191,7 +191,7 @@ class ReadyTraining:
                 batch_size=batches.batch_size,
                 n_batches=batches.n_batches,
             )
-            print_line(f"{begun.told()}\n")
+            print_line(f"{begun.whole_plan()}\n")
 
         return Training(step, batches, self.state, variables, course, watchers)
 

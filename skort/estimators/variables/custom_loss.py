@@ -95,7 +95,7 @@ def _of(loss, fault):
 
 
 def _most_exact(loss, n_outputs):
-    """Return the losses of rows in float64, or in float32 where an operator has no other kernel."""
+    """Return the losses of rows in float64, or in float32 if an operator has no other kernel."""
     losses = ScoreLosses(loss, n_outputs, "float64")
     point = np.ones((1, n_outputs))
     try:

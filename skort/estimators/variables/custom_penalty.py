@@ -1,4 +1,4 @@
-"""What is wrong with a custom penalty before its training."""
+"""The faults of a custom penalty, before its training and if this diverges."""
 
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,12 @@ from skort.objective.penalties import WeightPenalty
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph
 
-# A derivative that is off by a larger part of the largest one is that of another function.
+# A derivative that is off by a larger part of the largest one is one of another function.
 _WRONG = 0.1
-# The step of the differences, as a part of the size of the weights: in float64, and in float32 where
-# an operator has no other kernel.
+# The step of the differences, as a part of the size of the weights: in float64, or in float32 if an
+# operator has no other kernel.
 _STEPS = {"float64": 1e-6, "float32": 1e-2}
-# What may be rounding, as a part of a weight or a value.
+# The part of a weight or a value that may be rounding.
 _DIGITS = {"float64": 1e-12, "float32": 1e-5}
 # The number of elements of a weight whose derivatives are compared.
 _N_ELEMENTS = 8
@@ -36,7 +36,7 @@ def warn_of_custom_penalty(penalty: WeightPenalty, score_graph: "ScoreGraph") ->
 
 
 def fault_of_penalty(penalty: WeightPenalty, score_graph: "ScoreGraph") -> str:
-    """Return what is wrong with a custom penalty whose training diverges; "" if nothing is found."""
+    """Return the fault of a custom penalty whose training diverges; "" if none is found."""
     for name, term in _terms(penalty, score_graph).items():
         start = score_graph.arrays[name].astype(np.float64)
         functions = _most_exact(term, start, derives=True)
@@ -47,17 +47,17 @@ def fault_of_penalty(penalty: WeightPenalty, score_graph: "ScoreGraph") -> str:
 
 
 def _terms(penalty, score_graph):
-    """Return the terms of a custom penalty by the names of weights."""
+    """Return the terms of a custom penalty, by the names of the weights."""
     return penalty.custom_terms(score_graph.coefficients, score_graph.trained.intercepts)
 
 
 def _of(term, fault):
-    """Return what is said of a fault of a penalty."""
+    """Return a sentence on the fault of a penalty."""
     return f"The penalty {parsed('penalty: value', term.value).name!r} {fault}"
 
 
 def _no_number(functions, name, start):
-    """Return what is said of a gradient that is no number at some weights, or ""."""
+    """Return a sentence on a gradient that is no number at some weights, or ""."""
     for weight, at in (
         (np.zeros_like(start), "is zero"),
         (start, "is at its start"),
@@ -73,7 +73,7 @@ def _no_number(functions, name, start):
 
 
 def _no_lower_bound(functions, name, start):
-    """Return what is said of a value that falls far from the start as fast as nearer to it, or ""."""
+    """Return a sentence on a value that falls as fast far from the start as near it, or ""."""
     size = start.std() or 1.0
     signs = np.random.RandomState(0).choice([-1.0, 1.0], start.shape)
     ones = np.ones_like(start)
@@ -91,11 +91,11 @@ def _no_lower_bound(functions, name, start):
 
 
 def _wrong_gradient(functions, name, start):
-    """Return what is said of a gradient that is far from finite differences of the value, or ""."""
+    """Return a sentence on a gradient that is far from finite differences of the value, or ""."""
     if not functions.has_gradient:
         return ""
 
-    # No element is zero, or at its start, where a penalty may have a kink.
+    # No element is zero, or at its start: a penalty may have a kink there.
     generator = np.random.RandomState(0)
     size = start.std() or 1.0
     weight = start + size * generator.choice([-1.0, 1.0], start.shape) * generator.uniform(
@@ -107,7 +107,7 @@ def _wrong_gradient(functions, name, start):
     step = _STEPS[functions.dtype] * size
     found = np.array([_difference(functions, weight, element, step) for element in elements])
 
-    # Of steps, such as Round, the user may choose any gradient.
+    # The user may choose any gradient of steps, such as Round.
     compared = given.ravel()[elements]
     with np.errstate(all="ignore"):
         errors = np.where(np.isfinite(found) & (found != 0), np.abs(compared - found), 0.0)
@@ -135,7 +135,7 @@ def _difference(functions, weight, element, step):
 
 def _most_exact(term, start, *, derives=False):
     """
-    Return the functions in float64, or in float32 where an operator has no other kernel.
+    Return the functions in float64, or in float32 if an operator has no other kernel.
 
     With `derives`, they have a gradient even if the user gives none.
     """
@@ -171,7 +171,7 @@ class _Functions:
         return self._run(self._value, weight)
 
     def gradient(self, weight):
-        """Return the derivatives of the penalty by a weight, as the penalty has them."""
+        """Return the derivatives of the penalty by a weight, as the penalty defines them."""
         return self._run(self._gradient, weight)
 
     def _model(self, source):

@@ -1,8 +1,8 @@
-"""How it is told that a function falls without end."""
+"""A sign that a function has no lower bound: it falls on and on, far from the data."""
 
 import numpy as np
 
-#: The distances, in units of the data, at which `falls_without_end` has the values.
+#: The distances of the values for `falls_without_end`, in units of the data.
 DISTANCES = 1e3, 1e5, 1e7
 # A value that levels off falls by less than this part of its fall before.
 _FALLS = 0.9
