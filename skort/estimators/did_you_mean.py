@@ -58,7 +58,10 @@ class NamedParameters(Component):
             ]
             hints = [name_hint(type(self), self.estimator, name, params[name]) for name in unknown]
             hints += [_longer_path(self, path) for path in params if path not in unknown]
-            raise ValueError(f"{error}{next(filter(None, hints), '')}") from None
+            hint = next(filter(None, hints), "")
+            # scikit-learn lists all parameters, in which a hint is lost.
+            refused = str(error).partition(" Valid parameters are: ")[0] if hint else error
+            raise ValueError(f"{refused}{hint}") from None
 
     def _validate_params(self) -> None:
         try:

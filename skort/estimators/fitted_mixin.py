@@ -283,6 +283,7 @@ class FittedAttributes:
         Parameters
         ----------
         path : str or path-like
+            A name that ends in ".onnx": the file holds ONNX, and no pickle, whatever its name.
 
         Raises
         ------

@@ -5,6 +5,7 @@ and why it cannot train the others.
 
 import os
 import pathlib
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -205,6 +206,10 @@ def matching(patterns: str | Sequence[str], names: Sequence[str], hint: str = ""
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
+def _no_gradient(operator):
+    return f"its ONNX graph computes with the operator {operator}, which has no gradient."
+
+
 def _why_untrainable(model: Any) -> str:
     """Say why a model has no gradient, from the graph of a copy that is fitted to a few rows."""
     X = np.random.RandomState(0).uniform(
@@ -229,6 +234,9 @@ def _why_untrainable(model: Any) -> str:
     except (MissingShapeCalculator, MissingConverter):
         return "skl2onnx has no converter for it, so that there is no graph to differentiate."
     except Exception as error:  # scikit-learn and skl2onnx raise errors of many kinds
+        # skl2onnx fails at the numpy scalars of some trees.
+        if operator := re.match(r"Unable to create node '(\w+)'", str(error)):
+            return _no_gradient(operator[1])
         return (
             f"skl2onnx cannot convert it: {type(error).__name__}: "
             f"{(str(error) or '?').splitlines()[0][:200]}"
@@ -240,7 +248,7 @@ def _why_untrainable(model: Any) -> str:
     telling = [operator for operator in operators if operator not in _BOOKKEEPING] or operators
     if telling:
         instead = f" {_INSTEAD[name]} has one." if name in _INSTEAD else ""
-        return f"its ONNX graph computes with the operator {telling[0]}, which has no gradient.{instead}"
+        return f"{_no_gradient(telling[0])}{instead}"
 
     return (
         "skort does not know its initial weights. Fit it, and pass FrozenEstimator(fitted_model)."

@@ -219,7 +219,7 @@ def test_texts_come_in_any_container(container):
 @pytest.mark.parametrize(
     "texts, message",
     [
-        ("one text", "string object received"),
+        ("one text", "X is 'one text', and no rows: give a list of texts"),
         ([], "0 sample"),
         (["text", None], "a value that is no text, NoneType"),
     ],
@@ -342,6 +342,20 @@ def test_a_text_whose_small_letters_onnx_takes_otherwise_is_found_and_named():
         model = classifier(TfidfVectorizer()).fit(texts, y)
     differences = np.abs(served(model.onnx_, texts)[1] - model.predict_proba(texts)).max(axis=1)
     assert np.flatnonzero(differences > 1e-6).tolist() == [123]
+
+
+def test_one_text_in_place_of_rows_is_named_before_their_number():
+    with pytest.raises(ValueError, match=r"^X is 'reviews\.csv', and no rows: .* read the file if"):
+        classifier(TfidfVectorizer()).fit("reviews.csv", LABELS)
+
+
+def test_a_word_of_old_german_capitals_is_found_in_the_file():
+    texts, y = with_one_more("größer am See")
+    model = classifier(TfidfVectorizer()).fit(texts, y)
+    capitals = ["GRÖßER AM SEE", "Größer am See"]
+    expected = model.predict_proba(capitals)
+    np.testing.assert_array_equal(expected[0], expected[1])
+    np.testing.assert_allclose(served(model.onnx_, capitals)[1], expected, atol=1e-6)
 
 
 def test_a_letter_that_becomes_two_is_served_as_python_splits_it():

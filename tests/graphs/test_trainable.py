@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.ensemble import RandomForestRegressor, StackingRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+    StackingRegressor,
+)
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
@@ -35,6 +40,13 @@ class ExponentialRegression(LinearRegression):
     "model, message",
     [
         (RandomForestRegressor(), "RandomForestRegressor cannot be trained"),
+        *(
+            (
+                each(),
+                rf"{each.__name__} .* computes with the operator TreeEnsemble\w+, which has no",
+            )
+            for each in (HistGradientBoostingRegressor, HistGradientBoostingClassifier)
+        ),
         (SVC(), "SVC cannot be trained"),
         (OwnRegressor(), "OwnRegressor cannot be trained"),
         # It has `predict` only when it is fitted.

@@ -130,12 +130,13 @@ def _takes_text(graph_input):
 def fitted_text_error(error: Exception, X: Any) -> Exception:
     """Return the error to raise for an X that a known model refused: see `text_error`."""
     texts = first_texts(X, error)
-    if not texts or None in texts:
+    if not texts:
         cure = "The model takes rows without NaN: fill them, or leave out these rows."
         return missing_error(_shape_error(object_error(error, X), X), X, cure)
 
+    place = "" if None in texts else f" in {listed(texts)}"
     return ValueError(
-        f"X has text in {listed(texts)}, such as {next(iter(texts.values()))!r}, but the model "
+        f"X has text{place}, such as {next(iter(texts.values()))!r}, but the model "
         "takes numbers. Encode X in the same way as all other rows."
     )
 

@@ -78,8 +78,11 @@ def transformed(steps: Any, transform: Callable[[Any], Any], X: Any, dtype: DTyp
 
 def as_rows(X: Any) -> Any:
     """Return X for the steps before a model, unvalidated: a DataFrame, an array or a CSR matrix."""
-    # For a single text, the steps raise the error.
-    if hasattr(X, "columns") or isinstance(X, str):
+    if isinstance(X, str):
+        raise ValueError(
+            f"X is {X!r}, and no rows: give a list of texts, or read the file if it is a path."
+        )
+    if hasattr(X, "columns"):
         return X
     if scipy.sparse.issparse(X):
         return X.tocsr()

@@ -29,6 +29,8 @@ def raw_inputs(X: Any) -> tuple[RawInput, ...]:
     """
     parts = _parts(X)
     names = [name for name, _ in parts]
+    if "" in names:
+        raise ValueError("X has a column whose name is empty: rename it.")
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
         raise ValueError(f"X has several columns of the name {sorted(repeated)[0]!r}: rename them.")

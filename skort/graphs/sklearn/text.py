@@ -258,9 +258,9 @@ def _word_codes(nodes, texts, tokens, vectorizer):
 
 def _spellings(token):
     """Return the spellings of a token in a text whose ASCII letters are small already."""
-    cases = (
-        [token] if token.isascii() else [token, token.upper(), token.capitalize(), token.title()]
-    )
+    # A letter such as ß stays small in a word of capitals, if Python is to read the same word.
+    capitals = "".join(each.upper() if len(each.upper()) == 1 else each for each in token)
+    cases = [token] if token.isascii() else [token, capitals, token.capitalize(), token.title()]
     forms = [
         form for form in dict.fromkeys(c.translate(_SMALL) for c in cases) if form.lower() == token
     ]

@@ -104,14 +104,14 @@ def transformer_graph(transformers: Any, X: Any, dtype: DTypeLike) -> onnx.Model
 
 def _of_numbers(transformers, X, dtype):
     """Return the conversion with texts of numbers as numbers, or None if there is none."""
-    texts, numbers = (
-        {i.name for i in read(X) if i.is_text} for read in (raw_inputs, numeric_inputs)
-    )
-    if texts == numbers:
-        return None
     try:
+        texts, numbers = (
+            {i.name for i in read(X) if i.is_text} for read in (raw_inputs, numeric_inputs)
+        )
+        if texts == numbers:
+            return None
         converted = _convert(transformers, X, dtype, numeric_inputs)
-    except _ConversionError:
+    except (_ConversionError, ValueError):  # Names of columns may be refused.
         return None
 
     dates = [name for name in date_columns(X) if name in texts - numbers]

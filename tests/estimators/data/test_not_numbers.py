@@ -155,6 +155,13 @@ def test_text_is_named_in_predictions_and_batches_too():
         OrtSGDRegressor().fit_batches([(FRAME[["size", "city"]], SIZES)])
 
 
+def test_a_list_of_texts_is_named_by_its_first_one():
+    model = OrtSGDClassifier(random_state=0).fit(TfidfVectorizer().fit_transform(TEXTS), IN_ROME)
+    message = f"X has text, such as {TEXTS[0]!r}, but the model takes numbers. Encode X in the same"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        model.predict(TEXTS)
+
+
 MIXED = ["a", 1] * 10
 WITH_NONE = [1.0] * 7 + [None] + [2.0] * 12
 NO_LABEL = "each row needs a label"

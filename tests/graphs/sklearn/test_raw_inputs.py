@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from skort.graphs.sklearn.raw_inputs import RawInput, feeds, raw_inputs
+from skort.graphs.sklearn.raw_inputs import RawInput, feeds, numeric_inputs, raw_inputs
 
 FRAME = {
     "age": [1.5, None, 3.0],
@@ -88,6 +88,18 @@ def test_two_columns_of_one_name_are_refused():
     X = pd.DataFrame([[1, 2]], columns=["a", "a"])
     with pytest.raises(ValueError, match="X has several columns of the name 'a'"):
         raw_inputs(X)
+
+
+def test_a_column_without_a_name_is_refused():
+    X = pd.DataFrame([[1, 2]], columns=["", "b"])
+    with pytest.raises(ValueError, match="X has a column whose name is empty: rename it"):
+        raw_inputs(X)
+
+
+def test_texts_of_numbers_may_count_as_numbers():
+    X = pd.DataFrame({"price": ["12.50", None], "zip": ["1", "x"], "size": [1.0, 2.0]})
+    assert [i.is_text for i in raw_inputs(X)] == [True, True, False]
+    assert [i.is_text for i in numeric_inputs(X)] == [False, True, False]
 
 
 class Table(dict):

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import skl2onnx
 from sklearn import ensemble
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
@@ -252,6 +252,33 @@ def test_columns_of_a_frame_without_a_transformer(frame, run_onnx):
     onnx_model = skl2onnx.to_onnx(model, numbers[:1], target_opset=OPSET)
     (prediction,) = run_onnx(onnx_model, **feeds(numbers)).values()
     np.testing.assert_allclose(prediction.ravel(), model.predict(numbers), rtol=1e-5, atol=1e-5)
+
+
+AROUND = {
+    "calibrated": CalibratedClassifierCV(classifier(3), cv=2),
+    "bagging": ensemble.BaggingClassifier(classifier(3), 2, random_state=0),
+    "stacking": ensemble.StackingClassifier(TWO_CLASSIFIERS, final_estimator=classifier(), cv=2),
+    "one against the rest": OneVsRestClassifier(classifier(3)),
+}
+
+
+@pytest.mark.parametrize("model", AROUND.values(), ids=AROUND)
+def test_models_of_one_input_take_an_array_or_columns_transformed_before(frame, model, run_onnx):
+    numbers = frame[list("abcd")]
+    alone = clone(model).fit(numbers, CLASSES)
+    with pytest.raises(Exception, match=r"at most 1 input\(s\) is\(are\) supported"):
+        skl2onnx.to_onnx(alone, numbers[:1], target_opset=OPSET)
+    onnx_model = skl2onnx.to_onnx(alone, numbers[:1].to_numpy(np.float32), target_opset=OPSET)
+    labels, *_ = run_onnx(onnx_model, X=numbers.to_numpy(np.float32)).values()
+    assert (labels == alone.predict(numbers)).all()
+
+    columns = ColumnTransformer(
+        [("numbers", StandardScaler(), list("abcd")), ("kind", OneHotEncoder(), ["kind"])]
+    )
+    whole = make_pipeline(columns, clone(model)).fit(frame, CLASSES)
+    onnx_model = skl2onnx.to_onnx(whole, frame[:1], target_opset=OPSET)
+    labels, *_ = run_onnx(onnx_model, **feeds(frame)).values()
+    assert (labels == whole.predict(frame)).all()
 
 
 def from_columns():

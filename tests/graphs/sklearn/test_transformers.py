@@ -347,6 +347,12 @@ def test_a_text_that_no_file_has_is_no_filling():
         transformer_graph(fitted(*FILLED, X=X), X, "float32")
 
 
+def test_a_column_whose_name_no_file_has_is_named(rng):
+    X = pd.DataFrame(rng.normal(size=(30, 2)), columns=["", "b"])
+    with pytest.raises(NotExportableError, match="ValueError: X has a column whose name is empty"):
+        transformer_graph(fitted(StandardScaler(), X=X), X, "float32")
+
+
 @pytest.mark.parametrize(
     "encoder", [OneHotEncoder(), OneHotEncoder(handle_unknown="ignore"), OrdinalEncoder()], ids=str
 )
