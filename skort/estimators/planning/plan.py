@@ -298,7 +298,7 @@ class Plan:
             n_weights = model.score_graph.n_weights[0] if model.is_drawn else 0
             of_optimizer = optimizer.network_optimizer(n_updates, n_weights / self.size.n_rows)
 
-        eta0 = self._first_rate(of_optimizer.value)
+        eta0 = self._eta0_of_network(of_optimizer.value)
         rates = plan.decisions["learning rate"]
         is_planned = "learning_rate" in self.left_open
 
@@ -318,7 +318,7 @@ class Plan:
             plan = plan.decided("stopping", stopping.no_tolerance(), tol=None)
         return plan
 
-    def _first_rate(self, of_network):
+    def _eta0_of_network(self, of_network):
         """
         Return the rate of a network's first update, or 1 if it multiplies a rate that is found from
         the data.
