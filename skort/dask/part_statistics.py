@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from distributed import Future
 
 from skort.dask.assignment import Size
@@ -13,13 +14,16 @@ from skort.dask.cluster import Broadcast, Cluster
 from skort.dask.partitions import Part, joined_pieces
 from skort.estimators.data.rows import Columns, DataStatistics, TrainingData
 from skort.estimators.model.model import Model
+from skort.estimators.planning.scaling import dense_if_narrow
 from skort.estimators.training.data_source import encoded_rows
 from skort.optim.standardization import (
     Standardization,
     batch_smoothness,
+    column_sums,
     largest_eigenvalue,
     largest_norm,
     moments,
+    unit_scales,
 )
 
 # The number of rows for the largest eigenvalue.
@@ -80,6 +84,8 @@ class Preparation:
         model = self.model
         X, encoded = encoded_rows(self.estimator, model, part.X, part.y, self.columns)
         X = model.transform(X)
+        if scipy.sparse.issparse(X):
+            X = dense_if_narrow(X, is_part=True)
         model.loss.check_target(encoded.target)
         if not self.is_weighted:
             return Rows(X, encoded.target, None)
@@ -147,6 +153,8 @@ class Measures(NamedTuple):
     targets: Moments | None
     #: The largest squared norm of a row times its sample weight, for a sparse X.
     norm: float
+    #: See the function `column_sums`. None for a dense X.
+    column_sums: tuple[np.ndarray, np.ndarray] | None = None
 
 
 def measured(rows: Rows, n_rows: int) -> Measures:
@@ -162,7 +170,14 @@ def measured(rows: Rows, n_rows: int) -> Measures:
         None if rows.is_sparse else _moments(rows.X, weights, total, n_rows),
         _moments(rows.target, weights, total, n_rows),
         largest_norm(rows.X, weights, None, 0.0) if rows.is_sparse else 0.0,
+        column_sums(rows.X, weights) if rows.is_sparse else None,
     )
+
+
+def _summed(sums):
+    """Return the merged `column_sums` of those partitions that have any, or None."""
+    some = [each for each in sums if each is not None]
+    return tuple(map(sum, zip(*some, strict=True))) if some else None
 
 
 def _moments(columns, weights, total, n_rows):
@@ -178,13 +193,13 @@ def merged_measures(measures: Sequence[Measures]) -> Measures:
         Moments.of_all([each.columns for each in measures]),
         Moments.of_all([each.targets for each in measures]),
         max(each.norm for each in measures),
+        _summed([each.column_sums for each in measures]),
     )
 
 
-def _norm(rows: Rows, mean_weight: float, used: Standardization | None) -> float:
-    return largest_norm(
-        rows.X, None if rows.sample_weight is None else rows.sample_weight / mean_weight, used
-    )
+def _norm(rows: Rows, mean_weight: float, used: Standardization | None, ones: float) -> float:
+    shares = None if rows.sample_weight is None else rows.sample_weight / mean_weight
+    return largest_norm(rows.X, shares, used, ones)
 
 
 def _some_rows(cluster, partitions, sizes):
@@ -261,17 +276,27 @@ class PartStatistics(DataStatistics):
         assert self.measures.targets is not None  # There are rows.
         return self.measures.targets.mean, self.measures.targets.deviation
 
-    def common_scale(self, batch_size: int) -> float:
-        """Return the number by which a sparse X is divided."""
+    def unit_scales(self) -> np.ndarray | None:
+        """Return the scales of sparse columns in other units, see the function `unit_scales`."""
+        assert self.measures.column_sums is not None  # X is sparse.
+        return unit_scales(*self.measures.column_sums)
+
+    def common_scale(self, batch_size: int, used: Standardization | None) -> float:
+        """Return the number that divides a sparse X."""
         n = self.n_rows
-        norm = self.measures.norm / self.mean_weight
+        norm = (
+            self.measures.norm / self.mean_weight if used is None else self._largest_norm(used, 0.0)
+        )
         return float(
-            np.sqrt(batch_smoothness(self._eigenvalue(None, 0.0), norm, n, min(batch_size, n)))
+            np.sqrt(batch_smoothness(self._eigenvalue(used, 0.0), norm, n, min(batch_size, n)))
         )
 
     def largest_norm(self, used: Standardization | None) -> float:
         """Return the largest squared norm of a row times its relative weight."""
-        norms = self.cluster.each(_norm, self.partitions, self.mean_weight, used)
+        return self._largest_norm(used, 1.0)
+
+    def _largest_norm(self, used, ones):
+        norms = self.cluster.each(_norm, self.partitions, self.mean_weight, used, ones)
         return self.cluster.value(self.cluster.merged(max, norms))
 
     def largest_eigenvalue(self, used: Standardization | None) -> float:

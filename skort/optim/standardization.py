@@ -23,6 +23,10 @@ _BLOCK = 2**18
 # small.
 _STEPS = 20
 _ROUGH_STEPS = 5
+# A sparse column is in another unit than the median one if its values are so many times larger or
+# smaller. Those of text differ by less.
+_FAR = 10.0
+_FEW_VALUES = 10
 # Up to so many columns, all eigenvalues take less time than the power method. Up to more columns,
 # the Gram matrix saves time in its steps.
 _FEW_COLUMNS = 128
@@ -311,8 +315,52 @@ def spread_of_gram(gram: np.ndarray) -> tuple[float, float] | None:
         return _largest(gram.__matmul__, len(gram), _ROUGH_STEPS), norm
 
 
+def column_sums(
+    X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Return the sums of the absolute values of each column of a sparse X, and the numbers of its
+    values that are not zero. Rows of weight zero do not count.
+    """
+    if sample_weight is not None and not sample_weight.all():
+        X = X[np.flatnonzero(sample_weight)]
+
+    values = np.abs(X.data, dtype=np.float64)
+    n_columns = X.shape[1]
+    return (
+        np.bincount(X.indices, values, n_columns),
+        np.bincount(X.indices, values > 0, n_columns),
+    )
+
+
+def unit_scales(sums: np.ndarray, counts: np.ndarray) -> np.ndarray | None:
+    """
+    Return the scales of sparse columns in other units, from their `column_sums`. None: no column is.
+
+    A column is in another unit if it has ten values or more, and their mean size is above ten times
+    the median column's, or below a tenth. Its scale is this multiple. All other scales are one.
+    """
+    # The mean of fewer values says little.
+    sizes = np.divide(sums, counts, where=counts >= _FEW_VALUES, out=np.zeros(len(sums)))
+    found = sizes[sizes > 0]
+    if not len(found):
+        return None
+
+    median = np.median(found)
+    are_far = (sizes > _FAR * median) | ((sizes < median / _FAR) & (sizes > 0))
+    return np.where(are_far, sizes / median, 1.0) if are_far.any() else None
+
+
+def without_means(scale: np.ndarray | None) -> Standardization | None:
+    """Return what only divides the columns of X, or None for None."""
+    return None if scale is None else Standardization(np.zeros(len(scale)), scale, None, 1.0)
+
+
 def common_scale(
-    X: scipy.sparse.csr_matrix, sample_weight: np.ndarray | None, batch_size: int
+    X: scipy.sparse.csr_matrix,
+    sample_weight: np.ndarray | None,
+    batch_size: int,
+    used: Standardization | None = None,
 ) -> float:
     """
     Return the number that divides a sparse X, so that its smoothness is one without a column of
@@ -320,7 +368,7 @@ def common_scale(
     """
     # Small values of X, as of text, would make the column of ones nearly all of the smoothness.
     # Then the learning rate would be too small for all other columns.
-    return float(np.sqrt(smoothness(X, sample_weight, batch_size, None, ones=0.0)))
+    return float(np.sqrt(smoothness(X, sample_weight, batch_size, used, ones=0.0)))
 
 
 def relative_weights(sample_weight: np.ndarray | None) -> np.ndarray | None:

@@ -27,6 +27,7 @@ from skort.estimators.training.result import FitResult, Observers
 from skort.estimators.training.run import ReadyTraining, TrainRun, fit_models, run_fit
 from skort.estimators.training.start import start_at_weights
 from skort.optim.callbacks import CallbackError
+from skort.optim.rows import source_rows
 from skort.optim.state import TrainState
 
 if TYPE_CHECKING:
@@ -519,8 +520,7 @@ def _rows(X, variables, n_ones):
     if not scipy.sparse.issparse(X):
         return np.hstack([variables.row_change(X), ones])
 
-    # All columns have the same scale.
-    X = X * variables.dtype.type(variables.row_factor)
+    X = source_rows(variables.rows(X)) * variables.dtype.type(variables.row_factor)
     return (
         scipy.sparse.hstack([X, ones], format="csr")
         if scipy.sparse.issparse(X)

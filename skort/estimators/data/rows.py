@@ -21,6 +21,7 @@ from skort.estimators.data.not_numbers import check_table, fitted_text_error, te
 from skort.estimators.model.preprocessing import as_rows, is_in_range, kept_dtypes, largest
 from skort.optim.standardization import (
     Standardization,
+    column_sums,
     common_scale,
     eigenvalue_of_gram,
     gram_of_some,
@@ -29,6 +30,8 @@ from skort.optim.standardization import (
     moments,
     relative_weights,
     robust_moments,
+    unit_scales,
+    without_means,
 )
 
 # The largest number of values in a block of rows: a few MB.
@@ -120,9 +123,19 @@ class DataStatistics:
         """Return the medians and scales of the target in `some_rows`, see `robust_moments`."""
         return robust_moments(self.some_rows.target, self.some_rows.sample_weight)
 
-    def common_scale(self, batch_size: int) -> float:
-        """Return the number by which a sparse X is divided, see the function `common_scale`."""
-        return common_scale(self.some_rows.X, self.some_rows.sample_weight, batch_size)
+    def sparse_scale(self, batch_size: int) -> np.ndarray | float:
+        """Return what divides a sparse X: `common_scale`, times the `unit_scales` of its columns."""
+        scales = self.unit_scales()
+        common = self.common_scale(batch_size, without_means(scales))
+        return common if scales is None else common * scales
+
+    def unit_scales(self) -> np.ndarray | None:
+        """Return the scales of sparse columns in other units, see the function `unit_scales`."""
+        return unit_scales(*column_sums(self.some_rows.X, self.some_rows.sample_weight))
+
+    def common_scale(self, batch_size: int, used: Standardization | None) -> float:
+        """Return the number that divides a sparse X, see the function `common_scale`."""
+        return common_scale(self.some_rows.X, self.some_rows.sample_weight, batch_size, used)
 
     def largest_norm(self, used: Standardization | None) -> float:
         """Return the largest squared norm of a row times its relative weight."""

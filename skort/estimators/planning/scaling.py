@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # The factor that makes so many columns uncorrelated costs as much as some ten passes over the rows:
 # `python -m benchmarks.lbfgs`.
 _MANY_COLUMNS = 256
+# More columns are those of text, mostly; and a gigabyte of float32.
+_FEW_COLUMNS = 256
+_MOST_VALUES = 2**28
 
 
 @rule("scaling")
@@ -43,6 +46,17 @@ def scaling(plan: "Plan", score_graph: "ScoreGraph", statistics: DataStatistics)
         "it makes the training shorter; at the end, the weights are changed to those of X and y",
         "standardize",
     )
+
+
+@rule("scaling")
+def dense_if_narrow(X: Any, *, is_part: bool = False) -> Any:
+    """
+    A sparse X of at most 256 columns is trained as a dense array of the same numbers, if that takes
+    at most a gigabyte.
+    """
+    # Parts of any size must be alike.
+    is_small = is_part or X.shape[0] * X.shape[1] <= _MOST_VALUES
+    return X.toarray() if X.shape[1] <= _FEW_COLUMNS and is_small else X
 
 
 @rule("scaling")
@@ -104,8 +118,8 @@ def _of_columns(first, statistics, batch_size, *, is_free):
 
     X = statistics.some_rows.X
     if statistics.some_rows.is_sparse:
-        scale = usable_scale(statistics.common_scale(batch_size), np.float64)
-        # Vectors would take more memory than the weights of many columns.
+        scale = usable_scale(statistics.sparse_scale(batch_size), np.float64)
+        # Vectors of one number would take more memory than the weights of many columns.
         mean, scale = (np.broadcast_to(number, X.shape[1]) for number in (0.0, scale))
         return mean, scale, False
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from scipy.sparse import issparse
 
 from skort.estimators.data.first_pass import FirstPass, numbered
 from skort.estimators.data.flat_rows import flat_rows
@@ -21,6 +22,7 @@ from skort.estimators.data.targets import EncodedTarget, target_encoder
 from skort.estimators.model.model import Model
 from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.scaling import dense_if_narrow
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.optim.batches import Batches, EpochSize, UserBatches
 
@@ -328,4 +330,6 @@ class RowEncoder:
 
         sample_weight, encoded = weighted(sample_weight, rows, encoded, self.class_weight)
         model.loss.check_target(encoded.target)
-        return TrainingData(model.transform(rows), encoded.target, sample_weight)
+        X = model.transform(rows)
+        X = dense_if_narrow(X, is_part=True) if issparse(X) else X
+        return TrainingData(X, encoded.target, sample_weight)

@@ -6,9 +6,12 @@ the first one plans a stream, later ones go on with it.
 import dataclasses
 from typing import Any
 
+from scipy.sparse import issparse
+
 from skort.estimators.data.rows import Columns, TrainingData
 from skort.estimators.data.sample_weight import is_counted, weighted
 from skort.estimators.planning.objective import chosen_class_weight
+from skort.estimators.planning.scaling import dense_if_narrow
 from skort.estimators.training.data_source import GivenRows, encoded_rows
 from skort.estimators.training.fit import at_given_weights, in_wide_enough_dtype
 from skort.estimators.training.read import FitInput, model_and_data, read_fit
@@ -63,7 +66,10 @@ def next_call(
     plan = plan.for_target(encoded)
     plan.loss.check_target(encoded.target)
     model = last.model.for_stream(plan.loss, encoded)
-    data = TrainingData(model.transform(rows), encoded.target, weights)
+    X = model.transform(rows)
+    data = TrainingData(
+        dense_if_narrow(X, is_part=True) if issparse(X) else X, encoded.target, weights
+    )
 
     if last.state.is_new:
         # The number of rows divides the penalty of a model inside.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
 
 from skort.common.named_errors import errors_of
@@ -36,6 +37,7 @@ from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batches import batch_rows
 from skort.estimators.planning.objective import chosen_class_weight, own_objective_of
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.scaling import dense_if_narrow
 from skort.estimators.planning.stopping import early_stopping_of
 from skort.estimators.training.data_source import GivenRows
 from skort.optim.callbacks import check_callbacks
@@ -215,7 +217,7 @@ def model_and_data(
     target = read.encoded.target
     plan.loss.check_target(target)
     model, X = converted(read, plan, trainable)
-    data = TrainingData(X, target, sample_weight)
+    data = TrainingData(dense_if_narrow(X) if issparse(X) else X, target, sample_weight)
     if plan.loss.weight_names:
         initial = plan.loss.initial_weights(data.counted(target), read.wrapped.fitted_model)
         model = model.with_loss_weights(initial)

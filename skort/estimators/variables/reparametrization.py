@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse
 
 from skort.common.blas import one_blas_thread
 from skort.estimators.variables.loss_scale import is_of_y, loss_unit
@@ -278,6 +279,10 @@ class Reparametrization:
     def rows(self, X: Any) -> Any:
         """Return the rows of the training: an array, or `UnchangedRows` if X should stay where it is."""
         change = self.row_change
+        if scipy.sparse.issparse(X) and change.mean is None and np.ndim(change.inverse):
+            # Steps multiply sparse rows by one number only.
+            values = (X.data * change.inverse[X.indices]).astype(self.dtype)
+            return scipy.sparse.csr_matrix((values, X.indices, X.indptr), X.shape)
         if not stays_where_it_is(X, self.dtype):
             return change(X)
         return X if change.inverse is None else UnchangedRows(X, change)
@@ -288,8 +293,14 @@ class Reparametrization:
 
     @property
     def row_factor(self) -> float | None:
-        """The factor of the rows of X in the training. None: they change in another way."""
-        return 1.0 if self.inputs is None else self.inputs.factor
+        """
+        The factor of sparse rows in a step, after `rows` has divided columns in other units. None:
+        they change in another way.
+        """
+        inputs = self.inputs
+        if inputs is None or (inputs.factor is None and not inputs.row_mean.any()):
+            return 1.0
+        return inputs.factor
 
     def graph(self, score_graph: "ScoreGraph", *, of_model_rows: bool = False) -> "ScoreGraph":
         """

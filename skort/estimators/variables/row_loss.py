@@ -128,9 +128,9 @@ class RowLoss:
         X = self._X
 
         if self._product is not None:
-            X = X @ (weights.pop(self._product.coefficient) * self._variables.row_factor).reshape(
-                self._shape
-            )
+            inverse = self._variables.row_change.inverse
+            of_X = weights.pop(self._product.coefficient).reshape(self._shape)
+            X = X @ (of_X if inverse is None else of_X * np.reshape(inverse, (-1, 1)))
 
         for block in self._changed(X) if self._kept is None else self._kept:
             yield self._model.run(name, {**block, **weights}, self._device)
