@@ -69,3 +69,16 @@ def test_every_row_once(rng):
     assert sorted(joined.X.ravel()) == list(range(10))
     assert joined.X.flags.c_contiguous and Rows.concatenated(parts[:1]).X.flags.c_contiguous
     assert joined.sample_weight is None
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_of_sparse_columns_are_those_of_all_rows(rng, weighted):
+    X = scipy.sparse.random(90, 300, 0.2, "csr", random_state=0)
+    rows = Rows(X, rng.normal(size=(90, 1)), rng.uniform(0.1, 2, 90) if weighted else None)
+    parts = [rows.taken(np.arange(*ends)) for ends in ((0, 1), (1, 50), (50, 90))]
+    found = merged_measures(
+        [measured(part, 90) for part in [*parts, Rows(np.empty((0, 0)), np.empty((0, 0)), None)]]
+    )
+    sums, counts = found.column_sums
+    np.testing.assert_allclose(sums, np.abs(X.toarray()).sum(axis=0), rtol=1e-12)
+    np.testing.assert_array_equal(counts, (X.toarray() != 0).sum(axis=0))

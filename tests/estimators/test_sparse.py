@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import HuberRegressor, LinearRegression, LogisticRegression
+from sklearn.linear_model import HuberRegressor, LinearRegression, LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
@@ -258,6 +258,46 @@ def test_x_is_divided_by_one_number(standardize):
         X.toarray() / np.float32(scale[0]), labels(2)
     )
     np.testing.assert_allclose(model.coef_, own.coef_ / scale, rtol=1e-4, atol=1e-6)
+
+
+def test_columns_in_other_units_have_their_own_scales():
+    # Columns of 60 values; the size of column 1 is 300 times that of the others, of column 3 1 / 50.
+    rng = np.random.RandomState(1)
+    unit = np.ones(400)
+    unit[[1, 3]] = 300, 0.02
+    plain = scipy.sparse.random(120, 400, 0.5, "csr", np.float64, random_state=rng)
+    plain.data[:] = rng.choice([-1.0, 1.0], plain.nnz)
+    y = labels(2)[:120]
+    options = {**OPTIONS, "dtype": "float64", "penalty": None, "standardize": "auto"}
+    model = OrtSGDClassifier(**options).fit(plain, y)
+    other = OrtSGDClassifier(**options).fit(plain @ scipy.sparse.diags(unit), y)
+
+    assert np.ptp(model.standardization_.scale) == 0
+    np.testing.assert_allclose(
+        other.standardization_.scale, unit * model.standardization_.scale, rtol=1e-12
+    )
+    np.testing.assert_allclose(other.coef_ * unit, model.coef_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("inner", [Ridge(), MLPRegressor(hidden_layer_sizes=(5,))])
+@pytest.mark.parametrize("train", ["fit", "partial_fit", "fit_batches"])
+def test_few_columns_are_trained_as_a_dense_array(train, inner):
+    # Indicators, a far mean, and another unit.
+    rng = np.random.RandomState(2)
+    columns = rng.randint(0, 2, (101, 5)), 2000 + rng.rand(101), 1e5 * rng.rand(101)
+    dense = np.column_stack(columns).astype(np.float32)
+    y = dense @ [1.0, 2, 3, 4, 5, 6, 1e-5]
+
+    predictions = []
+    for rows in (dense, scipy.sparse.csr_matrix(dense)):
+        model = OrtSGDRegressor(inner, random_state=0)
+        if train == "fit_batches":
+            model.fit_batches([(rows[:60], y[:60]), (rows[60:], y[60:])])
+        else:
+            getattr(model, train)(rows, y)
+        predictions.append(model.predict(dense))
+
+    np.testing.assert_array_equal(*predictions)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from threadpoolctl import threadpool_limits
 from skort.optim import standardization
 from skort.optim.standardization import (
     Standardization,
+    column_sums,
     largest_eigenvalue,
     largest_norm,
     moments,
@@ -15,6 +16,7 @@ from skort.optim.standardization import (
     smoothness,
     spread_of_gram,
     spread_of_some,
+    unit_scales,
     usable_scale,
 )
 from skort.optim.transforms import norm
@@ -231,3 +233,27 @@ def test_the_spread_of_a_gram_matrix_is_that_of_its_rows(rng):
 def test_a_gram_matrix_that_overflows_has_no_spread():
     assert spread_of_gram(np.diag([1.0, np.inf])) is None
     assert spread_of_gram(np.zeros((2, 2))) == (0.0, 0.0)
+
+
+def test_the_sums_of_sparse_columns_are_those_of_rows_that_count():
+    X = scipy.sparse.csr_matrix([[1.0, -2, 0], [0, 3, 0], [7, 7, 7]])
+    sums, counts = column_sums(X, np.array([1.0, 2.0, 0.0]))
+    np.testing.assert_array_equal(sums, [1, 5, 0])
+    np.testing.assert_array_equal(counts, [1, 2, 0])
+    # A stored zero is no value.
+    X.data[0] = 0
+    np.testing.assert_array_equal(column_sums(X, None)[1], [1, 3, 1])
+
+
+def test_sparse_columns_far_from_the_median_have_scales():
+    counts = np.array([10, 20, 10, 10, 9, 0])
+    means = np.array([1.0, 2.0, 21.0, 0.19, 1e6, 0.0])
+    # The median of the first four is 1.5, that of five columns in other units.
+    np.testing.assert_allclose(unit_scales(means * counts, counts), [1, 1, 14, 1, 1, 1], rtol=1e-12)
+    np.testing.assert_allclose(
+        unit_scales(means * counts * 1e-30, counts), [1, 1, 14, 1, 1, 1], rtol=1e-12
+    )
+    means[3] = 0.1
+    assert unit_scales(means * counts, counts)[3] == pytest.approx(0.1 / 1.5)
+    assert unit_scales(np.array([10.0, 99.0, 11.0]), np.full(3, 10)) is None
+    assert unit_scales(np.zeros(3), np.zeros(3)) is None

@@ -279,9 +279,10 @@ class Reparametrization:
     def rows(self, X: Any) -> Any:
         """Return the rows of the training: an array, or `UnchangedRows` if X should stay where it is."""
         change = self.row_change
-        if scipy.sparse.issparse(X) and change.mean is None and np.ndim(change.inverse):
+        inverse = change.inverse
+        if scipy.sparse.issparse(X) and change.mean is None and isinstance(inverse, np.ndarray):
             # Steps multiply sparse rows by one number only.
-            values = (X.data * change.inverse[X.indices]).astype(self.dtype)
+            values = (X.data * inverse[X.indices]).astype(self.dtype)
             return scipy.sparse.csr_matrix((values, X.indices, X.indptr), X.shape)
         if not stays_where_it_is(X, self.dtype):
             return change(X)

@@ -151,7 +151,7 @@ def test_an_objective_that_may_have_a_kink_is_minimised_by_sgd(parameters, becau
 
 @pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant")
 def test_rows_that_are_sparse_or_come_in_parts_are_trained_by_sgd():
-    rows = scipy.sparse.csr_matrix(X)
+    rows = scipy.sparse.csr_matrix(np.hstack([X, np.zeros((len(X), 257 - X.shape[1]))]))
     assert optimizer_of(fitted(rows=rows)) == (SGD, "its rows are sparse")
     parts = [(X[i : i + 100], y[i : i + 100]) for i in range(0, 500, 100)]
     model = OrtSGDRegressor(max_iter=3, tol=None).fit_batches(parts)

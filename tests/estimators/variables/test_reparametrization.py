@@ -488,8 +488,8 @@ def test_x_that_cannot_be_standardized_is_refused_or_left_as_it_is(data):
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
 def test_a_sparse_x_is_divided_by_one_number(unit, solver):
-    X = unit * scipy.sparse.random(300, 30, 0.2, format="csr", random_state=0)
-    y = X @ np.linspace(-1, 1, 30) / unit
+    X = unit * scipy.sparse.random(300, 257, 0.2, format="csr", random_state=0)
+    y = X @ np.linspace(-1, 1, 257) / unit
     options = {
         "eta0": 0.3,
         "learning_rate": "constant",
