@@ -25,7 +25,7 @@ _STEPS = 20
 _ROUGH_STEPS = 5
 # A sparse column is in another unit than the median one if its values are so many times larger or
 # smaller. Those of text differ by less.
-_FAR = 10.0
+_FAR = 20.0
 _FEW_VALUES = 10
 # Up to so many columns, all eigenvalues take less time than the power method. Up to more columns,
 # the Gram matrix saves time in its steps.
@@ -337,8 +337,9 @@ def unit_scales(sums: np.ndarray, counts: np.ndarray) -> np.ndarray | None:
     """
     Return the scales of sparse columns in other units, from their `column_sums`. None: no column is.
 
-    A column is in another unit if it has ten values or more, and their mean size is above ten times
-    the median column's, or below a tenth. Its scale is this multiple. All other scales are one.
+    A column is in another unit if it has ten values or more, and their mean size is above twenty
+    times the median column's, or below a twentieth. Its scale is this multiple. All other scales
+    are one.
     """
     # The mean of fewer values says little.
     sizes = np.divide(sums, counts, where=counts >= _FEW_VALUES, out=np.zeros(len(sums)))
