@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg.blas import daxpy, ddot
 
 # The conditions of Wolfe: the fall that a step must have, and the slope that it may leave.
 _ENOUGH = 1e-4
@@ -149,17 +150,18 @@ class Memory:
         if not self._changes:
             return -gradient
 
-        # The two loops of Nocedal (Mathematics of Computation 35, 1980)
+        # The two loops of Nocedal (Mathematics of Computation 35, 1980). BLAS changes the result in
+        # place: of few weights, each call of numpy takes longer than the numbers.
         result = -gradient
         factors = []
         for step, change, inverse in reversed(self._changes):
-            factors.append(inverse * float(step @ result))
-            result -= factors[-1] * change
+            factors.append(inverse * ddot(step, result))
+            daxpy(change, result, a=-factors[-1])
 
         step, change, inverse = self._changes[-1]
-        result /= inverse * float(change @ change)
+        result /= inverse * ddot(change, change)
         for (step, change, inverse), factor in zip(self._changes, reversed(factors), strict=True):
-            result += (factor - inverse * float(change @ result)) * step
+            daxpy(step, result, a=factor - inverse * ddot(change, result))
 
         return result
 

@@ -28,7 +28,7 @@ _MOST_NUMBERS = 2**22
 # so many iterations for each of them: `python -m benchmarks.lbfgs --classes`.
 _MOST_COUPLED = 1000
 _ITERATIONS = 1 / 25
-# A row bends next to nothing if its class is so much surer than that of all.
+# A row bends next to nothing in a class if it is so much surer of it than all rows are of theirs.
 _SURE = 1e-2
 # A direction in which the columns vary less, relative to their mean square, counts as if they
 # varied so much: a gradient in a dtype tells no more of it.
@@ -439,7 +439,7 @@ def coupled_gram(batches: Batches, probabilities: Curvatures, *, has_intercept: 
     r"""
     Return the second derivative of the mean loss of a softmax by the weights of all outputs.
 
-    .. math:: \sum_i s_i (diag(p_i) - p_i p_i^T + 1 1^T / K^2) \otimes x_i x_i^T / n
+    .. math:: \sum_i s_i (diag(p_i) - p_i p_i^T + (1 - p_i^T p_i) 1 1^T / K^2) \otimes x_i x_i^T / n
 
     of the rows x, with a column of ones where there is an intercept, their relative weights s and
     their probabilities p of K classes. The last term makes it definite: a softmax is the same where
@@ -459,28 +459,34 @@ def coupled_gram(batches: Batches, probabilities: Curvatures, *, has_intercept: 
 def _coupled_product(X, weights, *, has_intercept):
     """Return the sum of a block of rows in `coupled_gram`, of probabilities times weights."""
     n_outputs = weights.shape[1]
-    # Sums of the other classes are exact, where 1 - p cancels.
-    others = weights @ (1 - np.eye(n_outputs, dtype=weights.dtype))
-    bends = weights * others
-    counted = np.flatnonzero(bends.sum(axis=1) > _SURE * bends.sum(axis=1).mean())
-    X = X[counted]
-    weights = weights[counted]
-    sizes = weights.sum(axis=1, keepdims=True)
-    bends = bends[counted] / sizes
-
     n_inputs = X.shape[1] + has_intercept
     rows = np.ones((len(X), n_inputs), X.dtype)
     rows[:, : X.shape[1]] = X
-    coupled = (weights / np.sqrt(sizes))[:, :, None] * rows[:, None]
-    coupled = coupled.reshape(len(X), n_outputs * n_inputs)
-    result = coupled.T @ coupled
-    np.negative(result, out=result)
 
-    blocks = result.reshape(n_outputs, n_inputs, n_outputs, n_inputs)
-    for number, each in enumerate(bends.T):
-        blocks[number, :, number] = _product(X, each, has_intercept=has_intercept)
-    blocks += _product(X, sizes[:, 0], has_intercept=has_intercept)[:, None] / n_outputs**2
-    return result
+    sizes = weights.sum(axis=1, keepdims=True)
+    parts = weights / np.where(sizes > 0, sizes, 1)
+    # Sums of the other classes are exact, where 1 - p cancels.
+    bends = parts * (weights @ (1 - np.eye(n_outputs, dtype=weights.dtype)))
+    least = _SURE * bends.sum(axis=1).mean()
+    result = np.zeros((n_outputs, n_inputs, n_outputs, n_inputs), X.dtype)
+
+    for number in range(n_outputs - 1):
+        others = slice(number + 1, None)
+        counted = np.flatnonzero(bends[:, number] > least)
+        those = rows[counted]
+        pairs = parts[counted, number, None] * weights[counted, others]
+        of_pairs = (pairs[:, :, None] * those[:, None]).reshape(len(those), -1)
+        products = -(those.T @ of_pairs).reshape(n_inputs, -1, n_inputs)
+        result[number, :, others] = products
+        result[others, :, number] = products.transpose(1, 0, 2)
+
+    # The probabilities of the other classes are what a class lacks.
+    own = [-result[number].sum(axis=1) for number in range(n_outputs)]
+    for number, each in enumerate(own):
+        result[number, :, number] = each
+
+    result += sum(own)[:, None] / n_outputs**2
+    return result.reshape(n_outputs * n_inputs, -1)
 
 
 def gram_diagonal(

@@ -342,7 +342,8 @@ def test_the_second_derivative_of_a_softmax_by_the_variables_is_the_identity(mon
     p = probabilities_at(X[:, :4], weights)
 
     # diag(p) - p p^T, and a little where all scores change alike
-    bends = p[:, :, None] * np.eye(3) - p[:, :, None] * p[:, None] + 1 / 9
+    alike = (1 - (p * p).sum(axis=1)) / 9
+    bends = p[:, :, None] * np.eye(3) - p[:, :, None] * p[:, None] + alike[:, None, None]
     curved = np.einsum("i,ikl,ia,ib->kalb", batches.sample_weight, bends, X, X).reshape(15, 15)
     curved = curved / N_ROWS + np.diag([0.1, 0.1, 0.1, 0.1, 0.0] * 3)
     (root,) = made.factors
@@ -384,9 +385,26 @@ def test_rows_of_a_sure_class_count_next_to_nothing():
     p = np.column_stack([p, 1 - p])
     found = coupled_gram(batches, lambda X, rows: p[rows], has_intercept=False)
     X = batches.data[0][unsure]
-    # 1/4 + 1/4 where both scores are the same, 1/4 - 1/4 where not
-    block = X.T @ X / N_ROWS / 2
-    np.testing.assert_allclose(found[0], np.kron(np.eye(2), block), atol=1e-12)
+    # 1/4 where both scores are the same and -1/4 where not, and 1/2 / 4 everywhere
+    bends = np.array([[3, -1], [-1, 3]]) / 8
+    np.testing.assert_allclose(found[0], np.kron(bends, X.T @ X / N_ROWS), atol=1e-12)
+
+
+def test_rows_without_weight_do_not_count_where_outputs_are_coupled(monkeypatch):
+    monkeypatch.setattr("skort.solvers.whitening._SURE", 0.0)
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(N_ROWS, 2))
+    p = softmax(rng.normal(size=(N_ROWS, 3)), axis=1)
+    counted = np.arange(N_ROWS) % 4 > 0
+
+    def of(rows, weights):
+        batches = batches_of(X[rows], np.zeros((len(X[rows]), 3)), weights)
+        return coupled_gram(batches, lambda X, part: p[rows][part], has_intercept=True)
+
+    found = of(np.arange(N_ROWS), counted.astype(float))
+    # Weights are relative to their mean.
+    expected = of(counted, np.ones(counted.sum()))
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-15)
 
 
 def test_outputs_are_coupled_where_iterations_take_as_long():
