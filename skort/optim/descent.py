@@ -28,6 +28,8 @@ class Point(NamedTuple):
     objective: float
     gradient: np.ndarray
     loss: float = math.nan
+    #: The gradient by the weights of a model, where the vector is one of other variables.
+    by_weights: np.ndarray | None = None
 
 
 class Limits(NamedTuple):

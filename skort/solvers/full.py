@@ -100,19 +100,18 @@ class FullStep:
     def evaluate(self, variables: np.ndarray) -> Point:
         """Return the objective, its gradient and the loss at variables, after a pass over all rows."""
         step = self._step
-        gradient: Any = None
+        by_weights: Any = None
 
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             self._load(variables)
             for share in self._pass():
                 step.step(0.0, share)
                 part = share * step.backend.last_gradient().astype(np.float64)
-                gradient = part if gradient is None else gradient + part
+                by_weights = part if by_weights is None else by_weights + part
 
-            if self._whitening is not None:
-                gradient = self._whitening.gradient(gradient)
+            gradient = self._gradient_of(by_weights)
         objective, loss = step.means()
-        return Point(variables, objective, gradient, loss)
+        return Point(variables, objective, gradient, loss, by_weights)
 
     def _load(self, variables):
         """Give the step the weights of a vector of variables, and return them."""
@@ -128,6 +127,10 @@ class FullStep:
     def weights_of(self, variables: np.ndarray) -> np.ndarray:
         """Return the weights of a vector of variables."""
         return variables if self._whitening is None else self._whitening.weights(variables)
+
+    def _gradient_of(self, by_weights):
+        """Return the gradient by the variables, from that by the weights."""
+        return by_weights if self._whitening is None else self._whitening.gradient(by_weights)
 
     def _pass(self):
         """Let the step read each block of rows in turn; yield the block's share of all rows."""
@@ -223,7 +226,11 @@ class FullStep:
 
         self._whitening = whitener.first() if is_stuck else whitener.at(weights, couples=couples)
         self._is_curved = not is_stuck
-        self._now = self.evaluate(self.variables_of(weights))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            self._now = self._now._replace(
+                weights=self.variables_of(weights),
+                gradient=self._gradient_of(self._now.by_weights),
+            )
         # L-BFGS has more to learn where they are not whole, and each stage forgets it.
         return _next_stage(whitener) if whitener.is_whole else 2 * stage
 
