@@ -152,8 +152,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         times their best value. The score of `scoring` has to rise by more than `tol`. For "lbfgs",
         `tol` is the largest entry of the gradient at the end. With None, the training makes all
         `max_iter` epochs. "auto" is 1e-3, and 0 for the loss of a validation set; for "lbfgs", it
-        is 2e-6, or 1e-8 in float64. For a network, "auto" is None, unless `early_stopping`,
-        `n_iter_no_change` or "adaptive" is given. See :doc:`/stopping`.
+        is 2e-6, or 1e-8 in float64. In float32, a linear model ends, too, when the gradient tells
+        that the objective is within 1e-9 of the least one. For a network, "auto" is None, unless
+        `early_stopping`, `n_iter_no_change` or "adaptive" is given. See :doc:`/stopping`.
     n_iter_no_change : int, inf or "auto", default="auto"
         Number of epochs without improvement after which the training ends, see `tol`. "auto" is
         5 epochs, or more with momentum, with few batches per epoch and after many epochs. With

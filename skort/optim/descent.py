@@ -49,6 +49,9 @@ class Limits(NamedTuple):
     rise: float = 0.0
     #: Whether second derivatives are about one. Then the gradient itself is a good first step.
     is_scaled: bool = False
+    #: Where they are, half the square of the gradient is about the distance to the least objective:
+    #: where it is no larger part of the objective, one more step ends a descent.
+    distance: float = 0.0
 
 
 class Step(NamedTuple):
@@ -101,6 +104,7 @@ def descent(
         if len(falls) >= max_iter:
             return None
 
+        is_last = is_near(point, limits)
         step = _step(evaluate, point, memory, limits)
         if step is None and memory.is_empty:
             return point
@@ -113,6 +117,8 @@ def descent(
         falls.append(step.fall)
         if after(point):
             return None
+        if is_last:
+            return point
 
     return point
 
@@ -126,6 +132,13 @@ def _is_end(point, falls, limits):
 
     fall = sum(falls[-limits.n_iterations :])
     return fall <= limits.fall * max(abs(point.objective), limits.size)
+
+
+def is_near(point: Point, limits: Limits) -> bool:
+    """Return whether the gradient tells that the least objective is one more step away."""
+    if not (limits.is_scaled and limits.distance):
+        return False
+    return 0.5 * ddot(point.gradient, point.gradient) <= limits.distance * abs(point.objective)
 
 
 class Memory:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skort.optim.batches import Batches, HostBatch
-from skort.optim.descent import Point
+from skort.optim.descent import Point, is_near
 from skort.optim.standardization import spread_of_gram
 from skort.optim.transforms import norm
 from skort.solvers.base import Problem
@@ -236,7 +236,9 @@ class FullStep:
 
     def _is_flat(self):
         """Return whether the gradient is small enough for the end."""
-        return float(np.max(np.abs(self._now.gradient))) <= self._tolerances.limits.gradient
+        limits = self._tolerances.limits
+        largest = float(np.max(np.abs(self._now.gradient)))
+        return largest <= limits.gradient or is_near(self._now, limits)
 
     def _stage(self, tolerances, max_iter, after):
         """

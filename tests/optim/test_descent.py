@@ -34,6 +34,21 @@ def test_a_sum_of_distances_ends_at_the_medians():
     assert end.objective == pytest.approx(least, rel=1e-3)
 
 
+@pytest.mark.parametrize("is_scaled", [True, False])
+@pytest.mark.parametrize("distance", [0.0099, 0.0101])
+def test_one_more_step_ends_a_descent_near_the_least_objective(is_scaled, distance):
+    # Half the square of the gradient is 0.01, and so is the distance in a direction of stiffness 1.
+    stiffness = np.array([1.0, 2.0, 0.5])
+    evaluate = quadratic(stiffness)
+    away = np.array([0.1, 0.05, 0.0])
+    start = evaluate(1 + away)
+    size = 0.5 * float(start.gradient @ start.gradient) / start.objective / 0.01
+    limits = Limits(1e-12, fall=0.0, is_scaled=is_scaled, distance=size * distance)
+    points = []
+    descent(evaluate, start, limits, 100, 10, points.append)
+    assert (len(points) == 1) is (is_scaled and distance > 0.01)
+
+
 def recording(evaluate):
     """Return a function that does the same, and the points at which it was asked."""
     tried = []

@@ -57,9 +57,14 @@ def test_fits_end_at_the_optimum_of_scikit_learn(n_classes):
         least = objective(exact, exact.coef_, exact.intercept_, X, y)
         ours = objective(exact, model.coef_, model.intercept_, X, y)
         assert 0 <= ours / least - 1 + 1e-9 < 1e-6
-        size = np.abs(exact.coef_).max()
-        np.testing.assert_allclose(model.coef_, exact.coef_, atol=2e-4 * size)
-        np.testing.assert_allclose(model.coef_, other.fit(X, y).coef_, atol=2e-4 * size)
+        scores = exact.decision_function(X)
+        for each in (model, other.fit(X, y)):
+            error = each.decision_function(X) - scores
+            assert np.sqrt(np.mean(error**2)) < 1e-4 * scores.std()
+            # Some sums of columns hardly vary.
+            np.testing.assert_allclose(
+                each.coef_, exact.coef_, atol=1e-3 * np.abs(exact.coef_).max()
+            )
         # scikit-learn's model has its own strength.
         assert model.to_sklearn().C == C
 

@@ -7,6 +7,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
@@ -268,6 +269,26 @@ def test_many_columns_end_at_the_optimum(n_columns):
     assert np.sqrt(np.mean(error**2)) < 1e-4 * expected.std()
     # Variables that are uncorrelated make one step of a squared error.
     assert (model.n_iter_ <= 3) is (n_columns <= 255)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_columns_that_are_sums_of_others_end_where_float32_tells_no_more(n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1001, 6))
+    X = np.hstack([X, X @ rng.normal(size=(6, 6))])
+    y = np.digitize(X[:, 0] + rng.normal(size=1001), np.linspace(-1, 1, n_classes + 1)[1:-1])
+    inner = LogisticRegression(C=1e6)
+    model = OrtSGDClassifier(inner, random_state=0).fit(X, y)
+    assert model.n_iter_ < 50
+    assert model.stopping_reason_ == (
+        "By its gradient, the objective is not above the least one by a part of 1e-09."
+    )
+
+    exact = OrtSGDClassifier(inner, dtype="float64", random_state=0).fit(X, y)
+    proba = exact.predict_proba(X)
+    np.testing.assert_allclose(model.predict_proba(X), proba, atol=1e-4)
+    losses = [log_loss(y, each.predict_proba(X)) for each in (model, exact)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-8)
 
 
 def test_raw_columns_take_few_iterations():

@@ -95,7 +95,10 @@ def tolerance(*, is_scored_by_loss: bool) -> Decision:
 
 @rule("stopping")
 def full_tolerance(dtype: str) -> Decision:
-    """L-BFGS ends when no entry of the gradient is above 2e-6, or 1e-8 in float64."""
+    """
+    L-BFGS ends when no entry of the gradient is above 2e-6, or 1e-8 in float64; in float32 also when
+    the gradient tells that the objective of a linear model is within 1e-9 of the least one.
+    """
     return Decision(_FULL_TOL[dtype], f"gradients in {dtype} tell no more", "tol")
 
 

@@ -367,9 +367,13 @@ def full_step(
     from skort.solvers.full import FullStep
 
     plan = run.plan
-    is_exact = score_graph.is_linear or "tol" not in plan.left_open
     optimizer: Any = plan.update.optimizer
-    tolerances = optimizer.tolerances(plan.tol, np.dtype(plan.dtype), is_exact=is_exact)
+    tolerances = optimizer.tolerances(
+        plan.tol,
+        np.dtype(plan.dtype),
+        is_linear=score_graph.is_linear,
+        is_given="tol" not in plan.left_open,
+    )
     whitener = whitener_of(run, batches, score_graph, grams)
 
     return FullStep(run.problem, step, batches, tolerances, whitener)

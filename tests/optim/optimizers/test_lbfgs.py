@@ -565,7 +565,9 @@ def test_a_device_has_the_same_objective_and_gradient(dtype):
         batches = Batches(X.astype(dtype), y.astype(dtype), weight, **options)
         step = make_step(problem, solver="graph")
         step.batch.begin(batches.data)
-        full = FullStep(problem, step, batches, LBFGS().tolerances(None, dtype, is_exact=True))
+        full = FullStep(
+            problem, step, batches, LBFGS().tolerances(None, dtype, is_linear=True, is_given=True)
+        )
         found.append(full.evaluate(np.linspace(-1, 1, 47)))
     here, there = found
     assert here.objective == pytest.approx(there.objective, rel=1e-6)
@@ -592,7 +594,9 @@ def test_callbacks_see_the_weights_of_a_trial_that_is_not_the_last():
     batches = Batches(X.astype(float), y.reshape(-1, 1).astype(float), None, **options)
     step = make_step(problem, solver="graph")
     step.batch.begin(batches.data)
-    full = FullStep(problem, step, batches, LBFGS().tolerances(None, float, is_exact=True))
+    full = FullStep(
+        problem, step, batches, LBFGS().tolerances(None, float, is_linear=True, is_given=True)
+    )
     seen = []
     full.minimise(1, lambda: seen.append(full.state()["weights"]))
     np.testing.assert_allclose(seen[0], np.full(7, 0.1))
@@ -607,12 +611,17 @@ def test_blocks_have_about_the_same_number_of_rows(n_rows, n_features, expected)
 
 def test_tolerances_are_those_of_what_a_dtype_holds():
     optimizer = LBFGS()
-    single = optimizer.tolerances(1e-3, np.float32, is_exact=True)
-    assert single == Tolerances(Limits(1e-3, 1e-13, 1, 1.0, 1e-6), 1e-3)
-    double = optimizer.tolerances(1e-3, np.float64, is_exact=True)
-    assert double == Tolerances(Limits(1e-3, 1e-19, 1, 1.0, 1e-14), 1e-3)
-    # A network has kinks.
-    for dtype, rounding in ((np.float32, 1e-6), (np.float64, 1e-14)):
-        found = optimizer.tolerances(1e-3, dtype, is_exact=False)
+    for is_linear in (False, True):
+        given = {"is_linear": is_linear, "is_given": True}
+        single = optimizer.tolerances(1e-3, np.float32, **given)
+        assert single == Tolerances(Limits(1e-3, 1e-13, 1, 1.0, 1e-6), 1e-3)
+        double = optimizer.tolerances(1e-3, np.float64, **given)
+        assert double == Tolerances(Limits(1e-3, 1e-19, 1, 1.0, 1e-14), 1e-3)
+        assert optimizer.tolerances(None, np.float64, **given).limits.gradient == 0
+
+    for dtype, rounding, near in ((np.float32, 1e-6, 1e-9), (np.float64, 1e-14, 0.0)):
+        linear = optimizer.tolerances(1e-3, dtype, is_linear=True, is_given=False)
+        assert linear.limits.distance == near
+        # A network has kinks.
+        found = optimizer.tolerances(1e-3, dtype, is_linear=False, is_given=False)
         assert found == Tolerances(Limits(1e-3, 2e-6, 10, 1.0, rounding), 2e-2)
-    assert optimizer.tolerances(None, np.float64, is_exact=True).limits.gradient == 0
