@@ -83,9 +83,10 @@ class LogLoss(ClassificationLoss, name="log_loss"):
     gradient = probability - target
     curvature = probability * (1 - probability)
     """
+    # ONNX Runtime computes LogSoftmax once for both, and Exp faster than Softmax.
     _formula_of_several: str | None = """
     loss = -ReduceSum(target * LogSoftmax(score, axis=1), [1], keepdims=1)
-    gradient = Softmax(score, axis=1) - target
+    gradient = Exp(LogSoftmax(score, axis=1)) - target
     probability = Softmax(score, axis=1)
     curvature = probability * (1 - probability)
     """

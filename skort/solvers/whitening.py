@@ -385,11 +385,11 @@ def _scaled_root(curvature, least, strengths):
     diagonal = np.diagonal(curvature) + strengths
     # Columns of very different curvature, such as rare ones, have scales of their own.
     scale = _inverse_roots(diagonal, least)
-    # In Fortran's order, LAPACK works in place.
+    # In Fortran's order, LAPACK works in place. In it, a symmetric matrix is its transpose.
     root = np.empty(curvature.shape, np.float64, order="F")
 
     while True:
-        np.multiply(curvature, scale, out=root)
+        np.multiply(curvature.T, scale, out=root)
         root *= scale[:, None]
         np.einsum("ii->i", root)[...] = diagonal * scale * scale + least
         _, failed = lapack.dpotrf(root, overwrite_a=True)
@@ -475,8 +475,10 @@ def _coupled_product(X, weights, *, has_intercept):
         counted = np.flatnonzero(bends[:, number] > least)
         those = rows[counted]
         pairs = parts[counted, number, None] * weights[counted, others]
-        of_pairs = (pairs[:, :, None] * those[:, None]).reshape(len(those), -1)
-        products = -(those.T @ of_pairs).reshape(n_inputs, -1, n_inputs)
+        of_pairs = (pairs[:, :, None] * those[:, None]).reshape(
+            len(those), pairs.shape[1] * n_inputs
+        )
+        products = -(those.T @ of_pairs).reshape(n_inputs, pairs.shape[1], n_inputs)
         result[number, :, others] = products
         result[others, :, number] = products.transpose(1, 0, 2)
 

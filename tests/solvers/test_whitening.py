@@ -411,6 +411,16 @@ def test_rows_of_a_sure_class_count_next_to_nothing():
     np.testing.assert_allclose(found[0], np.kron(bends, X.T @ X / N_ROWS), atol=1e-12)
 
 
+def test_a_class_that_no_row_has_bends_as_all_alike():
+    rng = np.random.default_rng(6)
+    batches = batches_of(rng.normal(size=(N_ROWS, 2)), np.zeros((N_ROWS, 3)), np.ones(N_ROWS))
+    p = np.full((N_ROWS, 3), 0.5) * [0, 1, 1]
+    found = coupled_gram(batches, lambda X, rows: p[rows], has_intercept=False)
+    X = batches.data[0]
+    bends = np.array([[0, 0, 0], [0, 1, -1], [0, -1, 1]]) / 4 + 1 / 18
+    np.testing.assert_allclose(found[0], np.kron(bends, X.T @ X / N_ROWS), atol=1e-12)
+
+
 def test_rows_without_weight_do_not_count_where_outputs_are_coupled(monkeypatch):
     monkeypatch.setattr("skort.solvers.whitening._SURE", 0.0)
     rng = np.random.default_rng(5)
