@@ -12,6 +12,7 @@ code that the rule has.
 import argparse
 import contextlib
 import inspect
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -28,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.defaults import QUICK
 from benchmarks.real_tables import load, real_tables
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.planning import fitted, optimizer, rate, stopping, stream
+from skort.estimators.planning import fitted, linear_part, optimizer, rate, stopping, stream
 from skort.estimators.training import run_stream as streams
 from skort.estimators.training import start
 
@@ -39,6 +40,7 @@ FIRST_CALL = 20
 NETWORKS = (
     "network",
     "wide network",
+    "wide network of tanh",
     "fitted",
     "other units",
     "stream of a network",
@@ -123,6 +125,13 @@ RULES = (
         code=(optimizer.decay_growth,),
     ),
     Rule(
+        "decay, curved",
+        "With tanh units in regression, it grows less with few columns and little noise.",
+        "wide network of tanh",
+        patches=((optimizer, "growth_limit", lambda n_columns, left: math.inf),),
+        code=(optimizer.growth_limit, linear_part),
+    ),
+    Rule(
         "cosine",
         "A network's rate comes to zero along a cosine.",
         "network",
@@ -202,9 +211,10 @@ def estimator(table, kind, seed, parameters):
     if kind == "linear by SGD":
         parameters = {"optimizer": "sgd", **parameters}
     if kind in NETWORKS:
-        hidden = WIDE if kind == "wide network" else HIDDEN
         inner = (MLPRegressor if is_regression else MLPClassifier)(
-            hidden_layer_sizes=hidden, random_state=seed
+            hidden_layer_sizes=WIDE if kind.startswith("wide") else HIDDEN,
+            activation="tanh" if kind.endswith("tanh") else "relu",
+            random_state=seed,
         )
     return (OrtSGDRegressor if is_regression else OrtSGDClassifier)(
         inner, random_state=seed, **parameters

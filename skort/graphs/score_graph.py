@@ -40,6 +40,13 @@ _FROM_WEIGHTS = {
 _NORMALIZATIONS = ("InstanceNormalization", "LayerNormalization")
 _LINEAR = (["MatMul"], ["MatMul", "Add"], ["Sub", "MatMul", "Add"])
 _ACTIVATIONS = frozenset({"Exp", "Identity", "Relu", "Sigmoid", "Tanh"})
+# Operators that are all but linear for small inputs. Relu is as bent for small inputs as for large.
+_CURVED = frozenset(
+    {
+        *("Celu", "Elu", "Erf", "Gelu", "HardSigmoid", "HardSwish", "Mish"),
+        *("Sigmoid", "Softplus", "Softsign", "Swish", "Tanh"),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -199,6 +206,11 @@ class ScoreGraph:
             for names in (trained.coefficients, trained.intercepts, trained.scales)
         ]
         return of_kinds[0], of_kinds[1] + of_kinds[2]
+
+    @functools.cached_property
+    def has_curved_units(self) -> bool:
+        """Whether the model has units such as tanh, which small weights make linear."""
+        return any(node.op_type in _CURVED for node in self.structure.graph.node)
 
     @functools.cached_property
     def order(self) -> tuple[int, ...] | None:

@@ -90,6 +90,17 @@ def test_weights_are_counted_element_by_element():
     assert without.n_weights == (6, 0)
 
 
+@pytest.mark.parametrize(
+    ("activation", "is_curved"),
+    [("identity", False), ("relu", False), ("tanh", True), ("logistic", True)],
+)
+def test_small_weights_make_curved_units_linear(activation, is_curved):
+    network = MLPRegressor(hidden_layer_sizes=(3,), activation=activation)
+    spec = ScoreSpec(2, 1, np.float32)
+    graph = initial_score_graph(network, spec, np.random.RandomState(0))
+    assert graph.has_curved_units == is_curved
+
+
 def test_set_batch_size_fixes_the_first_dimension():
     graph = initial_score_graph(
         LinearRegression(), ScoreSpec(3, 2, "float32"), np.random.RandomState(0)

@@ -24,6 +24,10 @@ _MOST_DECAY = 0.05
 # more have it times their multiple, up to a factor.
 _WEIGHTS_PER_ROW = 2.0
 _MOST_TIMES = 4.0
+# `--only curved` measures these: the factor is at most so many times the columns, and so many times
+# the part of y that a linear model leaves.
+_TIMES_COLUMNS = 0.25
+_TIMES_LEFT = 8.0
 
 #: The parameters by which the user decides on the steps, with the values that leave them to skort.
 DECIDE_ON_STEPS = {
@@ -72,14 +76,14 @@ def asks_for_steps(given: Mapping[str, Any]) -> str | None:
 
 
 @rule("optimizer")
-def network_optimizer(n_updates: int, weights_per_row: float = 0.0) -> Decision:
+def network_optimizer(n_updates: int, growth: float = 1.0) -> Decision:
     """
     A network is trained by Adam, whose decay shrinks the weights by about the same factor
     in any number of updates, and grows in proportion to the weights a row, from 2 to 8 of them.
     """
     # The decay is that of the planned rate at any rate: a smaller one would not learn against it.
     rate = Adam().tags.first_rates[1]
-    decay = decay_growth(weights_per_row) * planned_decay(n_updates, rate)
+    decay = growth * planned_decay(n_updates, rate)
     return Decision(
         Adam(weight_decay=decay), "a network is trained by Adam with decay", "optimizer"
     )
@@ -112,6 +116,17 @@ def planned_decay(n_updates: int, eta0: float) -> float:
 def decay_growth(weights_per_row: float) -> float:
     """Return how many times the decay of a small network one of more weights a row has."""
     return min(max(1.0, weights_per_row / _WEIGHTS_PER_ROW), _MOST_TIMES)
+
+
+@rule("optimizer")
+def growth_limit(n_columns: int, left: float) -> float:
+    """
+    In a regression by tanh or logistic units, the decay grows by a factor of at most a quarter of
+    the columns, and of at most eight times the part of y that a linear model leaves.
+    """
+    # Adam keeps a weight below the inverse of its decay. Few products of such weights stay where
+    # these units are linear.
+    return max(1.0, min(_TIMES_COLUMNS * n_columns, _TIMES_LEFT * left))
 
 
 def described(optimizer: Any, eta0: float) -> str:

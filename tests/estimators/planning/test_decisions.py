@@ -101,8 +101,8 @@ def test_plans_of_networks_are_those_of_their_formulas():
     assert repr(optimizer.at_rate(InvScaling(0.1, 0.5), 0.3)) == repr(InvScaling(0.3, 0.5))
     planned = optimizer.planned_decay(90, 0.02)
     assert optimizer.network_optimizer(90).value.weight_decay == planned
-    assert optimizer.network_optimizer(90, 6.0).value.weight_decay == pytest.approx(3 * planned)
-    assert optimizer.described(optimizer.network_optimizer(90, 4.0).value, 0.02).endswith(
+    assert optimizer.network_optimizer(90, 3.0).value.weight_decay == pytest.approx(3 * planned)
+    assert optimizer.described(optimizer.network_optimizer(90, 2.0).value, 0.02).endswith(
         "takes 0.1 of each weight"
     )
 
@@ -121,6 +121,21 @@ def test_many_rows_a_column_are_trained_on_longer(rows_per_column, times):
 )
 def test_the_decay_grows_with_the_weights_a_row(weights_per_row, times):
     assert optimizer.decay_growth(weights_per_row) == pytest.approx(times)
+
+
+@pytest.mark.parametrize(
+    ("n_columns", "left", "times"),
+    [
+        (1, 1.0, 1.0),
+        (4, 1.0, 1.0),
+        (10, 1.0, 2.5),
+        (100, 0.25, 2.0),
+        (100, 0.1, 1.0),
+        (8, 0.2, 1.6),
+    ],
+)
+def test_few_columns_and_little_noise_limit_the_decay(n_columns, left, times):
+    assert optimizer.growth_limit(n_columns, left) == pytest.approx(times)
 
 
 def test_the_plan_of_a_linear_model():
