@@ -39,6 +39,7 @@ from skort.estimators.training.fit import fit
 from skort.estimators.training.messages import (
     warn_of_lost_digits,
     warn_of_outcome,
+    warn_of_target_units,
     warn_of_unused_weights,
 )
 from skort.estimators.training.partial_fit import first_call, next_call
@@ -384,6 +385,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         if self.verbose and result.initial_score_told:
             print_line(f"Validation set: {result.initial_score_told}.")
         warn_of_lost_digits(self, result)
+        warn_of_target_units(result)
         warn_of_outcome(self, result, is_stream=is_stream)
 
         return self

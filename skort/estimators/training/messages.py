@@ -21,6 +21,7 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.training.result import FAR_END, Ending, FitResult
 from skort.estimators.variables.custom_loss import fault_of
 from skort.estimators.variables.custom_penalty import fault_of_penalty
+from skort.estimators.variables.loss_scale import has_units
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.estimators.variables.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
@@ -31,6 +32,8 @@ from skort.optim.state import TrainState
 
 # Beyond so many standard deviations, a mean leaves three digits of a standard deviation in float32.
 _LOST = 2**14
+# The smaller of two columns of y has a 10,000th of their squared error.
+_FAR_UNITS = 100.0
 # The number of columns that a warning names.
 _SHOWN = 5
 # If standard deviations differ by more than this factor, a training is slow, or diverges.
@@ -389,6 +392,31 @@ def _cure_of_constant(plan):
             "warm_start=False."
         )
     return "What the model inside has learned does not help with these rows: train a new one."
+
+
+def warn_of_target_units(result: FitResult) -> None:
+    """Warn of a network whose columns of y have units that are far apart."""
+    rows = result.ending.rows
+    graph = result.model.score_graph
+    plan = result.plan
+    if (
+        rows is None
+        or result.n_before
+        or graph.is_linear
+        or plan.is_classifier
+        or not has_units(plan.loss, graph.n_outputs)
+    ):
+        return
+
+    deviation = moments(rows.target, rows.sample_weight)[1]
+    found = deviation[deviation > 0]
+    if len(found) and found.max() > _FAR_UNITS * found.min():
+        warn_user(
+            f"The columns of y have standard deviations from {found.min():.3g} to "
+            f"{found.max():.3g}: the loss of the large ones hides that of the small ones. Give "
+            "estimator=TransformedTargetRegressor(model, transformer=StandardScaler()), or divide "
+            "the columns of y by constants."
+        )
 
 
 def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:

@@ -4,10 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.neural_network import MLPRegressor
+from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 
@@ -136,3 +139,20 @@ def test_the_strongest_penalty_leaves_a_constant(parameters, weight, dtype):
     )
     predicted = model.fit(X, Y, sample_weight=np.full(503, weight)).predict(X)
     np.testing.assert_allclose(predicted, Y.mean(), atol=0.01 * Y.std())
+
+
+def test_columns_of_y_in_units_that_are_far_apart_are_told_of_a_network():
+    both = np.column_stack([Y, Y[::-1]]) / Y.std()
+    inner = MLPRegressor(hidden_layer_sizes=(5,))
+    model = OrtSGDRegressor(inner, random_state=0, max_iter=3, tol=None)
+    far = both * [1e3, 1e-2]
+    with pytest.warns(UserWarning, match=r"deviations from 0\.01 to 1e\+03: the loss of the large"):
+        model.fit(X, far)
+
+    # Warnings are errors.
+    model.fit(X, both * [50.0, 1.0])
+    OrtSGDRegressor(random_state=0).fit(X, far)
+    scaled = TransformedTargetRegressor(inner, transformer=StandardScaler())
+    cured = model.set_params(estimator=scaled).fit(X, far)
+    expected = clone(cured).fit(X, both).predict(X)
+    np.testing.assert_allclose(cured.predict(X) / [1e3, 1e-2], expected, rtol=1e-4, atol=1e-4)
