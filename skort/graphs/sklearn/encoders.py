@@ -144,6 +144,11 @@ def _number_codes(nodes, column, categories, element_type):
     exact = np.array([np.nan if c is None else c for c in categories], dtype=np.float64)
     with np.errstate(over="ignore"):
         known = exact.astype(helper.tensor_dtype_to_np_dtype(element_type))
+    if np.isnan(exact).sum() > 1:
+        raise NotExportableError(
+            "its categories have None and NaN, which are one value in an ONNX model. Write None as "
+            "NaN before, as X.astype(object).fillna(numpy.nan) does"
+        )
     if len(np.unique(known)) < len(known):
         raise NotExportableError(
             f"some of its {len(known)} categories are one number in {known.dtype}. Use "

@@ -91,9 +91,10 @@ def transformer_graph(transformers: Any, X: Any, dtype: DTypeLike) -> onnx.Model
         converted = _of_numbers(transformers, X, dtype)
         if converted is None:
             name, why = next(_failures(transformers, X, dtype), (steps[-1], error))
+            part = transformers[: steps.index(name) + 1]
             raise NotExportableError(
                 f"estimator: the step {name!r} cannot be part of an ONNX model in {dtype}: {why} "
-                f"{_ELSE}"
+                f"{_cause_of_failure(part, X, dtype) or _ELSE}"
             ) from error
         model, difference = converted
 
@@ -216,6 +217,29 @@ def _failures(transformers, X, dtype):
             _convert(transformers[: i + 1], X, dtype, raw_inputs)
         except _ConversionError as error:
             yield name, error
+
+
+def _cause_of_failure(transformers, X, dtype):
+    """Return a sentence about a text with which a converted model fails; "" if there is none."""
+    # skl2onnx and the runtime raise errors of many kinds.
+    try:
+        inputs = raw_inputs(X)
+        model = _joined_columns(transformers, X, inputs, dtype)
+        inference = InferenceModel(model)
+    except Exception:
+        return ""
+
+    failing: list[int] = []
+    for row in range(num_samples(X)):
+        given = feeds(safe_indexing(X, [row]), inputs, dtype)
+        try:
+            inference.run(model.graph.output[0].name, given)
+        except Exception:
+            failing.append(row)
+
+    if not failing:
+        return ""
+    return _cause(transformers, X, Difference(np.inf, 0, failing[0], tuple(failing)))
 
 
 def _warn_of_difference(transformers, difference, X, dtype, inputs):

@@ -338,6 +338,23 @@ def test_letters_are_blamed_only_where_a_step_makes_them_small():
         transformer_graph(fitted(columns, X=table), table, "float32")
 
 
+def test_none_with_which_a_file_fails_is_named(capfd):
+    X = PERIODIC[:100]
+    constant = SimpleImputer(strategy="constant", fill_value="other")
+    with pytest.raises(
+        NotExportableError,
+        match=r"'onehotencoder' .* Unknown Category .*\. This happens for None in X\['k'\]: .*nan\)\.$",
+    ):
+        transformer_graph(fitted(constant, OneHotEncoder(), X=X), X, "float32")
+    assert capfd.readouterr().err == ""
+
+
+def test_none_and_nan_among_booleans_are_no_categories_of_a_file():
+    X = pd.DataFrame({"old": pd.Series([True, None, False, np.nan] * 10, dtype=object)})
+    with pytest.raises(NotExportableError, match=r"its categories have None and NaN, .* as NaN"):
+        transformer_graph(fitted(OneHotEncoder(), X=X), X, "float32")
+
+
 def test_a_text_that_no_file_has_is_no_filling():
     X = pd.DataFrame({"k": pd.Series(["x", None, "y", np.nan] * 10, dtype=object)})
     with pytest.raises(
