@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot
 
+from skort.common.blas import one_blas_thread
+
 # The conditions of Wolfe: the fall that a step must have, and the slope that it may leave.
 _ENOUGH = 1e-4
 _FLAT = 0.9
@@ -138,7 +140,7 @@ def is_near(point: Point, limits: Limits) -> bool:
     """Return whether the gradient tells that the least objective is one more step away."""
     if not (limits.is_scaled and limits.distance):
         return False
-    return 0.5 * ddot(point.gradient, point.gradient) <= limits.distance * abs(point.objective)
+    return 0.5 * np.square(point.gradient).sum() <= limits.distance * abs(point.objective)
 
 
 class Memory:
@@ -165,9 +167,14 @@ class Memory:
         if not self._changes:
             return -gradient
 
-        # The two loops of Nocedal (Mathematics of Computation 35, 1980). BLAS changes the result in
-        # place: of few weights, each call of numpy takes longer than the numbers.
-        result = -gradient
+        # Its threads would wait for each of many short products.
+        with one_blas_thread(gradient.size):
+            return self._times_inverse(-gradient)
+
+    def _times_inverse(self, result):
+        """Multiply a vector by the approximate inverse second derivative, in place; return it."""
+        # The two loops of Nocedal (Mathematics of Computation 35, 1980). Of few weights, calls of
+        # numpy take longer than the numbers, and these are the fewest.
         factors = []
         for step, change, inverse in reversed(self._changes):
             factors.append(inverse * ddot(step, result))

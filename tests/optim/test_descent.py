@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skort.optim.descent import Limits, Memory, Point, descent
 
@@ -203,3 +204,19 @@ def test_slopes_tell_of_falls_that_a_small_objective_rounds_away():
     assert np.abs(end.gradient).max() <= 1e-9
     # A line search that believed the objective would try ten lengths, again and again.
     assert n_calls < 1.5 * len(iterations) + 3
+
+
+def test_directions_of_many_weights_take_one_thread_of_blas(monkeypatch):
+    seen = []
+
+    def recorded(x, y):
+        seen.extend(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
+        return float(np.sum(x * y))
+
+    monkeypatch.setattr("skort.optim.descent.ddot", recorded)
+    memory = Memory(2)
+    memory.add(np.ones(20_000), np.full(20_000, 2.0))
+    with threadpool_limits(2, user_api="blas"):
+        # Half of it, where second derivatives are two.
+        np.testing.assert_allclose(memory.direction(np.ones(20_000)), -0.5)
+        assert set(seen) == {1}
