@@ -105,6 +105,8 @@ class TabularNetwork(Component):
     (2,)
     """
 
+    #: What advice on columns of text names.
+    encoder_of_text = 'OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)'
     _parameter_constraints = {
         "hidden": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "activation": [StrOptions(set(Activation.__args__))],  # type: ignore[attr-defined]

@@ -1,5 +1,6 @@
 """`TabularNetwork` where scikit-learn's networks go."""
 
+import copy
 import pickle
 
 import joblib
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
@@ -291,9 +293,48 @@ def test_wrong_parameters(table, options, message):
         regressor(clone(SMALL).set_params(**options)).fit(*table)
 
 
+def test_text_without_an_encoder_is_told_of_the_encoder_of_its_embeddings(table):
+    advice = (
+        r"ColumnTransformer\(\[\(\"text\", OrdinalEncoder\(handle_unknown=\"use_encoded_value\", "
+        r"unknown_value=-1\), \['city', 'kind'\]\)\]"
+    )
+    with pytest.raises(ValueError, match=advice):
+        OrtSGDRegressor(SMALL).fit(*table)
+
+
+def test_a_fitted_one_is_trained_on_new_rows_of_fewer_categories(table):
+    X, y = table
+    new = X["city"] != "Rome"
+    changed = y + 3 * (X["city"] == "Bern")
+    model = regressor(TabularNetwork((15,))).fit(X, y)
+    before = model.predict(X)
+
+    # The errors of other ways name this one.
+    with pytest.raises(ValueError, match="own partial_fit, which keeps its steps"):
+        OrtSGDRegressor(FrozenEstimator(model)).fit(X, y)
+    with pytest.raises(ValueError, match="or partial_fit, which keeps the fitted steps"):
+        copy.deepcopy(model).set_params(warm_start=True).fit(X[new], changed[new])
+
+    tuned = copy.deepcopy(model)
+    for _ in range(5):
+        tuned.partial_fit(X[new], changed[new])
+    assert tuned.weights_["embeddings"].shape == model.weights_["embeddings"].shape
+    assert np.mean((tuned.predict(X) - changed)[new] ** 2) < 0.5 * np.mean(
+        (before - changed)[new] ** 2
+    )
+
+    # With the encoder outside, all of the pipeline may be frozen.
+    outside = make_pipeline(
+        clone(model.estimator[0]), OrtSGDRegressor(TabularNetwork((15,)), random_state=0)
+    ).fit(X, y)
+    again = OrtSGDRegressor(FrozenEstimator(outside), random_state=0).fit(X[new], changed[new])
+    assert again.score(X[new], changed[new]) > outside.score(X[new], changed[new]) + 0.2
+
+
 def test_it_has_no_scikit_learn_model(table):
     model = regressor(max_iter=2, tol=None).fit(*table)
-    with pytest.raises(ValueError, match="TabularNetwork cannot be returned as a scikit-learn"):
+    told = "TabularNetwork cannot be returned as a scikit-learn .* partial_fit to train it on new"
+    with pytest.raises(ValueError, match=told):
         model.to_sklearn()
     with pytest.raises(NotTrainableError, match="TabularNetwork is a class"):
         OrtSGDRegressor(TabularNetwork).fit([[0.0], [1.0]], [0.0, 1.0])

@@ -151,7 +151,9 @@ def _argument_hint(cls, method, name, value, known):
     argument = nearest(name, [*ARGUMENTS], ARGUMENTS, 1.0)
     if argument and argument[0].partition(",")[0] in known:
         return f" Did you mean {argument[0]}?"
-    same = [each for each in known if each.lower() == name.lower()]
+    # A Pipeline of scikit-learn takes arguments as step__argument.
+    argument = name.rpartition("__")[2].lower()
+    same = [each for each in known if each.lower() == argument]
     if same:
         return f" Did you mean {same[0]}?"
     if method == "fit_batches" and name == "sample_weight":

@@ -27,7 +27,7 @@ PARAMETERS: Mapping[str, Sequence[str]] = {
     "random_state": ("seed", "random_seed"),
     "loss": ("criterion", "loss_fn", "loss_function", "objective", "cost", "cost_function"),
     "optimizer": ("optim", "optimiser"),
-    "estimator": ("base_estimator", "model"),
+    "estimator": ("base_estimator", "model", "module"),
     "penalty": ("regularization", "regularizer", "kernel_regularizer"),
     "alpha": ("l2_regularization", "l2", "l2_reg", "reg_lambda", "lambda_", "reg"),
     "max_grad_norm": (
@@ -126,6 +126,9 @@ ELSEWHERE = _by_name(
         "An OneHotEncoder in a pipeline, or an OrdinalEncoder before a TabularNetwork, takes "
         "categories": "cat_features categorical_feature categorical_features enable_categorical",
         "The splitter of a search takes groups; fit does not": "groups",
+        "early_stopping=True holds out rows, validation_fraction of them": "train_split",
+        "Kernels are not trained: Nystroem or RBFSampler, in a pipeline before the model, "
+        "approximates one": "gamma kernel degree coef0",
     }
 )
 

@@ -63,7 +63,7 @@ _SYNONYMS = {
         *("bfgs", "l-bfgs", "l-bfgs-b", "newton", "liblinear", "newton-cg", "newton-cholesky"),
         *("sag", "saga"),
     ),
-    "adam": ("adamw", "adamax", "nadam", "radam", "amsgrad", "rmsprop", "adagrad", "adadelta"),
+    "adam": ("adamax", "nadam", "radam", "amsgrad", "rmsprop", "adagrad", "adadelta"),
     "momentum": ("sgdm",),
     "adaptive": ("plateau", "reduce_on_plateau", "reducelronplateau"),
     "cuda": ("gpu",),
@@ -117,6 +117,12 @@ _INSTEAD_OF_NUMBERS = {
     "early_stopping": "Did you mean early_stopping=True, n_iter_no_change={}?",
     "batch_size": "It is a number of rows. A batch of all rows is batch_size=len(X).",
     "n_jobs": _CUSTOM["n_jobs"],
+}
+# What to give in place of a text that has parameters of its own elsewhere.
+_INSTEAD_OF_TEXTS = {
+    ("optimizer", "adamw"): (
+        "Did you mean optimizer=Adam(weight_decay=0.01)? Import it from skort.optimizers."
+    ),
 }
 # The texts that stand for truth values.
 _TRUTH = {
@@ -191,6 +197,8 @@ def _of_text(cls, name, text, options, constraints):
     owner = _other_parameter(text, {**options, "device": ["cpu", "cuda"]})
     module = _MODULES.get(name)
 
+    if (name, text.lower()) in _INSTEAD_OF_TEXTS:
+        return _INSTEAD_OF_TEXTS[name, text.lower()]
     if known:
         return f"Did you mean {name}={known[0]!r}?"
     truth = _TRUTH.get(text.lower())
@@ -229,6 +237,10 @@ def _of_object(name, value, options, constraints):
         return f"Did you mean callbacks=[{given}]?"
     if isinstance(value, Component):
         others = (other for other in _MODULES if is_valid(other, value, constraints))
+        if name == "scoring" and is_valid("loss", value, constraints):
+            return (
+                "Give it as loss, and leave scoring out: the loss then scores the validation set."
+            )
         return next((f"Did you mean {other}={value!r}?" for other in others), "")
 
     # A member of an enum, a class or an instance of another library: MSELoss(), numpy.float32.

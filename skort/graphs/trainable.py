@@ -104,7 +104,8 @@ def _check_parameters_of(model):
     """Raise an error for parameters of a model of scikit-learn that gradient descent cannot keep."""
     parameters = vars(score_model(model))
     layers = parameters.get("loss")
-    if "hidden_layer_sizes" in parameters and isinstance(layers, (tuple, list)):
+    if "hidden_layer_sizes" in parameters and isinstance(layers, (tuple, list, int)):
+        layers = (layers,) if isinstance(layers, int) else layers
         raise ValueError(
             f"estimator={type(model).__name__} has loss={layers!r}: write "
             f"hidden_layer_sizes={layers!r}."
@@ -220,7 +221,7 @@ def _why_untrainable(model: Any) -> str:
     if name in _OURS.values():
         return (
             f"it is an {name} already. Give the model inside it; or, to continue from a fitted one, "
-            "FrozenEstimator(fitted.to_sklearn())."
+            "FrozenEstimator(fitted.to_sklearn()), or its own partial_fit."
         )
     if {"estimator", "estimators", "regressor"} & set(model.get_params(deep=False)):
         return f"put {_OURS[get_tags(model).estimator_type]} inside it, not around it."

@@ -396,7 +396,7 @@ def unused_parameters(model: Any) -> dict[str, str]:
     elif type(model).__name__.startswith("PassiveAggressive"):
         training["C"] = "eta0"
 
-    of_type = _defaults(type(model))  # type: ignore[arg-type]  # classes are hashable
+    of_type = defaults_of(type(model))  # type: ignore[arg-type]  # classes are hashable
     defaults = {name: default for name, default in of_type.items() if name in training}
     changed = {
         name: getattr(model, name)
@@ -410,7 +410,7 @@ def unused_parameters(model: Any) -> dict[str, str]:
 
 
 @functools.cache
-def _defaults(model_type):
+def defaults_of(model_type: type) -> dict[str, Any]:
     """Return the defaults of the parameters of a type of models, by name."""
     return {
         name: parameter.default

@@ -108,6 +108,19 @@ NAMES = [
         {"n_estimators": 100},
         "Trees have no gradient, and skort trains linear models and networks.",
     ),
+    (
+        OrtSGDClassifier,
+        None,
+        {"train_split": None},
+        "early_stopping=True holds out rows, validation_fraction of them.",
+    ),
+    (
+        OrtSGDClassifier,
+        None,
+        {"gamma": 0.1},
+        "Kernels are not trained: Nystroem or RBFSampler, in a pipeline before the model, "
+        "approximates one.",
+    ),
     (OrtSGDRegressor, None, {"objective": "reg:absoluteerror"}, ABSOLUTE),
     (OrtSGDRegressor, None, {"loss_fn": "mae"}, ABSOLUTE),
     (OrtSGDRegressor, None, {"grad_clip": 1.0}, "Did you mean max_grad_norm=1.0?"),

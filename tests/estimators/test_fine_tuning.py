@@ -520,7 +520,7 @@ def _fitted_on_text():
 
 def test_a_fitted_estimator_with_steps_says_how_to_go_on():
     fitted, frame = _fitted_on_text()
-    with pytest.raises(ValueError, match=r"FrozenEstimator\(fitted\.to_sklearn\(\)\).*warm_start"):
+    with pytest.raises(ValueError, match=r"FrozenEstimator\(fitted\.to_sklearn\(\)\).*partial_fit"):
         OrtSGDRegressor(FrozenEstimator(fitted)).fit(frame, Y)
     with pytest.raises(NotTrainableError, match=r"an OrtSGDRegressor already.*to_sklearn\(\)"):
         OrtSGDRegressor(fitted).fit(frame, Y)

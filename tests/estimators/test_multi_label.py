@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import skl2onnx
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import accuracy_score, log_loss
@@ -206,3 +207,18 @@ def test_what_cannot_be_is_said(model, y, message):
 
 def test_a_regressor_takes_such_a_y_as_numbers():
     assert OrtSGDRegressor(max_iter=2).fit(X, Y).predict(X).shape == (150, 3)
+
+
+def test_one_hot_rows_are_told_that_they_may_be_classes():
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(60, 3))
+    y = np.eye(3, dtype=int)[np.digitize(X[:, 0], [-0.5, 0.5])]
+    model = OrtSGDClassifier(MLPClassifier((5,)), max_iter=3, tol=None, random_state=0)
+    with pytest.warns(UserWarning, match=r"each row has exactly one label. .* y.argmax\(axis=1\)"):
+        model.fit(X, y)
+    assert model.predict(X).shape == (60, 3)
+
+    # Warnings are errors: one row of a stream says nothing of others, nor does a y of two labels.
+    clone(model).partial_fit(X[:1], y[:1], classes=[0, 1, 2])
+    y[0] = 1
+    clone(model).fit(X, y)

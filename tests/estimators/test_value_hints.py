@@ -48,7 +48,11 @@ VALUES = [
     ({"solver": "nonsense"}, "optimizer says how they change the weights."),
     ({"optimizer": "cosine_x"}, "methods of skort.optimizers.Optimizer."),
     ({"optimizer": "L-BFGS"}, "Did you mean optimizer='lbfgs'?"),
-    ({"optimizer": "adamw"}, "Did you mean optimizer='adam'?"),
+    ({"optimizer": "adamw"}, "optimizer=Adam(weight_decay=0.01)? Import it from skort.optimizers."),
+    (
+        {"scoring": Huber()},
+        "Give it as loss, and leave scoring out: the loss then scores the validation set.",
+    ),
     ({"optimizer": "rmsprop"}, "Did you mean optimizer='adam'?"),
     ({"penalty": "l1_l2"}, "Did you mean penalty='elasticnet'?"),
     ({"learning_rate": "plateau"}, "Did you mean learning_rate='adaptive'?"),
@@ -123,6 +127,7 @@ def test_a_value_that_a_parameter_does_not_take_leads_to_one(given, advice):
         ("fit", {"batch_size": 3}, "a parameter of the estimator: OrtSGDClassifier(batch_size=3)."),
         ("fit", {"validation_data": (X, Y)}, "Did you mean X_val, y_val?"),
         ("fit", {"sample_weights": Y}, "Did you mean sample_weight?"),
+        ("fit", {"logisticregression__sample_weight": Y}, "Did you mean sample_weight?"),
         ("fit", {"classes": [0, 1]}, "It is an argument of partial_fit and fit_batches."),
         ("fit", {"nonsense": 1}, "argument 'nonsense'."),
         (
@@ -421,10 +426,11 @@ def test_one_hot_labels_are_given_as_labels():
 
 def test_layers_by_position_are_the_loss_of_scikit_learn():
     # The first parameter is loss since scikit-learn 1.7.
-    network = MLPRegressor(loss=(5,)) if "loss" in MLPRegressor().get_params() else None
-    if network is not None:
+    if "loss" not in MLPRegressor().get_params():
+        pytest.skip("it is hidden_layer_sizes")
+    for given in ((5,), 5):
         with pytest.raises(ValueError, match=r"loss=\(5,\): write hidden_layer_sizes=\(5,\)\.$"):
-            OrtSGDRegressor(network).fit(X, Y)
+            OrtSGDRegressor(MLPRegressor(loss=given)).fit(X, Y)
 
 
 def test_a_y_of_dates_is_no_number():

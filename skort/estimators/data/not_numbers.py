@@ -20,9 +20,12 @@ from skort.estimators.data.columns import (
     listed,
 )
 from skort.estimators.data.dates import DAYS, is_date
+from skort.estimators.model.nesting import model_inside
 
 # The type of text in an ONNX graph, onnx.TensorProto.STRING.
 _ONNX_TEXT = 8
+# The encoder of categories for a model that names no other.
+_ENCODER = 'OneHotEncoder(handle_unknown="ignore")'
 # The errors of Python and numpy for a value that is no number, with its type, or for a sequence.
 OF_OBJECT = re.compile(
     r"a string or a (?:real )?number, not '(?:\w+\.)*(\w+)'|setting an array element with a sequence"
@@ -79,7 +82,9 @@ def text_error(error: Exception, X: Any, estimator: Any) -> Exception:
     place = ""
     if None not in texts:
         place = f" in {listed(texts)}"
-        steps = ", ".join(_encoders(X, texts))
+        innermost = None if inside is None else model_inside(inside)
+        encoder = getattr(innermost, "encoder_of_text", _ENCODER)
+        steps = ", ".join(_encoders(X, texts, encoder))
         encode = f'ColumnTransformer([{steps}], remainder="passthrough")'
 
     model = (
@@ -97,12 +102,15 @@ def text_error(error: Exception, X: Any, estimator: Any) -> Exception:
     )
 
 
-def _encoders(X, texts):
-    """Return the code of the transformers of columns of text: of categories, and of sentences."""
+def _encoders(X, texts, encoder):
+    """
+    Return the code of the transformers of columns of text: `encoder` for categories, and one for
+    each column of sentences.
+    """
     sentences = [name for name in columns_with(X, has_sentences) if name in texts]
     categories = [name for name in texts if name not in sentences]
     if categories:
-        yield f'("text", OneHotEncoder(handle_unknown="ignore"), {categories!r})'
+        yield f'("text", {encoder}, {categories!r})'
     for j, name in enumerate(sentences, 1):
         yield f'("words {j}", TfidfVectorizer(), {name!r})'
 
@@ -113,12 +121,12 @@ def _advice_on_steps(estimator):
     if isinstance(inside, FrozenEstimator) and hasattr(inside.estimator, "to_sklearn"):
         return (
             "Give the steps, too: FrozenEstimator(fitted.to_sklearn()), with the estimator that is "
-            "frozen now; or call its own fit, with warm_start=True."
+            "frozen now; or call its own partial_fit, which keeps its steps."
         )
     if _is_onnx(inside) and any(_takes_text(each) for each in inside.graph.input):
         return (
             "The transformers in an ONNX file cannot be trained. Load the estimator that wrote the "
-            "file, and give FrozenEstimator(fitted.to_sklearn())."
+            "file, and call its partial_fit, or give FrozenEstimator(fitted.to_sklearn())."
         )
     return ""
 

@@ -409,9 +409,11 @@ class Model:
                 )
                 if theirs != ours
             )
+            # The next fit fits the steps anew: an encoder may find fewer categories.
+            cure = ", or partial_fit, which keeps the fitted steps" if self.has_steps else ""
             raise ValueError(
                 "warm_start=True continues from the weights of the last fit, but that fit had "
-                f"{theirs}, and this one has {ours}. Use warm_start=False."
+                f"{theirs}, and this one has {ours}. Use warm_start=False{cure}."
             )
 
         # A loss with other own weights begins with its initial ones.

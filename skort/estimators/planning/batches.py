@@ -45,7 +45,9 @@ def chosen_batches(
     are given.
     """
     if "batch_size" not in left_open:
-        return Decision(int(estimator.batch_size), YOURS, "batch_size")
+        one = "; all rows are one batch, and an epoch is one update"
+        is_one = not is_stream and int(estimator.batch_size) > n_rows
+        return Decision(int(estimator.batch_size), f"{YOURS}{one if is_one else ''}", "batch_size")
     if are_given:
         return Decision(n_rows, YOUR_BATCHES, "batch_size")
     return batch_decision(n_rows, is_stream=is_stream)

@@ -19,7 +19,7 @@ class Decision(NamedTuple):
     @property
     def is_yours(self) -> bool:
         """Whether a parameter of the estimator made the decision."""
-        return self.because == YOURS
+        return self.because.startswith(YOURS)
 
 
 #: The reason of a decision that a parameter made.

@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from skort.common.named_errors import errors_of
 from skort.common.random_state import own_generator
 from skort.common.sklearn_private import safe_indexing
+from skort.common.user_warning import warn_user
 from skort.estimators.data.flat_rows import flat_rows
 from skort.estimators.data.rows import Columns, TrainingData, training_rows
 from skort.estimators.data.sample_weight import ClassWeight, weighted
@@ -233,7 +234,20 @@ def read_fit(
     check_callbacks(estimator.callbacks)
     generator = own_generator(estimator.random_state)
     read = FitInput.of(estimator, given, wrapped, own, generator, classes)
+    # One row of a stream says nothing of others.
+    if isinstance(estimator, ClassifierMixin) and not is_stream:
+        _warn_of_one_hot(read.encoded)
     return read.weighted(estimator, is_stream=is_stream)
+
+
+def _warn_of_one_hot(encoded):
+    """Warn of a multi-label y in which each row has one label, as `get_dummies` makes it."""
+    if encoded.multi_label and np.all(encoded.target.sum(axis=1) == 1):
+        warn_user(
+            "y is multi-label, and each row has exactly one label. If the labels are classes, give "
+            "y.argmax(axis=1), or the column that get_dummies was made from: predict then returns "
+            "one class for each row."
+        )
 
 
 def objective_inside(estimator: Any, wrapped: WrappedModel) -> "SklearnObjective":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import BaseEstimator
 
 from skort.common.user_warning import warn_user
-from skort.estimators.planning.objective import losses_of, named_loss
+from skort.estimators.planning.objective import losses_of, named_loss, strengths_inside
 from skort.objective.penalties import PENALTIES
 from skort.optim.schedules import SCHEDULES
 
@@ -38,17 +38,28 @@ def warn_of_other_terms(
     )
     if is_open and isinstance(model, BaseEstimator) and own.trained_as is not None:
         sentences.append(own.trained_as)
-    if unused:
+    ours = type(estimator).__name__
+    listed = [f"{theirs} (set {parameter} of {ours})" for theirs, parameter in unused.items()]
+    if not isinstance(estimator.alpha, str):
+        listed += [
+            f"{theirs} (alpha of {ours} takes its place)" for theirs in _replaced(estimator, model)
+        ]
+    if listed:
         name = type(model).__name__
-        ours = type(estimator).__name__
-        listed = ", ".join(
-            f"{theirs} (set {parameter} of {ours})" for theirs, parameter in unused.items()
-        )
-        sentences.append(f"These parameters of {name} are not used: {listed}.")
+        sentences.append(f"These parameters of {name} are not used: {', '.join(listed)}.")
 
     if sentences:
         warn_user("estimator: " + " ".join(sentences))
     warn_of_own_loss(estimator, model)
+
+
+def _replaced(estimator, model):
+    """Return the strengths of the model inside that its user has set, and that alpha replaces."""
+    from skort.objective.sklearn_objectives import defaults_of
+
+    names = strengths_inside(estimator)
+    defaults = defaults_of(type(model)) if names else {}  # type: ignore[arg-type]  # classes are hashable
+    return [name for name in names if getattr(model, name) != defaults[name]]
 
 
 def warn_of_scoring(estimator: Any, *, is_stream: bool) -> None:

@@ -35,6 +35,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.estimators.model.nesting import model_inside
+from skort.model_selection import OrtGridSearchCV
 from skort.objective import L2, Huber
 
 RNG = np.random.default_rng(0)
@@ -196,6 +198,7 @@ def test_full_batch_steps_are_those_of_a_neural_network_with_its_penalty(cls, re
         np.testing.assert_allclose(mine, expected, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.*alpha of OrtSGDRegressor takes its place")
 def test_the_penalty_of_a_network_is_the_same_in_a_short_last_batch():
     options = {"max_iter": 3, "tol": None, "shuffle": False, "random_state": 0, "batch_size": 40}
     inside = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(6,), alpha=0.8), **options).fit(X, Y)
@@ -207,6 +210,7 @@ def test_the_penalty_of_a_network_is_the_same_in_a_short_last_batch():
 # --- what the user sets
 
 
+@pytest.mark.filterwarnings("ignore:.*alpha of OrtSGDRegressor takes its place")
 @pytest.mark.parametrize(
     "parameters, loss, strength",
     [
@@ -508,6 +512,50 @@ def test_an_alpha_that_leaves_more_than_a_constant_is_left_alone(inside, recwarn
     model = OrtSGDClassifier(inside, alpha=0.03, random_state=0).fit(X, TWO)
     assert model.score(X, TWO) > 0.85
     assert not recwarn
+
+
+REPLACED = {
+    "network": (MLPClassifier((4,), alpha=100.0), "alpha"),
+    "linear": (LogisticRegression(C=3.0), "C"),
+    "steps": (make_pipeline(StandardScaler(), RidgeClassifier(alpha=3.0)), "alpha"),
+}
+
+
+@pytest.mark.parametrize("inside, name", REPLACED.values(), ids=REPLACED)
+def test_a_strength_inside_that_alpha_replaces_is_named(inside, name):
+    plain = clone(inside).set_params(
+        **{key: {"alpha": 1.0, "C": 1.0}[name] for key in inside.get_params() if key.endswith(name)}
+    )
+    options = {"max_iter": 3, "tol": None, "random_state": 0}
+    kind = type(model_inside(inside)).__name__
+    with pytest.warns(
+        UserWarning,
+        match=f"of {kind} are not used: {name} .alpha of OrtSGDClassifier takes its place.",
+    ):
+        model = OrtSGDClassifier(inside, alpha=0.01, **options).fit(X, TWO)
+    with warnings.catch_warnings():
+        # A network's default is another number.
+        warnings.simplefilter("ignore")
+        same = OrtSGDClassifier(plain, alpha=0.01, **options).fit(X, TWO)
+    for weight, other in zip(model.weights_.values(), same.weights_.values(), strict=True):
+        np.testing.assert_array_equal(weight, other)
+
+
+@pytest.mark.parametrize("inside", [MLPClassifier((4,)), LogisticRegression(), None])
+def test_a_strength_inside_that_its_user_has_not_set_is_not_named(inside):
+    # Warnings are errors.
+    OrtSGDClassifier(inside, alpha=0.01, max_iter=3, tol=None, random_state=0).fit(X, TWO)
+
+
+def test_a_search_counts_the_strengths_that_alpha_replaces():
+    model = OrtSGDClassifier(LogisticRegression(), max_iter=3, tol=None, random_state=0)
+    search = OrtGridSearchCV(model, {"alpha": [0.1, 0.2], "estimator__C": [2.0, 3.0]}, cv=2)
+    with pytest.warns(UserWarning, match="takes its place") as caught:
+        search.set_params(refit=False).fit(X, TWO)
+    assert [str(each.message)[:8] for each in caught] == ["8 fits: "]
+    # The strengths inside have no effect.
+    scores = search.cv_results_["mean_test_score"].reshape(2, 2)
+    np.testing.assert_array_equal(scores[:, 0], scores[:, 1])
 
 
 @pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant prediction")

@@ -427,6 +427,7 @@ def test_what_a_network_knows_and_few_rows_lower_its_rate(share, n_rows, part):
     assert fitted_part(share, n_rows) == pytest.approx(part)
 
 
+@pytest.mark.filterwarnings("ignore:estimator. These parameters .* takes its place")
 @pytest.mark.parametrize(
     "parameters",
     [
