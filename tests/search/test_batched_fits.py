@@ -88,7 +88,7 @@ def test_columns_far_from_zero_are_centred_by_fits_alone(rows):
             {"penalty": [ElasticPenalty(0.01, 0, intercepts=i) for i in (1.0, 2.0)] + [L2(0.01)]},
         ),
         # As "auto" says, that of the model inside covers the intercept.
-        (LinearSVR(C=0.01), {"penalty": ["l2", "auto"], "alpha": [0.1, 0.2]}),
+        (LinearSVR(), {"penalty": ["l2", "auto"], "alpha": [0.1, 0.2]}),
     ],
 )
 def test_only_some_penalties_cover_intercepts(rng, model, grid):
