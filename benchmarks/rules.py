@@ -12,7 +12,6 @@ code that the rule has.
 import argparse
 import contextlib
 import inspect
-import math
 import time
 import warnings
 from collections.abc import Callable
@@ -29,14 +28,16 @@ from threadpoolctl import threadpool_limits
 from benchmarks.defaults import QUICK
 from benchmarks.real_tables import load, real_tables
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.planning import fitted, linear_part, optimizer, rate, stopping, stream
+from skort.estimators.planning import fitted, optimizer, rate, stopping, stream
 from skort.estimators.training import run_stream as streams
 from skort.estimators.training import start
+from skort.graphs.score_graph import ScoreGraph
 
 SCORE, LOG_LOSS, MOST_ROWS, HIDDEN, WIDE = 0.01, 0.02, 3000, (50,), (256, 128)
 # The rows of the calls of a stream, and of one whose calls are single rows after the first.
 CALLS = (37, 2, 200)
 FIRST_CALL = 20
+GROWTH = optimizer.decay_growth
 NETWORKS = (
     "network",
     "wide network",
@@ -121,15 +122,17 @@ RULES = (
         "decay, wide",
         "The decay grows in proportion to the weights a row, from 2 to 8 of them.",
         "wide network",
-        patches=((optimizer, "decay_growth", lambda weights_per_row: 1.0),),
+        patches=((optimizer, "decay_growth", lambda weights_per_row, **_: 1.0),),
         code=(optimizer.decay_growth,),
     ),
     Rule(
         "decay, curved",
-        "With tanh units in regression, it grows less with few columns and little noise.",
+        "With tanh units in regression, it does not grow.",
         "wide network of tanh",
-        patches=((optimizer, "growth_limit", lambda n_columns, left: math.inf),),
-        code=(optimizer.growth_limit, linear_part),
+        patches=(
+            (optimizer, "decay_growth", lambda weights_per_row, **_: GROWTH(weights_per_row)),
+        ),
+        code=(ScoreGraph.has_curved_units.fget,),
     ),
     Rule(
         "cosine",

@@ -24,10 +24,6 @@ _MOST_DECAY = 0.05
 # more have it times their multiple, up to a factor.
 _WEIGHTS_PER_ROW = 2.0
 _MOST_TIMES = 4.0
-# `--only curved` measures these: the factor is at most so many times the columns, and so many times
-# the part of y that a linear model leaves.
-_TIMES_COLUMNS = 0.25
-_TIMES_LEFT = 8.0
 
 #: The parameters by which the user decides on the steps, with the values that leave them to skort.
 DECIDE_ON_STEPS = {
@@ -113,20 +109,15 @@ def planned_decay(n_updates: int, eta0: float) -> float:
     return part / eta0
 
 
-def decay_growth(weights_per_row: float) -> float:
-    """Return how many times the decay of a small network one of more weights a row has."""
-    return min(max(1.0, weights_per_row / _WEIGHTS_PER_ROW), _MOST_TIMES)
-
-
 @rule("optimizer")
-def growth_limit(n_columns: int, left: float) -> float:
+def decay_growth(weights_per_row: float, *, is_curved: bool = False) -> float:
     """
-    In a regression by tanh or logistic units, the decay grows by a factor of at most a quarter of
-    the columns, and of at most eight times the part of y that a linear model leaves.
+    The decay of a network does not grow in a regression by tanh or logistic units, which small
+    weights make linear.
     """
-    # Adam keeps a weight below the inverse of its decay. Few products of such weights stay where
-    # these units are linear.
-    return max(1.0, min(_TIMES_COLUMNS * n_columns, _TIMES_LEFT * left))
+    if is_curved:
+        return 1.0
+    return min(max(1.0, weights_per_row / _WEIGHTS_PER_ROW), _MOST_TIMES)
 
 
 def described(optimizer: Any, eta0: float) -> str:

@@ -14,7 +14,6 @@ from skort.estimators.planning import batches, optimizer, stopping
 from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.decision import YOURS, Decision
 from skort.estimators.planning.given import given_parameters, left_open, parameters_inside
-from skort.estimators.planning.linear_part import part_left
 from skort.estimators.planning.objective import (
     class_weight_decision,
     loss_decision,
@@ -297,7 +296,10 @@ class Plan:
         if "optimizer" in self.left_open:
             # A fitted network keeps what it knows.
             n_weights = model.score_graph.n_weights[0] if model.is_drawn else 0
-            growth = optimizer.decay_growth(n_weights / self.size.n_rows)
+            growth = optimizer.decay_growth(
+                n_weights / self.size.n_rows,
+                is_curved=model.score_graph.has_curved_units and not self.is_classifier,
+            )
             of_optimizer = optimizer.network_optimizer(n_updates, growth)
 
         eta0 = self._eta0_of_network(of_optimizer.value)
@@ -319,22 +321,6 @@ class Plan:
         if runs_out and not (self.is_validated or may_fall(rates.value)):
             plan = plan.decided("stopping", stopping.no_tolerance(), tol=None)
         return plan
-
-    def for_rows(self, score_graph: "ScoreGraph", rows: TrainingData) -> "Plan":
-        """Return the plan of a new network, whose decay its rows limit in a regression by tanh."""
-        is_limited = score_graph.has_curved_units and not self.is_classifier
-        if not is_limited or "optimizer" not in self.left_open or self.is_full:
-            return self
-
-        growth = optimizer.decay_growth(score_graph.n_weights[0] / self.size.n_rows)
-        if growth == 1:
-            return self
-
-        limit = optimizer.growth_limit(score_graph.n_features, part_left(rows))
-        n_updates = self.max_iter * self.size.n_batches
-        of_optimizer = optimizer.network_optimizer(n_updates, min(growth, limit))
-        rates = self.decisions["learning rate"]
-        return self._with_steps(of_optimizer, rates, is_rate_auto=self.is_rate_auto)
 
     def _eta0_of_network(self, of_network):
         """

@@ -113,8 +113,6 @@ def start_at_weights(
         )
     if plan.penalty is not None and plan.penalty.is_custom:
         warn_of_custom_penalty(plan.penalty, model.score_graph)
-    if model.is_drawn and not (is_stream or model.score_graph.is_linear):
-        plan = plan.for_rows(model.score_graph, statistics.some_rows)
     of_scaling = scaling(plan, model.score_graph, statistics)
     standardization = of_scaling.value
 

@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.neural_network import MLPRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.common.onnx_text import function
@@ -123,19 +123,18 @@ def test_the_decay_grows_with_the_weights_a_row(weights_per_row, times):
     assert optimizer.decay_growth(weights_per_row) == pytest.approx(times)
 
 
-@pytest.mark.parametrize(
-    ("n_columns", "left", "times"),
-    [
-        (1, 1.0, 1.0),
-        (4, 1.0, 1.0),
-        (10, 1.0, 2.5),
-        (100, 0.25, 2.0),
-        (100, 0.1, 1.0),
-        (8, 0.2, 1.6),
-    ],
-)
-def test_few_columns_and_little_noise_limit_the_decay(n_columns, left, times):
-    assert optimizer.growth_limit(n_columns, left) == pytest.approx(times)
+@pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant")
+@pytest.mark.parametrize("activation", ["tanh", "logistic", "relu"])
+@pytest.mark.parametrize("estimator", [OrtSGDRegressor, OrtSGDClassifier])
+def test_the_decay_does_not_grow_in_a_regression_by_curved_units(estimator, activation, rng):
+    X = rng.normal(size=(60, 6))
+    kind = MLPRegressor if estimator is OrtSGDRegressor else MLPClassifier
+    # 90 * 6 + 90 weights of 60 rows
+    inner = kind(hidden_layer_sizes=(90,), activation=activation)
+    model = estimator(inner, max_iter=3, random_state=0).fit(X, (X[:, 0] > 0).astype(int))
+    growth = model.optimizer_.weight_decay / optimizer.planned_decay(3, 0.02)
+    is_curved = estimator is OrtSGDRegressor and activation != "relu"
+    assert growth == pytest.approx(1.0 if is_curved else 4.0)
 
 
 def test_the_plan_of_a_linear_model():
