@@ -132,7 +132,7 @@ RULES = (
         patches=(
             (optimizer, "decay_growth", lambda weights_per_row, **_: GROWTH(weights_per_row)),
         ),
-        code=(ScoreGraph.has_curved_units.fget,),
+        code=(ScoreGraph.has_curved_units.func,),
     ),
     Rule(
         "cosine",
