@@ -85,7 +85,7 @@ class Preparation:
         X, encoded = encoded_rows(self.estimator, model, part.X, part.y, self.columns)
         X = model.transform(X)
         if scipy.sparse.issparse(X):
-            X = dense_if_narrow(X, is_part=True)
+            X = dense_if_narrow(X, is_partition=True)
         model.loss.check_target(encoded.target)
         if not self.is_weighted:
             return Rows(X, encoded.target, None)

@@ -132,6 +132,8 @@ def _advice(reason, source):
         return _advice_on_operator(found[1])
     if found := re.search(r"input '(\w+)' of node", reason):
         return _advice_on_name(found[1], source)
+    if "is not an output of any node" in reason:
+        return _advice_on_output(source)
     if found := re.search(r"op_type:(\w+).* has inconsistent type", reason):
         return _advice_on_integers(found[1], source)
     return ""
@@ -156,6 +158,15 @@ def _advice_on_name(name, source):
         if similar
         else f" Nothing before it has the name {name}; the inputs are {', '.join(proto.input)}."
     )
+
+
+def _advice_on_output(source):
+    """Return a sentence, after a space, on an output that no node makes."""
+    proto = _proto(source)
+    (output,) = proto.output
+    similar = difflib.get_close_matches(output, [o for node in proto.node for o in node.output], 1)
+    advice = f" Did you mean {similar[0]}?" if similar else ""
+    return f" No line computes the output {output}.{advice}"
 
 
 def _advice_on_integers(operator, source):

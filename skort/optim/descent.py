@@ -51,8 +51,8 @@ class Limits(NamedTuple):
     rise: float = 0.0
     #: Whether second derivatives are about one. Then the gradient itself is a good first step.
     is_scaled: bool = False
-    #: Where they are, half the square of the gradient is about the distance to the least objective:
-    #: where it is no larger part of the objective, one more step ends a descent.
+    #: Then half the square of the gradient is about the distance to the least objective, too. If
+    #: this is a smaller part of the objective, one more step ends the descent.
     distance: float = 0.0
 
 

@@ -335,20 +335,22 @@ def column_sums(
 
 def unit_scales(sums: np.ndarray, counts: np.ndarray) -> np.ndarray | None:
     """
-    Return the scales of sparse columns in other units, from their `column_sums`. None: no column is.
+    Return the scales of sparse columns, from their `column_sums`. None if no column is in another
+    unit.
 
-    A column is in another unit if it has ten values or more, and their mean size is above twenty
-    times the median column's, or below a twentieth. Its scale is this multiple. All other scales
-    are one.
+    A column is in another unit if the mean size of its values is above twenty times the median
+    column's, or below a twentieth. Its scale is its size over the median one. All other scales are
+    one.
     """
-    # The mean of fewer values says little.
-    sizes = np.divide(sums, counts, where=counts >= _FEW_VALUES, out=np.zeros(len(sums)))
+    sizes = np.divide(sums, counts, where=counts > 0, out=np.zeros(len(sums)))
     found = sizes[sizes > 0]
     if not len(found):
         return None
 
     median = np.median(found)
-    are_far = (sizes > _FAR * median) | ((sizes < median / _FAR) & (sizes > 0))
+    # A few small values weigh little, and may be small by chance.
+    are_small = (sizes < median / _FAR) & (counts >= _FEW_VALUES)
+    are_far = (sizes > _FAR * median) | are_small
     return np.where(are_far, sizes / median, 1.0) if are_far.any() else None
 
 

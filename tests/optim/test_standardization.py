@@ -246,13 +246,12 @@ def test_the_sums_of_sparse_columns_are_those_of_rows_that_count():
 
 
 def test_sparse_columns_far_from_the_median_have_scales():
-    counts = np.array([10, 20, 10, 10, 9, 0])
-    means = np.array([1.0, 2.0, 42.0, 0.08, 1e6, 0.0])
-    # The median of the first four is 1.5, that of five columns in other units.
-    np.testing.assert_allclose(unit_scales(means * counts, counts), [1, 1, 28, 1, 1, 1], rtol=1e-12)
-    np.testing.assert_allclose(
-        unit_scales(means * counts * 1e-30, counts), [1, 1, 28, 1, 1, 1], rtol=1e-12
-    )
+    counts = np.array([10, 20, 1, 10, 9, 0, 10])
+    means = np.array([1.0, 2.0, 56.0, 0.11, 1e-3, 0.0, 2.0])
+    # Nine small values are no unit.
+    expected = [1, 1, 56 / 1.5, 1, 1, 1, 1]
+    for unit in (1.0, 1e-30):
+        np.testing.assert_allclose(unit_scales(unit * means * counts, counts), expected, rtol=1e-12)
     means[3] = 0.05
     assert unit_scales(means * counts, counts)[3] == pytest.approx(0.05 / 1.5)
     assert unit_scales(np.array([10.0, 199.0, 11.0]), np.full(3, 10)) is None

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from skort.estimators.data.rows import DataStatistics
-from skort.estimators.data.validation_set import TELLING_ROWS
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import rule
 from skort.estimators.variables.reparametrization import Reparametrization
@@ -35,8 +34,8 @@ def fitted_part(share: float, n_rows: int) -> float:
 @rule("weights")
 def drawn_anew(plan: "Plan", model: Model, generator: np.random.RandomState) -> Model | None:
     """
-    A fitted network that is worse than the best constant prediction begins from new weights; with
-    fewer than 20 rows, it must be worse by more than two standard errors.
+    A fitted network that is worse than the best constant prediction, by more than two standard
+    errors, begins from new weights.
     """
     from skort.graphs.initialization import drawn_weights
 
@@ -59,8 +58,8 @@ class Knowledge(NamedTuple):
     #: The loss of the best constant prediction; infinite where these rows cannot tell whether the
     #: network is worse.
     constant: float = math.inf
-    #: Whether it is worse than the constant: a fitted network must be so on 20 rows, or by more
-    #: than two standard errors.
+    #: Whether it is worse than the constant: a fitted network must be so by more than two standard
+    #: errors.
     is_worse: bool = False
     #: Whether it is worse by more than two standard errors.
     is_surely_worse: bool = False
@@ -87,11 +86,12 @@ def knowledge_of(
         ours = float(np.nan_to_num(loss.at(weights), nan=np.inf, posinf=np.inf))
         is_above = ours > constant
         is_sure = is_above and loss.is_clearly_worse(weights)
-        # Few rows say nothing against what was learned from others. Weights that are not known to
-        # be fitted have nothing to lose.
-        can_tell = is_sure or loss.n_rows >= TELLING_ROWS or not model.inner.is_fitted
+        # Chance says nothing against what was learned from other rows. Other weights may be new.
+        can_tell = is_sure or not model.inner.is_fitted
         # A part of a negative loss means nothing.
         share = ours / constant if constant > 0 else 0.0
 
-    constant = constant if can_tell else math.inf
-    return Knowledge(ours, share, constant, is_above and can_tell, is_sure)
+    is_worse = is_above and can_tell
+    return Knowledge(
+        ours, share, math.inf if is_above and not is_worse else constant, is_worse, is_sure
+    )

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 # The factor that makes so many columns uncorrelated costs as much as some ten passes over the rows:
 # `python -m benchmarks.lbfgs`.
 _MANY_COLUMNS = 256
-# More columns are those of text, mostly; and a gigabyte of float32.
+# More columns are those of text, mostly; and a gigabyte.
 _FEW_COLUMNS = 256
-_MOST_VALUES = 2**28
+_MOST_BYTES = 2**30
 
 
 @rule("scaling")
@@ -49,13 +49,13 @@ def scaling(plan: "Plan", score_graph: "ScoreGraph", statistics: DataStatistics)
 
 
 @rule("scaling")
-def dense_if_narrow(X: Any, *, is_part: bool = False) -> Any:
+def dense_if_narrow(X: Any, *, is_partition: bool = False) -> Any:
     """
     A sparse X of at most 256 columns is trained as a dense array of the same numbers, if that takes
     at most a gigabyte.
     """
-    # Parts of any size must be alike.
-    is_small = is_part or X.shape[0] * X.shape[1] <= _MOST_VALUES
+    # Partitions of any size must be alike.
+    is_small = is_partition or X.shape[0] * X.shape[1] * X.dtype.itemsize <= _MOST_BYTES
     return X.toarray() if X.shape[1] <= _FEW_COLUMNS and is_small else X
 
 

@@ -331,5 +331,5 @@ class RowEncoder:
         sample_weight, encoded = weighted(sample_weight, rows, encoded, self.class_weight)
         model.loss.check_target(encoded.target)
         X = model.transform(rows)
-        X = dense_if_narrow(X, is_part=True) if issparse(X) else X
+        X = dense_if_narrow(X) if issparse(X) else X
         return TrainingData(X, encoded.target, sample_weight)

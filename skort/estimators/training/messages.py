@@ -34,6 +34,7 @@ from skort.optim.state import TrainState
 _LOST = 2**14
 # The smaller of two columns of y has a 10,000th of their squared error.
 _FAR_UNITS = 100.0
+_ROUNDING = 1e-7
 # The number of columns that a warning names.
 _SHOWN = 5
 # If standard deviations differ by more than this factor, a training is slow, or diverges.
@@ -408,8 +409,9 @@ def warn_of_target_units(result: FitResult) -> None:
     ):
         return
 
-    deviation = moments(rows.target, rows.sample_weight)[1]
-    found = deviation[deviation > 0]
+    mean, deviation = moments(rows.target, rows.sample_weight)
+    # A smaller deviation is the rounding of a constant.
+    found = deviation[deviation > _ROUNDING * np.abs(mean)]
     if len(found) and found.max() > _FAR_UNITS * found.min():
         warn_user(
             f"The columns of y have standard deviations from {found.min():.3g} to "

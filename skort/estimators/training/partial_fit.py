@@ -67,9 +67,7 @@ def next_call(
     plan.loss.check_target(encoded.target)
     model = last.model.for_stream(plan.loss, encoded)
     X = model.transform(rows)
-    data = TrainingData(
-        dense_if_narrow(X, is_part=True) if issparse(X) else X, encoded.target, weights
-    )
+    data = TrainingData(dense_if_narrow(X) if issparse(X) else X, encoded.target, weights)
 
     if last.state.is_new:
         # The number of rows divides the penalty of a model inside.

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from skort.objective.sklearn_objectives import SklearnObjective
 
 # Number that parts given by name take from the estimator -> the kind of the part.
+# So strong a penalty leaves little of the loss of quantiles.
+_LEAST_QUANTILE = 0.05
 _SHARED = {"alpha": "penalty", "l1_ratio": "penalty", "epsilon": "loss", "quantile": "loss"}
 
 
@@ -87,6 +89,7 @@ def warn_of_unused(estimator: Any, own: "SklearnObjective") -> None:
     if not set_ones:
         return
 
+    _warn_of_alpha_for_quantile(estimator)
     used = _taken(estimator, own)
     for name in set_ones:
         if name in used:
@@ -106,6 +109,23 @@ def warn_of_unused(estimator: Any, own: "SklearnObjective") -> None:
         warn_user(
             f"{name}={getattr(estimator, name):g} has no effect: {part}={shown} does not take it. "
             f"Set {part}={listed}, or leave {name} out."
+        )
+
+
+def _warn_of_alpha_for_quantile(estimator):
+    """Warn of an `alpha` that is a quantile in other libraries, beside the loss of quantiles."""
+    alpha = estimator.alpha
+    if (
+        isinstance(estimator.loss, str)
+        and estimator.loss == "quantile"
+        and estimator.quantile == "auto"
+        and isinstance(alpha, Real)
+        and _LEAST_QUANTILE <= float(alpha) < 1
+    ):
+        warn_user(
+            f"alpha={alpha:g} is the strength of the penalty, and quantile=0.5, the median, is "
+            f'trained. For the quantile {alpha:g}, give loss="quantile" and quantile={alpha:g}, '
+            "and leave alpha out. For the median, give quantile=0.5."
         )
 
 

@@ -57,6 +57,8 @@ def warn_of_custom_loss(loss: ScoreLoss, target: np.ndarray, *, is_classifier: b
     if not isinstance(loss, Loss):
         return
 
+    # What is wrong with its form comes first.
+    loss.value_function(target.shape[1])
     if "target" not in used_inputs(parsed("loss: value", loss.value)):
         raise NotTrainableError("loss: its value does not use the target.")
 

@@ -76,7 +76,7 @@ def estimated_curvature(
         check_differentiable(loss, n_outputs)
         fault = fault_of(loss, target)
         if fault:
-            raise ValueError(fault)
+            raise ValueError(f"{fault} If a penalty does, give eta0 a number.")
         raise ValueError(
             f'eta0="auto": the loss {type(loss).__name__} does not say its largest second '
             "derivative, and float32 shows none around the targets of these rows. Give eta0 a "

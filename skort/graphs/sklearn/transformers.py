@@ -219,6 +219,7 @@ def _failures(transformers, X, dtype):
             yield name, error
 
 
+@np.errstate(over="ignore")
 def _cause_of_failure(transformers, X, dtype):
     """Return a sentence about a text with which a converted model fails; "" if there is none."""
     # skl2onnx and the runtime raise errors of many kinds.

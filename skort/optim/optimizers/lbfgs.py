@@ -25,8 +25,9 @@ _NOTHING = 1e-4
 # At kinks a network falls by less and less for ever: `python -m benchmarks.lbfgs --networks`.
 _FALL_WITH_KINKS = 2e-6
 _ITERATIONS_WITH_KINKS = 10
-# One step from there, predictions are within 1e-4 of their deviation of the optimum's. Where columns
-# are sums of others, gradients in float32 tell no more: `python -m benchmarks.lbfgs`.
+# One step from there, predictions differ from the optimum's by 1e-4 of their deviation, but for
+# scores of rare categories. Where columns are sums of others, gradients in float32 tell no more:
+# `python -m benchmarks.lbfgs`.
 _NEAR = 1e-9
 # A smaller objective counts as so large, as in scipy's L-BFGS-B.
 _SIZE = 1.0
@@ -122,7 +123,7 @@ def _ending(end, tolerances):
         return f"The largest entry of the gradient, {largest:.2g}, is not above tol={tol:.2g}."
     if is_near(end, tolerances.limits):
         part = tolerances.limits.distance
-        return f"By its gradient, the objective is not above the least one by a part of {part:.2g}."
+        return f"The gradient tells that the objective is within {part:.2g} of the least one."
 
     if largest > tolerances.flat and abs(end.objective) > _NOTHING:
         warn_user(

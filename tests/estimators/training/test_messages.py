@@ -156,3 +156,12 @@ def test_columns_of_y_in_units_that_are_far_apart_are_told_of_a_network():
     cured = model.set_params(estimator=scaled).fit(X, far)
     expected = clone(cured).fit(X, both).predict(X)
     np.testing.assert_allclose(cured.predict(X) / [1e3, 1e-2], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_an_alpha_that_is_a_quantile_elsewhere_is_told():
+    model = OrtSGDRegressor(loss="quantile", alpha=0.9, random_state=0)
+    with pytest.warns(UserWarning, match='alpha=0.9 is the strength .* give loss="quantile" and q'):
+        model.fit(X, Y)
+    # Warnings are errors.
+    model.set_params(quantile=0.5).fit(X, Y)
+    model.set_params(quantile="auto", alpha=1e-3).fit(X, Y)

@@ -393,3 +393,22 @@ def test_a_part_of_a_sum_needs_no_target():
     # The constant c of least (c - y)^2 / 4 + c^2 / 2.
     model.fit(np.zeros((2, 1)), [3.0, 6.0])
     assert model.intercept_ == pytest.approx(1.5, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("f (y_pred, y_true) => (loss) { r = Sub (y_pred, y_true) loss = Mul (r, r) }", "target"),
+        (
+            "f (score, target) => (loss) { r = Sub (score, target) los = Mul (r, r) }",
+            "No line computes the output loss. Did you mean los?",
+        ),
+        (
+            "f (score, target) => (loss) { r = Sub (score, targt) loss = Mul (r, r) }",
+            "Did you mean target",
+        ),
+    ],
+)
+def test_a_wrong_name_is_told_before_a_target_that_is_not_used(text, match):
+    with pytest.raises(ValueError, match=f"loss: value .*{re.escape(match)}"):
+        OrtSGDRegressor(loss=Loss(text)).fit(X, Y)
