@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
 
 # Chosen by `python -m benchmarks.fine_tuning`: the least part of the rate, and the number of rows
-# below which the rate falls with their square.
+# below which the rate falls with their square. A few confident mistakes of an old network outweigh
+# as few rows.
 _LEAST = 0.05
 _FEW_ROWS = 200
 
@@ -34,8 +35,8 @@ def fitted_part(share: float, n_rows: int) -> float:
 @rule("weights")
 def drawn_anew(plan: "Plan", model: Model, generator: np.random.RandomState) -> Model | None:
     """
-    A fitted network that is worse than the best constant prediction, by more than two standard
-    errors, begins from new weights.
+    A fitted network that is worse than the best constant prediction begins from new weights; with
+    fewer than 200 rows, it must be worse by more than two standard errors.
     """
     from skort.graphs.initialization import drawn_weights
 
@@ -58,8 +59,8 @@ class Knowledge(NamedTuple):
     #: The loss of the best constant prediction; infinite where these rows cannot tell whether the
     #: network is worse.
     constant: float = math.inf
-    #: Whether it is worse than the constant: a fitted network must be so by more than two standard
-    #: errors.
+    #: Whether it is worse than the constant: a fitted network must be so on 200 rows, or by more
+    #: than two standard errors.
     is_worse: bool = False
     #: Whether it is worse by more than two standard errors.
     is_surely_worse: bool = False
@@ -86,8 +87,8 @@ def knowledge_of(
         ours = float(np.nan_to_num(loss.at(weights), nan=np.inf, posinf=np.inf))
         is_above = ours > constant
         is_sure = is_above and loss.is_clearly_worse(weights)
-        # Chance says nothing against what was learned from other rows. Other weights may be new.
-        can_tell = is_sure or not model.inner.is_fitted
+        # Few rows say nothing against what was learned from others. Other weights may be new.
+        can_tell = is_sure or loss.n_rows >= _FEW_ROWS or not model.inner.is_fitted
         # A part of a negative loss means nothing.
         share = ours / constant if constant > 0 else 0.0
 
