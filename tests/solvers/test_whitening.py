@@ -281,7 +281,7 @@ def test_columns_that_are_sums_of_others_end_where_float32_tells_no_more(n_class
     model = OrtSGDClassifier(inner, random_state=0).fit(X, y)
     assert model.n_iter_ < 50
     assert model.stopping_reason_ == (
-        "By its gradient, the objective is not above the least one by a part of 1e-09."
+        "The gradient tells that the objective is within 1e-09 of the least one."
     )
 
     exact = OrtSGDClassifier(inner, dtype="float64", random_state=0).fit(X, y)
