@@ -61,7 +61,9 @@ def _replaced(estimator, model):
 
     names = strengths_inside(estimator)
     defaults = defaults_of(type(model)) if names else {}  # type: ignore[arg-type]  # classes are hashable
-    return [name for name in names if getattr(model, name) != defaults[name]]
+    # An SGDRegressor of older versions of scikit-learn has a C that is no parameter.
+    known = [name for name in names if name in defaults]
+    return [name for name in known if getattr(model, name) != defaults[name]]
 
 
 def warn_of_scoring(estimator: Any, *, is_stream: bool) -> None:
