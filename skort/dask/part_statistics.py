@@ -285,17 +285,16 @@ class PartStatistics(DataStatistics):
         """Return the number that divides a sparse X."""
         n = self.n_rows
         norm = (
-            self.measures.norm / self.mean_weight if used is None else self._largest_norm(used, 0.0)
+            self.measures.norm / self.mean_weight
+            if used is None
+            else self.largest_norm(used, ones=0.0)
         )
         return float(
             np.sqrt(batch_smoothness(self._eigenvalue(used, 0.0), norm, n, min(batch_size, n)))
         )
 
-    def largest_norm(self, used: Standardization | None) -> float:
+    def largest_norm(self, used: Standardization | None, ones: float = 1.0) -> float:
         """Return the largest squared norm of a row times its relative weight."""
-        return self._largest_norm(used, 1.0)
-
-    def _largest_norm(self, used, ones):
         norms = self.cluster.each(_norm, self.partitions, self.mean_weight, used, ones)
         return self.cluster.value(self.cluster.merged(max, norms))
 

@@ -110,17 +110,12 @@ def _gradient_error(
     value: Callable[[np.ndarray], Any],
     point: np.ndarray,
     gradient: np.ndarray,
-    epsilon: float | np.ndarray,
+    epsilon: float,
 ) -> float:
-    """
-    Return the largest difference from central differences, divided by the largest derivative.
-
-    `epsilon` is the step of the differences, or that of each number of the point.
-    """
-    steps = np.broadcast_to(epsilon, point.shape).ravel()
-    shifts = np.diag(steps).reshape(-1, *point.shape)
+    """Return the largest difference from central differences, divided by the largest derivative."""
+    shifts = epsilon * np.eye(point.size).reshape(-1, *point.shape)
     rises = np.array([value(point + by) - value(point - by) for by in shifts])
-    differences = rises / (2 * steps)
+    differences = rises / (2 * epsilon)
     largest = max(np.abs(differences).max(), np.abs(gradient).max()) or 1.0
 
     return float(np.abs(differences - gradient.ravel()).max() / largest)

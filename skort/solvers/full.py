@@ -35,7 +35,7 @@ class _Block(NamedTuple):
     target: np.ndarray
     #: ndarray of shape (n_rows, 1).
     sample_weight: np.ndarray
-    #: The part of all rows that count.
+    #: The number of rows of the block over that of all rows.
     share: float
 
 

@@ -137,9 +137,10 @@ class DataStatistics:
         """Return the number that divides a sparse X, see the function `common_scale`."""
         return common_scale(self.some_rows.X, self.some_rows.sample_weight, batch_size, used)
 
-    def largest_norm(self, used: Standardization | None) -> float:
+    def largest_norm(self, used: Standardization | None, ones: float = 1.0) -> float:
         """Return the largest squared norm of a row times its relative weight."""
-        return largest_norm(self.some_rows.X, relative_weights(self.some_rows.sample_weight), used)
+        shares = relative_weights(self.some_rows.sample_weight)
+        return largest_norm(self.some_rows.X, shares, used, ones)
 
     def largest_eigenvalue(self, used: Standardization | None) -> float:
         """

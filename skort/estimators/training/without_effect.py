@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from skort.objective.sklearn_objectives import SklearnObjective
 
 # Number that parts given by name take from the estimator -> the kind of the part.
+_SHARED = {"alpha": "penalty", "l1_ratio": "penalty", "epsilon": "loss", "quantile": "loss"}
 # So strong a penalty leaves little of the loss of quantiles.
 _LEAST_QUANTILE = 0.05
-_SHARED = {"alpha": "penalty", "l1_ratio": "penalty", "epsilon": "loss", "quantile": "loss"}
 
 
 def warn_of_other_terms(

@@ -3,21 +3,22 @@
 import numpy as np
 
 from skort.common.user_warning import warn_user
-from skort.estimators.variables.lower_bound import DISTANCES, falls_without_end
+from skort.estimators.variables.faults import (
+    DIGITS,
+    DISTANCES,
+    STEPS,
+    WRONG,
+    falls_without_end,
+    most_exact,
+)
 from skort.estimators.variables.score_losses import ScoreLosses
 from skort.exceptions import NotTrainableError
 from skort.objective.custom import Loss, parsed, used_inputs
 from skort.objective.loss import ScoreLoss
 from skort.optim.standardization import moments
 
-# A derivative that is off by a larger part of itself is one of another function.
-_WRONG = 0.1
 # Derivatives that are so much smaller than the largest one may vanish by rounding in the value.
 _ROUNDED = 1e-6
-# In float64, or in float32 if an operator has no other kernel: the part of a score or a loss that
-# may be rounding, and the step of the differences in standard deviations of y.
-_DIGITS = {"float64": 1e-12, "float32": 1e-5}
-_STEPS = {"float64": 1e-6, "float32": 1e-2}
 # The number of rows at which a gradient is compared.
 _N_ROWS = 8
 # The scores near y, in standard deviations from its mean.
@@ -97,16 +98,15 @@ def _of(loss, fault):
 
 
 def _most_exact(loss, n_outputs):
-    """Return the losses of rows in float64, or in float32 if an operator has no other kernel."""
-    losses = ScoreLosses(loss, n_outputs, "float64")
+    """Return the losses of rows in the most exact dtype that their operators have."""
     point = np.ones((1, n_outputs))
-    try:
+
+    def run(losses):
         losses.of_rows(point, point)
         if losses.has_gradient:
             losses.gradients(point, point)
-    except Exception:  # an error of the runtime is no ValueError
-        return ScoreLosses(loss, n_outputs)
-    return losses
+
+    return most_exact(lambda dtype: ScoreLosses(loss, n_outputs, dtype), run)
 
 
 def _wrong_gradient(losses, target):
@@ -119,7 +119,7 @@ def _wrong_gradient(losses, target):
     # No score is at its target: a loss may have a kink there.
     score = y + np.linspace(-1.93, 1.87, y.size).reshape(y.shape) * unit
     given = losses.gradients(score, y)
-    found, rounding = _differences(losses, score, y, _STEPS[losses.dtype.name] * unit)
+    found, rounding = _differences(losses, score, y, STEPS[losses.dtype.name] * unit)
 
     # The user may choose any gradient of steps, such as Round.
     tells = np.isfinite(found) & (found != 0)
@@ -129,7 +129,7 @@ def _wrong_gradient(losses, target):
         sizes = np.where(tells, np.nan_to_num(sizes, nan=np.inf), 0.0)
         errors = np.nan_to_num(np.abs(given - found), nan=np.inf)
         largest = np.max(sizes, initial=0.0, where=np.isfinite(sizes))
-        is_wrong = (errors > _WRONG * sizes) & (sizes > _ROUNDED * largest + rounding)
+        is_wrong = (errors > WRONG * sizes) & (sizes > _ROUNDED * largest + rounding)
     if not is_wrong.any():
         return ""
 
@@ -153,8 +153,8 @@ def _differences(losses, score, target, steps):
 
     with np.errstate(all="ignore"):
         found = (above - below) / (2 * steps[:, None])
-        rounding = _DIGITS[losses.dtype.name] * (np.abs(above) + np.abs(below)) / steps[:, None]
-    return found.T, rounding.T / _WRONG
+        rounding = DIGITS[losses.dtype.name] * (np.abs(above) + np.abs(below)) / steps[:, None]
+    return found.T, rounding.T / WRONG
 
 
 def _no_number(losses, target):
@@ -188,7 +188,7 @@ def _no_lower_bound(losses, target):
     for side in (columns, -columns):
         values = np.array([losses.of_rows(begin + d * side, y) for d in DISTANCES])
         sizes = np.abs(begin).max(axis=1) + DISTANCES[-1] * unit.max() + np.abs(values[0])
-        is_endless = falls_without_end(values, _DIGITS[losses.dtype.name] * sizes)
+        is_endless = falls_without_end(values, DIGITS[losses.dtype.name] * sizes)
 
         if is_endless.any():
             row = int(np.argmax(is_endless))

@@ -5,20 +5,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skort.common.user_warning import warn_user
-from skort.estimators.variables.lower_bound import DISTANCES, falls_without_end
+from skort.estimators.variables.faults import (
+    DIGITS,
+    DISTANCES,
+    STEPS,
+    WRONG,
+    falls_without_end,
+    most_exact,
+)
 from skort.objective.custom import CustomTerm, check_term, parsed
 from skort.objective.penalties import WeightPenalty
 
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph
 
-# A derivative that is off by a larger part of the largest one is one of another function.
-_WRONG = 0.1
-# The step of the differences, as a part of the size of the weights: in float64, or in float32 if an
-# operator has no other kernel.
-_STEPS = {"float64": 1e-6, "float32": 1e-2}
-# The part of a weight or a value that may be rounding.
-_DIGITS = {"float64": 1e-12, "float32": 1e-5}
 # The number of elements of a weight whose derivatives are compared.
 _N_ELEMENTS = 8
 
@@ -80,7 +80,7 @@ def _no_lower_bound(functions, name, start):
 
     for side in (ones, -ones, signs, -signs):
         values = np.array([functions.value(start + d * size * side) for d in DISTANCES])
-        rounding = _DIGITS[functions.dtype] * (DISTANCES[-1] * size + np.abs(values[0]))
+        rounding = DIGITS[functions.dtype] * (DISTANCES[-1] * size + np.abs(values[0]))
         if falls_without_end(values, rounding):
             return (
                 f"seems to have no lower bound: it is {values[0]:.3g} where the weight {name} is "
@@ -104,14 +104,14 @@ def _wrong_gradient(functions, name, start):
 
     given = functions.gradient(weight)
     elements = np.unique(np.linspace(0, weight.size - 1, _N_ELEMENTS).astype(int))
-    step = _STEPS[functions.dtype] * size
+    step = STEPS[functions.dtype] * size
     found = np.array([_difference(functions, weight, element, step) for element in elements])
 
     # The user may choose any gradient of steps, such as Round.
     compared = given.ravel()[elements]
     with np.errstate(all="ignore"):
         errors = np.where(np.isfinite(found) & (found != 0), np.abs(compared - found), 0.0)
-        is_wrong = ~(errors <= _WRONG * np.nanmax(np.abs([*compared, *found])))
+        is_wrong = ~(errors <= WRONG * np.nanmax(np.abs([*compared, *found])))
     if not is_wrong.any():
         return ""
 
@@ -135,18 +135,17 @@ def _difference(functions, weight, element, step):
 
 def _most_exact(term, start, *, derives=False):
     """
-    Return the functions in float64, or in float32 if an operator has no other kernel.
+    Return the functions in the most exact dtype that their operators have.
 
     With `derives`, they have a gradient even if the user gives none.
     """
-    functions = _Functions(term, start, "float64", derives=derives)
-    try:
+
+    def run(functions):
         functions.value(start)
         if functions.has_gradient:
             functions.gradient(start)
-    except Exception:  # an error of the runtime is no ValueError
-        return _Functions(term, start, "float32", derives=derives)
-    return functions
+
+    return most_exact(lambda dtype: _Functions(term, start, dtype, derives=derives), run)
 
 
 class _Functions:
