@@ -43,7 +43,7 @@ PARAMETERS: Mapping[str, Sequence[str]] = {
         "n_workers",
     ),
     "learning_rate": ("scheduler", "lr_scheduler", "lr_schedule"),
-    "quantile": ("q", "tau"),
+    "quantile": ("q", "tau", "quantile_alpha"),
     "epsilon": ("delta",),
     "scoring": ("metric", "metrics", "eval_metric", "monitor"),
 }
@@ -81,6 +81,7 @@ ELSEWHERE = _by_name(
         "skort.optimizers.OnnxOptimizer takes an update of your own": "amsgrad rho decay",
         'Did you mean optimizer="nesterov"?': "nesterovs_momentum",
         'Did you mean penalty="l1", with its strength as alpha?': "reg_alpha l1 l1_reg",
+        "alpha is the strength of the penalty; C of a model inside is an inverse strength": "C",
         "No loss has it. alpha keeps the scores small, and skort.objective.Loss takes a loss of "
         "your own": "label_smoothing",
         "Trees have no gradient, and skort trains linear models and networks": (

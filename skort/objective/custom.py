@@ -125,8 +125,13 @@ def _advice(reason, source):
     """Return a sentence, after a space, on what to write in place of what onnx refuses, if known."""
     if "ParseError" in reason:
         return (
-            f" A function has the form: {Loss._example}. Calls do not nest, and a number is a Constant: "
-            "half = Constant <value = float {0.5}> ()."
+            f" A function has the form: {Loss._example}. Calls do not nest, no comma or semicolon "
+            "ends a line, and a number is a Constant: half = Constant <value = float {0.5}> ()."
+        )
+    if "has output size" in reason:
+        return (
+            " Several names before = are the results of one operator: no comma stands between two "
+            "lines."
         )
     if found := re.search(r"No Op registered for (\w+)", reason):
         return _advice_on_operator(found[1])

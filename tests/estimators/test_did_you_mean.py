@@ -132,6 +132,13 @@ NAMES = [
         {"reg_alpha": 0.1},
         'Did you mean penalty="l1", with its strength as alpha?',
     ),
+    (
+        OrtSGDRegressor,
+        None,
+        {"C": 1.0},
+        "alpha is the strength of the penalty; C of a model inside is an inverse strength.",
+    ),
+    (OrtSGDRegressor, None, {"quantile_alpha": 0.9}, "Did you mean quantile=0.9?"),
     (OrtSGDRegressor, None, {"sample_weight": 1}, "It is an argument of fit and partial_fit."),
     (OrtSGDClassifier, None, {"classes": 1}, "It is an argument of partial_fit and fit_batches."),
     (

@@ -313,10 +313,26 @@ def test_what_is_wrong_is_named(call, message):
         call()
 
 
-@pytest.mark.parametrize("line", ["loss = Abs (Sub (score, target))", "loss = Mul (score, 3)"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "loss = Abs (Sub (score, target))",
+        "loss = Mul (score, 3)",
+        "d = Sub (score, target); loss = Abs (d)",
+    ],
+)
 def test_what_the_text_of_a_function_cannot_be_is_said(line):
-    with pytest.raises(ValueError, match=r"Calls do not nest, and a number is a Constant: half = "):
+    with pytest.raises(
+        ValueError,
+        match="Calls do not nest, no comma or semicolon ends a line, and a number is a Constant: ",
+    ):
         parsed("loss: value", f"wrong (score, target) => (loss) {{ {line} }}")
+
+
+def test_a_comma_between_two_lines_is_said():
+    source = "wrong (score, target) => (loss) {d = Sub (score, target), loss = Mul (d, d)}"
+    with pytest.raises(ValueError, match="no comma stands between two lines"):
+        result_shape("loss: value", source, {"score": (4, 1), "target": (4, 1)})
 
 
 @pytest.mark.parametrize("part", [Loss, Penalty])
