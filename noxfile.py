@@ -450,10 +450,24 @@ def package(session):
     session.run("python", root / "examples" / "quickstart.py")
 
 
+# rattler-build reads a recipe and fills in its variables.
+RENDER = """
+import sys
+from pathlib import Path
+from rattler_build import Stage0Recipe, VariantConfig
+recipe = Stage0Recipe.from_yaml(Path(sys.argv[1]).read_text())
+(variant,) = recipe.render(VariantConfig({"python_min": ["3.10"]}))
+print(variant.recipe.to_dict())
+"""
+
+
 @nox.session(python="3.11", venv_backend="virtualenv", default=False)
 def release_files(session):
-    """Install the files of `package` into seven environments; fit in each; write the recipe."""
-    session.install("uv>=0.5")
+    """
+    Install the files of `package` into seven environments; fit in each;
+    write the recipe, as rattler-build reads it.
+    """
+    session.install("uv>=0.5", "py-rattler-build>=0.70")
     (wheel,) = Path("dist").resolve().glob("*.whl")
     (sdist,) = Path("dist").resolve().glob("*.tar.gz")
     for file, python, extra, before in (
@@ -470,6 +484,7 @@ def release_files(session):
         session.log(f"{file.name}, Python {python}, extra {extra}, beside {before}: fits")
     recipe = session.run("python", "release/recipe.py", str(sdist), silent=True)
     Path("recipe.yaml").write_text(recipe)
+    session.run("python", "-c", RENDER, "recipe.yaml")
 
 
 @nox.session(python="3.12", default=False)

@@ -7,6 +7,7 @@ import ast
 import hashlib
 import importlib.metadata
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -261,6 +262,28 @@ def test_the_recipe_of_a_release_has_the_sum_of_its_sdist(tmp_path):
     assert {**released, "source": {"path": ".."}} == yaml.safe_load(text)
     with pytest.raises(ValueError, match=r"not that of skort 9\.9"):
         recipe.of_release(text, tmp_path / "skort-9.9.tar.gz")
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_recipe_need_only_its_files(tmp_path):
+    yaml = pytest.importorskip("yaml")
+    recipe = yaml.safe_load(ROOT.joinpath(".conda", "recipe.yaml").read_text())
+    (tests,) = [each for each in recipe["tests"] if "files" in each]
+    for name in tests["files"]["source"]:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if name.endswith("/") else shutil.copy
+        copy(ROOT / name, path)
+    (command,) = tests["script"]
+    run = subprocess.run(
+        [sys.executable, "-m", *command.split(), "-q", "-p", "no:cacheprovider"],
+        cwd=tmp_path,
+        # Of the checkout, where it is not installed
+        env={**os.environ, "PYTHONPATH": str(Path(skort.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout[-2000:]
 
 
 def test_a_release_does_not_call_itself_unreleased():

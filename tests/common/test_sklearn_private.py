@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 import sklearn
 
-PACKAGE = Path(__file__).parents[2] / "skort"
+import skort
+
+# Where it is installed, too: the recipe of conda runs this file without the checkout.
+PACKAGE = Path(skort.__file__).parent
 WITHOUT = """
 import {module}
 del {module}.{name}
