@@ -19,6 +19,7 @@ from skort.estimators.did_you_mean import explained_arguments
 from skort.estimators.literals import (
     Auto,
     BaseEstimator,
+    ClassificationLossName,
     DtypeName,
     ModelProto,
     OptimizerName,
@@ -189,7 +190,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         self,
         estimator: BaseEstimator | ModelProto | None = None,
         *,
-        loss: str | ScoreLoss | None = "auto",
+        loss: ClassificationLossName | ScoreLoss | None = "auto",
         class_weight: dict[Any, float] | Literal["auto", "balanced"] | None = "auto",
         alpha: float | Auto = "auto",
         optimizer: OptimizerName | Optimizer = "auto",

@@ -23,10 +23,12 @@ else:
 __all__ = [
     "Auto",
     "BaseEstimator",
+    "ClassificationLossName",
     "DtypeName",
     "ModelProto",
     "OptimizerName",
     "PenaltyName",
+    "RegressionLossName",
     "Rows",
     "ScheduleName",
     "SolverName",
@@ -37,6 +39,29 @@ __all__ = [
 Targets = ArrayLike | Mapping[str, ArrayLike]
 Auto = Literal["auto"]
 SolverName = Literal["auto", "graph", "agent", "session", "module"]
+RegressionLossName = Literal[
+    "auto",
+    "squared_error",
+    "absolute_error",
+    "huber",
+    "epsilon_insensitive",
+    "squared_epsilon_insensitive",
+    "quantile",
+    "poisson",
+    "gamma",
+]
+ClassificationLossName = Literal[
+    "auto",
+    "log_loss",
+    "hinge",
+    "squared_hinge",
+    "modified_huber",
+    "perceptron",
+    "squared_error",
+    "huber",
+    "epsilon_insensitive",
+    "squared_epsilon_insensitive",
+]
 PenaltyName = Literal["auto", "l1", "l2", "elasticnet"]
 OptimizerName = Literal["auto", "sgd", "momentum", "nesterov", "adam", "lbfgs"]
 ScheduleName = Literal["auto", "constant", "invscaling", "optimal", "adaptive"]

@@ -21,6 +21,7 @@ from skort.estimators.literals import (
     ModelProto,
     OptimizerName,
     PenaltyName,
+    RegressionLossName,
     Rows,
     ScheduleName,
     SolverName,
@@ -274,7 +275,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         self,
         estimator: BaseEstimator | ModelProto | None = None,
         *,
-        loss: str | ScoreLoss | Mapping[str, str | ScoreLoss] | None = "auto",
+        loss: RegressionLossName
+        | ScoreLoss
+        | Mapping[str, RegressionLossName | ScoreLoss]
+        | None = "auto",
         penalty: PenaltyName | WeightPenalty | None = "auto",
         alpha: float | Auto = "auto",
         optimizer: OptimizerName | Optimizer = "auto",

@@ -35,6 +35,8 @@ def of_values() -> None:
     """Values of another type, and names that a parameter does not take."""
     OrtSGDRegressor(solver="grpah")  # mistake
     OrtSGDRegressor("ridge")  # mistake
+    OrtSGDClassifier(loss="logloss")  # mistake
+    OrtSGDRegressor(loss="log_loss")  # mistake
     OrtSGDClassifier(optimizer="adma")  # mistake
     OrtSGDClassifier(eta0="fast")  # mistake
     OrtSGDRegressor(callbacks=EarlyStopping())  # mistake

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators import literals
 from skort.estimators.planning.given import resolved, snapshot
+from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.penalties import PENALTIES
 from skort.optim.optimizers import OPTIMIZERS, SGD, Adam, Momentum, Nesterov
 from skort.optim.schedules import SCHEDULES, Adaptive, Constant, Cosine, InvScaling, Optimal, Warmup
@@ -220,6 +221,8 @@ def test_a_snapshot_sees_what_is_changed_in_place(value, change):
 @pytest.mark.parametrize(
     "literal, table",
     [
+        (literals.RegressionLossName, ["auto", *REGRESSION_LOSSES]),
+        (literals.ClassificationLossName, ["auto", *CLASSIFICATION_LOSSES]),
         (literals.PenaltyName, ["auto", *PENALTIES]),
         (literals.OptimizerName, ["auto", *OPTIMIZERS]),
         (literals.ScheduleName, ["auto", *SCHEDULES]),
