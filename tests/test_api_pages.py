@@ -134,7 +134,7 @@ def are_enough(name, code, message, docstring):
     )
 
 
-@pytest.mark.parametrize("name", shown_objects())
+@pytest.mark.parametrize("name", [*shown_objects()])
 def test_docstrings_are_complete(name, monkeypatch):
     validation = pytest.importorskip("numpydoc.validate")
     # No check needs the line: numpydoc looks for it in the module that users import, where a class

@@ -29,7 +29,7 @@ def dataframes():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("X", dataframes())
+@pytest.mark.parametrize("X", [*dataframes()])
 def test_a_dataframe_has_an_input_a_column(X, dtype):
     inputs = raw_inputs(X)
     assert inputs == (
