@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MultiLabelBinarizer, StandardScaler
 from sklearn.utils import get_tags
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
@@ -175,7 +175,7 @@ def test_tags(inner, multi_label):
         (
             OrtSGDClassifier(),
             Y,
-            "estimator=LogisticRegression cannot be trained on a multi-label y: use MLPClassifier",
+            "a multi-label y: use MLPClassifier.. as estimator, or MultiOutputClassifier.OrtSGD",
         ),
         (
             OrtSGDClassifier(RidgeClassifier()),
@@ -222,3 +222,15 @@ def test_one_hot_rows_are_told_that_they_may_be_classes():
     clone(model).partial_fit(X[:1], y[:1], classes=[0, 1, 2])
     y[0] = 1
     clone(model).fit(X, y)
+
+
+@pytest.mark.parametrize("first", [["a"], ["a", "c"]], ids=["other lengths", "one length"])
+def test_lists_of_labels_lead_to_a_y_that_trains(first):
+    labels = [first, ["a", "b"]] * 75
+    with pytest.raises(
+        ValueError, match="several labels in a row, give y = MultiLabelBinarizer"
+    ) as raised:
+        trained().fit(X, labels)
+    assert str(raised.value).endswith("(y), and MLPClassifier() as estimator.")
+    indicator = MultiLabelBinarizer().fit_transform(labels)
+    assert trained().fit(X, indicator).predict(X).shape == indicator.shape

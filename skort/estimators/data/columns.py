@@ -67,14 +67,17 @@ def has_sentences(values: np.ndarray) -> bool:
     return len(texts) >= _FEWEST_TEXTS and len(set(texts)) > half and n_spaced > half
 
 
-def column_of_texts(X: Any) -> Any:
-    """Return the name or the number of the column of X with the most different texts, or None."""
+def column_of_texts(X: Any, among: list[Any] | None = None) -> Any:
+    """Return the name or the number of the column with the most different texts, or None."""
 
     def n_different(name):
         values = X[name] if hasattr(X, "columns") else np.asarray(X, object)[:, name]
         return len(set(map(repr, np.asarray(values, object).ravel())))
 
-    return max(columns_with(X, has_text), key=n_different, default=None)
+    names = columns_with(X, has_text)
+    if among:
+        names = [name for name in names if name in among]
+    return max(names, key=n_different, default=None)
 
 
 def is_number(value: Any) -> bool:

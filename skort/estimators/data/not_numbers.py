@@ -56,6 +56,18 @@ def check_table(X: Any) -> None:
         raise ValueError(f"X is {kind}, and no table: give pandas.DataFrame(X).")
 
 
+def with_lists_of_labels(error: Exception, y: Any) -> Exception:
+    """Return an error for a y whose rows are lists of labels, or the given error for any other."""
+    kind = getattr(getattr(y, "dtype", None), "kind", "O")
+    first = next(iter(y), None) if kind in "OU" and hasattr(y, "__iter__") else None
+    if not isinstance(first, (list, tuple, set, frozenset, np.ndarray)):
+        return error
+    return ValueError(
+        f"{str(error).rstrip('.')}. For several labels in a row, give "
+        "y = MultiLabelBinarizer().fit_transform(y), and MLPClassifier() as estimator."
+    )
+
+
 def text_error(error: Exception, X: Any, estimator: Any) -> Exception:
     """
     Return the error to raise for an X that a fit refused.

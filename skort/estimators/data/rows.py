@@ -17,7 +17,12 @@ from sklearn.utils.validation import validate_data
 from skort.common.memory import aligned, aligned_rows
 from skort.estimators.data.dates import check_dates
 from skort.estimators.data.flat_rows import flat_rows
-from skort.estimators.data.not_numbers import check_table, fitted_text_error, text_error
+from skort.estimators.data.not_numbers import (
+    check_table,
+    fitted_text_error,
+    text_error,
+    with_lists_of_labels,
+)
 from skort.estimators.model.preprocessing import as_rows, is_in_range, kept_dtypes, largest
 from skort.optim.standardization import (
     Standardization,
@@ -244,6 +249,8 @@ def training_rows(
                 try:
                     X, y = validate_data(estimator, X, y, reset=reset, validate_separately=checks)
                 except (ValueError, TypeError) as error:
+                    if "inhomogeneous" in str(error):
+                        raise with_lists_of_labels(error, y) from None
                     if reset:
                         raise text_error(error, X, estimator) from None
                     raise fitted_text_error(error, X) from None

@@ -47,7 +47,7 @@ _MISSING = ("NaN", "NoneType", "NAType")
 
 def step_error(error: Exception, X: Any, steps: Any) -> Exception:
     """Return an error that names what the steps refused: no text, dates, NaN, text; or the given."""
-    if (of_vectorizer := _vectorizer_error(error, X)) is not None:
+    if (of_vectorizer := _vectorizer_error(error, X, steps)) is not None:
         return of_vectorizer
     if _OF_DATE.search(str(error)) and (dates := date_columns(X)):
         return dates_in_steps(dates)
@@ -70,18 +70,18 @@ def step_error(error: Exception, X: Any, steps: Any) -> Exception:
     return _step_text_error(error, X)
 
 
-def _vectorizer_error(error, X):
+def _vectorizer_error(error, X, steps):
     """Return an error for what a vectorizer got, or None for another error."""
     no_text = _NO_TEXT.search(str(error))
     if no_text:
-        return _no_text_error(no_text[1] or "NaN", X)
+        return _no_text_error(no_text[1] or "NaN", X, steps)
     if "empty vocabulary" in str(error) and hasattr(X, "columns"):
         # The texts of a DataFrame are the names of its columns.
-        return ValueError(f"{error}. {one_column(X)}")
+        return ValueError(f"{error}. {one_column(X, steps)}")
     if _OF_ROWS.search(str(error)) and column_of_texts(X) is not None:
         return ValueError(
             "A transformer of the pipeline inside returns another number of rows than X has. "
-            f"{one_column(X)}"
+            f"{one_column(X, steps)}"
         )
     return None
 
@@ -103,9 +103,9 @@ def _object_error(error, X):
     return None
 
 
-def one_column(X: Any) -> str:
+def one_column(X: Any, steps: Any) -> str:
     """Return the advice for a vectorizer that got several columns."""
-    name = column_of_texts(X)
+    name = column_of_texts(X, _of_documents(steps, X))
     if name is None:
         name = "review"
     column = f"X[{name!r}]" if hasattr(X, "columns") else f"X[:, {name}]"
@@ -113,6 +113,14 @@ def one_column(X: Any) -> str:
         f"A vectorizer takes one column of text: give {column}. In a ColumnTransformer, name the "
         f"column without brackets: (TfidfVectorizer(), {name!r})."
     )
+
+
+def _of_documents(steps, X):
+    """Return the columns that vectorizers take, as far as the steps tell."""
+    # It loads scikit-learn's linear models.
+    from skort.estimators.data.documents import columns_of_documents
+
+    return columns_of_documents(steps, X)
 
 
 def _with_empty_texts(X, names):
@@ -165,10 +173,10 @@ def _with_category(message, X):
     return f", {listed(names)} of X" if names else ""
 
 
-def _no_text_error(kind, X):
+def _no_text_error(kind, X, steps):
     """Return an error for a vectorizer that got a value of another type than text."""
     if kind == "numpy.ndarray":
-        return ValueError(f"X has two dimensions, where a step takes texts. {one_column(X)}")
+        return ValueError(f"X has two dimensions, where a step takes texts. {one_column(X, steps)}")
 
     def is_refused(value):
         return (
@@ -177,9 +185,12 @@ def _no_text_error(kind, X):
             else type(value).__name__ == kind.removeprefix("numpy.")
         )
 
-    names = columns_with(
+    with_refused = columns_with(
         X, lambda values: has_text(values) and any(is_refused(value) for value in values.ravel())
     )
+    # A missing category may be one that an encoder knows.
+    documents = _of_documents(steps, X)
+    names = [name for name in with_refused if name in documents or not documents]
     place = f" in {listed(names)}," if names else ""
     cure = _with_empty_texts(X, names) if kind in _MISSING else _as_text(X, names)
     return ValueError(

@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import (
 from skort.common.sklearn_private import check_partial_fit_first_call
 from skort.estimators.data.columns import OF_NUMBER, is_missing, is_number
 from skort.estimators.data.dates import DAYS
+from skort.estimators.data.not_numbers import with_lists_of_labels
 from skort.estimators.data.rows import is_plain
 from skort.estimators.model.nesting import model_inside
 from skort.estimators.model.preprocessing import is_in_range
@@ -152,7 +153,10 @@ class LabelEncoder:
         # A vector of integers, booleans or text needs no check: it can only be labels.
         is_checked = is_plain(y) and y.ndim == 1 and y.dtype.kind != "f"
         if not is_checked:
-            y = column_or_1d(y, warn=True)
+            try:
+                y = column_or_1d(y, warn=True)
+            except ValueError as error:
+                raise with_lists_of_labels(error, y) from None
             check_classification_targets(y)
 
         if classes is None:

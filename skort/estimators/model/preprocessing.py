@@ -71,7 +71,7 @@ def transformed(steps: Any, transform: Callable[[Any], Any], X: Any, dtype: DTyp
     if rows.shape[0] != n_rows:
         raise ValueError(
             f"The steps before the model return another number of rows than X has: {rows.shape[0]}, "
-            f"not {n_rows}. {one_column(X)}"
+            f"not {n_rows}. {one_column(X, steps)}"
         )
     return rows
 

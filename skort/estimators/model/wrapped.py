@@ -211,7 +211,7 @@ class WrappedModel:
             advice = (
                 "each row has one label, so give y.argmax(axis=1)."
                 if one_hot
-                else "use MLPClassifier, or MultiOutputClassifier around one estimator per label."
+                else "use MLPClassifier() as estimator, or MultiOutputClassifier(OrtSGDClassifier())."
             )
             raise ValueError(
                 f"estimator={type(self.model).__name__} cannot be trained on a multi-label y: {advice}"

@@ -103,6 +103,15 @@ def warn_of_unused(estimator: Any, own: "SklearnObjective") -> None:
         if isinstance(given, str) and given != "auto":
             continue
 
+        if isinstance(given, BaseEstimator) and name in given.get_params(deep=False):
+            kind = type(given).__name__
+            value = f"{getattr(estimator, name):g}"
+            warn_user(
+                f"{name}={value} has no effect: {part}={kind} has its own {name}. Set "
+                f"{part}={kind}(..., {name}={value}), or {part}__{name} in a search."
+            )
+            continue
+
         kinds: dict[str, Any] = PENALTIES if part == "penalty" else losses_of(estimator)
         takers = [each for each, kind in kinds.items() if name in kind.shared_parameters]
         *more, last = [f'"{taker}"' for taker in takers]

@@ -422,15 +422,15 @@ def test_a_missing_text_is_named_by_its_column_and_its_cure_works(missing):
     assert of_mixed_table().fit(X, IS_LARGE).score(X, IS_LARGE) > 0.9
 
 
-def test_missing_texts_of_several_columns_and_of_categories_have_one_cure():
+def test_a_missing_category_stays_where_a_missing_text_is_cured():
     X = MIXED_TABLE.copy()
     X.loc[3, ["channel", "note"]] = np.nan
-    X = X.astype({"channel": "category"})
-    columns = "X[['channel', 'note']]"
-    cure = f"""{columns} = {columns}.astype(object).fillna("")"""
-    with pytest.raises(ValueError, match=r"in columns 'channel', 'note', .*" + re.escape(cure)):
+    X = X.astype({"channel": "category", "note": "category"})
+    cure = """X['note'] = X['note'].astype(object).fillna("")"""
+    with pytest.raises(ValueError, match="in column 'note', .*" + re.escape(cure)):
         of_mixed_table().fit(X, IS_LARGE)
     exec(cure, {"X": X})
+    assert X["channel"].isna().sum() == 1
     assert of_mixed_table().fit(X, IS_LARGE).score(X, IS_LARGE) > 0.9
 
 
@@ -565,6 +565,12 @@ def test_a_vectorizer_in_brackets_beside_other_transformers_names_the_cure(colum
         model.fit(MIXED_TABLE, IS_LARGE)
     cured = of_mixed_table().fit(MIXED_TABLE, IS_LARGE)
     assert cured.score(MIXED_TABLE, IS_LARGE) > 0.9
+
+
+def test_a_vectorizer_in_brackets_is_told_its_own_column():
+    X = MIXED_TABLE.assign(code=[f"code {i}" for i in range(len(MIXED_TABLE))])
+    with pytest.raises(ValueError, match=r"give X\['note'\]\. .*\(TfidfVectorizer\(\), 'note'\)"):
+        of_mixed_table(note=(TfidfVectorizer(), ["note"])).fit(X, IS_LARGE)
 
 
 def test_a_step_that_loses_rows_of_numbers_keeps_its_error():
