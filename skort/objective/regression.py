@@ -151,6 +151,7 @@ class Huber(RegressionLoss, name="huber"):
     clipped = Max(Min(residual, epsilon), -epsilon)
     loss = clipped * (residual - 0.5 * clipped)
     gradient = Identity(clipped)
+    curvature = Where(Abs(residual) <= epsilon, 1, 0)
     """
 
     def in_units(self, scale: float) -> InUnits:

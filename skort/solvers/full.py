@@ -190,7 +190,8 @@ class FullStep:
             is_curved = self._is_curved
             # Rows that are flat at a point may bend on the way. Where its variables lead no
             # further, the first ones may: they take all rows as equal.
-            tolerances = self._tolerances._replace(flat=np.inf) if is_curved else self._tolerances
+            tolerances = self._for_share()
+            tolerances = tolerances._replace(flat=np.inf) if is_curved else tolerances
             n_iterations = int(min(n_left, stage)) if whitens_anew else n_left
             reason, weights = self._stage(tolerances, n_iterations, counted)
             is_stuck = reason is not None and is_curved and not self._is_flat()
@@ -234,9 +235,16 @@ class FullStep:
         # L-BFGS has more to learn where they are not whole, and each stage forgets it.
         return _next_stage(whitener) if whitener.is_whole else 2 * stage
 
+    def _for_share(self):
+        """Return the tolerances for the rows that bend."""
+        share = 1.0 if self._whitener is None else self._whitener.share
+        limits = self._tolerances.limits
+        # The fewer rows bend, the further are predictions from the optimum's at a distance.
+        return self._tolerances._replace(limits=limits._replace(distance=share * limits.distance))
+
     def _is_flat(self):
         """Return whether the gradient is small enough for the end."""
-        limits = self._tolerances.limits
+        limits = self._for_share().limits
         largest = float(np.max(np.abs(self._now.gradient)))
         return largest <= limits.gradient or is_near(self._now, limits)
 

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import DTypeLike
 from scipy.linalg import blas, lapack
 
 from skort.common.blas import one_blas_thread
@@ -33,6 +34,7 @@ _SURE = 1e-2
 # A direction in which the columns vary less, relative to their mean square, counts as if they
 # varied so much: a gradient in a dtype tells no more of it.
 _LEAST = {"float32": 1e-6, "float64": 1e-12}
+_POTRF = {"float32": lapack.spotrf, "float64": lapack.dpotrf}
 
 #: (rows, their numbers) -> the curvatures of the loss of each, a column for each output.
 Curvatures: TypeAlias = Callable[[np.ndarray, slice], np.ndarray]
@@ -297,12 +299,15 @@ class Whitener:
         if n_factors < len(strengths):
             strengths = strengths.mean(axis=0, keepdims=True)
 
-        least = _LEAST[np.dtype(self._problem.objective.dtype).name]
+        dtype = np.dtype(self._problem.objective.dtype)
+        least = _LEAST[dtype.name]
         if curved.ndim == 2:
-            return Whitening(places, _inverse_roots(curved + strengths, least))
+            return Whitening(places, 1 / np.sqrt(_at_least(curved + strengths, least)))
 
         if n_variables > self._places.shape[1]:
-            return CoupledWhitening(places, upper_root(curved[0], least, strengths[0])[None])
+            # A gradient in a dtype needs no better variables.
+            root = upper_root(curved[0], least, strengths[0], dtype)
+            return CoupledWhitening(places, root[None])
 
         factors = [
             inverse_factor(each, least, own) for each, own in zip(curved, strengths, strict=True)
@@ -349,11 +354,11 @@ def _places(problem, layer):
     return np.hstack(columns)
 
 
-def _inverse_roots(curvatures, least):
-    """Return 1 / sqrt of curvatures. Small ones count as a part of their mean."""
+def _at_least(curvatures, least):
+    """Return curvatures. Small ones count as a part of their mean."""
     means = curvatures.mean(axis=-1, keepdims=True)
     # No row bends: each weight is its own variable.
-    return 1 / np.sqrt(np.maximum(curvatures, np.where(means > 0, least * means, 1)))
+    return np.maximum(curvatures, np.where(means > 0, least * means, 1))
 
 
 def inverse_factor(
@@ -364,38 +369,38 @@ def inverse_factor(
     diagonal.
     """
     with one_blas_thread(curvature.size):
-        factor, scale = _scaled_root(curvature, least, strengths)
+        factor = _root(curvature, least, strengths, np.dtype(np.float64))
         lapack.dtrtri(factor, overwrite_c=True)
-    factor *= scale[:, None]
     return factor
 
 
 def upper_root(
-    curvature: np.ndarray, least: float, strengths: np.ndarray | float = 0.0
+    curvature: np.ndarray,
+    least: float,
+    strengths: np.ndarray | float = 0.0,
+    dtype: DTypeLike = np.float64,
 ) -> np.ndarray:
-    """Return L^T, the inverse of `inverse_factor`."""
+    """Return L^T, the inverse of `inverse_factor`, from computations in a dtype if it can be."""
     with one_blas_thread(curvature.size):
-        root, scale = _scaled_root(curvature, least, strengths)
-    root /= scale
-    return root
+        return _root(curvature, least, strengths, np.dtype(dtype)).astype(np.float64, copy=False)
 
 
-def _scaled_root(curvature, least, strengths):
-    """Return the root L^T of a matrix whose rows and columns are scaled, and these scales."""
+def _root(curvature, least, strengths, dtype):
+    """Return the root L^T of `inverse_factor`."""
     diagonal = np.diagonal(curvature) + strengths
-    # Columns of very different curvature, such as rare ones, have scales of their own.
-    scale = _inverse_roots(diagonal, least)
-    # In Fortran's order, LAPACK works in place. In it, a symmetric matrix is its transpose.
-    root = np.empty(curvature.shape, np.float64, order="F")
+    # Columns of very different curvature, such as rare ones, have sizes of their own.
+    sizes = _at_least(diagonal, least)
 
     while True:
-        np.multiply(curvature.T, scale, out=root)
-        root *= scale[:, None]
-        np.einsum("ii->i", root)[...] = diagonal * scale * scale + least
-        _, failed = lapack.dpotrf(root, overwrite_a=True)
+        # In Fortran's order, LAPACK works in place. In it, a symmetric matrix is its transpose.
+        root = np.array(curvature.T, dtype, order="F")
+        np.einsum("ii->i", root)[...] = diagonal + least * sizes
+        _, failed = _POTRF[dtype.name](root, overwrite_a=True)
         if not failed:
-            return root, scale
-        least *= 10  # Rounding has made an eigenvalue negative.
+            return root
+        # Rounding has made an eigenvalue negative.
+        least *= 1 if dtype == np.float32 else 10
+        dtype = np.dtype(np.float64)
 
 
 def gram_matrix(

@@ -30,6 +30,7 @@ from skort.solvers.whitening import (
     coupled_gram,
     gram_diagonal,
     gram_matrix,
+    upper_root,
 )
 
 # More than the two blocks of 1,024 rows whose products are added
@@ -256,6 +257,22 @@ def test_columns_that_are_sums_of_others_have_a_finite_factor():
     found = np.linalg.eigvalsh(factor.T @ curved @ factor)
     np.testing.assert_allclose(found[-4:], 1, rtol=1e-3)
     np.testing.assert_allclose(found[:3], 0, atol=1e-3)
+
+
+def test_a_root_in_float32_is_that_of_float64():
+    (curved,) = gram_matrix(batches_of(*data(3)), has_intercept=True)
+    strengths = np.array([0.5, 1.0, 2.0, 0.0])
+    root = upper_root(curved, 1e-6, strengths, "float32")
+    assert root.dtype == np.float64
+    np.testing.assert_allclose(root.T @ root, curved + np.diag(strengths), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(root, upper_root(curved, 1e-6, strengths), rtol=1e-5, atol=1e-6)
+
+
+def test_a_root_that_float32_does_not_tell_is_one_of_float64():
+    # It has a negative eigenvalue, -1e-3, so that no small number makes it definite.
+    matrix = np.array([[1.0, 1.001], [1.001, 1.0]])
+    root = upper_root(matrix, 1e-6, dtype="float32")
+    np.testing.assert_allclose(root.T @ root, matrix + 1e-2 * np.eye(2), rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_columns", [255, 301])
@@ -528,6 +545,19 @@ def test_where_few_rows_bend_variables_are_found_sooner():
     assert model.n_iter_ < 600
     # That of a fit in float64, which ends by its gradient.
     assert model.history_["objective"][-1] == pytest.approx(0.100316105, rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 10.0])
+def test_few_rows_that_bend_end_as_near_to_the_optimum(epsilon):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(2001, 8))
+    X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
+    y = 30 * X.sum(axis=1) + 100 * random.standard_t(2, size=len(X))
+    model = OrtSGDRegressor(loss="huber", epsilon=epsilon).fit(X, y)
+    exact = OrtSGDRegressor(loss="huber", epsilon=epsilon, dtype="float64", tol=1e-11).fit(X, y)
+    predictions = exact.predict(X)
+    distance = np.sqrt(np.mean((model.predict(X) - predictions) ** 2)) / predictions.std()
+    assert distance < 1e-4
 
 
 def test_the_share_of_losses_that_bend():
