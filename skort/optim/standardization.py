@@ -23,9 +23,9 @@ _BLOCK = 2**18
 # small.
 _STEPS = 20
 _ROUGH_STEPS = 5
-# A sparse column is in another unit than the median one if its values are so many times larger or
-# smaller. Those of text differ by less.
-_FAR = 20.0
+#: A sparse column is in another unit than the median one, and a stream's column in another unit
+#: than before, if its values are so many times larger or smaller. Those of text differ by less.
+FAR_UNITS = 20.0
 _FEW_VALUES = 10
 # Up to so many columns, all eigenvalues take less time than the power method. Up to more columns,
 # the Gram matrix saves time in its steps.
@@ -349,8 +349,8 @@ def unit_scales(sums: np.ndarray, counts: np.ndarray) -> np.ndarray | None:
 
     median = np.median(found)
     # A few small values weigh little, and may be small by chance.
-    are_small = (sizes < median / _FAR) & (counts >= _FEW_VALUES)
-    are_far = (sizes > _FAR * median) | are_small
+    are_small = (sizes < median / FAR_UNITS) & (counts >= _FEW_VALUES)
+    are_far = (sizes > FAR_UNITS * median) | are_small
     return np.where(are_far, sizes / median, 1.0) if are_far.any() else None
 
 

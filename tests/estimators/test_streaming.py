@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -821,6 +822,78 @@ def test_a_column_that_leaves_its_scale_by_far_is_named_once():
     named = OrtSGDRegressor(random_state=0).partial_fit(frame, X[:, 0])
     with pytest.warns(UserWarning, match=r"column 'price' of X is 4\d(\.\d)? standard deviations"):
         named.partial_fit(frame.assign(price=moved[:, 2]), X[:, 0])
+
+
+def later_calls(X, y):
+    """Train on 50 rows, then on all others, and return the text of the warnings."""
+    model = OrtSGDRegressor(random_state=0).partial_fit(X[:50], y[:50])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for start in range(50, X.shape[0], 50):
+            model.partial_fit(X[start : start + 50], y[start : start + 50])
+    return [str(each.message) for each in caught]
+
+
+def test_values_that_become_much_smaller_are_told_once():
+    """From cents to euros: the text has the root mean square of the first rows over the largest value."""
+    rng = np.random.RandomState(0)
+    X = np.c_[rng.randn(200), rng.gamma(4, 1000, size=200)]
+    y = X[:, 0] + X[:, 1] / 1000
+    euros = X.copy()
+    euros[100:, 1] /= 100
+    times = np.sqrt(np.mean(X[:50, 1] ** 2)) / euros[100:150, 1].max()
+    (said,) = later_calls(euros, y)
+    assert said == (
+        f"partial_fit: column 1 of X has values {times:.3g} times smaller than the rows that the "
+        "stream began with, whose scale it keeps. Call fit on rows of today, or put a scaler of "
+        "your own before the model."
+    )
+
+    small = np.where(np.arange(200) < 100, y, y / 100)
+    times = np.sqrt(np.mean(y[:50] ** 2)) / np.abs(small[100:150]).max()
+    (said,) = later_calls(X, small)
+    assert said.startswith(f"partial_fit: y has values {times:.3g} times smaller than the rows")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.where(np.arange(200) < 100, np.linspace(900, 1100, 200), 1.0),
+        np.where(np.arange(200) < 100, np.linspace(900, 1100, 200), 0.0),
+        np.where(np.arange(200) < 100, np.tile([5.0, 0.0], 100), np.tile([0.1] + 49 * [0.0], 4)),
+        np.where(np.arange(200) == 7, 1e4, np.random.RandomState(1).rand(200)),
+        (np.arange(200) % 50 == 0).astype(float),
+        1e3 - np.arange(200),
+    ],
+    ids=["constant", "zeros", "few values", "long tail", "rare one", "drift"],
+)
+def test_other_columns_are_not_told_to_be_smaller(column):
+    X = np.c_[np.random.RandomState(0).randn(200), column]
+    assert not [each for each in later_calls(X, X[:, 0]) if "smaller" in each]
+
+
+def test_single_rows_are_not_told_to_be_smaller(recwarn):
+    rng = np.random.RandomState(0)
+    X = np.c_[rng.randn(70), rng.gamma(4, 1000, size=70)]
+    X[50:, 1] /= 100
+    model = OrtSGDRegressor(random_state=0).partial_fit(X[:50], X[:50, 0])
+    for i in range(50, 70):
+        model.partial_fit(X[i : i + 1], X[i : i + 1, 0])
+    assert not recwarn
+
+
+def test_a_sparse_column_of_large_values_that_the_first_rows_lack_is_told():
+    rng = np.random.RandomState(0)
+    X = scipy.sparse.random(200, 300, 0.05, "csr", random_state=0)
+    y = X @ rng.randn(300)
+    assert later_calls(X, y) == []
+    prices = np.where(np.arange(200) >= 100, 1000.0, 0.0)[:, None]
+    model = OrtSGDRegressor(random_state=0).partial_fit(X[:50], y[:50])
+    times = 1000 / model.standardization_.scale[0]
+    (said,) = later_calls(scipy.sparse.hstack([X, prices], "csr"), y)
+    assert said.startswith(
+        f"partial_fit: column 300 of X has values {times:.3g} times larger than the rows"
+    )
 
 
 def in_calls(model, X, y, size, **first):

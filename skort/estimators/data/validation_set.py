@@ -14,8 +14,8 @@ from skort.optim.training import Training
 
 #: The column of the history that holds the scores of the validation set.
 VALIDATION_SCORE = "validation_score"
-#: Fewer rows may have a constant that is better than a good model by chance. No benchmark chose it.
-TELLING_ROWS = 20
+# Fewer rows may have a constant that is better than a good model by chance. No benchmark chose it.
+_TELLING_ROWS = 20
 # What errors call the rows: those that are held out have passed the checks of X.
 _ROWS = "X_val"
 
@@ -39,7 +39,7 @@ class ValidationLoss(ValidationSet):
         self, X: Any, target: np.ndarray, sample_weight: np.ndarray | None, *, decides: bool = False
     ):
         self._rows = TrainingData(X, target, sample_weight)
-        self.is_telling = len(target) >= TELLING_ROWS
+        self.is_telling = len(target) >= _TELLING_ROWS
         #: Whether the training asks it whether the last weights are worse than the best ones.
         self.judges = decides
 

@@ -50,6 +50,15 @@ def drawn_anew(plan: "Plan", model: Model, generator: np.random.RandomState) -> 
     )
 
 
+def can_tell(model: Model, n_rows: int, *, is_surely_worse: bool) -> bool:
+    """
+    Return whether rows can say anything against a model: fewer than 200 say nothing against a fitted
+    one, unless it is worse than their best constant by more than two standard errors.
+    """
+    # It has learned from others. A model that is not fitted may be new.
+    return is_surely_worse or n_rows >= _FEW_ROWS or not model.inner.is_fitted
+
+
 class Knowledge(NamedTuple):
     """How well a fitted network knows the rows that it is to train on."""
 
@@ -59,8 +68,7 @@ class Knowledge(NamedTuple):
     #: The loss of the best constant prediction; infinite where these rows cannot tell whether the
     #: network is worse.
     constant: float = math.inf
-    #: Whether it is worse than the constant: a fitted network must be so on 200 rows, or by more
-    #: than two standard errors.
+    #: Whether it is worse than the constant, and the rows can tell: see `can_tell`.
     is_worse: bool = False
     #: Whether it is worse by more than two standard errors.
     is_surely_worse: bool = False
@@ -87,12 +95,10 @@ def knowledge_of(
         ours = float(np.nan_to_num(loss.at(weights), nan=np.inf, posinf=np.inf))
         is_above = ours > constant
         is_sure = is_above and loss.is_clearly_worse(weights)
-        # Few rows say nothing against what was learned from others. Other weights may be new.
-        can_tell = is_sure or loss.n_rows >= _FEW_ROWS or not model.inner.is_fitted
         # A part of a negative loss means nothing.
         share = ours / constant if constant > 0 else 0.0
 
-    is_worse = is_above and can_tell
+    is_worse = is_above and can_tell(model, loss.n_rows, is_surely_worse=is_sure)
     return Knowledge(
         ours, share, math.inf if is_above and not is_worse else constant, is_worse, is_sure
     )

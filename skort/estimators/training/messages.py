@@ -11,11 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skort.common.user_warning import warn_user
 from skort.estimators.data.rows import TrainingData
-from skort.estimators.data.validation_set import TELLING_ROWS
 from skort.estimators.model.model import Model
 from skort.estimators.model.nesting import is_fitted, model_inside
 from skort.estimators.planning.decision import FITTED_WEIGHTS
-from skort.estimators.planning.fitted import Knowledge
+from skort.estimators.planning.fitted import Knowledge, can_tell
 from skort.estimators.planning.objective import in_own_units
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.result import FAR_END, Ending, FitResult
@@ -114,9 +113,11 @@ def _warn_of_fit(estimator, result):
             f"tol={plan.tol}): {_last_epochs(state, plan, result.ending.rows)}",
             ConvergenceWarning,
         )
-    elif plan.given["tol"] is not None:
-        warning = (
-            _warning_of_outlier(result) or _warning_of_useless(result) or _warning_of_steps(result)
+    else:
+        # With tol=None, the user decides when the training ends.
+        says_when = plan.given["tol"] is None
+        warning = _warning_of_outlier(result) or (
+            None if says_when else _warning_of_useless(result) or _warning_of_steps(result)
         )
         if warning is not None:
             warn_user(warning, ConvergenceWarning)
@@ -200,9 +201,9 @@ def _warning_of_useless(result):
     # Some rows are enough, as both losses are of the same ones.
     row_loss = RowLoss(plan, model.score_graph, variables, some_of(rows))
     weights = variables.training_weights(model.trained_weights)
-    # Few rows say nothing against what a fitted network has learned from others.
-    few_say = model.inner.is_fitted and row_loss.n_rows < TELLING_ROWS
-    if few_say or row_loss.is_clearly_better(weights):
+    if row_loss.is_clearly_better(weights) or not can_tell(
+        model, row_loss.n_rows, is_surely_worse=row_loss.is_clearly_worse(weights)
+    ):
         return None
 
     return (

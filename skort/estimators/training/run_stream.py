@@ -7,6 +7,7 @@ import copy
 import dataclasses
 
 import numpy as np
+import scipy.sparse
 
 from skort.common.user_warning import warn_user
 from skort.estimators.data.not_numbers import ids_in_range
@@ -30,12 +31,15 @@ from skort.estimators.variables.loss_scale import has_units
 from skort.estimators.variables.row_loss import RowLoss
 from skort.exceptions import DivergedError
 from skort.optim.loop import minimise
-from skort.optim.standardization import Standardization
+from skort.optim.standardization import FAR_UNITS, Standardization
 from skort.optim.state import TrainState
 from skort.runtime.cache import NoPickle
 
-# A column is another one if its mean distance from the first rows is so many scales, over 20 rows.
+# A column has left its scale if its mean distance from the first rows is so many scales, over 20
+# rows.
 _FAR = 10.0
+# Positive values have a long tail if their standard deviation is so many times their mean.
+_LONG_TAIL = 2.0
 # The most rows of a call that are looked at.
 _SOME_ROWS = 1000
 
@@ -202,33 +206,61 @@ def _warned_of_far_columns(
     rows: TrainingData, used: Standardization | None, place: str, names: np.ndarray | None
 ) -> bool:
     """
-    Warn of a column, or a y, that is many scales away from the first rows. Return whether there is
-    one. The columns are of `place`, and have `names` or None.
+    Warn of a column, or a y, that has left the scale of the first rows by far. Return whether there
+    is one. The columns are of `place`, and have `names` or None.
     """
     if used is None:
         return False
 
     found = []
-    if used.mean is not None and not rows.is_sparse:
-        distance = _distance(rows.counted(rows.X), used.mean, used.scale)
-        column = int(np.argmax(distance))
+    if used.scale is not None:
+        column, change = _largest_change(rows.counted(rows.X), used.mean, used.scale)
         name = column if names is None else repr(names[column])
-        found.append((f"column {name} of {place}", distance[column]))
+        found.append((f"column {name} of {place}", change))
 
     if used.target_mean is not None:
         target = rows.counted(rows.target)
-        found.append(("y", np.max(_distance(target, used.target_mean, used.target_scale))))
+        _, change = _largest_change(
+            target, used.target_mean, np.full(len(used.target_mean), used.target_scale)
+        )
+        found.append(("y", change))
 
-    for name, distance in found:
-        if distance > _FAR:
+    for name, change in found:
+        if change:
             warn_user(
-                f"partial_fit: {name} is {distance:.3g} standard deviations away from the rows "
-                "that the stream began with, whose scale it keeps. Call fit on rows of today, or "
-                "put a scaler of your own before the model."
+                f"partial_fit: {name} {change} the rows that the stream began with, whose scale it "
+                "keeps. Call fit on rows of today, or put a scaler of your own before the model."
             )
             return True
 
     return False
+
+
+def _largest_change(values, mean, scale):
+    """Return the column that has left its mean and scale most, and how, as text, or "" for none."""
+    if scipy.sparse.issparse(values):
+        distance = _sparse_distance(values, scale)
+        shrinking = np.zeros(1)
+    else:
+        some = values[:: -(-len(values) // _SOME_ROWS)]
+        distance = _distance(some, mean, scale)
+        shrinking = _shrinking(some, mean, scale)
+
+    column = int(np.argmax(distance))
+    if distance[column] > _FAR:
+        # A sparse column has no standard deviation here.
+        far = (
+            f"has values {distance[column]:.3g} times larger than"
+            if scipy.sparse.issparse(values)
+            else f"is {distance[column]:.3g} standard deviations away from"
+        )
+        return column, far
+
+    column = int(np.argmax(shrinking))
+    if shrinking[column] > FAR_UNITS:
+        return column, f"has values {shrinking[column]:.3g} times smaller than"
+
+    return 0, ""
 
 
 def _distance(values, mean, scale):
@@ -236,9 +268,39 @@ def _distance(values, mean, scale):
     Return the mean distance of some rows from a mean, in scales. Few rows count as if others were
     near the mean.
     """
-    some = values[:: -(-len(values) // _SOME_ROWS)]
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.abs((some - mean) / scale).sum(axis=0) / max(len(some), FIRST_ROWS)
+        return np.abs((values - mean) / scale).sum(axis=0) / max(len(values), FIRST_ROWS)
+
+
+def _sparse_distance(values, scale):
+    """Return the `_distance` from zero of the values of each column that are not zero."""
+    sizes = np.abs(values.data) / np.asarray(scale)[values.indices]
+    # Few calls need the sums, which take the time of all columns.
+    if not np.any(sizes > _FAR):
+        return np.zeros(1)
+
+    n_columns = values.shape[1]
+    counts = np.bincount(values.indices, minlength=n_columns)
+    return np.bincount(values.indices, sizes, n_columns) / np.maximum(counts, FIRST_ROWS)
+
+
+def _shrinking(values, mean, scale):
+    """
+    Return how many times smaller the largest value of each column is than its root mean square was,
+    or 0 where nothing can be said.
+    """
+    if len(values) < FIRST_ROWS:
+        return np.zeros(1)
+
+    # A column of one value, or of fewer than 20 but zeros, has not changed.
+    is_told = np.count_nonzero(values, axis=0) >= FIRST_ROWS
+    is_told &= np.ptp(values, axis=0) > 0
+    # One value of a long tail may have been most of the root mean square.
+    has_both_signs = (values.min(axis=0) < 0) & (values.max(axis=0) > 0)
+    is_told &= has_both_signs | (scale <= _LONG_TAIL * np.abs(mean))
+
+    largest = np.abs(values).max(axis=0)
+    return np.divide(np.hypot(mean, scale), largest, where=is_told, out=np.zeros(len(mean)))
 
 
 def _check_terms(plan, model, used):

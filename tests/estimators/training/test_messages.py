@@ -99,6 +99,12 @@ def test_a_y_far_from_all_others_is_told(inner, rows, value):
         model.fit(X, y, sample_weight=(~np.isin(np.arange(503), rows)).astype(float))
 
 
+def test_a_y_far_from_all_others_is_told_without_tol():
+    y = np.where(np.arange(503) == 7, 1e9, Y)
+    with pytest.warns(ConvergenceWarning, match=r"y has the value 1e\+09"):
+        OrtSGDRegressor(tol=None, max_iter=3, random_state=0).fit(X, y)
+
+
 @pytest.mark.parametrize("n, share", [(5003, 0.02), (5000, 0.01), (20000, 0.002)])
 def test_a_rare_class_is_trained_to_its_optimum(n, share):
     """`tol` is relative: the objective is within one percent of the minimum."""
