@@ -85,7 +85,7 @@ GROUPS = {
     "The model inside": (
         {"NotTrainableError"},
         ("estimator: ", "estimator=", "ONNX model"),
-        ("graphs/", "estimators/model/wrapped", "estimators/model/nesting", "onnx_models"),
+        ("graphs/", "estimators/model/wrapped", "estimators/data/nesting", "onnx_models"),
     ),
     "Parameters": (set(), (), ("",)),
 }

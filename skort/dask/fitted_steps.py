@@ -28,7 +28,7 @@ from skort.common.sklearn_private import safe_indexing
 from skort.dask.cluster import Cluster
 from skort.dask.part_statistics import Moments
 from skort.dask.partitions import Part, Partitions
-from skort.estimators.model.nesting import FIT_STEP_FIRST, thawed
+from skort.estimators.data.nesting import FIT_STEP_FIRST, thawed
 from skort.estimators.model.wrapped import WrappedModel
 
 

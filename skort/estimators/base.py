@@ -15,6 +15,7 @@ from sklearn.base import ClassifierMixin
 from skort.common.random_state import advance
 from skort.common.sklearn_private import HasMethods, Interval, Options, StrOptions, fit_context
 from skort.estimators.data.first_pass import FirstPass, known_classes, repeatable
+from skort.estimators.data.nesting import FIT_STEP_FIRST, input_tags, split, steps_to_fit
 from skort.estimators.data.rows import prepared
 from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.did_you_mean import NamedParameters, explained_arguments
@@ -30,7 +31,6 @@ from skort.estimators.literals import (
     SolverName,
     Targets,
 )
-from skort.estimators.model.nesting import FIT_STEP_FIRST, input_tags, split, steps_to_fit
 from skort.estimators.persistence import from_plain, to_plain
 from skort.estimators.planning.threads import predicting_device
 from skort.estimators.sklearn_callbacks import CallbackSupportMixin

@@ -14,6 +14,8 @@ from scipy.special import log_expit, log_softmax
 from skort.common.available import available_if
 from skort.common.sklearn_private import StrOptions, fit_context
 from skort.estimators.base import BaseOrtSGD
+from skort.estimators.data.known_labels import model_labels
+from skort.estimators.data.nesting import can_partial_fit, layers
 from skort.estimators.data.targets import streamed_classes
 from skort.estimators.did_you_mean import explained_arguments
 from skort.estimators.literals import (
@@ -28,8 +30,6 @@ from skort.estimators.literals import (
     ScheduleName,
     SolverName,
 )
-from skort.estimators.model.known_labels import model_labels
-from skort.estimators.model.nesting import can_partial_fit, layers
 from skort.estimators.planning.objective import loss_before_fit
 from skort.estimators.regressor import OrtSGDRegressor
 from skort.objective.loss import CLASSIFICATION_LOSSES, ScoreLoss

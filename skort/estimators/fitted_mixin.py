@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 
 from skort.common.available import available_if
 from skort.common.files import write_file, write_files
+from skort.estimators.data.nesting import model_inside
 from skort.estimators.data.rows import Columns
 from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.did_you_mean import explained_arguments
 from skort.estimators.literals import ModelProto
-from skort.estimators.model.nesting import model_inside
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.fitted_problem import fitted_problem
 from skort.estimators.training.result import FitResult, result_of, shown

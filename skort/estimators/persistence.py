@@ -38,7 +38,7 @@ _INNER = {
     "SklearnObjective": "skort.objective.sklearn_objectives.SklearnObjective",
     "Standardization": "skort.optim.standardization.Standardization",
     "Strength": "skort.objective.penalties.Strength",
-    "TargetTransform": "skort.estimators.model.target_transform.TargetTransform",
+    "TargetTransform": "skort.estimators.model.preprocessing.TargetTransform",
     "Plan": "skort.estimators.planning.plan.Plan",
     "TrainingData": "skort.estimators.data.rows.TrainingData",
     "TrainState": "skort.optim.state.TrainState",

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from skort.common.available import available_if
 from skort.common.sklearn_private import Interval, StrOptions, fit_context
 from skort.estimators.base import BaseOrtSGD
+from skort.estimators.data.nesting import can_partial_fit
 from skort.estimators.data.targets import columns_of
 from skort.estimators.did_you_mean import explained_arguments
 from skort.estimators.literals import (
@@ -27,7 +28,6 @@ from skort.estimators.literals import (
     SolverName,
     Targets,
 )
-from skort.estimators.model.nesting import can_partial_fit
 from skort.estimators.planning.objective import loss_before_fit
 from skort.objective.loss import REGRESSION_LOSSES, ScoreLoss
 from skort.objective.penalties import WeightPenalty

@@ -8,8 +8,7 @@ from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
 
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.model.preprocessing import Preprocessing
-from skort.estimators.model.target_transform import TargetTransform
+from skort.estimators.model.preprocessing import Preprocessing, TargetTransform
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.threads import n_threads
 from skort.estimators.training.result import result_of

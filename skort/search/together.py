@@ -14,10 +14,10 @@ import numpy as np
 import scipy.sparse
 
 from skort.common.component import check_parameters
+from skort.estimators.data.nesting import model_inside
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.data.validation_set import ValidationSet
 from skort.estimators.model.model import Model
-from skort.estimators.model.nesting import model_inside
 from skort.estimators.planning.given import snapshot
 from skort.estimators.planning.objective import strengths_inside
 from skort.estimators.planning.plan import Plan

@@ -10,12 +10,12 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.utils import assert_all_finite
 
+from skort.estimators.data.known_labels import model_labels
+from skort.estimators.data.nesting import layers
 from skort.estimators.data.not_numbers import FILL_BATCHES, missing_error
 from skort.estimators.data.rows import as_array, check_indices
 from skort.estimators.data.sample_weight import check_numbers
 from skort.estimators.data.targets import check_target, class_labels, unknown_error
-from skort.estimators.model.known_labels import model_labels
-from skort.estimators.model.nesting import layers
 
 # The first pass keeps rows with at most so many values of X: 32 MB in float64.
 _MANY_VALUES = 2**22

@@ -11,8 +11,8 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from skort.common.sklearn_private import input_indices
 from skort.estimators.data.columns import columns_with, has_missing, has_text, listed
+from skort.estimators.data.nesting import thawed
 from skort.estimators.data.not_numbers import IN_STREAMS
-from skort.estimators.model.nesting import thawed
 
 _OF_TEXT = 'SimpleImputer(strategy="most_frequent")'
 _FITTED_STEPS = "partial_fit and fit_batches take fitted steps: FrozenEstimator(steps.fit(X))."

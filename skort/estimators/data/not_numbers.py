@@ -20,7 +20,7 @@ from skort.estimators.data.columns import (
     listed,
 )
 from skort.estimators.data.dates import DAYS, is_date
-from skort.estimators.model.nesting import model_inside
+from skort.estimators.data.nesting import model_inside
 
 # The type of text in an ONNX graph, onnx.TensorProto.STRING.
 _ONNX_TEXT = 8

@@ -16,14 +16,13 @@ from sklearn.utils.validation import validate_data
 
 from skort.common.memory import aligned, aligned_rows
 from skort.estimators.data.dates import check_dates
-from skort.estimators.data.flat_rows import flat_rows
 from skort.estimators.data.not_numbers import (
     check_table,
     fitted_text_error,
     text_error,
     with_lists_of_labels,
 )
-from skort.estimators.model.preprocessing import as_rows, is_in_range, kept_dtypes, largest
+from skort.estimators.data.row_forms import as_rows, flat_rows, is_in_range, kept_dtypes, largest
 from skort.optim.standardization import (
     Standardization,
     column_sums,

@@ -18,10 +18,10 @@ from sklearn.utils.multiclass import (
 from skort.common.sklearn_private import check_partial_fit_first_call
 from skort.estimators.data.columns import OF_NUMBER, is_missing, is_number
 from skort.estimators.data.dates import DAYS
+from skort.estimators.data.nesting import model_inside
 from skort.estimators.data.not_numbers import with_lists_of_labels
+from skort.estimators.data.row_forms import is_in_range
 from skort.estimators.data.rows import is_plain
-from skort.estimators.model.nesting import model_inside
-from skort.estimators.model.preprocessing import is_in_range
 
 # The number of labels that a message shows.
 _SHOWN = 10

@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from skort.common.user_warning import warn_user
+from skort.estimators.data.nesting import layers
 from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import blocks
 from skort.estimators.data.targets import EncodedTarget, NamedOutputs
 from skort.estimators.literals import ModelProto
-from skort.estimators.model.nesting import layers
-from skort.estimators.model.preprocessing import Preprocessing
-from skort.estimators.model.target_transform import TargetTransform
+from skort.estimators.model.preprocessing import Preprocessing, TargetTransform
 from skort.estimators.model.wrapped import WrappedModel
 from skort.exceptions import NotExportableError
 from skort.objective.custom import source_key

@@ -1,16 +1,17 @@
-"""The fitted steps before a model: they transform X, and usually have an ONNX graph."""
+"""The fitted steps around a model: those before it transform X, and a transformer may change y."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import DTypeLike
 from sklearn.utils import check_array
 
 from skort.estimators.data.dates import check_dates, dates_in_steps
+from skort.estimators.data.row_forms import is_in_range, kept_dtypes
 from skort.estimators.data.step_errors import one_column, step_error
+from skort.estimators.data.targets import EncodedTarget
 from skort.exceptions import NotExportableError
 
 if TYPE_CHECKING:
@@ -76,41 +77,6 @@ def transformed(steps: Any, transform: Callable[[Any], Any], X: Any, dtype: DTyp
     return rows
 
 
-def as_rows(X: Any) -> Any:
-    """Return X for the steps before a model, unvalidated: a DataFrame, an array or a CSR matrix."""
-    if isinstance(X, str):
-        raise ValueError(
-            f"X is {X!r}, and no rows: give a list of texts, or read the file if it is a path."
-        )
-    if hasattr(X, "columns"):
-        return X
-    if scipy.sparse.issparse(X):
-        return X.tocsr()
-
-    if isinstance(X, Iterator):
-        X = list(X)
-    rows = np.asarray(X, dtype=object if _begins_with_text(X) else None)
-    if rows.dtype.kind == "U" and not hasattr(X, "dtype"):
-        # numpy turned a list of numbers and text into text.
-        rows = np.asarray(X, dtype=object)
-
-    if rows.ndim == 1 and rows.size and rows.dtype.kind in "biuf":
-        check_array(rows)
-    return rows
-
-
-def _begins_with_text(X):
-    """
-    Return whether X is a list with text in its first row.
-
-    As an array of text, all its texts would be as long as the longest.
-    """
-    first = X[0] if isinstance(X, (list, tuple)) and X else None
-    return isinstance(first, str) or (
-        isinstance(first, (list, tuple)) and any(isinstance(v, str) for v in first)
-    )
-
-
 def numbers(X: Any, dtype: DTypeLike) -> Any:
     """Return a transformed X as a C-contiguous array of numbers or a CSR matrix, or raise."""
     checks = {"order": "C", "accept_sparse": "csr", "input_name": "transformed X"}
@@ -118,36 +84,42 @@ def numbers(X: Any, dtype: DTypeLike) -> Any:
     return rows if is_in_range(rows, dtype) else check_array(rows, dtype=dtype, **checks)
 
 
-def kept_dtypes(X: Any, dtype: DTypeLike) -> tuple[DTypeLike, ...]:
-    """Return the dtypes that rows may keep. Rows of another dtype are cast to the first one."""
-    # If the dtype of the training holds all digits of X, rows are cast to it. So are sparse rows,
-    # from which no mean is subtracted. All other rows keep their digits until the training has
-    # subtracted the means.
-    given = getattr(X, "dtype", None)
-    whole = (np.int64, np.uint64)
-    is_sparse = scipy.sparse.issparse(X) or hasattr(getattr(X, "sparse", None), "to_coo")
-    if is_sparse or (
-        isinstance(given, np.dtype) and np.can_cast(given, dtype) and given not in whole
-    ):
-        return (np.dtype(dtype),)
+@dataclass(frozen=True)
+class TargetTransform:
+    """A fitted transformer of y."""
 
-    kept = (np.float64, *whole)
-    return kept if np.dtype(dtype) == np.float64 else (*kept, np.float32, np.int32, np.uint32)
+    #: None: the training takes y as it is.
+    transformer: Any = None
+    #: Whether the steps before the model are inside the `TransformedTargetRegressor`.
+    encloses_steps: bool = False
 
+    def transformed(self, y: np.ndarray) -> np.ndarray:
+        """Return y, of one or two dimensions, as a transformed matrix."""
+        columns = y.reshape(len(y), -1)
+        if self.transformer is None:
+            return columns
 
-def is_in_range(rows: Any, dtype: DTypeLike) -> bool:
-    """Return whether all finite numbers of rows stay finite in a dtype."""
-    if (
-        scipy.sparse.issparse(rows)
-        or rows.dtype.kind != "f"
-        or rows.dtype.itemsize <= np.dtype(dtype).itemsize
-    ):
-        return True
+        return check_array(
+            self.transformer.transform(columns), dtype=np.float64, input_name="transformed y"
+        )
 
-    most = largest(dtype)
-    return not rows.size or bool(-most <= rows.min() and rows.max() <= most)
+    def applied(self, encoded: EncodedTarget) -> EncodedTarget:
+        """Return an encoded y with the transformed target."""
+        if self.transformer is None:
+            return encoded
+        return encoded._replace(target=self.transformed(encoded.y))
 
+    def for_steps(self, y: np.ndarray) -> np.ndarray:
+        """Return the y that the steps before the model are fitted to."""
+        if not self.encloses_steps or self.transformer is None:
+            return y
+        columns = self.transformed(y)
+        return columns.ravel() if columns.shape[1] == 1 else columns
 
-def largest(dtype: Any) -> float:
-    """Return the largest finite number of a floating-point dtype."""
-    return float(np.finfo(dtype).max)
+    def inverse(self, prediction: np.ndarray) -> np.ndarray:
+        """Return predictions, of shape (n_samples, n_outputs), in the units of y."""
+        if self.transformer is None:
+            return prediction
+        return np.asarray(self.transformer.inverse_transform(prediction)).reshape(
+            len(prediction), -1
+        )

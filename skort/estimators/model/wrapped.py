@@ -16,11 +16,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skort.common.component import own_copy
 from skort.common.own_graph import makes_graph
-from skort.estimators.data.flat_rows import row_shape
-from skort.estimators.model.known_labels import model_labels
-from skort.estimators.model.nesting import split, target_of, thawed
-from skort.estimators.model.preprocessing import Preprocessing, numbers, transformed
-from skort.estimators.model.target_transform import TargetTransform
+from skort.estimators.data.known_labels import model_labels
+from skort.estimators.data.nesting import split, target_of, thawed
+from skort.estimators.data.row_forms import row_shape
+from skort.estimators.model.preprocessing import (
+    Preprocessing,
+    TargetTransform,
+    numbers,
+    transformed,
+)
 from skort.exceptions import NotTrainableError
 
 if TYPE_CHECKING:

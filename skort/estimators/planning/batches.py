@@ -3,7 +3,7 @@
 from collections.abc import Set
 from typing import Any, NamedTuple
 
-from skort.estimators.planning.decision import YOURS, Decision, rule
+from skort.estimators.planning.decision import YOURS, Decision, rule, yours
 
 # As in MLPClassifier.
 _BATCH_ROWS = 200
@@ -47,7 +47,8 @@ def chosen_batches(
     if "batch_size" not in left_open:
         one = "; all rows are one batch, and an epoch is one update"
         is_one = not is_stream and int(estimator.batch_size) > n_rows
-        return Decision(int(estimator.batch_size), f"{YOURS}{one if is_one else ''}", "batch_size")
+        because = f"{YOURS}{one if is_one else ''}"
+        return yours(int(estimator.batch_size), "batch_size", because)
     if are_given:
         return Decision(n_rows, YOUR_BATCHES, "batch_size")
     return batch_decision(n_rows, is_stream=is_stream)

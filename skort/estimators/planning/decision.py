@@ -6,6 +6,9 @@ from typing import Any, NamedTuple, TypeVar
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
+#: The reason of a decision that a parameter made.
+YOURS = "you set it"
+
 
 class Decision(NamedTuple):
     """One decision of a training."""
@@ -15,15 +18,14 @@ class Decision(NamedTuple):
     because: str
     #: The parameters of the estimator that change it.
     change_with: str = ""
-
-    @property
-    def is_yours(self) -> bool:
-        """Whether a parameter of the estimator made the decision."""
-        return self.because.startswith(YOURS)
+    #: Whether a parameter of the estimator made it.
+    is_yours: bool = False
 
 
-#: The reason of a decision that a parameter made.
-YOURS = "you set it"
+def yours(value: Any, change_with: str, because: str = YOURS) -> Decision:
+    """Return a decision that a parameter of the estimator made."""
+    return Decision(value, because, change_with, is_yours=True)
+
 
 #: The value of the decision on the first weights of a training, if they are not new.
 FITTED_WEIGHTS = "fitted ones"

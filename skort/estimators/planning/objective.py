@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
 
+from skort.estimators.data.nesting import layers, model_inside
 from skort.estimators.data.sample_weight import ClassWeight
-from skort.estimators.model.nesting import layers, model_inside
 from skort.estimators.planning.batches import TrainingSize
-from skort.estimators.planning.decision import YOURS, Decision, rule
+from skort.estimators.planning.decision import Decision, rule, yours
 from skort.estimators.planning.given import part
 from skort.objective.combined import OutputLosses
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, ScoreLoss, as_loss
@@ -183,7 +183,7 @@ def in_own_units(estimator: Any, own: "SklearnObjective", size: TrainingSize) ->
 def loss_decision(left_open: Set[str], own: "SklearnObjective", loss: ScoreLoss) -> Decision:
     """The loss is the one that the model inside minimises."""
     if "loss" not in left_open:
-        return Decision(loss, YOURS, "loss")
+        return yours(loss, "loss")
     because = "it is the default" if own.loss is None else "the model inside minimises it"
     return Decision(loss, because, "loss")
 
@@ -197,7 +197,7 @@ def penalty_decision(
     those of a mean over the rows.
     """
     if not left_open >= {"penalty", "alpha"}:
-        return Decision(penalty, YOURS, "penalty, alpha")
+        return yours(penalty, "penalty, alpha")
     because = "the model inside has none" if own.penalty is None else "the model inside has it"
     return Decision(penalty, because, "penalty, alpha")
 
@@ -211,7 +211,7 @@ def class_weight_decision(
     same.
     """
     if "class_weight" not in left_open:
-        return Decision(estimator.class_weight, YOURS, "class_weight")
+        return yours(estimator.class_weight, "class_weight")
     if own.class_weight is None:
         return None
     return Decision(own.class_weight, "the model inside has them", "class_weight")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skort.estimators.planning.decision import YOURS, Decision, rule
+from skort.estimators.planning.decision import Decision, rule, yours
 from skort.estimators.planning.given import resolved, validated
 from skort.objective.penalties import WeightPenalty
 from skort.optim.optimizers import LBFGS, OPTIMIZERS, SGD, Adam
@@ -161,7 +161,7 @@ def chosen_optimizer(estimator: Any, *, is_stream: bool) -> Decision:
     chosen = (
         validated(OPTIMIZERS[given]()) if isinstance(given, str) else resolved(given, "optimizer")
     )
-    return Decision(chosen, YOURS, "optimizer")
+    return yours(chosen, "optimizer")
 
 
 def chosen_schedule(
@@ -172,7 +172,7 @@ def chosen_schedule(
     if not isinstance(name, str):
         # It raises an error for a schedule whose first rate is no rate.
         rate(chosen := resolved(name, "learning_rate"), 1)
-        return Decision(chosen, YOURS, "learning_rate"), False
+        return yours(chosen, "learning_rate"), False
 
     is_ours = "learning_rate" in left_open
     component: type[Schedule] = linear_schedule() if is_ours else SCHEDULES[name]
@@ -195,8 +195,10 @@ def chosen_schedule(
 
     chosen = validated(component(**{name: values[name] for name in component.shared_parameters}))
     rate(chosen, 1)
-    because = "the rate falls when the objective does not" if is_ours else YOURS
+    if not is_ours:
+        return yours(chosen, "learning_rate"), is_rate_auto
 
+    because = "the rate falls when the objective does not"
     return Decision(chosen, because, "learning_rate"), is_rate_auto
 
 

@@ -12,7 +12,7 @@ from skort.estimators.data.rows import TrainingData
 from skort.estimators.data.targets import EncodedTarget
 from skort.estimators.planning import batches, optimizer, stopping
 from skort.estimators.planning.batches import TrainingSize
-from skort.estimators.planning.decision import YOURS, Decision
+from skort.estimators.planning.decision import Decision, yours
 from skort.estimators.planning.given import given_parameters, left_open, parameters_inside
 from skort.estimators.planning.objective import (
     class_weight_decision,
@@ -632,8 +632,9 @@ def _solvers(name, dtype, update, device):
 def _dtype(estimator, dtype):
     """Return the decision on the dtype of the training."""
     if dtype is None or dtype == estimator.dtype:
-        because = "it is the default" if estimator.dtype == "float32" else YOURS
-        return Decision(estimator.dtype, because, "dtype")
+        if estimator.dtype != "float32":
+            return yours(estimator.dtype, "dtype")
+        return Decision(estimator.dtype, "it is the default", "dtype")
     return Decision(
         dtype, f"{estimator.dtype} cannot hold the weights in the units of X and y", "dtype"
     )

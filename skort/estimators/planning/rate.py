@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skort.estimators.data.rows import DataStatistics
-from skort.estimators.planning.decision import YOURS, Decision, rule
+from skort.estimators.planning.decision import Decision, rule, yours
 from skort.estimators.planning.scaling import whitens
 from skort.estimators.variables.loss_scale import estimated_curvature
 from skort.estimators.variables.reparametrization import Reparametrization
@@ -36,8 +36,8 @@ def first_rate(
     # The rate holds for the largest batch, which may have fewer rows than batch_size.
     whole = plan.whole_rate
     if not plan.is_rate_auto:
-        because = _OWN if "eta0" in plan.left_open else YOURS
-        return Decision(whole, because, "eta0")
+        is_open = "eta0" in plan.left_open
+        return Decision(whole, _OWN, "eta0") if is_open else yours(whole, "eta0")
 
     tags = plan.update.tags
     if tags.gain is None:

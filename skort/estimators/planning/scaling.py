@@ -6,7 +6,7 @@ import numpy as np
 
 from skort.estimators.data.rows import DataStatistics
 from skort.estimators.planning.batches import STREAM_ROWS
-from skort.estimators.planning.decision import Decision, rule
+from skort.estimators.planning.decision import Decision, rule, yours
 from skort.estimators.variables.loss_scale import has_units
 from skort.estimators.variables.reparametrization import FAR
 from skort.optim.standardization import Standardization, deviation_of_all, usable_scale
@@ -30,7 +30,7 @@ def scaling(plan: "Plan", score_graph: "ScoreGraph", statistics: DataStatistics)
     if the weights can take it back.
     """
     if not plan.standardize:
-        return Decision(None, "you set it", "standardize")
+        return yours(None, "standardize")
 
     used = _standardization(plan, score_graph, statistics)
     if plan.standardize is True and (used is None or used.scale is None):

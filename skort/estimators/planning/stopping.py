@@ -4,7 +4,7 @@ import math
 from collections.abc import Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skort.estimators.planning.decision import YOURS, Decision, rule
+from skort.estimators.planning.decision import Decision, rule, yours
 from skort.estimators.planning.optimizer import chosen_optimizer
 from skort.optim.optimizers import optimizer_tags
 
@@ -60,7 +60,7 @@ def chosen_epochs(estimator: Any, left_open: Set[str]) -> Decision:
     """Return the decision on the epochs, before the model is known."""
     if "max_iter" in left_open:
         return linear_epochs()
-    return Decision(int(estimator.max_iter), YOURS, "max_iter")
+    return yours(int(estimator.max_iter), "max_iter")
 
 
 @rule("epochs")
@@ -107,7 +107,7 @@ def chosen_tolerance(
 ) -> Decision:
     """Return the decision on the smallest improvement, before the model is known."""
     if "tol" not in left_open:
-        return Decision(estimator.tol, YOURS, "tol")
+        return yours(estimator.tol, "tol")
     if is_full:
         return full_tolerance(dtype)
     return tolerance(is_scored_by_loss=is_validated and estimator.scoring is None)
@@ -115,9 +115,11 @@ def chosen_tolerance(
 
 def chosen_validation(estimator: Any) -> Decision:
     """Return the decision that a validation set ends the training."""
-    is_open = isinstance(estimator.early_stopping, str)
-    because = "the last epochs of a fitted network may learn noise" if is_open else YOURS
-    return Decision("ends the training", because, "early_stopping")
+    value = "ends the training"
+    if not isinstance(estimator.early_stopping, str):
+        return yours(value, "early_stopping")
+    because = "the last epochs of a fitted network may learn noise"
+    return Decision(value, because, "early_stopping")
 
 
 def early_stopping_of(estimator: Any, wrapped: "WrappedModel", n_rows: float) -> bool:

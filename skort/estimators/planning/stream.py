@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from skort.estimators.data.rows import DataStatistics
 from skort.estimators.planning.batches import STREAM_ROWS
-from skort.estimators.planning.decision import YOURS, Decision, rule
+from skort.estimators.planning.decision import Decision, rule, yours
 from skort.estimators.planning.rate import needs_spread, network_rate, stiffness
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.optim.standardization import spread_of_some
@@ -55,8 +55,8 @@ def stream_rate(
     `spread` is that of the fit before it, if there was one.
     """
     if not plan.is_rate_auto:
-        because = "the schedule has it" if "eta0" in plan.left_open else YOURS
-        return Decision(1.0, because, "eta0")
+        is_open = "eta0" in plan.left_open
+        return Decision(1.0, "the schedule has it", "eta0") if is_open else yours(1.0, "eta0")
 
     tags = plan.update.tags
     is_linear = score_graph.is_linear

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skort.estimators.data.first_pass import FirstPass, numbered
-from skort.estimators.data.flat_rows import flat_rows
+from skort.estimators.data.row_forms import flat_rows
 from skort.estimators.data.rows import (
     Columns,
     DataStatistics,

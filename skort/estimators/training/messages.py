@@ -10,9 +10,9 @@ import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from skort.common.user_warning import warn_user
+from skort.estimators.data.nesting import is_fitted, model_inside
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
-from skort.estimators.model.nesting import is_fitted, model_inside
 from skort.estimators.planning.decision import FITTED_WEIGHTS
 from skort.estimators.planning.fitted import Knowledge, can_tell
 from skort.estimators.planning.objective import in_own_units

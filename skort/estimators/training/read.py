@@ -14,7 +14,7 @@ from skort.common.named_errors import errors_of
 from skort.common.random_state import own_generator
 from skort.common.sklearn_private import safe_indexing
 from skort.common.user_warning import warn_user
-from skort.estimators.data.flat_rows import flat_rows
+from skort.estimators.data.row_forms import as_rows, flat_rows
 from skort.estimators.data.rows import Columns, TrainingData, training_rows
 from skort.estimators.data.sample_weight import ClassWeight, weighted
 from skort.estimators.data.targets import (
@@ -32,8 +32,7 @@ from skort.estimators.data.validation_set import (
     is_given,
 )
 from skort.estimators.model.model import Model
-from skort.estimators.model.preprocessing import as_rows
-from skort.estimators.model.target_transform import TargetTransform
+from skort.estimators.model.preprocessing import TargetTransform
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batches import batch_rows
 from skort.estimators.planning.objective import chosen_class_weight, own_objective_of

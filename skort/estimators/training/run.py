@@ -16,7 +16,7 @@ from skort.common.random_state import seeded
 from skort.estimators.data.not_numbers import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
-from skort.estimators.planning.decision import FITTED_WEIGHTS, YOURS, Decision
+from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision, yours
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import whitens
 from skort.estimators.training.data_source import BatchShape, DataSource, InMemory, KnownRows
@@ -95,12 +95,10 @@ class TrainRun:
             model, variables, state, shape.batch_size, n_batches, is_sparse=is_sparse
         )
         name = choose(names, problem)
-        because = (
-            YOURS
-            if plan.given["solver"] == name
-            else "it is the fastest here that makes these steps"
-        )
-        plan = plan.decided("solver", Decision(name, because, "solver"))
+        of_solver = Decision(name, "it is the fastest here that makes these steps", "solver")
+        if plan.given["solver"] == name:
+            of_solver = yours(name, "solver")
+        plan = plan.decided("solver", of_solver)
 
         return cls(plan, variables, problem, name, shape=shape)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skort.estimators.model.preprocessing import is_in_range
+from skort.estimators.data.row_forms import is_in_range
 
 LARGEST = float(np.finfo(np.float32).max)
 

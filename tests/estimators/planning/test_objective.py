@@ -35,7 +35,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.model.nesting import model_inside
+from skort.estimators.data.nesting import model_inside
 from skort.model_selection import OrtGridSearchCV
 from skort.objective import L2, Huber
 

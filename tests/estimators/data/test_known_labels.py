@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from skort import OrtSGDClassifier
-from skort.estimators.model.known_labels import model_labels
+from skort.estimators.data.known_labels import model_labels
 from skort.exceptions import NotTrainableError
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -1,0 +1,120 @@
+"""The forms of X: tables, arrays, rows of several dimensions such as images, and their dtypes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import DTypeLike
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array
+
+
+def as_rows(X: Any) -> Any:
+    """Return X for the steps before a model, unvalidated: a DataFrame, an array or a CSR matrix."""
+    if isinstance(X, str):
+        raise ValueError(
+            f"X is {X!r}, and no rows: give a list of texts, or read the file if it is a path."
+        )
+    if hasattr(X, "columns"):
+        return X
+    if scipy.sparse.issparse(X):
+        return X.tocsr()
+
+    if isinstance(X, Iterator):
+        X = list(X)
+    rows = np.asarray(X, dtype=object if _begins_with_text(X) else None)
+    if rows.dtype.kind == "U" and not hasattr(X, "dtype"):
+        # numpy turned a list of numbers and text into text.
+        rows = np.asarray(X, dtype=object)
+
+    if rows.ndim == 1 and rows.size and rows.dtype.kind in "biuf":
+        check_array(rows)
+    return rows
+
+
+def _begins_with_text(X):
+    """
+    Return whether X is a list with text in its first row.
+
+    As an array of text, all its texts would be as long as the longest.
+    """
+    first = X[0] if isinstance(X, (list, tuple)) and X else None
+    return isinstance(first, str) or (
+        isinstance(first, (list, tuple)) and any(isinstance(v, str) for v in first)
+    )
+
+
+def row_shape(model: Any, X: Any) -> tuple[int, ...]:
+    """
+    Return the shape of a row of X if it is that of an ONNX model's input; () if rows are flat.
+
+    A ValueError for another shape of several dimensions names both shapes.
+    """
+    if model is None or isinstance(model, BaseEstimator):
+        return ()
+
+    given = np.shape(X)[1:] if hasattr(X, "shape") or isinstance(X, (list, tuple)) else ()
+    if len(given) < 2:
+        return ()
+
+    from skort.graphs.onnx_models.inputs import row_sizes
+
+    sizes = row_sizes(model)
+    fits = len(sizes) == len(given) and all(
+        size in (0, own) for size, own in zip(sizes, given, strict=True)
+    )
+    if sizes and not fits:
+        stated = ", ".join(str(size or "any") for size in sizes)
+        raise ValueError(
+            f"X has rows of the shape {given}, but the input of the ONNX model takes rows of the "
+            f"shape ({stated})."
+        )
+
+    return given if sizes else ()
+
+
+def flat_rows(model: Any, X: Any) -> Any:
+    """Return X with flat rows if its rows have the shape of an ONNX model's input; else as it is."""
+    if type(X) is np.ndarray and X.ndim < 3:
+        return X
+    if not row_shape(model, X):
+        return X
+
+    rows = np.asarray(X)
+    return rows.reshape(len(rows), -1)
+
+
+def kept_dtypes(X: Any, dtype: DTypeLike) -> tuple[DTypeLike, ...]:
+    """Return the dtypes that rows may keep. Rows of another dtype are cast to the first one."""
+    # If the dtype of the training holds all digits of X, rows are cast to it. So are sparse rows,
+    # from which no mean is subtracted. All other rows keep their digits until the training has
+    # subtracted the means.
+    given = getattr(X, "dtype", None)
+    whole = (np.int64, np.uint64)
+    is_sparse = scipy.sparse.issparse(X) or hasattr(getattr(X, "sparse", None), "to_coo")
+    if is_sparse or (
+        isinstance(given, np.dtype) and np.can_cast(given, dtype) and given not in whole
+    ):
+        return (np.dtype(dtype),)
+
+    kept = (np.float64, *whole)
+    return kept if np.dtype(dtype) == np.float64 else (*kept, np.float32, np.int32, np.uint32)
+
+
+def is_in_range(rows: Any, dtype: DTypeLike) -> bool:
+    """Return whether all finite numbers of rows stay finite in a dtype."""
+    if (
+        scipy.sparse.issparse(rows)
+        or rows.dtype.kind != "f"
+        or rows.dtype.itemsize <= np.dtype(dtype).itemsize
+    ):
+        return True
+
+    most = largest(dtype)
+    return not rows.size or bool(-most <= rows.min() and rows.max() <= most)
+
+
+def largest(dtype: Any) -> float:
+    """Return the largest finite number of a floating-point dtype."""
+    return float(np.finfo(dtype).max)
