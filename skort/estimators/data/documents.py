@@ -7,7 +7,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
-from skort.estimators.model.nesting import thawed
+from skort.estimators.data.nesting import thawed
 
 
 def columns_of_documents(steps: Any, X: Any) -> list[Any]:
