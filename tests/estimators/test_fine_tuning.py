@@ -364,7 +364,7 @@ def test_a_model_whose_two_scores_became_one_is_trained_further(solver):
 def test_an_onnx_operator_without_gradient_is_named():
     model = onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["" : 17]>
-        m (float[N, 2] X) => (float[N, 1] y) <float[2, 2] W = {1, 2, 3, 4}, float[2, 1] V = {1, 2}>
+        m (float[N, 2] X) => (float[N, 1] y) <float[2, 2] W = {1, 2, 3, 4}, float[2, 1] V = {0.1, 0.2}>
             {
             a = MatMul (X, W)
             b = Round (a)
@@ -616,3 +616,19 @@ def test_new_weights_are_not_warned_of_where_they_are_meant_or_do_not_matter():
         anywhere = OrtSGDRegressor(Ridge().fit(X, Y)).fit(X, Y)
     equal_to = Ridge().fit(X, Y)
     np.testing.assert_allclose(anywhere.coef_, equal_to.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("by", [1.0, 100.0])
+def test_an_onnx_file_in_other_units_is_told_with_its_loss(by):
+    fitted = MLPRegressor(hidden_layer_sizes=(5,), activation="tanh", random_state=0).fit(X, Y)
+    model = skl2onnx.to_onnx(fitted, X[:1].astype(np.float32), target_opset=17)
+    start = OrtSGDRegressor(model, eta0=1e-12, max_iter=1, tol=None, random_state=0)
+    y = Y / by + 0.5
+    share = np.mean((fitted.predict(X) - y) ** 2) / y.var()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        start.fit(X, y)
+    told = [str(each.message) for each in warned if "begins at" in str(each.message)]
+    expected = f"begins at {share:.3g} times the loss of a constant prediction"
+    assert [expected in each for each in told] == [True] * (by > 1)
+    assert by == 1 or share > 1000

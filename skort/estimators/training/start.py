@@ -14,7 +14,11 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import first_rate, spread
 from skort.estimators.planning.scaling import scaling
 from skort.estimators.planning.stream import stream_rate
-from skort.estimators.training.messages import warn_of_fitted, warn_of_one_target
+from skort.estimators.training.messages import (
+    warn_of_far_start,
+    warn_of_fitted,
+    warn_of_one_target,
+)
 from skort.estimators.variables.custom_loss import warn_of_custom_loss
 from skort.estimators.variables.custom_penalty import warn_of_custom_penalty
 from skort.estimators.variables.reparametrization import Reparametrization, with_offsets
@@ -63,6 +67,8 @@ def start(
     # The weights of an ONNX file may be initial ones, and the last fit before a `warm_start` may
     # have been short.
     is_worse = known.is_worse and model.inner.is_fitted
+    if not model.inner.is_fitted:
+        warn_of_far_start(known.share)
     if is_worse:
         drawn = drawn_anew(plan, model, generator)
         warn_of_fitted(known, is_drawn=drawn is not None)
