@@ -485,6 +485,7 @@ def test_models_that_are_refused(name, kind):
     assert (vars(estimator), model.SerializeToString()) == before
 
 
+@pytest.mark.filterwarnings("ignore:The model in estimator begins at")
 @pytest.mark.filterwarnings("ignore:The weights .* before a MatMul node")
 @pytest.mark.parametrize("kind", [OrtSGDRegressor, OrtSGDClassifier])
 @pytest.mark.parametrize("name", TRAINED)

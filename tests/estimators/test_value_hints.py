@@ -418,7 +418,7 @@ def test_one_hot_labels_are_given_as_labels():
     one_hot = np.eye(2, dtype=int)[(LABELS == "yes").astype(int)]
     with pytest.raises(ValueError, match=r"each row has one label, so give y\.argmax\(axis=1\)\.$"):
         OrtSGDClassifier().fit(X, one_hot)
-    with pytest.raises(ValueError, match="use MLPClassifier, or MultiOutputClassifier"):
+    with pytest.raises(ValueError, match=r"use MLPClassifier\(\) as estimator, or MultiOut"):
         OrtSGDClassifier().fit(X, np.maximum(one_hot, [1, 0]))
     labels = OrtSGDClassifier().fit(X, one_hot.argmax(axis=1))
     np.testing.assert_array_equal(labels.predict(X), LABELS == "yes")
