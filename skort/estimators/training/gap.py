@@ -1,6 +1,7 @@
 """The gap of a linear fit by the user's steps: how far its objective ended above the least one."""
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.stopping import is_far_above
 from skort.estimators.training.finish import rounds
 from skort.estimators.variables.reparametrization import Reparametrization
-from skort.estimators.variables.row_loss import some_of
+from skort.estimators.variables.row_loss import RowLoss, some_of
 
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph
@@ -27,14 +28,47 @@ _ITERATIONS = 10
 _SURE = 0.8
 # As in a `Whitening` for float32.
 _LEAST = 1e-6
+# With a smaller share of rows in a class, the curvature of a log-loss is far below its bound.
+RARE = 0.1
 # The number of values in a block of rows.
 _BLOCK = 2**17
 
 
-def rows_for_gap(rows: TrainingData) -> TrainingData:
-    """Return the rows on which the gap is measured."""
-    n_columns = rows.X.shape[1]
-    return some_of(rows, max(_ROWS, _ROWS_PER_COLUMN * n_columns))
+def rarest_share(plan: Plan, rows: TrainingData) -> float:
+    """Return the share of rows in the rarest class of a classifier; 1/2 for a regressor."""
+    if not plan.is_classifier:
+        return 0.5
+    of_classes = rows.target.mean(axis=0)
+    return float(np.minimum(of_classes, 1 - of_classes).min())
+
+
+def rows_for_gap(rows: TrainingData, share: float = RARE) -> TrainingData:
+    """Return the rows on which the gap is measured: more if a class has a smaller share of them."""
+    most = max(_ROWS, _ROWS_PER_COLUMN * rows.X.shape[1])
+    # As many rows of a rarer class need more rows of all.
+    times = max(1.0, min(RARE / max(share, 1e-9), float(len(rows.target))))
+    return some_of(rows, math.ceil(times * most))
+
+
+def constant_weights(
+    plan: Plan,
+    variables: Reparametrization,
+    score_graph: "ScoreGraph",
+    weights: dict[str, np.ndarray],
+    rows: TrainingData,
+) -> dict[str, np.ndarray]:
+    """
+    Return weights of a constant prediction: of a classifier with an intercept the best one, which a
+    rare class moves far from a score of zero.
+    """
+    constant = {name: np.zeros_like(value) for name, value in weights.items()}
+    layer = score_graph.last_layer
+    if plan.is_classifier and layer is not None and layer.intercept is not None:
+        score = RowLoss(plan, score_graph, variables, rows).best_constant_score(weights)
+        intercept = weights[layer.intercept]
+        constant[layer.intercept] = score.astype(intercept.dtype).reshape(intercept.shape)
+
+    return constant
 
 
 def is_surely_near(
@@ -79,7 +113,8 @@ def rough_gap(
 
     coefficient = _by_input(layer, weights[layer.coefficient])
     l2 = _by_input(layer, _l2(variables, layer, weights[layer.coefficient]))
-    found = _of_rows(variables, score_graph, weights, rows_for_gap(statistics.some_rows))
+    rows = rows_for_gap(statistics.some_rows)
+    found = _of_rows(variables, score_graph, weights, rows)
     if found is None:
         return None
 
@@ -186,7 +221,11 @@ def _of_rows(variables, score_graph, weights, rows):
 
 
 def part_above_least(
-    full: Any, weights: dict[str, np.ndarray], *, is_bounded: bool
+    full: Any,
+    weights: dict[str, np.ndarray],
+    constant: Callable[[], dict[str, np.ndarray]],
+    *,
+    is_bounded: bool,
 ) -> float | None:
     r"""
     Return a lower bound of the gap at some weights, as a part of the objective. None: it is small.
@@ -215,5 +254,5 @@ def part_above_least(
     if not is_far_above(fall, end.objective, constant=0.0):
         return None
 
-    constant = full.evaluate(np.zeros_like(start)).objective
-    return fall / end.objective if is_far_above(fall, end.objective, constant) else None
+    of_constant = full.evaluate(full.variables_of(flat(constant()).astype(np.float64))).objective
+    return fall / end.objective if is_far_above(fall, end.objective, of_constant) else None

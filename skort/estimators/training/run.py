@@ -21,7 +21,14 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import whitens
 from skort.estimators.training.data_source import BatchShape, DataSource, InMemory, KnownRows
 from skort.estimators.training.finish import aims_at_optimum, finish_of
-from skort.estimators.training.gap import is_surely_near, part_above_least, rows_for_gap
+from skort.estimators.training.gap import (
+    RARE,
+    constant_weights,
+    is_surely_near,
+    part_above_least,
+    rarest_share,
+    rows_for_gap,
+)
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.result import Ending, FitResult, Observers
 from skort.estimators.training.start import start
@@ -241,12 +248,21 @@ class ReadyTraining:
         variables = self.run.variables
         graph = self.model.score_graph
         weights = variables.training_weights(outcome.weights)
-        if statistics is not None and is_surely_near(plan, variables, graph, weights, statistics):
+        share = rarest_share(plan, self.rows)
+        has_bound = share >= RARE and variables.loss.curvature(graph.n_outputs) is not None
+        if (
+            has_bound
+            and statistics is not None
+            and is_surely_near(plan, variables, graph, weights, statistics)
+        ):
             return None
 
-        curvature = variables.loss.curvature(graph.n_outputs)
-        full = self._full_step(rows_for_gap(self.rows))
-        return part_above_least(full, weights, is_bounded=curvature is not None)
+        rows = rows_for_gap(self.rows, share)
+
+        def constant():
+            return constant_weights(plan, variables, graph, weights, rows)
+
+        return part_above_least(self._full_step(rows), weights, constant, is_bounded=has_bound)
 
     def result(
         self,

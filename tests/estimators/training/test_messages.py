@@ -1,5 +1,6 @@
 """What is said of a training that ended, but left a model that is of no use."""
 
+import re
 import warnings
 
 import numpy as np
@@ -120,6 +121,25 @@ def test_a_rare_class_is_trained_to_its_optimum(n, share):
     assert (
         objective(OrtSGDClassifier(LogisticRegression(), random_state=0).fit(X, y)) < 1.01 * exact
     )
+
+
+@pytest.mark.parametrize("share", [0.02, 0.01])
+def test_steps_that_end_far_above_the_optimum_of_a_rare_class_say_so(share):
+    """The part of the text is a lower bound of the gap to scikit-learn's optimum."""
+    rows = np.random.RandomState(0)
+    X = rows.normal(size=(5000, 5))
+    score = 1.5 * X[:, 0] + 0.5 * rows.logistic(size=5000)
+    y = (score > np.quantile(score, 1 - share)).astype(int)
+
+    def objective(model):
+        return log_loss(y, model.predict_proba(X)) + np.sum(model.coef_**2) / 2 / 5000
+
+    model = OrtSGDClassifier(LogisticRegression(), eta0=0.01, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="% above its optimum") as caught:
+        model.fit(X, y)
+    told = int(re.search(r"at least (\d+)% above", str(caught[0].message))[1]) / 100
+    exact = objective(LogisticRegression(tol=1e-10, max_iter=10_000).fit(X, y))
+    assert 0.05 < told < (objective(model) - exact) / objective(model) + 0.01
 
 
 @pytest.mark.parametrize("weight", [1e-300, 1e-30, 1e300])
