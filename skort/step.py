@@ -281,8 +281,8 @@ class Step:
         -------
         gradients : dict of str to ndarray
             The gradients by the names of `weights`. They do not contain the l1 term, which the
-            update adds. You may write into these arrays: `update` uses what is in them. The next
-            `backward` overwrites them.
+            update adds. You may change them, also by ``gradients[name] = array``: `update` uses what
+            is in them. The next `backward` overwrites them.
 
         Raises
         ------

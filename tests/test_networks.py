@@ -149,6 +149,7 @@ def test_clone_pickle_and_parameters(table, tmp_path):
     assert repr(SMALL) == "TabularNetwork(embeddings=3, hidden=(9, 7))"
 
 
+@pytest.mark.filterwarnings("ignore:embeddings=3 has no effect")
 def test_a_search_sets_its_parameters(table):
     X, y = table
     search = GridSearchCV(
@@ -246,6 +247,7 @@ def test_dropout_is_for_training_only(table):
     assert abs(model.predict(X) - without.predict(X)).max() > 1e-3
 
 
+@pytest.mark.filterwarnings("ignore:embeddings=3 has no effect")
 def test_a_transformed_target_and_a_stream(table):
     X, y = table
     target = TransformedTargetRegressor(
@@ -323,12 +325,16 @@ def test_a_fitted_one_is_trained_on_new_rows_of_fewer_categories(table):
         (before - changed)[new] ** 2
     )
 
-    # With the encoder outside, all of the pipeline may be frozen.
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_embeddings_without_ids_are_told_of_the_place_of_the_encoder(table):
+    encoder = pipeline(SMALL)[0]
     outside = make_pipeline(
-        clone(model.estimator[0]), OrtSGDRegressor(TabularNetwork((15,)), random_state=0)
-    ).fit(X, y)
-    again = OrtSGDRegressor(FrozenEstimator(outside), random_state=0).fit(X[new], changed[new])
-    assert again.score(X[new], changed[new]) > outside.score(X[new], changed[new]) + 0.2
+        encoder, OrtSGDRegressor(TabularNetwork((5,), embeddings=3), max_iter=1)
+    )
+    with pytest.warns(UserWarning, match="embeddings=3 has no effect: no column has ids.* inside"):
+        outside.fit(*table)
+    assert "embeddings" not in outside[-1].weights_
 
 
 def test_it_has_no_scikit_learn_model(table):

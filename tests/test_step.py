@@ -260,8 +260,12 @@ def test_gradients_may_be_changed_between_backward_and_update():
     step.forward(X, y, training=True)
     gradients = step.backward()
     np.testing.assert_allclose(gradients["coef"].ravel(), -(y @ X) / SIZE, rtol=1e-5)
-    gradients["coef"][...] = np.sign(gradients["coef"])
-    gradients["intercept"][...] = 0
+    gradients["coef"] = np.sign(gradients["coef"])
+    gradients["intercept"] *= 0
+    with pytest.raises(KeyError, match="slope"):
+        gradients["slope"] = 1.0
+    with pytest.raises(ValueError, match="could not broadcast"):
+        gradients["coef"] = np.ones(7)
     step.update(0.5)
     np.testing.assert_array_equal(step.weights()["coef"].ravel(), 0.5 * np.sign(y @ X))
     np.testing.assert_array_equal(step.weights()["intercept"].ravel(), 0)

@@ -10,6 +10,7 @@ from onnx import helper, numpy_helper
 
 from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, build_model, onnx_dtype
+from skort.common.user_warning import warn_user
 from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 
 #: The functions of units, by their names.
@@ -56,6 +57,11 @@ def tabular_graph(network: Any, spec: ScoreSpec, random_state: np.random.RandomS
     categories = spec.categories if network.embeddings is not None else ()
     ids = [i for i, n in enumerate(categories) if n]
     numbers = [i for i in range(spec.n_features) if i not in ids]
+    if network.embeddings not in ("auto", None) and not ids:
+        warn_user(
+            f"embeddings={network.embeddings} has no effect: no column has ids. Put an OrdinalEncoder "
+            "before the network, inside the estimator: make_pipeline(encoder, TabularNetwork())."
+        )
     size = _EMBEDDING if network.embeddings == "auto" else network.embeddings
 
     parts = []

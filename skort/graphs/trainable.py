@@ -57,6 +57,14 @@ _BOOKKEEPING = {
 }
 
 
+# What these make of the probabilities of a model, a training of the score alone would lose.
+_CHANGE_PROBABILITIES = {
+    "CalibratedClassifierCV",
+    "FixedThresholdClassifier",
+    "TunedThresholdClassifierCV",
+}
+
+
 def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
     """
     Raise an error for a model that cannot be trained.
@@ -89,7 +97,7 @@ def check_trainable(model: Any, *, is_fitted: bool = False) -> None:
         check_parameters(model)
         return
     if type(score_model(model)) not in FAMILY:
-        if is_fitted:
+        if is_fitted and cls.__name__ not in _CHANGE_PROBABILITIES:
             return
 
         raise NotTrainableError(

@@ -63,7 +63,7 @@ class AgentBackend(HostBackend):
     def backward(self) -> dict[str, np.ndarray]:
         """Return the gradient by each weight, without the l1 term. `update` reads these arrays."""
         self.session.backward()
-        return views(self.gradient, self._problem.weights)
+        return Gradients(views(self.gradient, self._problem.weights))
 
     def update(self, eta: float) -> None:
         """Update the weights by the last gradient with learning rate `eta`."""
@@ -78,6 +78,13 @@ class AgentBackend(HostBackend):
         gradient = self._graph.model()
         arrays = {**views(self._flat, self._problem.weights), **self._graph.parameters}
         return {"gradient": gradient, "start": constants_graph(gradient, arrays)}
+
+
+class Gradients(dict[str, np.ndarray]):
+    """The gradient by each weight. A new array for a name is written into the one that is used."""
+
+    def __setitem__(self, name: str, value: np.ndarray) -> None:
+        self[name][...] = value
 
 
 def gradient_of(name: str) -> str:

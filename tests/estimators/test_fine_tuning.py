@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import skl2onnx
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import RandomForestRegressor, StackingRegressor
@@ -17,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor, Ridge
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, StratifiedKFold
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
@@ -632,3 +633,21 @@ def test_an_onnx_file_in_other_units_is_told_with_its_loss(by):
     expected = f"begins at {share:.3g} times the loss of a constant prediction"
     assert [expected in each for each in told] == [True] * (by > 1)
     assert by == 1 or share > 1000
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        FixedThresholdClassifier(LogisticRegression(max_iter=1000), threshold=0.1),
+        CalibratedClassifierCV(LogisticRegression(max_iter=1000), cv=2),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_threshold_or_a_calibration_is_not_lost_by_training(around):
+    is_first = FLOWERS[:100], SPECIES[:100]
+    # This estimator's fit registers the converter of thresholds.
+    OrtSGDClassifier(max_iter=2, tol=None, optimizer="sgd").fit(*is_first)
+    for whole in (around, make_pipeline(StandardScaler(), around)):
+        frozen = FrozenEstimator(clone(whole).fit(*is_first))
+        with pytest.raises(NotTrainableError, match=r"put OrtSGDClassifier inside it, not around"):
+            OrtSGDClassifier(frozen).fit(*is_first)

@@ -224,9 +224,11 @@ def test_one_hot_rows_are_told_that_they_may_be_classes():
     clone(model).fit(X, y)
 
 
-@pytest.mark.parametrize("first", [["a"], ["a", "c"]], ids=["other lengths", "one length"])
+@pytest.mark.parametrize(
+    "first", [["a"], ["a", "c"], {"a"}], ids=["other lengths", "one length", "sets"]
+)
 def test_lists_of_labels_lead_to_a_y_that_trains(first):
-    labels = [first, ["a", "b"]] * 75
+    labels = [first, type(first)(["a", "b"])] * 75
     with pytest.raises(
         ValueError, match="several labels in a row, give y = MultiLabelBinarizer"
     ) as raised:

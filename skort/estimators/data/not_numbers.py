@@ -39,6 +39,10 @@ FILL_BATCHES = (
     "Fill them in the pipeline inside, by an imputer that was fitted before: "
     "make_pipeline(FrozenEstimator(SimpleImputer().fit(X)), model)."
 )
+SEVERAL_LABELS = (
+    "For several labels in a row, give y = MultiLabelBinarizer().fit_transform(y), and "
+    "MLPClassifier() as estimator."
+)
 
 
 def check_table(X: Any) -> None:
@@ -62,10 +66,7 @@ def with_lists_of_labels(error: Exception, y: Any) -> Exception:
     first = next(iter(y), None) if kind in "OU" and hasattr(y, "__iter__") else None
     if not isinstance(first, (list, tuple, set, frozenset, np.ndarray)):
         return error
-    return ValueError(
-        f"{str(error).rstrip('.')}. For several labels in a row, give "
-        "y = MultiLabelBinarizer().fit_transform(y), and MLPClassifier() as estimator."
-    )
+    return ValueError(f"{str(error).rstrip('.')}. {SEVERAL_LABELS}")
 
 
 def text_error(error: Exception, X: Any, estimator: Any) -> Exception:

@@ -19,7 +19,7 @@ from skort.common.sklearn_private import check_partial_fit_first_call
 from skort.estimators.data.columns import OF_NUMBER, is_missing, is_number
 from skort.estimators.data.dates import DAYS
 from skort.estimators.data.nesting import model_inside
-from skort.estimators.data.not_numbers import with_lists_of_labels
+from skort.estimators.data.not_numbers import SEVERAL_LABELS, with_lists_of_labels
 from skort.estimators.data.row_forms import is_in_range
 from skort.estimators.data.rows import is_plain
 
@@ -338,6 +338,9 @@ def _wrong_label(values):
     other = next((i for i, value in enumerate(values) if not isinstance(value, str)), None)
     if other is None:
         return None
+
+    if isinstance(values[other], (list, tuple, set, frozenset)):
+        return other, SEVERAL_LABELS
 
     others = (
         "other labels are text"

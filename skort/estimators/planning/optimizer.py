@@ -4,7 +4,7 @@ from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from skort.estimators.planning.decision import Decision, rule, yours
 from skort.estimators.planning.given import resolved, validated
@@ -143,9 +143,20 @@ def network_schedule(n_updates: int, eta0: float) -> Decision:
     )
 
 
+def first_rates_of(schedule: Any) -> list[str]:
+    """Return the names of the first rates of a schedule, and of one inside it; none of a function."""
+    given = schedule.get_params() if isinstance(schedule, BaseEstimator) else {}
+    return [name for name in given if name.rpartition("__")[2] == "eta0"]
+
+
+def first_rate_by_default() -> float:
+    """Return the first rate of a schedule of which the user says none."""
+    return Constant().eta0
+
+
 def at_rate(schedule: Any, eta0: float) -> Any:
     """Return a copy of a schedule with another first rate."""
-    return clone(schedule).set_params(eta0=eta0)
+    return clone(schedule).set_params(**dict.fromkeys(first_rates_of(schedule), eta0))
 
 
 def chosen_optimizer(estimator: Any, *, is_stream: bool) -> Decision:
@@ -170,8 +181,11 @@ def chosen_schedule(
     """Return the decision on the schedule, and whether its first rate is found from the data."""
     name = estimator.learning_rate
     if not isinstance(name, str):
+        chosen = resolved(name, "learning_rate")
+        if "eta0" not in left_open and first_rates_of(chosen):
+            chosen = at_rate(chosen, float(estimator.eta0))
         # It raises an error for a schedule whose first rate is no rate.
-        rate(chosen := resolved(name, "learning_rate"), 1)
+        rate(chosen, 1)
         return yours(chosen, "learning_rate"), False
 
     is_ours = "learning_rate" in left_open

@@ -57,13 +57,10 @@ def constant_weights(
     weights: dict[str, np.ndarray],
     rows: TrainingData,
 ) -> dict[str, np.ndarray]:
-    """
-    Return weights of a constant prediction: of a classifier with an intercept the best one, which a
-    rare class moves far from a score of zero.
-    """
+    """Return weights of the best constant prediction; of zeros, if the model has no intercept."""
     constant = {name: np.zeros_like(value) for name, value in weights.items()}
     layer = score_graph.last_layer
-    if plan.is_classifier and layer is not None and layer.intercept is not None:
+    if layer is not None and layer.intercept is not None:
         score = RowLoss(plan, score_graph, variables, rows).best_constant_score(weights)
         intercept = weights[layer.intercept]
         constant[layer.intercept] = score.astype(intercept.dtype).reshape(intercept.shape)

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator
 
 from skort.common.user_warning import warn_user
 from skort.estimators.planning.objective import losses_of, named_loss, strengths_inside
+from skort.estimators.planning.optimizer import first_rate_by_default, first_rates_of
 from skort.objective.penalties import PENALTIES
 from skort.optim.schedules import SCHEDULES
 
@@ -83,6 +84,9 @@ def warn_of_unused(estimator: Any, own: "SklearnObjective") -> None:
     Warn of each number for the loss or the penalty that neither they nor the schedule take. There
     is no warning if the user names the loss or the penalty.
     """
+    if not isinstance(estimator.learning_rate, str):
+        _warn_of_first_rate(estimator)
+
     set_ones = [
         name
         for name in _SHARED
@@ -120,6 +124,28 @@ def warn_of_unused(estimator: Any, own: "SklearnObjective") -> None:
         warn_user(
             f"{name}={getattr(estimator, name):g} has no effect: {part}={shown} does not take it. "
             f"Set {part}={listed}, or leave {name} out."
+        )
+
+
+def _warn_of_first_rate(estimator):
+    """Warn of a first rate beside a function, or beside a schedule that has another one."""
+    schedule = estimator.learning_rate
+    if not isinstance(estimator.eta0, Real):
+        return
+    if not isinstance(schedule, BaseEstimator):
+        warn_user(
+            f"eta0={estimator.eta0:g} has no effect: the function of learning_rate gives all rates. "
+            "Leave eta0 out."
+        )
+        return
+
+    own = schedule.get_params()
+    unlike = [name for name in first_rates_of(schedule) if own[name] != estimator.eta0]
+    changed = [name for name in unlike if own[name] != first_rate_by_default()]
+    if changed:
+        warn_user(
+            f"learning_rate__{changed[0]}={own[changed[0]]:g} has no effect: eta0={estimator.eta0:g} "
+            "is the first rate. Set one of them."
         )
 
 

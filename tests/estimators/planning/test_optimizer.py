@@ -1,6 +1,7 @@
 """Which linear models are trained by L-BFGS, and why the others are not; its optimum is exact."""
 
 import inspect
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sklearn.linear_model import (
     Ridge,
     RidgeClassifier,
 )
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -26,7 +28,7 @@ from skort.estimators.planning.optimizer import asks_for_steps, linear_optimizer
 from skort.objective import L1, Loss, Penalty
 from skort.optim.optimizers.lbfgs import LBFGS
 from skort.optim.optimizers.sgd import SGD
-from skort.schedules import Constant
+from skort.schedules import Constant, Cosine, Warmup
 from skort.solvers import available_solvers
 
 _BALANCES_WEIGHTS = "sample_weight" in inspect.signature(compute_class_weight).parameters
@@ -333,3 +335,40 @@ def test_a_warm_start_and_given_weights_begin_where_they_say():
         rows, labels, coef_init=first, intercept_init=model.intercept_
     )
     assert given.loss_curve_[0] == pytest.approx(model.loss_, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Constant(),
+        Constant(eta0=0.02),
+        Cosine(n_updates=5),
+        Warmup(Cosine(n_updates=5), n_updates=1),
+    ],
+)
+@pytest.mark.parametrize("inside", [None, MLPRegressor(hidden_layer_sizes=(3,))])
+def test_a_given_eta0_is_the_first_rate_of_a_schedule_object(schedule, inside):
+    X = np.linspace(-1, 1, 22).reshape(11, 2)
+    model = OrtSGDRegressor(inside, learning_rate=schedule, max_iter=2, tol=None, random_state=0)
+    given = {name: each for name, each in schedule.get_params().items() if name.endswith("eta0")}
+    of_schedule = next(iter(given.values()))
+    assert model.fit(X, X[:, 0]).history_["eta"][0] == pytest.approx(of_schedule)
+    model.set_params(eta0=0.05)
+    has_another = of_schedule != 0.01
+    with (
+        pytest.warns(UserWarning, match=r"eta0=0.02 has no effect: eta0=0.05 is the first rate")
+        if has_another
+        else nullcontext()
+    ):
+        model.fit(X, X[:, 0])
+    assert model.history_["eta"][0] == pytest.approx(0.05)
+    # The user's schedule stays as it is.
+    assert {name: schedule.get_params()[name] for name in given} == given
+
+
+def test_a_first_rate_beside_a_function_is_told():
+    X = np.linspace(-1, 1, 22).reshape(11, 2)
+    model = OrtSGDRegressor(eta0=0.1, learning_rate=lambda t: 0.02 / t, max_iter=2, tol=None)
+    with pytest.warns(UserWarning, match="eta0=0.1 has no effect: the function of learning_rate"):
+        model.fit(X, X[:, 0])
+    assert model.history_["eta"] == [0.02, 0.01]

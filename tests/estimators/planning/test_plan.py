@@ -32,6 +32,8 @@ def data(rng):
 def fitted(data, **parameters):
     # The rate of an instance is a number, as this one.
     options = {"learning_rate": "constant", "eta0": 0.01, **parameters}
+    if not isinstance(options["learning_rate"], str):
+        del options["eta0"]
     return OrtSGDRegressor(batch_size=10, max_iter=3, tol=None, random_state=0, **options).fit(
         *data
     )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss
@@ -191,3 +192,14 @@ def test_an_alpha_that_is_a_quantile_elsewhere_is_told():
     # Warnings are errors.
     model.set_params(quantile=0.5).fit(X, Y)
     model.set_params(quantile="auto", alpha=1e-3).fit(X, Y)
+
+
+def test_steps_on_raw_columns_are_compared_with_the_best_constant():
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    model = OrtSGDRegressor(optimizer="sgd", standardize=False, penalty=None, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="at least (.*)% above its optimum") as caught:
+        model.fit(X, y)
+    told = float(re.search(r"at least (.*)% above", str(caught[0].message))[1])
+    ended = np.square(model.predict(X) - y).sum()
+    least = np.square(LinearRegression().fit(X, y).predict(X) - y).sum()
+    assert told == pytest.approx(100 * (ended - least) / ended, abs=0.5)
