@@ -320,7 +320,10 @@ NOT_TOGETHER = {
     "average": (regressor(average=True), GRID),
     "clipping": (regressor(max_grad_norm=1.0), GRID),
     "agent": (regressor(solver="agent"), GRID),
-    "learning_rate": (regressor(), {"learning_rate": [_falling, _steady]}),
+    "learning_rate": (
+        regressor().set_params(eta0="auto"),
+        {"learning_rate": [_falling, _steady]},
+    ),
     "generator": (regressor(random_state=np.random.RandomState(0)), GRID),
     "shape": (
         regressor(),

@@ -14,8 +14,11 @@ import numpy as np
 import onnx.parser
 import pytest
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.linear_model import HuberRegressor, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
 from sklearn.svm import LinearSVC
 
 import skort.runtime.device
@@ -28,6 +31,7 @@ from skort.runtime.device import Device
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 6)).astype(np.float32)
 Y = X[:, 0] - X[:, 1] + 0.3 * RNG.normal(size=200).astype(np.float32)
+LAST_IS_ID = make_column_transformer((OrdinalEncoder(), [-1]), remainder="passthrough")
 # Five epochs of twenty steps.
 OPTIONS = {
     "max_iter": 5,
@@ -164,7 +168,11 @@ def test_a_stream_whose_calls_have_other_sizes(device):
         OrtSGDClassifier(LinearSVC(), random_state=0, max_iter=20),
         OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,)), random_state=0, max_iter=20),
         OrtSGDClassifier(MLPClassifier((8, 5), activation="tanh"), random_state=0, max_iter=20),
-        OrtSGDRegressor(TabularNetwork((8,), embeddings=2), random_state=0, max_iter=20),
+        OrtSGDRegressor(
+            make_pipeline(LAST_IS_ID, TabularNetwork((8,), embeddings=2)),
+            random_state=0,
+            max_iter=20,
+        ),
     ],
     ids=repr,
 )
