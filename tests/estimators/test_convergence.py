@@ -63,7 +63,8 @@ def test_the_distance_that_is_left(problem, optimizer, schedule):
     # The schedule has an alpha, too.
     alpha = ALPHA if schedule == "optimal" else model.alpha
     model = clone(model).set_params(
-        alpha=alpha, optimizer=optimizer, learning_rate=LEARNING_RATES[schedule](eta0), eta0=eta0,
+        alpha=alpha, optimizer=optimizer, learning_rate=LEARNING_RATES[schedule](eta0),
+        eta0="auto" if schedule == "function" else eta0,
         max_iter=N_UPDATES // n_batches, tol=None, random_state=0,
     ).fit(X, y)  # fmt: skip
     weights = np.append(model.coef_, model.intercept_)
