@@ -149,11 +149,6 @@ def first_rates_of(schedule: Any) -> list[str]:
     return [name for name in given if name.rpartition("__")[2] == "eta0"]
 
 
-def first_rate_by_default() -> float:
-    """Return the first rate of a schedule of which the user says none."""
-    return Constant().eta0
-
-
 def at_rate(schedule: Any, eta0: float) -> Any:
     """Return a copy of a schedule with another first rate."""
     return clone(schedule).set_params(**dict.fromkeys(first_rates_of(schedule), eta0))

@@ -61,9 +61,8 @@ def constant_weights(
     constant = {name: np.zeros_like(value) for name, value in weights.items()}
     layer = score_graph.last_layer
     if layer is not None and layer.intercept is not None:
-        score = RowLoss(plan, score_graph, variables, rows).best_constant_score(weights)
-        intercept = weights[layer.intercept]
-        constant[layer.intercept] = score.astype(intercept.dtype).reshape(intercept.shape)
+        loss = RowLoss(plan, score_graph, variables, rows)
+        constant[layer.intercept] = loss.best_intercept(weights, layer.intercept)
 
     return constant
 

@@ -125,11 +125,8 @@ def _constant(plan, model, rows):
 
     loss = RowLoss(plan, graph, plan.variables(graph, None), rows)
     weights = model.trained_weights
-    score = loss.best_constant_score(weights)
-    intercept = weights[layer.intercept]
-    coefficient = weights[layer.coefficient]
-    weights[layer.intercept] = score.astype(intercept.dtype).reshape(intercept.shape)
-    weights[layer.coefficient] = np.zeros_like(coefficient)
+    weights[layer.intercept] = loss.best_intercept(weights, layer.intercept)
+    weights[layer.coefficient] = np.zeros_like(weights[layer.coefficient])
 
     return model.with_weights(weights)
 

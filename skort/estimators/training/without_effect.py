@@ -7,9 +7,9 @@ from sklearn.base import BaseEstimator
 
 from skort.common.user_warning import warn_user
 from skort.estimators.planning.objective import losses_of, named_loss, strengths_inside
-from skort.estimators.planning.optimizer import first_rate_by_default, first_rates_of
+from skort.estimators.planning.optimizer import first_rates_of
 from skort.objective.penalties import PENALTIES
-from skort.optim.schedules import SCHEDULES
+from skort.optim.schedules import SCHEDULES, Constant
 
 if TYPE_CHECKING:
     from skort.objective.sklearn_objectives import SklearnObjective
@@ -140,8 +140,8 @@ def _warn_of_first_rate(estimator):
         return
 
     own = schedule.get_params()
-    unlike = [name for name in first_rates_of(schedule) if own[name] != estimator.eta0]
-    changed = [name for name in unlike if own[name] != first_rate_by_default()]
+    same = (estimator.eta0, Constant.eta0)
+    changed = [name for name in first_rates_of(schedule) if own[name] not in same]
     if changed:
         warn_user(
             f"learning_rate__{changed[0]}={own[changed[0]]:g} has no effect: eta0={estimator.eta0:g} "

@@ -174,6 +174,11 @@ class RowLoss:
         losses = np.nan_to_num(self.of_constants(summary, weights), nan=np.inf)
         return self._constants(summary)[int(np.argmin(losses))]
 
+    def best_intercept(self, weights: dict[str, np.ndarray], intercept: str) -> np.ndarray:
+        """Return the intercept, by its name, of a last layer that predicts the best constant."""
+        given = weights[intercept]
+        return self.best_constant_score(weights).astype(given.dtype).reshape(given.shape)
+
     def of_constants(self, summary: np.ndarray, weights: dict[str, np.ndarray]) -> np.ndarray:
         """Return the losses of several constant predictions, of which one is the best, or nearly."""
         with np.errstate(all="ignore"):
