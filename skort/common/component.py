@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from skort.common.sklearn_private import validate_parameter_constraints
+from skort.common.sklearn_private import InvalidParameterError, validate_parameter_constraints
 
 if TYPE_CHECKING:
     from skort.common.sklearn_types import Parametrized as BaseEstimator
@@ -33,6 +33,8 @@ PLAIN = frozenset({str, int, float, bool, type(None)})
 # values.
 _PASSED: set[tuple[Any, ...]] = set()
 _MOST = 10_000
+# The letters of a value that a message does not show.
+_LONG = 300
 # What other libraries call the learning rate, and give to the optimizer.
 _RATES = ("lr", "learning_rate", "learning_rate_init")
 
@@ -86,12 +88,34 @@ class Component(BaseEstimator):
                 keys.append(key)
 
         if unknown:
-            validate_parameter_constraints(
-                self._parameter_constraints, unknown, caller_name=cls.__name__
-            )
+            try:
+                validate_parameter_constraints(
+                    self._parameter_constraints, unknown, caller_name=cls.__name__
+                )
+            except InvalidParameterError as error:
+                raise _without_arrays(error, cls, unknown) from None
             if len(_PASSED) > _MOST:
                 _PASSED.clear()
             _PASSED.update(key for key in keys if key is not None)
+
+
+def _without_arrays(error, cls, values):
+    """Return scikit-learn's error, with the size of a long value, and the order of parameters."""
+    message = str(error)
+    for name, value in values.items():
+        text = repr(value)
+        if len(text) < _LONG or text not in message:
+            continue
+
+        size = f"shape {value.shape}" if hasattr(value, "shape") else f"{len(value)} items"
+        known = inspect.signature(cls).parameters.values()
+        order = [each.name for each in known if each.kind is each.POSITIONAL_OR_KEYWORD]
+        advice = f" The order is {cls.__name__}({', '.join(order)})." if name in order else ""
+        return InvalidParameterError(
+            f"{message.replace(text, f'{type(value).__name__} of {size}')}{advice}"
+        )
+
+    return error
 
 
 class DocumentationLink:

@@ -1,5 +1,6 @@
 """Callbacks: they watch a training, and may stop it."""
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -108,7 +109,31 @@ def check_callbacks(callbacks: Sequence[Any] | None) -> None:
                 f"{', '.join(HOOKS)}.{advice}"
             )
 
+        for name in HOOKS:
+            _check_arguments(callback, name)
         check_parameters(callback)
+
+
+def _check_arguments(callback, name):
+    """Raise a ValueError for a method of a callback that does not take the training alone."""
+    method: Any = getattr(callback, name, None)
+    try:
+        arguments = inspect.signature(method)
+    except (TypeError, ValueError):
+        # It is no function, or one of C that does not show its arguments.
+        return
+
+    try:
+        arguments.bind("training")
+        takes_training = "logs" not in arguments.parameters
+    except TypeError:
+        takes_training = False
+    if not takes_training:
+        raise ValueError(
+            f"callbacks: {type(callback).__name__}.{name}{arguments} has other arguments than skort "
+            f"gives: write def {name}(self, training). training.n_epochs is the number of epochs, "
+            "training.history has the values that Keras calls logs."
+        )
 
 
 class CallbackError(Exception):
@@ -138,9 +163,19 @@ class Hooks:
 
     def call(self, methods: Sequence[Hook]) -> None:
         """Call the methods that `each` returned."""
+        training = self._training
+        attributes = vars(training)
         for method in methods:
+            eta, max_iter, n_before = training.eta, training.max_iter, len(attributes)
             try:
-                method(self._training)
+                method(training)
+                if training.eta is not eta:
+                    raise _set_in_vain(method, "eta")
+                if training.max_iter is not max_iter:
+                    raise _set_in_vain(method, "max_iter")
+                if len(attributes) > n_before:
+                    # A dict keeps the order in which its names came.
+                    raise _set_in_vain(method, [*attributes][n_before])
             except Exception as error:
                 raise CallbackError from error
 
@@ -157,6 +192,15 @@ class Hooks:
                 errors.append(error.__cause__)
 
         return errors[0] if errors else None
+
+
+def _set_in_vain(method, name):
+    """Return the error for a callback that has set an attribute which no training reads."""
+    return AttributeError(
+        f"{getattr(method, '__qualname__', repr(method))} sets training.{name}, which has no effect. "
+        "A callback changes a training by its methods stop, no_improvement and keep_best, and by "
+        "history.record. For another learning rate, give a schedule as learning_rate."
+    )
 
 
 @dataclass(eq=False, repr=False)

@@ -251,3 +251,87 @@ def test_what_is_no_callback_is_refused():
         ValueError, match=r"callbacks: ProgressBar is a class: pass an instance, ProgressBar\(\)"
     ):
         check_callbacks([ProgressBar])
+
+
+class Keras:
+    def on_epoch_end(self, epoch, logs=None):
+        pass
+
+
+class TwoArguments:
+    def on_train_begin(self, training, logs):
+        pass
+
+
+class NoArguments:
+    def on_batch_end(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    "callback, method",
+    [
+        (Keras(), "Keras.on_epoch_end(epoch, logs=None)"),
+        (TwoArguments(), "TwoArguments.on_train_begin(training, logs)"),
+        (NoArguments(), "NoArguments.on_batch_end()"),
+    ],
+)
+def test_a_method_with_other_arguments_is_refused_before_the_fit(callback, method):
+    name = method.split(".")[1].split("(")[0]
+    message = f"callbacks: {method} has other arguments .* write def {name}(self, training)."
+    escaped = message.replace("(", r"\(").replace(")", r"\)")
+    with pytest.raises(ValueError, match=escaped):
+        OrtSGDRegressor(callbacks=[callback]).fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+class Further:
+    """Takes the training alone, and has arguments of its own."""
+
+    def on_epoch_end(self, training, limit=3, *others, **more):
+        if training.n_epochs == limit:
+            training.stop()
+
+
+def test_a_method_may_have_further_arguments_with_defaults():
+    model = OrtSGDRegressor(optimizer="sgd", callbacks=[Further()])
+    assert model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0]).n_iter_ == 3
+
+
+class Sets:
+    """Sets an attribute of the training."""
+
+    def __init__(self, name, value):
+        self.name, self.value = name, value
+
+    def on_epoch_end(self, training):
+        setattr(training, self.name, self.value)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "lbfgs"])
+@pytest.mark.parametrize(
+    "name, value", [("eta", 0.5), ("max_iter", 2), ("stop", True), ("learning_rate", 0.5)]
+)
+def test_what_a_callback_sets_in_vain_is_an_error(optimizer, name, value):
+    model = OrtSGDRegressor(optimizer=optimizer, callbacks=[Sets(name, value)])
+    message = (
+        f"Sets.on_epoch_end sets training.{name}, which has no effect. .* stop, no_improvement"
+    )
+    with pytest.raises(AttributeError, match=message):
+        model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0])
+    assert model.n_iter_ == 1
+
+
+@pytest.mark.parametrize("n_rows", [5, 500])
+def test_rows_in_the_place_of_a_scorer_are_not_printed(n_rows):
+    X, y = np.zeros((n_rows, 2)), np.linspace(0, 1, n_rows)
+    with pytest.raises(ValueError, match="The 'scoring' parameter of EpochScoring must") as raised:
+        check_callbacks([EpochScoring("r2", X, y)])
+    if n_rows == 500:
+        assert str(raised.value).endswith(
+            "Got ndarray of shape (500,) instead. "
+            "The order is EpochScoring(X, y, scoring, sample_weight, name)."
+        )
+    with pytest.raises(ValueError, match=r"Got list of 500 items instead\. The order is"):
+        check_callbacks([EpochScoring("r2", X, [0.5] * 500)])
+    with pytest.raises(ValueError, match=r"Got ndarray of shape \(500,\) instead\.$"):
+        OrtSGDRegressor(alpha=np.linspace(0, 1, 500)).fit([[0.0], [1.0]], [0.0, 1.0])

@@ -490,3 +490,22 @@ def test_best_weights_of_another_shape_are_refused(tmp_path):
     _rewritten(path, lambda _, arrays: arrays.update({"best/weights": np.zeros(2, np.float32)}))
     with pytest.raises(ValueError, match=r"expected .*'best/weights'"):
         load_state(path)
+
+
+class StopAfter:
+    def on_epoch_end(self, training):
+        if training.n_epochs == 3:
+            training.stop("It is enough.")
+
+
+def test_a_stopped_training_stays_stopped_when_it_is_resumed(tmp_path):
+    path = tmp_path / "state"
+    stopped = short(OrtSGDRegressor, callbacks=[StopAfter(), Checkpoint(path)]).fit(X, Y)
+    resumed = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)]).fit(X, Y)
+    assert (resumed.n_iter_, resumed.stopping_reason_) == (3, "It is enough.")
+    np.testing.assert_array_equal(resumed.coef_, stopped.coef_)
+
+    resumed.partial_fit(X, Y)
+    assert (resumed.n_iter_, resumed.stopping_reason_) == (4, None)
+    again = stopped.set_params(callbacks=None, warm_start=True).fit(X, Y)
+    assert again.n_iter_ == 8
