@@ -48,7 +48,8 @@ class TabularNetwork(Component):
         The part of the units of each hidden layer that is zero in a step, drawn anew for each row.
         The others are divided by 1 - dropout. Predictions use all units.
     embeddings : "auto", int or None, default="auto"
-        The size of the embeddings. "auto" is 8. None: ids are numbers like all others.
+        The size of the embeddings. "auto" is 8, if there are ids. None: ids are numbers like all
+        others.
     numeric_embedding : {"auto", "piecewise"} or None, default="auto"
         How :math:`h_0` has a number :math:`x`. None: as it is. "piecewise": also as the parts that
         it fills of bins with the edges :math:`e_0 < e_1 < \dots`, each of them one half of
@@ -105,6 +106,13 @@ class TabularNetwork(Component):
     (2,)
     """
 
+    _other_names = {
+        "hidden": ("hidden_layer_sizes", "hidden_layers", "layers", "units", "hidden_size"),
+        "activation": ("act", "nonlinearity"),
+        "dropout": ("dropout_rate", "drop_rate", "p"),
+        "embeddings": ("embedding", "embedding_size", "embedding_dim"),
+        "numeric_embedding": ("numeric_embeddings", "bins", "n_bins"),
+    }
     #: What advice on columns of text names.
     encoder_of_text = 'OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)'
     _parameter_constraints = {

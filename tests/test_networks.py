@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -312,7 +313,7 @@ def test_a_fitted_one_is_trained_on_new_rows_of_fewer_categories(table):
     before = model.predict(X)
 
     # The errors of other ways name this one.
-    with pytest.raises(ValueError, match="own partial_fit, which keeps its steps"):
+    with pytest.raises(ValueError, match="by its own partial_fit, or by its own fit"):
         OrtSGDRegressor(FrozenEstimator(model)).fit(X, y)
     with pytest.raises(ValueError, match="or partial_fit, which keeps the fitted steps"):
         copy.deepcopy(model).set_params(warm_start=True).fit(X[new], changed[new])
@@ -353,6 +354,65 @@ def test_errors_say_what_trains_it_and_which_parameters_it_has():
         TabularNetwork().coefs_  # noqa: B018
     with pytest.raises(
         TypeError,
-        match="Its parameters are activation, dropout, embeddings, hidden, numeric_embedding",
+        match=r"Did you mean hidden\? Its parameters are activation, dropout, embeddings, hidden, num",
     ):
         TabularNetwork(hidden_layer_sizes=(5,))
+    with pytest.raises(TypeError, match=r"'activaton'\. Did you mean activation\?"):
+        TabularNetwork(activaton="tanh")
+    with pytest.raises(ValueError, match=r"Did you mean estimator__dropout\?$"):
+        OrtSGDRegressor(TabularNetwork()).set_params(estimator__dropout_rate=0.1)
+    path = "estimator__tabularnetwork__hidden"
+    for given in ("estimator__hidden_layer_sizes", f"{path}_layer_sizes"):
+        with pytest.raises(ValueError, match=rf"Did you mean {path}\?$"):
+            regressor().set_params(**{given: (5,)})
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    "frozen",
+    [
+        FrozenEstimator(TabularNetwork((5,))),
+        FrozenEstimator(make_pipeline(StandardScaler().fit(np.eye(3)), TabularNetwork((5,)))),
+        make_pipeline(FrozenEstimator(TabularNetwork((5,)))),
+    ],
+)
+def test_a_frozen_network_without_weights_is_refused(frozen, method):
+    told = "a TabularNetwork holds no weights that a FrozenEstimator could keep. Freeze the fitted"
+    with pytest.raises((ValueError, AttributeError), match=told):
+        getattr(OrtSGDRegressor(frozen), method)(np.eye(3), [1.0, 2.0, 3.0])
+
+
+def test_a_fit_around_a_frozen_one_goes_on_from_its_weights_and_around_the_network_begins_anew(
+    table,
+):
+    X, y = table[0][["size", "age"]].to_numpy(), table[1]
+    network = TabularNetwork((9,))
+    model = OrtSGDRegressor(network, random_state=0).fit(X, y)
+    options = {"eta0": 1e-9, "max_iter": 1, "early_stopping": False, "random_state": 0}
+    onward = OrtSGDRegressor(FrozenEstimator(model), **options).fit(X, y)
+    np.testing.assert_allclose(onward.predict(X), model.predict(X), rtol=1e-4)
+    assert onward.plan_.decisions["weights"].value == "fitted ones"
+    with pytest.warns(ConvergenceWarning, match="not clearly better than a constant"):
+        anew = OrtSGDRegressor(network, **options).fit(X, y)
+    assert anew.score(X, y) < 0.1 < 0.3 < model.score(X, y)
+
+
+def test_a_frozen_one_with_an_encoder_is_told_what_trains_it_further(table):
+    model = regressor(max_iter=2, tol=None).fit(*table)
+    told = "Train it further by its own partial_fit, or by its own fit with warm_start=True"
+    with pytest.raises(ValueError, match=told):
+        OrtSGDRegressor(FrozenEstimator(model)).fit(*table)
+    with pytest.raises(
+        NotTrainableError, match=r"FrozenEstimator\(fitted\), or its own partial_fit"
+    ):
+        OrtSGDRegressor(model).fit(*table)
+
+    names = [["Bern", "Oslo", "Rome"], ["a", "b"]]
+    X, y = table
+    onward = regressor(warm_start=True).set_params(
+        estimator__columntransformer__ordinalencoder__categories=names
+    )
+    onward.fit(X, y).set_params(eta0=1e-9, max_iter=1)
+    before = onward.predict(X)
+    onward.fit(X[X["city"] != "Bern"], y[X["city"] != "Bern"])
+    np.testing.assert_allclose(onward.predict(X), before, rtol=1e-3, atol=1e-3)

@@ -1,10 +1,11 @@
 """The base of classes with parameters: estimators, losses, penalties, optimizers, schedules."""
 
 import copy
+import difflib
 import functools
 import importlib.metadata
 import inspect
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skort.common.sklearn_private import InvalidParameterError, validate_parameter_constraints
@@ -35,6 +36,8 @@ _PASSED: set[tuple[Any, ...]] = set()
 _MOST = 10_000
 # The letters of a value that a message does not show.
 _LONG = 300
+# How much of a name must be right.
+_SIMILAR = 0.75
 # What other libraries call the learning rate, and give to the optimizer.
 _RATES = ("lr", "learning_rate", "learning_rate_init")
 
@@ -70,6 +73,8 @@ class Component(BaseEstimator):
     """
 
     _parameter_constraints: dict[str, Any] = {}
+    #: Parameter -> its names elsewhere.
+    _other_names: Mapping[str, Sequence[str]] = {}
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -188,9 +193,20 @@ def _place_of(unknown, cls, names):
     own = names[cls]
     others = [other.__name__ for other, theirs in names.items() if unknown in theirs]
     known = f"Its parameters are {', '.join(own)}." if own else "It has no parameters."
+    meant = name_here(cls, unknown) or next(
+        iter(difflib.get_close_matches(unknown, own, 1, _SIMILAR)), None
+    )
+    if meant is not None and not others:
+        known = f"Did you mean {meant}? {known}"
     if others:
         known += f" {' and '.join(others[:2])} {'has' if len(others) == 1 else 'have'} {unknown}."
     return known
+
+
+def name_here(cls: Any, name: str) -> str | None:
+    """Return the parameter of a class that a name of another library means, or None."""
+    others = getattr(cls, "_other_names", {})
+    return next((own for own, theirs in others.items() if name in theirs), None)
 
 
 def with_defaults(value: Any, base: type, method: str) -> Any:

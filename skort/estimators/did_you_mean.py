@@ -1,5 +1,6 @@
 """Suggestions in the errors for unknown parameters, arguments, attributes and values."""
 
+import difflib
 import functools
 import inspect
 import re
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skort.common.component import Component, explained_init
+from skort.common.component import Component, explained_init, name_here
 from skort.common.sklearn_private import InvalidParameterError
 from skort.estimators.other_names import ARGUMENTS, ATTRIBUTES, ELSEWHERE, PARAMETERS, VALUES
 from skort.estimators.value_hints import (
@@ -25,6 +26,8 @@ Own = TypeVar("Own", bound="NamedParameters")
 
 # The methods that train.
 _METHODS = ("fit", "partial_fit", "fit_batches")
+# How much of a name in a path must be right.
+_SIMILAR = 0.75
 _OF_CLASSIFIERS = " It is a parameter of OrtSGDClassifier; give fit sample_weight."
 # A remark for those who may expect more of a parameter, because it does more in other libraries.
 _ALONE = {
@@ -227,11 +230,27 @@ def _owner_hint(cls, name, value, part):
 
 
 def _longer_path(estimator, path):
-    """Return a sentence, after a space, for `estimator__C` where a step has C, if any has."""
+    """Return a sentence, after a space, for a path such as `estimator__C`, where a step has C, if any."""
     known = estimator.get_params()
+    if path in known:
+        return ""
+
     head, _, rest = path.partition("__")
-    longer = [each for each in known if each.startswith(f"{head}__") and each.endswith(f"__{rest}")]
-    return "" if path in known or not longer else f" Did you mean {min(longer, key=len)}?"
+    last = rest.rpartition("__")[2]
+    for place, part in known.items():
+        meant = name_here(type(part), last)
+        if meant is not None and place.startswith(head):
+            return f" Did you mean {place}__{meant}?"
+
+    inside = [each for each in known if each.startswith(f"{head}__")]
+    lasts = [each.rpartition("__")[2] for each in inside]
+    # The whole rest, its last part, or one like it, at the end of a path.
+    for end in (rest, last, *difflib.get_close_matches(last, lasts, 1, _SIMILAR)):
+        longer = [each for each in inside if each.endswith(f"__{end}")]
+        if longer:
+            return f" Did you mean {difflib.get_close_matches(path, longer, 1, 0.0)[0]}?"
+
+    return ""
 
 
 def _with_hint(error, unknown, estimator, args, given):

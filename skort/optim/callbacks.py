@@ -250,6 +250,11 @@ class EarlyStopping(Component):
         "restore_best": ["boolean"],
         "greater_is_better": ["boolean", None],
     }
+    _other_names = {
+        "patience": ("n_iter_no_change",),
+        "tol": ("min_delta", "threshold"),
+        "restore_best": ("restore_best_weights", "load_best"),
+    }
     monitor: str = "validation_score"
     patience: int | float = 5
     tol: float | None = 0.0

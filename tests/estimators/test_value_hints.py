@@ -10,7 +10,8 @@ import pytest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.neural_network import MLPRegressor
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelEncoder, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC
@@ -465,3 +466,21 @@ def test_the_name_of_a_column_is_no_y():
 def test_sizes_of_layers_lead_to_a_network(sizes):
     with pytest.raises(ValueError, match=re.escape(f"MLPRegressor(hidden_layer_sizes={sizes!r})")):
         OrtSGDRegressor(sizes).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "path, meant",
+    [
+        ("estimator__mlp__alpha", "estimator__mlpclassifier__alpha"),
+        ("estimator__alpha", "estimator__mlpclassifier__alpha"),
+        ("estimator__mlpclassifier__alhpa", "estimator__mlpclassifier__alpha"),
+        ("estimator__scaler__with_mean", "estimator__standardscaler__with_mean"),
+        ("estimator__step__mlpclassifier__tol", "estimator__mlpclassifier__tol"),
+    ],
+)
+def test_a_path_with_a_wrong_name_gets_the_nearest_one(path, meant):
+    model = OrtSGDClassifier(make_pipeline(StandardScaler(), MLPClassifier()))
+    with pytest.raises(ValueError, match=rf"Did you mean {meant}\?$"):
+        model.set_params(**{path: 0.1})
+    with pytest.raises(ValueError, match=rf"Did you mean {meant}\?"):
+        GridSearchCV(model, {path: [0.1]}, cv=2).fit([[0.0], [1.0]] * 4, [0, 1] * 4)

@@ -335,3 +335,12 @@ def test_rows_in_the_place_of_a_scorer_are_not_printed(n_rows):
         check_callbacks([EpochScoring("r2", X, [0.5] * 500)])
     with pytest.raises(ValueError, match=r"Got ndarray of shape \(500,\) instead\.$"):
         OrtSGDRegressor(alpha=np.linspace(0, 1, 500)).fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    "name, meant",
+    [("min_delta", "tol"), ("restore_best_weights", "restore_best"), ("patiance", "patience")],
+)
+def test_parameters_of_other_libraries_are_named(name, meant):
+    with pytest.raises(TypeError, match=rf"'{name}'\. Did you mean {meant}\? Its parameters are"):
+        EarlyStopping(**{name: 1})

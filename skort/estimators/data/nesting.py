@@ -10,6 +10,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from skort.common.own_graph import makes_graph
+
 #: The advice for a step before the model that a training cannot fit.
 FIT_STEP_FIRST = (
     "Fit it on rows that are typical of all rows, and put "
@@ -65,6 +67,12 @@ def split(
             # An ONNX model needs no fit. Other objects without `fit` are refused later.
             if hasattr(fitted, "fit"):
                 check_is_fitted(fitted)
+            elif makes_graph(fitted):
+                raise NotFittedError(
+                    f"estimator: a {type(fitted).__name__} holds no weights that a FrozenEstimator could "
+                    "keep. Freeze the fitted estimator of skort around it, or leave FrozenEstimator out "
+                    "to begin at new weights."
+                )
 
         return [(key, FrozenEstimator(step)) for key, step in steps], model, True, name
     if not isinstance(estimator, Pipeline):

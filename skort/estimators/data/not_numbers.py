@@ -11,6 +11,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.frozen import FrozenEstimator
 
+from skort.common.own_graph import makes_graph
 from skort.estimators.data.columns import (
     OF_NUMBER,
     columns_with,
@@ -132,6 +133,11 @@ def _advice_on_steps(estimator):
     """Return where the steps of a model inside are, if a fitted estimator or a file has them."""
     inside = estimator.estimator
     if isinstance(inside, FrozenEstimator) and hasattr(inside.estimator, "to_sklearn"):
+        if makes_graph(model_inside(inside.estimator.estimator)):
+            return (
+                "The steps of the frozen estimator cannot be kept around such a network. Train it "
+                "further by its own partial_fit, or by its own fit with warm_start=True."
+            )
         return (
             "Give the steps, too: FrozenEstimator(fitted.to_sklearn()), with the estimator that is "
             "frozen now; or call its own partial_fit, which keeps its steps."
