@@ -1,5 +1,6 @@
 """Searches that train candidates together."""
 
+import difflib
 from collections.abc import Callable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from joblib import effective_n_jobs
 from sklearn.base import clone
 
-from skort.common.component import DocumentationLink
+from skort.common.component import DocumentationLink, explained_init
 from skort.common.elsewhere import asked_of
 from skort.common.user_warning import Counted, warn_user
 from skort.estimators.base import BaseOrtSGD
@@ -40,6 +41,10 @@ class _SearchTogether(DocumentationLink):
     verbose: int
     n_fits_together_: int
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__init__ = explained_init(cls.__init__, _refusal)  # type: ignore[method-assign]
+
     def fit(self: Own, X: Rows, y: Targets | None = None, **params: Any) -> Own:
         """Run the search: scikit-learn's `fit`, with the same parameters."""
         if isinstance(self.scoring, str):
@@ -49,6 +54,13 @@ class _SearchTogether(DocumentationLink):
         self._bar = None
         # A clone of a marked estimator asks `Together` for its fit.
         marked = [together.mark(part) for part in _parts(self)]
+        if not marked:
+            name = type(self).__name__
+            warn_user(
+                f"{name} trains no fits together: its estimator has no OrtSGDRegressor and no "
+                "OrtSGDClassifier in it. Put the model into one, such as "
+                f"OrtSGDClassifier(LogisticRegression()), or use {name.removeprefix('Ort')}."
+            )
 
         try:
             super().fit(X, y, **params)  # type: ignore[misc]
@@ -129,6 +141,22 @@ class _SearchTogether(DocumentationLink):
             self._bar.update(n_fits)
 
 
+def _refusal(_error, unknown, search, _args, _given):
+    """Return the error for an unknown argument of a search, with the search that has it, if one has."""
+    name = type(search).__name__
+    refused = f"{name}() got an unexpected keyword argument {unknown!r}."
+    owners = [
+        each.__name__
+        for each in (OrtGridSearchCV, OrtRandomizedSearchCV)
+        if unknown in each._get_param_names()
+    ]
+    if owners:
+        return f"{refused} {owners[0]} has it."
+
+    similar = difflib.get_close_matches(unknown, type(search)._get_param_names(), 1, 0.75)
+    return f"{refused} Did you mean {similar[0]}?" if similar else None
+
+
 def _n_splits(cv):
     """Return the number of folds, or None if only the data give it."""
     if cv is None or isinstance(cv, Integral):
@@ -182,7 +210,8 @@ class OrtGridSearchCV(_SearchTogether, GridSearchCV):
     Parameters
     ----------
     estimator : estimator
-        An `OrtSGDRegressor` or `OrtSGDClassifier`, or a pipeline or another estimator around one.
+        An `OrtSGDRegressor` or `OrtSGDClassifier`, or a pipeline or another estimator around one. A
+        warning says if it has none: its fits are made one by one.
     param_grid : dict or list of dict
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
         As in `GridSearchCV`. With several jobs, all fits are made one by one, in their own

@@ -331,7 +331,6 @@ NOT_TOGETHER = {
     ),
     "model": (OrtSGDRegressor(Lasso(), **FIXED), {"estimator__fit_intercept": [True, False]}),
     "weights of the loss": (OrtSGDRegressor(HuberRegressor(), **FIXED), GRID),
-    "no skort": (Lasso(), {"alpha": [0.1, 1.0]}),
 }
 
 
@@ -517,3 +516,42 @@ def test_callbacks_of_scikit_learn_that_see_each_fit_are_said(data):
         search.set_callbacks(watch := Watch(0)).fit(*data)
     assert search.n_fits_together_ == 4
     assert "epoch" not in watch.began
+
+
+@pytest.mark.parametrize(
+    "search, argument, told",
+    [
+        (OrtGridSearchCV, "n_iter", "OrtRandomizedSearchCV has it."),
+        (OrtGridSearchCV, "param_distributions", "OrtRandomizedSearchCV has it."),
+        (OrtRandomizedSearchCV, "param_grid", "OrtGridSearchCV has it."),
+        (OrtGridSearchCV, "socring", "Did you mean scoring?"),
+    ],
+)
+def test_an_argument_of_another_search_is_named(search, argument, told):
+    with pytest.raises(TypeError) as raised:
+        search(OrtSGDRegressor(), **{argument: 3})
+    assert str(raised.value) == (
+        f"{search.__name__}() got an unexpected keyword argument {argument!r}. {told}"
+    )
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        search(OrtSGDRegressor())
+
+
+@pytest.mark.parametrize("search", [OrtGridSearchCV, OrtRandomizedSearchCV])
+@pytest.mark.parametrize("around", [lambda model: model, make_pipeline])
+def test_a_search_without_an_estimator_of_skort_says_that_nothing_is_shared(search, around):
+    X = np.random.RandomState(0).normal(size=(60, 3))
+    model = around(Lasso())
+    name = "alpha" if isinstance(model, Lasso) else "lasso__alpha"
+    options = {"n_iter": 2} if search is OrtRandomizedSearchCV else {}
+    with pytest.warns(UserWarning, match=f"{search.__name__} trains no fits together: its est"):
+        found = search(model, {name: [0.01, 1.0]}, cv=3, **options).fit(X, X[:, 0])
+    assert (found.n_fits_together_, found.best_params_) == (0, {name: 0.01})
+
+
+def test_a_search_whose_grid_has_the_estimators_of_skort_says_nothing(recwarn):
+    X = np.random.RandomState(0).normal(size=(60, 3))
+    pipeline = make_pipeline(StandardScaler(), Lasso())
+    grid = {"lasso": [OrtSGDRegressor(penalty="l2", alpha=alpha) for alpha in (0.01, 1.0)]}
+    assert OrtGridSearchCV(pipeline, grid, cv=3).fit(X, X[:, 0]).n_fits_together_ == 6
+    assert not recwarn
