@@ -22,7 +22,7 @@ A parameter at ``"auto"`` leaves its matter to a rule. Each rule is one sentence
 >>> print(model.plan_)
 decision      value                     because                         change it with
 loss          SquaredError()            it is the default               loss
-penalty       UnitFreeL2()              the model inside has it         penalty, alpha
+penalty       UnitFreeL2()              it is the default               penalty, alpha
 weights       zeros                     no FrozenEstimator gives others coef_init,
                                                                         warm_start
 scaling       columns of X and y, made  it makes the training shorter;  standardize

@@ -44,7 +44,9 @@ class Step:
         The model to train. An estimator of skort also gives its parameters, such as `dtype` and
         `average`, and its weights if it is fitted. It may be any other model that skort trains,
         without steps before it. In a `FrozenEstimator`, a model starts at its fitted weights. An
-        ONNX model is a classifier if `classes` are given.
+        ONNX model is a classifier if `classes` are given. The penalty of a model such as `Ridge` or
+        `LogisticRegression` depends on the number of all rows: give an estimator of skort with
+        `n_total`, or `penalty`.
     loss : str, ScoreLoss or None, default="auto"
         "auto" means the value of the estimator of skort, here and for the parameters below. For
         other models, it is the default of the estimators.

@@ -660,3 +660,33 @@ def test_a_step_reads_the_sizes_of_a_training_graph(rng):
     assert step.step(X, y, 0.1) == pytest.approx(np.mean(y**2), rel=1e-5)
     expected = 0.1 * 2 * X.T @ y / 10
     np.testing.assert_allclose(step.weights()["coef"].ravel(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model, options, ours",
+    [
+        (Ridge(), {}, "OrtSGDRegressor"),
+        (LogisticRegression(), {"classes": [0, 1]}, "OrtSGDClassifier"),
+    ],
+)
+def test_a_penalty_of_all_rows_needs_their_number(model, options, ours):
+    inside = type(model).__name__
+    told = rf"Give {ours}\({inside}\(\.\.\.\), n_total=\.\.\.\) .*, or penalty=None"
+    with pytest.raises(ValueError, match=told):
+        Step(model, n_features=3, **options)
+
+    X, y = rows()
+    y = (y > 0).astype(int) if options else y
+    kind = OrtSGDClassifier if options else OrtSGDRegressor
+    whole = kind(model, n_total=1000, dtype="float64")
+    weighed = Step(whole, n_features=3, **options)
+    free = Step(kind(model, dtype="float64"), n_features=3, penalty=None, **options)
+    for step in (weighed, free, weighed, free):
+        step.step(X, y, eta=ETA)
+    # Both have the same weights w after the first step, which began at zeros. The gradient of the
+    # penalty in the second one is w / 1000.
+    first = Step(model, n_features=3, penalty=None, **options)
+    first.step(X, y, eta=ETA)
+    change = -ETA * len(X) / 200 * first.weights()["coef"] / 1000
+    gap = weighed.weights()["coef"] - free.weights()["coef"]
+    np.testing.assert_allclose(gap, change, rtol=1e-3)

@@ -146,7 +146,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Whether every epoch takes the rows in another order. Many rows are shuffled
         :ref:`window by window <shuffling>`.
     warm_start : bool, default=False
-        Whether `fit` starts with the weights of the last fit.
+        Whether `fit` starts with the weights of the last fit. Transformers inside are fitted again,
+        to the new rows: see :doc:`/stopping`.
     tol : float, "auto" or None, default="auto"
         The smallest improvement of an epoch. The training ends after `n_iter_no_change` epochs
         without it. The objective and the loss of a validation set have to fall by more than `tol`

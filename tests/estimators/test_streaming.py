@@ -553,7 +553,7 @@ def test_classes_that_come_late():
 
 def test_balanced_classes_need_all_rows():
     model = short(OrtSGDClassifier, class_weight="balanced")
-    with pytest.raises(ValueError, match=r"class_weight 'balanced' .* partial_fit"):
+    with pytest.raises(ValueError, match=r"class_weight='balanced' .* partial_fit"):
         model.partial_fit(X, Y, classes=[0, 1])
     weights = {0: 1.0, 1: 3.0}
     by_class = short(OrtSGDClassifier, class_weight=weights).partial_fit(X, Y, classes=[0, 1])
@@ -804,6 +804,26 @@ def test_another_scale_in_the_first_call_does_not_ruin_the_stream(inner, first):
         {"scale_of_y": lambda i: 1.0 if i else first},
     ):
         assert np.mean(stream(OrtSGDRegressor(inner, random_state=0), 90, **scales)[-5:]) > 0.97
+
+
+def test_all_columns_that_leave_their_scale_are_named_the_farthest_first():
+    rng = np.random.RandomState(0)
+    X = rng.randn(100, 4)
+    frame = pd.DataFrame(X, columns=["a", "b", "price", "d"])
+    later = frame.assign(b=frame["b"] + 100, price=frame["price"] + 40, d=frame["d"] / 1000)
+    named = OrtSGDRegressor(random_state=0).partial_fit(frame, X[:, 0])
+    told = (
+        r"column 'b' of X is \d+ standard deviations away .* These have left theirs, too: column "
+        r"'price' of X, column 'd' of X, y\. Call fit"
+    )
+    with pytest.warns(UserWarning, match=told):
+        named.partial_fit(later, X[:, 0] + 1000)
+
+    many = rng.randn(100, 9)
+    model = OrtSGDRegressor(random_state=0).partial_fit(many, X[:, 0])
+    told = r"column 8 of X is .* too: column 7 of X, .* column 3 of X and 3 more\. Call fit"
+    with pytest.warns(UserWarning, match=told):
+        model.partial_fit(many + 100 * (1 + np.arange(9)), X[:, 0])
 
 
 def test_a_column_that_leaves_its_scale_by_far_is_named_once():

@@ -190,7 +190,7 @@ def loss_decision(left_open: Set[str], own: "SklearnObjective", loss: ScoreLoss)
 
 @rule("penalty")
 def penalty_decision(
-    left_open: Set[str], own: "SklearnObjective", penalty: WeightPenalty | None
+    estimator: Any, left_open: Set[str], own: "SklearnObjective", penalty: WeightPenalty | None
 ) -> Decision:
     """
     The penalty is the one of the model inside, in the units of skort:
@@ -198,7 +198,10 @@ def penalty_decision(
     """
     if not left_open >= {"penalty", "alpha"}:
         return yours(penalty, "penalty, alpha")
-    because = "the model inside has none" if own.penalty is None else "the model inside has it"
+    if estimator.estimator is None:
+        because = "it is the default"
+    else:
+        because = "the model inside has none" if own.penalty is None else "the model inside has it"
     return Decision(penalty, because, "penalty, alpha")
 
 
@@ -226,11 +229,10 @@ def chosen_class_weight(
         class_weight = own.class_weight
     if is_stream and class_weight == "balanced":
         raise ValueError(
-            "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' "
-            "weights, use compute_class_weight('balanced', classes=classes, y=y). In place of y "
-            "you can use a large enough sample of the full training set target to properly "
-            "estimate the class frequency distributions. Pass the resulting weights as the "
-            "class_weight parameter."
+            "class_weight='balanced' is not supported for partial_fit: it needs the labels of all "
+            "rows. Give a dict, from the y of many rows: labels = np.unique(y); class_weight = "
+            "dict(zip(labels, compute_class_weight('balanced', classes=labels, y=y))). Import it "
+            "from sklearn.utils.class_weight."
         )
     if class_weight is None:
         return None

@@ -175,7 +175,7 @@ class Plan:
             tol=of_stopping.value,
             decisions={
                 "loss": loss_decision(is_open, own, loss),
-                "penalty": penalty_decision(is_open, own, penalty),
+                "penalty": penalty_decision(estimator, is_open, own, penalty),
                 "optimizer": of_optimizer,
                 "learning rate": rates,
                 "batches": of_batches,

@@ -42,6 +42,8 @@ _FAR = 10.0
 _LONG_TAIL = 2.0
 # The most rows of a call that are looked at.
 _SOME_ROWS = 1000
+# The most other columns that a warning names.
+_NAMED = 5
 
 
 @ids_in_range()
@@ -203,38 +205,42 @@ def _warned_of_far_columns(
     rows: TrainingData, used: Standardization | None, place: str, names: np.ndarray | None
 ) -> bool:
     """
-    Warn of a column, or a y, that has left the scale of the first rows by far. Return whether there
-    is one. The columns are of `place`, and have `names` or None.
+    Warn of the columns, and of a y, that have left the scale of the first rows by far. Return
+    whether there are some. The columns are of `place`, and have `names` or None.
     """
     if used is None:
         return False
 
     found = []
     if used.scale is not None:
-        column, change = _largest_change(rows.counted(rows.X), used.mean, used.scale)
-        name = column if names is None else repr(names[column])
-        found.append((f"column {name} of {place}", change))
+        for column, change in _changes(rows.counted(rows.X), used.mean, used.scale):
+            name = f"column {column if names is None else repr(names[column])}"
+            found.append((f"{name} of {place}", change))
 
     if used.target_mean is not None:
-        target = rows.counted(rows.target)
-        _, change = _largest_change(
-            target, used.target_mean, np.full(len(used.target_mean), used.target_scale)
-        )
-        found.append(("y", change))
+        scales = np.full(len(used.target_mean), used.target_scale)
+        of_target = _changes(rows.counted(rows.target), used.target_mean, scales)
+        found += [("y", change) for _, change in of_target[:1]]
 
-    for name, change in found:
-        if change:
-            warn_user(
-                f"partial_fit: {name} {change} the rows that the stream began with, whose scale it "
-                "keeps. Call fit on rows of today, or put a scaler of your own before the model."
-            )
-            return True
+    if not found:
+        return False
 
-    return False
+    (name, change), *others = found
+    also = ", ".join(name for name, _ in others[:_NAMED])
+    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+    warn_user(
+        f"partial_fit: {name} {change} the rows that the stream began with, whose scale it keeps."
+        f"{f' These have left theirs, too: {also}{more}.' if others else ''} Call fit on rows of today, "
+        "or put a scaler of your own before the model."
+    )
+    return True
 
 
-def _largest_change(values, mean, scale):
-    """Return the column that has left its mean and scale most, and how, as text, or "" for none."""
+def _changes(values, mean, scale):
+    """
+    Return the columns that have left their mean and scale, the farthest first, each with how, as
+    text.
+    """
     if scipy.sparse.issparse(values):
         distance = _sparse_distance(values, scale)
         shrinking = np.zeros(1)
@@ -243,21 +249,22 @@ def _largest_change(values, mean, scale):
         distance = _distance(some, mean, scale)
         shrinking = _shrinking(some, mean, scale)
 
-    column = int(np.argmax(distance))
-    if distance[column] > _FAR:
-        # A sparse column has no standard deviation here.
-        far = (
-            f"has values {distance[column]:.3g} times larger than"
-            if scipy.sparse.issparse(values)
-            else f"is {distance[column]:.3g} standard deviations away from"
-        )
-        return column, far
+    # A sparse column has no standard deviation here.
+    far = (
+        "has values {:.3g} times larger than"
+        if scipy.sparse.issparse(values)
+        else "is {:.3g} standard deviations away from"
+    )
+    changes = {column: far.format(distance[column]) for column in _largest(distance, _FAR)}
+    for column in _largest(shrinking, FAR_UNITS):
+        changes.setdefault(column, f"has values {shrinking[column]:.3g} times smaller than")
+    return list(changes.items())
 
-    column = int(np.argmax(shrinking))
-    if shrinking[column] > FAR_UNITS:
-        return column, f"has values {shrinking[column]:.3g} times smaller than"
 
-    return 0, ""
+def _largest(sizes, limit):
+    """Return the places of the sizes above a limit, the largest first."""
+    above = np.flatnonzero(sizes > limit)
+    return above[np.argsort(-sizes[above], kind="stable")].tolist()
 
 
 def _distance(values, mean, scale):

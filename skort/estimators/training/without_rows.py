@@ -186,10 +186,11 @@ def _check_size_is_known(estimator, own):
         and own.penalty is not None
     )
     if is_own and own.alpha_per == "sum" and estimator.n_total is None:
+        inside, ours = type(estimator.estimator).__name__, type(estimator).__name__
         raise ValueError(
-            f"penalty: the one of {type(estimator.estimator).__name__} is divided by the number of "
-            "rows, which is not known. Set n_total of OrtSGDRegressor or OrtSGDClassifier, "
-            "penalty=None, or a custom penalty."
+            f"penalty: the one of {inside} is divided by the number of rows, which is not known. Give "
+            f"{ours}({inside}(...), n_total=...) with the number of all rows, or penalty=None, or "
+            "another penalty."
         )
 
 

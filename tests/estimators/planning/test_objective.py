@@ -33,6 +33,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
+from sklearn.utils.class_weight import compute_class_weight
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.data.nesting import model_inside
@@ -265,9 +266,20 @@ def test_balanced_classes_are_refused_in_a_stream(balanced):
     inner = LogisticRegression(class_weight="balanced") if balanced == "of the model" else None
     options = {} if inner else {"class_weight": "balanced"}
     with pytest.raises(
-        ValueError, match=r"'balanced' is not supported for partial_fit.*compute_class_weight\('bal"
-    ):
+        ValueError, match=r"'balanced' is not supported for partial_fit.*class_weight = dict\(zip\("
+    ) as raised:
         OrtSGDClassifier(inner, **options).partial_fit(X, TWO, classes=[0, 1])
+
+    # The code of the message runs, and gives the weights of a fit.
+    code = re.search(r"class_weight = (dict\(.*\))\. Import", str(raised.value))[1]
+    names = {"labels": np.unique(TWO), "y": TWO, "compute_class_weight": compute_class_weight}
+    weights = eval(code, names)
+    stream = OrtSGDClassifier(inner, class_weight=weights).partial_fit(X, TWO, classes=[0, 1])
+    assert stream.plan_.decisions["class weights"].value == weights
+    n_ones = np.count_nonzero(TWO)
+    assert weights == pytest.approx(
+        {0: len(TWO) / 2 / (len(TWO) - n_ones), 1: len(TWO) / 2 / n_ones}
+    )
 
 
 def test_the_strength_of_a_stream_is_that_of_its_first_call():
@@ -592,3 +604,15 @@ def test_the_training_of_a_network_inside_is_said_to_be_left_out():
     for inside in (network, make_pipeline(StandardScaler(), network)):
         with pytest.warns(UserWarning, match=message):
             OrtSGDClassifier(inside, max_iter=2).fit(X, TWO)
+
+
+@pytest.mark.parametrize(
+    "inner, reason",
+    [
+        (None, "it is the default"),
+        (Ridge(), "the model inside has it"),
+        (LinearRegression(), "the model inside has none"),
+    ],
+)
+def test_the_plan_says_whose_the_penalty_is(inner, reason):
+    assert OrtSGDRegressor(inner).fit(X, Y).plan_.decisions["penalty"].because == reason
