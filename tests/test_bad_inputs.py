@@ -1171,7 +1171,7 @@ STEPS = [
     ),
     (
         lambda s: Step(LogisticRegression(), n_features=3, classes=[0, 1]),
-        "Set n_total of OrtSGDRegressor",
+        "n_total=...) with the number of all rows",
     ),
     (lambda s: Step(_fitted(R), n_features=4), "n_features=4, but the fitted estimator has 3"),
     (

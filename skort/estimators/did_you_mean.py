@@ -60,7 +60,10 @@ class NamedParameters(Component):
                 name for name in params if name.partition("__")[0] not in self._get_param_names()
             ]
             hints = [name_hint(type(self), self.estimator, name, params[name]) for name in unknown]
-            hints += [_longer_path(self, path) for path in params if path not in unknown]
+            meant = [
+                _longer_path(self.get_params(), path) for path in params if path not in unknown
+            ]
+            hints += [f" Did you mean {path}?" for path in meant if path]
             hint = next(filter(None, hints), "")
             # scikit-learn lists all parameters, in which a hint is lost.
             refused = str(error).partition(" Valid parameters are: ")[0] if hint else error
@@ -229,18 +232,21 @@ def _owner_hint(cls, name, value, part):
     return "" if first is None else f" Give {name}={first}() first."
 
 
-def _longer_path(estimator, path):
-    """Return a sentence, after a space, for a path such as `estimator__C`, where a step has C, if any."""
-    known = estimator.get_params()
+def _longer_path(known, path):
+    """
+    Return the path that one like `estimator__C` means, where a step has C, or None.
+
+    `known` are the parameters of an estimator by their paths.
+    """
     if path in known:
-        return ""
+        return None
 
     head, _, rest = path.partition("__")
     last = rest.rpartition("__")[2]
     for place, part in known.items():
         meant = name_here(type(part), last)
         if meant is not None and place.startswith(head):
-            return f" Did you mean {place}__{meant}?"
+            return f"{place}__{meant}"
 
     inside = [each for each in known if each.startswith(f"{head}__")]
     lasts = [each.rpartition("__")[2] for each in inside]
@@ -248,9 +254,14 @@ def _longer_path(estimator, path):
     for end in (rest, last, *difflib.get_close_matches(last, lasts, 1, _SIMILAR)):
         longer = [each for each in inside if each.endswith(f"__{end}")]
         if longer:
-            return f" Did you mean {difflib.get_close_matches(path, longer, 1, 0.0)[0]}?"
+            return difflib.get_close_matches(path, longer, 1, 0.0)[0]
 
-    return ""
+    return None
+
+
+def _parameters(value):
+    """Return the parameters of a value by their paths; none for what has none."""
+    return value.get_params() if isinstance(value, BaseEstimator) else {}
 
 
 def _with_hint(error, unknown, estimator, args, given):
@@ -261,8 +272,13 @@ def _with_hint(error, unknown, estimator, args, given):
     name, _, part = unknown.partition("__")
     if part and name in type(estimator)._get_param_names():
         value = inside if name == "estimator" else given.get(name)
-        hint = _owner_hint(type(estimator), name, value, part) if value is None else ""
-        return f"{refused}.{hint or ' Names with two underscores are for set_params and searches.'}"
+        if value is None and (hint := _owner_hint(type(estimator), name, value, part)):
+            return f"{refused}.{hint}"
+
+        known = {f"{name}__{path}": part for path, part in _parameters(value).items()}
+        path = unknown if unknown in known else _longer_path({name: value, **known}, unknown)
+        advice = f": set_params({path}={given[unknown]!r})" if path else ""
+        return f"{refused}. Names with two underscores are for set_params and searches{advice}."
 
     return f"{refused}.{name_hint(type(estimator), inside, unknown, given[unknown])}"
 

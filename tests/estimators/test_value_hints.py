@@ -484,3 +484,15 @@ def test_a_path_with_a_wrong_name_gets_the_nearest_one(path, meant):
         model.set_params(**{path: 0.1})
     with pytest.raises(ValueError, match=rf"Did you mean {meant}\?"):
         GridSearchCV(model, {path: [0.1]}, cv=2).fit([[0.0], [1.0]] * 4, [0, 1] * 4)
+
+
+@pytest.mark.parametrize("path", ["estimator__mlp__alpha", "estimator__mlpclassifier__alpha"])
+def test_a_path_in_the_constructor_is_one_of_set_params(path):
+    model = make_pipeline(StandardScaler(), MLPClassifier())
+    told = r"for set_params and searches: set_params\(estimator__mlpclassifier__alpha=0\.1\)\.$"
+    with pytest.raises(TypeError, match=told):
+        OrtSGDClassifier(model, **{path: 0.1})
+    with pytest.raises(TypeError, match=r"for set_params and searches\.$"):
+        OrtSGDClassifier(model, estimator__nonsense=0.1)
+    with pytest.raises(TypeError, match=r": set_params\(optimizer__beta_1=0\.5\)\.$"):
+        OrtSGDClassifier(optimizer=Adam(), optimizer__beta_1=0.5)
