@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skort.estimators.data.not_numbers import ids_in_range
+from skort.estimators.data.row_forms import ids_in_range
 
 if TYPE_CHECKING:
     import onnx

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
 from skort.estimators.classifier import OrtSGDClassifier
-from skort.estimators.data.not_numbers import ids_in_range
+from skort.estimators.data.row_forms import ids_in_range
 from skort.estimators.data.rows import as_array, blocks, knowing, prepared
 from skort.estimators.regressor import OrtSGDRegressor
 from skort.estimators.training.data_source import BatchShape

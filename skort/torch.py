@@ -12,7 +12,7 @@ except ImportError as _error:
     ) from _error
 from torch import nn
 
-from skort.estimators.data.not_numbers import ids_in_range
+from skort.estimators.data.row_forms import ids_in_range
 from skort.estimators.score_graph_of import DifferentiableModel
 from skort.runtime.cache import NoPickle
 from skort.solvers.flat_weights import flat, views

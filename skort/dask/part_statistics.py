@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 from distributed import Future
 
 from skort.dask.assignment import Size
@@ -83,9 +82,7 @@ class Preparation:
 
         model = self.model
         X, encoded = encoded_rows(self.estimator, model, part.X, part.y, self.columns)
-        X = model.transform(X)
-        if scipy.sparse.issparse(X):
-            X = dense_if_narrow(X, is_partition=True)
+        X = dense_if_narrow(model.transform(X), is_partition=True)
         model.loss.check_target(encoded.target)
         if not self.is_weighted:
             return Rows(X, encoded.target, None)

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from skort.common.sklearn_private import safe_indexing
 from skort.dask.cluster import Cluster
 from skort.estimators.data.sample_weight import ClassWeight, balanced
-from skort.estimators.data.validation_set import is_given
+from skort.estimators.training.read import is_given
 
 # A survey keeps at least so many rows, if there are as many.
 _HEAD = 200

@@ -87,7 +87,7 @@ def _parts(model, dtype):
 
     if dtype not in (None, str(score_graph.dtype)):
         raise ValueError(f"dtype={dtype!r}, but the model computes in {score_graph.dtype}.")
-    if any(node.op_type == "Dropout" for node in score_graph.structure.graph.node):
+    if score_graph.has_dropout:
         raise NotTrainableError(
             "model: it has a Dropout in training mode, and only the estimators draw its masks. "
             "Export the model for predictions (in torch, after model.eval()), and apply the "

@@ -15,28 +15,16 @@ else:
             """Replaces the class of scikit-learn 1.9: older versions have no callbacks."""
 
 
-def sklearn_callbacks(estimator: Any, given: Any, max_iter: int) -> list["SklearnCallbacks"]:
-    """
-    Return a callback that runs the callbacks given to `set_callbacks`, or an empty list.
-
-    `set_callbacks` may have been called on the estimator or on a meta-estimator.
-    """
-    # A search gives its fits a callback context even if it has no callbacks.
-    if not vars(estimator).get("_skl_callbacks"):
-        return []
-
-    metadata = None if given.sample_weight is None else {"sample_weight": given.sample_weight}
-    return [
-        SklearnCallbacks(estimator, {"X": given.X, "y": given.y, "metadata": metadata}, max_iter)
-    ]
-
-
 class SklearnCallbacks:
-    """Runs scikit-learn's callbacks in a fit. The epochs are the tasks of the fit."""
+    """
+    Runs the callbacks that `set_callbacks` got, of the estimator or of a meta-estimator. The epochs
+    are the tasks of the fit.
+    """
 
-    def __init__(self, estimator: Any, data: dict[str, Any], max_iter: int):
-        self._estimator = estimator
-        self._data = {"estimator": estimator, **data}
+    def __init__(self, estimator: Any, given: Any, max_iter: int):
+        weights = given.sample_weight
+        metadata = None if weights is None else {"sample_weight": weights}
+        self._data = {"estimator": estimator, "X": given.X, "y": given.y, "metadata": metadata}
         self._context = estimator._init_callback_context(max_subtasks=max_iter)
         self._n_left = max_iter
 

@@ -38,33 +38,45 @@ def initial_score_graph(
 
     All weights are trained, except the scales of an ONNX model.
     """
-    if isinstance(model, onnx.ModelProto):
-        return onnx_score_graph(model, spec)
-    if makes_graph(model):
-        return model.initial_score_graph(spec, random_state)
-
-    name = type(model).__name__
-    if is_fitted and getattr(model, "n_features_in_", spec.n_features) != spec.n_features:
-        raise ValueError(
-            f"X has {spec.n_features} features, but the fitted {name} is expecting "
-            f"{model.n_features_in_} features as input."
-        )
     of_score = score_model(model)
     if type(of_score) not in FAMILY:
-        return onnx_score_graph(_converted(model, spec), spec)
+        return _of_other_model(model, spec, random_state, is_fitted=is_fitted)
 
     if is_fitted:
+        _check_columns(model, spec)
         stand_in = fitted_stand_in(model)
     else:
         stand_in = initial_stand_in(of_score, spec.n_features, spec.n_outputs, random_state)
 
     if layers(stand_in)[0][-1].shape[1] != spec.n_outputs:
         raise ValueError(
-            f"y asks for {spec.n_outputs} outputs, which the fitted {name} does not have."
+            f"y asks for {spec.n_outputs} outputs, which the fitted {type(model).__name__} does "
+            "not have."
         )
 
     log_link = spec.own_link and not is_classifier(model) and has_log_link(model)
     return stand_in_graph(stand_in, spec.dtype, log_link=log_link)
+
+
+def _of_other_model(model, spec, random_state, *, is_fitted):
+    """Return the score graph of an ONNX model, of a model that makes its own, or of any other type."""
+    if isinstance(model, onnx.ModelProto):
+        return onnx_score_graph(model, spec)
+    if makes_graph(model):
+        return model.initial_score_graph(spec, random_state)
+
+    if is_fitted:
+        _check_columns(model, spec)
+    return onnx_score_graph(_converted(model, spec), spec)
+
+
+def _check_columns(model, spec):
+    """Raise an error if X does not have the columns of a fitted model."""
+    if getattr(model, "n_features_in_", spec.n_features) != spec.n_features:
+        raise ValueError(
+            f"X has {spec.n_features} features, but the fitted {type(model).__name__} is expecting "
+            f"{model.n_features_in_} features as input."
+        )
 
 
 def drawn_weights(

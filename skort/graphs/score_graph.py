@@ -193,6 +193,11 @@ class ScoreGraph:
         """Number of columns of the raw score."""
         return self.structure.graph.output[0].type.tensor_type.shape.dim[1].dim_value
 
+    @functools.cached_property
+    def has_dropout(self) -> bool:
+        """Whether a node is a `Dropout`: a training draws its masks."""
+        return any(node.op_type == "Dropout" for node in self.structure.graph.node)
+
     def weights(self) -> dict[str, np.ndarray]:
         """Return copies of the trained weights, for callers who change them."""
         return {name: array.copy() for name, array in self.trained_arrays.items()}

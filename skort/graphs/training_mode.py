@@ -122,15 +122,11 @@ def _operations(node):
 
 def masked(score_graph: ScoreGraph, batch_size: int) -> ScoreGraph:
     """
-    Return a score graph whose `Dropout` nodes multiply by masks, which are inputs.
-
-    A graph without such nodes is returned as it is.
+    Return a score graph whose `Dropout` nodes, of which it has some, multiply by masks, which are
+    inputs.
     """
     # An element of a mask is 1 / (1 - ratio) with the probability 1 - ratio, else 0. `dropout` has
     # the ratios. `arrays` has an array of ones for each mask, which belongs to the caller alone.
-    if not any(node.op_type == "Dropout" for node in score_graph.structure.graph.node):
-        return score_graph
-
     structure = copy.deepcopy(score_graph.structure)
     of_weights = known_shapes(
         onnx.shape_inference.infer_shapes(structure, data_prop=True).graph

@@ -13,7 +13,7 @@ import numpy as np
 from skort.common.component import Component
 from skort.common.sklearn_private import HasMethods, Interval
 from skort.exceptions import NotTrainableError
-from skort.objective.loss import FunctionSource, ScoreLoss
+from skort.objective.loss import FunctionSource, ScoreLoss, source_key
 from skort.objective.penalties import LARGEST_STRENGTH, WeightPenalty, matching
 
 if TYPE_CHECKING:
@@ -104,11 +104,6 @@ def _inferred_shape(key, inputs):
     )
 
     return tuple(dim.dim_value for dim in model.graph.output[0].type.tensor_type.shape.dim)
-
-
-def source_key(source: "FunctionSource | None") -> str | bytes | None:
-    """Return a function, or None, as a hashable value."""
-    return source if source is None or isinstance(source, str) else source.SerializeToString()
 
 
 def _no_function(what: str, error: Exception, source: FunctionSource) -> ValueError:

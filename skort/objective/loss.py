@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 FunctionSource: TypeAlias = "str | onnx.FunctionProto"
 
 
+def source_key(source: "FunctionSource | None") -> str | bytes | None:
+    """Return a function, or None, as a hashable value."""
+    return source if source is None or isinstance(source, str) else source.SerializeToString()
+
+
 class InUnits(NamedTuple):
     """A loss of y and score s in another unit: loss(y, s) = unit weight loss'(y', s') + offset."""
 

@@ -12,8 +12,8 @@ from onnx.helper import make_tensor_value_info
 from skort.common.formulas import function_text
 from skort.common.node_phases import marked
 from skort.common.onnx_text import Fragment, onnx_dtype
-from skort.objective.custom import CustomTerm, source_key
-from skort.objective.loss import ScoreLoss
+from skort.objective.custom import CustomTerm
+from skort.objective.loss import ScoreLoss, source_key
 from skort.objective.penalties import Strength, WeightPenalty, checked_strengths, is_any
 
 # The names of the inputs and results that the nodes add to a graph.

@@ -8,8 +8,8 @@ from sklearn.pipeline import make_union
 
 from skort.common.component import Component
 from skort.objective.combined import check_part
-from skort.objective.custom import ROWS, result_shape, source_key
-from skort.objective.loss import FunctionSource, InUnits, ScoreLoss
+from skort.objective.custom import ROWS, result_shape
+from skort.objective.loss import FunctionSource, InUnits, ScoreLoss, source_key
 
 
 def _of_all(name: str) -> Any:

@@ -10,7 +10,7 @@ from skort.common.parametrized_graph import with_parameters
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.reverse import rule_gradient
-from skort.objective.custom import source_key
+from skort.objective.loss import source_key
 from skort.optim.update import Update
 from skort.runtime.cache import COMPILED
 from skort.runtime.device import CPU, Device

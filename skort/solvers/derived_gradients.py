@@ -13,7 +13,8 @@ from skort.common.onnx_text import DOMAIN, Fragment, build_model, onnx_dtype
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import Gradient, runtime_gradient, undifferentiable
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
-from skort.objective.custom import CustomTerm, check_term, source_key
+from skort.objective.custom import CustomTerm, check_term
+from skort.objective.loss import source_key
 from skort.objective.objective import SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
 from skort.runtime.cache import COMPILED
 from skort.runtime.training_api import gradient_graph

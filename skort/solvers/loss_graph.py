@@ -9,7 +9,7 @@ from onnx import ModelProto, helper
 
 from skort.common.onnx_text import Fragment, build_model, inlined, onnx_dtype
 from skort.graphs.score_graph import ScoreGraph
-from skort.objective.custom import source_key
+from skort.objective.loss import source_key
 from skort.objective.objective import LOSS, SCORE_GRADIENT, TARGET, Objective
 from skort.runtime.sessions import InferenceModel
 

@@ -1,9 +1,8 @@
 """Errors for values of X that are no numbers: they name the column, show the value, and the cure."""
 
-import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -243,24 +242,3 @@ def advice_on_form(texts: Mapping[Any, str]) -> str:
             'pandas.read_csv reads such files with decimal="," and thousands=".".'
         )
     return ""
-
-
-@contextlib.contextmanager
-def ids_in_range() -> Iterator[None]:
-    """Replace ONNX Runtime's error for an id in X without a row in a table of an ONNX model."""
-    try:
-        yield
-    except Exception as error:  # the runtime raises errors of many kinds
-        # A backward pass scatters by the same ids, but the Gather of the forward pass fails first.
-        found = re.search(
-            r"running Gather node.*idx=(-?\d+) must be within .* \[-\d+,(\d+)\]",
-            str(error),
-            re.DOTALL,
-        )
-        if found is None:
-            raise
-
-        raise ValueError(
-            f"X has the id {found[1]}, but the ids of a table in the ONNX model go from "
-            f"0 to {found[2]}."
-        ) from error

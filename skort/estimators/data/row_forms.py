@@ -1,5 +1,10 @@
-"""The forms of X: tables, arrays, rows of several dimensions such as images, and their dtypes."""
+"""
+The forms of X: tables, arrays, rows of several dimensions such as images; their dtypes, and the
+ranges of numbers and ids.
+"""
 
+import contextlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -118,3 +123,24 @@ def is_in_range(rows: Any, dtype: DTypeLike) -> bool:
 def largest(dtype: Any) -> float:
     """Return the largest finite number of a floating-point dtype."""
     return float(np.finfo(dtype).max)
+
+
+@contextlib.contextmanager
+def ids_in_range() -> Iterator[None]:
+    """Replace ONNX Runtime's error for an id in X without a row in a table of an ONNX model."""
+    try:
+        yield
+    except Exception as error:  # the runtime raises errors of many kinds
+        # A backward pass scatters by the same ids, but the Gather of the forward pass fails first.
+        found = re.search(
+            r"running Gather node.*idx=(-?\d+) must be within .* \[-\d+,(\d+)\]",
+            str(error),
+            re.DOTALL,
+        )
+        if found is None:
+            raise
+
+        raise ValueError(
+            f"X has the id {found[1]}, but the ids of a table in the ONNX model go from "
+            f"0 to {found[2]}."
+        ) from error

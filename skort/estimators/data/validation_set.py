@@ -75,14 +75,6 @@ class ValidationScoring(ValidationSet, EpochScoring):
     _rows = _ROWS
 
 
-def is_given(X_val: Any, y_val: Any) -> bool:
-    """Return whether there is a validation set; raise an error if X_val or y_val is missing."""
-    if (X_val is None) != (y_val is None):
-        given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
-        raise ValueError(f"{given} was given without {missing}: a validation set needs both.")
-    return X_val is not None
-
-
 def check_lengths(X_val: Any, y_val: Any) -> None:
     """Raise an error if a validation set has other numbers of rows in X_val and in y_val."""
     n_rows = _n_rows(X_val, "X_val")

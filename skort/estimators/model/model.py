@@ -12,15 +12,14 @@ from sklearn.base import BaseEstimator
 
 from skort.common.user_warning import warn_user
 from skort.estimators.data.nesting import layers
-from skort.estimators.data.not_numbers import ids_in_range
+from skort.estimators.data.row_forms import ids_in_range
 from skort.estimators.data.rows import blocks
 from skort.estimators.data.targets import EncodedTarget, NamedOutputs
 from skort.estimators.literals import ModelProto
 from skort.estimators.model.preprocessing import Preprocessing, TargetTransform
 from skort.estimators.model.wrapped import WrappedModel
 from skort.exceptions import NotExportableError
-from skort.objective.custom import source_key
-from skort.objective.loss import ScoreLoss
+from skort.objective.loss import ScoreLoss, source_key
 from skort.optim.batches import is_wide
 from skort.optim.rows import RowChange
 

@@ -193,6 +193,9 @@ class WrappedModel:
 
     def known_classes(self, classes: Any, y: Any = None) -> Any:
         """Return the classes that are given, or known from a fitted or an ONNX model, or None."""
+        if self.draws_weights:
+            return classes
+
         name = "y" if classes is None else "classes"
         labels = model_labels(
             self.sized_model, self.is_fitted, y if classes is None else classes, name
@@ -210,8 +213,7 @@ class WrappedModel:
 
     def check_labels(self, *, multi_label: bool, one_hot: bool) -> None:
         """Raise an error if the model cannot be trained on several labels a row, or on one-hot ones."""
-        is_network = self.is_network
-        if multi_label and not is_network:
+        if multi_label and not self.is_network:
             advice = (
                 "each row has one label, so give y.argmax(axis=1)."
                 if one_hot
@@ -221,7 +223,7 @@ class WrappedModel:
                 f"estimator={type(self.model).__name__} cannot be trained on a multi-label y: {advice}"
             )
 
-        if is_network and self.is_fitted and hasattr(self.model, "classes_"):
+        if self.is_fitted and self.is_network and hasattr(self.model, "classes_"):
             fitted = self.model.out_activation_ == "logistic" and self.model.n_outputs_ > 1
             if fitted != multi_label:
                 kinds = "one label per row", "several labels per row"
@@ -277,7 +279,7 @@ class WrappedModel:
             fit_transform = functools.partial(transformers.fit_transform, y=y)
             X = transformed(transformers, fit_transform, X, dtype)
 
-        categories = category_counts(transformers, X.shape[1])
+        categories = () if transformers is None else category_counts(transformers, X.shape[1])
         score_graph = initial_score_graph(
             self.sized_model,
             spec(
@@ -298,7 +300,8 @@ class WrappedModel:
                 X = numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
 
         preprocessing = Preprocessing.of(transformers, some_rows, dtype)
-        check_names(score_graph, preprocessing.graph)
+        if not self.is_own:
+            check_names(score_graph, preprocessing.graph)
         return preprocessing, self.checked(X), score_graph
 
     def without_data(self) -> "WrappedModel":

@@ -595,7 +595,9 @@ class Plan:
         from skort.objective.objective import Objective
         from skort.solvers.base import Problem
 
-        graph = masked(variables.graph(model.score_graph, of_model_rows=of_model_rows), batch_size)
+        graph = variables.graph(model.score_graph, of_model_rows=of_model_rows)
+        if graph.has_dropout:
+            graph = masked(graph, batch_size)
         objective = Objective(
             loss=variables.loss,
             penalty=variables.penalty,

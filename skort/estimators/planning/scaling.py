@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from skort.estimators.data.rows import DataStatistics
 from skort.estimators.planning.batches import STREAM_ROWS
@@ -54,6 +55,9 @@ def dense_if_narrow(X: Any, *, is_partition: bool = False) -> Any:
     A sparse X of at most 256 columns is trained as a dense array of the same numbers, if that takes
     at most a gigabyte.
     """
+    if not issparse(X):
+        return X
+
     # Partitions of any size must be alike.
     is_small = is_partition or X.shape[0] * X.shape[1] * X.dtype.itemsize <= _MOST_BYTES
     return X.toarray() if X.shape[1] <= _FEW_COLUMNS and is_small else X

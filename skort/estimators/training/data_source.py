@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.sparse import issparse
 
 from skort.estimators.data.first_pass import FirstPass, numbered
 from skort.estimators.data.row_forms import flat_rows
@@ -330,6 +329,5 @@ class RowEncoder:
 
         sample_weight, encoded = weighted(sample_weight, rows, encoded, self.class_weight)
         model.loss.check_target(encoded.target)
-        X = model.transform(rows)
-        X = dense_if_narrow(X) if issparse(X) else X
+        X = dense_if_narrow(model.transform(rows))
         return TrainingData(X, encoded.target, sample_weight)

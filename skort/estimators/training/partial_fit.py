@@ -6,8 +6,6 @@ the first one plans a stream, later ones go on with it.
 import dataclasses
 from typing import Any
 
-from scipy.sparse import issparse
-
 from skort.estimators.data.rows import Columns, TrainingData
 from skort.estimators.data.sample_weight import is_counted, weighted
 from skort.estimators.planning.objective import chosen_class_weight
@@ -67,7 +65,7 @@ def next_call(
     plan.loss.check_target(encoded.target)
     model = last.model.for_stream(plan.loss, encoded)
     X = model.transform(rows)
-    data = TrainingData(dense_if_narrow(X) if issparse(X) else X, encoded.target, weights)
+    data = TrainingData(dense_if_narrow(X), encoded.target, weights)
 
     if last.state.is_new:
         # The number of rows divides the penalty of a model inside.

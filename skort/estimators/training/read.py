@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
 
 from skort.common.named_errors import errors_of
@@ -29,7 +28,6 @@ from skort.estimators.data.validation_set import (
     ValidationScoring,
     check_lengths,
     hold_out,
-    is_given,
 )
 from skort.estimators.model.model import Model
 from skort.estimators.model.preprocessing import TargetTransform
@@ -217,7 +215,7 @@ def model_and_data(
     target = read.encoded.target
     plan.loss.check_target(target)
     model, X = converted(read, plan, trainable)
-    data = TrainingData(dense_if_narrow(X) if issparse(X) else X, target, sample_weight)
+    data = TrainingData(dense_if_narrow(X), target, sample_weight)
     if plan.loss.weight_names:
         initial = plan.loss.initial_weights(data.counted(target), read.wrapped.fitted_model)
         model = model.with_loss_weights(initial)
@@ -292,6 +290,14 @@ def with_validation_set(
 
     of_rows = None if of_rows is None else np.broadcast_to(np.asarray(of_rows), len(y))[rows]
     return read, ValidationScoring(X, y[rows], scoring, of_rows, name=VALIDATION_SCORE), rest
+
+
+def is_given(X_val: Any, y_val: Any) -> bool:
+    """Return whether there is a validation set; raise an error if X_val or y_val is missing."""
+    if (X_val is None) != (y_val is None):
+        given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
+        raise ValueError(f"{given} was given without {missing}: a validation set needs both.")
+    return X_val is not None
 
 
 def _stops_early(estimator, read):

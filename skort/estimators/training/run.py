@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from skort.common.random_state import seeded
-from skort.estimators.data.not_numbers import ids_in_range
+from skort.estimators.data.row_forms import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision, yours
@@ -202,7 +202,7 @@ class ReadyTraining:
 
     def _finish(self):
         """Return the search for a lower objective that follows the steps, or None."""
-        if self.rows is None:
+        if self.rows is None or self.run.plan.is_full:
             return None
         full_step = functools.partial(self._full_step, self.rows)
         return finish_of(self.run.plan, self.model, full_step)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from skort.common.user_warning import warn_user
-from skort.estimators.data.not_numbers import ids_in_range
+from skort.estimators.data.row_forms import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.fitted import knowledge_of

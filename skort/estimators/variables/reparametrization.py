@@ -323,7 +323,8 @@ class Reparametrization:
         elif inputs is not None:
             offsets.append(OFFSET)
 
-        score_graph = without_offsets(score_graph, offsets)
+        if any(name in score_graph.arrays for name in offsets):
+            score_graph = without_offsets(score_graph, offsets)
         if score is not None and score.is_of_y:
             score_graph = rescaled_score(score_graph, score.shift + score.offset, score.scale)
         return score_graph

@@ -18,7 +18,7 @@ from skort.common.onnx_text import Fragment, build_model, domains_of, infos, onn
 from skort.common.parametrized_graph import Program
 from skort.graphs.gradient.forward_backward import GRADIENT, add_model, packed_text, unpacked_text
 from skort.graphs.gradient.reverse import add_gradients
-from skort.objective.custom import source_key
+from skort.objective.loss import source_key
 from skort.objective.objective import LOSS, OBJECTIVE, SCORE_GRADIENT, TARGET
 from skort.optim.update import UpdateRule
 from skort.runtime.cache import COMPILED

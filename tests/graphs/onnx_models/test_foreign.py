@@ -33,7 +33,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
 from skort.common.onnx_text import import_each_domain_once
-from skort.estimators.data.not_numbers import ids_in_range
+from skort.estimators.data.row_forms import ids_in_range
 from skort.exceptions import NotTrainableError
 from skort.gradients import ForwardBackward
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph
