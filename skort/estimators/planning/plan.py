@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -126,72 +126,42 @@ class Plan:
             check_full(vars(estimator))
             size = size._replace(batch_size=size.n_rows)
 
-        penalty = training_penalty(estimator, own, size)
-        if is_full:
-            rates = optimizer.searched_rates()
-            is_rate_auto = False
-        else:
-            rates, is_rate_auto = optimizer.chosen_schedule(estimator, is_open, penalty)
-
-        update = Update(
-            of_optimizer.value,
-            estimator.max_grad_norm,
-            estimator.average,
-            largest_rate(rates.value),
-        )
+        objective = _objective(estimator, is_open, own, size)
+        penalty = objective.values["penalty"]
+        steps = _steps(estimator, is_open, of_optimizer, penalty, is_full=is_full)
+        update = steps.values["update"]
         if batch_size is not None:
             update.check_steps("fit_batches")
 
-        loss = training_loss(estimator, own)
-        of_dtype = _dtype(estimator, dtype)
-        solvers = _solvers(estimator.solver, np.dtype(of_dtype.value), update, device)
-        of_epochs = stopping.chosen_epochs(estimator, is_open)
-        of_stopping = stopping.chosen_tolerance(
-            estimator, is_open, of_dtype.value, is_full=is_full, is_validated=is_validated
+        solver = _solver(estimator, dtype, update, device)
+        end = _end(
+            estimator,
+            is_open,
+            solver.values["dtype"],
+            is_full=is_full,
+            is_validated=is_validated,
         )
 
-        plan = cls(
+        return cls(
             given=given,
             left_open=is_open,
             inside=parameters_inside(estimator),
             own=own,
             size=size,
-            loss=loss,
-            penalty=penalty,
-            update=update,
-            schedule=rates.value,
-            is_rate_auto=is_rate_auto,
-            can_restart=stopping.may_restart(is_rate_auto=is_rate_auto),
-            solvers=solvers,
             device=device,
             batch_size=of_batches.value,
-            n_iter_no_change=estimator.n_iter_no_change,
-            is_validated=is_validated,
             shuffle=estimator.shuffle and not is_full,
             standardize=estimator.standardize,
-            dtype=of_dtype.value,
             is_classifier=isinstance(estimator, ClassifierMixin),
-            max_iter=of_epochs.value,
-            tol=of_stopping.value,
+            **(objective.values | steps.values | solver.values | end.values),
             decisions={
-                "loss": loss_decision(is_open, own, loss),
-                "penalty": penalty_decision(estimator, is_open, own, penalty),
-                "optimizer": of_optimizer,
-                "learning rate": rates,
                 "batches": of_batches,
-                "epochs": of_epochs,
-                "stopping": of_stopping,
-                "dtype": of_dtype,
+                **objective.decisions,
+                **steps.decisions,
+                **solver.decisions,
+                **end.decisions,
             },
         )
-        if is_validated:
-            plan = plan.decided("validation", stopping.chosen_validation(estimator))
-        return plan._with_class_weights(estimator) if plan.is_classifier else plan
-
-    def _with_class_weights(self, estimator):
-        """Return the plan of a classifier with the decision on class weights, if there are any."""
-        of_classes = class_weight_decision(estimator, self.left_open, self.own)
-        return self if of_classes is None else self.decided("class weights", of_classes)
 
     def renewed(self, estimator: Any) -> "Plan":
         """Return the plan after a change of parameters, for the same model and the same size."""
@@ -619,6 +589,85 @@ class Plan:
         return Problem(
             graph, objective, update, batch_size, device, n_batches, loss_weights, row_factor
         )
+
+
+class _Part(NamedTuple):
+    """A part of a plan: its decisions, by matter, and the values that they stand for."""
+
+    decisions: dict[str, Decision]
+    #: The values of fields of the plan, by name.
+    values: dict[str, Any]
+
+
+def _objective(estimator, is_open, own, size):
+    """Return the part that says what is minimised."""
+    loss = training_loss(estimator, own)
+    penalty = training_penalty(estimator, own, size)
+    decisions = {
+        "loss": loss_decision(is_open, own, loss),
+        "penalty": penalty_decision(estimator, is_open, own, penalty),
+    }
+
+    if isinstance(estimator, ClassifierMixin):
+        of_classes = class_weight_decision(estimator, is_open, own)
+        if of_classes is not None:
+            decisions["class weights"] = of_classes
+
+    return _Part(decisions, {"loss": loss, "penalty": penalty})
+
+
+def _steps(estimator, is_open, of_optimizer, penalty, *, is_full):
+    """Return the part that says how a step changes the weights."""
+    if is_full:
+        rates = optimizer.searched_rates()
+        is_rate_auto = False
+    else:
+        rates, is_rate_auto = optimizer.chosen_schedule(estimator, is_open, penalty)
+
+    update = Update(
+        of_optimizer.value,
+        estimator.max_grad_norm,
+        estimator.average,
+        largest_rate(rates.value),
+    )
+
+    return _Part(
+        {"optimizer": of_optimizer, "learning rate": rates},
+        {
+            "update": update,
+            "schedule": rates.value,
+            "is_rate_auto": is_rate_auto,
+            "can_restart": stopping.may_restart(is_rate_auto=is_rate_auto),
+        },
+    )
+
+
+def _solver(estimator, dtype, update, device):
+    """Return the part that says what computes the steps, and in which dtype."""
+    of_dtype = _dtype(estimator, dtype)
+    solvers = _solvers(estimator.solver, np.dtype(of_dtype.value), update, device)
+    return _Part({"dtype": of_dtype}, {"dtype": of_dtype.value, "solvers": solvers})
+
+
+def _end(estimator, is_open, dtype, *, is_full, is_validated):
+    """Return the part that says when the training ends."""
+    of_epochs = stopping.chosen_epochs(estimator, is_open)
+    of_stopping = stopping.chosen_tolerance(
+        estimator, is_open, dtype, is_full=is_full, is_validated=is_validated
+    )
+    decisions = {"epochs": of_epochs, "stopping": of_stopping}
+    if is_validated:
+        decisions["validation"] = stopping.chosen_validation(estimator)
+
+    return _Part(
+        decisions,
+        {
+            "max_iter": of_epochs.value,
+            "tol": of_stopping.value,
+            "n_iter_no_change": estimator.n_iter_no_change,
+            "is_validated": is_validated,
+        },
+    )
 
 
 def _solvers(name, dtype, update, device):
