@@ -63,6 +63,7 @@ class FullStep:
         optimizer: Any = problem.update.optimizer
         self._optimizer = optimizer
         self._tolerances = tolerances if whitener is None else _scaled(tolerances)
+        self._l1 = problem.terms.l1
         self._whitener: Any = whitener
         self._whitening = None if whitener is None else whitener.begin()
         # Whether the variables are for the curvatures that the losses of the rows have at some
@@ -145,6 +146,12 @@ class FullStep:
                 self.batch.sample_weight[...] = block.sample_weight
                 self._read = block
             yield block.share
+
+    @property
+    def l1(self) -> np.ndarray | None:
+        """The strength of the l1 term for each variable, which is a multiple of one weight; or None."""
+        l1 = self._l1
+        return None if l1 is None else self._gradient_of(l1.astype(np.float64))
 
     def spread(self) -> tuple[float, float] | None:
         """

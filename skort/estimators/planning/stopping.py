@@ -216,9 +216,9 @@ def is_exacting(tol: float | None) -> bool:
 @rule("stopping")
 def is_lower(objective: float, other: float) -> bool:
     """
-    If SGD no longer lowers the objective of a linear model without l1, L-BFGS over all dense rows
-    in memory goes on, if that finds one that is more than 1 % lower and you chose neither the
-    optimizer nor its rate or its batches.
+    If SGD no longer lowers the objective of a linear model, L-BFGS over all dense rows in memory
+    goes on, if that finds one that is more than 1 % lower and you chose neither the optimizer nor
+    its rate or its batches.
     """
     return objective < other - _CLEARLY * abs(other)
 
@@ -226,9 +226,8 @@ def is_lower(objective: float, other: float) -> bool:
 @rule("stopping")
 def is_far_above(fall: float, objective: float, constant: float) -> bool:
     """
-    A linear fit without l1, by steps that you chose, of dense rows in memory, warns if its optimum
-    is lower by more than 5 % of its objective and by more than 5 % of that of a constant
-    prediction.
+    A linear fit by steps that you chose, of dense rows in memory, warns if its optimum is lower by
+    more than 5 % of its objective and by more than 5 % of that of a constant prediction.
     """
     return fall > _FAR_ABOVE * max(objective, constant)
 

@@ -9,7 +9,8 @@ import numpy as np
 from skort.estimators.model.model import Model
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.stopping import is_exacting, is_lower
-from skort.optim.descent import Evaluate, Limits, Point, descent
+from skort.optim.descent import Limits, Point, descent
+from skort.optim.split import split_descent
 from skort.optim.training import Finished
 from skort.optim.transforms import norm
 
@@ -38,7 +39,6 @@ def aims_at_optimum(plan: Plan, model: Model) -> bool:
         or plan.is_validated
         or plan.loss.is_least_at_zero
         or not model.score_graph.is_linear
-        or plan.has_l1(model)
     )
 
 
@@ -55,7 +55,7 @@ class Finish:
 
         full = self.full_step()
         begin = full.evaluate(full.variables_of(flat(weights).astype(np.float64)))
-        best, is_falling = rounds(full.evaluate, begin, max_iter)
+        best, is_falling = rounds(full, begin, max_iter)
         if not is_lower(best.objective, begin.objective):
             return None
 
@@ -67,10 +67,11 @@ class Finish:
         )
 
 
-def rounds(evaluate: Evaluate, point: Point, max_iter: int) -> tuple[Point, bool]:
+def rounds(full: Any, point: Point, max_iter: int) -> tuple[Point, bool]:
     """
-    Lower a function by several descents, each with a new memory, until one hardly lowers it. Return
-    the lowest point, and whether the function was still falling when the iterations were over.
+    Lower the objective of a `FullStep` by several descents, each with a new memory, until one hardly
+    lowers it. Return the lowest point, and whether the objective was still falling when the
+    iterations were over.
     """
     history_size = max(_LEAST_MEMORY, min(_MEMORY, _MOST_NUMBERS // point.weights.size))
     n_left = max_iter
@@ -84,7 +85,10 @@ def rounds(evaluate: Evaluate, point: Point, max_iter: int) -> tuple[Point, bool
 
     while n_left > 0:
         begin = best
-        descent(evaluate, begin, _LIMITS, n_left, history_size, after)
+        if full.l1 is None:
+            descent(full.evaluate, begin, _LIMITS, n_left, history_size, after)
+        else:
+            split_descent(full.evaluate, full.l1, begin, n_left, history_size, after)
         if not begin.objective - best.objective > _ROUND * abs(begin.objective):
             return best, False
 

@@ -244,7 +244,7 @@ def part_above_least(
     if is_bounded:
         fall = 0.5 * float(end.gradient @ end.gradient)
     else:
-        fall = end.objective - rounds(full.evaluate, end, _ITERATIONS)[0].objective
+        fall = end.objective - rounds(full, end, _ITERATIONS)[0].objective
 
     # Most fits end near the least objective, and need no second pass over the rows.
     if not is_far_above(fall, end.objective, constant=0.0):

@@ -249,7 +249,11 @@ class ReadyTraining:
         graph = self.model.score_graph
         weights = variables.training_weights(outcome.weights)
         share = rarest_share(plan, self.rows)
-        has_bound = share >= RARE and variables.loss.curvature(graph.n_outputs) is not None
+        has_bound = (
+            share >= RARE
+            and variables.loss.curvature(graph.n_outputs) is not None
+            and not plan.has_l1(self.model)
+        )
         if (
             has_bound
             and statistics is not None
@@ -404,7 +408,9 @@ def whitener_of(
         return None
 
     X = source_rows(batches.data[0])
-    is_diagonal = not whitens(X.shape[1], are_sparse=scipy.sparse.issparse(X))
+    has_l1 = run.problem.terms.l1 is not None
+    # An l1 term is one of each weight, and not of their sums.
+    is_diagonal = has_l1 or not whitens(X.shape[1], are_sparse=scipy.sparse.issparse(X))
     # Beside a loss of unknown curvature, the penalty has the weight that it has beside half a
     # square.
     curvature = known_curvature(run.variables.loss, score_graph.n_outputs) or 1.0

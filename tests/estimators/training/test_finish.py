@@ -4,9 +4,11 @@ import re
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import linprog, minimize
+from scipy.special import expit
+from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression, QuantileRegressor
+from sklearn.linear_model import Lasso, LinearRegression, QuantileRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint
@@ -57,6 +59,64 @@ def test_a_quantile_ends_at_the_least_pinball_loss(quantile, n_rows):
         for rest in (y - each.predict(X) for each in (model.fit(X, y), exact))
     )
     assert ours <= 1.01 * least
+
+
+def l1_objective(X, y, coef, intercept, alpha):
+    """The mean log-loss with an l1 term."""
+    return (
+        np.logaddexp(0, -(2 * y - 1) * (X @ coef + intercept)).mean() + alpha * np.abs(coef).sum()
+    )
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 1e-3, 0.1])
+def test_an_l1_term_on_raw_columns_ends_at_the_least_objective_with_zeros(alpha):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = OrtSGDClassifier(penalty="l1", alpha=alpha, random_state=0).fit(X, y)
+    scale = X.std(axis=0)
+    rows = (X - X.mean(axis=0)) / scale
+
+    # The weights of scaled columns as differences of positive numbers, in float64.
+    def of_split(split):
+        coef = split[:30] - split[30:60]
+        signs = 1.0 - 2 * y
+        score = signs * (rows @ coef + split[60])
+        by_score = signs * expit(score) / len(y)
+        by_coef, strength = rows.T @ by_score, alpha / scale
+        gradient = [by_coef + strength, strength - by_coef, [by_score.sum()]]
+        value = np.logaddexp(0, score).mean() + strength @ (split[:30] + split[30:60])
+        return value, np.concatenate(gradient)
+
+    options = {"maxiter": 20000, "maxfun": 50000, "ftol": 1e-13, "gtol": 1e-10}
+    bounds = [(0, None)] * 60 + [(None, None)]
+    least = minimize(
+        of_split, np.zeros(61), jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
+    coef = model.coef_[0].astype(float)
+    ours = l1_objective(X, y, coef, float(model.intercept_[0]), alpha)
+    assert ours == pytest.approx(least.fun, rel=1e-3)
+    assert model.loss_ == pytest.approx(ours, rel=1e-4)
+    assert np.count_nonzero(coef) <= np.count_nonzero(least.x[:30] - least.x[30:60]) + 2
+
+
+def test_a_lasso_of_raw_columns_ends_at_scikit_learns_objective():
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    options = {"standardize": False, "random_state": 0}
+    ours = OrtSGDRegressor(Lasso(alpha=1.0), **options).fit(X, y)
+    exact = Lasso(alpha=1.0, tol=1e-8, max_iter=100_000).fit(X, y)
+    values = [
+        np.mean((y - each.predict(X)) ** 2) / 2 + np.abs(each.coef_).sum() for each in (ours, exact)
+    ]
+    assert values[0] == pytest.approx(values[1], rel=0.01)
+
+
+def test_steps_with_an_l1_term_say_how_far_they_end():
+    X, y = load_breast_cancer(return_X_y=True)
+    options = {"penalty": "l1", "alpha": 1e-3, "random_state": 0}
+    model = OrtSGDClassifier(eta0=0.01, **options)
+    with pytest.warns(ConvergenceWarning, match="above its optimum"):
+        model.fit(X, y)
+    exact = OrtSGDClassifier(**options).fit(X, y)
+    assert 0.05 < part_above(model) <= 1 - exact.loss_ / model.loss_ + 0.01
 
 
 def test_steps_that_the_user_chose_end_where_they_lead():
@@ -144,7 +204,7 @@ def test_steps_of_a_loss_with_a_kink_say_how_far_they_end():
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"tol": None, "max_iter": 8}, {"tol": 0.1}, {"penalty": "l1"}],
+    [{"tol": None, "max_iter": 8}, {"tol": 0.1}],
 )
 def test_nobody_looks_where_the_fit_is_to_end_elsewhere(parameters):
     X, y = correlated(0.9999)

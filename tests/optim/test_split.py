@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+
+from skort.optim.descent import Point
+from skort.optim.split import split_descent
+
+TARGET = np.array([3.0, -2.0, 0.5, -0.1, 4.0])
+L1 = np.array([1.0, 0.5, 0.5, 0.3, 0.0])
+
+
+def distance(weights):
+    """Half the squared distance from a target, with the l1 term."""
+    away = weights - TARGET
+    return Point(weights, float(away @ away) / 2 + float(L1 @ np.abs(weights)), away)
+
+
+@pytest.mark.parametrize("start", [np.zeros(5), np.array([-1.0, 2.0, 3.0, -4.0, 5.0])])
+def test_the_least_distance_has_soft_thresholds_and_exact_zeros(start):
+    points = []
+    split_descent(distance, L1, distance(start), 100, 10, points.append)
+    best = min(points, key=lambda point: point.objective)
+    expected = np.sign(TARGET) * np.maximum(np.abs(TARGET) - L1, 0)
+    np.testing.assert_allclose(best.weights, expected, atol=1e-6)
+    assert best.weights[2] == best.weights[3] == 0
+    assert best.objective == pytest.approx(distance(expected).objective)
+
+
+def test_few_evaluations_end_a_descent():
+    stiff = np.logspace(0, 6, 5)
+
+    def evaluate(weights):
+        away = weights - 1
+        return Point(
+            weights, float(stiff @ away**2) / 2 + float(L1 @ np.abs(weights)), stiff * away
+        )
+
+    points = []
+    split_descent(evaluate, L1, evaluate(np.zeros(5)), 3, 10, points.append)
+    assert 3 <= len(points) <= 25
