@@ -161,7 +161,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Number of epochs without improvement after which the training ends, see `tol`. "auto" is
         5 epochs, or more with momentum, with few batches per epoch and after many epochs. With
         `early_stopping`, "auto" is at least 10 epochs, and at least half of the epochs of a
-        network's cosine. With `numpy.inf`, `tol` does not end the training.
+        cosine that falls to zero. With `numpy.inf`, `tol` does not end the training.
     validation_fraction : float, default=0.1
         The part of the rows that `early_stopping` holds out.
     scoring : str, callable or None, default=None

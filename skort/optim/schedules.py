@@ -63,9 +63,14 @@ def advice_to_lower(schedule: Any) -> str:
     return schedule.advice_to_lower if isinstance(schedule, Schedule) else Schedule.advice_to_lower
 
 
+def last_update(schedule: Any) -> int | None:
+    """Return the update with which the rate of a schedule comes to zero, or None if it never does."""
+    return schedule.last_update if _declares(schedule, "last_update") else None
+
+
 def has_ended(schedule: Any, n_updates: int) -> bool:
     """Return whether the planned rate of a schedule has come to zero after so many updates."""
-    last = schedule.last_update if _declares(schedule, "last_update") else None
+    last = last_update(schedule)
     return last is not None and n_updates >= last
 
 

@@ -1091,6 +1091,22 @@ def test_a_network_whose_first_layer_is_frozen_learns_from_a_stream():
     assert np.mean(model.loss_curve_[-10:]) < 20
 
 
+@pytest.mark.parametrize("inside", [None, MLPRegressor(hidden_layer_sizes=(5,))])
+@pytest.mark.parametrize("batch_size", ["auto", 30])
+def test_a_first_call_without_a_row_that_counts_decides_nothing(inside, batch_size):
+    X, y = data(300)
+    begun = OrtSGDRegressor(inside, batch_size=batch_size, random_state=0)
+    begun.partial_fit(X[:5], y[:5], sample_weight=np.zeros(5))
+    new = clone(begun)
+    for start in range(0, 300, 50):
+        rows = slice(start, start + 50)
+        np.testing.assert_array_equal(
+            begun.partial_fit(X[rows], y[rows]).predict(X),
+            new.partial_fit(X[rows], y[rows]).predict(X),
+        )
+    assert str(begun.plan_) == str(new.plan_)
+
+
 @pytest.mark.parametrize("model", [PoissonRegressor(), TweedieRegressor(power=1.5)])
 @pytest.mark.parametrize("first", [[0.0], [0.0, 0.0, 1.0]])
 def test_a_stream_of_counts_may_begin_with_zeros(model, first):

@@ -11,6 +11,8 @@ _BATCH_ROWS = 200
 STREAM_ROWS = 16
 #: The reason of a batch size that the user's batches have.
 YOUR_BATCHES = "your batches have so many"
+#: The reason of a batch size that the first call of a stream has.
+OF_FIRST_CALL = "the first call of a stream has so many rows, or more than 16"
 
 
 @rule("batches")
@@ -31,9 +33,7 @@ def rows_of_given_rate() -> int:
 def batch_decision(batch_size: int, *, is_stream: bool) -> Decision:
     """Return the decision of the rule."""
     if is_stream:
-        return Decision(
-            batch_size, "the first call of a stream has so many rows, or more than 16", "batch_size"
-        )
+        return Decision(batch_size, OF_FIRST_CALL, "batch_size")
     return Decision(batch_size, "a batch has 200 rows, if there are as many", "batch_size")
 
 

@@ -29,7 +29,7 @@ from skort.objective.loss import ScoreLoss, known_curvature
 from skort.objective.penalties import WeightPenalty
 from skort.optim.batches import block_size
 from skort.optim.optimizers import optimizer_tags
-from skort.optim.schedules import largest_rate, may_fall
+from skort.optim.schedules import largest_rate, last_update, may_fall
 from skort.optim.standardization import Standardization
 from skort.optim.state import TrainState
 from skort.optim.update import Update, check_full, first_set, full_obstacle
@@ -79,8 +79,6 @@ class Plan:
     #: The decisions so far, by matter. Those that need the data follow when the training starts.
     decisions: Mapping[str, Decision]
     class_weight: np.ndarray | None = None
-    #: Whether the learning rate comes to zero with the last epoch, as that of a network does.
-    is_planned: bool = False
     #: Whether calls of `partial_fit` go on with it.
     is_stream: bool = False
 
@@ -274,16 +272,13 @@ class Plan:
 
         eta0 = self._eta0_of_network(of_optimizer.value)
         rates = plan.decisions["learning rate"]
-        is_planned = "learning_rate" in self.left_open
-
-        if is_planned:
+        if "learning_rate" in self.left_open:
             rates = optimizer.network_schedule(n_updates, eta0)
         elif self.is_rate_auto:
             rates = rates._replace(value=optimizer.at_rate(rates.value, eta0))
 
         has_gain = optimizer_tags(of_optimizer.value).gain is not None
         plan = plan._with_steps(of_optimizer, rates, is_rate_auto=self.is_rate_auto and has_gain)
-        plan = dataclasses.replace(plan, is_planned=is_planned)
 
         # Not only max_iter may end the training: so may a validation set, a tol or n_iter_no_change
         # of the user, or an objective by which the rate falls.
@@ -378,12 +373,23 @@ class Plan:
         if kept.because == batches.YOUR_BATCHES or not plan.chooses_rate:
             plan = plan.decided("batches", kept, batch_size=self.batch_size)
         elif "batch_size" in plan.left_open:
-            n_rows = min(batches.batch_rows(is_stream=True), n_rows)
-            of_batches = batches.batch_decision(n_rows, is_stream=True)
-            plan = plan.decided("batches", of_batches, batch_size=n_rows)
+            plan = plan._with_batches_of(n_rows)
 
         rates = plan.decisions["learning rate"]
         return plan._with_steps(self._goes_on_with(plan), rates, is_rate_auto=plan.is_rate_auto)
+
+    def of_first_rows(self, n_rows: int) -> "Plan":
+        """Return the plan of a stream whose first rows that count come in a call of so many."""
+        because = self.decisions["batches"].because
+        plan = self._with_batches_of(n_rows) if because == batches.OF_FIRST_CALL else self
+        size = self.size._replace(batch_size=min(plan.batch_size, n_rows))
+        return dataclasses.replace(plan, size=size)
+
+    def _with_batches_of(self, n_rows):
+        """Return the plan with the batches of a stream whose first call has so many rows."""
+        n_rows = min(batches.batch_rows(is_stream=True), n_rows)
+        of_batches = batches.batch_decision(n_rows, is_stream=True)
+        return self.decided("batches", of_batches, batch_size=n_rows)
 
     @functools.cached_property
     def is_full(self) -> bool:
@@ -471,11 +477,12 @@ class Plan:
         if not isinstance(self.n_iter_no_change, str):
             return self.n_iter_no_change
 
+        last = last_update(self.schedule)
         return stopping.patience(
             self.update.tags.memory,
             n_batches,
             is_linear=is_linear,
-            planned_epochs=self.max_iter if self.is_planned else None,
+            planned_epochs=None if last is None else min(-(-last // n_batches), self.max_iter),
             is_validated=self.is_validated,
         )
 

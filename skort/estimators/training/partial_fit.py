@@ -70,7 +70,10 @@ def next_call(
     if last.state.is_new:
         # The number of rows divides the penalty of a model inside.
         waiting = last.state.first_rows
-        n_rows = data.n_rows + (0 if waiting is None else waiting.n_rows)
+        n_waiting = 0 if waiting is None else waiting.n_rows
+        n_rows = data.n_rows + n_waiting
+        if not n_waiting:
+            plan = plan.of_first_rows(n_rows)
         size = plan.size.of_stream(n_rows)
         plan = dataclasses.replace(plan, size=size).renewed(estimator).for_target(encoded)
 

@@ -285,6 +285,16 @@ def test_a_number_of_epochs_without_an_improvement_ends_the_plan(data):
         assert regressor(**never).fit(X, y).loss_curve_ == curve
 
 
+def test_the_planned_cosine_given_back_has_the_same_patience(data):
+    X, y = data
+    options = {"early_stopping": True, "validation_fraction": 10 / N}
+    planned = regressor(**options).fit(X, y)
+    given = regressor(learning_rate=Cosine(150, 0.02), **options).fit(X, y)
+    np.testing.assert_array_equal(given.predict(X), planned.predict(X))
+    # 150 updates are 75 epochs of two batches.
+    assert given.plan_.decisions["stopping"].value.n_iter_no_change == 38
+
+
 def test_early_stopping_ends_the_plan(data):
     model = regressor(early_stopping=True, n_iter_no_change=2, max_iter=200).fit(*data)
     assert model.n_iter_ < 200
