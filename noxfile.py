@@ -86,7 +86,7 @@ def docs(session):
 
 
 def run_dask_tests(session):
-    session.install(".[test,dask]", "dask[dataframe]")
+    session.install(".[test,dask]")
     session.run("pytest", "-m", "dask", "tests/dask", "tests/test_examples.py", "skort/dask")
 
 
@@ -297,7 +297,7 @@ def runtimes(session):
 @nox.session(python="3.11", default=False)
 def coverage(session):
     """Print the lines and branches that the tests reach; below 95 % it fails."""
-    session.install("-e", ".[test,dask]", "dask[dataframe]", "pytest-cov>=7")
+    session.install("-e", ".[test,dask]", "pytest-cov>=7")
     session.run(
         "pytest",
         "-n",

@@ -29,6 +29,7 @@ from skort.dask.cluster import Cluster
 from skort.dask.part_statistics import Moments
 from skort.dask.partitions import Part, Partitions
 from skort.estimators.data.nesting import FIT_STEP_FIRST, thawed
+from skort.estimators.data.step_errors import step_error
 from skort.estimators.model.wrapped import WrappedModel
 
 
@@ -245,13 +246,15 @@ class _Table(NamedTuple):
     """
     The input of a step: all partitions, and a few of the first rows as `head`.
 
-    `transforms` has the functions that turn a `Part` into the input of the step.
+    `transforms` has the functions that turn a `Part` into the input of the step. `steps` are the
+    steps of X, which an error on a worker names; None: the table is of y.
     """
 
     cluster: Cluster
     parts: Sequence["Future[Any]"]
     transforms: tuple[Callable, ...]
     head: Any
+    steps: Any = None
 
     def then(self, transform: Callable) -> "_Table":
         """Return the table after one more transform."""
@@ -259,7 +262,9 @@ class _Table(NamedTuple):
 
     def collected(self, step: Any, statistic: Any) -> Any:
         """Return a statistic of all rows."""
-        of_parts = self.cluster.each(_collected, self.parts, self.transforms, step, statistic)
+        of_parts = self.cluster.each(
+            _collected, self.parts, self.transforms, step, statistic, self.steps
+        )
         return self.cluster.value(
             self.cluster.merged(functools.partial(_merge, statistic), of_parts)
         )
@@ -271,12 +276,18 @@ def _merge(statistic, values):
     return statistic.merged(some) if some else None
 
 
-def _collected(part: Part, transforms: tuple, step: Any, statistic: Any) -> Any:
+def _collected(part: Part, transforms: tuple, step: Any, statistic: Any, steps: Any) -> Any:
     if part.n_rows == 0:
         return None
-    return statistic.collected(
-        step, functools.reduce(lambda rows, transform: transform(rows), transforms, part)
-    )
+
+    try:
+        rows = functools.reduce(lambda rows, transform: transform(rows), transforms, part)
+        return statistic.collected(step, rows)
+    except (ValueError, TypeError, AttributeError) as error:
+        if steps is None:
+            raise
+        # Only this partition may have the value that a step refuses.
+        raise step_error(error, part.X, steps) from None
 
 
 def with_fitted_steps(inner: WrappedModel, partitions: Partitions) -> WrappedModel:
@@ -293,7 +304,8 @@ def with_fitted_steps(inner: WrappedModel, partitions: Partitions) -> WrappedMod
         target = clone(target).set_params(transformer=_frozen(fitted))
 
     if transformers is not None:
-        table = _Table(partitions.cluster, partitions.parts, (operator.attrgetter("X"),), X)
+        of_X = (operator.attrgetter("X"),)
+        table = _Table(partitions.cluster, partitions.parts, of_X, X, transformers)
         transformers = _fitted_steps(transformers, table)
 
     return dataclasses.replace(inner, transformers=transformers, target=target)

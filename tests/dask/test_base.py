@@ -668,3 +668,33 @@ def test_a_resumed_fit_ends_with_the_same_bits(client, data, tmp_path, optimizer
         np.testing.assert_array_equal(found.weights_[name], weights, err_msg=name)
     local = found.to_local().partial_fit(X, y)
     np.testing.assert_array_equal(found.partial_fit(X, y).predict_proba(X), local.predict_proba(X))
+
+
+@pytest.mark.parametrize("has_steps", [False, True])
+def test_an_estimator_of_skort_itself_sends_a_dask_dataframe_on(data, has_steps):
+    X, y = pd.DataFrame(data[0]).add_prefix("x"), data[1]
+    table = dd.from_pandas(X, npartitions=2)
+    inside = LogisticRegression()
+    inside = make_pipeline(StandardScaler(), inside) if has_steps else inside
+    model = skort.OrtSGDClassifier(inside, max_iter=2, tol=None)
+    fitted = clone(model).fit(X, y)
+    before = fitted.coef_.copy()
+
+    calls = [
+        ("X", lambda: model.fit(table, y)),
+        ("X", lambda: fitted.partial_fit(table, y)),
+        ("X", lambda: fitted.predict(table)),
+        ("X", lambda: fitted.score(table, y)),
+        ("X_val", lambda: model.fit(X, y, X_val=table, y_val=y)),
+    ]
+    for name, call in calls:
+        with pytest.raises(TypeError) as refused:
+            call()
+        assert str(refused.value) == (
+            f"{name} is a Dask DataFrame, whose rows are not in memory. Give {name}.compute(), or "
+            "train with the estimators of skort.dask, which take its partitions."
+        )
+    np.testing.assert_array_equal(fitted.coef_, before)
+    with pytest.raises(TypeError, match=r"X is a Dask DataFrame.*skort\.dask"):
+        skort.OrtSGDClassifier(max_iter=2, tol=None).fit_batches(lambda: [(table, y)])
+    np.testing.assert_array_equal(fitted.predict(table.compute()), fitted.predict(X))

@@ -5,7 +5,10 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     MaxAbsScaler,
     MinMaxScaler,
@@ -16,6 +19,10 @@ from sklearn.preprocessing import (
 
 pytest.importorskip("distributed")
 
+import dask.dataframe as dd
+
+import skort
+from skort.dask import OrtSGDRegressor
 from skort.dask.fitted_steps import statistic_of
 
 TEXT = ["a", "b", "c", "d"]
@@ -141,3 +148,34 @@ def test_a_column_that_is_empty_everywhere_or_in_one_partition():
 )
 def test_no_statistic(step):
     assert statistic_of(step) is None
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [OneHotEncoder(), make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder())],
+    ids=["encoder", "imputer"],
+)
+def test_a_missing_text_has_the_error_of_rows_in_memory(client, encoder):
+    # The missing text is in the last partition only.
+    table = pd.DataFrame({"area": np.arange(300.0), "city": ["a", "b", "c"] * 100})
+    table.loc[299, "city"] = None
+    collection = dd.from_pandas(table, npartitions=3)
+    X, y = collection[["area", "city"]], collection["area"]
+
+    steps = make_column_transformer((encoder, ["city"]), remainder="passthrough")
+    parameters = {"estimator": make_pipeline(steps, LinearRegression()), "max_iter": 2}
+    with pytest.raises(ValueError) as of_memory:
+        skort.OrtSGDRegressor(**parameters).fit(X.compute(), y.compute())
+    with pytest.raises(ValueError) as of_partitions:
+        OrtSGDRegressor(**parameters).fit(X, y)
+
+    assert "column 'city'" in str(of_memory.value) and "fillna(" in str(of_memory.value)
+    assert str(of_partitions.value) == str(of_memory.value)
+
+
+def test_text_for_a_step_of_numbers_names_its_column(client):
+    table = pd.DataFrame({"area": np.arange(60.0), "city": ["a", "b", "c"] * 20})
+    collection = dd.from_pandas(table, npartitions=2)
+    model = OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression()))
+    with pytest.raises(ValueError, match=r"text in column 'city', such as 'a'.*OneHotEncoder"):
+        model.fit(collection, collection["area"])

@@ -13,7 +13,7 @@ from sklearn.utils import assert_all_finite
 from skort.estimators.data.known_labels import model_labels
 from skort.estimators.data.nesting import layers
 from skort.estimators.data.not_numbers import FILL_BATCHES, missing_error
-from skort.estimators.data.rows import as_array, check_indices
+from skort.estimators.data.rows import as_array, check_form
 from skort.estimators.data.sample_weight import check_numbers
 from skort.estimators.data.targets import check_target, class_labels, unknown_error
 
@@ -131,8 +131,8 @@ class FirstPass:
 
 def _as_arrays(X, y, sample_weight=None, *, has_labels, has_steps):
     """Return X, the arrays of y by name, and the sample weights, after checks of their values."""
+    check_form(X)
     X = as_array(X, "X")
-    check_indices(X)
     named = (
         {f"{_OUTPUT}{name}": each for name, each in y.items()}
         if isinstance(y, Mapping)

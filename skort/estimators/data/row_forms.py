@@ -38,6 +38,16 @@ def as_rows(X: Any) -> Any:
     return rows
 
 
+def check_in_memory(X: Any, name: str = "X") -> None:
+    """Raise a TypeError for a Dask DataFrame."""
+    # The type is asked, as a DataFrame has its columns as attributes.
+    if hasattr(type(X), "compute") and hasattr(type(X), "columns"):
+        raise TypeError(
+            f"{name} is a Dask DataFrame, whose rows are not in memory. Give {name}.compute(), or "
+            "train with the estimators of skort.dask, which take its partitions."
+        )
+
+
 def _begins_with_text(X):
     """
     Return whether X is a list with text in its first row.

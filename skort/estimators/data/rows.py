@@ -22,7 +22,14 @@ from skort.estimators.data.not_numbers import (
     text_error,
     with_lists_of_labels,
 )
-from skort.estimators.data.row_forms import as_rows, flat_rows, is_in_range, kept_dtypes, largest
+from skort.estimators.data.row_forms import (
+    as_rows,
+    check_in_memory,
+    flat_rows,
+    is_in_range,
+    kept_dtypes,
+    largest,
+)
 from skort.optim.standardization import (
     Standardization,
     column_sums,
@@ -221,7 +228,7 @@ def training_rows(
         cure = f" Give X[{y!r}], and an X without it." if is_column else ""
         raise ValueError(f"y should be an array of one or two dimensions, got {given}.{cure}")
 
-    check_indices(X)
+    check_form(X)
     X = aligned_rows(X)
     y = aligned(y)
     given = X
@@ -268,7 +275,7 @@ def prepared(estimator: Any, model: Any, X: Any) -> Any:
     dtype = model.preprocessing.dtype
     if not model.has_steps:
         X = flat_rows(model.inner.model, X)
-    check_indices(X)
+    check_form(X)
     X = aligned_rows(X)
 
     if model.has_steps:
@@ -339,12 +346,15 @@ def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
     return rows if is_taken else None
 
 
-def check_indices(X: Any) -> None:
+def check_form(X: Any) -> None:
     """
-    Raise an error if the indices of a sparse X point outside its values, rows or columns.
+    Raise an error for a Dask DataFrame, and for a sparse X whose indices point outside it.
 
     Such indices could end the process.
     """
+    if type(X) is np.ndarray:
+        return
+    check_in_memory(X)
     if not scipy.sparse.issparse(X) or X.ndim != 2:
         return
 
