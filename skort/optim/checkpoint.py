@@ -53,7 +53,8 @@ class Checkpoint(Component):
 
     With the same data and parameters, a resumed training ends with the same weights as one that was
     never interrupted, bit for bit. A `Checkpoint` saves after all other callbacks have seen the
-    epoch, at any place in the list. The file has no code in it, and is checked when it is read.
+    epoch, at any place in the list. The file has no code in it, and is checked when it is read. A
+    stream of `partial_fit`, whose rows are others in each call, is kept by a pickle instead.
 
     Parameters
     ----------

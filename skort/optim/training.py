@@ -26,6 +26,15 @@ _CONSTANT = 1e-3
 # epochs.
 _MANY_DRAWS = 32
 NOBODY = Watchers()
+# Why the scales of a checkpoint may differ.
+_OF_FITS = (
+    "With early_stopping, which a fitted network has by default, give random_state, so that the "
+    "same rows are held out."
+)
+_OF_STREAMS = (
+    "To go on with a stream, keep the estimator itself after each partial_fit, by pickle or joblib: "
+    "a checkpoint only resumes a training on the same rows."
+)
 
 
 class TrainStep(Protocol):
@@ -489,9 +498,8 @@ class Training:
         if state.standardization != self._standardization:
             raise ValueError(
                 "The checkpoint is that of a training on other rows, or with another value of "
-                "standardize: the means and scales of the columns differ. With early_stopping, "
-                "which a fitted network has by default, give random_state, so that the same rows "
-                "are held out."
+                "standardize: the means and scales of the columns differ. "
+                f"{_OF_STREAMS if self.max_iter is None else _OF_FITS}"
             )
 
         theirs = state.penalty_start or {}

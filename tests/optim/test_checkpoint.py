@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -509,3 +510,17 @@ def test_a_stopped_training_stays_stopped_when_it_is_resumed(tmp_path):
     assert (resumed.n_iter_, resumed.stopping_reason_) == (4, None)
     again = stopped.set_params(callbacks=None, warm_start=True).fit(X, Y)
     assert again.n_iter_ == 8
+
+
+def test_a_stream_is_kept_by_a_pickle_and_not_by_a_checkpoint(tmp_path):
+    path = tmp_path / "state"
+    stream = OrtSGDRegressor(callbacks=[Checkpoint(path)], random_state=0).partial_fit(
+        X[:40], Y[:40]
+    )
+    kept = pickle.dumps(stream)
+    resuming = OrtSGDRegressor(callbacks=[Checkpoint(resume_from=path)], random_state=0)
+    with pytest.raises(ValueError, match="To go on with a stream, keep the estimator itself"):
+        resuming.partial_fit(X[40:], Y[40:])
+    stream.partial_fit(X[40:], Y[40:])
+    onward = pickle.loads(kept).partial_fit(X[40:], Y[40:])
+    np.testing.assert_array_equal(onward.coef_, stream.coef_)

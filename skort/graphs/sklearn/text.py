@@ -49,6 +49,11 @@ _LISTED = rf"\[(?:[a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9]|{_CHARACTER})+\]"
 _BUT = rf"\[\^(?:{_CHARACTER})*\\W(?:{_CHARACTER})*\]"
 _WHOLE_WORDS = re.compile(rf"\\b(?:(?:{_CHARACTER}|{_LISTED}|{_BUT})(?:[+*?]|\{{\d*,?\d*\}})?)+\\b")
 
+_ON_WORD_ENDS = (
+    r" A \b may stand only around characters of words, as in '\b\w+\b'. Leave it out: a token may "
+    "then begin or end with another character that the pattern has."
+)
+
 _TYPES = (CountVectorizer, TfidfVectorizer, TfidfTransformer)
 _REASONS = {
     HashingVectorizer: (
@@ -435,8 +440,9 @@ def token_expression(pattern: str, *, is_alone: bool = True, lowercase: bool = F
 
         translated = _translated(piece, in_class)
         if translated is None:
+            advice = _ON_WORD_ENDS if piece == r"\b" else ""
             raise NotExportableError(
-                f"token_pattern={pattern!r} has {piece!r}, which is not written as ONNX."
+                f"token_pattern={pattern!r} has {piece!r}, which is not written as ONNX.{advice}"
             )
 
         parts.append(translated)

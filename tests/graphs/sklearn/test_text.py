@@ -350,6 +350,19 @@ def test_words_among_others_are_no_neighbours():
         token_expression(r"\b[a-z]+\b", is_alone=False)
 
 
+def test_ends_of_words_around_other_characters_are_told_what_to_write():
+    pattern = r"(?u)\b\w[\w'-]+\b"
+    with pytest.raises(NotExportableError, match=r"only around characters of words.* Leave it out"):
+        token_expression(pattern)
+    without = pattern.replace(r"\b", "")
+    texts = ["don't do it", "well-known", "it's-"]
+    expected = [re.findall(without, text) for text in texts]
+    assert tokens(token_expression(without), texts) == expected
+    assert expected[-1] == ["it's-"] != re.findall(pattern, texts[-1])
+    with pytest.raises(NotExportableError, match=r"has '\(', which is not written as ONNX\.$"):
+        token_expression(r"(\w+)")
+
+
 @pytest.mark.parametrize("pattern", [r"\S+", r"(?u)\b\w\w+\b", "."])
 def test_emojis_alone_are_no_words_of_an_error(pattern, run_onnx):
     """ONNX Runtime 1.16 makes "Conversion Error" of them where it makes letters small."""
