@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import os
 import pathlib
 from collections.abc import Callable, Mapping
@@ -344,6 +345,17 @@ class FittedAttributes:
         return shown(
             self, Columns.of(self), result.with_weights(result.model.checked_weights(weights))
         )
+
+    def __skort_apart__(self: Own) -> tuple[list[tuple[str, Any]], Own]:
+        """Return the fitted steps before the model, and a copy of the estimator without them."""
+        result = result_of(self)
+        steps = result.model.preprocessing.transformers
+        if steps is None:
+            return [], self
+
+        bare = dataclasses.replace(result, model=result.model.without_steps())
+        n_columns = result.model.score_graph.n_features
+        return list(steps.steps), shown(self, Columns(n_columns), bare)
 
     def training_graphs(self) -> dict[str, ModelProto]:
         """

@@ -219,12 +219,6 @@ def _no_gradient(operator):
     return f"its ONNX graph computes with the operator {operator}, which has no gradient."
 
 
-def _last_inside(estimator):
-    """Return the model inside an estimator of skort: the last step of a pipeline."""
-    inside = estimator.estimator
-    return inside.steps[-1][1] if hasattr(inside, "steps") else inside
-
-
 def _why_untrainable(model: Any) -> str:
     """Say why a model has no gradient, from the graph of a copy that is fitted to a few rows."""
     X = np.random.RandomState(0).uniform(
@@ -233,11 +227,9 @@ def _why_untrainable(model: Any) -> str:
     y = (X[:, 0] > 0.5).astype(int) if is_classifier(model) else X[:, 0] + 1
     name = type(model).__name__
     if name in _OURS.values():
-        # A network that scikit-learn lacks is no model of scikit-learn.
-        fitted = "fitted" if makes_graph(_last_inside(model)) else "fitted.to_sklearn()"
         return (
             f"it is an {name} already. Give the model inside it; or, to continue from a fitted one, "
-            f"FrozenEstimator({fitted}), or its own partial_fit."
+            "FrozenEstimator(fitted), or its own partial_fit."
         )
     if {"estimator", "estimators", "regressor"} & set(model.get_params(deep=False)):
         return f"put {_OURS[get_tags(model).estimator_type]} inside it, not around it."

@@ -20,7 +20,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor, Ridge
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, StratifiedKFold
 from sklearn.neural_network import MLPClassifier, MLPRegressor
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
@@ -519,20 +519,28 @@ def _fitted_on_text():
     return fitted.fit(frame, Y), frame
 
 
-def test_a_fitted_estimator_with_steps_says_how_to_go_on():
+def test_a_fitted_estimator_with_steps_goes_on_with_them():
     fitted, frame = _fitted_on_text()
-    with pytest.raises(ValueError, match=r"FrozenEstimator\(fitted\.to_sklearn\(\)\).*partial_fit"):
-        OrtSGDRegressor(FrozenEstimator(fitted)).fit(frame, Y)
-    with pytest.raises(NotTrainableError, match=r"an OrtSGDRegressor already.*to_sklearn\(\)"):
-        OrtSGDRegressor(fitted).fit(frame, Y)
-    with pytest.raises(ValueError, match=r"transformers in an ONNX file.*to_sklearn\(\)"):
-        OrtSGDRegressor(fitted.to_onnx()).fit(frame, Y)
+    still = {"eta0": 1e-12, "max_iter": 1, "early_stopping": False, "tol": None, "random_state": 0}
+    same = OrtSGDRegressor(FrozenEstimator(fitted), **still).fit(frame, Y)
+    np.testing.assert_allclose(same.predict(frame), fitted.predict(frame), rtol=1e-4, atol=1e-5)
+    in_pipeline = FrozenEstimator(Pipeline([("nothing", "passthrough"), ("model", fitted)]))
+    same = OrtSGDRegressor(in_pipeline, **still).fit(frame, Y)
+    np.testing.assert_allclose(same.predict(frame), fitted.predict(frame), rtol=1e-4, atol=1e-5)
 
-    # The way that the errors name.
-    tuned = OrtSGDRegressor(FrozenEstimator(fitted.to_sklearn()), random_state=0).fit(frame, Y)
-    assert tuned.loss_ < fitted.loss_
-    tuned = OrtSGDRegressor(FrozenEstimator(fitted.to_sklearn()), random_state=0)
-    assert tuned.partial_fit(frame, Y).score(frame, Y) > fitted.score(frame, Y)
+    for frozen in (FrozenEstimator(fitted), FrozenEstimator(fitted.to_sklearn())):
+        tuned = OrtSGDRegressor(frozen, random_state=0).fit(frame, Y)
+        assert tuned.loss_ < fitted.loss_
+        tuned = OrtSGDRegressor(frozen, random_state=0).partial_fit(frame, Y)
+        assert tuned.score(frame, Y) > fitted.score(frame, Y)
+
+
+def test_a_fitted_estimator_that_is_not_frozen_says_how_to_go_on():
+    fitted, frame = _fitted_on_text()
+    with pytest.raises(NotTrainableError, match=r"an OrtSGDRegressor already.*rozenEstimator\(fit"):
+        OrtSGDRegressor(fitted).fit(frame, Y)
+    with pytest.raises(ValueError, match=r"transformers in an ONNX file.*rozenEstimator\(fitted\)"):
+        OrtSGDRegressor(fitted.to_onnx()).fit(frame, Y)
 
 
 PIPELINES = {

@@ -75,6 +75,10 @@ def split(
                 )
 
         return [(key, FrozenEstimator(step)) for key, step in steps], model, True, name
+    if is_fitted and hasattr(estimator, "__skort_apart__"):
+        # An estimator of skort has steps of its own.
+        steps, model = estimator.__skort_apart__()
+        return steps, model, True, type(model).__name__.lower()
     if not isinstance(estimator, Pipeline):
         return [], estimator, False, type(estimator).__name__.lower()
     if not estimator.steps:

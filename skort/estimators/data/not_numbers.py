@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.frozen import FrozenEstimator
 
-from skort.common.own_graph import makes_graph
 from skort.estimators.data.columns import (
     OF_NUMBER,
     columns_with,
@@ -129,22 +127,12 @@ def _encoders(X, texts, encoder):
 
 
 def _advice_on_steps(estimator):
-    """Return where the steps of a model inside are, if a fitted estimator or a file has them."""
+    """Return where the steps of a file inside are, if it has them."""
     inside = estimator.estimator
-    if isinstance(inside, FrozenEstimator) and hasattr(inside.estimator, "to_sklearn"):
-        if makes_graph(model_inside(inside.estimator.estimator)):
-            return (
-                "The steps of the frozen estimator cannot be kept around such a network. Train it "
-                "further by its own partial_fit, or by its own fit with warm_start=True."
-            )
-        return (
-            "Give the steps, too: FrozenEstimator(fitted.to_sklearn()), with the estimator that is "
-            "frozen now; or call its own partial_fit, which keeps its steps."
-        )
     if _is_onnx(inside) and any(_takes_text(each) for each in inside.graph.input):
         return (
             "The transformers in an ONNX file cannot be trained. Load the estimator that wrote the "
-            "file, and call its partial_fit, or give FrozenEstimator(fitted.to_sklearn())."
+            "file, and call its partial_fit, or give FrozenEstimator(fitted)."
         )
     return ""
 

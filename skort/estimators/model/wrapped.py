@@ -327,8 +327,8 @@ class WrappedModel:
         name = type(self.model).__name__
         if type(score_model(self.model)) not in FAMILY:
             raise ValueError(
-                f"estimator={name} cannot be returned as a scikit-learn model: use to_onnx(), or "
-                "partial_fit to train it on new rows."
+                f"estimator={name} cannot be returned as a scikit-learn model: use to_onnx(); "
+                "FrozenEstimator(fitted) or partial_fit trains it on new rows."
             )
         if has_link and not has_log_link(self.model):
             raise ValueError(
