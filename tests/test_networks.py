@@ -427,3 +427,17 @@ def test_a_warm_start_keeps_the_categories_that_are_named(table):
     before = onward.predict(X)
     onward.fit(X[X["city"] != "Bern"], y[X["city"] != "Bern"])
     np.testing.assert_allclose(onward.predict(X), before, rtol=1e-3, atol=1e-3)
+
+
+def test_ids_have_no_scale_that_a_stream_could_leave():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"shop": np.arange(N) % 61, "size": rng.normal(size=N)})
+    y = X["size"] + (X["shop"] > 30)
+    ids = make_column_transformer((OrdinalEncoder(), ["shop"]), remainder="passthrough")
+    model = OrtSGDRegressor(make_pipeline(ids, SMALL), random_state=0).fit(X, y)
+
+    # A warning would be an error.
+    model.partial_fit(X, y)
+
+    with pytest.warns(UserWarning, match="column 1 of the transformed X is .* away from the rows"):
+        model.partial_fit(X.assign(size=X["size"] + 30), y)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 OFFSET = "X_offset"
 #: The weight that is added to the score of a model if float32 lacks the digits for it.
 TARGET_OFFSET = "y_offset"
+# Operators f with f(c x) = c f(x) for each c > 0.
+_HOMOGENEOUS = ("Relu", "LeakyRelu", "Identity")
 
 
 @dataclass(frozen=True)
@@ -99,21 +101,48 @@ def _selected(score_graph, node) -> tuple[int, ...] | None:
 
 def last_layer(score_graph: "ScoreGraph") -> Layer | None:
     """Return the layer that computes the score; None if there is none that is all trained."""
+    return next(_layers_before_score(score_graph), None)
+
+
+def last_layers(score_graph: "ScoreGraph") -> list[Layer]:
+    """
+    Return the layers at the end of a network, the last one first, as far as each reads a homogeneous
+    function of the layer before and nothing else does.
+    """
+    return list(_layers_before_score(score_graph))
+
+
+def _layers_before_score(score_graph):
+    """Yield the layers of `last_layers`, if they are all trained."""
     makers = {name: node for node in score_graph.structure.graph.node for name in node.output}
-    node = makers[score_graph.score_name]
-    has_intercept = False
-    if TARGET_OFFSET in score_graph.arrays:
-        node = makers[node.input[0]]
-    if node.op_type == "Add":
-        products = [makers[name] for name in node.input if name in makers]
-        node, has_intercept = (products[0], True) if len(products) == 1 else (node, True)
+    readers = readers_of(score_graph)
+    node: onnx.NodeProto | None = makers[score_graph.score_name]
+    if node is not None and TARGET_OFFSET in score_graph.arrays:
+        node = makers.get(node.input[0])
 
-    layer = _layer(score_graph, node, readers_of(score_graph))
-    has_intercept = has_intercept or len(node.input) > 2 or TARGET_OFFSET in score_graph.arrays
-    if layer is None or (layer.intercept is None and has_intercept):
-        return None
+    while node is not None:
+        has_intercept = TARGET_OFFSET in score_graph.arrays
+        if node.op_type == "Add":
+            products = [makers[name] for name in node.input if name in makers]
+            node, has_intercept = (products[0], True) if len(products) == 1 else (node, True)
 
-    return layer
+        layer = _layer(score_graph, node, readers)
+        has_intercept = has_intercept or len(node.input) > 2
+        if layer is None or (layer.intercept is None and has_intercept):
+            return
+
+        yield layer
+        node = _homogeneous_of(node.input[0], makers, readers)
+
+
+def _homogeneous_of(name, makers, readers):
+    """Return the node whose result becomes the named one by homogeneous functions only, or None."""
+    node = makers.get(name)
+    while node is not None and node.op_type in _HOMOGENEOUS and len(readers[name]) == 1:
+        name = node.input[0]
+        node = makers.get(name)
+    is_own = node is not None and len(readers[name]) == 1
+    return node if is_own else None
 
 
 def readers_of(score_graph: "ScoreGraph") -> dict[str, list[onnx.NodeProto]]:

@@ -34,10 +34,10 @@ _UNKNOWN = (
 _NO_TEXT = re.compile(
     r"'(?:\w+\.)*?((?:numpy\.)?\w+)' object has no attribute 'lower'|is an invalid document"
 )
-# The errors of numpy and scikit-learn for a date or a time beside numbers.
+# The errors of numpy, pandas and scikit-learn for a date or a time beside numbers.
 _OF_DATE = re.compile(
     r"not '(?:\w+\.)*(?:Timestamp|Timedelta|Period|NaTType|date|time|datetime|timedelta)'"
-    r"|DateTime64|TimeDelta64|datetime64|timedelta64"
+    r"|DateTime64|TimeDelta64|datetime64|timedelta64|(Datetime|Timedelta|Period)Array"
 )
 # The errors of numpy and scipy for transformers that return different numbers of rows.
 _OF_ROWS = re.compile(r"but along dimension 0, the array|incompatible row dimensions")

@@ -25,6 +25,7 @@ from skort.estimators.variables.reparametrization import Reparametrization
 from skort.estimators.variables.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
 from skort.objective.loss import known_curvature
+from skort.optim.optimizers import optimizer_tags
 from skort.optim.schedules import advice_to_lower, has_ended
 from skort.optim.standardization import moments, robust_moments
 from skort.optim.state import TrainState
@@ -268,11 +269,18 @@ def _checks_of_useless(result):
     if plan.penalty is not None:
         causes.append("alpha is too large")
     if "eta0" not in plan.left_open:
-        causes.append("eta0 is too small")
+        causes.append(f"eta0 is too {'large' if _is_above_usual_rate(result) else 'small'}")
     if "max_iter" not in plan.left_open and not result.state.stopped:
         causes.append("max_iter is too small")
     *others, last = causes
     return f" Check whether {', whether '.join(others)}, and whether {last}."
+
+
+def _is_above_usual_rate(result):
+    """Return whether eta0 is above the rate that the optimizer declares, if it declares one."""
+    tags = optimizer_tags(result.plan.update.optimizer)
+    usual = tags.first_rates[0 if result.model.score_graph.is_linear else 1]
+    return tags.gain is None and result.plan.given["eta0"] > usual
 
 
 def _warning_of_outlier(result):

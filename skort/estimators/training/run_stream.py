@@ -5,6 +5,7 @@ the scales.
 
 import copy
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
@@ -34,6 +35,9 @@ from skort.optim.loop import minimise
 from skort.optim.standardization import FAR_UNITS, Standardization
 from skort.optim.state import TrainState
 from skort.runtime.cache import NoPickle
+
+if TYPE_CHECKING:
+    from skort.graphs.layers import Layer
 
 # A column has left its scale if its mean distance from the first rows is so many scales, over 20
 # rows.
@@ -166,7 +170,9 @@ def _resumed(plan, model, rows, state, fitted, columns):
         state = dataclasses.replace(state, penalty_start=model.score_graph.trained_arrays)
     place = "the transformed X" if model.has_steps else "X"
     names = None if model.has_steps else columns.names
-    if not state.is_told and _warned_of_far_columns(rows, state.standardization, place, names):
+    if not state.is_told and _warned_of_far_columns(
+        rows, state.standardization, model.score_graph.first_layer, place, names
+    ):
         state = dataclasses.replace(state, is_told=True)
     return plan, state, run
 
@@ -202,20 +208,27 @@ def _trained(plan, model, rows, state, run, observers):
 
 
 def _warned_of_far_columns(
-    rows: TrainingData, used: Standardization | None, place: str, names: np.ndarray | None
+    rows: TrainingData,
+    used: Standardization | None,
+    layer: "Layer | None",
+    place: str,
+    names: np.ndarray | None,
 ) -> bool:
     """
-    Warn of the columns, and of a y, that have left the scale of the first rows by far. Return
-    whether there are some. The columns are of `place`, and have `names` or None.
+    Warn of the columns that the first layer reads, and of a y, that have left the scale of the first
+    rows by far. Return whether there are some. The columns are of `place`, and have `names` or None.
     """
     if used is None:
         return False
 
     found = []
-    if used.scale is not None:
+    if used.scale is not None and layer is not None:
+        # The columns that it does not read are ids, which have no scale.
+        read = layer.read(np.arange(len(used.scale)))
         for column, change in _changes(rows.counted(rows.X), used.mean, used.scale):
-            name = f"column {column if names is None else repr(names[column])}"
-            found.append((f"{name} of {place}", change))
+            if column in read:
+                name = f"column {column if names is None else repr(names[column])}"
+                found.append((f"{name} of {place}", change))
 
     if used.target_mean is not None:
         scales = np.full(len(used.target_mean), used.target_scale)

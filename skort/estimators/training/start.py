@@ -22,6 +22,7 @@ from skort.estimators.training.messages import (
 from skort.estimators.variables.custom_loss import warn_of_custom_loss
 from skort.estimators.variables.custom_penalty import warn_of_custom_penalty
 from skort.estimators.variables.reparametrization import Reparametrization, with_offsets
+from skort.graphs.balance import balanced
 from skort.optim.state import TrainState
 
 # It does not say that the model is new: without a FrozenEstimator, a fitted one begins anew, too.
@@ -132,6 +133,8 @@ def start_at_weights(
     # Drawn weights are for standardized columns, all others for X and y as they are.
     if model.is_drawn:
         score_graph = score_graph.with_weights(variables.model_weights(initial))
+    elif variables.score is not None and not score_graph.is_linear:
+        score_graph = balanced(score_graph, variables.training_weights(initial))
 
     of_rows = None
     if is_stream:

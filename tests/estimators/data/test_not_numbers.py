@@ -259,6 +259,15 @@ def test_dates_are_no_numbers(X, place):
         fitted.predict(X)
 
 
+def test_a_scaler_refuses_a_duration_by_its_column():
+    scaled = make_column_transformer((StandardScaler(), ["size", "took"]))
+    model = OrtSGDRegressor(make_pipeline(scaled, LinearRegression()))
+    with pytest.raises(
+        ValueError, match=r"^X has dates or times in column.* 'took'.* takes numbers"
+    ):
+        model.fit(DATES[["size", "took"]], SIZES)
+
+
 @pytest.mark.parametrize(
     "steps",
     [

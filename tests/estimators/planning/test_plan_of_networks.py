@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_friedman1
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -479,3 +479,11 @@ def test_a_stream_keeps_the_scales_of_its_first_rows_for_the_penalty(data):
     assert model.history_["objective"][-1] - model.history_["loss"][-1] == pytest.approx(
         penalty, rel=1e-4
     )
+
+
+@pytest.mark.parametrize(("eta0", "size"), [(1e-9, "small"), (0.5, "large")])
+def test_a_network_that_learns_nothing_is_told_on_which_side_eta0_is(eta0, size):
+    # The declared rate is 0.02.
+    X, y = make_friedman1(1501, n_features=12, noise=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=f"whether eta0 is too {size}[.]"):
+        OrtSGDRegressor(MLPRegressor(), random_state=0, eta0=eta0).fit(X, y)
