@@ -20,10 +20,17 @@ from sklearn.cluster import KMeans
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, QuantileRegressor
+from sklearn.linear_model import (
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    QuantileRegressor,
+    SGDClassifier,
+)
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step, objective, optimizers, schedules
 from skort.artifacts import OnDeviceTraining, load_checkpoint, save_training_artifacts
@@ -1330,3 +1337,26 @@ def test_there_are_as_many_as_the_documentation_says():
         TORCH,
     )
     assert sum(map(len, tables)) >= 380
+
+
+@pytest.mark.parametrize("inside", [SGDClassifier(), LinearSVC(loss="hinge")], ids=repr)
+def test_a_loss_without_probabilities_that_comes_from_inside_is_named(inside):
+    model = OrtSGDClassifier(inside)
+    with pytest.raises(AttributeError) as refused:
+        model.predict_proba(X)
+    assert (
+        "probability estimates are not available for loss=Hinge(), which the model inside has. Use"
+        in str(refused.value)
+    )
+
+
+def test_an_unfitted_step_in_a_stream_is_frozen_first():
+    model = OrtSGDRegressor(make_pipeline(StandardScaler(), LinearRegression()))
+    with pytest.raises(AttributeError) as refused:
+        model.partial_fit(X, Y)
+    assert str(refused.value).endswith(
+        "partial_fit does not fit the step 'standardscaler' before the model. Put "
+        "FrozenEstimator(fitted_step) in its place, fitted on rows that are typical of all rows. Or "
+        "call fit first: partial_fit then keeps its steps, and trains a network at a tenth of the "
+        "rate."
+    )

@@ -377,7 +377,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         if not read.wrapped.is_fitted:
             warn_of_other_terms(self, read.wrapped.model, read.own, is_full=result.plan.is_full)
             if not read.wrapped.is_own:
-                warn_of_unused_weights(read.wrapped.model, result)
+                warn_of_unused_weights(read.wrapped, result)
         advance(self.random_state, result.state.random_state)
         warn_of_unused(self, read.own)
         if self.scoring is not None and VALIDATION_SCORE not in result.state.history:

@@ -60,6 +60,8 @@ def gives_probabilities(classifier: BaseOrtSGD) -> bool:
     ):
         name = classifier.loss
         shown = repr(name) if isinstance(name, str) else f"{type(name).__name__}(...)"
+        if name == "auto" and loss is not None:
+            shown = f"{type(loss).__name__}(), which the model inside has"
         raise AttributeError(
             f"probability estimates are not available for loss={shown}. Use "
             'loss="log_loss" or "modified_huber", or put CalibratedClassifierCV of '

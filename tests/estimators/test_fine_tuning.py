@@ -588,13 +588,23 @@ def test_before_its_first_call_a_frozen_model_predicts_by_itself():
     np.testing.assert_array_equal(model.estimator.predict(X), fitted.predict(X))
 
 
-FORGETS = r"The (MLPRegressor|Ridge) inside is fitted, but.*new weights.*FrozenEstimator.*clone"
+FORGETS = (
+    r"The (MLPRegressor|Ridge|TransformedTargetRegressor) inside is fitted, but.*new weights"
+    r".*FrozenEstimator.*clone"
+)
 
 
 def test_fitted_weights_that_a_training_leaves_out_are_warned_of():
     network = MLPRegressor(hidden_layer_sizes=(3,), random_state=0).fit(X, Y)
     options = {"max_iter": 2, "tol": None, "random_state": 0}
-    for estimator in (network, make_pipeline(StandardScaler().fit(X), network)):
+    of_target = TransformedTargetRegressor(clone(network), transformer=StandardScaler())
+    estimators = [
+        network,
+        make_pipeline(StandardScaler().fit(X), network),
+        clone(of_target).fit(X, Y),
+        make_pipeline(StandardScaler(), of_target).fit(X, Y),
+    ]
+    for estimator in estimators:
         with pytest.warns(UserWarning, match=FORGETS):
             model = OrtSGDRegressor(estimator, **options, warm_start=True).fit(X, Y)
         weights = model.plan_.decisions["weights"]
@@ -617,6 +627,7 @@ def test_new_weights_are_not_warned_of_where_they_are_meant_or_do_not_matter():
         warnings.simplefilter("error", UserWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         OrtSGDRegressor(clone(network), **options).fit(X, Y)
+        OrtSGDRegressor(TransformedTargetRegressor(clone(network)), **options).fit(X, Y)
         OrtSGDRegressor(FrozenEstimator(network), **options).fit(X, Y)
         # Meta-estimators clone.
         search = GridSearchCV(OrtSGDRegressor(network, **options), {"alpha": [0, 1e-3]}, cv=2)
@@ -659,3 +670,15 @@ def test_a_threshold_or_a_calibration_is_not_lost_by_training(around):
         frozen = FrozenEstimator(clone(whole).fit(*is_first))
         with pytest.raises(NotTrainableError, match=r"put OrtSGDClassifier inside it, not around"):
             OrtSGDClassifier(frozen).fit(*is_first)
+
+
+def test_the_plan_of_a_fitted_network_tells_its_first_rate_once():
+    fitted = MLPRegressor(hidden_layer_sizes=(3,), random_state=0).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = OrtSGDRegressor(FrozenEstimator(fitted), random_state=0).fit(X, Y)
+    rate = model.plan_.decisions["first rate"]
+    times, _, rest = rate.because.partition(" times the rate of a new network: ")
+    # The row above has the rate of a new network, 0.02.
+    assert rate.value == pytest.approx(0.02 * float(times), rel=0.05)
+    assert rest.startswith("the fitted one has ") and rest.endswith("of a constant prediction")

@@ -129,8 +129,9 @@ def can_partial_fit(estimator: Any) -> bool:
 
     for name in steps_to_fit(estimator.estimator):
         advice = (
-            "Call fit first, on rows that are typical of all rows, or put "
-            "FrozenEstimator(fitted_step) in its place."
+            "Put FrozenEstimator(fitted_step) in its place, fitted on rows that are typical of all "
+            "rows. Or call fit first: partial_fit then keeps its steps, and trains a network at a "
+            "tenth of the rate."
         )
         if is_fitted(estimator.estimator):
             advice = (

@@ -354,7 +354,7 @@ def _ends_as_constant(ending: Ending) -> bool:
     return ending.constant_loss is not None and not ending.went_back
 
 
-def warn_of_unused_weights(inside: Any, result: FitResult) -> None:
+def warn_of_unused_weights(wrapped: Any, result: FitResult) -> None:
     """
     Warn of a fitted model inside that is trained from new weights, unless the end is the same from
     any weights.
@@ -364,7 +364,14 @@ def warn_of_unused_weights(inside: Any, result: FitResult) -> None:
     # There is no decision while the first rows of a stream wait.
     weights = plan.decisions.get("weights")
     went_on = weights is not None and weights.value == FITTED_WEIGHTS
-    if ends_at_optimum or went_on or not is_fitted(inside):
+    if ends_at_optimum or went_on:
+        return
+
+    # A fitted TransformedTargetRegressor has the weights in a copy of the model that it was given.
+    inside = wrapped.model
+    if wrapped.target is not None and is_fitted(wrapped.target):
+        inside = wrapped.target
+    elif not is_fitted(inside):
         return
 
     name = type(inside).__name__

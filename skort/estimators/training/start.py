@@ -96,9 +96,7 @@ def start(
         if known.has_one_target
         else f"the fitted one has {known.share:.2g} times the loss of a constant prediction"
     )
-    because = (
-        f"{part:.2g} times the rate of a new network: {learned}. For a new one, {decision.because}"
-    )
+    because = f"{part:.2g} times the rate of a new network: {learned}"
     decided = started.plan.decided("first rate", decision._replace(because=because))
 
     constant = known.constant if known.constant > 0 else math.inf
