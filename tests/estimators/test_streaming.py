@@ -582,7 +582,11 @@ def test_another_dtype_is_refused():
 def test_steps_that_need_a_fit_are_named(is_fitted):
     pipeline = make_pipeline(FunctionTransformer(), StandardScaler(), LinearRegression())
     model = short(OrtSGDRegressor, pipeline.fit(X, Y) if is_fitted else pipeline)
-    cure = r"freeze it: OrtSGDRegressor\(FrozenEstimator" if is_fitted else r"Put FrozenEstimator\(fitted_step\) in its place"
+    cure = (
+        r"freeze it: OrtSGDRegressor\(FrozenEstimator"
+        if is_fitted
+        else r"Put FrozenEstimator\(fitted_step\) in its place"
+    )
     assert not hasattr(model, "partial_fit")
     with pytest.raises(AttributeError, match=f"the step 'standardscaler' .*{cure}"):
         model.partial_fit(X, Y)
