@@ -22,7 +22,6 @@ from skort.estimators.training.messages import (
 from skort.estimators.variables.custom_loss import warn_of_custom_loss
 from skort.estimators.variables.custom_penalty import warn_of_custom_penalty
 from skort.estimators.variables.reparametrization import Reparametrization, with_offsets
-from skort.graphs.balance import balanced
 from skort.optim.state import TrainState
 
 # It does not say that the model is new: without a FrozenEstimator, a fitted one begins anew, too.
@@ -112,6 +111,8 @@ def start_at_weights(
     is_stream: bool = False,
 ) -> Start:
     """Return the start of a training at the weights of a model."""
+    from skort.graphs.balance import balanced
+
     if plan.loss.is_custom:
         warn_of_custom_loss(
             plan.loss, statistics.some_rows.target, is_classifier=plan.is_classifier
