@@ -28,6 +28,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.defaults import QUICK
 from benchmarks.real_tables import load, real_tables
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.estimators.data.noise import noise_of
 from skort.estimators.planning import fitted, optimizer, rate, stopping, stream
 from skort.estimators.training import run_stream as streams
 from skort.estimators.training import start
@@ -133,6 +134,20 @@ RULES = (
             (optimizer, "decay_growth", lambda weights_per_row, **_: GROWTH(weights_per_row)),
         ),
         code=(ScoreGraph.has_curved_units.func,),
+    ),
+    Rule(
+        "decay, noise",
+        "The decay is three times the noise of y, from 0.4 to 2.5, times as large.",
+        "network",
+        patches=((optimizer, "noise_growth", lambda noise: 1.0),),
+        code=(optimizer.noise_growth, noise_of),
+    ),
+    Rule(
+        "decay, noise, wide",
+        "The decay is three times the noise of y, from 0.4 to 2.5, times as large.",
+        "wide network",
+        patches=((optimizer, "noise_growth", lambda noise: 1.0),),
+        code=(optimizer.noise_growth, noise_of),
     ),
     Rule(
         "cosine",

@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from skort.common.memory import aligned, aligned_rows
 from skort.estimators.data.dates import check_dates
+from skort.estimators.data.noise import noise_of
 from skort.estimators.data.not_numbers import (
     check_table,
     fitted_text_error,
@@ -42,6 +43,7 @@ from skort.optim.standardization import (
     relative_weights,
     robust_moments,
     unit_scales,
+    usable_scale,
     without_means,
 )
 
@@ -129,6 +131,15 @@ class DataStatistics:
     def targets(self) -> tuple[np.ndarray, np.ndarray]:
         """The weighted means and standard deviations of the target's columns, see `moments`."""
         return moments(self.some_rows.target, self.some_rows.sample_weight)
+
+    @functools.cached_property
+    def noise(self) -> float | None:
+        """The noise of y in `some_rows`, see `noise_of`. None: sparse or few rows do not tell it."""
+        rows = self.some_rows
+        if rows.is_sparse:
+            return None
+        mean, deviation = self.columns
+        return noise_of(*rows, mean, usable_scale(deviation, np.float64))
 
     def robust_targets(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the medians and scales of the target in `some_rows`, see `robust_moments`."""

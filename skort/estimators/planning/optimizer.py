@@ -24,6 +24,10 @@ _MOST_DECAY = 0.05
 # more have it times their multiple, up to a factor.
 _WEIGHTS_PER_ROW = 2.0
 _MOST_TIMES = 4.0
+# `python -m benchmarks.rules --only noise` measures it: how much of the noise of y multiplies the
+# decay, and the factors at its ends.
+_OF_NOISE = 3.0
+_OF_LITTLE_NOISE, _OF_MUCH_NOISE = 0.4, 2.5
 
 #: The parameters by which the user decides on the steps, with the values that leave them to skort.
 DECIDE_ON_STEPS = {
@@ -118,6 +122,22 @@ def decay_growth(weights_per_row: float, *, is_curved: bool = False) -> float:
     if is_curved:
         return 1.0
     return min(max(1.0, weights_per_row / _WEIGHTS_PER_ROW), _MOST_TIMES)
+
+
+@rule("optimizer")
+def noise_growth(noise: float) -> float:
+    """
+    The decay of a new network is multiplied by three times the noise of y, from 0.4 to 2.5: the
+    noise is the mean squared difference of y between nearest rows, divided by that between any two.
+    """
+    return min(max(_OF_LITTLE_NOISE, _OF_NOISE * noise), _OF_MUCH_NOISE)
+
+
+def at_noise(network: Decision, noise: float) -> Decision:
+    """Return the decision on the optimizer of a network, with the decay for a noise of y."""
+    decay = network.value.weight_decay * noise_growth(noise)
+    because = f"{network.because}, for a noise of y of {noise:.2g}"
+    return network._replace(value=Adam(weight_decay=decay), because=because)
 
 
 def described(optimizer: Any, eta0: float) -> str:

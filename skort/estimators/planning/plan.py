@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from skort.estimators.data.rows import TrainingData
+from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.data.targets import EncodedTarget
 from skort.estimators.planning import batches, optimizer, stopping
 from skort.estimators.planning.batches import TrainingSize
@@ -286,6 +286,17 @@ class Plan:
         if runs_out and not (self.is_validated or may_fall(rates.value)):
             plan = plan.decided("stopping", stopping.no_tolerance(), tol=None)
         return plan
+
+    def at_noise(self, model: "Model", statistics: DataStatistics) -> "Plan":
+        """Return the plan with the decay of a new network for the noise of y, if the rows tell it."""
+        is_open = "optimizer" in self.left_open and model.is_drawn and not self.is_full
+        noise = statistics.noise if is_open else None
+        if noise is None:
+            return self
+
+        of_optimizer = optimizer.at_noise(self.decisions["optimizer"], noise)
+        rates = self.decisions["learning rate"]
+        return self._with_steps(of_optimizer, rates, is_rate_auto=self.is_rate_auto)
 
     def _eta0_of_network(self, of_network):
         """

@@ -119,6 +119,8 @@ def start_at_weights(
         )
     if plan.penalty is not None and plan.penalty.is_custom:
         warn_of_custom_penalty(plan.penalty, model.score_graph)
+    if not (is_stream or model.score_graph.is_linear):
+        plan = plan.at_noise(model, statistics)
     of_scaling = scaling(plan, model.score_graph, statistics)
     standardization = of_scaling.value
 

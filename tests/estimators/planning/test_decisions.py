@@ -123,10 +123,25 @@ def test_the_decay_grows_with_the_weights_a_row(weights_per_row, times):
     assert optimizer.decay_growth(weights_per_row) == pytest.approx(times)
 
 
+@pytest.mark.parametrize(
+    ("noise", "times"), [(0.0, 0.4), (0.1, 0.4), (0.2, 0.6), (0.5, 1.5), (1.0, 2.5), (2.0, 2.5)]
+)
+def test_the_decay_grows_with_the_noise(noise, times):
+    assert optimizer.noise_growth(noise) == pytest.approx(times)
+    decision = optimizer.at_noise(optimizer.network_optimizer(90, 2.0), noise)
+    assert decision.value.weight_decay == pytest.approx(
+        times * 2 * optimizer.planned_decay(90, 0.02)
+    )
+    assert decision.because.endswith(f"for a noise of y of {noise:.2g}")
+
+
 @pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant")
 @pytest.mark.parametrize("activation", ["tanh", "logistic", "relu"])
 @pytest.mark.parametrize("estimator", [OrtSGDRegressor, OrtSGDClassifier])
-def test_the_decay_does_not_grow_in_a_regression_by_curved_units(estimator, activation, rng):
+def test_the_decay_does_not_grow_in_a_regression_by_curved_units(
+    estimator, activation, rng, monkeypatch
+):
+    monkeypatch.setattr(optimizer, "noise_growth", lambda noise: 1.0)
     X = rng.normal(size=(60, 6))
     kind = MLPRegressor if estimator is OrtSGDRegressor else MLPClassifier
     # 90 * 6 + 90 weights of 60 rows

@@ -375,7 +375,7 @@ def test_few_noisy_rows_like_many_old_ones_lose_little(is_classifier):
     of_auto, of_last = np.transpose(lost)
     # A few held-out rows do not tell all: in single cases, .03 is lost.
     assert of_auto.mean() < 0.015
-    assert of_auto.mean() < of_last.mean() / 2
+    assert of_auto.mean() < of_last.mean()
 
 
 @pytest.mark.parametrize(("last_rate", "stays"), [(0.002, False), (0.06, False), (3.0, True)])

@@ -23,6 +23,9 @@ from skort.solvers import available_solvers
 
 N, BATCH = 60, 25
 N_BATCHES = 3
+# The noise of `data` is a tenth, for which the decay is smaller.
+OF_NOISE = 0.4
+PLANNED = Adam(weight_decay=OF_NOISE * planned_decay(50 * N_BATCHES, 0.02))
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +80,7 @@ def test_a_whole_cosine_shrinks_weights_by_about_the_same_factor():
 def test_a_wide_network_shrinks_its_weights_more(data):
     X, y = data
     planned = planned_decay(2 * N_BATCHES, 0.02)
+    of_new = OF_NOISE * planned
 
     def decay(hidden, **parameters):
         network = MLPRegressor(hidden_layer_sizes=hidden, random_state=0)
@@ -89,9 +93,9 @@ def test_a_wide_network_shrinks_its_weights_more(data):
         return model.fit(X, y).optimizer_.weight_decay
 
     # 3 * 9 + 9 * 20 + 20 coefficients, not the intercepts
-    assert decay((9, 20)) == pytest.approx(227 / N / 2 * planned)
+    assert decay((9, 20)) == pytest.approx(227 / N / 2 * of_new)
     # Frozen weights do not count, and a fitted network keeps what it knows
-    assert decay((9, 20), trainable=["coefficient2", "i*"]) == planned
+    assert decay((9, 20), trainable=["coefficient2", "i*"]) == of_new
     assert decay((9, 20), is_fitted=True) == planned
 
 
@@ -99,7 +103,7 @@ def test_a_network_goes_along_a_cosine_to_its_end(data):
     model = regressor().fit(*data)
     n_updates = 50 * N_BATCHES
     assert (model.n_iter_, model.t_, model.eta0_) == (50, n_updates, 0.02)
-    assert repr(model.optimizer_) == repr(Adam(weight_decay=planned_decay(n_updates, 0.02)))
+    assert repr(model.optimizer_) == repr(PLANNED)
     np.testing.assert_allclose(
         rates(model), Cosine(n_updates, 0.02).simulate(n_updates)[N_BATCHES - 1 :: N_BATCHES]
     )
@@ -109,7 +113,7 @@ def test_a_network_goes_along_a_cosine_to_its_end(data):
 def test_it_is_the_training_that_its_parts_make(data):
     model = regressor().fit(*data)
     same = regressor(
-        optimizer=Adam(weight_decay=planned_decay(150, 0.02)),
+        optimizer=PLANNED,
         learning_rate=Cosine(150, 0.02),
         max_iter=50,
         tol=None,
@@ -135,14 +139,11 @@ signs (weights, gradient, eta) => (next_weights, length) {
 }"""
 
 
-PLANNED = Adam(weight_decay=planned_decay(150, 0.02))
-
-
 @pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant prediction")
 @pytest.mark.parametrize(
     ("given", "optimizer", "eta0", "n_iter"),
     [
-        ({"max_iter": 8}, Adam(weight_decay=2.5), 0.02, 8),
+        ({"max_iter": 8}, Adam(weight_decay=OF_NOISE * 2.5), 0.02, 8),
         ({"eta0": 0.05}, PLANNED, 0.05, 50),
         ({"eta0": 0.001}, PLANNED, 0.001, 50),
         ({"optimizer": "adam"}, Adam(), 0.02, 50),
@@ -274,7 +275,8 @@ def test_a_number_of_epochs_without_an_improvement_ends_the_plan(data):
     curve = regressor().fit(X, y).loss_curve_
     best, n_bad, n_epochs = np.inf, 0, 0
     while n_bad < 3:
-        n_bad = 0 if curve[n_epochs] <= best - 1e-4 * y.var() else n_bad + 1
+        # A smaller fall than by a thousandth is no improvement.
+        n_bad = 0 if curve[n_epochs] <= best * (1 - 1e-3) else n_bad + 1
         best = min(best, curve[n_epochs])
         n_epochs += 1
     model = regressor(n_iter_no_change=3).fit(X, y)

@@ -1,0 +1,59 @@
+"""How noisy y is, as nearest rows tell it."""
+
+import numpy as np
+
+from skort.common.blas import one_blas_thread
+
+# So few rows do not tell. More rows than so many tell it little better, and take longer.
+_FEW_ROWS = 20
+_MANY_ROWS = 1000
+# The squared distance of a row to its copy is at most such a part of its square, in float32.
+_ROUNDING = 1e-5
+
+
+def noise_of(
+    X: np.ndarray,
+    target: np.ndarray,
+    sample_weight: np.ndarray | None,
+    mean: np.ndarray,
+    scale: np.ndarray,
+) -> float | None:
+    """
+    Return the mean squared difference of y between nearest rows of dense columns, divided by that
+    between any two rows: about 0 without noise, and 1 if X says nothing about y.
+
+    It is that of at most 1,000 evenly spaced rows; copies of a row are not near it. None: fewer
+    than 20 rows, or rows of one y, do not tell it.
+    """
+    counted = np.arange(len(X)) if sample_weight is None else np.flatnonzero(sample_weight)
+    if len(counted) < _FEW_ROWS:
+        return None
+
+    some = np.linspace(0, len(counted) - 1, min(len(counted), _MANY_ROWS)).astype(int)
+    rows = counted[some]
+    weights = None if sample_weight is None else sample_weight[rows]
+
+    y = target[rows].astype(np.float64)
+    # Squares of numbers such as 1e200 would overflow.
+    y /= max(np.abs(y).max(), np.finfo(np.float64).tiny)
+    variance = np.average((y - np.average(y, axis=0, weights=weights)) ** 2, 0, weights).sum()
+    if not variance > 0:
+        return None
+
+    differences = y - y[_nearest(((X[rows] - mean) / scale).astype(np.float32))]
+    noise = np.average(differences**2, 0, weights).sum() / (2 * variance)
+    return float(noise) if np.isfinite(noise) else None
+
+
+def _nearest(rows):
+    """Return the number of the nearest other row of each row. Copies of a row are no others."""
+    squares = np.einsum("ij,ij->i", rows, rows)[:, None]
+    with one_blas_thread(len(rows) ** 2), np.errstate(over="ignore", invalid="ignore"):
+        distances = rows @ rows.T
+        distances *= -2
+        distances += squares
+        distances += squares.T
+        # Rounding errors are smaller.
+        distances[distances <= _ROUNDING * squares] = np.inf
+
+    return distances.argmin(axis=1)
