@@ -137,14 +137,14 @@ RULES = (
     ),
     Rule(
         "decay, noise",
-        "The decay is three times the noise of y, from 0.4 to 2.5, times as large.",
+        "The decay is 2.5 times the noise of y, from 0.4 to 2.5, times as large.",
         "network",
         patches=((optimizer, "noise_growth", lambda noise: 1.0),),
         code=(optimizer.noise_growth, noise_of),
     ),
     Rule(
         "decay, noise, wide",
-        "The decay is three times the noise of y, from 0.4 to 2.5, times as large.",
+        "The decay is 2.5 times the noise of y, from 0.4 to 2.5, times as large.",
         "wide network",
         patches=((optimizer, "noise_growth", lambda noise: 1.0),),
         code=(optimizer.noise_growth, noise_of),

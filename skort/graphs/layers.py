@@ -99,6 +99,12 @@ def _selected(score_graph, node) -> tuple[int, ...] | None:
     return tuple((positions % score_graph.n_features).tolist())
 
 
+def reads_ids(score_graph: "ScoreGraph") -> bool:
+    """Return whether a model reads some columns apart from the others: ids, or numbers in bins."""
+    readers = readers_of(score_graph).get(score_graph.input_name, [])
+    return any(_selected(score_graph, node) is not None for node in readers)
+
+
 def last_layer(score_graph: "ScoreGraph") -> Layer | None:
     """Return the layer that computes the score; None if there is none that is all trained."""
     return next(_layers_before_score(score_graph), None)

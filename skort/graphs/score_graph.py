@@ -22,7 +22,7 @@ from skort.common.onnx_text import (
     with_parameter_inputs,
 )
 from skort.graphs.differentiable import Gradient, undifferentiable
-from skort.graphs.layers import TARGET_OFFSET, Layer, first_layer, last_layer
+from skort.graphs.layers import TARGET_OFFSET, Layer, first_layer, last_layer, reads_ids
 from skort.graphs.sklearn.conversion import rename_input
 
 _PRODUCTS = ("MatMul", "Gemm", "Conv")
@@ -254,6 +254,11 @@ class ScoreGraph:
     def last_layer(self) -> Layer | None:
         """The layer that computes the score, see `skort.graphs.layers.last_layer`."""
         return last_layer(self)
+
+    @functools.cached_property
+    def reads_ids(self) -> bool:
+        """Whether some columns are read apart, see `skort.graphs.layers.reads_ids`."""
+        return reads_ids(self)
 
     def explored(self) -> "ScoreGraph":
         """Return the graph, after all is found that graphs with other weights will know of it."""

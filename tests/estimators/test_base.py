@@ -508,7 +508,9 @@ def test_all_solvers_fit_the_same(estimator_class, inner):
     for model in fits:
         assert model.t_ == 100
         for name, w in model.weights_.items():
-            assert np.linalg.norm(w - fits[0].weights_[name]) <= 1e-5 * np.linalg.norm(w)
+            # A weight near zero has the rounding errors of others.
+            size = max(np.linalg.norm(w), 0.1)
+            assert np.linalg.norm(w - fits[0].weights_[name]) <= 1e-5 * size
         np.testing.assert_allclose(model.loss_curve_, fits[0].loss_curve_, rtol=1e-5)
 
 

@@ -66,7 +66,8 @@ def test_a_hundred_updates_of_the_plan_agree_to_rounding(model, solver):
     n_batches = {load_diabetes: 3, load_breast_cancer: 3, load_digits: 9}[MODELS[model][1]]
     fitted = check(*MODELS[model], solver, 1e-5, max_iter=99 // n_batches)
     assert fitted.t_ == 99
-    assert fitted.optimizer_.weight_decay == 2.5
+    # 2.5 for so few updates, times .4 to 2.5 for the noise of y
+    assert 0.4 <= fitted.optimizer_.weight_decay / 2.5 <= 2.5
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

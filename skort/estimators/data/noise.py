@@ -1,32 +1,38 @@
 """How noisy y is, as nearest rows tell it."""
 
+from typing import Any
+
 import numpy as np
+import scipy.sparse
 
 from skort.common.blas import one_blas_thread
 
 # So few rows do not tell. More rows than so many tell it little better, and take longer.
 _FEW_ROWS = 20
 _MANY_ROWS = 1000
+# More sparse columns than so many would take memory.
+_MANY_COLUMNS = 1000
 # The squared distance of a row to its copy is at most such a part of its square, in float32.
 _ROUNDING = 1e-5
 
 
 def noise_of(
-    X: np.ndarray,
+    X: Any,
     target: np.ndarray,
     sample_weight: np.ndarray | None,
     mean: np.ndarray,
     scale: np.ndarray,
 ) -> float | None:
     """
-    Return the mean squared difference of y between nearest rows of dense columns, divided by that
-    between any two rows: about 0 without noise, and 1 if X says nothing about y.
+    Return the mean squared difference of y between nearest rows, divided by that between any two
+    rows: about 0 without noise, and 1 if X says nothing about y.
 
     It is that of at most 1,000 evenly spaced rows; copies of a row are not near it. None: fewer
-    than 20 rows, or rows of one y, do not tell it.
+    than 20 rows, rows of one y, or sparse rows of more than 1,000 columns do not tell it.
     """
-    counted = np.arange(len(X)) if sample_weight is None else np.flatnonzero(sample_weight)
-    if len(counted) < _FEW_ROWS:
+    counted = np.arange(X.shape[0]) if sample_weight is None else np.flatnonzero(sample_weight)
+    is_sparse = scipy.sparse.issparse(X)
+    if len(counted) < _FEW_ROWS or (is_sparse and X.shape[1] > _MANY_COLUMNS):
         return None
 
     some = np.linspace(0, len(counted) - 1, min(len(counted), _MANY_ROWS)).astype(int)
@@ -40,7 +46,8 @@ def noise_of(
     if not variance > 0:
         return None
 
-    differences = y - y[_nearest(((X[rows] - mean) / scale).astype(np.float32))]
+    of_X = X[rows].toarray() if is_sparse else X[rows]
+    differences = y - y[_nearest(((of_X - mean) / scale).astype(np.float32))]
     noise = np.average(differences**2, 0, weights).sum() / (2 * variance)
     return float(noise) if np.isfinite(noise) else None
 

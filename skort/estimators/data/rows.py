@@ -134,10 +134,8 @@ class DataStatistics:
 
     @functools.cached_property
     def noise(self) -> float | None:
-        """The noise of y in `some_rows`, see `noise_of`. None: sparse or few rows do not tell it."""
+        """The noise of y in `some_rows`, see `noise_of`. None: they do not tell it."""
         rows = self.some_rows
-        if rows.is_sparse:
-            return None
         mean, deviation = self.columns
         return noise_of(*rows, mean, usable_scale(deviation, np.float64))
 

@@ -26,7 +26,7 @@ _WEIGHTS_PER_ROW = 2.0
 _MOST_TIMES = 4.0
 # `python -m benchmarks.rules --only noise` measures it: how much of the noise of y multiplies the
 # decay, and the factors at its ends.
-_OF_NOISE = 3.0
+_OF_NOISE = 2.5
 _OF_LITTLE_NOISE, _OF_MUCH_NOISE = 0.4, 2.5
 
 #: The parameters by which the user decides on the steps, with the values that leave them to skort.
@@ -127,7 +127,7 @@ def decay_growth(weights_per_row: float, *, is_curved: bool = False) -> float:
 @rule("optimizer")
 def noise_growth(noise: float) -> float:
     """
-    The decay of a new network is multiplied by three times the noise of y, from 0.4 to 2.5: the
+    The decay of a new network is multiplied by 2.5 times the noise of y, from 0.4 to 2.5: the
     noise is the mean squared difference of y between nearest rows, divided by that between any two.
     """
     return min(max(_OF_LITTLE_NOISE, _OF_NOISE * noise), _OF_MUCH_NOISE)

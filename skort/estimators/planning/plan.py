@@ -290,7 +290,8 @@ class Plan:
     def at_noise(self, model: "Model", statistics: DataStatistics) -> "Plan":
         """Return the plan with the decay of a new network for the noise of y, if the rows tell it."""
         is_open = "optimizer" in self.left_open and model.is_drawn and not self.is_full
-        noise = statistics.noise if is_open else None
+        # Ids are not near each other.
+        noise = statistics.noise if is_open and not model.score_graph.reads_ids else None
         if noise is None:
             return self
 

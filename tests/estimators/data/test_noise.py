@@ -89,6 +89,17 @@ def test_little_does_not_tell_it():
     assert noise(PAIRS, Y, np.arange(24) < 19) is None
     assert noise(PAIRS, np.full((24, 1), 3.0)) is None
     assert noise(PAIRS, np.where(np.arange(24) == 3, np.nan, Y[:, 0])[:, None]) is None
-    assert DataStatistics(TrainingData(scipy.sparse.csr_matrix(PAIRS), Y, None)).noise is None
-    # A column that says nothing: any two rows differ as much.
+    wide = scipy.sparse.hstack([PAIRS, scipy.sparse.csr_matrix((24, 1001))], format="csr")
+    assert DataStatistics(TrainingData(wide, Y, None)).noise is None
+
+
+def test_sparse_rows_tell_what_dense_ones_do():
+    dense, sparse = (
+        DataStatistics(TrainingData(X, Y, None)) for X in (PAIRS, scipy.sparse.csr_matrix(PAIRS))
+    )
+    assert sparse.noise == pytest.approx(dense.noise, rel=1e-6)
+
+
+def test_a_column_that_says_nothing_is_all_noise():
+    # Any two rows differ as much.
     assert noise(np.zeros((24, 1)), Y) == pytest.approx(np.mean((Y - Y[0]) ** 2) / 2 / Y.var())

@@ -124,7 +124,7 @@ def test_the_decay_grows_with_the_weights_a_row(weights_per_row, times):
 
 
 @pytest.mark.parametrize(
-    ("noise", "times"), [(0.0, 0.4), (0.1, 0.4), (0.2, 0.6), (0.5, 1.5), (1.0, 2.5), (2.0, 2.5)]
+    ("noise", "times"), [(0.0, 0.4), (0.1, 0.4), (0.2, 0.5), (0.5, 1.25), (1.0, 2.5), (2.0, 2.5)]
 )
 def test_the_decay_grows_with_the_noise(noise, times):
     assert optimizer.noise_growth(noise) == pytest.approx(times)
