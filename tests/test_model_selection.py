@@ -16,7 +16,7 @@ from sklearn.linear_model import HuberRegressor, Lasso
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, model_selection
 from skort.callbacks import EarlyStopping
@@ -274,7 +274,9 @@ def test_pipelines_around_and_inside(data):
     grid = {f"ortsgdregressor__{name}": values for name, values in GRID.items()}
     assert_same(*both(around, grid, *data), 12)
     # Other steps make other rows: those of each are trained together.
-    assert_same(*both(around, {**grid, "standardscaler__with_mean": [True, False]}, *data), 24)
+    around = make_pipeline(QuantileTransformer(n_quantiles=9), regressor((6,), penalty="l2"))
+    shapes = {"quantiletransformer__output_distribution": ["uniform", "normal"]}
+    assert_same(*both(around, {**grid, **shapes}, *data), 24)
     inside = OrtSGDRegressor(
         make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=(6,))), **FIXED
     )
