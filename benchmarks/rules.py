@@ -187,10 +187,10 @@ RULES = (
     ),
     Rule(
         "rate of a stream",
-        "A stream's rate is a quarter of the largest stable one.",
+        "A linear stream begins at the largest stable rate, which falls with the rows.",
         "stream",
         {"eta0": 0.01},
-        code=(stream.stream_rate, stream.stable_rate),
+        code=(stream.stream_rate, stream.stable_rate, stream.falling_part),
     ),
     Rule(
         "first rows",

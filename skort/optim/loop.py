@@ -216,13 +216,16 @@ def _make_steps(training, hooks, on_batch_end):
     t = training.n_updates
 
     # If nothing changes the rate within the epoch, it is asked for once. A callback may change it.
-    is_same = is_steady(training.schedule) and not on_batch_end
+    falls = training.falls_by_rows
+    is_same = is_steady(training.schedule) and not (on_batch_end or falls)
     eta = None
     for share, part in training.batches.epoch(training.step.batch):
         t += 1
         if eta is None or not is_same:
             eta = rate(t)
         step(eta * part, share)
+        if falls:
+            training.has_seen(share)
         if t == 1:
             training.has_begun(eta)
         if on_batch_end:

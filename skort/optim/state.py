@@ -118,6 +118,8 @@ class TrainState:
     #: The factor of the schedule's rates, and whether the data decided on it.
     rate_scale: float = 1.0
     is_rate_auto: bool = False
+    #: The rows that have lowered the rate of a stream. None: rows do not lower it.
+    n_rows: int | None = None
     #: The weights before the training, if a custom penalty compares with them.
     penalty_start: dict[str, np.ndarray] | None = None
     stopping_reason: str | None = None

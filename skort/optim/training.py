@@ -100,6 +100,8 @@ class Course:
     max_iter: int | None = None
     #: The factor of all rates that these batches allow. It is no part of the state.
     rate_part: float = 1.0
+    #: Number of the rows seen before a batch -> factor of its rate. None: rows do not lower it.
+    fall: Callable[[int], float] | None = None
     #: Whether a training that fails begins again at a tenth of the rate.
     can_restart: bool = False
     #: Whether a training fails if it ends above the objective of its initial weights.
@@ -205,6 +207,7 @@ class Training:
         self._fall_to(state.n_falls)
         self._rate_scale = state.rate_scale
         self._is_rate_auto = state.is_rate_auto
+        self._n_rows = state.n_rows
         self._standardization = state.standardization
         self._penalty_start = state.penalty_start or {}
         self._knows(state.random_state)
@@ -272,7 +275,19 @@ class Training:
 
     def rate(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
-        return self._rate_scale * self._course.rate_part * rate(self.schedule, t)
+        eta = self._rate_scale * self._course.rate_part * rate(self.schedule, t)
+        fall = self._course.fall
+        return eta if fall is None or self._n_rows is None else eta * fall(self._n_rows)
+
+    @property
+    def falls_by_rows(self) -> bool:
+        """Whether each batch has a lower rate than the one before."""
+        return self._course.fall is not None and self._n_rows is not None
+
+    def has_seen(self, share: float) -> None:
+        """Count the rows of a batch, which has this share of the epoch's rows."""
+        assert self._n_rows is not None  # The rate falls by rows.
+        self._n_rows += round(share * self.batches.n_rows)
 
     def means(self) -> tuple[float, float]:
         """
@@ -484,6 +499,7 @@ class Training:
             standardization=self._standardization,
             rate_scale=self._rate_scale,
             is_rate_auto=self._is_rate_auto,
+            n_rows=self._n_rows,
             penalty_start=self._penalty_start or None,
             stopping_reason=self.stopping_reason,
             first_objective=self.first_objective,
@@ -522,8 +538,11 @@ class Training:
         self.batches.random_state = state.generator()
         self._knows(state.random_state)
         self.history = state.rows()
-        if state.is_rate_auto == self._is_rate_auto:
+        # A rate that falls by rows is too large where it does not fall.
+        is_too_large = state.n_rows is not None and self._course.fall is None
+        if state.is_rate_auto == self._is_rate_auto and not is_too_large:
             self._rate_scale = state.rate_scale
+            self._n_rows = state.n_rows
         self.n_restarts = _last(self.history.get("restarts"))
         self._best = state.best
         self._last_epoch = state

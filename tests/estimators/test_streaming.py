@@ -213,7 +213,7 @@ def test_class_weights_count_where_a_call_has_one_class(size):
     assert by_class.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean() + 0.04
 
 
-@pytest.mark.parametrize(("weight", "copies"), [(3.0, 2), (20.0, 8)])
+@pytest.mark.parametrize(("weight", "copies"), [(3.0, 2), (20.0, 11)])
 def test_heavy_rows_of_a_call_are_rows_that_come_several_times(weight, copies):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(57, 6))
@@ -261,7 +261,7 @@ def test_a_first_call_without_a_row_that_counts_knows_the_classes_and_waits(opti
     np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-6)
 
 
-def test_the_rate_of_a_stream_is_a_quarter_of_the_largest_stable_one():
+def test_a_stream_begins_at_the_largest_stable_rate():
     """
     Of batches of 16 rows of an endless stream, for half the squared error
     and columns of mean zero, scale one.
@@ -277,11 +277,52 @@ def test_the_rate_of_a_stream_is_a_quarter_of_the_largest_stable_one():
             if model.t_:
                 break
         if size > 1:
-            assert model.eta0_ == pytest.approx(stable / 4, rel=1e-4)
+            assert model.eta0_ == pytest.approx(stable, rel=1e-4)
     # Its first call had one row: so has a batch.
     assert model.history_["eta"][0] * 16 == pytest.approx(
-        _stable_of_first_rows(X[:20]) / 4, rel=1e-4
+        _stable_of_first_rows(X[:20]) / np.sqrt(1 + 19 / 5), rel=1e-4
     )
+
+
+def test_each_batch_of_a_stream_has_the_rate_that_the_rows_before_it_leave():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(71, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=71)
+    options = {"penalty": None, "standardize": False, "shuffle": False, "dtype": "float64"}
+    model = OrtSGDRegressor(**options)
+    weights, intercept, seen, etas = np.zeros(3), 0.0, 0, []
+    for rows in np.split(np.arange(71), [23, 24, 31]):
+        model.partial_fit(X[rows], y[rows])
+        for i in range(0, len(rows), 16):
+            batch = rows[i : i + 16]
+            eta = model.eta0_ / np.sqrt(1 + seen / 3)
+            residual = X[batch] @ weights + intercept - y[batch]
+            # A row counts 1 / 16 of a step, wherever it falls.
+            weights = weights - eta / 16 * residual @ X[batch]
+            intercept -= eta / 16 * residual.sum()
+            seen += len(batch)
+        etas.append(eta)
+    assert model.t_ == 2 + 1 + 1 + 3
+    np.testing.assert_allclose(model.history_["eta"], etas, rtol=1e-12)
+    np.testing.assert_allclose(model.coef_, weights, rtol=1e-9)
+    np.testing.assert_allclose(model.intercept_, intercept, rtol=1e-9)
+
+
+def test_the_rate_is_constant_where_the_weights_were_fitted_or_the_schedule_is_given():
+    X, y = data(203)
+    largest = OrtSGDRegressor(random_state=0).partial_fit(X, y).eta0_
+    frozen = FrozenEstimator(LinearRegression().fit(X, y))
+    for model in (
+        OrtSGDRegressor(frozen, random_state=0).partial_fit(X, y),
+        OrtSGDRegressor(learning_rate="constant", random_state=0).partial_fit(X, y),
+        OrtSGDRegressor(random_state=0)
+        .partial_fit(X, y)
+        .set_params(learning_rate="constant")
+        .partial_fit(X, y),
+    ):
+        model.partial_fit(X[:50], y[:50])
+        np.testing.assert_allclose(model.history_["eta"][-2:], [largest / 4] * 2, rtol=1e-3)
+        assert "quarter" in model.plan_.decisions["first rate"].because
 
 
 def _stable_of_first_rows(X):
@@ -795,7 +836,9 @@ def test_scales_are_those_of_the_first_call():
     first = OrtSGDRegressor(random_state=0)
     stream(first, 1)
     assert model.standardization_ == first.standardization_
-    assert model.history_["eta"] == [first.eta0_] * 3
+    # The last batch of a call of 200 has 8 rows.
+    seen = 200 * np.arange(1, 4) - 8
+    np.testing.assert_allclose(model.history_["eta"], first.eta0_ / np.sqrt(1 + seen / 3))
 
 
 @pytest.mark.parametrize(

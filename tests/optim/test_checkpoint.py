@@ -524,3 +524,18 @@ def test_a_stream_is_kept_by_a_pickle_and_not_by_a_checkpoint(tmp_path):
     stream.partial_fit(X[40:], Y[40:])
     onward = pickle.loads(kept).partial_fit(X[40:], Y[40:])
     np.testing.assert_array_equal(onward.coef_, stream.coef_)
+
+
+def test_a_rate_that_falls_by_rows_goes_on_falling_from_a_checkpoint_only(tmp_path):
+    path = tmp_path / "stream.npz"
+    whole = OrtSGDRegressor(random_state=0, callbacks=[Checkpoint(path)]).partial_fit(X, Y)
+    resumed, constant = (
+        OrtSGDRegressor(random_state=0, callbacks=[Checkpoint(resume_from=path)], **options)
+        for options in ({}, {"learning_rate": "constant"})
+    )
+    for model in (resumed, constant):
+        model.partial_fit(X, Y).partial_fit(X, Y)
+    # The last batch of each call begins 16 rows before its end.
+    falling = whole.eta0_ / np.sqrt(1 + (80 * np.arange(1, 4) - 16) / 5)
+    np.testing.assert_allclose(resumed.history_["eta"], falling, rtol=1e-6)
+    np.testing.assert_allclose(constant.history_["eta"][1:], [whole.eta0_ / 4] * 2, rtol=1e-6)

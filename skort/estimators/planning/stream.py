@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: The number of rows that decide on the scales of a stream: `python -m benchmarks.rules --only
 #: "first rows"`.
 FIRST_ROWS = 20
-# The part of the largest stable rate: `python -m benchmarks.rules --only "rate of a stream"`.
+# The part of the largest stable rate that does not fall by rows. No benchmark chose it.
 _PART = 0.25
 # The part of a new network's rate that a fitted one has in a stream. No benchmark chose it.
 _FITTED = 0.1
@@ -41,18 +41,19 @@ def is_waiting(plan: "Plan", n_rows: int) -> bool:
     return n_rows < (FIRST_ROWS if plan.standardize or plan.is_rate_auto else 1)
 
 
-def stream_rate(
+def stream_rate(  # noqa: PLR0913  # facts of a rule
     plan: "Plan",
     variables: Reparametrization,
     score_graph: "ScoreGraph",
     statistics: DataStatistics,
     *,
+    falls: bool = False,
     is_fitted: bool = False,
     spread: tuple[float, float] | None = None,
 ) -> Decision:
     """
-    Return the decision on the rate of a stream, which multiplies the rates of the schedule.
-    `spread` is that of the fit before it, if there was one.
+    Return the decision on the rate of a stream, which multiplies the rates of the schedule. `falls`
+    says whether the rows lower it. `spread` is that of the fit before it, if there was one.
     """
     if not plan.is_rate_auto:
         is_open = "eta0" in plan.left_open
@@ -68,8 +69,9 @@ def stream_rate(
         because = "the optimizer says it, for batches of so many rows"
     elif is_linear:
         stable = stable_rate(plan, variables, score_graph, statistics, n_rows, known=spread)
-        rate = stream_linear_rate(stable)
-        because = "a quarter of the largest rate at which batches of the first rows are stable"
+        rate = stream_linear_rate(stable, falls=falls)
+        part = "" if falls else "a quarter of "
+        because = f"{part}the largest rate at which batches of the first rows are stable"
     else:
         rate = network_rate(tags.gain, 1.0, plan.batch_size / n_rows)
         because = "0.2 over the gain of the optimizer"
@@ -80,12 +82,32 @@ def stream_rate(
 
 
 @rule("stream")
-def stream_linear_rate(stable: float) -> float:
+def stream_linear_rate(stable: float, *, falls: bool) -> float:
     """
-    A linear model in a stream has a quarter of the largest rate at
-    which its first rows are stable.
+    A linear model in a stream begins at the largest rate at which its first rows are stable; a
+    frozen one, or one with a `learning_rate`, at a quarter of it.
     """
-    return stable * _PART
+    return stable if falls else stable * _PART
+
+
+def falling_schedule(rates: Decision) -> Decision:
+    """Return the decision on the schedule of a stream whose rows lower the rate."""
+    because = "in a stream, the rate is divided by the root of 1 + rows seen / columns"
+    return rates._replace(because=because)
+
+
+def falls_by_rows(plan: "Plan", score_graph: "ScoreGraph") -> bool:
+    """Return whether the rows of a stream lower the rate, as no parameter says how it changes."""
+    return needs_spread(plan, score_graph) and "learning_rate" in plan.left_open
+
+
+@rule("stream")
+def falling_part(n_rows: int, n_columns: int) -> float:
+    """
+    The rate of a linear model in a stream is divided by the root of 1 + the rows seen before, those
+    of a `fit` included, / the columns.
+    """
+    return (1.0 + n_rows / n_columns) ** -0.5
 
 
 @rule("stream")

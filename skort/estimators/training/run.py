@@ -5,7 +5,7 @@ a fitted model and a state come out.
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -157,6 +157,8 @@ class ReadyTraining:
     constant_loss: float | None = None
     #: The factor of all rates that these batches allow.
     rate_part: float = 1.0
+    #: Number of the rows seen before a batch -> factor of its rate. None: rows do not lower it.
+    fall: Callable[[int], float] | None = None
     #: All rows, if they are dense and in memory.
     rows: TrainingData | None = None
     #: Whether a warning has said that the fitted network is worse than a constant.
@@ -176,6 +178,7 @@ class ReadyTraining:
             optimizer=plan.update.optimizer,
             max_iter=self.epochs,
             rate_part=self.rate_part,
+            fall=self.fall,
             can_restart=plan.can_restart,
             is_compared=not plan.loss.is_least_at_zero,
             constant_loss=self.constant_loss,

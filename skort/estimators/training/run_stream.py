@@ -5,6 +5,7 @@ the scales.
 
 import copy
 import dataclasses
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,9 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.stream import (
     FIRST_ROWS,
     call_part,
+    falling_part,
+    falling_schedule,
+    falls_by_rows,
     heavy_row_copies,
     is_waiting,
     stream_rate,
@@ -147,23 +151,34 @@ def _resumed(plan, model, rows, state, fitted, columns):
     if run is not None and run.plan is not plan:
         run = None
     is_after_fit = fitted is not None
-    if is_after_fit or plan.chooses_rate != state.is_rate_auto:
-        variables = plan.variables(model.score_graph, state.standardization)
-        graph = model.score_graph
+    graph = model.score_graph
+    falls = is_after_fit and falls_by_rows(plan, graph)
+    no_longer_falls = state.n_rows is not None and not falls_by_rows(plan, graph)
+    if is_after_fit or no_longer_falls or plan.chooses_rate != state.is_rate_auto:
+        variables = plan.variables(graph, state.standardization)
         of_rate = stream_rate(
             plan,
             variables,
             graph,
             DataStatistics(rows),
+            falls=falls,
             is_fitted=is_after_fit and not graph.is_linear,
             spread=fitted.spread if is_after_fit else None,
         )
         plan = plan.decided("first rate", of_rate)
+        if falls:
+            rates = falling_schedule(plan.decisions["learning rate"])
+            plan = plan.decided("learning rate", rates)
 
         # The falls of a rate belong to its schedule, which the user may have set.
         n_falls = 0 if is_after_fit and "learning_rate" in plan.left_open else state.n_falls
         state = dataclasses.replace(
-            state, rate_scale=of_rate.value, is_rate_auto=plan.chooses_rate, n_falls=n_falls
+            state,
+            rate_scale=of_rate.value,
+            is_rate_auto=plan.chooses_rate,
+            n_falls=n_falls,
+            # The rows of the fit were seen.
+            n_rows=plan.size.n_rows if falls else None,
         )
 
     if plan.takes_start and state.penalty_start is None:
@@ -184,7 +199,12 @@ def _trained(plan, model, rows, state, run, observers):
         plan.variables(model.score_graph, state.standardization) if run is None else run.variables
     )
     statistics = DataStatistics(rows)
-    part = call_part(plan, variables, model.score_graph, statistics, state.rate_scale)
+    fall = None
+    rate_scale = state.rate_scale
+    if state.n_rows is not None:
+        fall = functools.partial(falling_part, n_columns=rows.X.shape[1])
+        rate_scale *= fall(state.n_rows)
+    part = call_part(plan, variables, model.score_graph, statistics, rate_scale)
     copies = heavy_row_copies(part, statistics.mean_weight)
     if copies > 1:
         part = min(1.0, copies * part)
@@ -194,7 +214,7 @@ def _trained(plan, model, rows, state, run, observers):
     shape = BatchShape(batches.batch_size, batches.are_sparse)
     if run is None or run.shape != shape:
         run = TrainRun.of(plan, model, state, shape, None, variables).begun(state)
-    ready = ReadyTraining(run, model, state, observers, epochs=None, rate_part=part)
+    ready = ReadyTraining(run, model, state, observers, epochs=None, rate_part=part, fall=fall)
 
     try:
         outcome = minimise(ready.training(run.step, batches))

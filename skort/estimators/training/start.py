@@ -13,7 +13,7 @@ from skort.estimators.planning.fitted import drawn_anew, fitted_part, knowledge_
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import first_rate, spread
 from skort.estimators.planning.scaling import scaling
-from skort.estimators.planning.stream import stream_rate
+from skort.estimators.planning.stream import falling_schedule, falls_by_rows, stream_rate
 from skort.estimators.training.messages import (
     warn_of_far_start,
     warn_of_fitted,
@@ -138,9 +138,12 @@ def start_at_weights(
         score_graph = balanced(score_graph, variables.training_weights(initial))
 
     of_rows = None
+    falls = is_stream and model.is_drawn and falls_by_rows(plan, score_graph)
     if is_stream:
         is_fitted = not (model.is_drawn or model.score_graph.is_linear)
-        of_rate = stream_rate(plan, variables, score_graph, statistics, is_fitted=is_fitted)
+        of_rate = stream_rate(
+            plan, variables, score_graph, statistics, falls=falls, is_fitted=is_fitted
+        )
     else:
         of_rows = spread(plan, variables, score_graph, statistics)
         of_rate = first_rate(plan, variables, score_graph, statistics, of_rows)
@@ -153,8 +156,11 @@ def start_at_weights(
         standardization=standardization,
         rate_scale=of_rate.value,
         is_rate_auto=plan.chooses_rate,
+        n_rows=0 if falls else None,
     )
     decisions = {"scaling": of_scaling, "first rate": of_rate, "weights": _of_weights(model)}
+    if falls:
+        decisions["learning rate"] = falling_schedule(plan.decisions["learning rate"])
     model = dataclasses.replace(model, score_graph=score_graph, is_drawn=False)
     return Start(plan.with_decisions(decisions), model, state, variables, spread=of_rows)
 

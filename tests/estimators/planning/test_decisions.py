@@ -74,7 +74,9 @@ def test_what_grows_comes_back_and_begins_again():
 def test_rates_are_those_of_their_formulas():
     assert rate.linear_rate(gain=10.0, stiffness=4.0) == 1 / 40
     assert rate.network_rate(gain=10.0, mean_square=4.0, part=3.0) == pytest.approx(0.015)
-    assert stream.stream_linear_rate(0.8) == 0.2
+    assert stream.stream_linear_rate(0.8, falls=False) == 0.2
+    assert stream.stream_linear_rate(0.8, falls=True) == 0.8
+    assert [stream.falling_part(n, 5) for n in (0, 15, 120)] == [1.0, 0.5, 0.2]
     declared = [stream.declared_rate(0.01, n) for n in (2, 16, 200)]
     assert declared == pytest.approx([0.0025, 0.01, 0.01])
     assert stream.fitted_rate(0.01) == pytest.approx(0.001)
@@ -309,4 +311,8 @@ def test_the_plan_of_a_stream_says_that_it_has_no_end():
         16,
     )
     assert found["first rate"].value == pytest.approx(model.eta0_)
-    assert "quarter" in found["first rate"].because
+    assert "largest rate" in found["first rate"].because
+    assert "rows seen" in found["learning rate"].because
+    constant = OrtSGDRegressor(learning_rate="constant", random_state=0).partial_fit(X, y)
+    assert constant.eta0_ == pytest.approx(model.eta0_ / 4)
+    assert "quarter" in constant.plan_.decisions["first rate"].because

@@ -57,11 +57,13 @@ def test_a_call_after_a_fit_plans_a_stream_of_its_rows():
     estimator.n_features_in_ = 3
     result, _ = next_call(estimator, fitted, GivenRows(X[:5], y[:5], None))
     assert result.plan.is_stream and result.plan.batch_size == 5
-    # A quarter of the largest stable rate of the fitted rows, in batches of 16, of which 5 rows are a part
+    # The largest stable rate of the fitted rows, in batches of 16, of which 5 rows are a part.
+    # The rows of the fit lower it.
     largest, norm = fitted.spread
-    assert result.state.rate_scale == pytest.approx(
-        5 / 16 / ((15 * largest + norm) / 16) / 4, rel=1e-6
-    )
+    assert result.state.rate_scale == pytest.approx(5 / 16 / ((15 * largest + norm) / 16), rel=1e-6)
+    assert result.state.n_rows == 37 + 5
+    expected = result.state.rate_scale / np.sqrt(1 + 37 / 3)
+    assert result.state.rows()["eta"][-1] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(0, 2, 37)])

@@ -786,7 +786,8 @@ def test_a_stream_far_from_zero_goes_on_with_a_custom_loss(rng):
     assert "y_offset" in ours.weights_
     ours.set_params(loss=objective.Loss(SQUARE), eta0=0.05).partial_fit(X, y)
     theirs.set_params(eta0=0.05).partial_fit(X, y)
-    np.testing.assert_allclose(ours.predict(X) - 8192, theirs.predict(X) - 8192, rtol=0, atol=1e-5)
+    # Residuals of 0.1 have the digits that 8192 leaves to the own loss.
+    np.testing.assert_allclose(ours.predict(X) - 8192, theirs.predict(X) - 8192, rtol=0, atol=5e-5)
 
 
 def test_a_warm_start_with_another_loss_trains_with_the_offset_of_the_score(rng):
