@@ -135,19 +135,15 @@ RULES = (
         ),
         code=(ScoreGraph.has_curved_units.func,),
     ),
-    Rule(
-        "decay, noise",
-        "The decay is 2.5 times the noise of y, from 0.4 to 2.5, times as large.",
-        "network",
-        patches=((optimizer, "noise_growth", lambda noise: 1.0),),
-        code=(optimizer.noise_growth, noise_of),
-    ),
-    Rule(
-        "decay, noise, wide",
-        "The decay is 2.5 times the noise of y, from 0.4 to 2.5, times as large.",
-        "wide network",
-        patches=((optimizer, "noise_growth", lambda noise: 1.0),),
-        code=(optimizer.noise_growth, noise_of),
+    *(
+        Rule(
+            name,
+            "The decay is 2.5 times the noise of y, from 0.4 to 2.5, times as large.",
+            kind,
+            patches=((optimizer, "noise_growth", lambda noise: 1.0),),
+            code=(optimizer.noise_growth, noise_of),
+        )
+        for name, kind in (("decay, noise", "network"), ("decay, noise, wide", "wide network"))
     ),
     Rule(
         "cosine",

@@ -1,6 +1,5 @@
 """Searches that train candidates together."""
 
-import difflib
 from collections.abc import Callable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from joblib import effective_n_jobs
 from sklearn.base import clone
 
-from skort.common.component import DocumentationLink, explained_init
+from skort.common.component import SIMILAR, DocumentationLink, explained_init, nearest
 from skort.common.elsewhere import asked_of
 from skort.common.user_warning import Counted, warn_user
 from skort.estimators.base import BaseOrtSGD
@@ -153,7 +152,7 @@ def _refusal(_error, unknown, search, _args, _given):
     if owners:
         return f"{refused} {owners[0]} has it."
 
-    similar = difflib.get_close_matches(unknown, type(search)._get_param_names(), 1, 0.75)
+    similar = nearest(unknown, type(search)._get_param_names(), {}, SIMILAR)
     return f"{refused} Did you mean {similar[0]}?" if similar else None
 
 

@@ -36,8 +36,8 @@ _PASSED: set[tuple[Any, ...]] = set()
 _MOST = 10_000
 # The letters of a value that a message does not show.
 _LONG = 300
-# How much of a name must be right.
-_SIMILAR = 0.75
+#: How much of a name must be right for a hint.
+SIMILAR = 0.75
 # What other libraries call the learning rate, and give to the optimizer.
 _RATES = ("lr", "learning_rate", "learning_rate_init")
 
@@ -193,14 +193,20 @@ def _place_of(unknown, cls, names):
     own = names[cls]
     others = [other.__name__ for other, theirs in names.items() if unknown in theirs]
     known = f"Its parameters are {', '.join(own)}." if own else "It has no parameters."
-    meant = name_here(cls, unknown) or next(
-        iter(difflib.get_close_matches(unknown, own, 1, _SIMILAR)), None
-    )
-    if meant is not None and not others:
-        known = f"Did you mean {meant}? {known}"
+    meant = nearest(unknown, own, getattr(cls, "_other_names", {}), SIMILAR)
+    if meant and not others:
+        known = f"Did you mean {meant[0]}? {known}"
     if others:
         known += f" {' and '.join(others[:2])} {'has' if len(others) == 1 else 'have'} {unknown}."
     return known
+
+
+def nearest(
+    given: str, known: Sequence[str], synonyms: Mapping[str, Sequence[str]], cutoff: float
+) -> list[str]:
+    """Return the known names that have `given` as a synonym, else the most similar name, if any."""
+    same = [name for name in known if given.lower() in synonyms.get(name, ())]
+    return same or difflib.get_close_matches(given, known, 1, cutoff)
 
 
 def name_here(cls: Any, name: str) -> str | None:

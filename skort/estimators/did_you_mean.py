@@ -1,6 +1,5 @@
 """Suggestions in the errors for unknown parameters, arguments, attributes and values."""
 
-import difflib
 import functools
 import inspect
 import re
@@ -9,12 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skort.common.component import Component, explained_init, name_here
+from skort.common.component import SIMILAR, Component, explained_init, name_here, nearest
 from skort.common.sklearn_private import InvalidParameterError
 from skort.estimators.other_names import ARGUMENTS, ATTRIBUTES, ELSEWHERE, PARAMETERS, VALUES
 from skort.estimators.value_hints import (
     is_valid,
-    nearest,
     parameters_of,
     value_classes,
     value_hint,
@@ -26,8 +24,6 @@ Own = TypeVar("Own", bound="NamedParameters")
 
 # The methods that train.
 _METHODS = ("fit", "partial_fit", "fit_batches")
-# How much of a name in a path must be right.
-_SIMILAR = 0.75
 _OF_CLASSIFIERS = " It is a parameter of OrtSGDClassifier; give fit sample_weight."
 # A remark for those who may expect more of a parameter, because it does more in other libraries.
 _ALONE = {
@@ -251,10 +247,10 @@ def _longer_path(known, path):
     inside = [each for each in known if each.startswith(f"{head}__")]
     lasts = [each.rpartition("__")[2] for each in inside]
     # The whole rest, its last part, or one like it, at the end of a path.
-    for end in (rest, last, *difflib.get_close_matches(last, lasts, 1, _SIMILAR)):
+    for end in (rest, last, *nearest(last, lasts, {}, SIMILAR)):
         longer = [each for each in inside if each.endswith(f"__{end}")]
         if longer:
-            return difflib.get_close_matches(path, longer, 1, 0.0)[0]
+            return nearest(path, longer, {}, 0.0)[0]
 
     return None
 

@@ -15,6 +15,11 @@ else:
             """Replaces the class of scikit-learn 1.9: older versions have no callbacks."""
 
 
+def has_callbacks(estimator: Any) -> bool:
+    """Return whether `set_callbacks` was called on an estimator, or on a meta-estimator around it."""
+    return bool(vars(estimator).get("_skl_callbacks"))
+
+
 class SklearnCallbacks:
     """
     Runs the callbacks that `set_callbacks` got, of the estimator or of a meta-estimator. The epochs

@@ -1,6 +1,5 @@
 """Sentences that suggest another value, for a value that a parameter does not take."""
 
-import difflib
 import enum
 import importlib
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from skort.common.component import Component
+from skort.common.component import Component, nearest
 from skort.common.sklearn_private import (
     InvalidParameterError,
     StrOptions,
@@ -129,14 +128,6 @@ _TRUTH = {
     **dict.fromkeys(("yes", "true", "on"), True),
     **dict.fromkeys(("no", "false", "off"), False),
 }
-
-
-def nearest(
-    given: str, known: Sequence[str], synonyms: Mapping[str, Sequence[str]], cutoff: float
-) -> list[str]:
-    """Return the known names that have `given` as a synonym, else the most similar name, if any."""
-    same = [name for name in known if given.lower() in synonyms.get(name, ())]
-    return same or difflib.get_close_matches(given, known, 1, cutoff)
 
 
 def value_hint(cls: type, name: str, value: Any, constraints: Mapping[str, Sequence[Any]]) -> str:

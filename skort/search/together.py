@@ -21,6 +21,7 @@ from skort.estimators.model.model import Model
 from skort.estimators.planning.given import snapshot
 from skort.estimators.planning.objective import strengths_inside
 from skort.estimators.planning.plan import Plan
+from skort.estimators.sklearn_callbacks import has_callbacks
 from skort.estimators.training.data_source import BatchShape, GivenRows, InMemory, KnownRows
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
 from skort.estimators.training.result import FitResult, Observers
@@ -137,7 +138,7 @@ class Together:
 
     def _found(self, estimator, X, y, sample_weight):
         """Return what `take` returns."""
-        if getattr(estimator, "_skl_callbacks", None):
+        if has_callbacks(estimator):
             # They see each epoch of one fit.
             self.has_callbacks |= self.has_groups
             return None

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from skort.common.blas import one_blas_thread
+from skort.optim.standardization import moments
 
 # So few rows do not tell. More rows than so many tell it little better, and take longer.
 _FEW_ROWS = 20
@@ -42,7 +43,7 @@ def noise_of(
     y = target[rows].astype(np.float64)
     # Squares of numbers such as 1e200 would overflow.
     y /= max(np.abs(y).max(), np.finfo(np.float64).tiny)
-    variance = np.average((y - np.average(y, axis=0, weights=weights)) ** 2, 0, weights).sum()
+    variance = np.sum(moments(y, weights)[1] ** 2)
     if not variance > 0:
         return None
 

@@ -74,6 +74,7 @@ def rounds(full: Any, point: Point, max_iter: int) -> tuple[Point, bool]:
     iterations were over.
     """
     history_size = max(_LEAST_MEMORY, min(_MEMORY, _MOST_NUMBERS // point.weights.size))
+    l1 = full.l1
     n_left = max_iter
     best = point
 
@@ -85,10 +86,10 @@ def rounds(full: Any, point: Point, max_iter: int) -> tuple[Point, bool]:
 
     while n_left > 0:
         begin = best
-        if full.l1 is None:
+        if l1 is None:
             descent(full.evaluate, begin, _LIMITS, n_left, history_size, after)
         else:
-            split_descent(full.evaluate, full.l1, begin, n_left, history_size, after)
+            split_descent(full.evaluate, l1, begin, n_left, history_size, after)
         if not begin.objective - best.objective > _ROUND * abs(begin.objective):
             return best, False
 

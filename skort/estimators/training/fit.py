@@ -7,7 +7,7 @@ import numpy as np
 
 from skort.estimators.model.model import Model
 from skort.estimators.planning.plan import Plan
-from skort.estimators.sklearn_callbacks import SklearnCallbacks
+from skort.estimators.sklearn_callbacks import SklearnCallbacks, has_callbacks
 from skort.estimators.training.data_source import GivenRows, RowEncoder
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
 from skort.estimators.training.result import FitResult, Observers
@@ -38,8 +38,9 @@ def fit(
             plan, data, RowEncoder(estimator, read.columns, model, read.class_weight)
         )
         # A search gives its fits a callback context even if it has no callbacks.
-        has_callbacks = bool(vars(estimator).get("_skl_callbacks"))
-        of_sklearn = [SklearnCallbacks(estimator, given, plan.max_iter)] if has_callbacks else []
+        of_sklearn = (
+            [SklearnCallbacks(estimator, given, plan.max_iter)] if has_callbacks(estimator) else []
+        )
         observers = Observers(estimator, read.columns, scoring, of_sklearn)
 
         return run_fit(plan, model, source, TrainState.start(read.generator), observers)

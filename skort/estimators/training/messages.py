@@ -25,7 +25,6 @@ from skort.estimators.variables.reparametrization import Reparametrization
 from skort.estimators.variables.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
 from skort.objective.loss import known_curvature
-from skort.optim.optimizers import optimizer_tags
 from skort.optim.schedules import advice_to_lower, has_ended
 from skort.optim.standardization import moments, robust_moments
 from skort.optim.state import TrainState
@@ -278,7 +277,7 @@ def _checks_of_useless(result):
 
 def _is_above_usual_rate(result):
     """Return whether eta0 is above the rate that the optimizer declares, if it declares one."""
-    tags = optimizer_tags(result.plan.update.optimizer)
+    tags = result.plan.update.tags
     usual = tags.first_rates[0 if result.model.score_graph.is_linear else 1]
     return tags.gain is None and result.plan.given["eta0"] > usual
 
