@@ -229,10 +229,14 @@ def chosen_class_weight(
         class_weight = own.class_weight
     if is_stream and class_weight == "balanced":
         raise ValueError(
-            "class_weight='balanced' is not supported for partial_fit: it needs the labels of all "
-            "rows. Give a dict, from the y of many rows: labels = np.unique(y); class_weight = "
-            "dict(zip(labels, compute_class_weight('balanced', classes=labels, y=y))). Import it "
-            "from sklearn.utils.class_weight."
+            # scikit-learn's own words, which people search for, and then the code.
+            "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' "
+            "weights, use compute_class_weight('balanced', classes=classes, y=y). In place of y "
+            "you can use a large enough sample of the full training set target to properly "
+            "estimate the class frequency distributions. Pass the resulting weights as the "
+            "class_weight parameter. In code: labels = np.unique(y); class_weight = dict(zip(labels, "
+            "compute_class_weight('balanced', classes=labels, y=y))). Import it from "
+            "sklearn.utils.class_weight."
         )
     if class_weight is None:
         return None
