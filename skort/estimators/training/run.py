@@ -20,16 +20,13 @@ from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision, yours
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import whitens
 from skort.estimators.training.data_source import BatchShape, DataSource, InMemory, KnownRows
-from skort.estimators.training.finish import aims_at_optimum, finish_of
-from skort.estimators.training.gap import (
-    RARE,
-    constant_weights,
-    is_surely_near,
-    part_above_least,
-    rarest_share,
-    rows_for_gap,
-)
 from skort.estimators.training.messages import diverged_error
+from skort.estimators.training.optimum import (
+    EndOfSteps,
+    aims_at_optimum,
+    finish_of,
+    part_above_least,
+)
 from skort.estimators.training.result import Ending, FitResult, Observers
 from skort.estimators.training.start import start
 from skort.estimators.variables.reparametrization import Reparametrization
@@ -232,49 +229,26 @@ class ReadyTraining:
 
         return full_step(run, run.step, batches, self.model.score_graph)
 
-    def above_least(self, outcome: Outcome, statistics: DataStatistics | None) -> float | None:
+    def _above_least(self, outcome, statistics):
         """
         Return how far above the least objective the user's steps ended, as a part of it. None: not
         far, or not measured.
         """
         plan = self.run.plan
-        if (
-            self.rows is None
-            or outcome.error is not None
-            or outcome.no_better
-            or not outcome.state.stopped
-            or plan.leaves_steps_open
-            or not aims_at_optimum(plan, self.model)
-        ):
+        is_at_end = outcome.state.stopped and outcome.error is None and not outcome.no_better
+        is_measured = not plan.leaves_steps_open and aims_at_optimum(plan, self.model)
+        if self.rows is None or not (is_at_end and is_measured):
             return None
 
         variables = self.run.variables
-        graph = self.model.score_graph
         weights = variables.training_weights(outcome.weights)
-        share = rarest_share(plan, self.rows)
-        has_bound = (
-            share >= RARE
-            and variables.loss.curvature(graph.n_outputs) is not None
-            and not plan.has_l1(self.model)
-        )
-        if (
-            has_bound
-            and statistics is not None
-            and is_surely_near(plan, variables, graph, weights, statistics)
-        ):
-            return None
-
-        rows = rows_for_gap(self.rows, share)
-
-        def constant():
-            return constant_weights(plan, variables, graph, weights, rows)
-
-        return part_above_least(self._full_step(rows), weights, constant, is_bounded=has_bound)
+        end = EndOfSteps(plan, self.model, variables, weights)
+        return part_above_least(end, self.rows, statistics, self._full_step)
 
     def result(
         self,
         outcome: Outcome,
-        statistics: DataStatistics | None = None,
+        statistics: DataStatistics,
         spread: tuple[float, float] | None = None,
     ) -> FitResult:
         """
@@ -296,7 +270,7 @@ class ReadyTraining:
         ending = Ending(
             error=outcome.error,
             no_better=outcome.no_better,
-            rows=None if statistics is None else statistics.some_rows,
+            rows=statistics.some_rows,
             variables=run.variables,
             prior=prior,
             went_back=outcome.went_back,
@@ -315,7 +289,7 @@ class ReadyTraining:
             n_before=self.state.n_epochs,
             kept=outcome.kept,
             initial_score=initial,
-            above_least=self.above_least(outcome, statistics),
+            above_least=self._above_least(outcome, statistics),
             spread=spread,
             first_eta=outcome.first_eta,
             ending=ending,
