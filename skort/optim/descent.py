@@ -56,6 +56,11 @@ class Limits(NamedTuple):
     distance: float = 0.0
 
 
+#: At kinks, a descent ends when fifty iterations lower the objective by less than 1e-4 of it:
+#: `python -m benchmarks.lbfgs --kinks`.
+AT_KINKS = Limits(gradient=0.0, fall=1e-4, n_iterations=50, rise=1e-4)
+
+
 class Step(NamedTuple):
     """A way from a point to a lower one."""
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from skort.optim.descent import Point
-from skort.optim.split import split_descent
+from skort.optim.split import product_descent, split_descent
 
 TARGET = np.array([3.0, -2.0, 0.5, -0.1, 4.0])
 L1 = np.array([1.0, 0.5, 0.5, 0.3, 0.0])
@@ -37,3 +37,21 @@ def test_few_evaluations_end_a_descent():
     points = []
     split_descent(evaluate, L1, evaluate(np.zeros(5)), 3, 10, points.append)
     assert 3 <= len(points) <= 25
+
+
+@pytest.mark.parametrize("start", [np.zeros(5), np.array([-1.0, 2.0, 3.0, -4.0, 5.0])])
+def test_a_product_ends_at_the_kinks_of_the_least_absolute_distance(start):
+    slopes = np.array([2.0, 1.0, 0.4, 0.2, 3.0])
+
+    def evaluate(weights):
+        away = weights - TARGET
+        objective = float(slopes @ np.abs(away)) + float(L1 @ np.abs(weights))
+        return Point(weights, objective, slopes * np.sign(away))
+
+    point = product_descent(evaluate, L1, evaluate(start), 2000, 10, lambda _: False)
+
+    # A slope below the strength of the l1 term does not hold a weight at its target.
+    expected = np.where(slopes > L1, TARGET, 0)
+    np.testing.assert_allclose(point.weights, expected, atol=1e-3)
+    np.testing.assert_array_equal(point.weights == 0, expected == 0)
+    assert point.objective == pytest.approx(evaluate(expected).objective, rel=1e-3)

@@ -17,8 +17,8 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.stopping import is_exacting, is_far_above, is_lower
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.estimators.variables.row_loss import RowLoss, some_of
-from skort.optim.descent import Limits, Point, descent
-from skort.optim.split import split_descent
+from skort.optim.descent import AT_KINKS, Point, descent
+from skort.optim.split import product_descent, split_descent
 from skort.optim.training import Finished
 from skort.optim.transforms import norm
 
@@ -28,9 +28,6 @@ _ROUND = 1e-2
 _MEMORY = 100
 _MOST_NUMBERS = 10**7
 _LEAST_MEMORY = 10
-# A round ends when fifty iterations lower the objective by less than 1e-4 of it:
-# `python -m benchmarks.lbfgs --kinks`.
-_LIMITS = Limits(gradient=0.0, fall=1e-4, n_iterations=50, rise=1e-4)
 # The rows on which a gap is measured, and more for many columns: few rows have a least objective
 # that fits their noise.
 _ROWS = 2000
@@ -110,9 +107,11 @@ def rounds(full: Any, point: Point, max_iter: int) -> tuple[Point, bool]:
     while n_left > 0:
         begin = best
         if l1 is None:
-            descent(full.evaluate, begin, _LIMITS, n_left, history_size, after)
+            descent(full.evaluate, begin, AT_KINKS, n_left, history_size, after)
         else:
             split_descent(full.evaluate, l1, begin, n_left, history_size, after)
+            if full.has_kink:
+                best = product_descent(full.evaluate, l1, best, n_left, history_size, after)
         if not begin.objective - best.objective > _ROUND * abs(begin.objective):
             return best, False
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 from scipy.special import expit, softmax
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import (
     Lasso,
@@ -119,6 +119,44 @@ def test_a_lasso_of_raw_columns_ends_at_scikit_learns_objective():
         np.mean((y - each.predict(X)) ** 2) / 2 + np.abs(each.coef_).sum() for each in (ours, exact)
     ]
     assert values[0] == pytest.approx(values[1], rel=0.01)
+
+
+@pytest.mark.parametrize(("quantile", "alpha"), [(0.1, 0.01), (0.99, 0.001), (0.999, 0.01)])
+def test_a_quantile_with_an_l1_term_ends_at_scikit_learns_objective(quantile, alpha):
+    X, label = load_wine(return_X_y=True)
+    y = X[:, 0] + 0.1 * label
+    exact = QuantileRegressor(quantile=quantile, alpha=alpha).fit(X, y)
+    ours = OrtSGDRegressor(exact, random_state=0).fit(X, y)
+    values = []
+    for each in (ours, exact):
+        errors = y - each.predict(X)
+        pinball = np.maximum(quantile * errors, (quantile - 1) * errors).mean()
+        values.append(pinball + alpha * np.abs(each.coef_).sum())
+    assert values[0] == pytest.approx(values[1], rel=0.01)
+
+
+@pytest.mark.parametrize("alpha", [1e-2, 0.1])
+def test_a_hinge_with_an_l1_term_ends_at_the_least_objective_with_zeros(alpha):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = OrtSGDClassifier(loss="hinge", penalty="l1", alpha=alpha, random_state=0).fit(X, y)
+    coef = model.coef_[0].astype(float)
+    signs = 2.0 * y - 1
+    hinge = np.maximum(0, 1 - signs * (X @ coef + model.intercept_[0])).mean()
+
+    # A linear program in positive and negative weights of scaled columns, intercept and losses.
+    scale = X.std(axis=0)
+    signed = signs[:, None] * (X - X.mean(axis=0)) / scale
+    n_rows, n_columns = X.shape
+    strength = alpha / scale
+    exact = linprog(
+        np.concatenate([strength, strength, [0], np.full(n_rows, 1 / n_rows)]),
+        A_ub=np.hstack([-signed, signed, -signs[:, None], -np.eye(n_rows)]),
+        b_ub=-np.ones(n_rows),
+        bounds=[(0, None)] * (2 * n_columns) + [(None, None)] + [(0, None)] * n_rows,
+    )
+    least = exact.x[:n_columns] - exact.x[n_columns : 2 * n_columns]
+    assert hinge + alpha * np.abs(coef).sum() == pytest.approx(exact.fun, rel=1e-3)
+    np.testing.assert_array_equal(coef == 0, np.abs(least) < 1e-9)
 
 
 def test_steps_with_an_l1_term_say_how_far_they_end():
