@@ -125,8 +125,9 @@ def test_a_lasso_of_raw_columns_ends_at_scikit_learns_objective():
 def test_a_quantile_with_an_l1_term_ends_at_scikit_learns_objective(quantile, alpha):
     X, label = load_wine(return_X_y=True)
     y = X[:, 0] + 0.1 * label
-    exact = QuantileRegressor(quantile=quantile, alpha=alpha).fit(X, y)
-    ours = OrtSGDRegressor(exact, random_state=0).fit(X, y)
+    model = QuantileRegressor(quantile=quantile, alpha=alpha)
+    ours = OrtSGDRegressor(model, random_state=0).fit(X, y)
+    exact = model.fit(X, y)
     values = []
     for each in (ours, exact):
         errors = y - each.predict(X)
