@@ -594,7 +594,7 @@ def test_classes_that_come_late():
 
 def test_balanced_classes_need_all_rows():
     model = short(OrtSGDClassifier, class_weight="balanced")
-    with pytest.raises(ValueError, match=r"class_weight='balanced' .* partial_fit"):
+    with pytest.raises(ValueError, match=r"class_weight 'balanced' .* partial_fit"):
         model.partial_fit(X, Y, classes=[0, 1])
     weights = {0: 1.0, 1: 3.0}
     by_class = short(OrtSGDClassifier, class_weight=weights).partial_fit(X, Y, classes=[0, 1])
@@ -1013,6 +1013,27 @@ def test_a_classifier_predicts_the_shares_of_its_first_rows(inner):
     model = OrtSGDClassifier(inner, random_state=0).partial_fit(X[:5], y, classes=[0, 1, 2])
     np.testing.assert_allclose(model.predict_proba(X), np.tile([0.6, 0.2, 0.2], (80, 1)), rtol=1e-5)
     assert (model.predict(X) == 0).all()
+
+
+@pytest.mark.parametrize("has_network", [False, True])
+def test_a_stream_in_which_no_row_counts_yet_has_a_score_of_zero(has_network):
+    """The first rows that count give the best constant."""
+    X, y = make_friedman1(30, random_state=0)
+    nothing = np.zeros(30)
+    model = OrtSGDRegressor(MLPRegressor(hidden_layer_sizes=(8,)) if has_network else None)
+    model.partial_fit(X, y, nothing)
+    np.testing.assert_array_equal(model.predict(X), nothing)
+    model.partial_fit(X[:5], y[:5])
+    np.testing.assert_allclose(model.predict(X), np.full(30, y[:5].mean()), rtol=1e-5)
+
+    labels = np.arange(30) % 3
+    model = OrtSGDClassifier(MLPClassifier((8,)) if has_network else None)
+    model.partial_fit(X, labels, classes=[0, 1, 2], sample_weight=nothing)
+    np.testing.assert_allclose(model.predict_proba(X), np.full((30, 3), 1 / 3), rtol=1e-6)
+    model.partial_fit(X[:4], labels[:4])
+    np.testing.assert_allclose(
+        model.predict_proba(X), np.tile([0.5, 0.25, 0.25], (30, 1)), rtol=1e-5
+    )
 
 
 def test_a_fitted_network_predicts_as_it_is_while_its_first_rows_wait():

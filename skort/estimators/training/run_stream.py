@@ -127,16 +127,20 @@ def _waiting(plan, model, rows, state):
 
 
 def _constant(plan, model, rows):
-    """Return a model that predicts the best constant of some rows, if its last layer has an intercept."""
+    """Return a model that predicts the best constant of some rows; without an intercept or rows, zero."""
     graph = model.score_graph
     layer = graph.last_layer
-    if layer is None or layer.intercept is None or not rows.n_rows:
+    if layer is None:
         return dataclasses.replace(model, is_drawn=False)
 
-    loss = RowLoss(plan, graph, plan.variables(graph, None), rows)
     weights = model.trained_weights
-    weights[layer.intercept] = loss.best_intercept(weights, layer.intercept)
     weights[layer.coefficient] = np.zeros_like(weights[layer.coefficient])
+
+    if layer.intercept is not None:
+        weights[layer.intercept] = np.zeros_like(weights[layer.intercept])
+        if rows.n_rows:
+            loss = RowLoss(plan, graph, plan.variables(graph, None), rows)
+            weights[layer.intercept] = loss.best_intercept(weights, layer.intercept)
 
     return model.with_weights(weights)
 
