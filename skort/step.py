@@ -314,7 +314,7 @@ class Step:
         They are the gradients of the objective without its l1 term, before `max_grad_norm` shortens
         them.
         """
-        from skort.solvers.flat_weights import views
+        from skort.solvers.base import views
 
         if self.solver == "session":
             raise ValueError(

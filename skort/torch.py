@@ -15,7 +15,7 @@ from torch import nn
 from skort.estimators.data.row_forms import ids_in_range
 from skort.estimators.score_graph_of import DifferentiableModel
 from skort.runtime.cache import NoPickle
-from skort.solvers.flat_weights import flat, views
+from skort.solvers.base import flat, views
 from skort.solvers.graph.gradient_sessions import GradientSessions
 
 __all__ = ["OnnxModule"]

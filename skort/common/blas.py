@@ -1,15 +1,14 @@
-"""
-Limits of the threads of numpy's BLAS.
-
-Its threads spin for a while after each product, and the bits of a sum depend on their number.
-"""
+"""Arrays and threads as BLAS needs them: aligned addresses, and one thread for a small product."""
 
 import contextlib
 import functools
 import math
 import threading
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
+import scipy.sparse
 from threadpoolctl import ThreadpoolController
 
 # Finding the libraries takes much longer than asking them.
@@ -19,6 +18,29 @@ _LOCK = threading.RLock()
 # OpenBLAS uses one thread for smaller products.
 _FEW = 9000
 _NO_LIMIT = contextlib.nullcontext()
+
+
+def aligned(values: Any) -> Any:
+    """
+    Return an array or sparse matrix with aligned addresses: itself, or a copy.
+
+    An aligned address is a multiple of the size of a value.
+    """
+    # At other addresses, BLAS and ONNX Runtime may crash.
+    if scipy.sparse.issparse(values):
+        return _aligned_matrix(values)
+    if type(values) is not np.ndarray or values.flags.aligned:
+        return values
+
+    return values.copy()
+
+
+def _aligned_matrix(matrix):
+    parts = [*vars(matrix).values(), *getattr(matrix, "coords", ())]
+    if all(part.flags.aligned for part in parts if isinstance(part, np.ndarray)):
+        return matrix
+    # A copy of a matrix has arrays of its own.
+    return matrix.copy()
 
 
 def thread_limits() -> list[int | None]:
@@ -31,6 +53,7 @@ def one_blas_thread(n_values: float = math.inf) -> contextlib.AbstractContextMan
     """
     Return a context in which products use one thread of BLAS.
 
+    More threads spin for a while after each product, and the bits of a sum depend on their number.
     `n_values` is the size of a product: its number of values or, for matrices, of summands. By
     default, it is any computation, such as the solution of equations.
     """

@@ -15,7 +15,7 @@ from skort.estimators.score_graph_of import score_graph_of
 from skort.graphs.onnx_models.opsets import recast
 from skort.objective.objective import LOSS, SAMPLE_WEIGHT, TARGET
 from skort.runtime.sessions import inference_session
-from skort.solvers.flat_weights import flat
+from skort.solvers.base import flat
 from skort.solvers.graph.gradient_sessions import GradientSessions
 from skort.solvers.part_graph import part_graph
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from skort.common.blas import aligned
 from skort.common.component import PLAIN, Completed, completed, parameter_names, what_was_completed
-from skort.common.memory import aligned
 from skort.version import __version__
 
 #: The version of the format. It grows when earlier versions can no longer read the files.

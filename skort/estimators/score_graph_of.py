@@ -21,7 +21,7 @@ from skort.graphs.sklearn.families import score_model
 from skort.graphs.sklearn.transformers import StepGraphs, trainable_steps
 from skort.graphs.trainable import check_trainable, got_instead, select_trainable
 from skort.runtime.device import Device
-from skort.solvers.flat_weights import flat, views
+from skort.solvers.base import flat, views
 from skort.solvers.graph.gradient_sessions import GradientSessions
 
 

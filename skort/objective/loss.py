@@ -168,6 +168,18 @@ def known_curvature(loss: ScoreLoss, n_outputs: int) -> float | None:
     return loss.curvature(n_outputs) or loss.typical_curvature
 
 
+def is_of_y(loss: ScoreLoss, n_outputs: int) -> bool:
+    """Return whether a regressor's loss is known only in the units of y, in which its score is, too."""
+    return (
+        not (loss.has_units or loss.weight_names) and loss.inverse_link_function(n_outputs) is None
+    )
+
+
+def takes_standardized_y(loss: ScoreLoss, n_outputs: int) -> bool:
+    """Return whether a regressor's loss can be minimised with a standardized y."""
+    return loss.has_units or is_of_y(loss, n_outputs)
+
+
 class FormulaLoss(Component, ScoreLoss):
     """
     An elementwise loss written as formulas for `function_text`.

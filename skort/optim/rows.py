@@ -1,14 +1,13 @@
 """The rows of X in the variables of a training. They change when they are cast, or in each batch."""
 
 import functools
+import mmap
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
-
-from skort.common.memory import is_in_memory
 
 try:
     # The functions behind the rows and products of scipy.sparse, whose checks take longer than the
@@ -126,6 +125,14 @@ class UnchangedRows:
 
     def __getitem__(self, part: slice) -> "UnchangedRows":
         return UnchangedRows(self.rows[part], self.change)
+
+
+def is_in_memory(rows: Any) -> bool:
+    """Return whether rows are an ndarray that is not a view of a file."""
+    base = rows
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(rows, np.ndarray) and not isinstance(base, mmap.mmap)
 
 
 def stays_where_it_is(X: Any, dtype: DTypeLike) -> bool:

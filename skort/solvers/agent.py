@@ -16,13 +16,12 @@ from skort.optim.update import UpdateRule
 from skort.runtime.cache import COMPILED
 from skort.runtime.sessions import inference_session, session_options
 from skort.runtime.training_api import BoundTrainingAgent, gradient_graph
-from skort.solvers.base import Problem, is_small
+from skort.solvers.base import Problem, flat, is_small, views
 from skort.solvers.derived_gradients import (
     add_custom_gradients,
     add_score_gradient,
     derived_score_gradient,
 )
-from skort.solvers.flat_weights import flat, views
 from skort.solvers.graph.step_graph import constants_graph
 from skort.solvers.step import HostBackend
 

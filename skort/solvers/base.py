@@ -1,4 +1,7 @@
-"""`Problem`, from which a step is made, and `Solver`: a backend and its requirements."""
+"""
+`Problem`, from which a step is made; its weights as one vector; `Solver`, a backend and its
+requirements.
+"""
 
 import functools
 from collections.abc import Callable
@@ -21,7 +24,6 @@ from skort.runtime.device import CPU, Device
 from skort.runtime.installed import training_api, why_missing
 from skort.runtime.sessions import compiled
 from skort.solvers.derived_gradients import check_custom_penalty, check_loss
-from skort.solvers.flat_weights import strengths_vector
 
 # The limit for the bytes of a graph and the arrays of a training. A session keeps a few times as
 # much memory at most.
@@ -67,7 +69,7 @@ class Problem:
 
     def terms_of(self, weights: dict[str, np.ndarray]) -> PenaltyStrengths:
         """Return the strengths of the penalty for an update of some of the weights."""
-        l1, l2 = (strengths_vector(self.objective, weights, norm) for norm in ("l1", "l2"))
+        l1, l2 = (_strengths_vector(self.objective, weights, norm) for norm in ("l1", "l2"))
         return PenaltyStrengths(l1, l2, self.n_batches or -(-MANY_ROWS // self.batch_size))
 
     @functools.cached_property
@@ -86,6 +88,44 @@ class Problem:
         It takes them as one vector, in the order of `weights`.
         """
         return self.update.rule(self.terms)
+
+
+def flat(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the values of all arrays as one new vector."""
+    return np.concatenate([a.ravel() for a in arrays.values()])
+
+
+def views(vector: np.ndarray, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return views of the parts of a vector, with the names and shapes of `arrays`."""
+    parts = {}
+    start = 0
+    for name, array in arrays.items():
+        parts[name] = vector[start : start + array.size].reshape(array.shape)
+        start += array.size
+
+    return parts
+
+
+def _strengths_vector(
+    objective: Objective, weights: dict[str, np.ndarray], norm: str
+) -> np.ndarray | None:
+    """Return the "l1" or "l2" strengths of all weights as a vector, or None if there is no term."""
+    strengths = objective.with_term(norm)
+    if not (weights and strengths):
+        return None
+
+    vector = np.zeros(sum(weight.size for weight in weights.values()), objective.dtype)
+    for name, part in views(vector, weights).items():
+        strength = np.asarray(strengths.get(name, 0.0), objective.dtype)
+        try:
+            part[...] = strength
+        except ValueError:
+            raise ValueError(
+                f"penalty: the strengths of {name!r} have shape {strength.shape}, but the weight "
+                f"has {part.shape}. Use one number, or an array that broadcasts to that shape."
+            ) from None
+
+    return vector
 
 
 def is_small(problem: Problem) -> bool:

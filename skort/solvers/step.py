@@ -12,8 +12,7 @@ from skort.objective.objective import SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
 from skort.optim.transforms import norm, with_owed
 from skort.optim.update import UpdateRule
-from skort.solvers.base import Problem
-from skort.solvers.flat_weights import views
+from skort.solvers.base import Problem, views
 
 _MASKS = "dropout"
 

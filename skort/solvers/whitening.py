@@ -15,8 +15,7 @@ from skort.graphs.layers import Layer
 from skort.objective.objective import TARGET
 from skort.optim.batches import Batches
 from skort.optim.rows import UnchangedRows, source_rows
-from skort.solvers.base import Problem
-from skort.solvers.flat_weights import views
+from skort.solvers.base import Problem, views
 from skort.solvers.loss_graph import CURVATURES, PROBABILITIES, curvature_model, softmax_model
 
 # The products of so many rows are summed in their own dtype, and these sums in float64.

@@ -19,7 +19,7 @@ from skort.graphs.tabular_network import ACTIVATIONS, bin_edges
 from skort.graphs.training_mode import masked
 from skort.networks import TabularNetwork
 from skort.optim import standardization
-from skort.solvers.flat_weights import views
+from skort.solvers.base import views
 from skort.solvers.graph.gradient_sessions import GradientSessions
 
 # Numbers in columns 0, 2 and 4; ids of 3 and of 5 categories in columns 1 and 3.

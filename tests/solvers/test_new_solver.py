@@ -17,9 +17,8 @@ from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SMOOTH, TA
 from skort.optim.batches import HostBatch
 from skort.optim.transforms import norm
 from skort.runtime.sessions import ArraySession
-from skort.solvers.base import Solver
+from skort.solvers.base import Solver, flat, views
 from skort.solvers.choice import ON_REQUEST
-from skort.solvers.flat_weights import flat, views
 from skort.solvers.step import Backend, Sums
 
 

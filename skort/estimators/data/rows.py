@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
-from skort.common.memory import aligned, aligned_rows
+from skort.common.blas import aligned
 from skort.estimators.data.dates import check_dates
 from skort.estimators.data.noise import noise_of
 from skort.estimators.data.not_numbers import (
@@ -31,6 +31,7 @@ from skort.estimators.data.row_forms import (
     kept_dtypes,
     largest,
 )
+from skort.optim.rows import is_in_memory
 from skort.optim.standardization import (
     Standardization,
     column_sums,
@@ -238,7 +239,7 @@ def training_rows(
         raise ValueError(f"y should be an array of one or two dimensions, got {given}.{cure}")
 
     check_form(X)
-    X = aligned_rows(X)
+    X = _aligned_rows(X)
     y = aligned(y)
     given = X
     reset = columns is None
@@ -270,7 +271,7 @@ def training_rows(
                         raise text_error(error, X, estimator) from None
                     raise fitted_text_error(error, X) from None
 
-                X = aligned_rows(_in_range(X, estimator.dtype, estimator))
+                X = _aligned_rows(_in_range(X, estimator.dtype, estimator))
                 _check_no_column_is_lost(given, X)
         elif len(rows) == len(y):
             return rows, y, Columns.of(estimator)
@@ -285,7 +286,7 @@ def prepared(estimator: Any, model: Any, X: Any) -> Any:
     if not model.has_steps:
         X = flat_rows(model.inner.model, X)
     check_form(X)
-    X = aligned_rows(X)
+    X = _aligned_rows(X)
 
     if model.has_steps:
         rows = validate_data(estimator, as_rows(X), reset=False, skip_check_array=True)
@@ -300,7 +301,7 @@ def prepared(estimator: Any, model: Any, X: Any) -> Any:
             except (ValueError, TypeError) as error:
                 raise fitted_text_error(error, X) from None
 
-            rows = aligned_rows(_in_range(rows, dtype, estimator))
+            rows = _aligned_rows(_in_range(rows, dtype, estimator))
 
     return model.transform(rows)
 
@@ -320,6 +321,11 @@ def _check_no_column_is_lost(given, rows):
             f"X: the values of column {lost[0]} are too small for {rows.dtype}. Multiply it by a "
             'constant, or use dtype="float64".'
         )
+
+
+def _aligned_rows(X: Any) -> Any:
+    """Return rows as `aligned` does, but a view of a file as it is: batches copy its rows."""
+    return X if isinstance(X, np.ndarray) and not is_in_memory(X) else aligned(X)
 
 
 def _in_range(rows, dtype, estimator):

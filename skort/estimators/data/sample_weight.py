@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skort.common.memory import aligned
+from skort.common.blas import aligned
 from skort.common.sklearn_private import check_sample_weight
 from skort.estimators.data.targets import EncodedTarget
 

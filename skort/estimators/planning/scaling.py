@@ -8,8 +8,8 @@ from scipy.sparse import issparse
 from skort.estimators.data.rows import DataStatistics
 from skort.estimators.planning.batches import STREAM_ROWS
 from skort.estimators.planning.decision import Decision, rule, yours
-from skort.estimators.variables.loss_scale import has_units
 from skort.estimators.variables.reparametrization import FAR
+from skort.objective.loss import takes_standardized_y
 from skort.optim.standardization import Standardization, deviation_of_all, usable_scale
 
 if TYPE_CHECKING:
@@ -100,7 +100,11 @@ def _standardization(plan, score_graph, statistics):
     last = score_graph.last_layer
     target_mean = None
     target_scale = 1.0
-    if last is not None and not plan.is_classifier and has_units(plan.loss, score_graph.n_outputs):
+    if (
+        last is not None
+        and not plan.is_classifier
+        and takes_standardized_y(plan.loss, score_graph.n_outputs)
+    ):
         centre = is_free and last.intercept is not None
         target_mean, deviation = _of_target(
             plan.loss, score_graph.n_outputs, statistics, centre=centre

@@ -20,11 +20,10 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.training.result import FAR_END, Ending, FitResult
 from skort.estimators.variables.custom_loss import fault_of
 from skort.estimators.variables.custom_penalty import fault_of_penalty
-from skort.estimators.variables.loss_scale import has_units
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.estimators.variables.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
-from skort.objective.loss import known_curvature
+from skort.objective.loss import known_curvature, takes_standardized_y
 from skort.optim.schedules import advice_to_lower, has_ended
 from skort.optim.standardization import moments, robust_moments
 from skort.optim.state import TrainState
@@ -434,7 +433,7 @@ def warn_of_target_units(result: FitResult) -> None:
         or result.n_before
         or graph.is_linear
         or plan.is_classifier
-        or not has_units(plan.loss, graph.n_outputs)
+        or not takes_standardized_y(plan.loss, graph.n_outputs)
     ):
         return
 

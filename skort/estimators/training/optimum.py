@@ -71,7 +71,7 @@ class Finish:
 
     def __call__(self, weights: dict[str, np.ndarray], max_iter: int) -> Finished | None:
         """Return the end at a clearly lower objective, or None if there is none."""
-        from skort.solvers.flat_weights import flat
+        from skort.solvers.base import flat
 
         full = self.full_step()
         begin = full.evaluate(full.variables_of(flat(weights).astype(np.float64)))
@@ -139,7 +139,7 @@ def part_above_least(
 
     `full_step` makes the `FullStep` of rows.
     """
-    from skort.solvers.flat_weights import flat
+    from skort.solvers.base import flat
 
     plan, model, variables, weights = end
     share = _rarest_share(plan, rows)

@@ -253,7 +253,7 @@ class FitResult:
         Return the trained weights of the model, computed from the state, or None if the state has
         none.
         """
-        from skort.solvers.flat_weights import views
+        from skort.solvers.base import views
 
         vector = (self.state.solver or {}).get("weights")
         arrays = self.model.trained_weights

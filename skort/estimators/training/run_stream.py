@@ -32,9 +32,9 @@ from skort.estimators.training.messages import diverged_error, warn_of_fitted
 from skort.estimators.training.result import FitResult, Observers
 from skort.estimators.training.run import ReadyTraining, TrainRun
 from skort.estimators.training.start import check_first_rows, start_at_weights
-from skort.estimators.variables.loss_scale import has_units
 from skort.estimators.variables.row_loss import RowLoss
 from skort.exceptions import DivergedError
+from skort.objective.loss import takes_standardized_y
 from skort.optim.loop import minimise
 from skort.optim.standardization import FAR_UNITS, Standardization
 from skort.optim.state import TrainState
@@ -352,7 +352,9 @@ def _check_terms(plan, model, used):
     n_outputs = model.score_graph.n_outputs
     mean = used.target_mean
     has_link = plan.loss.inverse_link_function(n_outputs) is not None
-    if mean is not None and (not has_units(plan.loss, n_outputs) or (has_link and mean.any())):
+    if mean is not None and (
+        not takes_standardized_y(plan.loss, n_outputs) or (has_link and mean.any())
+    ):
         raise ValueError(
             f"loss={plan.loss!r} does not suit the standardized y of earlier calls. Call fit, or "
             "use standardize=False from the first call on."

@@ -1,8 +1,11 @@
-"""The losses of scores and targets, and their derivatives, without a model."""
+"""A loss as a function of scores and targets, without a model; and its unit."""
 
 import numpy as np
 
 from skort.objective.loss import ScoreLoss
+
+#: The positive numbers of float32. Sample weights are divided by the unit of a loss in float32.
+USABLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
 class ScoreLosses:
@@ -50,3 +53,15 @@ class ScoreLosses:
         inputs = {SCORE: score, TARGET: target, SAMPLE_WEIGHT: np.full((len(score), 1), weight)}
         with np.errstate(over="ignore"):
             return {name: array.astype(self.dtype) for name, array in inputs.items()}
+
+
+def loss_unit(loss: ScoreLoss, mean: np.ndarray, scale: float) -> float:
+    """
+    Return twice the mean loss of the score `mean` for the targets `mean` ± `scale`. For half the
+    squared error, it is `scale` squared.
+    """
+    score = np.tile(mean, (2, 1))
+    weight = loss.weight_scale(len(mean)) / 2
+    target = score + np.array([[scale], [-scale]])
+    unit = 2 * ScoreLosses(loss, len(mean)).total(score, target, weight)
+    return unit if USABLE[0] <= unit <= USABLE[1] else 1.0

@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 import onnx
 
-from skort.common.memory import is_in_memory
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
+from skort.optim.rows import is_in_memory
 from skort.optim.update import Update, UpdateRule
 from skort.runtime.device import Device, DeviceArray
 from skort.runtime.installed import load
 from skort.runtime.sessions import StepSession, norm_on, step_session_on
-from skort.solvers.base import Problem, step_session
-from skort.solvers.flat_weights import views
+from skort.solvers.base import Problem, step_session, views
 from skort.solvers.graph.step_graph import (
     CONTROLS,
     ETA,

@@ -10,7 +10,7 @@ from skort.objective.objective import SCORE_GRADIENT
 from skort.runtime.cache import COMPILED
 from skort.runtime.device import CPU, Device
 from skort.runtime.sessions import ArraySession
-from skort.solvers.flat_weights import views
+from skort.solvers.base import views
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,13 +23,12 @@ from skort.objective.objective import LOSS, OBJECTIVE, SCORE_GRADIENT, TARGET
 from skort.optim.update import UpdateRule
 from skort.runtime.cache import COMPILED
 from skort.runtime.sessions import next_name
-from skort.solvers.base import Problem
+from skort.solvers.base import Problem, flat
 from skort.solvers.derived_gradients import (
     add_custom_gradients,
     add_score_gradient,
     custom_gradient_name,
 )
-from skort.solvers.flat_weights import flat
 
 ETA = "skort_learning_rate"
 WEIGHTS = "skort_weights"

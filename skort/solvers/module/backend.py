@@ -20,8 +20,7 @@ from skort.runtime.checkpoint_file import (
 )
 from skort.runtime.device import value_vector
 from skort.runtime.module import ModuleSession
-from skort.solvers.base import Problem
-from skort.solvers.flat_weights import flat, views
+from skort.solvers.base import Problem, flat, views
 from skort.solvers.module.models import Plan, Term, optimizer_model, training_model
 from skort.solvers.step import HostBackend
 

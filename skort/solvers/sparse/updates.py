@@ -10,8 +10,7 @@ from skort.optim.rows import SparseRows
 from skort.optim.sparse import LazyWeights, Recurrence
 from skort.optim.transforms import norm
 from skort.optim.update import PenaltyStrengths, UpdateRule
-from skort.solvers.base import Problem
-from skort.solvers.flat_weights import flat
+from skort.solvers.base import Problem, flat
 
 
 def make_update(

@@ -9,7 +9,7 @@ from sklearn.neural_network import MLPRegressor
 
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
-from skort.solvers.flat_weights import flat
+from skort.solvers.base import flat
 from skort.solvers.graph.gradient_sessions import GradientSessions
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from skort.estimators.variables.loss_scale import is_of_y, loss_unit
+from skort.estimators.variables.score_losses import loss_unit
 from skort.objective import AbsoluteError, Hinge, Loss, PoissonLoss, SquaredError
+from skort.objective.loss import is_of_y
 
 EXP = "exp (score) => (prediction) { prediction = Exp (score) }"
 ROW = """\

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.variables.loss_scale import estimated_curvature
+from skort.estimators.planning.rate import estimated_curvature
 from skort.objective import AbsoluteError, Hinge, Loss, SquaredError, WeightedSum
 from skort.objective.combined import OutputLosses
 
