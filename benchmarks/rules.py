@@ -186,7 +186,7 @@ RULES = (
         "A linear stream begins at the largest stable rate, which falls with the rows.",
         "stream",
         {"eta0": 0.01},
-        code=(stream.stream_rate, stream.stable_rate, stream.falling_part),
+        code=(stream.stream_rates, stream._stream_rate, stream.stable_rate, stream.falling_part),
     ),
     Rule(
         "first rows",

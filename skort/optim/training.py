@@ -276,8 +276,8 @@ class Training:
     def rate(self, t: int) -> float:
         """Return the learning rate of update number `t`."""
         eta = self._rate_scale * self._course.rate_part * rate(self.schedule, t)
-        fall = self._course.fall
-        return eta if fall is None or self._n_rows is None else eta * fall(self._n_rows)
+        fall: Any = self._course.fall
+        return eta * fall(self._n_rows) if self.falls_by_rows else eta
 
     @property
     def falls_by_rows(self) -> bool:

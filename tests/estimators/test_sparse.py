@@ -18,6 +18,7 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, solvers
 from skort.callbacks import Checkpoint
+from skort.networks import TabularNetwork
 from skort.optimizers import Momentum, Nesterov
 from skort.solvers import available_solvers, has_sparse_steps
 
@@ -140,6 +141,13 @@ def test_every_rule(rule, dtype, rtol):
 )
 def test_every_kind_of_model(model, y, rule, solver):
     assert_same(model.set_params(solver=solver, **{**OPTIONS, **rule}), y, rtol=2e-5)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_network_with_dropout_has_the_masks_of_its_dense_rows(solver):
+    network = OrtSGDRegressor(TabularNetwork(hidden=(6,), dropout=0.3), solver=solver, **OPTIONS)
+    assert_same(network, SCORE, rtol=2e-5)
+    assert network._result.is_sparse
 
 
 @pytest.mark.parametrize(

@@ -537,13 +537,8 @@ class Plan:
         from skort.graphs.standardized import product_layer
         from skort.solvers import has_sparse_steps
 
-        is_own = self.penalty is not None and self.penalty.is_custom
-        if (
-            self.device.is_remote
-            or variables.row_factor is None
-            or model.score_graph.dropout
-            or is_own
-        ):
+        has_own_penalty = self.penalty is not None and self.penalty.is_custom
+        if self.device.is_remote or variables.row_factor is None or has_own_penalty:
             return []
 
         layer = product_layer(model.score_graph)

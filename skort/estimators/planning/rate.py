@@ -1,6 +1,6 @@
 """The first learning rate of a training on all rows, and how stiff a linear model is."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,17 +22,23 @@ _NETWORK = 0.2
 _OWN = "the optimizer or the schedule says it"
 
 
-def first_rate(
-    plan: "Plan",
-    variables: Reparametrization,
-    score_graph: "ScoreGraph",
-    statistics: DataStatistics,
-    of_rows: tuple[float, float] | None,
-) -> Decision:
+class RateBasis(NamedTuple):
+    """What a rate is decided from."""
+
+    plan: "Plan"
+    variables: Reparametrization
+    score_graph: "ScoreGraph"
+    #: Of the rows of a fit, or of a call of `partial_fit`.
+    statistics: DataStatistics
+
+
+def first_rate(basis: RateBasis, of_rows: tuple[float, float] | None) -> Decision:
     """
     Return the decision on the first rate of a fit, which multiplies the rates of the schedule.
     `of_rows` is the spread of the rows.
     """
+    plan = basis.plan
+    is_linear = basis.score_graph.is_linear
     # The rate holds for the largest batch, which may have fewer rows than batch_size.
     whole = plan.whole_rate
     if not plan.is_rate_auto:
@@ -42,20 +48,20 @@ def first_rate(
     tags = plan.update.tags
     if tags.gain is None:
         return Decision(
-            whole * tags.first_rates[0 if score_graph.is_linear else 1],
+            whole * tags.first_rates[0 if is_linear else 1],
             "the optimizer says it",
             "eta0",
         )
-    if not score_graph.is_linear:
-        mean_square = _mean_square(variables.standardization, score_graph, statistics)
+    if not is_linear:
+        mean_square = _mean_square(basis)
         rate = network_rate(tags.gain, mean_square, whole)
         return Decision(rate, "0.2 over the gain of the optimizer and the mean square of X", "eta0")
 
     assert of_rows is not None  # The rate needs it.
     largest, norm = of_rows
-    n_rows = statistics.n_rows
+    n_rows = basis.statistics.n_rows
     smoothness = batch_smoothness(largest, norm, n_rows, min(plan.batch_size, n_rows))
-    of_objective = stiffness(plan, variables, score_graph, statistics, smoothness)
+    of_objective = stiffness(basis, smoothness)
     rate = linear_rate(tags.gain, of_objective, whole)
 
     return Decision(rate, "the largest rate at which batches of these rows are stable", "eta0")
@@ -67,16 +73,12 @@ def needs_spread(plan: "Plan", score_graph: "ScoreGraph") -> bool:
     return plan.is_rate_auto and has_gain and score_graph.is_linear
 
 
-def spread(
-    plan: "Plan",
-    variables: Reparametrization,
-    score_graph: "ScoreGraph",
-    statistics: DataStatistics,
-) -> tuple[float, float] | None:
+def spread(basis: RateBasis) -> tuple[float, float] | None:
     """
     Return the largest eigenvalue and squared norm of the rows of a fit, for its rate and for a
     stream that goes on from it. None: neither needs them, or the Gram matrix will tell them.
     """
+    plan, variables, score_graph, statistics = basis
     used = variables.standardization
     if plan.is_full and score_graph.is_linear:
         rows = statistics.some_rows
@@ -103,45 +105,40 @@ def network_rate(gain: float, mean_square: float, part: float = 1.0) -> float:
     return part * _NETWORK / (gain * mean_square)
 
 
-def stiffness(
-    plan: "Plan",
-    variables: Reparametrization,
-    score_graph: "ScoreGraph",
-    statistics: DataStatistics,
-    smoothness: float,
-) -> float:
+def stiffness(basis: RateBasis, smoothness: float) -> float:
     """Return how fast the gradient of a linear model's objective changes, for rows of this smoothness."""
-    loss = variables.loss
-    n_outputs = score_graph.n_outputs
-    curvature = known_curvature(loss, n_outputs)
-    curvature = curvature or _estimated(plan, variables, score_graph, statistics)
+    loss = basis.variables.loss
+    penalty = basis.variables.penalty
+    n_outputs = basis.score_graph.n_outputs
+    curvature = known_curvature(loss, n_outputs) or _estimated(basis)
     curvature *= loss.weight_scale(n_outputs) * smoothness
 
-    strengths = (
-        {} if variables.penalty is None else variables.penalty.strengths(score_graph.coefficients)
-    )
+    strengths = {} if penalty is None else penalty.strengths(basis.score_graph.coefficients)
     l2 = np.concatenate([np.zeros(1), *(np.ravel(strength.l2) for strength in strengths.values())])
 
     # The step of a stiffer penalty is implicit, and stable at every rate.
     return curvature + float(np.max(l2[l2 <= curvature]))
 
 
-def _mean_square(used, score_graph, statistics) -> float:
+def _mean_square(basis) -> float:
     """
     Return the mean square of the columns that the first layer is trained on, at least 1. Scaled
     columns have 1.
     """
-    if score_graph.first_layer is None or (used is not None and used.scale is not None):
+    used = basis.variables.standardization
+    if basis.score_graph.first_layer is None or (used is not None and used.scale is not None):
         return 1.0
-    mean, deviation = moments(statistics.some_rows.X, statistics.some_rows.sample_weight)
+    rows = basis.statistics.some_rows
+    mean, deviation = moments(rows.X, rows.sample_weight)
     square = deviation**2 + (0.0 if used is not None and used.mean is not None else mean**2)
     return max(1.0, float(np.mean(square)))
 
 
-def _estimated(plan, variables, score_graph, statistics) -> float:
+def _estimated(basis) -> float:
     """Return an estimate of the loss's second derivative by the score of the training."""
     from skort.graphs.standardized import linear_weights
 
+    plan, variables, score_graph, statistics = basis
     if plan.is_classifier:
         return estimated_curvature(plan.loss, score_graph.n_outputs)
 
@@ -169,18 +166,18 @@ def estimated_curvature(
 
     if start is None:
         # One column moves, once for a row of its class and once for a row of the next class.
-        target = np.concatenate([moved, np.roll(moved, 3, axis=0) if n_outputs > 1 else 1 - moved])
-        moved, score, length = (
-            np.tile(moved, (2, 1)),
-            np.tile(steps * moved, (2, 1)),
-            np.ones(n_outputs),
-        )
+        others = np.roll(moved, 3, axis=0) if n_outputs > 1 else 1 - moved
+        target = np.concatenate([moved, others])
+        score = np.tile(steps * moved, (2, 1))
+        moved = np.tile(moved, (2, 1))
+        length = np.ones(n_outputs)
     else:
         score, mean, deviation = (np.asarray(each, np.float64) for each in start)
         length = np.hypot(score - mean, deviation)
         has_link = loss.inverse_link_function(n_outputs) is not None
         length = np.where((length > 0) & np.isfinite(length) & (not has_link), length, 1.0)
-        target, score = mean + steps * deviation, np.tile(score, (len(steps), 1))
+        target = mean + steps * deviation
+        score = np.tile(score, (len(steps), 1))
 
     h = moved * length
     # In a loss of several columns, one column moves.
@@ -195,16 +192,19 @@ def estimated_curvature(
 
     curvature = float(np.max(seconds, initial=0.0, where=is_bent & np.isfinite(seconds)))
     if not USABLE[0] <= curvature <= USABLE[1]:
-        from skort.estimators.variables.custom_loss import check_differentiable, fault_of
-
-        check_differentiable(loss, n_outputs)
-        fault = fault_of(loss, target)
-        if fault:
-            raise ValueError(f"{fault} If a penalty does, give eta0 a number.")
-        raise ValueError(
-            f'eta0="auto": the loss {type(loss).__name__} does not say its largest second '
-            "derivative, and float32 shows none around the targets of these rows. Give eta0 a "
-            "number."
-        )
-
+        raise _no_curvature_error(loss, n_outputs, target)
     return curvature
+
+
+def _no_curvature_error(loss, n_outputs, target):
+    """Return the error of a loss without a usable second derivative around targets."""
+    from skort.estimators.variables.custom_loss import check_differentiable, fault_of
+
+    check_differentiable(loss, n_outputs)
+    fault = fault_of(loss, target)
+    if fault:
+        return ValueError(f"{fault} If a penalty does, give eta0 a number.")
+    return ValueError(
+        f'eta0="auto": the loss {type(loss).__name__} does not say its largest second derivative, '
+        "and float32 shows none around the targets of these rows. Give eta0 a number."
+    )

@@ -3,11 +3,9 @@
 import math
 from typing import TYPE_CHECKING
 
-from skort.estimators.data.rows import DataStatistics
 from skort.estimators.planning.batches import STREAM_ROWS
 from skort.estimators.planning.decision import Decision, rule, yours
-from skort.estimators.planning.rate import needs_spread, network_rate, stiffness
-from skort.estimators.variables.reparametrization import Reparametrization
+from skort.estimators.planning.rate import RateBasis, needs_spread, network_rate, stiffness
 from skort.optim.standardization import spread_of_some
 
 if TYPE_CHECKING:
@@ -41,26 +39,35 @@ def is_waiting(plan: "Plan", n_rows: int) -> bool:
     return n_rows < (FIRST_ROWS if plan.standardize or plan.is_rate_auto else 1)
 
 
-def stream_rate(  # noqa: PLR0913  # facts of a rule
-    plan: "Plan",
-    variables: Reparametrization,
-    score_graph: "ScoreGraph",
-    statistics: DataStatistics,
+def stream_rates(
+    basis: RateBasis,
     *,
-    falls: bool = False,
-    is_fitted: bool = False,
+    falls: bool,
+    is_fitted: bool,
     spread: tuple[float, float] | None = None,
-) -> Decision:
+) -> dict[str, Decision]:
     """
-    Return the decision on the rate of a stream, which multiplies the rates of the schedule. `falls`
-    says whether the rows lower it. `spread` is that of the fit before it, if there was one.
+    Return the decisions on the rates of a stream, by matter: the first one and, if rows lower it, how
+    it changes. `spread` is that of the fit before the stream, if there was one.
     """
+    decisions = {"first rate": _stream_rate(basis, spread, falls=falls, is_fitted=is_fitted)}
+    if falls:
+        because = "in a stream, the rate is divided by the root of 1 + rows seen / columns"
+        rates = basis.plan.decisions["learning rate"]
+        decisions["learning rate"] = rates._replace(because=because)
+
+    return decisions
+
+
+def _stream_rate(basis, spread, *, falls, is_fitted):
+    """Return the decision on the rate of a stream, which multiplies the rates of the schedule."""
+    plan = basis.plan
     if not plan.is_rate_auto:
         is_open = "eta0" in plan.left_open
         return Decision(1.0, "the schedule has it", "eta0") if is_open else yours(1.0, "eta0")
 
     tags = plan.update.tags
-    is_linear = score_graph.is_linear
+    is_linear = basis.score_graph.is_linear
     # The rate of a row is that in a batch of so many rows, however small the calls are.
     n_rows = max(plan.batch_size, STREAM_ROWS)
 
@@ -68,8 +75,7 @@ def stream_rate(  # noqa: PLR0913  # facts of a rule
         rate = declared_rate(tags.first_rates[0 if is_linear else 2], plan.batch_size)
         because = "the optimizer says it, for batches of so many rows"
     elif is_linear:
-        stable = stable_rate(plan, variables, score_graph, statistics, n_rows, known=spread)
-        rate = stream_linear_rate(stable, falls=falls)
+        rate = stream_linear_rate(stable_rate(basis, n_rows, spread=spread), falls=falls)
         part = "" if falls else "a quarter of "
         because = f"{part}the largest rate at which batches of the first rows are stable"
     else:
@@ -88,12 +94,6 @@ def stream_linear_rate(stable: float, *, falls: bool) -> float:
     frozen one, or one with a `learning_rate`, at a quarter of it.
     """
     return stable if falls else stable * _PART
-
-
-def falling_schedule(rates: Decision) -> Decision:
-    """Return the decision on the schedule of a stream whose rows lower the rate."""
-    because = "in a stream, the rate is divided by the root of 1 + rows seen / columns"
-    return rates._replace(because=because)
 
 
 def falls_by_rows(plan: "Plan", score_graph: "ScoreGraph") -> bool:
@@ -130,23 +130,16 @@ def fitted_rate(rate: float) -> float:
     return _FITTED * rate
 
 
-def call_part(
-    plan: "Plan",
-    variables: Reparametrization,
-    score_graph: "ScoreGraph",
-    statistics: DataStatistics,
-    rate_scale: float,
-) -> float:
+def call_part(basis: RateBasis, rate_scale: float) -> float:
     """Return the factor of a stream's rate in a call."""
+    plan = basis.plan
     if plan.is_rate_auto and plan.update.tags.gain is None and "batch_size" in plan.left_open:
         # The rate is that of a batch of B rows. The step of a call of m rows is m / B of it.
         whole = plan.batch_size
-        n_rows = min(statistics.n_rows, whole)
+        n_rows = min(basis.statistics.n_rows, whole)
         return whole / n_rows * _short_part(n_rows) / _short_part(whole)
-    if not needs_spread(plan, score_graph):
-        return 1.0
 
-    return stable_part(plan, variables, score_graph, statistics, rate_scale)
+    return stable_part(basis, rate_scale) if needs_spread(plan, basis.score_graph) else 1.0
 
 
 @rule("stream")
@@ -159,48 +152,39 @@ def heavy_row_copies(part: float, mean_weight: float) -> int:
 
 
 @rule("stream")
-def stable_part(
-    plan: "Plan",
-    variables: Reparametrization,
-    score_graph: "ScoreGraph",
-    statistics: DataStatistics,
-    rate_scale: float,
-) -> float:
+def stable_part(basis: RateBasis, rate_scale: float) -> float:
     """
     If the rate of a stream is not stable for the rows of a call, this call has the largest rate
     that is.
     """
     # An estimate from some rows takes less time.
-    n_rows = min(plan.batch_size, statistics.some_rows.n_rows)
-    rough = stable_rate(plan, variables, score_graph, statistics, n_rows, is_rough=True)
-    if rate_scale <= _SURE * rough:
+    n_rows = min(basis.plan.batch_size, basis.statistics.some_rows.n_rows)
+    if rate_scale <= _SURE * stable_rate(basis, n_rows, is_rough=True):
         return 1.0
 
-    return min(1.0, stable_rate(plan, variables, score_graph, statistics, n_rows) / rate_scale)
+    return min(1.0, stable_rate(basis, n_rows) / rate_scale)
 
 
-def stable_rate(  # noqa: PLR0913  # facts of a rule
-    plan: "Plan",
-    variables: Reparametrization,
-    score_graph: "ScoreGraph",
-    statistics: DataStatistics,
+def stable_rate(
+    basis: RateBasis,
     n_rows: int,
     *,
     is_rough: bool = False,
-    known: tuple[float, float] | None = None,
+    spread: tuple[float, float] | None = None,
 ) -> float:
     """
-    Return the largest rate at which a linear model is stable in the mean square. `known` is the
-    spread of a fit.
+    Return the largest rate at which a linear model is stable in the mean square, in batches of so
+    many rows. `spread=None`: it is found here.
     """
     # This is the expected smoothness of batches of an endless stream, n -> infinity: see
     # `smoothness`.
-    used = variables.standardization
+    plan, variables, _, statistics = basis
     rows = statistics.some_rows
-    largest, norm = known or spread_of_some(rows.X, rows.sample_weight, used, is_rough=is_rough)
+    largest, norm = spread or spread_of_some(
+        rows.X, rows.sample_weight, variables.standardization, is_rough=is_rough
+    )
     smoothness = statistics.mean_weight * ((n_rows - 1) * largest + norm) / n_rows
-    of_objective = stiffness(plan, variables, score_graph, statistics, smoothness)
     gain = plan.update.tags.gain
     assert gain is not None  # An optimizer without a gain declares its rate.
 
-    return plan.batch_size / n_rows / (gain * of_objective)
+    return plan.batch_size / n_rows / (gain * stiffness(basis, smoothness))

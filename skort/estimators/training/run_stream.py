@@ -17,15 +17,15 @@ from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.fitted import knowledge_of
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.rate import RateBasis
 from skort.estimators.planning.stream import (
     FIRST_ROWS,
     call_part,
     falling_part,
-    falling_schedule,
     falls_by_rows,
     heavy_row_copies,
     is_waiting,
-    stream_rate,
+    stream_rates,
 )
 from skort.estimators.training.data_source import BatchShape, batches_in_memory
 from skort.estimators.training.messages import diverged_error, warn_of_fitted
@@ -160,25 +160,19 @@ def _resumed(plan, model, rows, state, fitted, columns):
     no_longer_falls = state.n_rows is not None and not falls_by_rows(plan, graph)
     if is_after_fit or no_longer_falls or plan.chooses_rate != state.is_rate_auto:
         variables = plan.variables(graph, state.standardization)
-        of_rate = stream_rate(
-            plan,
-            variables,
-            graph,
-            DataStatistics(rows),
+        rates = stream_rates(
+            RateBasis(plan, variables, graph, DataStatistics(rows)),
             falls=falls,
             is_fitted=is_after_fit and not graph.is_linear,
             spread=fitted.spread if is_after_fit else None,
         )
-        plan = plan.decided("first rate", of_rate)
-        if falls:
-            rates = falling_schedule(plan.decisions["learning rate"])
-            plan = plan.decided("learning rate", rates)
+        plan = plan.with_decisions(rates)
 
         # The falls of a rate belong to its schedule, which the user may have set.
         n_falls = 0 if is_after_fit and "learning_rate" in plan.left_open else state.n_falls
         state = dataclasses.replace(
             state,
-            rate_scale=of_rate.value,
+            rate_scale=rates["first rate"].value,
             is_rate_auto=plan.chooses_rate,
             n_falls=n_falls,
             # The rows of the fit were seen.
@@ -208,7 +202,8 @@ def _trained(plan, model, rows, state, run, observers):
     if state.n_rows is not None:
         fall = functools.partial(falling_part, n_columns=rows.X.shape[1])
         rate_scale *= fall(state.n_rows)
-    part = call_part(plan, variables, model.score_graph, statistics, rate_scale)
+    basis = RateBasis(plan, variables, model.score_graph, statistics)
+    part = call_part(basis, rate_scale)
     copies = heavy_row_copies(part, statistics.mean_weight)
     if copies > 1:
         part = min(1.0, copies * part)

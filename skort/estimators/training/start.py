@@ -11,9 +11,9 @@ from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision
 from skort.estimators.planning.fitted import drawn_anew, fitted_part, knowledge_of
 from skort.estimators.planning.plan import Plan
-from skort.estimators.planning.rate import first_rate, spread
+from skort.estimators.planning.rate import RateBasis, first_rate, spread
 from skort.estimators.planning.scaling import scaling
-from skort.estimators.planning.stream import falling_schedule, falls_by_rows, stream_rate
+from skort.estimators.planning.stream import falls_by_rows, stream_rates
 from skort.estimators.training.messages import (
     warn_of_far_start,
     warn_of_fitted,
@@ -137,16 +137,15 @@ def start_at_weights(
     elif variables.score is not None and not score_graph.is_linear:
         score_graph = balanced(score_graph, variables.training_weights(initial))
 
+    basis = RateBasis(plan, variables, score_graph, statistics)
     of_rows = None
     falls = is_stream and model.is_drawn and falls_by_rows(plan, score_graph)
     if is_stream:
         is_fitted = not (model.is_drawn or model.score_graph.is_linear)
-        of_rate = stream_rate(
-            plan, variables, score_graph, statistics, falls=falls, is_fitted=is_fitted
-        )
+        rates = stream_rates(basis, falls=falls, is_fitted=is_fitted)
     else:
-        of_rows = spread(plan, variables, score_graph, statistics)
-        of_rate = first_rate(plan, variables, score_graph, statistics, of_rows)
+        of_rows = spread(basis)
+        rates = {"first rate": first_rate(basis, of_rows)}
 
     state = dataclasses.replace(
         state,
@@ -154,13 +153,11 @@ def start_at_weights(
         penalty_start=state.penalty_start
         or (score_graph.trained_arrays if plan.takes_start else None),
         standardization=standardization,
-        rate_scale=of_rate.value,
+        rate_scale=rates["first rate"].value,
         is_rate_auto=plan.chooses_rate,
         n_rows=0 if falls else None,
     )
-    decisions = {"scaling": of_scaling, "first rate": of_rate, "weights": _of_weights(model)}
-    if falls:
-        decisions["learning rate"] = falling_schedule(plan.decisions["learning rate"])
+    decisions = {"scaling": of_scaling, "weights": _of_weights(model), **rates}
     model = dataclasses.replace(model, score_graph=score_graph, is_drawn=False)
     return Start(plan.with_decisions(decisions), model, state, variables, spread=of_rows)
 
