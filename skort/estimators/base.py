@@ -374,16 +374,18 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
     def _end_fit(self, result, read, *, is_stream=False):
         """Take over a result, and say how its training ended."""
         self._adopt(result, read.columns)
+        advance(self.random_state, result.state.random_state)
+
         if not read.wrapped.is_fitted:
             warn_of_other_terms(self, read.wrapped.model, read.own, is_full=result.plan.is_full)
             if not read.wrapped.is_own:
                 warn_of_unused_weights(read.wrapped, result)
-        advance(self.random_state, result.state.random_state)
         warn_of_unused(self, read.own)
         if self.scoring is not None and VALIDATION_SCORE not in result.state.history:
             warn_of_scoring(self, is_stream=is_stream)
         if self.verbose and result.initial_score_told:
             print_line(f"Validation set: {result.initial_score_told}.")
+
         warn_of_lost_digits(self, result)
         warn_of_target_units(result)
         warn_of_outcome(self, result, is_stream=is_stream)
@@ -391,13 +393,15 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         return self
 
     def _partial_fit(self, X, y, sample_weight, classes=None):
+        """Train on the rows of a call: begin a stream, or go on with the last training."""
         if asks_to_stop_early(self.early_stopping):
             raise ValueError(
                 "partial_fit does not support early_stopping=True: a call is one epoch, so there is no "
                 "earlier epoch to go back to. early_stopping should be False with partial_fit."
             )
 
-        given, last = GivenRows(X, y, sample_weight), vars(self).get("_result")
+        given = GivenRows(X, y, sample_weight)
+        last = vars(self).get("_result")
         if last is None:
             return self._end_fit(*first_call(self, given, classes), is_stream=True)
 
@@ -414,24 +418,20 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         Take over a result. With `columns` it is that of a training, which replaces an earlier one;
         without, it has other weights alone.
         """
-        is_training = columns is not None
-        kept = {
-            name: value
-            for name, value in vars(self).items()
-            if not (is_training and is_of_fit(name))
-        }
-        told = (
-            columns.attributes | self._of_training(result)
-            if is_training
-            else {"_sparse_coef": None}
-        )
+        if columns is None:
+            kept = vars(self)
+            described = {"_sparse_coef": None}
+        else:
+            kept = {name: value for name, value in vars(self).items() if not is_of_fit(name)}
+            described = columns.attributes | self._of_training(result)
+
         adopted = {
             "_result": dataclasses.replace(result, ending=NO_ENDING),
             **result.model.shown_attributes(),
         }
 
         # One assignment: a thread that predicts meanwhile sees the earlier fit or this one.
-        self.__dict__ = kept | told | adopted
+        self.__dict__ = kept | described | adopted
         self._register()
 
     def _of_training(self, result):

@@ -17,6 +17,7 @@ else:
 
 def has_callbacks(estimator: Any) -> bool:
     """Return whether `set_callbacks` was called on an estimator, or on a meta-estimator around it."""
+    # Each fit of a search of scikit-learn has a context of callbacks, even if there are none.
     return bool(vars(estimator).get("_skl_callbacks"))
 
 

@@ -129,6 +129,11 @@ class EncodedTarget(NamedTuple):
         """Whether each row may have several labels."""
         return self.classes is not None and not self.single_output
 
+    @property
+    def is_one_hot(self) -> bool:
+        """Whether each row may have several labels, but has exactly one."""
+        return self.multi_label and bool(np.all(self.target.sum(axis=1) == 1))
+
 
 @dataclass(frozen=True, eq=False)
 class LabelEncoder:

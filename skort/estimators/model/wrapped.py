@@ -19,6 +19,7 @@ from skort.common.own_graph import makes_graph
 from skort.estimators.data.known_labels import model_labels
 from skort.estimators.data.nesting import split, target_of, thawed
 from skort.estimators.data.row_forms import row_shape
+from skort.estimators.data.targets import EncodedTarget
 from skort.estimators.model.preprocessing import (
     Preprocessing,
     TargetTransform,
@@ -211,12 +212,12 @@ class WrappedModel:
 
         return labels
 
-    def check_labels(self, *, multi_label: bool, one_hot: bool) -> None:
-        """Raise an error if the model cannot be trained on several labels a row, or on one-hot ones."""
-        if multi_label and not self.is_network:
+    def check_labels(self, encoded: EncodedTarget) -> None:
+        """Raise an error if the model cannot be trained on the several labels of a row."""
+        if encoded.multi_label and not self.is_network:
             advice = (
                 "each row has one label, so give y.argmax(axis=1)."
-                if one_hot
+                if encoded.is_one_hot
                 else "use MLPClassifier() as estimator, or MultiOutputClassifier(OrtSGDClassifier())."
             )
             raise ValueError(
@@ -225,10 +226,10 @@ class WrappedModel:
 
         if self.is_fitted and self.is_network and hasattr(self.model, "classes_"):
             fitted = self.model.out_activation_ == "logistic" and self.model.n_outputs_ > 1
-            if fitted != multi_label:
+            if fitted != encoded.multi_label:
                 kinds = "one label per row", "several labels per row"
                 raise ValueError(
-                    f"y has {kinds[multi_label]}, the fitted estimator had {kinds[fitted]}."
+                    f"y has {kinds[encoded.multi_label]}, the fitted estimator had {kinds[fitted]}."
                 )
 
     def fit_target(self, y: Any) -> TargetTransform:

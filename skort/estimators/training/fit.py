@@ -37,10 +37,9 @@ def fit(
         source = given.source(
             plan, data, RowEncoder(estimator, read.columns, model, read.class_weight)
         )
-        # A search gives its fits a callback context even if it has no callbacks.
-        of_sklearn = (
-            [SklearnCallbacks(estimator, given, plan.max_iter)] if has_callbacks(estimator) else []
-        )
+        of_sklearn = []
+        if has_callbacks(estimator):
+            of_sklearn.append(SklearnCallbacks(estimator, given, plan.max_iter))
         observers = Observers(estimator, read.columns, scoring, of_sklearn)
 
         return run_fit(plan, model, source, TrainState.start(read.generator), observers)

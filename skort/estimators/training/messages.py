@@ -66,11 +66,11 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
         )
     elif ending.went_back and (not ending.no_better or "eta0" in result.plan.left_open):
         warn_user(f"The fitted weights stay: {_why_they_stay(result)}", ConvergenceWarning)
-    elif ending.no_better and not (ending.is_told and _ends_as_constant(ending)):
+    elif ending.no_better and not (ending.warned_of_fitted and _ends_as_constant(ending)):
         warn_user(
             f"The training ended no better than {_no_better_than(result)}", ConvergenceWarning
         )
-    elif ending.is_told:
+    elif ending.warned_of_fitted:
         # A warning at the beginning has said what to check first.
         return
     elif (
@@ -387,7 +387,7 @@ def _why_they_stay(result):
 
     cure = (
         ""
-        if result.ending.is_told
+        if result.ending.warned_of_fitted
         else " More rows may help. early_stopping=False trains on all rows to the last epoch, "
         "which may make the model worse on other rows."
     )

@@ -42,13 +42,7 @@ def next_call(
 ) -> tuple[FitResult, Columns] | None:
     """Train on a later call. Return the result and the columns of its rows, or None if no row counts."""
     check_callbacks(estimator.callbacks)
-    plan = last.plan
-
-    if not plan.hold(estimator):
-        # scikit-learn validates the parameters before the first call only.
-        estimator._validate_params()
-        plan = plan.renewed(estimator)
-
+    plan = _present_plan(estimator, last)
     last.plan.check_same_model(estimator)
 
     columns = Columns.of(estimator)
@@ -64,18 +58,28 @@ def next_call(
     plan = plan.for_target(encoded)
     plan.loss.check_target(encoded.target)
     model = last.model.for_stream(plan.loss, encoded)
-    X = model.transform(rows)
-    data = TrainingData(dense_if_narrow(X), encoded.target, weights)
-
+    data = TrainingData(dense_if_narrow(model.transform(rows)), encoded.target, weights)
     if last.state.is_new:
-        # The number of rows divides the penalty of a model inside.
-        waiting = last.state.first_rows
-        n_waiting = 0 if waiting is None else waiting.n_rows
-        n_rows = data.n_rows + n_waiting
-        if not n_waiting:
-            plan = plan.of_first_rows(n_rows)
-        size = plan.size.of_stream(n_rows)
-        plan = dataclasses.replace(plan, size=size).renewed(estimator).for_target(encoded)
+        plan = _with_first_rows(plan, estimator, data, last.state).for_target(encoded)
 
     observers = Observers(estimator, columns)
     return run_stream(plan, model, data, last.state, observers, fitted=fitted), columns
+
+
+def _present_plan(estimator, last):
+    """Return the plan of the last training, renewed if parameters have changed since."""
+    if last.plan.hold(estimator):
+        return last.plan
+    # scikit-learn validates the parameters before the first call only.
+    estimator._validate_params()
+    return last.plan.renewed(estimator)
+
+
+def _with_first_rows(plan, estimator, data, state):
+    """Return the plan of a stream for its first rows: those that wait, and those of this call."""
+    n_waiting = 0 if state.first_rows is None else state.first_rows.n_rows
+    n_rows = n_waiting + data.n_rows
+    if not n_waiting:
+        plan = plan.of_first_rows(n_rows)
+    # The number of rows divides the penalty of a model inside.
+    return dataclasses.replace(plan, size=plan.size.of_stream(n_rows)).renewed(estimator)

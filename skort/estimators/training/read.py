@@ -92,9 +92,7 @@ class FitInput:
             wrapped.known_classes(classes, y) if isinstance(estimator, ClassifierMixin) else None
         )
         encoded = target_transform.applied(encoder.encode(y, known))
-        several = encoded.multi_label
-        one_hot = several and bool(np.all(encoded.target.sum(axis=1) == 1))
-        wrapped.check_labels(multi_label=several, one_hot=one_hot)
+        wrapped.check_labels(encoded)
 
         return cls(
             given, wrapped, own, rows, columns, encoder, encoded, target_transform, generator
@@ -239,7 +237,7 @@ def read_fit(
 
 def _warn_of_one_hot(encoded):
     """Warn of a multi-label y in which each row has one label, as `get_dummies` makes it."""
-    if encoded.multi_label and np.all(encoded.target.sum(axis=1) == 1):
+    if encoded.is_one_hot:
         warn_user(
             "y is multi-label, and each row has exactly one label. If the labels are classes, give "
             "y.argmax(axis=1), or the column that get_dummies was made from: predict then returns "
@@ -259,37 +257,45 @@ def with_validation_set(
     Return the input, which now knows whether a validation set ends the training; the scoring of
     that set, or None; and the weights of the other rows.
     """
-    weights = read.sample_weight
-    scoring = estimator.scoring
     are_given = is_given(X_val, y_val)
     has_rows = are_given or read.given.batch_size is None
     if has_rows and _stops_early(estimator, read):
         read = dataclasses.replace(read, is_validated=True)
 
     if are_given:
-        y_val = read.encoder.columns(y_val, "y_val")
-        check_lengths(X_val, y_val)
-        if scoring is not None:
-            return read, ValidationScoring(X_val, y_val, scoring, name=VALIDATION_SCORE), weights
+        return read, _given_set(estimator, read, X_val, y_val), read.sample_weight
+    if read.is_validated:
+        return read, *_held_out_set(estimator, read)
+    return read, None, read.sample_weight
 
-        target, of_target = _encoded_y_val(read, y_val)
-        scores = ValidationLoss(X_val, target, of_target, decides=read.is_validated)
-        return read, scores, weights
-    if not read.is_validated:
-        return read, None, weights
 
+def _given_set(estimator, read, X_val, y_val):
+    """Return the scoring of the user's validation set."""
+    y_val = read.encoder.columns(y_val, "y_val")
+    check_lengths(X_val, y_val)
+    if estimator.scoring is not None:
+        return ValidationScoring(X_val, y_val, estimator.scoring, name=VALIDATION_SCORE)
+
+    target, weights = _encoded_y_val(read, y_val)
+    return ValidationLoss(X_val, target, weights, decides=read.is_validated)
+
+
+def _held_out_set(estimator, read):
+    """Return the scoring of rows that are held out, and the weights of the other rows."""
     y = read.encoded.y
-    of_rows = read.given.sample_weight
+    weights = read.sample_weight
     rows, rest = hold_out(
         estimator, y, weights, read.generator, may_lack_classes=read.wrapped.is_fitted
     )
     X = safe_indexing(as_rows(read.given.X), rows)
-    if scoring is None:
+    if estimator.scoring is None:
         weights = None if weights is None else weights[rows]
-        return read, ValidationLoss(X, read.encoded.target[rows], weights, decides=True), rest
+        return ValidationLoss(X, read.encoded.target[rows], weights, decides=True), rest
 
-    of_rows = None if of_rows is None else np.broadcast_to(np.asarray(of_rows), len(y))[rows]
-    return read, ValidationScoring(X, y[rows], scoring, of_rows, name=VALIDATION_SCORE), rest
+    # A score counts the sample weights, and no class weights.
+    given = read.given.sample_weight
+    given = None if given is None else np.broadcast_to(np.asarray(given), len(y))[rows]
+    return ValidationScoring(X, y[rows], estimator.scoring, given, name=VALIDATION_SCORE), rest
 
 
 def is_given(X_val: Any, y_val: Any) -> bool:

@@ -46,8 +46,8 @@ class Ending(NamedTuple):
     went_back: bool = False
     #: The loss of the best constant prediction, if the training began at fitted weights.
     constant_loss: float | None = None
-    #: Whether a warning has said that the fitted weights are worse than a constant.
-    is_told: bool = False
+    #: Whether a warning has said that the fitted network is worse than a constant.
+    warned_of_fitted: bool = False
 
 
 #: The ending in a result that an estimator keeps.

@@ -159,7 +159,7 @@ class ReadyTraining:
     #: All rows, if they are dense and in memory.
     rows: TrainingData | None = None
     #: Whether a warning has said that the fitted network is worse than a constant.
-    is_told: bool = False
+    warned_of_fitted: bool = False
 
     def training(self, step: TrainStep, batches: Batches) -> Training:
         """Return the training that a step makes on batches."""
@@ -275,7 +275,7 @@ class ReadyTraining:
             prior=prior,
             went_back=outcome.went_back,
             constant_loss=self.constant_loss,
-            is_told=self.is_told,
+            warned_of_fitted=self.warned_of_fitted,
         )
 
         return FitResult(
@@ -328,7 +328,7 @@ def run_fit(
         epochs=plan.max_iter,
         constant_loss=begun.constant_loss,
         rows=source.dense_rows,
-        is_told=begun.is_told,
+        warned_of_fitted=begun.warned_of_fitted,
     )
     step = source.step(run, begun.model, begun.state)
     if plan.is_full:

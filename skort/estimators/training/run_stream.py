@@ -6,12 +6,9 @@ the scales.
 import copy
 import dataclasses
 import functools
-from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse
 
-from skort.common.user_warning import warn_user
 from skort.estimators.data.row_forms import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
@@ -19,7 +16,6 @@ from skort.estimators.planning.fitted import knowledge_of
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import RateBasis
 from skort.estimators.planning.stream import (
-    FIRST_ROWS,
     call_part,
     falling_part,
     falls_by_rows,
@@ -28,6 +24,7 @@ from skort.estimators.planning.stream import (
     stream_rates,
 )
 from skort.estimators.training.data_source import BatchShape, batches_in_memory
+from skort.estimators.training.left_scale import warned_of_left_scale
 from skort.estimators.training.messages import diverged_error, warn_of_fitted
 from skort.estimators.training.result import FitResult, Observers
 from skort.estimators.training.run import ReadyTraining, TrainRun
@@ -36,22 +33,8 @@ from skort.estimators.variables.row_loss import RowLoss
 from skort.exceptions import DivergedError
 from skort.objective.loss import takes_standardized_y
 from skort.optim.loop import minimise
-from skort.optim.standardization import FAR_UNITS, Standardization
 from skort.optim.state import TrainState
 from skort.runtime.cache import NoPickle
-
-if TYPE_CHECKING:
-    from skort.graphs.layers import Layer
-
-# A column has left its scale if its mean distance from the first rows is so many scales, over 20
-# rows.
-_FAR = 10.0
-# Positive values have a long tail if their standard deviation is so many times their mean.
-_LONG_TAIL = 2.0
-# The most rows of a call that are looked at.
-_SOME_ROWS = 1000
-# The most other columns that a warning names.
-_NAMED = 5
 
 
 @ids_in_range()
@@ -69,18 +52,13 @@ def run_stream(
     scales and rate. `fitted` is the fit that the stream continues.
     """
     plan.check_steps("partial_fit")
-    if not state.is_new:
-        plan, state, run = _resumed(plan, model, rows, state, fitted, observers.columns)
-        # A warning of a far column already tells why.
-        if fitted is not None and not state.is_told:
-            variables = plan.variables(model.score_graph, state.standardization)
-            # After a short fit, a model may still be no better than a constant, even on its own
-            # rows.
-            losses = state.column("loss") or [-np.inf]
-            _warn_of_worse(plan, model, variables, rows, losses[-1])
-        return _trained(plan, model, rows, state, run, observers)
+    if state.is_new:
+        return _of_first_rows(plan, model, rows.after(state.first_rows), state, observers)
+    return _of_later_rows(plan, model, rows, state, observers, fitted)
 
-    rows = rows.after(state.first_rows)
+
+def _of_first_rows(plan, model, rows, state, observers):
+    """Return the result of all first rows: of the first pass, or of rows that wait for more."""
     if is_waiting(plan, rows.n_rows):
         return _waiting(plan, model, rows, state)
 
@@ -90,7 +68,39 @@ def run_stream(
     begun = start_at_weights(plan, model, DataStatistics(rows), state, is_stream=True)
     if model.inner.is_fitted and not model.is_drawn:
         _warn_of_worse(begun.plan, begun.model, begun.variables, rows)
+
     return _trained(begun.plan, begun.model, rows, begun.state, None, observers)
+
+
+def _of_later_rows(plan, model, rows, state, observers, fitted):
+    """Return the result of one more pass. `fitted` is the fit before it, or None after a call."""
+    _check_terms(plan, model, state.standardization)
+    run = None if state.live is None else state.live.take()
+    if run is not None and run.plan is not plan:
+        run = None
+
+    plan, state = _at_new_rate(plan, model, rows, state, fitted)
+    if plan.takes_start and state.penalty_start is None:
+        state = dataclasses.replace(state, penalty_start=model.score_graph.trained_arrays)
+
+    if not state.is_told:
+        state = dataclasses.replace(state, is_told=_warned(model, rows, state, observers.columns))
+    # A warning of a column that has left its scale already tells why.
+    if fitted is not None and not state.is_told:
+        variables = plan.variables(model.score_graph, state.standardization)
+        # After a short fit, a model may still be no better than a constant, even on its own rows.
+        losses = state.column("loss") or [-np.inf]
+        _warn_of_worse(plan, model, variables, rows, losses[-1])
+
+    return _trained(plan, model, rows, state, run, observers)
+
+
+def _warned(model, rows, state, columns):
+    """Warn of columns that have left their scale. Return whether there are some."""
+    place = "the transformed X" if model.has_steps else "X"
+    names = None if model.has_steps else columns.names
+    layer = model.score_graph.first_layer
+    return warned_of_left_scale(rows, state.standardization, layer, place, names)
 
 
 def _warn_of_worse(plan, model, variables, rows, fitted_loss=-np.inf):
@@ -145,49 +155,38 @@ def _constant(plan, model, rows):
     return model.with_weights(weights)
 
 
-def _resumed(plan, model, rows, state, fitted, columns):
+def _at_new_rate(plan, model, rows, state, fitted):
     """
-    Return the plan and the state from which a stream continues, and its run so far, or None for a
-    new run.
+    Return the plan and the state of a stream with the rate of its next steps. It is found anew after
+    a fit, and after a change of the parameters that decide on it.
     """
-    _check_terms(plan, model, state.standardization)
-    run = None if state.live is None else state.live.take()
-    if run is not None and run.plan is not plan:
-        run = None
     is_after_fit = fitted is not None
     graph = model.score_graph
-    falls = is_after_fit and falls_by_rows(plan, graph)
-    no_longer_falls = state.n_rows is not None and not falls_by_rows(plan, graph)
-    if is_after_fit or no_longer_falls or plan.chooses_rate != state.is_rate_auto:
-        variables = plan.variables(graph, state.standardization)
-        rates = stream_rates(
-            RateBasis(plan, variables, graph, DataStatistics(rows)),
-            falls=falls,
-            is_fitted=is_after_fit and not graph.is_linear,
-            spread=fitted.spread if is_after_fit else None,
-        )
-        plan = plan.with_decisions(rates)
+    may_fall = falls_by_rows(plan, graph)
+    no_longer_falls = state.n_rows is not None and not may_fall
+    if not (is_after_fit or no_longer_falls or plan.chooses_rate != state.is_rate_auto):
+        return plan, state
 
-        # The falls of a rate belong to its schedule, which the user may have set.
-        n_falls = 0 if is_after_fit and "learning_rate" in plan.left_open else state.n_falls
-        state = dataclasses.replace(
-            state,
-            rate_scale=rates["first rate"].value,
-            is_rate_auto=plan.chooses_rate,
-            n_falls=n_falls,
-            # The rows of the fit were seen.
-            n_rows=plan.size.n_rows if falls else None,
-        )
+    # Rows lower the rate from the beginning of a stream on. The rows of the fit were seen.
+    falls = is_after_fit and may_fall
+    variables = plan.variables(graph, state.standardization)
+    rates = stream_rates(
+        RateBasis(plan, variables, graph, DataStatistics(rows)),
+        falls=falls,
+        is_fitted=is_after_fit and not graph.is_linear,
+        spread=fitted.spread if is_after_fit else None,
+    )
+    # The falls of a rate belong to its schedule, which the user may have set.
+    n_falls = 0 if is_after_fit and "learning_rate" in plan.left_open else state.n_falls
+    state = dataclasses.replace(
+        state,
+        rate_scale=rates["first rate"].value,
+        is_rate_auto=plan.chooses_rate,
+        n_falls=n_falls,
+        n_rows=plan.size.n_rows if falls else None,
+    )
 
-    if plan.takes_start and state.penalty_start is None:
-        state = dataclasses.replace(state, penalty_start=model.score_graph.trained_arrays)
-    place = "the transformed X" if model.has_steps else "X"
-    names = None if model.has_steps else columns.names
-    if not state.is_told and _warned_of_far_columns(
-        rows, state.standardization, model.score_graph.first_layer, place, names
-    ):
-        state = dataclasses.replace(state, is_told=True)
-    return plan, state, run
+    return plan.with_decisions(rates), state
 
 
 def _trained(plan, model, rows, state, run, observers):
@@ -197,18 +196,19 @@ def _trained(plan, model, rows, state, run, observers):
         plan.variables(model.score_graph, state.standardization) if run is None else run.variables
     )
     statistics = DataStatistics(rows)
+    # Sample weights multiply losses as they are, since nobody knows the mean of a stream.
+    weight = statistics.mean_weight
+
     fall = None
     rate_scale = state.rate_scale
     if state.n_rows is not None:
         fall = functools.partial(falling_part, n_columns=rows.X.shape[1])
         rate_scale *= fall(state.n_rows)
-    basis = RateBasis(plan, variables, model.score_graph, statistics)
-    part = call_part(basis, rate_scale)
-    copies = heavy_row_copies(part, statistics.mean_weight)
+    part = call_part(RateBasis(plan, variables, model.score_graph, statistics), rate_scale)
+    copies = heavy_row_copies(part, weight)
     if copies > 1:
         part = min(1.0, copies * part)
-    # Sample weights multiply losses as they are, since nobody knows the mean of a stream.
-    weight = statistics.mean_weight
+
     batches = batches_in_memory(plan, rows, variables, generator, weight, copies)
     shape = BatchShape(batches.batch_size, batches.are_sparse)
     if run is None or run.shape != shape:
@@ -224,119 +224,6 @@ def _trained(plan, model, rows, state, run, observers):
     ended = dataclasses.replace(outcome.state, live=live, is_told=state.is_told)
 
     return ready.result(dataclasses.replace(outcome, state=ended), statistics)
-
-
-def _warned_of_far_columns(
-    rows: TrainingData,
-    used: Standardization | None,
-    layer: "Layer | None",
-    place: str,
-    names: np.ndarray | None,
-) -> bool:
-    """
-    Warn of the columns that the first layer reads, and of a y, that have left the scale of the first
-    rows by far. Return whether there are some. The columns are of `place`, and have `names` or None.
-    """
-    if used is None:
-        return False
-
-    found = []
-    if used.scale is not None and layer is not None:
-        # The columns that it does not read are ids, which have no scale.
-        read = layer.read(np.arange(len(used.scale)))
-        for column, change in _changes(rows.counted(rows.X), used.mean, used.scale):
-            if column in read:
-                name = f"column {column if names is None else repr(names[column])}"
-                found.append((f"{name} of {place}", change))
-
-    if used.target_mean is not None:
-        scales = np.full(len(used.target_mean), used.target_scale)
-        of_target = _changes(rows.counted(rows.target), used.target_mean, scales)
-        found += [("y", change) for _, change in of_target[:1]]
-
-    if not found:
-        return False
-
-    (name, change), *others = found
-    also = ", ".join(name for name, _ in others[:_NAMED])
-    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-    warn_user(
-        f"partial_fit: {name} {change} the rows that the stream began with, whose scale it keeps."
-        f"{f' These have left theirs, too: {also}{more}.' if others else ''} Call fit on rows of today, "
-        "or put a scaler of your own before the model."
-    )
-    return True
-
-
-def _changes(values, mean, scale):
-    """
-    Return the columns that have left their mean and scale, the farthest first, each with how, as
-    text.
-    """
-    if scipy.sparse.issparse(values):
-        distance = _sparse_distance(values, scale)
-        shrinking = np.zeros(1)
-    else:
-        some = values[:: -(-len(values) // _SOME_ROWS)]
-        distance = _distance(some, mean, scale)
-        shrinking = _shrinking(some, mean, scale)
-
-    # A sparse column has no standard deviation here.
-    far = (
-        "has values {:.3g} times larger than"
-        if scipy.sparse.issparse(values)
-        else "is {:.3g} standard deviations away from"
-    )
-    changes = {column: far.format(distance[column]) for column in _largest(distance, _FAR)}
-    for column in _largest(shrinking, FAR_UNITS):
-        changes.setdefault(column, f"has values {shrinking[column]:.3g} times smaller than")
-    return list(changes.items())
-
-
-def _largest(sizes, limit):
-    """Return the places of the sizes above a limit, the largest first."""
-    above = np.flatnonzero(sizes > limit)
-    return above[np.argsort(-sizes[above], kind="stable")].tolist()
-
-
-def _distance(values, mean, scale):
-    """
-    Return the mean distance of some rows from a mean, in scales. Few rows count as if others were
-    near the mean.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.abs((values - mean) / scale).sum(axis=0) / max(len(values), FIRST_ROWS)
-
-
-def _sparse_distance(values, scale):
-    """Return the `_distance` from zero of the values of each column that are not zero."""
-    sizes = np.abs(values.data) / np.asarray(scale)[values.indices]
-    # Few calls need the sums, which take the time of all columns.
-    if not np.any(sizes > _FAR):
-        return np.zeros(1)
-
-    n_columns = values.shape[1]
-    counts = np.bincount(values.indices, minlength=n_columns)
-    return np.bincount(values.indices, sizes, n_columns) / np.maximum(counts, FIRST_ROWS)
-
-
-def _shrinking(values, mean, scale):
-    """
-    Return how many times smaller the largest value of each column is than its root mean square was,
-    or 0 where nothing can be said.
-    """
-    if len(values) < FIRST_ROWS:
-        return np.zeros(1)
-
-    # A column of one value, or of fewer than 20 but zeros, has not changed.
-    is_told = np.count_nonzero(values, axis=0) >= FIRST_ROWS
-    is_told &= np.ptp(values, axis=0) > 0
-    # One value of a long tail may have been most of the root mean square.
-    has_both_signs = (values.min(axis=0) < 0) & (values.max(axis=0) > 0)
-    is_told &= has_both_signs | (scale <= _LONG_TAIL * np.abs(mean))
-
-    largest = np.abs(values).max(axis=0)
-    return np.divide(np.hypot(mean, scale), largest, where=is_told, out=np.zeros(len(mean)))
 
 
 def _check_terms(plan, model, used):

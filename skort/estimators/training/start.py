@@ -40,8 +40,8 @@ class Start(NamedTuple):
     constant_loss: float | None = None
     #: The largest eigenvalue and the largest squared norm of the rows, if they are known.
     spread: tuple[float, float] | None = None
-    #: Whether a warning said that a fitted network is worse than a constant.
-    is_told: bool = False
+    #: Whether a warning has said that the fitted network is worse than a constant.
+    warned_of_fitted: bool = False
 
 
 def start(
@@ -59,47 +59,55 @@ def start(
     if model.is_drawn or model.score_graph.is_linear or plan.is_full:
         return started
 
-    known = knowledge_of(plan, started.model, started.variables, statistics)
-    drawn = None
-    if known.has_one_target and model.inner.is_fitted and plan.size.n_rows > 1:
-        warn_of_one_target()
-
     # The weights of an ONNX file may be initial ones, and the last fit before a `warm_start` may
     # have been short.
-    is_worse = known.is_worse and model.inner.is_fitted
-    if not model.inner.is_fitted:
+    known = knowledge_of(plan, started.model, started.variables, statistics)
+    is_fitted = model.inner.is_fitted
+    if not is_fitted:
         warn_of_far_start(known.share)
-    if is_worse:
+    elif known.has_one_target and plan.size.n_rows > 1:
+        warn_of_one_target()
+    elif known.is_worse:
         drawn = drawn_anew(plan, model, generator)
         warn_of_fitted(known, is_drawn=drawn is not None)
+        if drawn is not None:
+            return _start_anew(plan, drawn, statistics, started.state, generator)
 
-    if drawn is not None:
-        # A new network gets a plan and a penalty of its own.
-        random_state = generator.get_state(legacy=False)
-        state = dataclasses.replace(started.state, random_state=random_state, penalty_start=None)
-        started = start_at_weights(plan.for_model(drawn), drawn, statistics, state)
-        because = "the fitted network is worse than a constant prediction on these rows"
-        decided = started.plan.decided("weights", Decision("new ones", because, "warm_start"))
-
-        return started._replace(plan=decided, is_told=True)
-
+    started = started._replace(warned_of_fitted=is_fitted and known.is_worse)
     if "eta0" not in plan.left_open:
         # Who sets the rate may want a few epochs with another aim.
-        return started._replace(constant_loss=math.inf, is_told=is_worse)
+        return started._replace(constant_loss=math.inf)
+    return _with_part_of_rate(started, known)
 
+
+def _start_anew(plan, drawn, statistics, state, generator):
+    """Return the start of a network at new weights: it gets a plan and a penalty of its own."""
+    random_state = generator.get_state(legacy=False)
+    state = dataclasses.replace(state, random_state=random_state, penalty_start=None)
+    started = start_at_weights(plan.for_model(drawn), drawn, statistics, state)
+    because = "the fitted network is worse than a constant prediction on these rows"
+    decided = started.plan.decided("weights", Decision("new ones", because, "warm_start"))
+
+    return started._replace(plan=decided, warned_of_fitted=True)
+
+
+def _with_part_of_rate(started, known):
+    """Return the start of a fitted network with the part of the rate that suits what it knows."""
+    plan = started.plan
     part = 1.0 if known.is_worse else fitted_part(known.share, plan.size.n_rows)
-    state = dataclasses.replace(started.state, rate_scale=part * started.state.rate_scale)
-    decision = started.plan.decisions["first rate"]
     learned = (
         "y is the same in all rows"
         if known.has_one_target
         else f"the fitted one has {known.share:.2g} times the loss of a constant prediction"
     )
     because = f"{part:.2g} times the rate of a new network: {learned}"
-    decided = started.plan.decided("first rate", decision._replace(because=because))
+    of_rate = plan.decisions["first rate"]._replace(because=because)
 
-    constant = known.constant if known.constant > 0 else math.inf
-    return started._replace(plan=decided, state=state, constant_loss=constant, is_told=is_worse)
+    return started._replace(
+        plan=plan.decided("first rate", of_rate),
+        state=dataclasses.replace(started.state, rate_scale=part * started.state.rate_scale),
+        constant_loss=known.constant if known.constant > 0 else math.inf,
+    )
 
 
 def start_at_weights(
