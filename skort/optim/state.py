@@ -120,6 +120,8 @@ class TrainState:
     is_rate_auto: bool = False
     #: The rows that have lowered the rate of a stream. None: rows do not lower it.
     n_rows: int | None = None
+    #: All rows of a stream so far, and of a fit before it.
+    n_seen: int = 0
     #: The weights before the training, if a custom penalty compares with them.
     penalty_start: dict[str, np.ndarray] | None = None
     stopping_reason: str | None = None

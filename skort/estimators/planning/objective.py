@@ -172,6 +172,16 @@ def training_penalty(
     return as_penalty(part(chosen, estimator.penalty, "penalty"))
 
 
+def counts_rows(estimator: Any, own: "SklearnObjective") -> bool:
+    """Return whether the model inside weighs its penalty against a sum over rows of unknown number."""
+    is_own = (
+        isinstance(estimator.penalty, str)
+        and isinstance(estimator.alpha, str)
+        and own.penalty is not None
+    )
+    return is_own and own.alpha_per == "sum" and estimator.n_total is None
+
+
 def in_own_units(estimator: Any, own: "SklearnObjective", size: TrainingSize) -> Any:
     """Return the alpha that means the same penalty as that of the model inside."""
     if estimator.n_total is not None:

@@ -16,6 +16,7 @@ from skort.estimators.planning.decision import Decision, yours
 from skort.estimators.planning.given import given_parameters, left_open, parameters_inside
 from skort.estimators.planning.objective import (
     class_weight_decision,
+    counts_rows,
     loss_decision,
     penalty_decision,
     training_loss,
@@ -396,6 +397,19 @@ class Plan:
         plan = self._with_batches_of(n_rows) if because == batches.OF_FIRST_CALL else self
         size = self.size._replace(batch_size=min(plan.batch_size, n_rows))
         return dataclasses.replace(plan, size=size)
+
+    def of_seen_rows(self, estimator: Any, n_rows: int) -> "Plan":
+        """
+        Return the plan of a stream after so many rows. A penalty that the model inside weighs
+        against a sum over rows counts those so far, each time they have doubled.
+        """
+        if not counts_rows(estimator, self.own) or n_rows < 2 * self.size.n_rows:
+            return self
+
+        size = self.size._replace(weight_sum=n_rows * self.size.mean_weight)
+        objective = _objective(estimator, self.left_open, self.own, size)
+        penalty = objective.decisions["penalty"]
+        return self.decided("penalty", penalty, penalty=penalty.value, size=size)
 
     def _with_batches_of(self, n_rows):
         """Return the plan with the batches of a stream whose first call has so many rows."""

@@ -40,9 +40,8 @@ def first_call(estimator: Any, given: GivenRows, classes: Any = None) -> tuple[F
         model, data = model_and_data(read, plan, weights, estimator.trainable)
         model = at_given_weights(estimator, model, (None, None))
         observers = Observers(estimator, read.columns)
-        return run_stream(
-            plan.of_stream(model), model, data, TrainState.start(read.generator), observers
-        )
+        state = dataclasses.replace(TrainState.start(read.generator), n_seen=data.n_rows)
+        return run_stream(plan.of_stream(model), model, data, state, observers)
 
     return in_wide_enough_dtype(estimator, read, of_plan, train, is_stream=True), read
 
@@ -69,11 +68,17 @@ def next_call(
     plan.loss.check_target(encoded.target)
     model = last.model.for_stream(plan.loss, encoded)
     data = TrainingData(dense_if_narrow(model.transform(rows)), encoded.target, weights)
-    if last.state.is_new:
-        plan = _with_first_rows(plan, estimator, data, last.state).for_target(encoded)
 
+    n_before = last.state.n_seen if fitted is None else last.plan.size.n_rows
+    n_seen = n_before + data.n_rows
+    if last.state.is_new:
+        plan = _with_first_rows(plan, estimator, n_before, n_seen).for_target(encoded)
+    else:
+        plan = plan.of_seen_rows(estimator, n_seen)
+
+    state = dataclasses.replace(last.state, n_seen=n_seen)
     observers = Observers(estimator, columns)
-    return run_stream(plan, model, data, last.state, observers, fitted=fitted), columns
+    return run_stream(plan, model, data, state, observers, fitted=fitted), columns
 
 
 def _present_plan(estimator, last):
@@ -85,10 +90,8 @@ def _present_plan(estimator, last):
     return last.plan.renewed(estimator)
 
 
-def _with_first_rows(plan, estimator, data, state):
-    """Return the plan of a stream for its first rows: those that wait, and those of this call."""
-    n_waiting = 0 if state.first_rows is None else state.first_rows.n_rows
-    n_rows = n_waiting + data.n_rows
+def _with_first_rows(plan, estimator, n_waiting, n_rows):
+    """Return the plan of a stream for its first rows, some of which have waited for this call."""
     if not n_waiting:
         plan = plan.of_first_rows(n_rows)
     # The number of rows divides the penalty of a model inside.

@@ -221,7 +221,9 @@ def _trained(plan, model, rows, state, run, observers):
         raise diverged_error(run.plan, error, state, rows, model, run.variables) from None
 
     live = NoPickle(dataclasses.replace(run, random_state=batches.random_state))
-    ended = dataclasses.replace(outcome.state, live=live, is_told=state.is_told)
+    ended = dataclasses.replace(
+        outcome.state, live=live, is_told=state.is_told, n_seen=state.n_seen
+    )
 
     return ready.result(dataclasses.replace(outcome, state=ended), statistics)
 

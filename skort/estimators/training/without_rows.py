@@ -15,7 +15,7 @@ from skort.estimators.data.rows import Columns
 from skort.estimators.data.targets import EncodedTarget, class_labels
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batches import TrainingSize, batch_rows
-from skort.estimators.planning.objective import chosen_class_weight
+from skort.estimators.planning.objective import chosen_class_weight, counts_rows
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.data_source import GivenRows, RowEncoder
 from skort.estimators.training.read import FitInput, converted, objective_inside
@@ -180,12 +180,7 @@ def _prototype(estimator, wrapped, n_outputs, classes):
 
 def _check_size_is_known(estimator, own):
     """Raise an error if the model's own penalty needs the number of rows, which is not known."""
-    is_own = (
-        isinstance(estimator.penalty, str)
-        and isinstance(estimator.alpha, str)
-        and own.penalty is not None
-    )
-    if is_own and own.alpha_per == "sum" and estimator.n_total is None:
+    if counts_rows(estimator, own):
         inside, ours = type(estimator.estimator).__name__, type(estimator).__name__
         raise ValueError(
             f"penalty: the one of {inside} is divided by the number of rows, which is not known. Give "

@@ -282,16 +282,34 @@ def test_balanced_classes_are_refused_in_a_stream(balanced):
     )
 
 
-def test_the_strength_of_a_stream_is_that_of_its_first_call():
+def test_the_strength_of_a_stream_counts_the_rows_so_far_when_they_have_doubled():
     options = {"max_iter": 1, "tol": None, "random_state": 0, "shuffle": False, "eta0": 0.01}
-    stream = (
-        OrtSGDRegressor(Ridge(alpha=30.0), **options)
-        .partial_fit(X[:100], Y[:100])
-        .partial_fit(X[100:], Y[100:])
-    )
-    fixed = OrtSGDRegressor(penalty="l2", alpha=30.0 / 100, **options)
-    fixed.partial_fit(X[:100], Y[:100]).partial_fit(X[100:], Y[100:])
-    np.testing.assert_allclose(stream.coef_, fixed.coef_, rtol=1e-6)
+    stream = OrtSGDRegressor(Ridge(alpha=30.0), **options)
+    fixed = OrtSGDRegressor(penalty="l2", **options)
+    ends = [30, 50, 60, 100, 119, 120, 150]
+    counted = [30, 30, 60, 60, 60, 120, 120]
+    for begin, end, n_rows in zip([0, *ends], ends, counted, strict=False):
+        stream.partial_fit(X[begin:end], Y[begin:end])
+        fixed.set_params(alpha=30.0 / n_rows).partial_fit(X[begin:end], Y[begin:end])
+        np.testing.assert_allclose(stream.coef_, fixed.coef_, rtol=1e-6)
+        assert stream.plan_.decisions["penalty"].value.alpha == pytest.approx(30 / n_rows)
+
+
+def test_rows_that_wait_and_rows_of_a_fit_count_for_the_strength_of_a_stream():
+    def strength(model):
+        return model.plan_.decisions["penalty"].value.alpha
+
+    stream = OrtSGDRegressor(Ridge(alpha=30.0), random_state=0)
+    for begin, end, n_rows in ((0, 7, 7), (7, 19, 19), (19, 27, 27), (27, 53, 27), (53, 54, 54)):
+        assert strength(stream.partial_fit(X[begin:end], Y[begin:end])) == pytest.approx(
+            30 / n_rows
+        )
+
+    # The weights of a fit count as divided by their mean.
+    stream = OrtSGDRegressor(Ridge(alpha=30.0), random_state=0)
+    stream.fit(X[:50], Y[:50], sample_weight=np.full(50, 3.0))
+    assert strength(stream.partial_fit(X[50:99], Y[50:99])) == pytest.approx(10 / 50)
+    assert strength(stream.partial_fit(X[99:100], Y[99:100])) == pytest.approx(10 / 100)
 
 
 @pytest.mark.parametrize(
@@ -339,7 +357,7 @@ def test_n_total_may_come_or_change_later():
     stream = OrtSGDRegressor(Ridge(alpha=30.0), n_total=1000, **options).partial_fit(X, Y)
     fixed = OrtSGDRegressor(penalty="l2", alpha=30.0 / 1000, **options).partial_fit(X, Y)
     np.testing.assert_allclose(stream.coef_, fixed.coef_, rtol=1e-6)
-    for n_total, alpha in ((300, 30.0 / 300), (None, 30.0 / 150)):
+    for n_total, alpha in ((300, 30.0 / 300), (None, 30.0 / 450)):
         stream.set_params(n_total=n_total).partial_fit(X, Y)
         fixed.set_params(alpha=alpha).partial_fit(X, Y)
         np.testing.assert_allclose(stream.coef_, fixed.coef_, rtol=1e-6)
