@@ -62,5 +62,13 @@ def one_blas_thread(n_values: float = math.inf) -> contextlib.AbstractContextMan
 
 @contextlib.contextmanager
 def _limited() -> Iterator[None]:
-    with _LOCK, _libraries().limit(limits=1, user_api="blas"):
-        yield
+    with _LOCK:
+        controller = _libraries()
+        # Setting a limit takes longer than a small product.
+        are_limited = all(
+            library.num_threads == 1
+            for library in controller.lib_controllers
+            if library.user_api == "blas"
+        )
+        with _NO_LIMIT if are_limited else controller.limit(limits=1, user_api="blas"):
+            yield

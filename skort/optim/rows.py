@@ -63,12 +63,8 @@ class RowChange:
             for start in range(0, len(X), length):
                 rows = slice(start, start + length)
                 block = X[rows] if mean is None else difference(X[rows], mean)
-                np.multiply(
-                    block,
-                    1.0 if inverse is None else inverse,
-                    out=changed[rows],
-                    casting="same_kind",
-                )
+                # numpy is slow where it casts within a product.
+                changed[rows] = block if inverse is None else block * inverse
 
         return changed
 

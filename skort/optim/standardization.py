@@ -132,16 +132,12 @@ def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
         for rows in blocks:
             block = _dense(X[rows])[:, columns]
             block = difference(block if factor == 1.0 else block.astype(np.float64) * factor, first)
+            weights = np.ones(len(block)) if sample_weight is None else sample_weight[rows]
 
-            if sample_weight is None:
-                total += len(block)
-                sums += block.sum(axis=0)
-                squares += np.einsum("ij,ij->j", block, block)
-            else:
-                weights = sample_weight[rows]
-                total += weights.sum()
-                sums += weights @ block
-                squares += weights @ np.square(block)
+            total += weights.sum()
+            # BLAS takes less time than numpy's own sums.
+            sums += weights @ block
+            squares += weights @ np.square(block, out=block)
 
         shift = sums / total
         variance = np.maximum(squares / total - np.square(shift), 0.0)

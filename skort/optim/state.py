@@ -42,7 +42,9 @@ class History(dict[str, list[Any]]):
         n = self.n_epochs
         self.truncate(n)
         for name, value in values.items():
-            self.setdefault(name, [math.nan] * n).append(value)
+            if name not in self:
+                self[name] = [math.nan] * n
+            self[name].append(value)
 
     def record(self, name: str, value: Any) -> None:
         """

@@ -37,6 +37,15 @@ _OF_STREAMS = (
 )
 
 
+class _Epoch(NamedTuple):
+    """The end of an epoch, to which a training can go back."""
+
+    solver: dict[str, np.ndarray]
+    n_updates: int
+    n_epochs: int
+    n_rows: int | None
+
+
 class TrainStep(Protocol):
     """A step of a training as the loop sees it: a batch in, an update of the weights made."""
 
@@ -215,7 +224,7 @@ class Training:
         # The states that it can go back to. A `partial_fit` is never compared with its beginning.
         self.kept: str | None = None
         self._start = None if course.max_iter is None else step.state()
-        self._last_epoch: TrainState | None = None
+        self._last_epoch: _Epoch | None = None
         self._best: dict[str, np.ndarray] | None = None
 
         self.eta: float = float("nan")
@@ -483,15 +492,12 @@ class Training:
 
     def state(self) -> TrainState:
         """Return everything that the training can continue from."""
-        return self._state_from(self._random_state())
-
-    def _state_from(self, random_state):
         return TrainState(
             solver=self.step.state(),
             n_updates=self.n_updates,
             n_falls=self._n_falls,
             stopped=self.stopped,
-            random_state=random_state,
+            random_state=self._random_state(),
             history=self.history,
             n_epochs=self.n_epochs,
             columns=tuple(self.history),
@@ -545,15 +551,14 @@ class Training:
             self._n_rows = state.n_rows
         self.n_restarts = _last(self.history.get("restarts"))
         self._best = state.best
-        self._last_epoch = state
+        self._last_epoch = _Epoch(state.solver, state.n_updates, state.n_epochs, state.n_rows)
 
     def end_epoch(self) -> None:
         """Keep the present state for an interruption, which goes back to it."""
         self._n_ended = self.batches.n_drawn
         if self._n_ended - self._n_known >= _MANY_DRAWS:
             self._knows(self.batches.random_state.get_state(legacy=False))
-        # What goes back to this state also finds the state of the generator.
-        self._last_epoch = self._state_from(self._known_state)
+        self._last_epoch = _Epoch(self.step.state(), self.n_updates, self.n_epochs, self._n_rows)
 
     def go_back(self) -> bool:
         """Go back to the end of the last whole epoch; return whether there was one."""
@@ -561,17 +566,7 @@ class Training:
             return False
 
         # Later decisions of callbacks, and their columns, stay.
-        state = dataclasses.replace(
-            self._last_epoch,
-            n_falls=self._n_falls,
-            stopped=self.stopped,
-            stopping_reason=self.stopping_reason,
-            best=self._best,
-            history=self.history,
-            columns=tuple(self.history),
-            random_state=self._random_state(),
-        )
-        self.restore(state)
+        self.restore(dataclasses.replace(self.state(), **self._last_epoch._asdict()))
         return True
 
     def take_best(self) -> None:
@@ -648,6 +643,8 @@ class Training:
 
     def _random_state(self):
         """Return the state of the generator after the last whole epoch."""
+        if self._n_ended == self._n_known:
+            return self._known_state
         if self.batches.n_drawn == self._n_ended:
             return self.batches.random_state.get_state(legacy=False)
 

@@ -425,6 +425,9 @@ def gram_matrix(
 
 def _product(X, weights, *, has_intercept):
     """Return X^T S X, with a column of ones in X if there is an intercept."""
+    if (weights == weights[0]).all():
+        return weights[0] * _plain_product(X, has_intercept=has_intercept)
+
     counted = np.flatnonzero(weights)
     if len(counted) < len(X):
         X = X[counted]
@@ -437,6 +440,18 @@ def _product(X, weights, *, has_intercept):
     rows[:, n_columns:] = roots
     # BLAS computes half of the product of a matrix with itself.
     return rows.T @ rows
+
+
+def _plain_product(X, *, has_intercept):
+    """Return X^T X, with a column of ones in X if there is an intercept. It needs no copy of X."""
+    n_rows, n_columns = X.shape
+    n_inputs = n_columns + has_intercept
+    product = np.full((n_inputs, n_inputs), n_rows, X.dtype)
+    product[:n_columns, :n_columns] = X.T @ X
+    if has_intercept:
+        product[-1, :-1] = product[:-1, -1] = np.ones(n_rows, X.dtype) @ X
+
+    return product
 
 
 def coupled_gram(batches: Batches, probabilities: Curvatures, *, has_intercept: bool) -> np.ndarray:
