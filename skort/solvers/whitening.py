@@ -34,6 +34,8 @@ _SURE = 1e-2
 # varied so much: a gradient in a dtype tells no more of it.
 _LEAST = {"float32": 1e-6, "float64": 1e-12}
 _POTRF = {"float32": lapack.spotrf, "float64": lapack.dpotrf}
+_TRSV = {"float32": blas.strsv, "float64": blas.dtrsv}
+_TRMV = {"float32": blas.strmv, "float64": blas.dtrmv}
 
 #: (rows, their numbers) -> the curvatures of the loss of each, a column for each output.
 Curvatures: TypeAlias = Callable[[np.ndarray, slice], np.ndarray]
@@ -116,12 +118,14 @@ class CoupledWhitening(Whitening):
     def variables(self, weights: np.ndarray) -> np.ndarray:
         """Return the variables of weights, both as vectors."""
         with one_blas_thread():
-            return self._with(weights, self._product(self.factors, weights[self.places]))
+            root = self.factors[0]
+            return self._with(weights, _TRMV[root.dtype.name](root, weights[self.places[0]]))
 
     def _solved(self, vector, trans):
         """Return the solution of equations with L^T, or with L."""
         # BLAS solves equations of one vector with one thread.
-        return blas.dtrsv(self.factors[0], vector[self.places[0]], trans=trans)
+        root = self.factors[0]
+        return _TRSV[root.dtype.name](root, vector[self.places[0]], trans=trans)
 
 
 @dataclass(eq=False)
@@ -379,9 +383,9 @@ def upper_root(
     strengths: np.ndarray | float = 0.0,
     dtype: DTypeLike = np.float64,
 ) -> np.ndarray:
-    """Return L^T, the inverse of `inverse_factor`, from computations in a dtype if it can be."""
+    """Return L^T, the inverse of `inverse_factor`, in a dtype if it can be, else in float64."""
     with one_blas_thread(curvature.size):
-        return _root(curvature, least, strengths, np.dtype(dtype)).astype(np.float64, copy=False)
+        return _root(curvature, least, strengths, np.dtype(dtype))
 
 
 def _root(curvature, least, strengths, dtype):

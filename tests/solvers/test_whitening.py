@@ -263,7 +263,7 @@ def test_a_root_in_float32_is_that_of_float64():
     (curved,) = gram_matrix(batches_of(*data(3)), has_intercept=True)
     strengths = np.array([0.5, 1.0, 2.0, 0.0])
     root = upper_root(curved, 1e-6, strengths, "float32")
-    assert root.dtype == np.float64
+    assert root.dtype == np.float32
     np.testing.assert_allclose(root.T @ root, curved + np.diag(strengths), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(root, upper_root(curved, 1e-6, strengths), rtol=1e-5, atol=1e-6)
 
@@ -272,6 +272,7 @@ def test_a_root_that_float32_does_not_tell_is_one_of_float64():
     # It has a negative eigenvalue, -1e-3, so that no small number makes it definite.
     matrix = np.array([[1.0, 1.001], [1.001, 1.0]])
     root = upper_root(matrix, 1e-6, dtype="float32")
+    assert root.dtype == np.float64
     np.testing.assert_allclose(root.T @ root, matrix + 1e-2 * np.eye(2), rtol=1e-12)
 
 
