@@ -1,7 +1,7 @@
 """Comparison of a gradient with finite differences, both in float64."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -46,7 +46,9 @@ def check_gradient(
     trainable : str or list of str, default=None
         The trained weights of a model, as for `gradient_graphs`.
     epsilon : float, default=1e-6
-        The step of the differences.
+        The step of the differences. The differences of a model are also taken with this step
+        divided by the largest :math:`|X|`, if that is above 1: a step of a weight times a large
+        column crosses kinks. For each weight, the difference nearer to the gradient counts.
     random_state : int, RandomState or None, default=None
         The seed of the random sum of the scores.
 
@@ -54,14 +56,14 @@ def check_gradient(
     -------
     error : float
         The largest difference, divided by the largest derivative. For a correct gradient, it is
-        about 1e-9, or more if `x0` is nearer than `epsilon` to a kink. Like
+        1e-7 or less, or more if `x0` is nearer than `epsilon` to a kink. Like
         `scipy.optimize.check_grad`, the function does not raise an error for a wrong gradient.
 
     Raises
     ------
     NotTrainableError, ValueError
         If an operator has no gradient; the message names the operator. If `part` is an optimizer,
-        or an array has the wrong shape.
+        an array has the wrong shape, or the value at `x0` is not finite.
 
     Examples
     --------
@@ -74,7 +76,21 @@ def check_gradient(
     value, point, gradient = (
         _of_model(part, x0, trainable, random_state) if is_model else _of_part(part, x0, target)
     )
-    return _gradient_error(value, point, gradient, epsilon)
+    _check_value(value(point))
+    steps = (
+        {epsilon, epsilon / max(1.0, float(np.abs(x0).max(initial=0.0)))} if is_model else {epsilon}
+    )
+
+    return _gradient_error(value, point, gradient, steps)
+
+
+def _check_value(value):
+    """Raise a ValueError if the value at the point of the comparison is not finite."""
+    if not np.isfinite(value):
+        raise ValueError(
+            f"x0: the value of part is {float(value)} here, which has no differences. Take an x0, "
+            "or a formula, whose value is finite: a logarithm of 0 is not."
+        )
 
 
 def _of_model(model, X, trainable, random_state):
@@ -110,15 +126,20 @@ def _gradient_error(
     value: Callable[[np.ndarray], Any],
     point: np.ndarray,
     gradient: np.ndarray,
-    epsilon: float,
+    steps: Collection[float],
 ) -> float:
     """Return the largest difference from central differences, divided by the largest derivative."""
-    shifts = epsilon * np.eye(point.size).reshape(-1, *point.shape)
-    rises = np.array([value(point + by) - value(point - by) for by in shifts])
-    differences = rises / (2 * epsilon)
+    differences = np.array([_differences(value, point, step) for step in steps])
+    errors = np.abs(differences - gradient.ravel()).min(axis=0)
     largest = max(np.abs(differences).max(), np.abs(gradient).max()) or 1.0
 
-    return float(np.abs(differences - gradient.ravel()).max() / largest)
+    return float(errors.max() / largest)
+
+
+def _differences(value, point, step):
+    """Return the central differences of a function, divided by twice their step."""
+    shifts = step * np.eye(point.size).reshape(-1, *point.shape)
+    return [(value(point + by) - value(point - by)) / (2 * step) for by in shifts]
 
 
 def _of_part(

@@ -13,6 +13,7 @@ from skort.exceptions import NotTrainableError
 from skort.gradients import check_gradient, initial_model
 from skort.objective import Loss, Penalty
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from skort.solvers.graph.gradient_sessions import GradientSessions
 
 LOSSES = {**CLASSIFICATION_LOSSES, **REGRESSION_LOSSES}
 SQUARES = "squares (score, target) => (loss) { r = Sub (score, target)  loss = Mul (r, r) }"
@@ -52,6 +53,29 @@ def test_estimators_and_pipelines(rng):
     ).fit(X, y)
     assert check_gradient(model, X[:5], random_state=0) < 1e-8
     assert check_gradient(model, X[:5], trainable=["*1"], random_state=0) < 1e-8
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6])
+def test_a_network_on_raw_columns(size, rng):
+    # Its weights are about 1 / 1,000: a step of 1e-6 times such a column crosses kinks.
+    X = 1000 * size * rng.normal(3, 1, size=(200, 5))
+    y = (X[:, 0] > 3000 * size).astype(int)
+    model = OrtSGDClassifier(MLPClassifier((50,)), max_iter=5, tol=None, random_state=0).fit(X, y)
+    for seed in range(3):
+        assert check_gradient(model, X[:50], random_state=seed) < 1e-6
+
+
+def test_a_wrong_gradient_of_a_network_on_raw_columns_has_its_error(monkeypatch, rng):
+    X = 1000 * rng.normal(3, 1, size=(20, 3))
+    model = initial_model(MLPRegressor(hidden_layer_sizes=(4,)), 3, random_state=0)
+    backward = GradientSessions.backward
+
+    def half(*arguments):
+        gradient, by_X = backward(*arguments)
+        return gradient / 2, by_X
+
+    monkeypatch.setattr(GradientSessions, "backward", half)
+    assert check_gradient(model, X, random_state=0) == pytest.approx(0.5, rel=1e-6)
 
 
 def test_constants_and_casts_of_a_model_are_in_float64_too(rng):
@@ -105,6 +129,11 @@ def test_where_nothing_changes_the_error_is_zero():
             (initial_model(LinearRegression(), 3), [[1.0]]),
             {},
             r"x0 must be an X of shape \(n_rows, 3\), got \(1, 1\)",
+        ),
+        (
+            (Loss("log (score, target) => (loss) { loss = Log (score) }"), [[0.0]], [[1.0]]),
+            {},
+            "x0: the value of part is -inf here, which has no differences",
         ),
     ],
 )
