@@ -270,7 +270,8 @@ class ImplicitL2(Transformation):
     def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
         """Make room for the rest of the gradient."""
         self._is_any_stiff = False
-        self._stiff = np.empty(n_coefficients + n_others, dtype)
+        #: The strengths of the stiff terms, and 0 for all others, if any is stiff.
+        self.stiff = np.empty(n_coefficients + n_others, dtype)
         self._remaining = np.empty(n_coefficients + n_others, dtype)
         return {}
 
@@ -283,14 +284,10 @@ class ImplicitL2(Transformation):
         scratch: np.ndarray,
     ) -> np.ndarray:
         """Take the stiff terms out of the gradient."""
-        np.multiply(self._reach, max(eta, self._largest_rate), out=scratch)
-        is_stiff = scratch > 1
-        self._is_any_stiff = bool(is_stiff.any())
-        if not self._is_any_stiff:
+        if not self.is_any_stiff(eta, scratch):
             return gradient
 
-        np.multiply(self._strengths, is_stiff, out=self._stiff)
-        np.multiply(self._stiff, weights, out=scratch)
+        np.multiply(self.stiff, weights, out=scratch)
         return np.subtract(gradient, scratch, out=self._remaining)
 
     def after(
@@ -303,9 +300,18 @@ class ImplicitL2(Transformation):
     ) -> None:
         """Make the implicit steps."""
         if self._is_any_stiff:
-            np.multiply(self._stiff, step_length(eta, state), out=scratch)
+            np.multiply(self.stiff, step_length(eta, state), out=scratch)
             np.add(scratch, 1, out=scratch)
             np.divide(weights, scratch, out=weights)
+
+    def is_any_stiff(self, eta: float, scratch: np.ndarray) -> bool:
+        """Return whether any term is stiff at a rate. If so, `stiff` has their strengths."""
+        np.multiply(self._reach, max(eta, self._largest_rate), out=scratch)
+        is_stiff = scratch > 1
+        self._is_any_stiff = bool(is_stiff.any())
+        if self._is_any_stiff:
+            np.multiply(self._strengths, is_stiff, out=self.stiff)
+        return self._is_any_stiff
 
 
 _N_UPDATES = "average_n_updates"

@@ -183,8 +183,8 @@ class Update:
         parts: list[Transformation] = []
 
         # The l2 term is outside the l1 term: the proximal step of both divides the threshold, too.
-        if strengths.l2 is not None and tags.gain is not None and self.is_stiff(strengths):
-            parts.append(ImplicitL2(strengths.l2, tags.gain, self.largest_rate or 0.0))
+        if (implicit := self.implicit_l2(strengths)) is not None:
+            parts.append(implicit)
         if strengths.l1 is not None:
             parts.append(AccumulatedL1(strengths.l1, strengths.n_steps))
         if tags.weight_decay > 0:
@@ -194,6 +194,13 @@ class Update:
         averaging = Averaging(self.average) if self.average else None
 
         return UpdateRule(self.optimizer if optimizer is None else optimizer, parts, averaging)
+
+    def implicit_l2(self, strengths: PenaltyStrengths) -> ImplicitL2 | None:
+        """Return the implicit steps of the l2 term; None if no weight may need them."""
+        gain = self.tags.gain
+        if strengths.l2 is None or gain is None or not self.is_stiff(strengths):
+            return None
+        return ImplicitL2(strengths.l2, gain, self.largest_rate or 0.0)
 
     def is_stiff(self, strengths: PenaltyStrengths) -> bool:
         """Return whether the l2 term of any weight may need an implicit step, see `ImplicitL2`."""

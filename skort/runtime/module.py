@@ -128,11 +128,11 @@ class ModuleSession:
         """Return a copy of a parameter."""
         return self._state.get_parameter(name).data.numpy().copy()
 
-    def scale(self, name: str, factor: float) -> None:
-        """Multiply a parameter by a number."""
+    def scale(self, name: str, factor: float | np.ndarray) -> None:
+        """Multiply a parameter by a number, or by an array of its shape."""
         value = self._state.get_parameter(name).data
         array = value.numpy()
-        value.update_inplace(array * array.dtype.type(factor))
+        value.update_inplace(array * np.asarray(factor, array.dtype))
 
     def gradient(self, name: str) -> np.ndarray:
         """Return a copy of the gradient of a parameter, as the last update used it."""

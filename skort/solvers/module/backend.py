@@ -53,6 +53,9 @@ class ModuleBackend(HostBackend):
         _check_terms(problem)
         self._graphs = self.training_graphs()
         self._memory = self.rule.start(*problem.n_weights, problem.objective.dtype)
+        self._implicit = problem.update.implicit_l2(problem.terms)
+        if self._implicit is not None:
+            self._implicit.start(*problem.n_weights, problem.objective.dtype)
 
         # The decay of the API's optimizer would include intercepts.
         self._decayed = (
@@ -67,9 +70,25 @@ class ModuleBackend(HostBackend):
         objective, loss = self._session.add_gradients_bound(self._values)
         for name in self._decayed:
             self._session.scale(name, 1 - eta * self._problem.update.tags.weight_decay)
-        self._session.update()
+        self._update(eta)
         self._has_step = True
         self.sums.add(share, objective.item(), loss.item())
+
+    def _update(self, eta):
+        """Let the API update the weights. Stiff l2 terms make implicit steps."""
+        implicit = self._implicit
+        if implicit is None or not implicit.is_any_stiff(eta, np.empty_like(implicit.stiff)):
+            self._session.update()
+            return
+
+        # The gradient g + b w has the term. Before the update, w (1 + eta b) makes up for it:
+        # the update gives w - eta g, which is divided by 1 + eta b.
+        factors = views(1 + eta * implicit.stiff, self._problem.weights)
+        for name, factor in factors.items():
+            self._session.scale(name, factor)
+        self._session.update()
+        for name, factor in factors.items():
+            self._session.scale(name, 1 / factor)
 
     def read(self, X: np.ndarray | None) -> None:
         """Let the next steps read the rows of X in place, or with None the rows of `batch`."""
@@ -185,9 +204,4 @@ def _check_terms(problem):
         raise ValueError(
             f'solver="module" has no l1 term, got penalty={problem.objective.penalty!r}: the '
             'on-device API makes the update itself. Use solver="graph".'
-        )
-    if problem.update.is_stiff(terms):
-        raise ValueError(
-            'solver="module" makes steps that may overshoot zero: the l2 penalty is too strong for '
-            'the learning rate. Lower eta0 or alpha, or use solver="graph".'
         )
