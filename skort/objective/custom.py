@@ -305,6 +305,17 @@ class Loss(_OnnxFunctions, ScoreLoss):
         return ("regressor", "classifier") if self.inverse_link is None else ("regressor",)
 
     @property
+    def for_others(self) -> str:  # type: ignore[override]
+        """How to make it a loss of a classifier, if it has an inverse link."""
+        if self.inverse_link is None:
+            return ""
+        return (
+            "Leave inverse_link out, which is for regressors: a classifier with a custom loss gives "
+            "labels and scores, and CalibratedClassifierCV of sklearn.calibration makes "
+            "probabilities of them."
+        )
+
+    @property
     def takes_weight(self) -> bool:  # type: ignore[override]
         """Whether `value` has the third input, `weight`."""
         return "weight" in parsed("loss: value", self.value).input

@@ -38,6 +38,8 @@ class ScoreLoss:
 
     #: The estimators that can minimise the loss: "regressor", "classifier" or both.
     estimator_types: ClassVar[tuple[str, ...]] = ()
+    #: How to make it a loss of the other estimators, too, as a sentence; "": no way.
+    for_others: str = ""
     #: Parameters that the estimators have, too. A loss given by its name takes their values.
     shared_parameters: ClassVar[tuple[str, ...]] = ()
     #: Whether value and gradient have a third input, the normalised sample weights of shape

@@ -169,8 +169,10 @@ def _score_graph(model, loss):
 
     kind = get_tags(model).estimator_type
     if kind not in loss.estimator_types:
+        cure = f" {loss.for_others}" if loss.for_others else ""
         raise ValueError(
-            f"loss={type(loss).__name__} is not a loss of a {kind}, such as {type(model).__name__}."
+            f"loss={type(loss).__name__} is not a loss of a {kind}, such as "
+            f"{type(model).__name__}.{cure}"
         )
 
     return fitted_score_graph(model, own_link=loss.inverse_link_function(1) is None)

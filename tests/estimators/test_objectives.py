@@ -566,7 +566,7 @@ def test_an_inverse_link_of_ones_own_is_exported(run_onnx):
             OrtSGDClassifier,
             {"loss": Loss(SQUARE, inverse_link=SQUARE)},
             None,
-            "loss=Loss is not a loss of a classifier",
+            r"loss=Loss is not a loss of a classifier\. Leave inverse_link out, which is for reg",
         ),
         (
             OrtSGDClassifier,

@@ -94,9 +94,8 @@ def training_loss(estimator: Any, own: "SklearnObjective") -> ScoreLoss:
     kind = "classifier" if isinstance(estimator, ClassifierMixin) else "regressor"
     if kind not in loss.estimator_types:
         names = ", ".join(repr(name) for name in losses_of(estimator))
-        raise ValueError(
-            f"loss={type(loss).__name__} is not a loss of a {kind}. Use one of {names}."
-        )
+        cure = loss.for_others or f"Use one of {names}."
+        raise ValueError(f"loss={type(loss).__name__} is not a loss of a {kind}. {cure}")
 
     return loss
 
