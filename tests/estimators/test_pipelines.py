@@ -308,7 +308,7 @@ def test_a_column_named_like_a_part_of_the_model_is_refused_before_the_training(
             make_pipeline(TfidfVectorizer(), LinearRegression()),
             NUMBERS,
             ValueError,
-            "X has two dimensions, where a step takes texts",
+            r"X is an array of numbers, of the shape \(240, 2\), where a step takes texts",
         ),
         (
             make_pipeline(StandardScaler(), LinearRegression()),

@@ -216,6 +216,14 @@ def test_texts_come_in_any_container(container):
     np.testing.assert_allclose(served(model.onnx_, TEXTS)[1], model.predict_proba(TEXTS), atol=1e-5)
 
 
+def test_rows_are_held_out_of_an_iterator_of_texts():
+    models = [
+        classifier(TfidfVectorizer(**FEW)).set_params(early_stopping=True).fit(texts, LABELS)
+        for texts in (TEXTS, iter(TEXTS))
+    ]
+    np.testing.assert_array_equal(*(model.coef_ for model in models))
+
+
 @pytest.mark.parametrize(
     "texts, message",
     [

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator, is_classifier
 
 from skort.estimators.data.columns import (
@@ -19,6 +18,7 @@ from skort.estimators.data.columns import (
 )
 from skort.estimators.data.dates import DAYS, is_date
 from skort.estimators.data.nesting import model_inside
+from skort.estimators.data.row_forms import check_no_dict, check_no_iterator
 
 # The type of text in an ONNX graph, onnx.TensorProto.STRING.
 _ONNX_TEXT = 8
@@ -44,18 +44,20 @@ SEVERAL_LABELS = (
 
 
 def check_table(X: Any) -> None:
-    """Raise an error for an X that is no table: None, a path or text, a dict or a list of dicts."""
+    """
+    Raise an error for an X that is no table: None, an iterator, a path or text, a dict or a list of
+    dicts.
+    """
     if X is None:
         raise ValueError("X is None: give the rows.")
+    check_no_iterator(X, "X")
     if isinstance(X, (str, os.PathLike)):
         raise ValueError(
             f"X is {str(X)!r}, and no table. If it is a path, read the file: pandas.read_csv(path)."
         )
-    # A matrix of scipy by keys is a dict.
-    is_dict = isinstance(X, Mapping) and not scipy.sparse.issparse(X)
-    if is_dict or (isinstance(X, list) and X and isinstance(X[0], Mapping)):
-        kind = "a dict" if is_dict else "a list of dicts"
-        raise ValueError(f"X is {kind}, and no table: give pandas.DataFrame(X).")
+    check_no_dict(X)
+    if isinstance(X, list) and X and isinstance(X[0], Mapping):
+        raise ValueError("X is a list of dicts, and no table: give pandas.DataFrame(X).")
 
 
 def with_lists_of_labels(error: Exception, y: Any) -> Exception:

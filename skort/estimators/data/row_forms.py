@@ -5,7 +5,7 @@ ranges of numbers and ids.
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ def as_rows(X: Any) -> Any:
         return X
     if scipy.sparse.issparse(X):
         return X.tocsr()
+    check_no_dict(X)
 
     if isinstance(X, Iterator):
         X = list(X)
@@ -38,13 +39,38 @@ def as_rows(X: Any) -> Any:
     return rows
 
 
+def check_no_dict(X: Any) -> None:
+    """Raise a ValueError for a dict, which is no table."""
+    # A matrix of scipy by keys is a dict.
+    if isinstance(X, Mapping) and not scipy.sparse.issparse(X):
+        raise ValueError("X is a dict, and no table: give pandas.DataFrame(X).")
+
+
 def check_in_memory(X: Any, name: str = "X") -> None:
-    """Raise a TypeError for a Dask DataFrame."""
+    """Raise a TypeError for a DataFrame whose rows are not in memory: of Dask, or a lazy one."""
     # The type is asked, as a DataFrame has its columns as attributes.
-    if hasattr(type(X), "compute") and hasattr(type(X), "columns"):
+    kind = type(X)
+    if not hasattr(kind, "columns"):
+        return
+    if hasattr(kind, "compute"):
         raise TypeError(
             f"{name} is a Dask DataFrame, whose rows are not in memory. Give {name}.compute(), or "
             "train with the estimators of skort.dask, which take its partitions."
+        )
+    if hasattr(kind, "collect"):
+        read = "toPandas" if hasattr(kind, "toPandas") else "collect"
+        raise TypeError(
+            f"{name} is a {kind.__name__}, whose rows are not in memory. Give {name}.{read}()."
+        )
+
+
+def check_no_iterator(rows: Any, name: str) -> None:
+    """Raise a ValueError for an iterator, which gives its rows only once."""
+    if isinstance(rows, Iterator):
+        batches = " For rows that memory does not hold, there is fit_batches." * (name == "X")
+        raise ValueError(
+            f"{name} is an iterator ({type(rows).__name__}), which gives its rows only once: give "
+            f"list({name}).{batches}"
         )
 
 

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from skort.estimators.data.columns import (
     REFUSED,
@@ -33,7 +34,12 @@ _UNKNOWN = (
 # The errors of a vectorizer for a document that is no text, with its type if it is not NaN.
 _NO_TEXT = re.compile(
     r"'(?:\w+\.)*?((?:numpy\.)?\w+)' object has no attribute 'lower'|is an invalid document"
+    r"|expected string or bytes-like object, got '(\w+)'"
 )
+# The error of a vectorizer without lowercase for a row of an array.
+_OF_ARRAY = "cannot use a string pattern on a bytes-like object"
+# The values that may be the words of a text.
+_TOKENS = ("list", "tuple")
 # The errors of numpy, pandas and scikit-learn for a date or a time beside numbers.
 _OF_DATE = re.compile(
     r"not '(?:\w+\.)*(?:Timestamp|Timedelta|Period|NaTType|date|time|datetime|timedelta)'"
@@ -74,7 +80,9 @@ def _vectorizer_error(error, X, steps):
     """Return an error for what a vectorizer got, or None for another error."""
     no_text = _NO_TEXT.search(str(error))
     if no_text:
-        return _no_text_error(no_text[1] or "NaN", X, steps)
+        return _no_text_error(no_text[1] or no_text[2] or "NaN", X, steps)
+    if _OF_ARRAY in str(error):
+        return _no_text_error("numpy.ndarray", X, steps)
     if "empty vocabulary" in str(error) and hasattr(X, "columns"):
         # The texts of a DataFrame are the names of its columns.
         return ValueError(f"{error}. {one_column(X, steps)}")
@@ -150,9 +158,19 @@ def _mixed_error(types, X):
 def _as_text(X, names):
     """Return how to make the values of the first of some columns text."""
     if not (names and hasattr(X, "columns")):
+        if np.ndim(X) == 1:
+            return "Make all of them text: X = [str(value) for value in X]."
         return "Make all of them text, as X.astype(str) does."
     column = f"X[{names[0]!r}]"
     return f"Make all of them text: {column} = {column}.astype(str)."
+
+
+def _joined(X, names):
+    """Return how to make texts of the words in the first of some columns."""
+    if not (names and hasattr(X, "columns")):
+        return 'Join them: X = [" ".join(words) for words in X].'
+    column = f"X[{names[0]!r}]"
+    return f'Join them: {column} = {column}.map(" ".join).'
 
 
 def _kinds(values):
@@ -175,6 +193,12 @@ def _with_category(message, X):
 
 def _no_text_error(kind, X, steps):
     """Return an error for a vectorizer that got a value of another type than text."""
+    if scipy.sparse.issparse(X) or (kind == "numpy.ndarray" and column_of_texts(X) is None):
+        kind = f"a {type(X).__name__}" if scipy.sparse.issparse(X) else "an array"
+        return ValueError(
+            f"X is {kind} of numbers, of the shape {np.shape(X)}, where a step takes texts. If they "
+            "are vectorized already, give the texts themselves."
+        )
     if kind == "numpy.ndarray":
         return ValueError(f"X has two dimensions, where a step takes texts. {one_column(X, steps)}")
 
@@ -185,13 +209,26 @@ def _no_text_error(kind, X, steps):
             else type(value).__name__ == kind.removeprefix("numpy.")
         )
 
-    with_refused = columns_with(
-        X, lambda values: has_text(values) and any(is_refused(value) for value in values.ravel())
-    )
+    def has_refused(values):
+        may_have = values.dtype == object if kind in _TOKENS else has_text(values)
+        return may_have and any(is_refused(value) for value in values.ravel())
+
+    with_refused = columns_with(X, has_refused)
     # A missing category may be one that an encoder knows.
     documents = _of_documents(steps, X)
     names = [name for name in with_refused if name in documents or not documents]
     place = f" in {listed(names)}," if names else ""
+    if kind in _TOKENS:
+        return ValueError(
+            f"X has a {kind} of words in place of a text,{place} where a step takes texts. "
+            f"{_joined(X, names)}"
+        )
+    if kind == "dict":
+        return ValueError(
+            "X has dicts in place of texts. Give pandas.DataFrame(X), and name the column of text "
+            "in a ColumnTransformer: (TfidfVectorizer(), 'review')."
+        )
+
     cure = _with_empty_texts(X, names) if kind in _MISSING else _as_text(X, names)
     return ValueError(
         f"X has a value that is no text, {kind},{place} where a step takes texts. {cure}"

@@ -20,7 +20,7 @@ from skort.estimators.data.columns import OF_NUMBER, is_missing, is_number
 from skort.estimators.data.dates import DAYS
 from skort.estimators.data.nesting import model_inside
 from skort.estimators.data.not_numbers import SEVERAL_LABELS, with_lists_of_labels
-from skort.estimators.data.row_forms import is_in_range
+from skort.estimators.data.row_forms import check_in_memory, check_no_iterator, is_in_range
 from skort.estimators.data.rows import is_plain
 
 # The number of labels that a message shows.
@@ -300,7 +300,7 @@ def check_target(y: Any, *, is_labels: bool, name: str = "y") -> None:
     """Raise an error for a value of y that is not a label, or not a number if y has no labels."""
     if not is_labels and getattr(getattr(y, "dtype", None), "kind", "") in ("m", "M"):
         raise ValueError(f"{name} has dates or times, but a regressor takes numbers. {DAYS}")
-    objects = _objects(y)
+    objects = _objects(y, name)
     if objects is None:
         return
 
@@ -356,8 +356,11 @@ def _wrong_label(values):
     return other, f"Unknown label type {type(values[other]).__name__}, and {others}. {advice}"
 
 
-def _objects(y):
-    """Return y as an array of objects, or None if its dtype makes every value a valid target."""
+def _objects(y, name):
+    """
+    Return y as an array of objects, or None if its dtype makes every value a valid target. Raise an
+    error for rows that are not in memory.
+    """
     if y is None or scipy.sparse.issparse(y):
         return None
 
@@ -369,4 +372,9 @@ def _objects(y):
     except (TypeError, ValueError, RuntimeError):  # scikit-learn says what is wrong
         return None
 
-    return array if array.dtype == object and array.ndim in (1, 2) and array.size else None
+    if array.dtype != object:
+        return None
+    if array.ndim == 0:
+        check_in_memory(y, name)
+        check_no_iterator(y, name)
+    return array if array.ndim in (1, 2) and array.size else None

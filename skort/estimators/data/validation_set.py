@@ -8,7 +8,7 @@ from sklearn.base import is_classifier
 
 from skort.common.named_errors import errors_of
 from skort.common.sklearn_private import num_samples
-from skort.estimators.data.row_forms import check_in_memory
+from skort.estimators.data.row_forms import check_in_memory, check_no_iterator
 from skort.estimators.data.rows import TrainingData
 from skort.optim.callbacks import EpochScoring
 from skort.optim.training import Training
@@ -79,6 +79,7 @@ class ValidationScoring(ValidationSet, EpochScoring):
 def check_lengths(X_val: Any, y_val: Any) -> None:
     """Raise an error if a validation set has other numbers of rows in X_val and in y_val."""
     check_in_memory(X_val, "X_val")
+    check_no_iterator(X_val, "X_val")
     n_rows = _n_rows(X_val, "X_val")
     n_targets = _n_rows(y_val, "y_val")
     if n_rows != n_targets:

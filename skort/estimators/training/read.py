@@ -287,7 +287,9 @@ def _held_out_set(estimator, read):
     rows, rest = hold_out(
         estimator, y, weights, read.generator, may_lack_classes=read.wrapped.is_fitted
     )
-    X = safe_indexing(as_rows(read.given.X), rows)
+    # An iterator has given its texts before.
+    X = read.rows if read.wrapped.has_steps else as_rows(read.given.X)
+    X = safe_indexing(X, rows)
     if estimator.scoring is None:
         weights = None if weights is None else weights[rows]
         return ValidationLoss(X, read.encoded.target[rows], weights, decides=True), rest

@@ -12,7 +12,7 @@ import scipy.sparse
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 from onnx.numpy_helper import from_array
 from sklearn.compose import ColumnTransformer, make_column_transformer
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -362,7 +362,15 @@ LIKED = [1, 0, 1, 0, 1]
     [
         (np.array(FEW_TEXTS)[:, None], r"X has two dimensions.*give X\[:, 0\]\. .*\(\), 0\)"),
         ([*TEXTS[:4], None], r"X has a value that is no text, NoneType.*Write a missing text"),
-        ([*TEXTS[:4], 3], r"X has a value that is no text, int"),
+        (
+            [*TEXTS[:4], 3],
+            r"X has a value that is no text, int, .* X = \[str\(value\) for value in X\]",
+        ),
+        (
+            [{"text": text} for text in FEW_TEXTS],
+            r"X has dicts in place of .*pandas\.DataFrame\(X\)",
+        ),
+        ({"text": FEW_TEXTS}, r"^X is a dict, and no table: give pandas\.DataFrame\(X\)\.$"),
         ([*TEXTS[:4], np.nan], r"X has a value that is no text, NaN"),
     ],
 )
@@ -373,6 +381,95 @@ def test_a_vectorizer_that_gets_no_text_names_the_cure(X, advice):
     model.fit(FEW_TEXTS, LIKED)
     with pytest.raises(ValueError, match=advice):
         model.predict(X)
+
+
+@pytest.mark.parametrize(
+    "made, kind",
+    [
+        (lambda matrix: matrix, "a csr_matrix"),
+        (lambda matrix: scipy.sparse.csc_array(matrix), "a csr_array"),
+        (lambda matrix: matrix.toarray(), "an array"),
+        (lambda matrix: matrix.toarray().tolist(), "an array"),
+    ],
+)
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_texts_that_are_vectorized_already_are_told(made, kind, lowercase):
+    vectorizer = CountVectorizer(lowercase=lowercase)
+    matrix = vectorizer.fit_transform(FEW_TEXTS)
+    message = re.escape(f"X is {kind} of numbers, of the shape {matrix.shape}, where a step takes")
+    model = OrtSGDClassifier(make_pipeline(vectorizer, LogisticRegression()), random_state=0)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        model.fit(made(matrix), LIKED)
+    with pytest.raises(ValueError, match=f"^X_val: {message}"):
+        model.fit(FEW_TEXTS, LIKED, X_val=made(matrix), y_val=LIKED)
+    model.fit(FEW_TEXTS, LIKED)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        model.predict(made(matrix))
+
+
+@pytest.mark.parametrize("container", [list, tuple])
+@pytest.mark.parametrize("in_frame", [False, True])
+def test_words_in_place_of_a_text_are_joined_by_the_cure(container, in_frame):
+    given = [text + " again" * i for i, text in enumerate(FEW_TEXTS)]
+    words = [container(text.split()) for text in given]
+    first = TfidfVectorizer()
+    X, texts, cure = words, given, 'X = [" ".join(words) for words in X]'
+    if in_frame:
+        first = ColumnTransformer([("text", first, "note")])
+        X, texts = (pd.DataFrame({"size": 1.0, "note": each}) for each in (words, given))
+        cure = """X['note'] = X['note'].map(" ".join)"""
+
+    model = OrtSGDClassifier(make_pipeline(first, LogisticRegression()), random_state=0)
+    place = r" in column 'note'," if in_frame else ""
+    message = rf"^X has a {container.__name__} of words in place of a text,{place} where .* Join"
+    with pytest.raises(ValueError, match=message) as raised:
+        model.fit(X, LIKED)
+    assert str(raised.value).endswith(f"Join them: {cure}.")
+
+    cured = {"X": X}
+    exec(cure, cured)
+    coef = model.fit(cured["X"], LIKED).coef_
+    np.testing.assert_array_equal(coef, model.fit(texts, LIKED).coef_)
+
+
+def test_an_iterator_of_rows_is_refused_and_not_read():
+    rows = iter([[1.0], [2.0]])
+    message = r"is an iterator \(list_iterator\), which gives its rows only once: give list\({}\)\."
+    for method in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match="^X " + message.format("X") + " .* fit_batches"):
+            getattr(OrtSGDRegressor(), method)(rows, [1.0, 2.0])
+    with pytest.raises(ValueError, match="^y " + message.format("y") + "$"):
+        OrtSGDRegressor().fit([[1.0], [2.0]], rows)
+    model = OrtSGDRegressor().fit([[1.0], [2.0]], [1.0, 2.0], X_val=[[1.0]], y_val=[1.0])
+    with pytest.raises(ValueError, match="^X_val " + message.format("X_val") + "$"):
+        model.fit([[1.0], [2.0]], [1.0, 2.0], X_val=rows, y_val=[1.0])
+    with pytest.raises(ValueError, match="^X " + message.format("X")):
+        model.predict(rows)
+    assert list(rows) == [[1.0], [2.0]]
+
+
+@pytest.mark.parametrize("to_pandas", [False, True])
+@pytest.mark.parametrize("model", [None, make_pipeline(StandardScaler(), LinearRegression())])
+def test_a_lazy_table_names_the_method_that_reads_it(model, to_pandas):
+    class LazyFrame:
+        columns = property()
+        collect = toPandas = lambda self: None
+
+    if not to_pandas:
+        del LazyFrame.toPandas
+    X, y, lazy = [[1.0], [2.0]], [1.0, 2.0], LazyFrame()
+    message = "{0} is a LazyFrame, whose rows are not in memory. Give {0}.%s()."
+    message %= "toPandas" if to_pandas else "collect"
+    estimator = OrtSGDRegressor(model).fit(X, y)
+    for name, call in {
+        "X": lambda: estimator.fit(lazy, y),
+        "y": lambda: estimator.fit(X, lazy),
+        "X_val": lambda: estimator.fit(X, y, X_val=lazy, y_val=y),
+    }.items():
+        with pytest.raises(TypeError, match=f"^{re.escape(message.format(name))}$"):
+            call()
+    with pytest.raises(TypeError, match=f"^{re.escape(message.format('X'))}$"):
+        estimator.predict(lazy)
 
 
 def test_a_vectorizer_that_reads_the_name_of_a_column_as_a_text_is_no_model():
