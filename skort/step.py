@@ -422,7 +422,7 @@ class Step:
         run = TrainRun.of(
             self._plan, self._encoder.model, self._start, BatchShape(n_rows), n_batches
         )
-        return run.begun(self._start)
+        return run.with_step(self._start)
 
     def _make_room(self, n_rows):
         """Let the solver's batch have room for some rows, and at first for these rows alone."""

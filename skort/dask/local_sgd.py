@@ -101,7 +101,7 @@ class Job:
     def run(self, batch_size: int) -> TrainRun:
         """Return the run that makes the steps."""
         run = TrainRun.of(self.plan, self.model, self.state, BatchShape(batch_size), self.n_batches)
-        return run.begun(self.state)
+        return run.with_step(self.state)
 
     @property
     def first(self) -> int:

@@ -24,13 +24,11 @@ _SHARE = 0.1
 
 
 class Portion(NamedTuple):
-    """
-    The size of a batch, as a part of all rows of the epoch and of the rows of a step at the whole
-    rate.
-    """
+    """How large a batch is, as a part of the epoch, and as a part of a whole batch."""
 
+    #: The part of the epoch's rows.
     share: float
-    #: A row counts the same in every batch: m rows make a step at m / batch_size of the rate.
+    #: The part of `batch_size` rows, and so of the rate: a row counts the same in every batch.
     part: float
 
 

@@ -156,7 +156,7 @@ def _make_iterations(training, hooks, on_batch_end, on_epoch_end):
     def after():
         nonlocal begin
         n_updates = training.n_updates + 1
-        training.has_updated(n_updates, training.rate(n_updates))
+        training.note_update(n_updates, training.rate(n_updates))
         hooks.call(on_batch_end)
         _write_epoch(training, begin)
         training.end_epoch()
@@ -173,7 +173,7 @@ def _make_iterations(training, hooks, on_batch_end, on_epoch_end):
     full: Any = training.step
     if training.first_objective is None:
         full.begin()
-        training.has_begun(training.rate(1))
+        training.note_first_update(training.rate(1))
     reason = full.minimise(n_left, after)
 
     if not training.n_epochs:
@@ -225,16 +225,16 @@ def _make_steps(training, hooks, on_batch_end):
             eta = rate(t)
         step(eta * part, share)
         if falls:
-            training.has_seen(share)
+            training.note_rows(share)
         if t == 1:
-            training.has_begun(eta)
+            training.note_first_update(eta)
         if on_batch_end:
-            training.has_updated(t, eta)
+            training.note_update(t, eta)
             if not math.isfinite(training.objective):
                 raise _diverged("loss became infinite or NaN", training)
             hooks.call(on_batch_end)
 
-    training.has_updated(t, eta)
+    training.note_update(t, eta)
 
 
 def _diverged(what, training):
@@ -305,10 +305,10 @@ def _make_joint_steps(trainings, step, batches):
         step.step(share)
         if t == 1:
             for number, training in trainings.items():
-                training.has_begun(etas[number])
+                training.note_first_update(etas[number])
 
     for number, training in trainings.items():
-        training.has_updated(t, etas[number])
+        training.note_update(t, etas[number])
 
 
 def _joint_outcome(training, alone, number):

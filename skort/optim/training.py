@@ -107,7 +107,7 @@ class Course:
     optimizer: Any = None
     #: The total number of epochs at the end. None: one more epoch.
     max_iter: int | None = None
-    #: The factor of all rates that these batches allow. It is no part of the state.
+    #: A factor of all rates, at which these batches are stable. It is no part of the state.
     rate_part: float = 1.0
     #: Number of the rows seen before a batch -> factor of its rate. None: rows do not lower it.
     fall: Callable[[int], float] | None = None
@@ -219,7 +219,7 @@ class Training:
         self._n_rows = state.n_rows
         self._standardization = state.standardization
         self._penalty_start = state.penalty_start or {}
-        self._knows(state.random_state)
+        self._remember(state.random_state)
 
         # The states that it can go back to. A `partial_fit` is never compared with its beginning.
         self.kept: str | None = None
@@ -293,7 +293,7 @@ class Training:
         """Whether each batch has a lower rate than the one before."""
         return self._course.fall is not None and self._n_rows is not None
 
-    def has_seen(self, share: float) -> None:
+    def note_rows(self, share: float) -> None:
         """Count the rows of a batch, which has this share of the epoch's rows."""
         assert self._n_rows is not None  # The rate falls by rows.
         self._n_rows += round(share * self.batches.n_rows)
@@ -315,13 +315,13 @@ class Training:
         """Return the objective on the last batch before its update, in the units of the model."""
         return self._variables.objective(self.step.objective())
 
-    def has_updated(self, n_updates: int, eta: float) -> None:
+    def note_update(self, n_updates: int, eta: float) -> None:
         """Note the number of updates, and the rate of the last one."""
         self.n_updates = n_updates
         self.eta = eta
         self.objective = self.batch_objective()
 
-    def has_begun(self, eta: float) -> None:
+    def note_first_update(self, eta: float) -> None:
         """Note the rate of the first update."""
         self.first_eta = eta
         self.first_objective = self.batch_objective()
@@ -542,7 +542,7 @@ class Training:
         self.stopping_reason = state.stopping_reason
         self.first_objective = state.first_objective
         self.batches.random_state = state.generator()
-        self._knows(state.random_state)
+        self._remember(state.random_state)
         self.history = state.rows()
         # A rate that falls by rows is too large where it does not fall.
         is_too_large = state.n_rows is not None and self._course.fall is None
@@ -557,7 +557,7 @@ class Training:
         """Keep the present state for an interruption, which goes back to it."""
         self._n_ended = self.batches.n_drawn
         if self._n_ended - self._n_known >= _MANY_DRAWS:
-            self._knows(self.batches.random_state.get_state(legacy=False))
+            self._remember(self.batches.random_state.get_state(legacy=False))
         self._last_epoch = _Epoch(self.step.state(), self.n_updates, self.n_epochs, self._n_rows)
 
     def go_back(self) -> bool:
@@ -636,7 +636,7 @@ class Training:
         rise, squared_error = self._judge.rise(last, best)
         return not rise <= np.sqrt(squared_error)
 
-    def _knows(self, random_state):
+    def _remember(self, random_state):
         """Remember a state of the generator as the present one."""
         self._known_state = random_state
         self._n_known = self._n_ended = self.batches.n_drawn

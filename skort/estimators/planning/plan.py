@@ -47,9 +47,11 @@ if TYPE_CHECKING:
 class Plan:
     """Every decision of a training, made once by pure functions: no data, and no weights."""
 
+    #: The parameters of the estimator, as values to compare, see `given_parameters`.
     given: dict[str, Any]
     #: The names of the parameters that the user leaves to skort.
     left_open: frozenset[str]
+    #: The model inside and its trained weights, as values to compare, see `parameters_inside`.
     inside: dict[str, Any]
     #: The objective of the model inside.
     own: "SklearnObjective"
@@ -461,10 +463,10 @@ class Plan:
         return first_set(self.given, optimizer.DECIDE_ON_STEPS)
 
     @property
-    def whole_rate(self) -> float:
+    def factor_of_few_rows(self) -> float:
         """
-        The factor of a chosen rate for a batch_size above the number of rows: `batch_size` over the
-        rows of the largest batch.
+        The factor of a rate that skort chooses. It is above one if all rows are fewer than
+        `batch_size`: the step of a batch then takes a part of the rate, and the factor undoes that.
         """
         return self.batch_size / self.size.batch_size if self.chooses_rate else 1.0
 

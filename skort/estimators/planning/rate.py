@@ -32,37 +32,36 @@ class RateBasis(NamedTuple):
     statistics: DataStatistics
 
 
-def first_rate(basis: RateBasis, of_rows: tuple[float, float] | None) -> Decision:
+def first_rate(basis: RateBasis, spread: tuple[float, float] | None) -> Decision:
     """
     Return the decision on the first rate of a fit, which multiplies the rates of the schedule.
-    `of_rows` is the spread of the rows.
+    `spread` has the largest eigenvalue and squared norm of the rows.
     """
     plan = basis.plan
     is_linear = basis.score_graph.is_linear
-    # The rate holds for the largest batch, which may have fewer rows than batch_size.
-    whole = plan.whole_rate
+    factor = plan.factor_of_few_rows
     if not plan.is_rate_auto:
         is_open = "eta0" in plan.left_open
-        return Decision(whole, _OWN, "eta0") if is_open else yours(whole, "eta0")
+        return Decision(factor, _OWN, "eta0") if is_open else yours(factor, "eta0")
 
     tags = plan.update.tags
     if tags.gain is None:
         return Decision(
-            whole * tags.first_rates[0 if is_linear else 1],
+            factor * tags.first_rates[0 if is_linear else 1],
             "the optimizer says it",
             "eta0",
         )
     if not is_linear:
         mean_square = _mean_square(basis)
-        rate = network_rate(tags.gain, mean_square, whole)
+        rate = network_rate(tags.gain, mean_square, factor)
         return Decision(rate, "0.2 over the gain of the optimizer and the mean square of X", "eta0")
 
-    assert of_rows is not None  # The rate needs it.
-    largest, norm = of_rows
+    assert spread is not None  # The rate needs it.
+    largest, norm = spread
     n_rows = basis.statistics.n_rows
     smoothness = batch_smoothness(largest, norm, n_rows, min(plan.batch_size, n_rows))
     of_objective = stiffness(basis, smoothness)
-    rate = linear_rate(tags.gain, of_objective, whole)
+    rate = linear_rate(tags.gain, of_objective, factor)
 
     return Decision(rate, "the largest rate at which batches of these rows are stable", "eta0")
 
@@ -73,7 +72,7 @@ def needs_spread(plan: "Plan", score_graph: "ScoreGraph") -> bool:
     return plan.is_rate_auto and has_gain and score_graph.is_linear
 
 
-def spread(basis: RateBasis) -> tuple[float, float] | None:
+def spread_of_fit(basis: RateBasis) -> tuple[float, float] | None:
     """
     Return the largest eigenvalue and squared norm of the rows of a fit, for its rate and for a
     stream that goes on from it. None: neither needs them, or the Gram matrix will tell them.

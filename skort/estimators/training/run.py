@@ -106,7 +106,7 @@ class TrainRun:
 
         return cls(plan, variables, problem, name, shape=shape)
 
-    def begun(self, state: TrainState) -> "TrainRun":
+    def with_step(self, state: TrainState) -> "TrainRun":
         """Return the run with a step that continues from a state."""
         from skort.solvers import make_step
 
@@ -152,7 +152,7 @@ class ReadyTraining:
     #: The loss of the best constant prediction, if the training begins at the weights of a fitted
     #: network.
     constant_loss: float | None = None
-    #: The factor of all rates that these batches allow.
+    #: A factor of all rates, at which these batches are stable.
     rate_part: float = 1.0
     #: Number of the rows seen before a batch -> factor of its rate. None: rows do not lower it.
     fall: Callable[[int], float] | None = None
@@ -189,14 +189,14 @@ class ReadyTraining:
         )
 
         if observers.estimator.verbose > 1 and self.state.is_new:
-            begun = FitResult(
+            so_far = FitResult(
                 plan,
                 self.model,
                 self.state,
                 batch_size=batches.batch_size,
                 n_batches=batches.n_batches,
             )
-            print_line(f"{begun.whole_plan()}\n")
+            print_line(f"{so_far.whole_plan()}\n")
 
         return Training(step, batches, self.state, variables, course, watchers)
 
@@ -225,7 +225,9 @@ class ReadyTraining:
         batches = InMemory(plan, rows).batches(variables, seeded(0))
         shape = BatchShape(batches.batch_size, batches.are_sparse)
         state = dataclasses.replace(self.state, solver=None)
-        run = TrainRun.of(plan, self.model, state, shape, batches.n_batches, variables).begun(state)
+        run = TrainRun.of(plan, self.model, state, shape, batches.n_batches, variables).with_step(
+            state
+        )
 
         return full_step(run, run.step, batches, self.model.score_graph)
 
@@ -311,29 +313,29 @@ def run_fit(
     known = KnownRows(source) if known is None else known
     statistics = known.statistics
     generator = state.first_generator()
-    begun = start(plan, model, statistics, state, generator)
+    started = start(plan, model, statistics, state, generator)
 
-    batches = known.batches(begun.variables, generator)
+    batches = known.batches(started.variables, generator)
     shape = BatchShape(batches.batch_size, batches.are_sparse)
     run = TrainRun.of(
-        begun.plan, begun.model, begun.state, shape, batches.n_batches, begun.variables
+        started.plan, started.model, started.state, shape, batches.n_batches, started.variables
     )
-    run = run.begun(begun.state)
+    run = run.with_step(started.state)
 
     ready = ReadyTraining(
         run=run,
-        model=begun.model,
-        state=begun.state,
+        model=started.model,
+        state=started.state,
         observers=observers,
         epochs=plan.max_iter,
-        constant_loss=begun.constant_loss,
+        constant_loss=started.constant_loss,
         rows=source.dense_rows,
-        warned_of_fitted=begun.warned_of_fitted,
+        warned_of_fitted=started.warned_of_fitted,
     )
-    step = source.step(run, begun.model, begun.state)
+    step = source.step(run, started.model, started.state)
     if plan.is_full:
         check_smooth(run.problem)
-        step = full_step(run, step, batches, begun.model.score_graph, known.grams)
+        step = full_step(run, step, batches, started.model.score_graph, known.grams)
 
     training = ready.training(step, batches)
     try:
@@ -341,10 +343,10 @@ def run_fit(
     except DivergedError as error:
         rows = statistics.some_rows
         raise diverged_error(
-            run.plan, error, begun.state, rows, begun.model, run.variables
+            run.plan, error, started.state, rows, started.model, run.variables
         ) from None
 
-    spread = step.spread() if plan.is_full and begun.spread is None else begun.spread
+    spread = step.spread() if plan.is_full and started.spread is None else started.spread
     return ready.result(outcome, statistics, spread)
 
 

@@ -65,11 +65,11 @@ def _of_first_rows(plan, model, rows, state, observers):
     if state.first_weights is not None:
         model = dataclasses.replace(model.with_weights(state.first_weights), is_drawn=True)
     state = dataclasses.replace(state, first_rows=None, first_weights=None)
-    begun = start_at_weights(plan, model, DataStatistics(rows), state, is_stream=True)
+    started = start_at_weights(plan, model, DataStatistics(rows), state, is_stream=True)
     if model.inner.is_fitted and not model.is_drawn:
-        _warn_of_worse(begun.plan, begun.model, begun.variables, rows)
+        _warn_of_worse(started.plan, started.model, started.variables, rows)
 
-    return _trained(begun.plan, begun.model, rows, begun.state, None, observers)
+    return _trained(started.plan, started.model, rows, started.state, None, observers)
 
 
 def _of_later_rows(plan, model, rows, state, observers, fitted):
@@ -124,7 +124,7 @@ def _waiting(plan, model, rows, state):
     if state.first_rows is None:
         # Errors of the rows and the parameters come now.
         check_first_rows(plan, model, rows)
-        run.begun(state)
+        run.with_step(state)
 
     first_weights = model.trained_weights if model.is_drawn else state.first_weights
     if first_weights is not None:
@@ -212,7 +212,7 @@ def _trained(plan, model, rows, state, run, observers):
     batches = batches_in_memory(plan, rows, variables, generator, weight, copies)
     shape = BatchShape(batches.batch_size, batches.are_sparse)
     if run is None or run.shape != shape:
-        run = TrainRun.of(plan, model, state, shape, None, variables).begun(state)
+        run = TrainRun.of(plan, model, state, shape, None, variables).with_step(state)
     ready = ReadyTraining(run, model, state, observers, epochs=None, rate_part=part, fall=fall)
 
     try:

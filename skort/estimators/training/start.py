@@ -11,7 +11,7 @@ from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision
 from skort.estimators.planning.fitted import drawn_anew, fitted_part, knowledge_of
 from skort.estimators.planning.plan import Plan
-from skort.estimators.planning.rate import RateBasis, first_rate, spread
+from skort.estimators.planning.rate import RateBasis, first_rate, spread_of_fit
 from skort.estimators.planning.scaling import scaling
 from skort.estimators.planning.stream import falls_by_rows, stream_rates
 from skort.estimators.training.messages import (
@@ -146,14 +146,14 @@ def start_at_weights(
         score_graph = balanced(score_graph, variables.training_weights(initial))
 
     basis = RateBasis(plan, variables, score_graph, statistics)
-    of_rows = None
+    spread = None
     falls = is_stream and model.is_drawn and falls_by_rows(plan, score_graph)
     if is_stream:
         is_fitted = not (model.is_drawn or model.score_graph.is_linear)
         rates = stream_rates(basis, falls=falls, is_fitted=is_fitted)
     else:
-        of_rows = spread(basis)
-        rates = {"first rate": first_rate(basis, of_rows)}
+        spread = spread_of_fit(basis)
+        rates = {"first rate": first_rate(basis, spread)}
 
     state = dataclasses.replace(
         state,
@@ -167,7 +167,7 @@ def start_at_weights(
     )
     decisions = {"scaling": of_scaling, "weights": _of_weights(model), **rates}
     model = dataclasses.replace(model, score_graph=score_graph, is_drawn=False)
-    return Start(plan.with_decisions(decisions), model, state, variables, spread=of_rows)
+    return Start(plan.with_decisions(decisions), model, state, variables, spread=spread)
 
 
 def check_first_rows(plan: Plan, model: Model, rows: TrainingData) -> None:

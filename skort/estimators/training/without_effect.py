@@ -98,33 +98,30 @@ def warn_of_unused(estimator: Any, own: "SklearnObjective") -> None:
     _warn_of_alpha_for_quantile(estimator)
     used = _taken(estimator, own)
     for name in set_ones:
-        if name in used:
-            continue
-
-        part = _SHARED[name]
-        given = getattr(estimator, part)
+        given = getattr(estimator, _SHARED[name])
         # A search over names also has numbers for some of them. scikit-learn is silent, too.
-        if isinstance(given, str) and given != "auto":
-            continue
+        if name not in used and not (isinstance(given, str) and given != "auto"):
+            warn_user(f"{name}={getattr(estimator, name):g} has no effect: {_why(estimator, name)}")
 
-        if isinstance(given, BaseEstimator) and name in given.get_params(deep=False):
-            kind = type(given).__name__
-            value = f"{getattr(estimator, name):g}"
-            warn_user(
-                f"{name}={value} has no effect: {part}={kind} has its own {name}. Set "
-                f"{part}={kind}(..., {name}={value}), or {part}__{name} in a search."
-            )
-            continue
 
-        kinds: dict[str, Any] = PENALTIES if part == "penalty" else losses_of(estimator)
-        takers = [each for each, kind in kinds.items() if name in kind.shared_parameters]
-        *more, last = [f'"{taker}"' for taker in takers]
-        listed = f"{', '.join(more)} or {last}" if more else last
-        shown = type(given).__name__ if isinstance(given, BaseEstimator) else repr(given)
-        warn_user(
-            f"{name}={getattr(estimator, name):g} has no effect: {part}={shown} does not take it. "
-            f"Set {part}={listed}, or leave {name} out."
+def _why(estimator, name):
+    """Return why a number for the loss or the penalty has no effect, and what to do, as sentences."""
+    part = _SHARED[name]
+    given = getattr(estimator, part)
+    if isinstance(given, BaseEstimator) and name in given.get_params(deep=False):
+        kind = type(given).__name__
+        value = f"{getattr(estimator, name):g}"
+        return (
+            f"{part}={kind} has its own {name}. Set {part}={kind}(..., {name}={value}), or "
+            f"{part}__{name} in a search."
         )
+
+    kinds: dict[str, Any] = PENALTIES if part == "penalty" else losses_of(estimator)
+    takers = [each for each, kind in kinds.items() if name in kind.shared_parameters]
+    *more, last = [f'"{taker}"' for taker in takers]
+    listed = f"{', '.join(more)} or {last}" if more else last
+    shown = type(given).__name__ if isinstance(given, BaseEstimator) else repr(given)
+    return f"{part}={shown} does not take it. Set {part}={listed}, or leave {name} out."
 
 
 def _warn_of_first_rate(estimator):
