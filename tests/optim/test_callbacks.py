@@ -7,7 +7,8 @@ import pytest
 from sklearn.base import clone
 
 from skort import OrtSGDRegressor
-from skort.optim.callbacks import EarlyStopping, EpochScoring, LossStopping, check_callbacks
+from skort.callbacks import EarlyStopping
+from skort.optim.callbacks import EpochScoring, LossStopping, check_callbacks
 from skort.optim.checkpoint import Checkpoint
 from skort.optim.display import EpochLines, ProgressBar
 from skort.optim.state import History
