@@ -45,6 +45,7 @@ from skort.estimators.training.messages import (
 from skort.estimators.training.partial_fit import first_call, next_call
 from skort.estimators.training.result import NO_ENDING, is_of_fit, result_of
 from skort.estimators.training.without_effect import (
+    warn_of_late_average,
     warn_of_other_terms,
     warn_of_scoring,
     warn_of_unused,
@@ -383,6 +384,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         warn_of_unused(self, read.own)
         if self.scoring is not None and VALIDATION_SCORE not in result.state.history:
             warn_of_scoring(self, is_stream=is_stream)
+        if not is_stream:
+            warn_of_late_average(self, result.state.n_updates)
         if self.verbose and result.initial_score_told:
             print_line(f"Validation set: {result.initial_score_told}.")
 

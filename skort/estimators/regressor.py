@@ -83,8 +83,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         memory, and `skort.optimizers.Adam` with weight decay for a network. A linear model is
         trained by "sgd" if the loss or the penalty may have a kink, if X is sparse or comes in
         parts, or if a solver other than "graph" or one of these parameters is given: `batch_size`,
-        `learning_rate`, `eta0`, `power_t`, `average`, `max_grad_norm`, `early_stopping`,
-        `n_iter_no_change` and `shuffle`. See :doc:`/learning_rates`.
+        `learning_rate`, `eta0`, `average`, `max_grad_norm`, `early_stopping`, `n_iter_no_change`
+        and `shuffle`. See :doc:`/learning_rates`.
     eta0 : float or "auto", default="auto"
         The first learning rate of every optimizer and schedule. "auto" computes the rate from the
         data, or takes the default rate of the optimizer. If the training then diverges, it restarts
@@ -135,7 +135,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         the rate for the number of the update. "auto" is "adaptive" for a linear model, and a cosine
         that falls to zero at the last epoch for a network. See :doc:`/learning_rates`.
     power_t : float, default=0.25
-        Exponent of the schedule "invscaling".
+        Exponent of the schedule "invscaling". No other schedule reads it.
     max_grad_norm : float or None, default=None
         The largest Euclidean norm of a gradient. A longer gradient is shortened to this norm. The
         solvers "session" and "module" refuse it.
@@ -144,7 +144,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         first update that counts. See :doc:`/learning_rates`.
     shuffle : bool, default=True
         Whether every epoch takes the rows in another order. Many rows are shuffled
-        :ref:`window by window <shuffling>`.
+        :ref:`window by window <shuffling>`. It has no effect on "lbfgs", which uses all rows at
+        once, and in `fit_batches`.
     warm_start : bool, default=False
         Whether `fit` starts with the weights of the last fit. Transformers inside are fitted again,
         to the new rows: see :doc:`/stopping`.
@@ -161,9 +162,11 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         Number of epochs without improvement after which the training ends, see `tol`. "auto" is
         5 epochs, or more with momentum, with few batches per epoch and after many epochs. With
         `early_stopping`, "auto" is at least 10 epochs, and at least half of the epochs of a
-        cosine that falls to zero. With `numpy.inf`, `tol` does not end the training.
+        cosine that falls to zero. With `numpy.inf`, `tol` does not end the training. It has no
+        effect on "lbfgs", and with `tol=None`.
     validation_fraction : float, default=0.1
-        The part of the rows that `early_stopping` holds out.
+        The part of the rows that `early_stopping` holds out. It has no effect without
+        `early_stopping`, and if `fit` gets `X_val`.
     scoring : str, callable or None, default=None
         How the validation set is scored, as in `sklearn.model_selection.cross_val_score`. With
         None, the score is minus the loss.
@@ -324,11 +327,13 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         the first rows until there are 20 of them; until then, the model predicts the best constant.
         Later calls may have any number of rows.
 
-        Each call continues with the optimizer's memory, the count of updates, the averages and the
-        random generator of the call before it. A pickled copy continues in the same way. The method
-        fits no step of a pipeline in `estimator`. It exists after a `fit`, whose steps stay as they
-        are, or if the steps need no fit, because they are stateless or a `FrozenEstimator`. It
-        raises the errors of `fit`, and a `ValueError` if `early_stopping` is True.
+        A call is one epoch: `max_iter`, `tol`, `n_iter_no_change`, `validation_fraction` and
+        `warm_start` have no effect. Each call continues with the optimizer's memory, the count of
+        updates, the averages and the random generator of the call before it. A pickled copy
+        continues in the same way. The method fits no step of a pipeline in `estimator`. It exists
+        after a `fit`, whose steps stay as they are, or if the steps need no fit, because they are
+        stateless or a `FrozenEstimator`. It raises the errors of `fit`, and a `ValueError` if
+        `early_stopping` is True.
 
         Parameters
         ----------

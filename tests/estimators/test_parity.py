@@ -111,6 +111,7 @@ def assert_close(weights, expected):
     ids=lambda schedule: schedule["learning_rate"],
 )
 @pytest.mark.filterwarnings("ignore:alpha=0.01 has no effect. penalty=None")
+@pytest.mark.filterwarnings("ignore:average=100000 has no effect")
 @pytest.mark.parametrize("penalty", ["l2", None])
 @pytest.mark.parametrize(
     "ours, theirs", [(OrtSGDRegressor, SGDRegressor), (OrtSGDClassifier, SGDClassifier)]

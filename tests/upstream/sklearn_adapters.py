@@ -61,7 +61,8 @@ class Adapter(BaseEstimator):
             **self._skort_parameters(np.shape(X)[0]),
         }
         if parameters["learning_rate"] == "adaptive":
-            parameters["learning_rate"] = adaptive(parameters["eta0"])
+            # It reads no power_t, and an object says so where a name does not.
+            parameters |= {"learning_rate": adaptive(parameters["eta0"]), "power_t": 0.25}
         return (
             self._skort_class(**parameters)
             if self._skort is None

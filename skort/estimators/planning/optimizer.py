@@ -43,7 +43,6 @@ _OF_STEPS = {
     "batch_size": "auto",
     "learning_rate": "auto",
     "eta0": "auto",
-    "power_t": 0.25,
     "average": False,
     "max_grad_norm": None,
     "early_stopping": False,

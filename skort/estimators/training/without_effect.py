@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from skort.objective.sklearn_objectives import SklearnObjective
 
 # Number that parts given by name take from the estimator -> the kind of the part.
-_SHARED = {"alpha": "penalty", "l1_ratio": "penalty", "epsilon": "loss", "quantile": "loss"}
+_SHARED = {
+    "alpha": "penalty",
+    "l1_ratio": "penalty",
+    "epsilon": "loss",
+    "quantile": "loss",
+    "power_t": "learning_rate",
+}
 # So strong a penalty leaves little of the loss of quantiles.
 _LEAST_QUANTILE = 0.05
 
@@ -79,20 +85,26 @@ def warn_of_scoring(estimator: Any, *, is_stream: bool) -> None:
     warn_user(f"scoring={estimator.scoring!r} has no effect: {why}")
 
 
+def warn_of_late_average(estimator: Any, n_updates: int) -> None:
+    """Warn that a fit ended before the first update that `average` counts."""
+    first = estimator.average
+    if first > n_updates:
+        warn_user(
+            f"average={first} has no effect: the fit made {n_updates} updates, and the average begins "
+            f"with update {first}. It counts batches, where scikit-learn counts rows. Set a smaller "
+            "number, or average=True."
+        )
+
+
 def warn_of_unused(estimator: Any, own: "SklearnObjective") -> None:
     """
-    Warn of each number for the loss or the penalty that neither they nor the schedule take. There
-    is no warning if the user names the loss or the penalty.
+    Warn of each number for the loss, the penalty or the schedule that none of them takes. There is
+    no warning if the user names the loss, the penalty or the schedule.
     """
     if not isinstance(estimator.learning_rate, str):
         _warn_of_first_rate(estimator)
 
-    set_ones = [
-        name
-        for name in _SHARED
-        if isinstance(getattr(estimator, name, None), Real) and getattr(estimator, name)
-    ]
-    if not set_ones:
+    if not (set_ones := [name for name in _SHARED if _is_set(estimator, name)]):
         return
 
     _warn_of_alpha_for_quantile(estimator)
@@ -105,7 +117,7 @@ def warn_of_unused(estimator: Any, own: "SklearnObjective") -> None:
 
 
 def _why(estimator, name):
-    """Return why a number for the loss or the penalty has no effect, and what to do, as sentences."""
+    """Return why a number for a part has no effect, and what to do, as sentences."""
     part = _SHARED[name]
     given = getattr(estimator, part)
     if isinstance(given, BaseEstimator) and name in given.get_params(deep=False):
@@ -116,12 +128,33 @@ def _why(estimator, name):
             f"{part}__{name} in a search."
         )
 
-    kinds: dict[str, Any] = PENALTIES if part == "penalty" else losses_of(estimator)
+    kinds = _kinds(estimator, part)
     takers = [each for each, kind in kinds.items() if name in kind.shared_parameters]
     *more, last = [f'"{taker}"' for taker in takers]
     listed = f"{', '.join(more)} or {last}" if more else last
-    shown = type(given).__name__ if isinstance(given, BaseEstimator) else repr(given)
+    shown = repr(given)
+    if isinstance(given, BaseEstimator) or callable(given):
+        shown = getattr(given, "__name__", type(given).__name__)
     return f"{part}={shown} does not take it. Set {part}={listed}, or leave {name} out."
+
+
+def _is_set(estimator, name):
+    """Return whether a parameter is a number that the user has set, and not zero."""
+    from skort.objective.sklearn_objectives import defaults_of
+
+    value = getattr(estimator, name, None)
+    defaults = defaults_of(type(estimator))  # type: ignore[arg-type]  # classes are hashable
+    return isinstance(value, Real) and value not in (0, defaults.get(name))
+
+
+def _kinds(estimator, part):
+    """Return the parts of a kind that have a name."""
+    kinds: dict[str, Any] = {
+        "penalty": PENALTIES,
+        "loss": losses_of(estimator),
+        "learning_rate": SCHEDULES,
+    }
+    return kinds[part]
 
 
 def _warn_of_first_rate(estimator):

@@ -39,6 +39,7 @@ from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.data.nesting import model_inside
 from skort.model_selection import OrtGridSearchCV
 from skort.objective import L2, Huber
+from skort.schedules import Cosine, InvScaling
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 4)) * [1.0, 2.0, 0.7, 1.0]
@@ -431,6 +432,15 @@ def test_a_search_over_the_inner_parameter_ranks_as_scikit_learn_does(inner, gri
 # --- what has no effect, or another one than it seems
 
 
+def at_a_tenth(_):
+    return 0.1
+
+
+def _without_first(parameters):
+    """Return all parameters but the first one."""
+    return dict(list(parameters.items())[1:])
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("unused", "cure"),
@@ -445,6 +455,11 @@ def test_a_search_over_the_inner_parameter_ranks_as_scikit_learn_does(inner, gri
             "epsilon=0.2 has no effect: loss=Huber has its own epsilon. Set loss=Huber(..., "
             "epsilon=0.2), or loss__epsilon in a search.",
         ),
+        (
+            {"power_t": 0.5, "learning_rate": InvScaling(power_t=0.3)},
+            "power_t=0.5 has no effect: learning_rate=InvScaling has its own power_t. Set "
+            "learning_rate=InvScaling(..., power_t=0.5), or learning_rate__power_t in a search.",
+        ),
     ],
 )
 def test_a_number_beside_a_part_with_its_own_leads_to_that_part(unused, cure):
@@ -452,8 +467,7 @@ def test_a_number_beside_a_part_with_its_own_leads_to_that_part(unused, cure):
     with pytest.warns(UserWarning) as warned:
         model.fit(X, Y)
     assert cure in [str(each.message) for each in warned]
-    name = next(iter(unused))
-    same = OrtSGDRegressor(random_state=0, **{**unused, name: "auto"}).fit(X, Y)
+    same = OrtSGDRegressor(random_state=0, **_without_first(unused)).fit(X, Y)
     np.testing.assert_array_equal(model.coef_, same.coef_)
 
 
@@ -464,18 +478,21 @@ def test_a_number_beside_a_part_with_its_own_leads_to_that_part(unused, cure):
         (None, {"alpha": 0.1, "penalty": None}, "None", '"l1", "l2" or "elasticnet"'),
         (Lasso(), {"l1_ratio": 0.5}, "'auto'", '"elasticnet"'),
         (None, {"quantile": 0.9}, "'auto'", '"quantile"'),
+        (None, {"power_t": 0.5}, "'auto'", '"invscaling"'),
+        (None, {"power_t": 0.5, "learning_rate": Cosine(50)}, "Cosine", '"invscaling"'),
+        (None, {"power_t": 0.5, "learning_rate": at_a_tenth}, "at_a_tenth", '"invscaling"'),
     ],
 )
 def test_a_number_that_no_part_takes_is_said_and_changes_nothing(inside, unused, part, takers):
     name = next(iter(unused))
-    of = "loss" if name in ("epsilon", "quantile") else "penalty"
+    of = {"quantile": "loss", "power_t": "learning_rate"}.get(name, "penalty")
     model = OrtSGDRegressor(inside, random_state=0, **unused)
     message = (
         f"{name}={unused[name]:g} has no effect: {of}={part} does not take it. Set {of}={takers}"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}"):
         model.fit(X, Y)
-    same = OrtSGDRegressor(inside, random_state=0, **{**unused, name: "auto"}).fit(X, Y)
+    same = OrtSGDRegressor(inside, random_state=0, **_without_first(unused)).fit(X, Y)
     np.testing.assert_array_equal(model.coef_, same.coef_)
 
 
@@ -492,11 +509,30 @@ def test_a_number_that_no_part_takes_is_said_and_changes_nothing(inside, unused,
         (None, {"quantile": 0.9, "loss": "quantile"}),
         (None, {"l1_ratio": 0.5, "penalty": "l1"}),
         (HuberRegressor(), {"epsilon": 1.5}),
+        (None, {"power_t": 0.5, "learning_rate": "invscaling"}),
+        (None, {"power_t": 0.5, "learning_rate": "constant"}),
+        (None, {"power_t": 0.25}),
     ],
 )
 def test_a_number_that_a_part_takes_or_a_name_leaves_out_is_not_said(inside, used, recwarn):
     OrtSGDRegressor(inside, random_state=0, **used).fit(X, Y)
     assert not any("no effect" in str(each.message) for each in recwarn)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_an_average_that_begins_after_the_last_update_is_said(recwarn):
+    settings = {"max_iter": 5, "batch_size": len(X) // 2, "tol": None, "random_state": 0}
+    last = OrtSGDRegressor(**settings).fit(X, Y)
+    late = OrtSGDRegressor(average=11, **settings).fit(X, Y)
+    assert [str(each.message)[:63] for each in recwarn] == [
+        "average=11 has no effect: the fit made 10 updates, and the aver"
+    ]
+    np.testing.assert_array_equal(late.coef_, last.coef_)
+
+    # In a stream, a later call may make the update.
+    OrtSGDRegressor(average=10, **settings).fit(X, Y)
+    OrtSGDRegressor(average=10**6, random_state=0).partial_fit(X, Y)
+    assert len(recwarn) == 1
 
 
 @pytest.mark.parametrize("call", ["fit", "partial_fit", "fit_batches"])

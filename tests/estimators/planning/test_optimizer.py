@@ -100,7 +100,6 @@ def test_a_smooth_objective_of_dense_rows_is_minimised_by_lbfgs():
         {"learning_rate": "constant"},
         {"learning_rate": Constant(0.01)},
         {"eta0": 0.01},
-        {"power_t": 0.5},
         {"average": True},
         {"max_grad_norm": 1.0},
         {"early_stopping": True, "tol": 1e-3},
@@ -110,7 +109,6 @@ def test_a_smooth_objective_of_dense_rows_is_minimised_by_lbfgs():
     ids=lambda each: next(iter(each)),
 )
 @pytest.mark.filterwarnings("ignore:Maximum number of epochs reached")
-@pytest.mark.filterwarnings("ignore:power_t")
 @pytest.mark.filterwarnings("ignore:n_iter_no_change")
 def test_a_parameter_of_steps_makes_steps(parameters):
     model = fitted(**parameters)
@@ -121,7 +119,7 @@ def test_a_parameter_of_steps_makes_steps(parameters):
 def test_defaults_that_are_given_ask_for_nothing():
     given = {"solver": "auto", "batch_size": "auto", "eta0": "auto", "average": False}
     assert asks_for_steps(given) is None
-    assert asks_for_steps({**given, "max_grad_norm": None, "power_t": 0.25}) is None
+    assert asks_for_steps({**given, "max_grad_norm": None, "shuffle": True}) is None
     assert asks_for_steps({**given, "solver": "session"}) == 'solver="session" asks for steps'
 
 
