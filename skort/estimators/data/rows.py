@@ -225,23 +225,10 @@ def training_rows(
     rows of X are flat.
     """
     if isinstance(y, Number | str | set | Mapping) or getattr(y, "shape", None) == ():
-        # The error of scikit-learn does not name y.
-        is_group = isinstance(y, set | Mapping)
-        given = (
-            f"a {type(y).__name__}"
-            if is_group
-            else repr(y)
-            if isinstance(y, str)
-            else "a single value"
-        )
-        is_column = isinstance(y, str) and y in getattr(X, "columns", ())
-        cure = f" Give X[{y!r}], and an X without it." if is_column else ""
-        raise ValueError(f"y should be an array of one or two dimensions, got {given}.{cure}")
-
+        raise _no_rows_error(X, y)
     check_form(X)
     X = _aligned_rows(X)
     y = aligned(y)
-    given = X
     reset = columns is None
     estimator = knowing(estimator, Columns() if columns is None else columns)
 
@@ -253,31 +240,53 @@ def training_rows(
             estimator.n_features_in_ = X.shape[1]
         rows = plain_rows(estimator, X, estimator.dtype) if is_plain(y) else None
         if rows is None:
-            check_table(X)
-            check_dates(X)
-            checks = (
-                {"dtype": kept_dtypes(X, estimator.dtype), **_CHECKS},
-                {"dtype": None, "ensure_2d": False},
-            )
-
-            # No warning: after an overflow, an error follows.
-            with np.errstate(over="ignore", invalid="ignore"):
-                try:
-                    X, y = validate_data(estimator, X, y, reset=reset, validate_separately=checks)
-                except (ValueError, TypeError) as error:
-                    if "inhomogeneous" in str(error):
-                        raise with_lists_of_labels(error, y) from None
-                    if reset:
-                        raise text_error(error, X, estimator) from None
-                    raise fitted_text_error(error, X) from None
-
-                X = _aligned_rows(_in_range(X, estimator.dtype, estimator))
-                _check_no_column_is_lost(given, X)
+            X, y = _validated(estimator, X, y, reset=reset)
         elif len(rows) == len(y):
             return rows, y, Columns.of(estimator)
 
     check_consistent_length(X, y)
     return X, aligned(y), Columns.of(estimator)
+
+
+def _no_rows_error(X, y):
+    """Return the error, which names y, of one value or one group of values."""
+    given = "a single value"
+    cure = ""
+    if isinstance(y, set | Mapping):
+        given = f"a {type(y).__name__}"
+    elif isinstance(y, str):
+        given = repr(y)
+        if y in getattr(X, "columns", ()):
+            cure = f" Give X[{y!r}], and an X without it."
+
+    return ValueError(f"y should be an array of one or two dimensions, got {given}.{cure}")
+
+
+def _validated(estimator, X, y, *, reset):
+    """Return X and y as scikit-learn validates them. Its errors get a cure."""
+    check_table(X)
+    check_dates(X)
+    given = X
+    checks = (
+        {"dtype": kept_dtypes(X, estimator.dtype), **_CHECKS},
+        {"dtype": None, "ensure_2d": False},
+    )
+
+    # No warning: after an overflow, an error follows.
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            X, y = validate_data(estimator, X, y, reset=reset, validate_separately=checks)
+        except (ValueError, TypeError) as error:
+            if "inhomogeneous" in str(error):
+                raise with_lists_of_labels(error, y) from None
+            if reset:
+                raise text_error(error, X, estimator) from None
+            raise fitted_text_error(error, X) from None
+
+        X = _aligned_rows(_in_range(X, estimator.dtype, estimator))
+        _check_no_column_is_lost(given, X)
+
+    return X, y
 
 
 def prepared(estimator: Any, model: Any, X: Any) -> Any:

@@ -223,27 +223,21 @@ class Reparametrization:
         if used is None:
             return
 
-        numbers = {"y": np.abs(used.target_scale)} if used.target_mean is not None else {}
+        numbers = {}
+        if used.target_mean is not None:
+            numbers["y"] = np.abs(used.target_scale)
         if self.inputs is not None:
-            numbers |= {
-                "X": self.inputs.scale,
-                "the weights": np.ravel(self.factors()[self.inputs.layer.coefficient]),
-            }
+            factors = self.factors()[self.inputs.layer.coefficient]
+            numbers["X, column {},"] = self.inputs.scale
+            numbers["the weights of column {} of X"] = np.ravel(factors)
 
         limits = np.finfo(self.dtype)
         for what, sizes in numbers.items():
             lost = np.flatnonzero(~((sizes > limits.tiny * _ROOM) & (sizes < limits.max / _ROOM)))
             if len(lost):
-                column = (
-                    ""
-                    if what == "y"
-                    else f" of column {lost[0]} of X"
-                    if what != "X"
-                    else f", column {lost[0]},"
-                )
                 wider = ', or use dtype="float64"' if limits.dtype == np.float32 else ""
                 raise WeightRangeError(
-                    f"{limits.dtype} cannot hold {what}{column} in the units of the data: they are "
+                    f"{limits.dtype} cannot hold {what.format(lost[0])} in the units of the data: they are "
                     f"about {np.ravel(sizes)[lost[0]]:.2g}. Divide the columns of X, or y, by "
                     f"constants{wider}."
                 )
