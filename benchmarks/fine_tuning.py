@@ -9,7 +9,8 @@ one trained further, and the mean and the least difference of the last two.
 With `--tables`, a network of 50 units is fitted on up to 3,000 rows of each real table of at least
 1,000 rows, and trained further on 300 others: of the same kind, or with another y in half of them.
 Each line has what follows the old network's score on the rest: the mean of its changes, and the
-numbers of fits that end more than .01 below and above it.
+numbers of fits that end more than .01 below and above it. With `--linear`, the model is a
+`LogisticRegression` or a `Ridge`, and the new rows are as many as `n_rows` says.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from scipy.ndimage import rotate
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from benchmarks.real_tables import real_tables
@@ -80,20 +82,22 @@ def with_other_target(X, y, is_regression, rng):
     return np.where(is_large, (y + 1) % len(np.unique(y)), y)
 
 
-def scores_of_table(table, seed, *, changes):
-    """Return the scores of the fitted network, and of all that may follow it, by name."""
+def scores_of_table(table, seed, n_new, *, changes, is_linear):
+    """Return the scores of the fitted model, and of all that may follow it, by name."""
     rng = np.random.RandomState(seed)
     order = rng.permutation(len(table.X))[:MOST_ROWS]
     X, y = table.X[order], table.y[order]
     is_regression = table.task == "regression"
-    estimator, network = (
-        (OrtSGDRegressor, MLPRegressor) if is_regression else (OrtSGDClassifier, MLPClassifier)
+    estimator, network, linear = (
+        (OrtSGDRegressor, MLPRegressor, Ridge)
+        if is_regression
+        else (OrtSGDClassifier, MLPClassifier, LogisticRegression)
     )
 
-    n_new = min(NEW_ROWS, len(X) // 6)
+    n_new = min(n_new, len(X) // 6)
     n_old = min(OLD_ROWS, len(X) - n_new - len(X) // 3)
-    network = network(hidden_layer_sizes=(50,))
-    old = estimator(network, random_state=seed).fit(X[:n_old], y[:n_old])
+    new = linear() if is_linear else network(hidden_layer_sizes=(50,))
+    old = estimator(new, random_state=seed).fit(X[:n_old], y[:n_old])
     X, y = X[n_old:], y[n_old:]
     if changes:
         y = with_other_target(X, y, is_regression, rng)
@@ -105,7 +109,7 @@ def scores_of_table(table, seed, *, changes):
     frozen = FrozenEstimator(old.to_sklearn())
     models = {
         "old": old,
-        "new": fitted(network),
+        "new": fitted(new),
         "tuned, all defaults": fitted(frozen),
         "tuned, early_stopping=False": fitted(frozen, early_stopping=False),
         "partial_fit once": fitted(frozen, "partial_fit"),
@@ -113,14 +117,14 @@ def scores_of_table(table, seed, *, changes):
     return {name: max(model.score(X[n_new:], y[n_new:]), -1.0) for name, model in models.items()}
 
 
-def of_tables(n_seeds):
+def of_tables(n_seeds, n_new, *, is_linear):
     """Print what fine-tuning makes of the real tables."""
     tables = [table for table in real_tables() if len(table.X) >= LEAST_ROWS]
     for changes in (False, True):
         kind = "another y in half of the new rows" if changes else "new rows like the old ones"
         print(f"{kind}: mean change of the score, below and above the old one by .01")
         found = [
-            scores_of_table(table, seed, changes=changes)
+            scores_of_table(table, seed, n_new, changes=changes, is_linear=is_linear)
             for table in tables
             for seed in range(n_seeds)
         ]
@@ -151,10 +155,11 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("n_seeds", type=int, nargs="?", default=10)
-    parser.add_argument("n_rows", type=int, nargs="?", default=500)
+    parser.add_argument("n_rows", type=int, nargs="?")
     parser.add_argument("--tables", action="store_true")
+    parser.add_argument("--linear", action="store_true")
     given = parser.parse_args()
-    if given.tables:
-        of_tables(given.n_seeds)
+    if given.tables or given.linear:
+        of_tables(given.n_seeds, given.n_rows or NEW_ROWS, is_linear=given.linear)
     else:
-        main(given.n_seeds, given.n_rows)
+        main(given.n_seeds, given.n_rows or 500)

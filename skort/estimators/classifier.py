@@ -127,7 +127,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         validation set is given to `fit`, or `fit` holds out rows of each class. After the training,
         `fit` restores the weights of an earlier epoch if they are clearly better. "auto" is True
         for a fitted network in a `FrozenEstimator`, if `fit` has 20 rows or more, and False for any
-        other model. See :doc:`/stopping` and :doc:`/fine_tuning`.
+        other model. A fitted linear model in a `FrozenEstimator` then keeps its weights unless new
+        ones are better in cross-validation; with False, it ends at the optimum of the new rows. See
+        :doc:`/stopping` and :doc:`/fine_tuning`.
     {random_state}
 
     Other Parameters

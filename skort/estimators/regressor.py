@@ -101,7 +101,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         validation set is given to `fit`, or `fit` holds out some rows. After the training, `fit`
         restores the weights of an earlier epoch if they are clearly better. "auto" is True for a
         fitted network in a `FrozenEstimator`, if `fit` has 20 rows or more, and False for any other
-        model. See :doc:`/stopping` and :doc:`/fine_tuning`.
+        model. A fitted linear model in a `FrozenEstimator` then keeps its weights unless new ones
+        are better in cross-validation; with False, it ends at the optimum of the new rows. See
+        :doc:`/stopping` and :doc:`/fine_tuning`.
     random_state : int, RandomState instance or None, default=None
         Seed of the initial weights of hidden layers and of the order of rows.
 

@@ -346,9 +346,9 @@ def _read(estimators, X, y, sample_weight):
     model, data = model_and_data(read, candidates[0].plan, weights, first.trainable)
     candidates = [each._replace(plan=each.plan.for_model(model, data)) for each in candidates]
     chain = chain_of(model.score_graph)
-    # A fitted network begins at a part of the rate, or at new weights. A common training has
-    # neither.
-    is_fitted = not (model.is_drawn or model.score_graph.is_linear)
+    # A fitted network begins at a part of the rate, or at new weights, and a fitted linear model may
+    # keep its weights. A common training has neither.
+    is_fitted = not model.is_drawn and (model.inner.is_fitted or not model.score_graph.is_linear)
     if model.loss_weights or chain is None or is_fitted:
         return None, []
 

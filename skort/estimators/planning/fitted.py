@@ -50,6 +50,16 @@ def drawn_anew(plan: "Plan", model: Model, generator: np.random.RandomState) -> 
     )
 
 
+@rule("weights")
+def keeps_fitted(rise: float) -> bool:
+    """
+    A frozen linear model keeps its weights unless new ones have a lower loss in five-fold
+    cross-validation on the new rows.
+    """
+    # A loss that is no number says nothing against the model.
+    return not rise < 0
+
+
 def can_tell(model: Model, n_rows: int, *, is_surely_worse: bool) -> bool:
     """
     Return whether rows can say anything against a model: fewer than 200 say nothing against a fitted

@@ -9,6 +9,7 @@ from skort.estimators.model.model import Model
 from skort.estimators.planning.plan import Plan
 from skort.estimators.sklearn_callbacks import SklearnCallbacks, has_callbacks
 from skort.estimators.training.data_source import GivenRows, RowEncoder
+from skort.estimators.training.fitted_linear import better_of
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
 from skort.estimators.training.result import FitResult, Observers
 from skort.estimators.training.run import run_fit
@@ -32,7 +33,8 @@ def fit(
     def train(plan):
         model, data = model_and_data(read, plan, weights, estimator.trainable)
         model = at_given_weights(estimator, model, init)
-        plan = plan.for_model(model, data if given.batch_size is None else None)
+        rows = data if given.batch_size is None else None
+        plan = plan.for_model(model, rows)
 
         source = given.source(
             plan, data, RowEncoder(estimator, read.columns, model, read.class_weight)
@@ -42,7 +44,9 @@ def fit(
             of_sklearn.append(SklearnCallbacks(estimator, given, plan.max_iter))
         observers = Observers(estimator, read.columns, scoring, of_sklearn)
 
-        return run_fit(plan, model, source, TrainState.start(read.generator), observers)
+        result = run_fit(plan, model, source, TrainState.start(read.generator), observers)
+        # New weights know nothing that a fit could forget.
+        return result if model.is_drawn else better_of(result, model, rows, observers)
 
     return in_wide_enough_dtype(estimator, read, weights, train), read
 

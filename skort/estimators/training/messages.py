@@ -49,6 +49,11 @@ _FAR_BELOW = 0.9
 # squared error. A search for it begins with a y so many standard deviations from the mean.
 _OUTLYING = 1e3
 _SUSPECT = 5.0
+# The values of `FitResult.kept` at which a linear model keeps its weights -> why.
+_KEEPS = {
+    "not beaten": "new ones are no better in cross-validation on these rows.",
+    "one target": "y is the same in all rows, which says nothing against them.",
+}
 
 
 def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> None:
@@ -382,6 +387,12 @@ def warn_of_unused_weights(wrapped: Any, result: FitResult) -> None:
 
 def _why_they_stay(result):
     """Return the end of the warning of a training that went back to the fitted weights."""
+    if result.kept in _KEEPS:
+        return (
+            f"{_KEEPS[result.kept]} partial_fit learns from these rows and forgets little. Or fit a "
+            "new model to the old and the new rows. early_stopping=False ends at the optimum of the "
+            "new rows alone, and forgets the old ones."
+        )
     if not result.plan.is_validated:
         return "the trained ones have no lower objective on these rows."
 

@@ -56,7 +56,7 @@ NO_ENDING = Ending(None, False, None)
 
 #: The reason of steps that end far above the least objective.
 FAR_END = "steps are slow where columns of X are strongly correlated, or rates small"
-# The values of `Training.kept` -> the decision that a plan shows.
+# The values of `FitResult.kept` -> the decision that a plan shows.
 _KEPT = {
     "best": Decision("weights of the best epoch", "the validation set says so", "early_stopping"),
     "last": Decision(
@@ -64,6 +64,15 @@ _KEPT = {
     ),
     "fitted": Decision(
         "the fitted weights", "the training ended no better than it began", "eta0, early_stopping"
+    ),
+    "not beaten": Decision(
+        "the fitted weights", "new ones are no better in cross-validation", "early_stopping"
+    ),
+    "one target": Decision("the fitted weights", "y is the same in all rows", "early_stopping"),
+    "optimum": Decision(
+        "the optimum of these rows",
+        "it is better than the fitted weights in cross-validation",
+        "early_stopping",
     ),
 }
 
@@ -86,7 +95,8 @@ class FitResult:
     n_before: int = 0
     #: The learning rate of the first update. None: there was no update.
     first_eta: float | None = None
-    #: The weights that the training ended with: see `Training.kept`.
+    #: The weights that the training ended with: see `Training.kept`, and for a fitted linear model
+    #: "optimum", "not beaten" or "one target".
     kept: str | None = None
     #: The validation score of the fitted weights that the training began with. None: there is none.
     initial_score: float | None = None

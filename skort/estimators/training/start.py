@@ -56,8 +56,12 @@ def start(
     weights.
     """
     started = start_at_weights(plan, model, statistics, state)
-    if model.is_drawn or model.score_graph.is_linear or plan.is_full:
+    if model.is_drawn or plan.is_full:
         return started
+    if model.score_graph.is_linear:
+        # The weights of a file may be initial ones.
+        keeps_better = plan.is_validated and model.inner.is_fitted
+        return started._replace(constant_loss=math.inf) if keeps_better else started
 
     # The weights of an ONNX file may be initial ones, and the last fit before a `warm_start` may
     # have been short.
@@ -165,7 +169,7 @@ def start_at_weights(
         is_rate_auto=plan.chooses_rate,
         n_rows=0 if falls else None,
     )
-    decisions = {"scaling": of_scaling, "weights": _of_weights(model), **rates}
+    decisions = {"scaling": of_scaling, "weights": _of_weights(plan, model), **rates}
     model = dataclasses.replace(model, score_graph=score_graph, is_drawn=False)
     return Start(plan.with_decisions(decisions), model, state, variables, spread=spread)
 
@@ -181,8 +185,11 @@ def check_first_rows(plan: Plan, model: Model, rows: TrainingData) -> None:
     plan.variables(model.score_graph, used).check_range()
 
 
-def _of_weights(model):
+def _of_weights(plan, model):
     """Return the decision on the first weights."""
+    if not model.is_drawn and plan.is_full and model.score_graph.is_linear:
+        because = "they were fitted or given; the optimum does not depend on them"
+        return Decision(FITTED_WEIGHTS, because, "warm_start")
     if not model.is_drawn:
         return Decision(
             FITTED_WEIGHTS, "the model has weights that were fitted or given", "warm_start"
