@@ -319,12 +319,13 @@ class EarlyStopping(Component):
         Returns
         -------
         is_best : bool
-            Whether the value is the best so far, which the same again is not.
+            Whether no value so far is better.
         n_bad : int
             The number of epochs without improvement after which patience runs out; 0
             where it does not.
         """
-        is_best = value < self._best
+        # An accuracy is often the same for many epochs, and the later ones know more.
+        is_best = value <= self._best
         if self._is_improvement(value):
             self._n_bad = 0
         else:

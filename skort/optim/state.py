@@ -82,14 +82,14 @@ class History(dict[str, list[Any]]):
 
 def best_epoch(scores: Iterable[float]) -> tuple[int, float] | None:
     """
-    Return the number and the score of the first epoch with the largest score, or None if no score
-    is a number.
+    Return the number and the score of the last epoch with the largest score, or None if no score is
+    a number.
     """
-    known = [(score, -epoch) for epoch, score in enumerate(scores, 1) if not math.isnan(score)]
+    known = [(score, epoch) for epoch, score in enumerate(scores, 1) if not math.isnan(score)]
     if not known:
         return None
     score, epoch = max(known)
-    return -epoch, score
+    return epoch, score
 
 
 @dataclass(frozen=True, eq=False)

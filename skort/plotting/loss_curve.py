@@ -21,7 +21,7 @@ class LossCurveDisplay:
     The losses are on the left axis. The validation score, if there is one, has its own axis on the
     right, with the best score at the bottom. So both curves fall while the model improves, and an
     overfitted model's curves part. A circle marks the best epoch: the one with the largest
-    validation score or, without such a score, with the smallest loss. A cross marks the last epoch.
+    validation score, and the last such, or, without such a score, with the smallest loss. A cross marks the last epoch.
     The title, or the legend of several trainings, says why the training ended there.
 
     It is best made by `from_estimator`. All parameters are kept as attributes.
@@ -207,7 +207,7 @@ class LossCurveDisplay:
                 kwargs, color=f"C{len(curves) if single else number}", linestyle="--"
             )
             deciding = _curve(self.score_ax_, history[self.score], style)
-            best = np.nanargmax
+            best = _last_best
             self.score_lines_.append(deciding)
 
             if np.isnan(deciding.get_ydata()).all():
@@ -280,3 +280,9 @@ def _point(line, index, marker):
 def _words(name):
     """Return the name of a column as words."""
     return name.replace("_", " ").capitalize()
+
+
+def _last_best(scores):
+    """Return the place of the largest score; of equal ones, the last, as early stopping does."""
+    scores = np.asarray(scores)
+    return len(scores) - 1 - np.nanargmax(scores[::-1])

@@ -11,7 +11,7 @@ from skort.callbacks import EarlyStopping
 from skort.optim.callbacks import EpochScoring, LossStopping, check_callbacks
 from skort.optim.checkpoint import Checkpoint
 from skort.optim.display import EpochLines, ProgressBar
-from skort.optim.state import History
+from skort.optim.state import History, best_epoch
 
 
 class Scripted:
@@ -145,6 +145,15 @@ def test_the_same_early_stopping_serves_several_trainings(restore_best):
         training = Scripted("accuracy", values).run(stopping)
         assert training.best == (best if restore_best else None)
         assert training.stopped
+
+
+def test_of_equal_scores_the_last_one_is_the_best():
+    stopping = EarlyStopping("accuracy", patience=3, tol=0.1)
+    training = Scripted("accuracy", [0.5, 0.9, 0.8, 0.9, 0.7, 0.6]).run(stopping)
+    # The same again is the best, but no improvement.
+    assert training.bests == [1, 2, 4]
+    assert training.n_epochs == 5
+    assert best_epoch([0.5, 0.9, math.nan, 0.9, 0.7]) == (4, 0.9)
 
 
 def test_early_stopping_counts_what_came_before_a_checkpoint():

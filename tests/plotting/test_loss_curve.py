@@ -85,6 +85,12 @@ def test_another_column_as_the_score():
     assert display.score_ax_.get_ylabel() == "Recall (best at the bottom)"
 
 
+def test_of_equal_scores_the_last_one_is_marked():
+    scores = [0.5, 0.9, 0.9]
+    display = LossCurveDisplay({"a": {**HISTORY, "validation_score": scores}}).plot()
+    assert at(display.best_points_) == [(3, 0.9)]
+
+
 def test_a_score_that_is_never_a_number_is_not_the_best():
     display = LossCurveDisplay({"a": {**HISTORY, "validation_score": [math.nan] * 3}}).plot()
     assert at(display.best_points_) == [(2, 2.0)]
