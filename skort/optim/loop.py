@@ -114,7 +114,7 @@ def _make_epochs(training, hooks):
         most = training.max_iter
 
     try:
-        while training.n_epochs < least or (training.n_epochs < most and not training.stopped):
+        while training.n_epochs < least or _goes_on(training, most):
             begin = time.perf_counter()
             if training.finishes:
                 _finish(training, hooks, begin, on_epoch_end)
@@ -138,6 +138,12 @@ def _make_epochs(training, hooks):
         return False
     training.go_back_to_fitted()
     return True
+
+
+def _goes_on(training, most):
+    """Return whether a training that may make so many epochs makes one more."""
+    is_over = training.stopped or has_ended(training.schedule, training.n_updates)
+    return training.n_epochs < most and not is_over
 
 
 def _finish(training, hooks, begin, on_epoch_end):
@@ -274,7 +280,7 @@ def minimise_together(
                     training.end_epoch()
                     _finish(training, hooks[number], begin, on_epoch_end[number])
                     outcomes[number] = _joint_outcome(training, step.alone, number)
-                elif training.n_epochs < (training.max_iter or 1) and not training.stopped:
+                elif _goes_on(training, training.max_iter or 1):
                     left.append(number)
                 else:
                     outcomes[number] = _joint_outcome(training, step.alone, number)

@@ -331,7 +331,7 @@ class Cosine(Schedule):
     eta0 : float, default=0.01
         :math:`\eta_0`, the rate of the first update.
     eta1 : float, default=0.0
-        :math:`\eta_1`, the rate from update n + 1 on.
+        :math:`\eta_1`, the rate from update n + 1 on. If it is zero, `fit` ends with that epoch.
 
     Examples
     --------
@@ -429,6 +429,11 @@ class Warmup(Schedule):
     @property
     def _inner(self) -> Callable[[int], float]:
         return self.schedule or Constant()
+
+    @property
+    def last_update(self) -> int | None:  # type: ignore[override]
+        """The last update whose rate is not zero, or None."""
+        return last_update(self._inner)
 
     def largest_rate(self) -> float | None:
         """Return the largest learning rate of all updates, or None if it is not known."""

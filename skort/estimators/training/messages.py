@@ -24,7 +24,7 @@ from skort.estimators.variables.reparametrization import Reparametrization
 from skort.estimators.variables.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
 from skort.objective.loss import known_curvature, takes_standardized_y
-from skort.optim.schedules import advice_to_lower, has_ended
+from skort.optim.schedules import advice_to_lower, has_ended, last_update
 from skort.optim.standardization import moments, robust_moments
 from skort.optim.state import TrainState
 
@@ -49,6 +49,8 @@ _FAR_BELOW = 0.9
 # squared error. A search for it begins with a y so many standard deviations from the mean.
 _OUTLYING = 1e3
 _SUSPECT = 5.0
+# A schedule that is over before this part of the planned epochs was meant to be longer.
+_EARLY = 0.5
 # The values of `FitResult.kept` at which a linear model keeps its weights -> why.
 _KEEPS = {
     "not beaten": "new ones are no better in cross-validation on these rows.",
@@ -98,7 +100,19 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
 
 
 def _warn_of_stream(result):
-    """Warn if one y among a stream's first rows is far from all others."""
+    """
+    Warn if the rate of a stream is zero for good, or if one y among its first rows is far from all
+    others.
+    """
+    last = last_update(result.plan.schedule)
+    if last is not None and result.state.n_updates > last:
+        warn_user(
+            f"The learning rate is zero: the schedule ended with update {last}, and later ones, up "
+            f"to {result.state.n_updates}, change nothing. A stream takes a schedule without an "
+            'end, such as learning_rate="invscaling".',
+            ConvergenceWarning,
+        )
+
     # Later calls have the scales of the first rows to compare with.
     if result.n_before:
         return
@@ -124,8 +138,10 @@ def _warn_of_fit(estimator, result):
     else:
         # With tol=None, the user decides when the training ends.
         says_when = plan.given["tol"] is None
-        warning = _warning_of_outlier(result) or (
-            None if says_when else _warning_of_useless(result) or _warning_of_steps(result)
+        warning = (
+            _warning_of_outlier(result)
+            or _warning_of_zero_rate(result)
+            or (None if says_when else _warning_of_useless(result) or _warning_of_steps(result))
         )
         if warning is not None:
             warn_user(warning, ConvergenceWarning)
@@ -231,6 +247,25 @@ def _warning_of_steps(result):
         f"The training ended at least {result.above_least:.0%} above its optimum: {FAR_END}. Leave "
         f"{name} at its default: the fit then ends at the optimum. Or take a larger eta0, or a "
         "smaller tol with a larger n_iter_no_change and max_iter."
+    )
+
+
+def _warning_of_zero_rate(result):
+    """Return a warning of a schedule that comes to zero long before the planned epochs, or None."""
+    plan = result.plan
+    state = result.state
+    # The epochs of a linear model are a limit, and no plan.
+    is_planned = not result.model.score_graph.is_linear or "max_iter" not in plan.left_open
+    is_early = state.n_epochs < _EARLY * plan.max_iter
+    if not (is_planned and is_early and has_ended(plan.schedule, state.n_updates)):
+        return None
+
+    n_batches = result.n_batches or 1
+    return (
+        f"The learning rate reached zero after {state.n_epochs} of {plan.max_iter} epochs: the "
+        f"schedule ends with update {last_update(plan.schedule)}. An update is a batch, and an epoch "
+        f"has {n_batches}: n_updates={plan.max_iter * n_batches} lets it end with the last epoch. If "
+        f"it should end here, give max_iter={state.n_epochs}."
     )
 
 
