@@ -200,7 +200,7 @@ class LossCurveDisplay:
 
         self.lines_ += curves
         deciding = curves[0]
-        best = np.nanargmin
+        best: Any = np.nanargmin
 
         if self.score is not None and self.score in history:
             style = line_style(
