@@ -15,7 +15,7 @@ import time
 import warnings
 from pathlib import Path
 
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.datasets import (
     load_breast_cancer,
     load_diabetes,
@@ -53,7 +53,7 @@ def measured(load, network, repeats):
     wrapper = OrtSGDClassifier if is_classifier(model) else OrtSGDRegressor
     contenders = {
         "skort": lambda: wrapper(model, n_jobs=None, random_state=0).fit(X, y),
-        "scikit-learn": lambda: make_pipeline(StandardScaler(), model).fit(X, y),
+        "scikit-learn": lambda: make_pipeline(StandardScaler(), clone(model)).fit(X, y),
     }
     with threads():
         times, fitted = in_turn(contenders, repeats, clock=time.process_time)
@@ -78,10 +78,10 @@ def draw(rows, path):
             axes.barh(i, seconds / theirs, color=SKORT, height=0.5)
             axes.text(0, i - 0.28, name, va="bottom", weight="bold")
             axes.text(
-                seconds / theirs + 0.01, i, f"skort {seconds:.1f} s, {score:.2f}", va="center"
+                seconds / theirs + 0.01, i, f"skort {seconds:.2f} s, {score:.2f}", va="center"
             )
             axes.text(
-                0.99, i, f"scikit-learn {theirs:.1f} s, {their_score:.2f}", va="center", ha="right"
+                0.99, i, f"scikit-learn {theirs:.2f} s, {their_score:.2f}", va="center", ha="right"
             )
         axes.set_ylim(len(CASES) - 0.7, -0.7)
         axes.set_xlim(0, 1)
