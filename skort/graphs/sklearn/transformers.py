@@ -293,7 +293,7 @@ def _cause(transformers, X, difference):
         if signs and (is_missing(text) or text == ""):
             return _about_missing(X, place, *signs)
         if signs and lowers:
-            return _about_letters(text, signs)
+            return _about_letters(text, signs, [texts[row] for row in difference.rows])
 
     return ""
 
@@ -320,16 +320,18 @@ def _about_missing(X, place, kind):
     )
 
 
-def _about_letters(text, capitals):
+def _about_letters(text, capitals, texts):
+    """Return a sentence about the capitals of a text, and about those of all texts that differ."""
     # The first becomes two letters; the second depends on the letters beside it.
-    named = [letter for letter in capitals if letter in "\u0130\u03a3"] or capitals[:3]
-    position = text.index(named[0])
+    known = [letter for letter in "\u0130\u03a3" if any(letter in each for each in texts)]
+    named = known or capitals[:3]
+    position = text.index(next(letter for letter in (*known, *capitals) if letter in text))
     letters = ", ".join(f"{letter!r} (U+{ord(letter):04X})" for letter in named)
     return (
         f"This happens in the text {text[max(0, position - 20) : position + 20]!r}: ONNX does not "
         f"change {letters} to small letters as Python does. For texts with such letters, the "
-        "exported model gives other predictions than this estimator; for all other texts, the "
-        "same. Pass texts in small letters (str.lower)."
+        "exported model may give other predictions than this estimator. Pass texts in small letters "
+        "(str.lower)."
     )
 
 

@@ -175,6 +175,19 @@ def test_a_letter_that_is_made_small_otherwise_is_named_with_its_text(text, lett
     np.testing.assert_array_equal(values, transformers.transform(rows.ravel()).toarray())
 
 
+@pytest.mark.parametrize("middle", [[], ["ΣΑ is no end"]])
+def test_all_letters_that_are_made_small_otherwise_are_named(middle):
+    # The larger difference is that of the first; the second is in a text of its own.
+    texts = ["a good film", "a bad film"] * 10 + ["İzmir İİ", "ΣΑΣ ΣΑΣ", *middle]
+    transformers = fitted(CountVectorizer(analyzer="char"), X=texts)
+    with pytest.warns(UserWarning) as warned:
+        transformer_graph(transformers, texts, "float32")
+    assert (
+        r"ONNX does not change 'İ' (U+0130), 'Σ' (U+03A3) to small letters as Python does. For "
+        "texts with such letters, the exported model may give other predictions than this estimator."
+    ) in str(warned[0].message)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_steps_have_named_weights(dtype, rng):
     X = rng.normal(3, 2, size=(30, 4))
