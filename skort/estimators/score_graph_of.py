@@ -90,8 +90,8 @@ def _parts(model, dtype):
     if score_graph.has_dropout:
         raise NotTrainableError(
             "model: it has a Dropout in training mode, and only the estimators draw its masks. "
-            "Export the model for predictions (in torch, after model.eval()), and apply the "
-            "dropout before it or after it."
+            "Give the model for predictions, model.to_onnx() of an estimator or torch's export after "
+            "model.eval(), and apply the dropout before it or after it."
         )
 
     return transformers, score_graph

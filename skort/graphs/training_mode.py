@@ -16,6 +16,8 @@ from skort.graphs.score_graph import ScoreGraph, set_batch_size
 
 #: The prefix of the names of masks.
 MASK = "skort_mask/"
+#: How a model has no Dropout, as the end of a sentence.
+WITHOUT_DROPOUT = "take dropout=0 in a TabularNetwork, or export an ONNX model in evaluation mode"
 
 
 def in_training_mode(model: onnx.ModelProto) -> set[str]:

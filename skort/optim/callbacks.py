@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from skort.common.component import Component, check_parameters
 from skort.common.named_errors import errors_of
 from skort.common.sklearn_private import Interval, Options
-from skort.optim.scorers import scorer_of, scoring_advice
+from skort.optim.scorers import nan_advice, scorer_of, scoring_advice
 from skort.optim.training import Training
 
 # A loss that is a smaller part of its first value counts as this part.
@@ -480,6 +480,7 @@ class EpochScoring(Component):
         try:
             # The score of the weights that the training began with.
             self.initial = self._score(training)
+            self._has_value = not math.isnan(self.initial)
         except (AttributeError, TypeError, ValueError) as error:
             advice = scoring_advice(training.model, self.scoring, self.y)
             reason = f"{str(error).rstrip('.')}.{advice}"
@@ -490,17 +491,26 @@ class EpochScoring(Component):
     def on_epoch_end(self, training: Training) -> None:
         """
         Add the score to the history. It is NaN if a diverging training predicts numbers that are
-        not finite.
+        not finite. Raise a ValueError if it is NaN for another reason, and was before.
         """
         try:
             score = self._score(training)
         except ValueError:
-            model = training.model
-            if np.isfinite(getattr(model, "decision_function", model.predict)(self._X)).all():
+            if self._is_finite(training.model):
                 raise
             score = math.nan
 
         training.history.record(self.name, score)
+        self._has_value = self._has_value or not math.isnan(score)
+        if not self._has_value and self._is_finite(training.model):
+            raise ValueError(
+                f"scoring={self.scoring!r} has no value for {self._rows}: it is nan before and after "
+                f"the first epoch.{nan_advice(training.model, self.y)}"
+            )
+
+    def _is_finite(self, model):
+        """Return whether all predictions are finite."""
+        return np.isfinite(getattr(model, "decision_function", model.predict)(self._X)).all()
 
     def on_train_end(self, training: Training) -> None:
         """Release the data."""

@@ -90,6 +90,14 @@ def scoring_advice(model: Any, scoring: Any, y: Any) -> str:
     )
 
 
+def nan_advice(model: Any, y: Any) -> str:
+    """Return a sentence, after a space, for a scorer that is NaN on some rows."""
+    labels = np.unique(np.asarray(y)).tolist() if hasattr(model, "classes_") else []
+    if len(labels) == 1:
+        return f" All these rows have the label {labels[0]!r}: give rows of other labels, too."
+    return " Give other rows, or another scoring."
+
+
 def _positive(classes, y):
     """Return the rarer of two classes as text, or both if they have the same number of rows."""
     labels = np.asarray(y)

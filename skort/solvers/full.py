@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skort.graphs.training_mode import WITHOUT_DROPOUT
 from skort.optim.batches import Batches, HostBatch
 from skort.optim.descent import Point, is_near
 from skort.optim.standardization import spread_of_gram
@@ -353,6 +354,6 @@ def check_smooth(problem: Problem) -> None:
     if problem.score_graph.dropout:
         raise ValueError(
             'optimizer="lbfgs" needs an objective that is a function of the weights, and '
-            "Dropout draws masks. Export the model in evaluation mode, or use another "
-            'optimizer, such as "adam".'
+            'Dropout draws masks. Use another optimizer, such as "adam"; or '
+            f"{WITHOUT_DROPOUT}."
         )

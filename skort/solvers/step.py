@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 
 from skort.exceptions import NotTrainableError
+from skort.graphs.training_mode import WITHOUT_DROPOUT
 from skort.objective.objective import SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
 from skort.optim.transforms import norm, with_owed
@@ -145,9 +146,8 @@ class Masks:
     def __init__(self, problem: Problem, seed: int):
         if problem.device.is_remote:
             raise NotTrainableError(
-                "estimator: the ONNX model has a Dropout in training mode, whose masks are drawn "
-                f'on the CPU, got device="{problem.device.name}". Use device="cpu", or export the '
-                "model in evaluation mode."
+                "estimator: the model has a Dropout in training mode, whose masks are drawn on the "
+                f'CPU, got device="{problem.device.name}". Use device="cpu"; or {WITHOUT_DROPOUT}.'
             )
 
         graph = problem.score_graph

@@ -9,6 +9,7 @@ import onnx
 
 from skort.exceptions import NotTrainableError
 from skort.graphs.score_graph import ScoreGraph
+from skort.graphs.training_mode import WITHOUT_DROPOUT
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.transforms import norm
 from skort.optim.update import Update, UpdateRule
@@ -49,7 +50,7 @@ class ModuleBackend(HostBackend):
     def __init__(self, problem: Problem):
         super().__init__(problem)
         self.rule: UpdateRule = problem.rule()
-        check_dropout(problem.score_graph)
+        check_dropout(problem.score_graph, 'use solver="graph"; or ')
         _check_terms(problem)
         self._graphs = self.training_graphs()
         self._memory = self.rule.start(*problem.n_weights, problem.objective.dtype)
@@ -188,12 +189,12 @@ class ModuleBackend(HostBackend):
         self.read(None)
 
 
-def check_dropout(score_graph: ScoreGraph) -> None:
-    """Raise an error for a model with Dropout, which needs new masks for each step."""
+def check_dropout(score_graph: ScoreGraph, other: str = "") -> None:
+    """Raise an error for a model with Dropout, whose masks change with each step; `other`: a cure."""
     if score_graph.dropout:
         raise NotTrainableError(
-            "estimator: the ONNX model has a Dropout in training mode, whose masks on-device "
-            "training does not draw. Export the model in evaluation mode."
+            "estimator: the model has a Dropout in training mode, whose masks on-device training "
+            f"does not draw: {other}{WITHOUT_DROPOUT}."
         )
 
 

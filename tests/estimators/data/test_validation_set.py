@@ -192,9 +192,12 @@ def test_scoring_by_name_or_callable(solver, scoring, metric):
 
 def test_scores_that_are_no_numbers_leave_the_last_weights():
     X, y = data()
+    before = iter([0.0])
     # Scores that are no numbers are no improvement.
     options = {"learning_rate": "constant", "eta0": 0.1, "n_iter_no_change": 5}
-    scored = short(OrtSGDClassifier, early_stopping=True, scoring=lambda *_: math.nan, **options)
+    scored = short(
+        OrtSGDClassifier, early_stopping=True, scoring=lambda *_: next(before, math.nan), **options
+    )
     scored.fit(X, y, X_val=X, y_val=y)
     assert math.isnan(scored.best_validation_score_)
     assert_same_weights(scored, short(OrtSGDClassifier, **options).fit(X, y).weights_)
@@ -343,6 +346,37 @@ BAD_VALIDATION = [
 def test_bad_validation_and_callbacks_are_named(estimator_class, options, validation, message):
     with pytest.raises(ValueError, match=message):
         short(estimator_class, **options).fit(X, Y, **validation)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_a_score_that_is_nan_for_these_rows_ends_the_training_after_an_epoch(early_stopping):
+    X, y = data()
+    of_one = X[y == 1], y[y == 1]
+    model = short(OrtSGDClassifier, scoring="roc_auc", early_stopping=early_stopping)
+    message = (
+        r"^scoring='roc_auc' has no value for {}: it is nan before and after the first epoch\. All "
+        r"these rows have the label 1: give rows of other labels, too\.$"
+    )
+    with pytest.raises(ValueError, match=message.format("X_val")):
+        model.fit(X, y, X_val=of_one[0], y_val=of_one[1])
+    assert model.n_iter_ == 1
+    observed = short(OrtSGDClassifier, callbacks=[EpochScoring(*of_one, "roc_auc")])
+    with pytest.raises(ValueError, match=message.format("X of EpochScoring")):
+        observed.fit(X, y)
+    with pytest.raises(ValueError, match=r"for X_val: .* Give other rows, or another scoring"):
+        short(OrtSGDRegressor, scoring="r2").fit(X, y, X_val=X[:1], y_val=y[:1])
+
+
+def test_a_score_may_be_nan_before_the_training():
+    X, y = data()
+
+    def correlation(model, X, y):
+        prediction = model.predict(X)
+        return np.corrcoef(prediction, y)[0, 1] if np.ptp(prediction) else np.nan
+
+    model = short(OrtSGDRegressor, scoring=correlation).fit(X, y, X_val=X, y_val=y)
+    assert model.validation_scores_[-1] == correlation(model, X, y)
 
 
 @pytest.mark.parametrize(

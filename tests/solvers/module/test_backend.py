@@ -9,7 +9,8 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint
-from skort.exceptions import RuntimeNotAvailableError
+from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
+from skort.networks import TabularNetwork
 from skort.objective import ConcomitantHuber
 from skort.optimizers import Adam
 from skort.runtime.installed import training_api
@@ -142,6 +143,16 @@ def test_partial_fit_and_pickling(optimizer):
 def test_what_it_cannot_do_is_said(options, message):
     with pytest.raises(ValueError, match=message):
         fit("linear", solver="module", **options)
+
+
+@needs_training
+def test_a_network_with_dropout_names_the_cure():
+    model = OrtSGDRegressor(TabularNetwork(dropout=0.1), solver="module")
+    message = (
+        'has a Dropout .*: use solver="graph"; or take dropout=0 in a TabularNetwork, or export'
+    )
+    with pytest.raises(NotTrainableError, match=message):
+        model.fit(X, score)
 
 
 @needs_training
