@@ -140,7 +140,7 @@ class Step:
         self._plan = plan
         self._start = state
         self._n_total = whole.n_total
-        run = self._begun(plan.batch_size)
+        run = self._run_of(plan.batch_size)
         self._scale = run.variables.sample_weight_scale(graph.n_outputs)
         self._variables = run.variables
         self.solver: str = run.solver_name
@@ -416,7 +416,7 @@ class Step:
         )
         self._part = count / size
 
-    def _begun(self, n_rows):
+    def _run_of(self, n_rows):
         """Return a run at the initial weights, for batches of `n_rows` rows."""
         n_batches = None if self._n_total is None else -(-self._n_total // self._plan.batch_size)
         run = TrainRun.of(
@@ -433,7 +433,7 @@ class Step:
         self._has_rows = True
         if n_rows > room or needed < room:
             state = self._solver.state()
-            run = self._begun(needed)
+            run = self._run_of(needed)
             run.step.restore(state)
             self._solver = run.step
             self.solver = run.solver_name

@@ -142,7 +142,7 @@ class PartLoss(ValidationSet):
             _row_loss, self._parts, self._cluster.broadcast("preview", estimator)
         )
         weights = training.step.weights()
-        self.prior = float(
+        self.constant_loss = float(
             np.fmin.reduce(self._mean("of_constants", self._mean("summary"), weights))
         )
 

@@ -63,9 +63,8 @@ def _write_dropout(node, constants, read):
     if not 0 <= ratio < 1:
         raise _refused(node, f"the ratio {ratio}. It must be at least 0 and less than 1")
 
-    operator, given = (
-        ("Dropout", inputs[: 2 if inputs[1] else 1]) if is_active else ("Identity", inputs[:1])
-    )
+    operator = "Dropout" if is_active else "Identity"
+    given = inputs[:2] if is_active and inputs[1] else inputs[:1]
     node.CopyFrom(helper.make_node(operator, given, node.output[:1], name=node.name))
 
 

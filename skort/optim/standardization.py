@@ -184,7 +184,11 @@ def deviation_of_all(deviation: np.ndarray) -> Any:
     # Squares of numbers such as 1e200 overflow, and those of 1e-200 are zero. Powers of two keep
     # the bits.
     largest = np.max(deviation)
-    unit = 2.0**600 if largest > 2.0**500 else 2.0**-600 if 0 < largest < 2.0**-500 else 1.0
+    unit = 1.0
+    if largest > 2.0**500:
+        unit = 2.0**600
+    elif 0 < largest < 2.0**-500:
+        unit = 2.0**-600
     return unit * np.sqrt(np.mean(np.square(deviation / unit)))
 
 

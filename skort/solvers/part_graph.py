@@ -89,9 +89,11 @@ def part_graph(part: Any, shape: Sequence[int], *, dtype: str = "float32") -> on
     array = np.zeros(shape, dtype)
     loss = as_loss(part)
     penalty = as_penalty(part)
-    add: Any = (
-        _add_loss if loss is not None else _add_penalty if penalty is not None else _add_update
-    )
+    add: Any = _add_update
+    if loss is not None:
+        add = _add_loss
+    elif penalty is not None:
+        add = _add_penalty
     if array.ndim != {_add_loss: 2, _add_update: 1}.get(add, array.ndim):
         raise ValueError(
             "shape must be (n_rows, n_outputs) for a loss, (n_weights,) for an "

@@ -26,7 +26,7 @@ class ValidationSet:
 
     #: The loss of the best constant prediction, once the training has begun. None: it is not known,
     #: or no model can be better.
-    prior: float | None = None
+    constant_loss: float | None = None
     #: The score of the weights that the training began with. None: it is not known.
     initial: float | None = None
     #: Whether there are enough rows to say that a model is no better than their constant.
@@ -52,7 +52,7 @@ class ValidationLoss(ValidationSet):
         self.initial = -loss.at(training.step.weights())
         # Nothing is better than the constant of rows that have one target.
         if np.any(self._rows.target != self._rows.target[:1]):
-            self.prior = loss.best_constant(training.step.weights())
+            self.constant_loss = loss.best_constant(training.step.weights())
 
     def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> np.ndarray:
         """

@@ -41,7 +41,7 @@ class Ending(NamedTuple):
     #: The variables of the training.
     variables: Reparametrization | None = None
     #: The loss of the validation set's best constant prediction. None: this loss does not decide.
-    prior: float | None = None
+    validation_constant_loss: float | None = None
     #: Whether the training went back to its initial, fitted weights.
     went_back: bool = False
     #: The loss of the best constant prediction, if the training began at fitted weights.

@@ -260,12 +260,12 @@ class ReadyTraining:
         run = self.run
         problem = self.run.problem
         scoring = self.observers.scoring
-        prior = None
+        constant = None
         initial = None
         if scoring is not None:
             # A constant may fit the few held-out rows of a fitted network by chance.
             tells = scoring.is_telling or not self.model.inner.is_fitted
-            prior = scoring.prior if tells else None
+            constant = scoring.constant_loss if tells else None
             is_fitted = run.plan.decisions["weights"].value == FITTED_WEIGHTS
             initial = scoring.initial if is_fitted else None
 
@@ -274,7 +274,7 @@ class ReadyTraining:
             no_better=outcome.no_better,
             rows=statistics.some_rows,
             variables=run.variables,
-            prior=prior,
+            validation_constant_loss=constant,
             went_back=outcome.went_back,
             constant_loss=self.constant_loss,
             warned_of_fitted=self.warned_of_fitted,

@@ -204,7 +204,12 @@ def _is_affine(graph, output):
     """Return whether an output is a product plus an intercept, and so a score."""
     made = {name: node for node in graph.node for name in node.output}
     node = made.get(output, onnx.NodeProto())
-    terms = node.input if node.op_type == "Add" else [output] if len(node.input) == 3 else []
+    terms = []
+    if node.op_type == "Add":
+        terms = list(node.input)
+    elif len(node.input) == 3:
+        # A Gemm adds its third input.
+        terms = [output]
     return any(name in made and made[name].op_type in _PRODUCTS for name in terms)
 
 

@@ -212,8 +212,12 @@ def with_input_of_rows(model: onnx.ModelProto, row_shape: tuple[int, ...]) -> on
 def _width(info):
     """Return the number of columns of an input in X; None if it is unknown."""
     dims = info.type.tensor_type.shape.dim
-    if len(dims) < 3:
-        return 1 if len(dims) == 1 else (dims[1].dim_value or None) if len(dims) == 2 else None
+    if not dims:
+        return None
+    if len(dims) == 1:
+        return 1
+    if len(dims) == 2:
+        return dims[1].dim_value or None
     return math.prod(_row_shape(info)) or None
 
 

@@ -129,8 +129,11 @@ def _groups(reads, is_filled) -> list[list[_Read]]:
     """Return the reads of an array in groups that share it; its name stays with the first one."""
     groups: dict[tuple, list[_Read]] = {}
     for read in reads:
-        is_statistic = _is_statistic(read.node, read.position)
-        place = read.place if is_filled else _FIXED if is_statistic else ("tied",)
+        place: tuple = ("tied",)
+        if is_filled:
+            place = read.place
+        elif _is_statistic(read.node, read.position):
+            place = _FIXED
         groups.setdefault(place, []).append(read)
 
     return sorted(groups.values(), key=lambda group: groups.get(_FIXED) is group)
