@@ -19,6 +19,11 @@ _MANY_VALUES = 2**22
 _N_BLOCKS = 256
 # The number of values that are converted to float64 at once.
 _BLOCK = 2**18
+# The most rows that tell how they spread, and the most that do so roughly.
+_SOME_ROWS = 2000
+_FEW_ROWS = 256
+# Rows of so many values stay in the cache of a core.
+_CACHED = 2**15
 # The steps of the power method for an eigenvalue within a few percent, and for one that may be too
 # small.
 _STEPS = 20
@@ -413,34 +418,72 @@ def spread_of_some(
     is_rough: bool = False,
 ) -> tuple[float, float]:
     """
-    Return the largest eigenvalue and the mean squared norm of weighted rows of X' with a column of
-    ones.
+    Return the largest eigenvalue of weighted rows of X' with a column of ones, and the mean of their
+    squared norms, weighted by these norms themselves.
 
-    They are those of at most 2,000 rows. Rough ones are those of 256 rows, with an eigenvalue that
-    may be too small.
+    They are those of at most 2,000 rows. A rough eigenvalue is that of at most 256 rows, and may be
+    too small.
     """
-    rows = _some_rows(X, relative_weights(sample_weight), used, 1.0, 256 if is_rough else 2000)
+    shares = relative_weights(sample_weight)
+    rows = _some_rows(X, shares, used, 1.0, _FEW_ROWS if is_rough else _SOME_ROWS)
+    # A large row may not be among a few ones.
+    are_few = is_rough and X.shape[0] > _FEW_ROWS
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = squared_norms(X, shares, used) if are_few else _squares(rows)
+        # The error of a step grows with E|x|^4 / E|x|^2. A few large rows of a long tail are most of
+        # it.
+        norm = np.average(squares, weights=squares)
+        largest = _powers(rows, _ROUGH_STEPS) if is_rough else _eigenvalue(rows)
+
+    return largest, float(np.nan_to_num(norm, nan=np.inf, posinf=np.inf))
+
+
+def squared_norms(X: Any, shares: np.ndarray | None, used: Standardization | None) -> np.ndarray:
+    """
+    Return the squared norms of at most 2,000 rows of X' with a column of ones, each times its
+    relative weight.
+    """
+    numbers = _some_numbers(X, shares, _SOME_ROWS)
+    length = max(1, _CACHED // X.shape[1])
     with np.errstate(over="ignore"):
-        squares = (
-            rows.multiply(rows).sum()
-            if scipy.sparse.issparse(rows)
-            else np.einsum("ij,ij->", rows, rows)
+        squares = np.concatenate(
+            [
+                _squares(_standardized(_taken(X, numbers[start : start + length]), used, 1.0))
+                for start in range(0, len(numbers), length)
+            ]
         )
-        return _powers(rows, _ROUGH_STEPS) if is_rough else _eigenvalue(rows), float(
-            squares
-        ) / rows.shape[0]
+        return squares if shares is None else squares * shares[numbers]
 
 
-def _some_rows(X, shares, used, ones, most=2000):
+def _squares(rows):
+    """Return the squared norms of rows."""
+    if scipy.sparse.issparse(rows):
+        return np.ravel(rows.multiply(rows).sum(axis=1))
+    return np.einsum("ij,ij->i", rows, rows)
+
+
+def _some_numbers(X, shares, most):
+    """Return the numbers of at most so many evenly spaced rows that count."""
+    numbers = np.arange(X.shape[0]) if shares is None else np.flatnonzero(shares)
+    if len(numbers) > most:
+        numbers = numbers[np.linspace(0, len(numbers) - 1, most).astype(int)]
+    return numbers
+
+
+def _taken(X, numbers):
+    """Return the rows of these rising numbers. They are not copied if nothing is left out."""
+    first, last = numbers[0], numbers[-1]
+    return X[first : last + 1] if last - first + 1 == len(numbers) else X[numbers]
+
+
+def _some_rows(X, shares, used, ones, most=_SOME_ROWS):
     """Return at most so many standardized rows, each times the root of its relative weight."""
-    rows = np.arange(X.shape[0]) if shares is None else np.flatnonzero(shares)
-    if len(rows) > most:
-        rows = rows[np.linspace(0, len(rows) - 1, most).astype(int)]
-    some = _standardized(X if len(rows) == X.shape[0] else X[rows], used, ones)
+    numbers = _some_numbers(X, shares, most)
+    some = _standardized(_taken(X, numbers), used, ones)
     if shares is None:
         return some
 
-    roots = np.sqrt(shares[rows])[:, None]
+    roots = np.sqrt(shares[numbers])[:, None]
     return some.multiply(roots).tocsr() if scipy.sparse.issparse(some) else some * roots
 
 

@@ -269,9 +269,6 @@ def test_a_stream_begins_at_the_largest_stable_rate():
     and columns of mean zero, scale one.
     """
     X, y = data(203)
-    Z = np.column_stack([scale(X), np.ones(203)])
-    largest = np.linalg.eigvalsh(Z.T @ Z / 203)[-1]
-    stable = 1 / ((15 * largest + 6) / 16)
     for size in (203, 1):
         model = OrtSGDRegressor(random_state=0)
         for i in range(0, 203, size):
@@ -279,10 +276,10 @@ def test_a_stream_begins_at_the_largest_stable_rate():
             if model.t_:
                 break
         if size > 1:
-            assert model.eta0_ == pytest.approx(stable, rel=1e-4)
+            assert model.eta0_ == pytest.approx(_stable(X), rel=1e-4)
     # Its first call had one row: so has a batch.
     assert model.history_["eta"][0] * 16 == pytest.approx(
-        _stable_of_first_rows(X[:20]) / np.sqrt(1 + 19 / 5), rel=1e-4
+        _stable(X[:20]) / np.sqrt(1 + 19 / 5), rel=1e-4
     )
 
 
@@ -327,9 +324,25 @@ def test_the_rate_is_constant_where_the_weights_were_fitted_or_the_schedule_is_g
         assert "quarter" in model.plan_.decisions["first rate"].because
 
 
-def _stable_of_first_rows(X):
+def _stable(X):
     Z = np.column_stack([scale(X), np.ones(len(X))])
-    return 1 / ((15 * np.linalg.eigvalsh(Z.T @ Z / len(X))[-1] + X.shape[1] + 1) / 16)
+    squares = (Z**2).sum(axis=1)
+    norm = (squares**2).mean() / squares.mean()
+    return 16 / (15 * np.linalg.eigvalsh(Z.T @ Z / len(X))[-1] + norm)
+
+
+@pytest.mark.parametrize(("size", "large", "least"), [(100, 300, 0.75), (1000, 3302, 0.0)])
+def test_a_large_row_does_not_ruin_a_stream(size, large, least):
+    """It lowers the rate of its call. At the rate of the other rows, the least score is -8 or -10."""
+    scores = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(4 * size, 5))
+        y = X @ [1.0, -1.0, 0.5, 2.0, 0.0] + 0.1 * rng.normal(size=len(X))
+        X[large] *= 40
+        model = in_calls(OrtSGDRegressor(random_state=0), X, y, size)
+        scores.append(model.score(X[: 3 * size], y[: 3 * size]))
+    assert min(scores) > least
 
 
 def test_a_solver_is_made_once_for_chunks_of_one_size(solver, monkeypatch):

@@ -225,9 +225,24 @@ def test_the_spread_of_a_gram_matrix_is_that_of_its_rows(rng):
     rows = np.column_stack([X, np.ones(101)]) * np.sqrt(weights / weights.mean())[:, None]
     found = spread_of_gram(rows.T @ rows / 101)
     # Both take the same steps towards the eigenvalue.
-    np.testing.assert_allclose(found, spread_of_some(X, weights, None, is_rough=True), rtol=1e-9)
+    of_rows = spread_of_some(X, weights, None, is_rough=True)
+    assert found[0] == pytest.approx(of_rows[0], rel=1e-9)
     assert found[0] == pytest.approx(np.linalg.eigvalsh(rows.T @ rows / 101)[-1], rel=1e-3)
     assert found[1] == pytest.approx(np.square(rows).sum() / 101)
+
+
+@pytest.mark.parametrize("is_rough", [False, True])
+def test_the_norm_of_some_rows_weighs_each_by_its_own(rng, is_rough):
+    X = rng.lognormal(sigma=1.5, size=(200, 3))
+    weights = rng.integers(0, 3, size=200)
+    squares = (weights * (np.square(X).sum(axis=1) + 1))[weights > 0] / weights[weights > 0].mean()
+    for rows in (X, scipy.sparse.csr_matrix(X)):
+        _, norm = spread_of_some(rows, weights.astype(float), None, is_rough=is_rough)
+        assert norm == pytest.approx(np.square(squares).sum() / squares.sum(), rel=1e-9)
+
+
+def test_the_norm_of_rows_that_overflow_is_infinite():
+    assert spread_of_some(np.full((3, 2), 1e200), None, None, is_rough=True)[1] == np.inf
 
 
 def test_a_gram_matrix_that_overflows_has_no_spread():
