@@ -235,10 +235,11 @@ class Reparametrization:
         for what, sizes in numbers.items():
             lost = np.flatnonzero(~((sizes > limits.tiny * _ROOM) & (sizes < limits.max / _ROOM)))
             if len(lost):
+                where = what.format(lost[0])
                 wider = ', or use dtype="float64"' if limits.dtype == np.float32 else ""
                 raise WeightRangeError(
-                    f"{limits.dtype} cannot hold {what.format(lost[0])} in the units of the data: they are "
-                    f"about {np.ravel(sizes)[lost[0]]:.2g}. Divide the columns of X, or y, by "
+                    f"{limits.dtype} cannot hold {where} in the units of the data: they are about "
+                    f"{np.ravel(sizes)[lost[0]]:.2g}. Divide the columns of X, or y, by "
                     f"constants{wider}."
                 )
 
