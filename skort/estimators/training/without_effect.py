@@ -9,7 +9,7 @@ from skort.common.user_warning import warn_user
 from skort.estimators.planning.objective import losses_of, named_loss, strengths_inside
 from skort.estimators.planning.optimizer import first_rates_of
 from skort.objective.penalties import PENALTIES
-from skort.optim.schedules import SCHEDULES, Constant
+from skort.optim.schedules import SCHEDULES, Constant, InvScaling
 
 if TYPE_CHECKING:
     from skort.objective.sklearn_objectives import SklearnObjective
@@ -22,6 +22,8 @@ _SHARED = {
     "quantile": "loss",
     "power_t": "learning_rate",
 }
+# The defaults of those that are not "auto".
+_DEFAULTS = {"power_t": InvScaling.power_t}
 # So strong a penalty leaves little of the loss of quantiles.
 _LEAST_QUANTILE = 0.05
 
@@ -140,11 +142,8 @@ def _why(estimator, name):
 
 def _is_set(estimator, name):
     """Return whether a parameter is a number that the user has set, and not zero."""
-    from skort.objective.sklearn_objectives import defaults_of
-
     value = getattr(estimator, name, None)
-    defaults = defaults_of(type(estimator))  # type: ignore[arg-type]  # classes are hashable
-    return isinstance(value, Real) and value not in (0, defaults.get(name))
+    return isinstance(value, Real) and value not in (0, _DEFAULTS.get(name))
 
 
 def _kinds(estimator, part):
