@@ -157,6 +157,27 @@ def test_all_defaults_end_at_the_loss_of_an_exact_fit(benchmarks, name):
     assert losses["skort"] == pytest.approx(losses["scikit-learn, not SGD"], rel=0.01)
 
 
+def test_the_race_of_all_defaults_begins_with_new_networks(benchmarks, monkeypatch):
+    race = benchmarks("all_defaults")
+    digits = load_digits(return_X_y=True)
+    few = [part[:200] for part in digits]
+    with warnings.catch_warnings():
+        # A fitted network inside would warn of its weights.
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        (ours, score), (theirs, their_score), _ = race.measured(lambda: few, MLPClassifier, 2)
+    assert ours < theirs
+    X, X_test, y, y_test = train_test_split(*few, random_state=0)
+    network = MLPClassifier(random_state=0)
+    for expected, model in (
+        (score, OrtSGDClassifier(network, random_state=0)),
+        (their_score, make_pipeline(StandardScaler(), network)),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            assert model.fit(X, y).score(X_test, y_test) == expected
+
+
 def test_numbers_have_no_exponent(benchmarks):
     number = benchmarks("report")._number
     assert [number(value, 3) for value in (2021.7, 0.0156, 12.34)] == ["2,020", "0.0156", "12.3"]
