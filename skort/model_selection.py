@@ -225,9 +225,11 @@ class OrtGridSearchCV(_SearchTogether, GridSearchCV):
 
     Notes
     -----
-    With an integer as `random_state`, the scores of fits by steps differ from those of
-    `GridSearchCV` only by rounding. With None, the candidates of a fold share a seed, so they have the same initial
-    weights and the same order of rows.
+    With an integer as `random_state`, the scores are those of `GridSearchCV` but for rounding, which
+    a training in float32 amplifies: the scores of a network may differ by some thousandths, as
+    those of another seed differ by more, and near-equal candidates may change places. With
+    `dtype="float64"`, they are equal to ten digits. With None, the candidates of a fold share a
+    seed, so they have the same initial weights and the same order of rows.
 
     Examples
     --------

@@ -10,10 +10,11 @@ import pytest
 import scipy.sparse
 from scipy.stats import loguniform
 from sklearn.base import clone
+from sklearn.datasets import load_wine, make_classification
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.linear_model import HuberRegressor, Lasso
-from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
+from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV, StratifiedKFold
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
@@ -557,3 +558,30 @@ def test_a_search_whose_grid_has_the_estimators_of_skort_says_nothing(recwarn):
     grid = {"lasso": [OrtSGDRegressor(penalty="l2", alpha=alpha) for alpha in (0.01, 1.0)]}
     assert OrtGridSearchCV(pipeline, grid, cv=3).fit(X, X[:, 0]).n_fits_together_ == 6
     assert not recwarn
+
+
+def scores_of_both(model, grid, X, y, cv):
+    """Return the scores of scikit-learn's search and of ours, by candidate."""
+    return [
+        search.cv_results_["mean_test_score"]
+        for search in both(model, grid, X, y, cv=cv, scoring="neg_log_loss", refit=False)
+    ]
+
+
+def test_in_float64_the_scores_of_networks_are_equal():
+    X, y = make_classification(300, 10, n_informative=6, random_state=0)
+    network = MLPClassifier(hidden_layer_sizes=(50, 50))
+    grid = {"alpha": [1e-5, 1e-3]}
+    for dtype, difference in (("float64", 1e-10), ("float32", 0.02)):
+        model = OrtSGDClassifier(network, random_state=0, dtype=dtype)
+        ours, theirs = scores_of_both(model, grid, X, y, cv=2)
+        np.testing.assert_allclose(ours, theirs, atol=difference)
+
+
+def test_a_joint_fit_with_a_small_l1_penalty_ends_at_its_optimum_too():
+    X, y = load_wine(return_X_y=True)
+    folds = list(StratifiedKFold(5).split(X, y))[2:3]
+    model = OrtSGDClassifier(penalty="l1", random_state=0, dtype="float64")
+    ours, theirs = scores_of_both(model, {"alpha": [1e-4, 1e-2]}, X, y, cv=folds)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    assert ours == pytest.approx([-0.1092, -0.1458], abs=1e-4)
