@@ -110,8 +110,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     estimator : estimator or onnx.ModelProto, default=None
         The model to train: a linear classifier or neural network of scikit-learn, a
         `skort.networks.TabularNetwork`, a `Pipeline` that ends in one of them,
-        `FrozenEstimator(fitted)`, or an ONNX model. None is `LogisticRegression()`. `fit` trains a
-        clone, which has fitted weights only in a `FrozenEstimator`. See :doc:`/pipelines`.
+        `FrozenEstimator(fitted)`, or an ONNX model. None is a logistic regression with a
+        small l2 penalty, see `penalty`. `fit` trains a clone, which has fitted weights only in a
+        `FrozenEstimator`. See :doc:`/pipelines`.
     loss : str, loss instance or None, default="auto"
         A name, or an instance such as `skort.objective.OneVsRestLogLoss()`. "auto" takes the loss
         of the model inside, or "log_loss" if that model has none. None takes the loss that an ONNX

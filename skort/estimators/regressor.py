@@ -64,8 +64,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     estimator : estimator or onnx.ModelProto, default=None
         The model to train: a linear regressor or neural network of scikit-learn, a
         `skort.networks.TabularNetwork`, a `Pipeline` that ends in one of them,
-        `FrozenEstimator(fitted)`, or an ONNX model. None is `LinearRegression()`. `fit` trains a
-        clone, which has fitted weights only in a `FrozenEstimator`. See :doc:`/pipelines`.
+        `FrozenEstimator(fitted)`, or an ONNX model. None is a linear regression with a
+        small l2 penalty, see `penalty`. `fit` trains a clone, which has fitted weights only in a
+        `FrozenEstimator`. See :doc:`/pipelines`.
     loss : str, loss instance, dict of str to either, or None, default="auto"
         A name, or an instance such as `skort.objective.Huber(epsilon=2)`. For an ONNX model with
         several outputs, a dict gives the loss of each output by its name. "auto" takes the loss of
@@ -73,10 +74,13 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         ONNX training graph computes. See :doc:`/losses`.
     penalty : {"auto", "l1", "l2", "elasticnet"}, penalty instance or None, default="auto"
         A name, or an instance such as `skort.objective.ElasticPenalty()`. "auto" takes the penalty
-        of the model inside. In most models, intercepts have no penalty. See :doc:`/objective`.
+        of the model inside. With `estimator=None`, "auto" is "l2" on the weights of standardised
+        columns, while `penalty="l2"` is on those of the columns as they are. In most models,
+        intercepts have no penalty. See :doc:`/objective`.
     alpha : float or "auto", default="auto"
-        Strength of the penalty. In a network, the penalty is on the weights of standardised
-        columns. "auto" takes the value of the model inside, or 1e-4.
+        Strength of the penalty. In a network, and in the default `penalty` with `estimator=None`,
+        it is on the weights of standardised columns. "auto" takes the value of the model inside, or
+        1e-4.
     optimizer : str or Optimizer, default="auto"
         How a gradient changes the weights: "sgd", "momentum", "nesterov", "adam", "lbfgs", or an
         instance. "auto" is "lbfgs" for a linear model with a smooth objective and dense rows in

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_diabetes, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
-from sklearn.preprocessing import scale
+from sklearn.preprocessing import StandardScaler, scale
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.objective import L2
@@ -264,3 +264,17 @@ def test_a_penalty_of_weights_that_are_not_trained_is_refused():
         OrtSGDRegressor(penalty=L2({"coef": 1.0}), trainable="intercept").fit(
             np.eye(3), np.arange(3.0)
         )
+
+
+def test_the_default_penalty_is_on_standardised_columns_and_a_named_one_on_columns_as_they_are():
+    X, y = load_breast_cancer(return_X_y=True)
+    C = 1 / (0.01 * len(y))
+    scaled = StandardScaler().fit(X)
+    of_scaled = LogisticRegression(C=C, max_iter=10_000, tol=1e-10).fit(scaled.transform(X), y)
+    default = OrtSGDClassifier(alpha=0.01).fit(X, y)
+    np.testing.assert_allclose(default.coef_ * scaled.scale_, of_scaled.coef_, atol=1e-4)
+
+    X = X[:, :3] / [1, 10, 100]
+    named = OrtSGDClassifier(alpha=0.01, penalty="l2").fit(X, y)
+    as_they_are = LogisticRegression(C=C, max_iter=10_000, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(named.coef_, as_they_are.coef_, rtol=1e-3, atol=1e-4)
