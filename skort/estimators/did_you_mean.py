@@ -24,7 +24,11 @@ Own = TypeVar("Own", bound="NamedParameters")
 
 # The methods that train.
 _METHODS = ("fit", "partial_fit", "fit_batches")
-_OF_CLASSIFIERS = " It is a parameter of OrtSGDClassifier; give fit sample_weight."
+# Parameter -> the sentence, after a space, for the estimator that lacks it.
+_OF_OTHER_KIND = {
+    "class_weight": " It is a parameter of OrtSGDClassifier; give fit sample_weight.",
+    "quantile": ' It is a parameter of OrtSGDRegressor, of its loss="quantile".',
+}
 # A remark for those who may expect more of a parameter, because it does more in other libraries.
 _ALONE = {
     "eta0": " It sets only the first learning rate: optimizer and learning_rate are other parameters."
@@ -170,7 +174,7 @@ def _argument_hint(cls, method, name, value, known):
 
     parameter = nearest(name, cls._get_param_names(), PARAMETERS, 0.9)
     if not parameter:
-        return _OF_CLASSIFIERS if name == "class_weight" else ""
+        return _OF_OTHER_KIND.get(name, "")
     if method == "partial_fit" and parameter[0] == "max_iter":
         return " A call makes one pass over its rows: call partial_fit again for another one."
 
@@ -305,8 +309,8 @@ def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
 
         alone = _ALONE.get(similar[0], "") if name in PARAMETERS.get(similar[0], ()) else ""
         return f" Did you mean {similar[0]}={value!r}?{alone}"
-    if name == "class_weight":
-        return _OF_CLASSIFIERS
+    if name in _OF_OTHER_KIND:
+        return _OF_OTHER_KIND[name]
     methods = _methods_with(cls, name)
     if methods:
         return f" It is an argument of {methods}."

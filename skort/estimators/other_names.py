@@ -32,7 +32,7 @@ PARAMETERS: Mapping[str, Sequence[str]] = {
     "alpha": ("l2_regularization", "l2", "l2_reg", "reg_lambda", "lambda_", "reg"),
     "max_grad_norm": (
         *("clip_norm", "clipnorm", "grad_clip", "clip_grad", "clip_grad_norm"),
-        *("gradient_clip_val", "gradient_clipping"),
+        *("gradient_clip_val", "gradient_clipping", "gradient_clip", "clip", "clip_gradients"),
     ),
     "batch_size": ("bs", "batch", "minibatch_size"),
     "average": ("swa", "ema"),

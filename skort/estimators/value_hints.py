@@ -249,8 +249,8 @@ def _of_number(name, value, constraints):
         return f"Did you mean {name}={whole}?"
     if name in _INSTEAD_OF_NUMBERS:
         return _INSTEAD_OF_NUMBERS[name].format(value)
-    # A part of all rows is less than one.
-    if 1 < value <= 100 and is_valid(name, value / 100, constraints):
+    # A part in percent. Smaller numbers mean something else.
+    if 5 <= value <= 100 and is_valid(name, value / 100, constraints):
         return f"Did you mean {name}={value / 100:g}?"
     return f"Did you mean {name}=None?" if value == 0 and is_valid(name, None, constraints) else ""
 

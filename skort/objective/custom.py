@@ -143,8 +143,9 @@ def _advice_on_operator(name):
     import onnx.defs
 
     known = sorted(schema.name for schema in onnx.defs.get_all_schemas() if not schema.domain)
+    same = [each for each in known if each.lower() == name.lower()]
     similar = _OPERATORS.get(name.lower()) or next(
-        iter(difflib.get_close_matches(name, known, 1, 0.7)), None
+        iter(same or difflib.get_close_matches(name, known, 1, 0.7)), None
     )
     return f" Did you mean {similar}?" if similar else " onnx.ai/onnx/operators lists them."
 

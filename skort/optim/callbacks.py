@@ -254,6 +254,7 @@ class EarlyStopping(Component):
         "patience": ("n_iter_no_change",),
         "tol": ("min_delta", "threshold"),
         "restore_best": ("restore_best_weights", "load_best"),
+        "greater_is_better": ("mode", "maximize"),
     }
     monitor: str = "validation_score"
     patience: int | float = 5
@@ -277,7 +278,7 @@ class EarlyStopping(Component):
             raise ValueError(
                 f"monitor={self.monitor!r} is not in the history, which has "
                 f"{sorted(training.history)}. validation_score is there if fit has X_val and "
-                "y_val, or with early_stopping=True."
+                "y_val, or with early_stopping=True; the name of an EpochScoring, if it comes before."
             )
 
         column = training.history[self.monitor]

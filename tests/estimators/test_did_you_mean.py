@@ -139,6 +139,13 @@ NAMES = [
         "alpha is the strength of the penalty; C of a model inside is an inverse strength.",
     ),
     (OrtSGDRegressor, None, {"quantile_alpha": 0.9}, "Did you mean quantile=0.9?"),
+    (
+        OrtSGDClassifier,
+        None,
+        {"quantile": 0.9},
+        'It is a parameter of OrtSGDRegressor, of its loss="quantile".',
+    ),
+    (OrtSGDRegressor, None, {"gradient_clip": 2.0}, "Did you mean max_grad_norm=2.0?"),
     (OrtSGDRegressor, None, {"sample_weight": 1}, "It is an argument of fit and partial_fit."),
     (OrtSGDClassifier, None, {"classes": 1}, "It is an argument of partial_fit and fit_batches."),
     (

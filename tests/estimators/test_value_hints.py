@@ -59,6 +59,8 @@ VALUES = [
     ({"learning_rate": "plateau"}, "Did you mean learning_rate='adaptive'?"),
     ({"dtype": "bfloat16"}, "Did you mean dtype='float32'?"),
     ({"quantile": 95}, "Did you mean quantile=0.95?"),
+    ({"quantile": 5}, "Did you mean quantile=0.05?"),
+    ({"l1_ratio": 2}, "Got 2 instead."),
     ({"validation_fraction": 20}, "Did you mean validation_fraction=0.2?"),
     ({"quantile": [0.1, 0.9]}, "train one estimator for each."),
     ({"max_grad_norm": 0}, "Did you mean max_grad_norm=None?"),

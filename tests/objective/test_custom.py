@@ -90,6 +90,8 @@ BAD = [
     ),
     ("l (score, target) => (loss) { loss = Nonsense (score) }", "onnx.ai/onnx/operators lists"),
     ("l (score, target) => (loss) { loss = Minus (score, target) }", r"Did you mean Sub\?$"),
+    ("l (score, target) => (loss) { loss = sub (score, target) }", r"Did you mean Sub\?$"),
+    ("l (score, target) => (loss) { d = relu (score)  loss = Sub (d, target) }", r"mean Relu\?$"),
     ("l (score, target) => (loss) { loss = Sigmoyd (score) }", r"Did you mean Sigmoid\?$"),
     (
         "l (score, target) => (loss) { loss = Add (score, t) }",

@@ -350,7 +350,12 @@ def test_rows_in_the_place_of_a_scorer_are_not_printed(n_rows):
 
 @pytest.mark.parametrize(
     "name, meant",
-    [("min_delta", "tol"), ("restore_best_weights", "restore_best"), ("patiance", "patience")],
+    [
+        ("min_delta", "tol"),
+        ("mode", "greater_is_better"),
+        ("restore_best_weights", "restore_best"),
+        ("patiance", "patience"),
+    ],
 )
 def test_parameters_of_other_libraries_are_named(name, meant):
     with pytest.raises(TypeError, match=rf"'{name}'\. Did you mean {meant}\? Its parameters are"):
