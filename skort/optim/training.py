@@ -4,7 +4,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -136,6 +136,17 @@ class Finished(NamedTuple):
     is_falling: bool
 
 
+# What other libraries call the attributes of a training.
+_NAMES = {
+    **dict.fromkeys(("epoch", "current_epoch", "iteration", "n_iter_"), "n_epochs"),
+    **dict.fromkeys(("lr", "learning_rate"), "eta"),
+    **dict.fromkeys(("logs", "metrics", "history_"), "history"),
+    "loss": 'history["loss"][-1]',
+    "global_step": "n_updates",
+    "estimator": "model",
+}
+
+
 class Training:
     """
     A training while it runs.
@@ -235,6 +246,22 @@ class Training:
         self.stopping_reason: str | None = None
         self.no_better: bool = False
         self.went_back: bool = False
+
+    # To a type checker, a class with this method has every attribute.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # Python asks for what an object lacks, and for properties that raised an AttributeError.
+            if hasattr(type(self), name):
+                return object.__getattribute__(self, name)
+
+            instead = _NAMES.get(name)
+            raise AttributeError(
+                f"'Training' object has no attribute {name!r}"
+                + ("" if instead is None else f": it is training.{instead}."),
+                name=name,
+                obj=self,
+            )
 
     @property
     def n_epochs(self) -> int:

@@ -318,6 +318,29 @@ class Sets:
         setattr(training, self.name, self.value)
 
 
+class Reads(Sets):
+    """Reads an attribute of the training."""
+
+    def on_epoch_end(self, training):
+        getattr(training, self.name)
+
+
+@pytest.mark.parametrize(
+    "name, instead",
+    [
+        ("epoch", ": it is training.n_epochs."),
+        ("loss", ': it is training.history["loss"][-1].'),
+        ("lr", ": it is training.eta."),
+        ("other", ""),
+    ],
+)
+def test_attributes_of_other_libraries_are_named(name, instead):
+    model = OrtSGDRegressor(callbacks=[Reads(name, None)])
+    with pytest.raises(AttributeError) as raised:
+        model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 5.0])
+    assert str(raised.value) == f"'Training' object has no attribute {name!r}{instead}"
+
+
 @pytest.mark.parametrize("optimizer", ["sgd", "lbfgs"])
 @pytest.mark.parametrize(
     "name, value", [("eta", 0.5), ("max_iter", 2), ("stop", True), ("learning_rate", 0.5)]
