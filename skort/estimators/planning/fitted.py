@@ -11,6 +11,7 @@ from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import rule
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.estimators.variables.row_loss import RowLoss, some_of
+from skort.optim.standardization import share_of_equal_rows
 
 if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
@@ -23,13 +24,27 @@ _FEW_ROWS = 200
 
 
 @rule("first rate")
-def fitted_part(share: float, n_rows: int) -> float:
+def fitted_part(share: float, n_rows: float) -> float:
     """
     A fitted network has a part of the rate of a new one: the square of its loss divided by a
-    constant's loss, from 0.05 to 1, and less with fewer than 200 rows.
+    constant's loss, from 0.05 to 1, and less with fewer than 200 rows, of which those of a long tail
+    count as fewer.
     """
     # A network that knows the rows, or that has few of them for many epochs, would forget others.
     return min(1.0, max(_LEAST, share**2)) * min(1.0, n_rows / _FEW_ROWS) ** 2
+
+
+def n_equal_rows(
+    plan: "Plan", model: Model, variables: Reparametrization, statistics: DataStatistics
+) -> float:
+    """Return the number of rows of one size that are worth these rows: large ones are worth others."""
+    used, first = variables.standardization, model.score_graph.first_layer
+    # Columns in their own units have no size, and ids have none at all.
+    if used is None or used.scale is None or first is None or first.columns is not None:
+        return plan.size.n_rows
+
+    rows = statistics.some_rows
+    return plan.size.n_rows * share_of_equal_rows(rows.X, rows.sample_weight, used)
 
 
 @rule("weights")

@@ -9,7 +9,7 @@ import numpy as np
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision
-from skort.estimators.planning.fitted import drawn_anew, fitted_part, knowledge_of
+from skort.estimators.planning.fitted import drawn_anew, fitted_part, knowledge_of, n_equal_rows
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import RateBasis, first_rate, spread_of_fit
 from skort.estimators.planning.scaling import scaling
@@ -81,7 +81,7 @@ def start(
     if "eta0" not in plan.left_open:
         # Who sets the rate may want a few epochs with another aim.
         return started._replace(constant_loss=math.inf)
-    return _with_part_of_rate(started, known)
+    return _with_part_of_rate(started, known, statistics)
 
 
 def _start_anew(plan, drawn, statistics, state, generator):
@@ -95,10 +95,11 @@ def _start_anew(plan, drawn, statistics, state, generator):
     return started._replace(plan=decided, warned_of_fitted=True)
 
 
-def _with_part_of_rate(started, known):
+def _with_part_of_rate(started, known, statistics):
     """Return the start of a fitted network with the part of the rate that suits what it knows."""
     plan = started.plan
-    part = 1.0 if known.is_worse else fitted_part(known.share, plan.size.n_rows)
+    n_rows = n_equal_rows(plan, started.model, started.variables, statistics)
+    part = 1.0 if known.is_worse else fitted_part(known.share, n_rows)
     learned = (
         "y is the same in all rows"
         if known.has_one_target
