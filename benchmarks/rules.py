@@ -185,7 +185,7 @@ RULES = (
         "rate of a stream",
         "A linear stream begins at the largest stable rate, which falls with the rows.",
         "stream",
-        {"eta0": 0.01},
+        {"eta0": 0.01, "learning_rate": "constant"},
         code=(stream.stream_rates, stream._stream_rate, stream.stable_rate, stream.falling_part),
     ),
     Rule(

@@ -92,7 +92,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     eta0 : float or "auto", default="auto"
         The first learning rate of every optimizer and schedule. "auto" computes the rate from the
         data, or takes the default rate of the optimizer. If the training then diverges, it restarts
-        at a tenth of the rate. See :doc:`/learning_rates`.
+        at a tenth of the rate. In a stream of a linear model, it is the rate of a row, see
+        :doc:`/stopping`. See :doc:`/learning_rates`.
     batch_size : int or "auto", default="auto"
         Number of rows of a batch. A shorter batch of m rows makes a step with m / `batch_size` of
         the learning rate, so that every row counts the same. "auto" is min(200, n_samples). In
@@ -234,8 +235,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     stopping_reason_ : str or None
         A sentence that says why the training ended. None after a `partial_fit`.
     eta0_ : float
-        Learning rate of the first update. After a restart, it is the rate of the restart. 1 for
-        "lbfgs", which needs none.
+        Learning rate of the first update; in a stream of a linear model, of a row of it. After a
+        restart, it is the rate of the restart. 1 for "lbfgs", which needs none.
     standardization_ : Standardization or None
         The means that the training subtracted from X and y, and the scales that it divided them by:
         `mean`, `scale`, `target_mean`, `target_scale`. None if it left X and y as they were.

@@ -202,10 +202,11 @@ class Batches:
         random_state: np.random.RandomState,
         sample_weight_scale: float = 1.0,
         copies: int = 1,
+        rows_of_a_step: int | None = None,
     ):
         self.random_state = random_state
         self.shuffle = shuffle
-        self._rows_of_a_step = int(batch_size)
+        self._rows_of_a_step = int(rows_of_a_step or batch_size)
         self.sample_weight: np.ndarray
         self.n_rows: int
         #: How many orders were drawn.
@@ -225,7 +226,7 @@ class Batches:
 
         n_in_epoch = copies * self.n_rows
         #: The rows of the largest batch.
-        self.batch_size: int = min(self._rows_of_a_step, n_in_epoch)
+        self.batch_size: int = min(int(batch_size), n_in_epoch)
         #: The batches of an epoch, the short one included.
         self.n_batches: int = -(-n_in_epoch // self.batch_size)
 

@@ -1,6 +1,7 @@
 """partial_fit and warm_start: going on is the same as not to have stopped."""
 
 import copy
+import itertools
 import pickle
 import warnings
 
@@ -276,35 +277,97 @@ def test_a_stream_begins_at_the_largest_stable_rate():
             if model.t_:
                 break
         if size > 1:
-            assert model.eta0_ == pytest.approx(_stable(X), rel=1e-4)
-    # Its first call had one row: so has a batch.
-    assert model.history_["eta"][0] * 16 == pytest.approx(
-        _stable(X[:20]) / np.sqrt(1 + 19 / 5), rel=1e-4
+            assert model.eta0_ == pytest.approx(_stable(scale(X)), rel=1e-4)
+    # The rate is that of a row, however many the first call has.
+    assert model.history_["eta"][0] == pytest.approx(
+        _stable(scale(X[:20])) / np.sqrt(1 + 19 / 5), rel=1e-4
     )
 
 
-def test_each_batch_of_a_stream_has_the_rate_that_the_rows_before_it_leave():
+@pytest.mark.parametrize("eta0", ["auto", 0.012, 10.0])
+def test_each_batch_of_a_stream_has_the_rate_that_the_rows_before_it_leave(eta0):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(71, 3))
     y = X @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=71)
     options = {"penalty": None, "standardize": False, "shuffle": False, "dtype": "float64"}
-    model = OrtSGDRegressor(**options)
+    model = OrtSGDRegressor(eta0=eta0, **options)
+    # A number is the largest rate.
+    most = np.inf if eta0 == "auto" else eta0
+    stable = _stable(X[:23])
     weights, intercept, seen, etas = np.zeros(3), 0.0, 0, []
     for rows in np.split(np.arange(71), [23, 24, 31]):
         model.partial_fit(X[rows], y[rows])
         for i in range(0, len(rows), 16):
             batch = rows[i : i + 16]
-            eta = model.eta0_ / np.sqrt(1 + seen / 3)
+            eta = min(most, stable / np.sqrt(1 + seen / 3))
             residual = X[batch] @ weights + intercept - y[batch]
-            # A row counts 1 / 16 of a step, wherever it falls.
-            weights = weights - eta / 16 * residual @ X[batch]
-            intercept -= eta / 16 * residual.sum()
+            # The rate is that of a row, wherever it falls.
+            weights = weights - eta * residual @ X[batch]
+            intercept -= eta * residual.sum()
             seen += len(batch)
         etas.append(eta)
     assert model.t_ == 2 + 1 + 1 + 3
-    np.testing.assert_allclose(model.history_["eta"], etas, rtol=1e-12)
+    assert model.eta0_ == pytest.approx(min(most, stable))
+    np.testing.assert_allclose(model.history_["eta"], etas, rtol=1e-9)
     np.testing.assert_allclose(model.coef_, weights, rtol=1e-9)
     np.testing.assert_allclose(model.intercept_, intercept, rtol=1e-9)
+
+
+@pytest.mark.parametrize("sizes", [[60], [1], [3, 50], [41, 1]], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"learning_rate": "constant"},
+        {"learning_rate": "invscaling"},
+        {"batch_size": 7},
+        {"optimizer": "momentum"},
+        {"standardize": False},
+    ],
+    ids=str,
+)
+def test_the_rate_of_a_stream_given_back_makes_the_same_stream(options, sizes):
+    X, y = load_diabetes(return_X_y=True)
+
+    def fitted(**parameters):
+        model, i = OrtSGDRegressor(random_state=0, **options, **parameters), 0
+        for size in itertools.cycle(sizes):
+            model.partial_fit(X[i : i + size], y[i : i + size])
+            i += size
+            if i >= 200:
+                return model
+
+    found = fitted()
+    given = fitted(eta0=found.eta0_)
+    assert given.history_["eta"] == found.history_["eta"]
+    assert given.t_ == found.t_
+    np.testing.assert_array_equal(given.coef_, found.coef_)
+
+
+def test_a_number_for_eta0_is_the_largest_rate_from_the_call_on_that_has_it():
+    X, y = data(100)
+    model = OrtSGDRegressor(random_state=0).partial_fit(X[:40], y[:40])
+    stable = model.eta0_
+    for i, (eta0, most) in enumerate([(1e-4, 1e-4), (10.0, 1.0), ("auto", 1.0)], start=2):
+        rows = slice(20 * i, 20 * i + 20)
+        model.set_params(eta0=eta0).partial_fit(X[rows], y[rows])
+        seen = 20 * i + 16
+        assert model.history_["eta"][-1] == pytest.approx(min(most, stable / np.sqrt(1 + seen / 5)))
+
+
+def test_a_number_for_eta0_stays_when_its_schedule_is_left_out_again():
+    X, y = data(100)
+    model = OrtSGDRegressor(eta0=1e-3, random_state=0)
+    for learning_rate in ("constant", "auto", "constant"):
+        model.set_params(learning_rate=learning_rate).partial_fit(X, y)
+    assert model.history_["eta"] == pytest.approx([1e-3] * 3)
+
+
+def test_a_call_has_the_largest_stable_rate_if_a_given_one_is_larger():
+    X, y = data(203)
+    model = OrtSGDRegressor(eta0=0.5, learning_rate="constant", random_state=0)
+    model.partial_fit(X, y)
+    assert model.history_["eta"] == pytest.approx([_stable(scale(X))], rel=1e-4)
 
 
 def test_the_rate_is_constant_where_the_weights_were_fitted_or_the_schedule_is_given():
@@ -325,10 +388,11 @@ def test_the_rate_is_constant_where_the_weights_were_fitted_or_the_schedule_is_g
 
 
 def _stable(X):
-    Z = np.column_stack([scale(X), np.ones(len(X))])
+    """Return the largest stable rate of a row, in batches of 16 rows of an endless stream."""
+    Z = np.column_stack([X, np.ones(len(X))])
     squares = (Z**2).sum(axis=1)
     norm = (squares**2).mean() / squares.mean()
-    return 16 / (15 * np.linalg.eigvalsh(Z.T @ Z / len(X))[-1] + norm)
+    return 1 / (15 * np.linalg.eigvalsh(Z.T @ Z / len(X))[-1] + norm)
 
 
 @pytest.mark.parametrize(("size", "large", "least"), [(100, 300, 0.75), (1000, 3302, 0.0)])
@@ -568,10 +632,10 @@ def test_a_call_that_fails_changes_nothing(estimator_class, X, y, options, messa
 
 
 def test_divergence_changes_nothing(solver):
-    options = {"solver": solver, "eta0": 0.01, "standardize": False}
+    options = {"solver": solver, "optimizer": "adam", "eta0": 0.01, "standardize": False}
     model, undisturbed = (short(OrtSGDRegressor, **options).partial_fit(X, Y) for _ in range(2))
     with pytest.raises(ValueError, match="in epoch 2"):
-        model.partial_fit(1e15 * X, Y)
+        model.partial_fit(1e25 * X, Y)
     assert_same(model.partial_fit(X, Y), undisturbed.partial_fit(X, Y))
 
 
@@ -1014,11 +1078,11 @@ def test_the_first_rows_wait_until_there_are_20(inner, is_pickled):
 
 def test_no_row_waits_where_nothing_comes_from_the_rows():
     X, y = data()
-    model = OrtSGDRegressor(standardize=False, eta0=0.5, random_state=0).partial_fit(
-        X[:1], y[:1] + 2
-    )
+    model = OrtSGDRegressor(
+        standardize=False, eta0=0.05, learning_rate="constant", random_state=0
+    ).partial_fit(X[:1], y[:1] + 2)
     assert model.t_ == 1
-    np.testing.assert_allclose(model.coef_, 0.5 * (y[0] + 2) * X[0], rtol=1e-5)
+    np.testing.assert_allclose(model.coef_, 0.05 * (y[0] + 2) * X[0], rtol=1e-5)
 
 
 @pytest.mark.parametrize("inner", [None, MLPClassifier((8,))], ids=["linear", "network"])

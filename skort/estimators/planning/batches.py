@@ -21,11 +21,11 @@ def batch_rows(*, is_stream: bool = False) -> int:
     return STREAM_ROWS if is_stream else _BATCH_ROWS
 
 
-@rule("batches")
-def rows_of_given_rate() -> int:
+@rule("stream")
+def rows_of_rate() -> int:
     """
-    If `eta0` is a number, a linear model that SGD trains in a stream has batches of one row, as in
-    SGDRegressor.
+    In a stream, `eta0` of a linear model that SGD trains is the rate of a row, as in SGDRegressor: a
+    batch of m rows makes a step of m times the rate, unless you give `batch_size`.
     """
     return 1
 

@@ -84,6 +84,10 @@ class Plan:
     class_weight: np.ndarray | None = None
     #: Whether calls of `partial_fit` go on with it.
     is_stream: bool = False
+    #: The rows that make a whole step of the rate. None: those of a batch.
+    rows_of_rate: int | None = None
+    #: Whether the rows of a stream lower its rate, unless a schedule is given.
+    rows_lower_rate: bool = False
 
     def __repr__(self) -> str:
         return f"Plan of {len(self.decisions)} decisions: print it"
@@ -185,7 +189,13 @@ class Plan:
             is_auto = self.is_rate_auto
 
         renewed = renewed._with_steps(self._goes_on_with(renewed), rates, is_rate_auto=is_auto)
-        return renewed._without_end() if self.is_stream else renewed
+        if not self.is_stream:
+            return renewed
+
+        renewed = renewed._without_end()
+        if self.rows_of_rate is None or renewed.update.tags.gain is None:
+            return renewed
+        return renewed._of_rows(self.rows_of_rate, lower_rate=self.rows_lower_rate)
 
     def _goes_on_with(self, plan):
         """Return the decision on the optimizer of a plan that goes on with this one's memory."""
@@ -354,24 +364,43 @@ class Plan:
     def of_stream(self, model: "Model") -> "Plan":
         """Return the plan of a stream from its first call on."""
         is_linear = model.score_graph.is_linear
-        has_gain = self.update.tags.gain is not None
         plan = self._without_end()
 
-        if (
-            is_linear
-            and has_gain
-            and "batch_size" in self.left_open
-            and "eta0" not in self.left_open
-        ):
-            because = "eta0 is the rate of a row, as in SGDRegressor"
-            of_batches = Decision(batches.rows_of_given_rate(), because, "batch_size")
-            plan = plan.decided("batches", of_batches, batch_size=of_batches.value)
-
+        # The numbers of a function of the update belong to batches.
+        has_first_rate = bool(optimizer.first_rates_of(self.schedule))
+        if is_linear and has_first_rate and self.update.tags.gain is not None:
+            is_open = "batch_size" in self.left_open
+            n_rows = batches.rows_of_rate() if is_open else self.batch_size
+            return plan._of_rows(n_rows, lower_rate=model.is_drawn)
         if is_linear or "optimizer" not in self.left_open:
             return plan
 
         rates = self.decisions["learning rate"]
         return plan._with_steps(optimizer.stream_optimizer(), rates, is_rate_auto=self.is_rate_auto)
+
+    def _of_rows(self, rows_of_rate, *, lower_rate):
+        """
+        Return the plan of a linear stream, whose rate belongs to so many rows. If rows lower the
+        rate, it is found from the data, and a number for `eta0` is its bound.
+        """
+        plan = dataclasses.replace(self, rows_of_rate=rows_of_rate, rows_lower_rate=lower_rate)
+        if plan.rate_bound is None:
+            return plan
+
+        rates = self.decisions["learning rate"]
+        rates = rates._replace(value=optimizer.at_rate(rates.value, 1.0))
+        return plan._with_steps(self.decisions["optimizer"], rates, is_rate_auto=True)
+
+    @property
+    def rate_bound(self) -> float | None:
+        """A number for `eta0`, if rows lower the rate of a stream from there on. None: no bound."""
+        is_bound = self.rows_lower_rate and "learning_rate" in self.left_open
+        return float(self.given["eta0"]) if is_bound and "eta0" not in self.left_open else None
+
+    @property
+    def finds_rate(self) -> bool:
+        """Whether the factor of the schedule's rates is found from the data."""
+        return self.chooses_rate or self.rate_bound is not None
 
     def _without_end(self):
         one = Decision("one for each call", "partial_fit makes one epoch")
@@ -611,7 +640,8 @@ class Plan:
         largest = self.update.largest_rate
         update = self.update
         if largest is not None:
-            update = dataclasses.replace(update, largest_rate=state.rate_scale * largest)
+            steps = self.batch_size / (self.rows_of_rate or self.batch_size)
+            update = dataclasses.replace(update, largest_rate=steps * state.rate_scale * largest)
         row_factor = variables.row_factor if is_sparse else None
 
         # The first product of sparse rows is little work.

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from skort.estimators.planning.batches import STREAM_ROWS
-from skort.estimators.planning.decision import Decision, rule, yours
+from skort.estimators.planning.decision import YOURS, Decision, rule, yours
 from skort.estimators.planning.rate import RateBasis, needs_spread, network_rate, stiffness
 from skort.optim.standardization import spread_of_some
 
@@ -78,6 +78,8 @@ def _stream_rate(basis, spread, *, falls, is_fitted):
         rate = stream_linear_rate(stable_rate(basis, n_rows, spread=spread), falls=falls)
         part = "" if falls else "a quarter of "
         because = f"{part}the largest rate at which batches of the first rows are stable"
+        if plan.rate_bound is not None:
+            because = YOURS if plan.rate_bound <= rate else f"{because}; eta0 is larger"
     else:
         rate = network_rate(tags.gain, 1.0, plan.batch_size / n_rows)
         because = "0.2 over the gain of the optimizer"
@@ -102,12 +104,12 @@ def falls_by_rows(plan: "Plan", score_graph: "ScoreGraph") -> bool:
 
 
 @rule("stream")
-def falling_part(n_rows: int, n_columns: int) -> float:
+def falling_part(n_rows: int, n_columns: int, most: float = 1.0) -> float:
     """
     The rate of a linear model in a stream is divided by the root of 1 + the rows seen before, those
-    of a `fit` included, / the columns.
+    of a `fit` included, / the columns; a number for `eta0` is the largest rate.
     """
-    return (1.0 + n_rows / n_columns) ** -0.5
+    return min(most, (1.0 + n_rows / n_columns) ** -0.5)
 
 
 @rule("stream")
@@ -130,8 +132,8 @@ def fitted_rate(rate: float) -> float:
     return _FITTED * rate
 
 
-def call_part(basis: RateBasis, rate_scale: float) -> float:
-    """Return the factor of a stream's rate in a call."""
+def call_part(basis: RateBasis, first: float) -> float:
+    """Return the factor of a stream's rate in a call that would begin with the rate `first`."""
     plan = basis.plan
     if plan.is_rate_auto and plan.update.tags.gain is None and "batch_size" in plan.left_open:
         # The rate is that of a batch of B rows. The step of a call of m rows is m / B of it.
@@ -139,7 +141,9 @@ def call_part(basis: RateBasis, rate_scale: float) -> float:
         n_rows = min(basis.statistics.n_rows, whole)
         return whole / n_rows * _short_part(n_rows) / _short_part(whole)
 
-    return stable_part(basis, rate_scale) if needs_spread(plan, basis.score_graph) else 1.0
+    # After a fit, a number for eta0 is the rate of the fit's batches.
+    is_of_stream = plan.rows_of_rate is not None or needs_spread(plan, basis.score_graph)
+    return stable_part(basis, first) if is_of_stream else 1.0
 
 
 @rule("stream")
@@ -152,17 +156,17 @@ def heavy_row_copies(part: float, mean_weight: float) -> int:
 
 
 @rule("stream")
-def stable_part(basis: RateBasis, rate_scale: float) -> float:
+def stable_part(basis: RateBasis, first: float) -> float:
     """
     If the rate of a stream is not stable for the rows of a call, this call has the largest rate
     that is.
     """
     # An estimate from some rows takes less time.
     n_rows = min(basis.plan.batch_size, basis.statistics.some_rows.n_rows)
-    if rate_scale <= _SURE * stable_rate(basis, n_rows, is_rough=True):
+    if first <= _SURE * stable_rate(basis, n_rows, is_rough=True):
         return 1.0
 
-    return min(1.0, stable_rate(basis, n_rows) / rate_scale)
+    return min(1.0, stable_rate(basis, n_rows) / first)
 
 
 def stable_rate(
@@ -187,4 +191,5 @@ def stable_rate(
     gain = plan.update.tags.gain
     assert gain is not None  # An optimizer without a gain declares its rate.
 
-    return plan.batch_size / n_rows / (gain * stiffness(basis, smoothness))
+    whole = plan.rows_of_rate or plan.batch_size
+    return whole / n_rows / (gain * stiffness(basis, smoothness))

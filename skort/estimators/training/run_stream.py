@@ -33,6 +33,7 @@ from skort.estimators.variables.row_loss import RowLoss
 from skort.exceptions import DivergedError
 from skort.objective.loss import takes_standardized_y
 from skort.optim.loop import minimise
+from skort.optim.schedules import rate
 from skort.optim.state import TrainState
 from skort.runtime.cache import NoPickle
 
@@ -164,11 +165,14 @@ def _at_new_rate(plan, model, rows, state, fitted):
     graph = model.score_graph
     may_fall = falls_by_rows(plan, graph)
     no_longer_falls = state.n_rows is not None and not may_fall
-    if not (is_after_fit or no_longer_falls or plan.chooses_rate != state.is_rate_auto):
+    # Rows begin to lower the rate if a schedule is left out again.
+    is_bound = plan.rate_bound is not None and state.n_rows is None
+    is_other = is_bound or no_longer_falls or plan.finds_rate != state.is_rate_auto
+    if not (is_after_fit or is_other):
         return plan, state
 
     # Rows lower the rate from the beginning of a stream on. The rows of the fit were seen.
-    falls = is_after_fit and may_fall
+    falls = (is_after_fit or is_bound) and may_fall
     variables = plan.variables(graph, state.standardization)
     rates = stream_rates(
         RateBasis(plan, variables, graph, DataStatistics(rows)),
@@ -181,7 +185,7 @@ def _at_new_rate(plan, model, rows, state, fitted):
     state = dataclasses.replace(
         state,
         rate_scale=rates["first rate"].value,
-        is_rate_auto=plan.chooses_rate,
+        is_rate_auto=plan.finds_rate,
         n_falls=n_falls,
         n_rows=plan.size.n_rows if falls else None,
     )
@@ -199,12 +203,14 @@ def _trained(plan, model, rows, state, run, observers):
     # Sample weights multiply losses as they are, since nobody knows the mean of a stream.
     weight = statistics.mean_weight
 
+    first = state.rate_scale * rate(plan.schedule, state.n_updates + 1)
     fall = None
-    rate_scale = state.rate_scale
     if state.n_rows is not None:
-        fall = functools.partial(falling_part, n_columns=rows.X.shape[1])
-        rate_scale *= fall(state.n_rows)
-    part = call_part(RateBasis(plan, variables, model.score_graph, statistics), rate_scale)
+        bound = plan.rate_bound
+        most = 1.0 if bound is None else bound / state.rate_scale
+        fall = functools.partial(falling_part, n_columns=rows.X.shape[1], most=most)
+        first *= fall(state.n_rows)
+    part = call_part(RateBasis(plan, variables, model.score_graph, statistics), first)
     copies = heavy_row_copies(part, weight)
     if copies > 1:
         part = min(1.0, copies * part)

@@ -77,6 +77,7 @@ def test_rates_are_those_of_their_formulas():
     assert stream.stream_linear_rate(0.8, falls=False) == 0.2
     assert stream.stream_linear_rate(0.8, falls=True) == 0.8
     assert [stream.falling_part(n, 5) for n in (0, 15, 120)] == [1.0, 0.5, 0.2]
+    assert [stream.falling_part(n, 5, most=0.3) for n in (0, 15, 120)] == [0.3, 0.3, 0.2]
     declared = [stream.declared_rate(0.01, n) for n in (2, 16, 200)]
     assert declared == pytest.approx([0.0025, 0.01, 0.01])
     assert stream.fitted_rate(0.01) == pytest.approx(0.001)
