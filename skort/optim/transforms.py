@@ -271,7 +271,7 @@ class ImplicitL2(Transformation):
         """Make room for the rest of the gradient."""
         self._is_any_stiff = False
         #: The strengths of the stiff terms, and 0 for all others, if any is stiff.
-        self.stiff = np.empty(n_coefficients + n_others, dtype)
+        self.stiff: np.ndarray = np.empty(n_coefficients + n_others, dtype)
         self._remaining = np.empty(n_coefficients + n_others, dtype)
         return {}
 
