@@ -79,7 +79,11 @@ MODELS = {
     "Poisson loss": (regressor(PoissonRegressor(), loss="poisson"), X, y),
     "gamma loss": (regressor(GammaRegressor(), loss="gamma"), X, y),
     "hinge": (classifier(loss="hinge"), FLOWERS, species),
-    "fitted before": (regressor(FrozenEstimator(LinearRegression().fit(X, y))), X, y),
+    "fitted before": (
+        regressor(FrozenEstimator(LinearRegression().fit(X, y)), early_stopping=False),
+        X,
+        y,
+    ),
     "columns of text and gaps": (
         classifier(
             make_pipeline(

@@ -97,6 +97,7 @@ def ends_well(model, X, y, weights):
             far = "The mean of .* is more than 16,384 standard deviations from zero"
             warnings.filterwarnings("ignore", far, UserWarning)
             warnings.filterwarnings("ignore", ".* has no effect: penalty=", UserWarning)
+            warnings.filterwarnings("ignore", "average=3 has no effect: ", UserWarning)
             model.fit(X, y, weights)
     except ValueError as error:
         assert any(words in str(error) for words in ("diverged", "too large for dtype", "class")), (

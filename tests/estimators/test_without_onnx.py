@@ -136,6 +136,7 @@ class TestEverythingElseWorks:
     def test_partial_fit(self):
         steps = make_pipeline(FunctionTransformer(squared))
         options = {"shuffle": False, "tol": None, "eta0": 0.1, "batch_size": 50}
+        options |= {"learning_rate": "constant"}
         stream = regressor(steps, **options)
         for _ in range(3):
             stream.partial_fit(X, Y)

@@ -174,7 +174,7 @@ def test_scores_of_a_validation_set_are_in_units_of_y():
 
 
 def test_streams(run_onnx):
-    steps = {"eta0": 0.1, "batch_size": 50}
+    steps = {"eta0": 0.1, "batch_size": 50, "learning_rate": "constant"}
     stream = trained(
         TransformedTargetRegressor(func=np.log, inverse_func=np.exp), shuffle=False, **steps
     )
