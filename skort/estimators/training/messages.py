@@ -424,7 +424,7 @@ def _why_they_stay(result):
     """Return the end of the warning of a training that went back to the fitted weights."""
     if result.kept in _KEEPS:
         return (
-            f"{_KEEPS[result.kept]} partial_fit learns from these rows and forgets little. Or fit a "
+            f"{_KEEPS[result.kept]} partial_fit learns from 20 rows or more and forgets little. Or fit a "
             "new model to the old and the new rows. early_stopping=False ends at the optimum of the "
             "new rows alone, and forgets the old ones."
         )
