@@ -171,7 +171,7 @@ def _at_new_rate(plan, model, rows, state, fitted):
     if not (is_after_fit or is_other):
         return plan, state
 
-    # Rows lower the rate from the beginning of a stream on. The rows of the fit were seen.
+    # Rows lower the rate from the beginning of a stream on. All rows before this call were seen.
     falls = (is_after_fit or is_bound) and may_fall
     variables = plan.variables(graph, state.standardization)
     rates = stream_rates(
@@ -187,7 +187,7 @@ def _at_new_rate(plan, model, rows, state, fitted):
         rate_scale=rates["first rate"].value,
         is_rate_auto=plan.finds_rate,
         n_falls=n_falls,
-        n_rows=plan.size.n_rows if falls else None,
+        n_rows=state.n_seen - rows.n_rows if falls else None,
     )
 
     return plan.with_decisions(rates), state

@@ -313,6 +313,19 @@ def test_rows_that_wait_and_rows_of_a_fit_count_for_the_strength_of_a_stream():
     assert strength(stream.partial_fit(X[99:100], Y[99:100])) == pytest.approx(10 / 100)
 
 
+def test_the_rows_of_a_call_do_not_lower_its_own_first_rate():
+    stream = OrtSGDRegressor(Ridge(alpha=0.1), random_state=0).fit(X[:50], Y[:50])
+    etas = []
+    # With the first call, the rows that count for the penalty have doubled.
+    for begin, end in ((50, 105), (105, 150)):
+        stream.partial_fit(X[begin:end], Y[begin:end])
+        etas.append(stream.history_["eta"][-1])
+
+    # The last batches come after 50 + 48 and 105 + 32 rows of four columns.
+    expected = np.sqrt((1 + 98 / 4) / (1 + 137 / 4))
+    assert etas[1] / etas[0] == pytest.approx(expected, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     "inner, y",
     [
