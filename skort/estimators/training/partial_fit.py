@@ -5,10 +5,10 @@ A stream differs from a `fit`:
 
 - A call is one epoch. Nothing ends the training, and nothing begins it again.
 - The first rows wait until there are 20. They decide on the scales and on the first rate.
-- A batch has the rows of the first call, at most 16. One row, if SGD trains a linear model at an
-  `eta0` that is a number.
-- No optimizer over all rows makes the steps. The rate of a linear model falls with the rows seen,
-  that of a network stays.
+- A batch has the rows of the first call, at most 16.
+- No optimizer over all rows makes the steps. `eta0` of a linear model is the rate of a row, and
+  falls with the rows seen; that of a network stays.
+- A penalty that the model inside weighs against the sum over its rows counts the rows so far.
 - Sample weights multiply the losses as they are, and are not divided by their mean.
 - No rows are held out, and no validation set is scored.
 """
