@@ -209,6 +209,27 @@ def nearest(
     return same or difflib.get_close_matches(given, known, 1, cutoff)
 
 
+def missing_attribute(meant: Mapping[str, str]) -> Callable[[Any, str], Any]:
+    """
+    Return a `__getattr__` for a class. Its AttributeError says what a name means, if `meant` has a
+    sentence for it.
+    """
+
+    def __getattr__(self, name):
+        # Python asks for what an object lacks, and for properties that raised an AttributeError.
+        if hasattr(type(self), name):
+            return object.__getattribute__(self, name)
+
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}"
+            + (f": {meant[name]}." if name in meant else ""),
+            name=name,
+            obj=self,
+        )
+
+    return __getattr__
+
+
 def name_here(cls: Any, name: str) -> str | None:
     """Return the parameter of a class that a name of another library means, or None."""
     others = getattr(cls, "_other_names", {})

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skort.common.component import SIMILAR, Component, explained_init, name_here, nearest
+from skort.common.component import (
+    SIMILAR,
+    Component,
+    explained_init,
+    missing_attribute,
+    name_here,
+    nearest,
+)
 from skort.common.sklearn_private import InvalidParameterError
 from skort.estimators.other_names import ARGUMENTS, ATTRIBUTES, ELSEWHERE, PARAMETERS, VALUES
 from skort.estimators.value_hints import (
@@ -85,19 +92,7 @@ class NamedParameters(Component):
 
     # To a type checker, a class with this method has every attribute.
     if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            # Python asks for what an object lacks, and for properties that raised an AttributeError.
-            if hasattr(type(self), name):
-                return object.__getattribute__(self, name)
-
-            instead = ATTRIBUTES.get(name)
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}"
-                + ("" if instead is None else f": {instead}."),
-                name=name,
-                obj=self,
-            )
+        __getattr__ = missing_attribute(ATTRIBUTES)
 
 
 class _ShortHelp:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skort.common.component import own_copy
+from skort.common.component import missing_attribute, own_copy
 from skort.common.random_state import generator_of
 from skort.optim.batches import Batch, Batches
 from skort.optim.schedules import lower_rate, rate
@@ -137,7 +137,7 @@ class Finished(NamedTuple):
 
 
 # What other libraries call the attributes of a training.
-_NAMES = {
+_OTHER_NAMES = {
     **dict.fromkeys(("epoch", "current_epoch", "iteration", "n_iter_"), "n_epochs"),
     **dict.fromkeys(("lr", "learning_rate"), "eta"),
     **dict.fromkeys(("logs", "metrics", "history_"), "history"),
@@ -145,6 +145,7 @@ _NAMES = {
     "global_step": "n_updates",
     "estimator": "model",
 }
+_NAMES = {other: f"it is training.{own}" for other, own in _OTHER_NAMES.items()}
 
 
 class Training:
@@ -249,19 +250,7 @@ class Training:
 
     # To a type checker, a class with this method has every attribute.
     if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            # Python asks for what an object lacks, and for properties that raised an AttributeError.
-            if hasattr(type(self), name):
-                return object.__getattribute__(self, name)
-
-            instead = _NAMES.get(name)
-            raise AttributeError(
-                f"'Training' object has no attribute {name!r}"
-                + ("" if instead is None else f": it is training.{instead}."),
-                name=name,
-                obj=self,
-            )
+        __getattr__ = missing_attribute(_NAMES)
 
     @property
     def n_epochs(self) -> int:

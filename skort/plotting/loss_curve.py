@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from skort.optim.state import best_epoch
 from skort.plotting.displays import axes_for, fitted_estimators, line_style, whole_numbers
 
 # The line styles of columns, and their names.
@@ -20,9 +21,9 @@ class LossCurveDisplay:
 
     The losses are on the left axis. The validation score, if there is one, has its own axis on the
     right, with the best score at the bottom. So both curves fall while the model improves, and an
-    overfitted model's curves part. A circle marks the best epoch: the one with the largest
-    validation score, and the last such, or, without such a score, with the smallest loss. A cross marks the last epoch.
-    The title, or the legend of several trainings, says why the training ended there.
+    overfitted model's curves part. A circle marks the best epoch: the last one with the largest
+    validation score or, without such a score, the one with the smallest loss. A cross marks the last
+    epoch. The title, or the legend of several trainings, says why the training ended there.
 
     It is best made by `from_estimator`. All parameters are kept as attributes.
 
@@ -200,22 +201,20 @@ class LossCurveDisplay:
 
         self.lines_ += curves
         deciding = curves[0]
-        best: Any = np.nanargmin
+        best = None
 
         if self.score is not None and self.score in history:
             style = line_style(
                 kwargs, color=f"C{len(curves) if single else number}", linestyle="--"
             )
-            deciding = _curve(self.score_ax_, history[self.score], style)
-            best = _last_best
-            self.score_lines_.append(deciding)
+            curve = _curve(self.score_ax_, history[self.score], style)
+            self.score_lines_.append(curve)
+            best = best_epoch(history[self.score])
+            # None: the model never predicted finite numbers.
+            deciding = curves[0] if best is None else curve
 
-            if np.isnan(deciding.get_ydata()).all():
-                # The model never predicted finite numbers.
-                deciding = curves[0]
-                best = np.nanargmin
-
-        self.best_points_.append(_point(deciding, int(best(deciding.get_ydata())), "o"))
+        place = int(np.nanargmin(deciding.get_ydata())) if best is None else best[0] - 1
+        self.best_points_.append(_point(deciding, place, "o"))
         self.last_points_.append(_point(curves[0], -1, "x"))
 
     def _named(self):
@@ -280,9 +279,3 @@ def _point(line, index, marker):
 def _words(name):
     """Return the name of a column as words."""
     return name.replace("_", " ").capitalize()
-
-
-def _last_best(scores):
-    """Return the place of the largest score; of equal ones, the last, as early stopping does."""
-    scores = np.asarray(scores)
-    return len(scores) - 1 - np.nanargmax(scores[::-1])

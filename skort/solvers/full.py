@@ -65,7 +65,8 @@ class FullStep:
         self._optimizer = optimizer
         self._tolerances = tolerances if whitener is None else _scaled(tolerances)
         self._l1 = problem.terms.l1
-        self._has_kink = problem.objective.loss.smooth_instead is not None
+        #: Whether the gradient of the loss jumps.
+        self.has_kink: bool = problem.objective.loss.smooth_instead is not None
         self._whitener: Any = whitener
         self._whitening = None if whitener is None else whitener.begin()
         # Whether the variables are for the curvatures that the losses of the rows have at some
@@ -154,11 +155,6 @@ class FullStep:
         """The strength of the l1 term for each variable, which is a multiple of one weight; or None."""
         l1 = self._l1
         return None if l1 is None else self._gradient_of(l1.astype(np.float64))
-
-    @property
-    def has_kink(self) -> bool:
-        """Whether the gradient of the loss jumps."""
-        return self._has_kink
 
     def spread(self) -> tuple[float, float] | None:
         """

@@ -66,6 +66,13 @@ class TrainingData(NamedTuple):
     #: ndarray of shape (n_samples,). None: all rows count the same.
     sample_weight: np.ndarray | None
 
+    def taken(self, rows: slice | np.ndarray) -> "TrainingData":
+        """Return some of the rows."""
+        weight = self.sample_weight
+        return TrainingData(
+            self.X[rows], self.target[rows], None if weight is None else weight[rows]
+        )
+
     @property
     def n_rows(self) -> int:
         """The number of rows of positive sample weight."""

@@ -438,9 +438,9 @@ class Plan:
             return self
 
         size = self.size._replace(weight_sum=n_rows * self.size.mean_weight)
-        objective = _objective(estimator, self.left_open, self.own, size)
-        penalty = objective.decisions["penalty"]
-        return self.decided("penalty", penalty, penalty=penalty.value, size=size)
+        penalty = training_penalty(estimator, self.own, size)
+        decision = penalty_decision(estimator, self.left_open, self.own, penalty)
+        return self.decided("penalty", decision, penalty=penalty, size=size)
 
     def _with_batches_of(self, n_rows):
         """Return the plan with the batches of a stream whose first call has so many rows."""

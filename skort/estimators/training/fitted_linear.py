@@ -79,35 +79,28 @@ def rise(result: FitResult, model: Model, rows: TrainingData, observers: Observe
 
     total = 0.0
     for held_out, others in _folds(counted):
-        source = InMemory(result.plan, _part(rows, others))
+        source = InMemory(result.plan, rows.taken(others))
         start = TrainState.start(seeded(0))
         fitted = run_fit(result.plan, model, source, start, quiet_observers)
-        total += _loss(fitted, fitted.model, _part(rows, held_out))
-        total -= _loss(fitted, _with_weights_of(model, fitted.model), _part(rows, held_out))
+        apart = rows.taken(held_out)
+        total += _loss(fitted, fitted.model, apart)
+        total -= _loss(fitted, _with_weights_of(model, fitted.model), apart)
 
     return total
 
 
 def _folds(numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield held-out rows and the others, until enough rows were held out."""
-    order = seeded(0).permutation(numbers)
-    folds = np.array_split(order, min(_FOLDS, len(order)))
+    from sklearn.model_selection import KFold
+
+    folds = KFold(min(_FOLDS, len(numbers)), shuffle=True, random_state=0)
     n_rows = 0
-    for number, held_out in enumerate(folds):
-        yield held_out, np.concatenate([*folds[:number], *folds[number + 1 :]])
+    for others, held_out in folds.split(numbers):
+        yield numbers[held_out], numbers[others]
 
         n_rows += len(held_out)
         if n_rows >= _ENOUGH_ROWS:
             return
-
-
-def _part(rows, numbers):
-    """Return some of the rows, in their order."""
-    numbers = np.sort(numbers)
-    weight = rows.sample_weight
-    return TrainingData(
-        rows.X[numbers], rows.target[numbers], None if weight is None else weight[numbers]
-    )
 
 
 def _with_weights_of(fitted, trained):
