@@ -36,6 +36,8 @@ _NO_TEXT = re.compile(
     r"'(?:\w+\.)*?((?:numpy\.)?\w+)' object has no attribute 'lower'|is an invalid document"
     r"|expected string or bytes-like object, got '(\w+)'"
 )
+# Those for a row of a matrix, which older versions of scipy and Python word without a type.
+_OF_MATRIX = re.compile(r"^lower not found|^expected string or bytes-like object")
 # The error of a vectorizer without lowercase for a row of an array.
 _OF_ARRAY = "cannot use a string pattern on a bytes-like object"
 # The values that may be the words of a text.
@@ -81,6 +83,8 @@ def _vectorizer_error(error, X, steps):
     no_text = _NO_TEXT.search(str(error))
     if no_text:
         return _no_text_error(no_text[1] or no_text[2] or "NaN", X, steps)
+    if scipy.sparse.issparse(X) and _OF_MATRIX.search(str(error)):
+        return _no_text_error(type(X).__name__, X, steps)
     if _OF_ARRAY in str(error):
         return _no_text_error("numpy.ndarray", X, steps)
     if "empty vocabulary" in str(error) and hasattr(X, "columns"):
