@@ -39,6 +39,7 @@ _INNER = {
     "Standardization": "skort.optim.standardization.Standardization",
     "Strength": "skort.objective.penalties.Strength",
     "TargetTransform": "skort.estimators.model.preprocessing.TargetTransform",
+    "RateChoice": "skort.estimators.planning.rate.RateChoice",
     "Plan": "skort.estimators.planning.plan.Plan",
     "TrainingData": "skort.estimators.data.rows.TrainingData",
     "TrainState": "skort.optim.state.TrainState",

@@ -21,15 +21,6 @@ def batch_rows(*, is_stream: bool = False) -> int:
     return STREAM_ROWS if is_stream else _BATCH_ROWS
 
 
-@rule("stream")
-def rows_of_rate() -> int:
-    """
-    In a stream, `eta0` of a linear model that SGD trains is the rate of a row, as in SGDRegressor: a
-    batch of m rows makes a step of m times the rate, unless you give `batch_size`.
-    """
-    return 1
-
-
 def batch_decision(batch_size: int, *, is_stream: bool) -> Decision:
     """Return the decision of the rule."""
     if is_stream:

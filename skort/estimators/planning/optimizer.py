@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, clone
 
 from skort.estimators.planning.decision import Decision, rule, yours
 from skort.estimators.planning.given import resolved, validated
+from skort.estimators.planning.rate import GIVEN_RATE, RateChoice
 from skort.objective.penalties import WeightPenalty
 from skort.optim.optimizers import LBFGS, OPTIMIZERS, SGD, Adam
 from skort.optim.schedules import SCHEDULES, Constant, Cosine, Schedule, rate
@@ -191,8 +192,8 @@ def chosen_optimizer(estimator: Any, *, is_stream: bool) -> Decision:
 
 def chosen_schedule(
     estimator: Any, left_open: Set[str], penalty: WeightPenalty | None
-) -> tuple[Decision, bool]:
-    """Return the decision on the schedule, and whether its first rate is found from the data."""
+) -> tuple[Decision, RateChoice]:
+    """Return the decision on the schedule, and who chooses its first rate."""
     name = estimator.learning_rate
     if not isinstance(name, str):
         chosen = resolved(name, "learning_rate")
@@ -200,7 +201,7 @@ def chosen_schedule(
             chosen = at_rate(chosen, float(estimator.eta0))
         # It raises an error for a schedule whose first rate is no rate.
         rate(chosen, 1)
-        return yours(chosen, "learning_rate"), False
+        return yours(chosen, "learning_rate"), GIVEN_RATE
 
     is_ours = "learning_rate" in left_open
     component: type[Schedule] = linear_schedule() if is_ours else SCHEDULES[name]
@@ -215,19 +216,20 @@ def chosen_schedule(
     values = {name: getattr(estimator, name) for name in component.shared_parameters} | {
         "alpha": alpha
     }
-    is_rate_auto = "eta0" in values and "eta0" in left_open
+    is_auto = "eta0" in left_open
+    choice = RateChoice(is_auto, is_found=is_auto and "eta0" in values)
 
-    if is_rate_auto:
+    if choice.is_found:
         # It is multiplied by the rate that is found.
         values["eta0"] = 1.0
 
     chosen = validated(component(**{name: values[name] for name in component.shared_parameters}))
     rate(chosen, 1)
     if not is_ours:
-        return yours(chosen, "learning_rate"), is_rate_auto
+        return yours(chosen, "learning_rate"), choice
 
     because = "the rate falls when the objective does not"
-    return Decision(chosen, because, "learning_rate"), is_rate_auto
+    return Decision(chosen, because, "learning_rate"), choice
 
 
 def searched_rates() -> Decision:

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.data.targets import EncodedTarget
-from skort.estimators.planning import batches, optimizer, stopping
+from skort.estimators.planning import batches, optimizer, stopping, stream
 from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.decision import Decision, yours
 from skort.estimators.planning.given import given_parameters, left_open, parameters_inside
@@ -22,6 +22,7 @@ from skort.estimators.planning.objective import (
     training_loss,
     training_penalty,
 )
+from skort.estimators.planning.rate import GIVEN_RATE, RateChoice
 from skort.estimators.planning.table import as_html, as_text
 from skort.estimators.planning.threads import threads_for, training_device
 from skort.estimators.variables.reparametrization import Reparametrization
@@ -60,8 +61,7 @@ class Plan:
     penalty: WeightPenalty | None
     update: Update
     schedule: Callable[[int], float]
-    #: Whether the first rate is found from the data.
-    is_rate_auto: bool
+    rate: RateChoice
     #: Whether a training that fails may begin again at a smaller rate: the user gave none.
     can_restart: bool
     #: The solvers to choose from, the fastest first.
@@ -84,10 +84,6 @@ class Plan:
     class_weight: np.ndarray | None = None
     #: Whether calls of `partial_fit` go on with it.
     is_stream: bool = False
-    #: The rows that make a whole step of the rate. None: those of a batch.
-    rows_of_rate: int | None = None
-    #: Whether the rows of a stream lower its rate, unless a schedule is given.
-    rows_lower_rate: bool = False
 
     def __repr__(self) -> str:
         return f"Plan of {len(self.decisions)} decisions: print it"
@@ -178,24 +174,22 @@ class Plan:
             )
 
         # What skort chose in the first call stays.
-        rates = renewed.decisions["learning rate"]
-        is_auto = renewed.is_rate_auto
         is_same = all(
             self.given[name] == renewed.given[name]
             for name in ("optimizer", "learning_rate", "eta0")
         )
-        if is_same:
-            rates = self.decisions["learning rate"]
-            is_auto = self.is_rate_auto
+        chosen = self if is_same else renewed
+        rates = chosen.decisions["learning rate"]
 
-        renewed = renewed._with_steps(self._goes_on_with(renewed), rates, is_rate_auto=is_auto)
+        renewed = renewed._with_steps(self._goes_on_with(renewed), rates, chosen.rate)
         if not self.is_stream:
             return renewed
 
         renewed = renewed._without_end()
-        if self.rows_of_rate is None or renewed.update.tags.gain is None:
+        n_rows = self.rate.rows_of_a_step
+        if n_rows is None or renewed.update.tags.gain is None:
             return renewed
-        return renewed._of_rows(self.rows_of_rate, lower_rate=self.rows_lower_rate)
+        return renewed._of_rows(n_rows, falls=self.rate.falls)
 
     def _goes_on_with(self, plan):
         """Return the decision on the optimizer of a plan that goes on with this one's memory."""
@@ -287,11 +281,12 @@ class Plan:
         rates = plan.decisions["learning rate"]
         if "learning_rate" in self.left_open:
             rates = optimizer.network_schedule(n_updates, eta0)
-        elif self.is_rate_auto:
+        elif self.rate.is_found:
             rates = rates._replace(value=optimizer.at_rate(rates.value, eta0))
 
         has_gain = optimizer_tags(of_optimizer.value).gain is not None
-        plan = plan._with_steps(of_optimizer, rates, is_rate_auto=self.is_rate_auto and has_gain)
+        rate = self.rate._replace(is_found=self.rate.is_found and has_gain)
+        plan = plan._with_steps(of_optimizer, rates, rate)
 
         # Not only max_iter may end the training: so may a validation set, a tol or n_iter_no_change
         # of the user, or an objective by which the rate falls.
@@ -309,8 +304,7 @@ class Plan:
             return self
 
         of_optimizer = optimizer.at_noise(self.decisions["optimizer"], noise)
-        rates = self.decisions["learning rate"]
-        return self._with_steps(of_optimizer, rates, is_rate_auto=self.is_rate_auto)
+        return self._with_steps(of_optimizer, self.decisions["learning rate"], self.rate)
 
     def _eta0_of_network(self, of_network):
         """
@@ -343,13 +337,13 @@ class Plan:
                 self.update, optimizer=of_optimizer.value, largest_rate=None
             ),
             schedule=rates.value,
-            is_rate_auto=False,
+            rate=GIVEN_RATE,
             can_restart=False,
             tol=of_stopping.value,
             shuffle=False,
         )
 
-    def _with_steps(self, of_optimizer, rates, *, is_rate_auto):
+    def _with_steps(self, of_optimizer, rates, rate):
         """Return the plan with other decisions on the optimizer and on its learning rate."""
         update = dataclasses.replace(
             self.update, optimizer=of_optimizer.value, largest_rate=largest_rate(rates.value)
@@ -358,7 +352,7 @@ class Plan:
             {"optimizer": of_optimizer, "learning rate": rates},
             update=update,
             schedule=rates.value,
-            is_rate_auto=is_rate_auto,
+            rate=rate,
         )
 
     def of_stream(self, model: "Model") -> "Plan":
@@ -370,37 +364,22 @@ class Plan:
         has_first_rate = bool(optimizer.first_rates_of(self.schedule))
         if is_linear and has_first_rate and self.update.tags.gain is not None:
             is_open = "batch_size" in self.left_open
-            n_rows = batches.rows_of_rate() if is_open else self.batch_size
-            return plan._of_rows(n_rows, lower_rate=model.is_drawn)
+            n_rows = stream.rows_of_a_step() if is_open else self.batch_size
+            return plan._of_rows(n_rows, falls=model.is_drawn)
         if is_linear or "optimizer" not in self.left_open:
             return plan
 
+        return plan._with_steps(
+            optimizer.stream_optimizer(), self.decisions["learning rate"], self.rate
+        )
+
+    def _of_rows(self, n_rows, *, falls):
+        """Return the plan of a linear stream whose rate belongs to so many rows, which may lower it."""
+        rate = stream.rate_of_rows(self, n_rows, falls=falls)
         rates = self.decisions["learning rate"]
-        return plan._with_steps(optimizer.stream_optimizer(), rates, is_rate_auto=self.is_rate_auto)
-
-    def _of_rows(self, rows_of_rate, *, lower_rate):
-        """
-        Return the plan of a linear stream, whose rate belongs to so many rows. If rows lower the
-        rate, it is found from the data, and a number for `eta0` is its bound.
-        """
-        plan = dataclasses.replace(self, rows_of_rate=rows_of_rate, rows_lower_rate=lower_rate)
-        if plan.rate_bound is None:
-            return plan
-
-        rates = self.decisions["learning rate"]
-        rates = rates._replace(value=optimizer.at_rate(rates.value, 1.0))
-        return plan._with_steps(self.decisions["optimizer"], rates, is_rate_auto=True)
-
-    @property
-    def rate_bound(self) -> float | None:
-        """A number for `eta0`, if rows lower the rate of a stream from there on. None: no bound."""
-        is_bound = self.rows_lower_rate and "learning_rate" in self.left_open
-        return float(self.given["eta0"]) if is_bound and "eta0" not in self.left_open else None
-
-    @property
-    def finds_rate(self) -> bool:
-        """Whether the factor of the schedule's rates is found from the data."""
-        return self.chooses_rate or self.rate_bound is not None
+        if rate.bound is not None:
+            rates = rates._replace(value=optimizer.at_rate(rates.value, 1.0))
+        return self._with_steps(self.decisions["optimizer"], rates, rate)
 
     def _without_end(self):
         one = Decision("one for each call", "partial_fit makes one epoch")
@@ -414,13 +393,14 @@ class Plan:
 
         # A rate of the user belongs to batches of this size, and the user's batches have it.
         kept = self.decisions["batches"]
-        if kept.because == batches.YOUR_BATCHES or not plan.chooses_rate:
+        if kept.because == batches.YOUR_BATCHES or not plan.rate.is_auto:
             plan = plan.decided("batches", kept, batch_size=self.batch_size)
         elif "batch_size" in plan.left_open:
             plan = plan._with_batches_of(n_rows)
 
-        rates = plan.decisions["learning rate"]
-        return plan._with_steps(self._goes_on_with(plan), rates, is_rate_auto=plan.is_rate_auto)
+        return plan._with_steps(
+            self._goes_on_with(plan), plan.decisions["learning rate"], plan.rate
+        )
 
     def of_first_rows(self, n_rows: int) -> "Plan":
         """Return the plan of a stream whose first rows that count come in a call of so many."""
@@ -472,15 +452,6 @@ class Plan:
         is_free = self.is_full and "batch_size" in self.left_open
         return block_size(n_rows, n_features) if is_free else self.batch_size
 
-    @functools.cached_property
-    def chooses_rate(self) -> bool:
-        """Whether skort chooses the first rate: the user gives neither eta0 nor a schedule."""
-        return (
-            not self.is_full
-            and "eta0" in self.left_open
-            and isinstance(self.given["learning_rate"], str)
-        )
-
     @property
     def leaves_steps_open(self) -> bool:
         """Whether the user leaves the optimizer, its rates and its batches to skort."""
@@ -497,7 +468,7 @@ class Plan:
         The factor of a rate that skort chooses. It is above one if all rows are fewer than
         `batch_size`: the step of a batch then takes a part of the rate, and the factor undoes that.
         """
-        return self.batch_size / self.size.batch_size if self.chooses_rate else 1.0
+        return self.batch_size / self.size.batch_size if self.rate.is_auto else 1.0
 
     @property
     def takes_start(self) -> bool:
@@ -640,7 +611,7 @@ class Plan:
         largest = self.update.largest_rate
         update = self.update
         if largest is not None:
-            steps = self.batch_size / (self.rows_of_rate or self.batch_size)
+            steps = self.batch_size / (self.rate.rows_of_a_step or self.batch_size)
             update = dataclasses.replace(update, largest_rate=steps * state.rate_scale * largest)
         row_factor = variables.row_factor if is_sparse else None
 
@@ -680,9 +651,9 @@ def _steps(estimator, is_open, of_optimizer, penalty, *, is_full):
     """Return the part that says how a step changes the weights."""
     if is_full:
         rates = optimizer.searched_rates()
-        is_rate_auto = False
+        rate = GIVEN_RATE
     else:
-        rates, is_rate_auto = optimizer.chosen_schedule(estimator, is_open, penalty)
+        rates, rate = optimizer.chosen_schedule(estimator, is_open, penalty)
 
     update = Update(
         of_optimizer.value,
@@ -696,8 +667,8 @@ def _steps(estimator, is_open, of_optimizer, penalty, *, is_full):
         {
             "update": update,
             "schedule": rates.value,
-            "is_rate_auto": is_rate_auto,
-            "can_restart": stopping.may_restart(is_rate_auto=is_rate_auto),
+            "rate": rate,
+            "can_restart": stopping.may_restart(is_rate_found=rate.is_found),
         },
     )
 

@@ -22,6 +22,26 @@ _NETWORK = 0.2
 _OWN = "the optimizer or the schedule says it"
 
 
+class RateChoice(NamedTuple):
+    """Who chooses the first rate of a training, and which rows it belongs to."""
+
+    #: Whether skort chooses it, in a stream up to the `bound`.
+    is_auto: bool
+    #: Whether it is found when the training starts. The schedule then begins at one, and multiplies
+    #: it.
+    is_found: bool
+    #: m rows make a step of m / rows_of_a_step of it. None: those of a batch.
+    rows_of_a_step: int | None = None
+    #: Whether the rows of a stream lower it, unless a schedule is given.
+    falls: bool = False
+    #: A number for `eta0`, which it does not exceed. None: no bound.
+    bound: float | None = None
+
+
+#: The rates of the user's schedule, or of an optimizer that makes its updates itself.
+GIVEN_RATE = RateChoice(is_auto=False, is_found=False)
+
+
 class RateBasis(NamedTuple):
     """What a rate is decided from."""
 
@@ -40,7 +60,7 @@ def first_rate(basis: RateBasis, spread: tuple[float, float] | None) -> Decision
     plan = basis.plan
     is_linear = basis.score_graph.is_linear
     factor = plan.factor_of_few_rows
-    if not plan.is_rate_auto:
+    if not plan.rate.is_found:
         is_open = "eta0" in plan.left_open
         return Decision(factor, _OWN, "eta0") if is_open else yours(factor, "eta0")
 
@@ -69,7 +89,7 @@ def first_rate(basis: RateBasis, spread: tuple[float, float] | None) -> Decision
 def needs_spread(plan: "Plan", score_graph: "ScoreGraph") -> bool:
     """Return whether the rows of a linear model decide on its rate."""
     has_gain = plan.update.tags.gain is not None
-    return plan.is_rate_auto and has_gain and score_graph.is_linear
+    return plan.rate.is_found and has_gain and score_graph.is_linear
 
 
 def spread_of_fit(basis: RateBasis) -> tuple[float, float] | None:

@@ -200,12 +200,12 @@ def keeps_best(*, is_validated: bool) -> bool:
 
 
 @rule("restarts")
-def may_restart(*, is_rate_auto: bool) -> bool:
+def may_restart(*, is_rate_found: bool) -> bool:
     """
     A fit that diverges, or ends no better than it began, begins again at a tenth of the rate, at
     most three times, if skort found the rate.
     """
-    return is_rate_auto
+    return is_rate_found
 
 
 def is_exacting(tol: float | None) -> bool:

@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING
 
 from skort.estimators.planning.batches import STREAM_ROWS
 from skort.estimators.planning.decision import YOURS, Decision, rule, yours
-from skort.estimators.planning.rate import RateBasis, needs_spread, network_rate, stiffness
+from skort.estimators.planning.rate import (
+    RateBasis,
+    RateChoice,
+    needs_spread,
+    network_rate,
+    stiffness,
+)
 from skort.optim.standardization import spread_of_some
 
 if TYPE_CHECKING:
@@ -31,12 +37,34 @@ _SURE = 0.5
 
 
 @rule("stream")
+def rows_of_a_step() -> int:
+    """
+    In a stream, `eta0` of a linear model that SGD trains is the rate of a row, as in SGDRegressor: a
+    batch of m rows makes a step of m times the rate, unless you give `batch_size`.
+    """
+    return 1
+
+
+def rate_of_rows(plan: "Plan", n_rows: int, *, falls: bool) -> RateChoice:
+    """
+    Return the choice of a linear stream's rate, which belongs to so many rows. If rows lower it, it
+    is found from the data, and a number for `eta0` is its bound.
+    """
+    choice = plan.rate._replace(rows_of_a_step=n_rows, falls=falls)
+    if not falls or "learning_rate" not in plan.left_open or "eta0" in plan.left_open:
+        return choice
+
+    bound = float(plan.given["eta0"])
+    return choice._replace(is_auto=True, is_found=True, bound=bound)
+
+
+@rule("stream")
 def is_waiting(plan: "Plan", n_rows: int) -> bool:
     """
     The first rows of a stream wait until there are 20 that count if scales or the rate come from
     them, otherwise until one counts.
     """
-    return n_rows < (FIRST_ROWS if plan.standardize or plan.is_rate_auto else 1)
+    return n_rows < (FIRST_ROWS if plan.standardize or plan.rate.is_found else 1)
 
 
 def stream_rates(
@@ -62,7 +90,7 @@ def stream_rates(
 def _stream_rate(basis, spread, *, falls, is_fitted):
     """Return the decision on the rate of a stream, which multiplies the rates of the schedule."""
     plan = basis.plan
-    if not plan.is_rate_auto:
+    if not plan.rate.is_found:
         is_open = "eta0" in plan.left_open
         return Decision(1.0, "the schedule has it", "eta0") if is_open else yours(1.0, "eta0")
 
@@ -78,8 +106,9 @@ def _stream_rate(basis, spread, *, falls, is_fitted):
         rate = stream_linear_rate(stable_rate(basis, n_rows, spread=spread), falls=falls)
         part = "" if falls else "a quarter of "
         because = f"{part}the largest rate at which batches of the first rows are stable"
-        if plan.rate_bound is not None:
-            because = YOURS if plan.rate_bound <= rate else f"{because}; eta0 is larger"
+        bound = plan.rate.bound
+        if bound is not None:
+            because = YOURS if bound <= rate else f"{because}; eta0 is larger"
     else:
         rate = network_rate(tags.gain, 1.0, plan.batch_size / n_rows)
         because = "0.2 over the gain of the optimizer"
@@ -135,14 +164,14 @@ def fitted_rate(rate: float) -> float:
 def call_part(basis: RateBasis, first: float) -> float:
     """Return the factor of a stream's rate in a call that would begin with the rate `first`."""
     plan = basis.plan
-    if plan.is_rate_auto and plan.update.tags.gain is None and "batch_size" in plan.left_open:
+    if plan.rate.is_found and plan.update.tags.gain is None and "batch_size" in plan.left_open:
         # The rate is that of a batch of B rows. The step of a call of m rows is m / B of it.
         whole = plan.batch_size
         n_rows = min(basis.statistics.n_rows, whole)
         return whole / n_rows * _short_part(n_rows) / _short_part(whole)
 
     # After a fit, a number for eta0 is the rate of the fit's batches.
-    is_of_stream = plan.rows_of_rate is not None or needs_spread(plan, basis.score_graph)
+    is_of_stream = plan.rate.rows_of_a_step is not None or needs_spread(plan, basis.score_graph)
     return stable_part(basis, first) if is_of_stream else 1.0
 
 
@@ -191,5 +220,5 @@ def stable_rate(
     gain = plan.update.tags.gain
     assert gain is not None  # An optimizer without a gain declares its rate.
 
-    whole = plan.rows_of_rate or plan.batch_size
+    whole = plan.rate.rows_of_a_step or plan.batch_size
     return whole / n_rows / (gain * stiffness(basis, smoothness))

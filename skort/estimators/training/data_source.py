@@ -97,7 +97,7 @@ def batches_in_memory(
         random_state=random_state,
         sample_weight_scale=variables.sample_weight_scale(target.shape[1]) * weight / copies,
         copies=copies,
-        rows_of_a_step=plan.rows_of_rate,
+        rows_of_a_step=plan.rate.rows_of_a_step,
     )
 
 

@@ -162,7 +162,7 @@ class FitResult:
         of_rate = plan.decisions.get("first rate")
         if of_rate is not None:
             decisions["first rate"] = of_rate._replace(value=self.eta0)
-        if of_rate is not None and plan.is_rate_auto:
+        if of_rate is not None and plan.rate.is_found:
             rates = plan.decisions["learning rate"]
             decisions["learning rate"] = rates._replace(value=at_rate(rates.value, self.eta0))
 

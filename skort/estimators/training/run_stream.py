@@ -166,8 +166,8 @@ def _at_new_rate(plan, model, rows, state, fitted):
     may_fall = falls_by_rows(plan, graph)
     no_longer_falls = state.n_rows is not None and not may_fall
     # Rows begin to lower the rate if a schedule is left out again.
-    is_bound = plan.rate_bound is not None and state.n_rows is None
-    is_other = is_bound or no_longer_falls or plan.finds_rate != state.is_rate_auto
+    is_bound = plan.rate.bound is not None and state.n_rows is None
+    is_other = is_bound or no_longer_falls or plan.rate.is_auto != state.is_rate_auto
     if not (is_after_fit or is_other):
         return plan, state
 
@@ -185,7 +185,7 @@ def _at_new_rate(plan, model, rows, state, fitted):
     state = dataclasses.replace(
         state,
         rate_scale=rates["first rate"].value,
-        is_rate_auto=plan.finds_rate,
+        is_rate_auto=plan.rate.is_auto,
         n_falls=n_falls,
         n_rows=state.n_seen - rows.n_rows if falls else None,
     )
@@ -206,7 +206,7 @@ def _trained(plan, model, rows, state, run, observers):
     first = state.rate_scale * rate(plan.schedule, state.n_updates + 1)
     fall = None
     if state.n_rows is not None:
-        bound = plan.rate_bound
+        bound = plan.rate.bound
         most = 1.0 if bound is None else bound / state.rate_scale
         fall = functools.partial(falling_part, n_columns=rows.X.shape[1], most=most)
         first *= fall(state.n_rows)

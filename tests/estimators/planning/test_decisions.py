@@ -68,7 +68,7 @@ def test_what_grows_comes_back_and_begins_again():
     assert not stopping.patience_grows(5, is_validated=False)
     assert not stopping.patience_grows("auto", is_validated=True)
     assert [stopping.keeps_best(is_validated=each) for each in (True, False)] == [True, False]
-    assert [stopping.may_restart(is_rate_auto=each) for each in (True, False)] == [True, False]
+    assert [stopping.may_restart(is_rate_found=each) for each in (True, False)] == [True, False]
 
 
 def test_rates_are_those_of_their_formulas():
