@@ -26,25 +26,31 @@ MANY_ROWS = 131_072
 
 
 class UpdateRule:
-    """An optimizer and the transformations around it, as one update. An average is the outermost one."""
+    """
+    An optimizer and the transformations around it, as one update. The outermost ones are an average
+    and the implicit steps of the l2 term.
+    """
 
     def __init__(
         self,
         optimizer: Any,
         transformations: list[Transformation],
         averaging: Averaging | None = None,
+        implicit: ImplicitL2 | None = None,
     ):
         self._optimizer = optimizer
+        # The l2 term is outside the l1 term: the proximal step of both divides the threshold, too.
+        outer = [part for part in (averaging, implicit) if part is not None]
         #: From the outermost to the innermost.
-        self.transformations: list[Transformation] = (
-            transformations if averaging is None else [averaging, *transformations]
-        )
+        self.transformations: list[Transformation] = [*outer, *transformations]
         self._inner_first = self.transformations[::-1]
 
         #: See `Optimizer.step_length`.
         self.step_length: StepLength = optimizer.step_length
         #: The mean that is the result. None: the weights are.
         self.averaging = averaging
+        #: The implicit steps of the l2 term. None: no weight may need them.
+        self.implicit = implicit
 
     def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
         """Return the state before the first update: see `Optimizer.start`."""
@@ -182,9 +188,6 @@ class Update:
         strengths = strengths or PenaltyStrengths()
         parts: list[Transformation] = []
 
-        # The l2 term is outside the l1 term: the proximal step of both divides the threshold, too.
-        if (implicit := self.implicit_l2(strengths)) is not None:
-            parts.append(implicit)
         if strengths.l1 is not None:
             parts.append(AccumulatedL1(strengths.l1, strengths.n_steps))
         if tags.weight_decay > 0:
@@ -192,15 +195,13 @@ class Update:
         if self.max_grad_norm is not None:
             parts.append(Clipping(self.max_grad_norm))
         averaging = Averaging(self.average) if self.average else None
+        implicit = None
+        if self.is_stiff(strengths):
+            assert strengths.l2 is not None and tags.gain is not None
+            implicit = ImplicitL2(strengths.l2, tags.gain, self.largest_rate or 0.0)
+        optimizer = self.optimizer if optimizer is None else optimizer
 
-        return UpdateRule(self.optimizer if optimizer is None else optimizer, parts, averaging)
-
-    def implicit_l2(self, strengths: PenaltyStrengths) -> ImplicitL2 | None:
-        """Return the implicit steps of the l2 term; None if no weight may need them."""
-        gain = self.tags.gain
-        if strengths.l2 is None or gain is None or not self.is_stiff(strengths):
-            return None
-        return ImplicitL2(strengths.l2, gain, self.largest_rate or 0.0)
+        return UpdateRule(optimizer, parts, averaging, implicit)
 
     def is_stiff(self, strengths: PenaltyStrengths) -> bool:
         """Return whether the l2 term of any weight may need an implicit step, see `ImplicitL2`."""

@@ -54,10 +54,7 @@ class ModuleBackend(HostBackend):
         _check_terms(problem)
         self._graphs = self.training_graphs()
         self._memory = self.rule.start(*problem.n_weights, problem.objective.dtype)
-        self._implicit = problem.update.implicit_l2(problem.terms)
-        if self._implicit is not None:
-            self._implicit.start(*problem.n_weights, problem.objective.dtype)
-            self._scratch = np.empty_like(self._implicit.stiff)
+        self._scratch = np.empty(sum(problem.n_weights), problem.objective.dtype)
 
         # The decay of the API's optimizer would include intercepts.
         self._decayed = (
@@ -78,7 +75,7 @@ class ModuleBackend(HostBackend):
 
     def _update(self, eta):
         """Let the API update the weights. Stiff l2 terms make implicit steps."""
-        implicit = self._implicit
+        implicit = self.rule.implicit
         if implicit is None or not implicit.is_any_stiff(eta, self._scratch):
             self._session.update()
             return
