@@ -8,6 +8,7 @@ import onnx
 import onnx.helper
 import onnx.parser
 import pytest
+from own_losses import ROW
 from sklearn.base import clone
 
 from skort import OrtSGDRegressor
@@ -19,13 +20,6 @@ SQUARE = """\
 square (score, target) => (loss) {
     residual = Sub (score, target)
     loss = Mul (residual, residual)
-}"""
-ROW = """\
-row (score, target) => (loss) {
-    columns = Constant <value = int64[1] {1}> ()
-    residual = Sub (score, target)
-    distance = Abs (residual)
-    loss = ReduceMax <axes = [1], keepdims = 1> (distance)
 }"""
 WEIGHTED = """\
 weighted (score, target, weight) => (loss) {

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from own_losses import FOURTH
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
@@ -23,12 +24,6 @@ from skort.objective import (
     WeightedSum,
 )
 
-FOURTH = """\
-fourth (score, target) => (loss) {
-    residual = Sub (score, target)
-    square = Mul (residual, residual)
-    loss = Mul (square, square)
-}"""
 PLAIN = {"learning_rate": "constant", "tol": None, "random_state": 0}
 
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import skl2onnx
 from onnx import numpy_helper
+from own_losses import FOURTH
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_score
@@ -196,14 +197,8 @@ def test_a_weighted_average_of_two_outputs(model, data):
 
 def test_links_and_losses_of_the_users_own(model, data, run_onnx):
     X, y = data
-    fourth = Loss("""\
-fourth (score, target) => (loss) {
-    residual = Sub (score, target)
-    square = Mul (residual, residual)
-    loss = Mul (square, square)
-}""")
     given = {"total": abs(y["total"].ravel()), "price": y["price"]}
-    loss = {"total": PoissonLoss(), "price": fourth}
+    loss = {"total": PoissonLoss(), "price": Loss(FOURTH)}
     fitted = OrtSGDRegressor(model, loss=loss, batch_size=40, **OPTIONS | {"eta0": 0.01}).fit(
         X, given
     )

@@ -5,6 +5,7 @@ from the loss on the targets.
 
 import numpy as np
 import pytest
+from own_losses import FOURTH
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.planning.rate import estimated_curvature
@@ -27,12 +28,6 @@ flat (score, target) => (loss) {
     zero = Constant <value = float {0.0}> ()
     sum = Add (score, target)
     loss = Mul (zero, sum)
-}""")
-FOURTH = Loss("""\
-fourth (score, target) => (loss) {
-    residual = Sub (score, target)
-    square = Mul (residual, residual)
-    loss = Mul (square, square)
 }""")
 LOGISTIC = Loss("""\
 logistic (score, target) => (loss) {
@@ -62,7 +57,8 @@ def test_it_follows_the_distance_from_the_targets():
     # 12 r^2 + 2 h^2 of the fourth power, with the step h = sqrt(distance^2 + 1) and r at
     # most distance + 1.
     of_fourth = [
-        estimated_curvature(FOURTH, 1, (np.zeros(1), np.full(1, m), np.ones(1))) for m in (0.0, 3.0)
+        estimated_curvature(Loss(FOURTH), 1, (np.zeros(1), np.full(1, m), np.ones(1)))
+        for m in (0.0, 3.0)
     ]
     assert of_fourth == pytest.approx([12 + 2, 12 * 16 + 2 * 10], rel=1e-4)
     assert estimated_curvature(
@@ -133,8 +129,8 @@ def test_a_classifier_with_a_loss_of_ones_own_has_the_rate_of_the_named_one(regr
 def test_a_fit_that_begins_at_a_model_looks_at_its_scores(regression):
     X, y = regression
     options = {"standardize": False, "random_state": 0, "max_iter": 1, "tol": None}
-    far = OrtSGDRegressor(loss=FOURTH, **options).fit(X, y + 100)
-    near = OrtSGDRegressor(loss=FOURTH, **options).fit(
+    far = OrtSGDRegressor(loss=Loss(FOURTH), **options).fit(X, y + 100)
+    near = OrtSGDRegressor(loss=Loss(FOURTH), **options).fit(
         X, y + 100, coef_init=np.zeros(4), intercept_init=100.0
     )
     assert near.history_["eta"][0] > 100 * far.history_["eta"][0]
@@ -151,7 +147,7 @@ def test_a_loss_without_any_is_refused(regression):
 def test_a_sum_has_what_its_parts_have():
     known, unknown = (
         [(0.5, SquaredError()), (2.0, AbsoluteError())],
-        [(1.0, SquaredError()), (1.0, FOURTH)],
+        [(1.0, SquaredError()), (1.0, Loss(FOURTH))],
     )
     assert WeightedSum(known).typical_curvature == 1.0 and WeightedSum(known).curvature(1) is None
     assert WeightedSum(unknown).typical_curvature is None

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from own_losses import FOURTH
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -31,12 +32,6 @@ def one_against_rest(y, p):
     return -np.mean(np.sum(onehot * np.log(p) + (1 - onehot) * np.log1p(-p), axis=1))
 
 
-FOURTH = """\
-fourth (score, target) => (loss) {
-    residual = Sub (score, target)
-    square = Mul (residual, residual)
-    loss = Mul (square, square)
-}"""
 REGRESSIONS = [
     ({}, lambda y, p: mean_squared_error(y, p) / 2),
     (

@@ -2,18 +2,13 @@
 
 import numpy as np
 import pytest
+from own_losses import ROW
 
 from skort.estimators.variables.score_losses import loss_unit
 from skort.objective import AbsoluteError, Hinge, Loss, PoissonLoss, SquaredError
 from skort.objective.loss import is_of_y
 
 EXP = "exp (score) => (prediction) { prediction = Exp (score) }"
-ROW = """\
-row (score, target) => (loss) {
-    residual = Sub (score, target)
-    distance = Abs (residual)
-    loss = ReduceMax <axes = [1], keepdims = 1> (distance)
-}"""
 LEFT = """\
 left (score, target, weight) => (loss) {
     residual = Sub (score, target)
