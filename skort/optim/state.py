@@ -120,10 +120,11 @@ class TrainState:
     #: The factor of the schedule's rates, and whether the data decided on it.
     rate_scale: float = 1.0
     is_rate_auto: bool = False
-    #: The rows that have lowered the rate of a stream. None: rows do not lower it.
-    n_rows: int | None = None
-    #: All rows of a stream so far, and of a fit before it.
+    #: All rows of a stream so far, and of a fit before it. A penalty of the model inside counts them.
     n_seen: int = 0
+    #: The rows that have lowered the rate of a stream, a heavy one as often as its call repeats it.
+    #: None: rows do not lower it.
+    n_in_rate: int | None = None
     #: The weights before the training, if a custom penalty compares with them.
     penalty_start: dict[str, np.ndarray] | None = None
     stopping_reason: str | None = None

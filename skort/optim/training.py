@@ -43,7 +43,7 @@ class _Epoch(NamedTuple):
     solver: dict[str, np.ndarray]
     n_updates: int
     n_epochs: int
-    n_rows: int | None
+    n_in_rate: int | None
 
 
 class TrainStep(Protocol):
@@ -228,7 +228,7 @@ class Training:
         self._fall_to(state.n_falls)
         self._rate_scale = state.rate_scale
         self._is_rate_auto = state.is_rate_auto
-        self._n_rows = state.n_rows
+        self._n_in_rate = state.n_in_rate
         self._standardization = state.standardization
         self._penalty_start = state.penalty_start or {}
         self._remember(state.random_state)
@@ -302,17 +302,17 @@ class Training:
         """Return the learning rate of update number `t`."""
         eta = self._rate_scale * self._course.rate_part * rate(self.schedule, t)
         fall: Any = self._course.fall
-        return eta * fall(self._n_rows) if self.falls_by_rows else eta
+        return eta * fall(self._n_in_rate) if self.falls_by_rows else eta
 
     @property
     def falls_by_rows(self) -> bool:
         """Whether each batch has a lower rate than the one before."""
-        return self._course.fall is not None and self._n_rows is not None
+        return self._course.fall is not None and self._n_in_rate is not None
 
     def note_rows(self, share: float) -> None:
         """Count the rows of a batch, which has this share of the epoch's rows."""
-        assert self._n_rows is not None  # The rate falls by rows.
-        self._n_rows += round(share * self.batches.n_rows)
+        assert self._n_in_rate is not None  # The rate falls by rows.
+        self._n_in_rate += round(share * self.batches.n_rows)
 
     def means(self) -> tuple[float, float]:
         """
@@ -521,7 +521,7 @@ class Training:
             standardization=self._standardization,
             rate_scale=self._rate_scale,
             is_rate_auto=self._is_rate_auto,
-            n_rows=self._n_rows,
+            n_in_rate=self._n_in_rate,
             penalty_start=self._penalty_start or None,
             stopping_reason=self.stopping_reason,
             first_objective=self.first_objective,
@@ -561,20 +561,20 @@ class Training:
         self._remember(state.random_state)
         self.history = state.rows()
         # A rate that falls by rows is too large where it does not fall.
-        is_too_large = state.n_rows is not None and self._course.fall is None
+        is_too_large = state.n_in_rate is not None and self._course.fall is None
         if state.is_rate_auto == self._is_rate_auto and not is_too_large:
             self._rate_scale = state.rate_scale
-            self._n_rows = state.n_rows
+            self._n_in_rate = state.n_in_rate
         self.n_restarts = _last(self.history.get("restarts"))
         self._best = state.best
-        self._last_epoch = _Epoch(state.solver, state.n_updates, state.n_epochs, state.n_rows)
+        self._last_epoch = _Epoch(state.solver, state.n_updates, state.n_epochs, state.n_in_rate)
 
     def end_epoch(self) -> None:
         """Keep the present state for an interruption, which goes back to it."""
         self._n_ended = self.batches.n_drawn
         if self._n_ended - self._n_known >= _MANY_DRAWS:
             self._remember(self.batches.random_state.get_state(legacy=False))
-        self._last_epoch = _Epoch(self.step.state(), self.n_updates, self.n_epochs, self._n_rows)
+        self._last_epoch = _Epoch(self.step.state(), self.n_updates, self.n_epochs, self._n_in_rate)
 
     def go_back(self) -> bool:
         """Go back to the end of the last whole epoch; return whether there was one."""

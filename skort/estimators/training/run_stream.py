@@ -164,9 +164,9 @@ def _at_new_rate(plan, model, rows, state, fitted):
     is_after_fit = fitted is not None
     graph = model.score_graph
     may_fall = falls_by_rows(plan, graph)
-    no_longer_falls = state.n_rows is not None and not may_fall
+    no_longer_falls = state.n_in_rate is not None and not may_fall
     # Rows begin to lower the rate if a schedule is left out again.
-    is_bound = plan.rate.bound is not None and state.n_rows is None
+    is_bound = plan.rate.bound is not None and state.n_in_rate is None
     is_other = is_bound or no_longer_falls or plan.rate.is_auto != state.is_rate_auto
     if not (is_after_fit or is_other):
         return plan, state
@@ -187,7 +187,7 @@ def _at_new_rate(plan, model, rows, state, fitted):
         rate_scale=rates["first rate"].value,
         is_rate_auto=plan.rate.is_auto,
         n_falls=n_falls,
-        n_rows=state.n_seen - rows.n_rows if falls else None,
+        n_in_rate=state.n_seen - rows.n_rows if falls else None,
     )
 
     return plan.with_decisions(rates), state
@@ -205,11 +205,11 @@ def _trained(plan, model, rows, state, run, observers):
 
     first = state.rate_scale * rate(plan.schedule, state.n_updates + 1)
     fall = None
-    if state.n_rows is not None:
+    if state.n_in_rate is not None:
         bound = plan.rate.bound
         most = 1.0 if bound is None else bound / state.rate_scale
         fall = functools.partial(falling_part, n_columns=rows.X.shape[1], most=most)
-        first *= fall(state.n_rows)
+        first *= fall(state.n_in_rate)
     part = call_part(RateBasis(plan, variables, model.score_graph, statistics), first)
     copies = heavy_row_copies(part, weight)
     if copies > 1:

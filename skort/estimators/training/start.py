@@ -168,7 +168,7 @@ def start_at_weights(
         standardization=standardization,
         rate_scale=rates["first rate"].value,
         is_rate_auto=plan.rate.is_auto,
-        n_rows=0 if falls else None,
+        n_in_rate=0 if falls else None,
     )
     decisions = {"scaling": of_scaling, "weights": _of_weights(plan, model), **rates}
     model = dataclasses.replace(model, score_graph=score_graph, is_drawn=False)

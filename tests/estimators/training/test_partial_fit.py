@@ -50,6 +50,16 @@ def test_a_later_call_goes_on_with_the_same_plan():
     assert second.state.standardization is first.state.standardization
 
 
+@pytest.mark.parametrize("weight, copies", [(1.0, 1), (1000.0, 16)])
+def test_a_row_is_seen_once_and_lowers_the_rate_as_often_as_it_is_repeated(weight, copies):
+    estimator = OrtSGDRegressor(random_state=0)
+    first, _ = first_call(estimator, GivenRows(X, y, None))
+    estimator.n_features_in_ = 3
+    second, _ = next_call(estimator, first, GivenRows(X, y, np.full(37, weight)))
+    assert (first.state.n_seen, first.state.n_in_rate) == (37, 37)
+    assert (second.state.n_seen, second.state.n_in_rate) == (74, 37 + copies * 37)
+
+
 def test_a_call_after_a_fit_plans_a_stream_of_its_rows():
     estimator = OrtSGDRegressor(penalty=None, random_state=0)
     fitted, _ = fit(estimator, GivenRows(X, y, None))
@@ -61,7 +71,7 @@ def test_a_call_after_a_fit_plans_a_stream_of_its_rows():
     # The rows of the fit lower it.
     largest, norm = fitted.spread
     assert result.state.rate_scale == pytest.approx(5 / 16 / ((15 * largest + norm) / 16), rel=1e-6)
-    assert result.state.n_rows == 37 + 5
+    assert result.state.n_in_rate == 37 + 5
     expected = result.state.rate_scale / np.sqrt(1 + 37 / 3)
     assert result.state.rows()["eta"][-1] == pytest.approx(expected)
 
