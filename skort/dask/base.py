@@ -31,7 +31,7 @@ from skort.estimators.base import BaseOrtSGD, hand_over_fit
 from skort.estimators.data.rows import knowing
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batches import TrainingSize
-from skort.estimators.planning.objective import chosen_class_weight, own_objective_of
+from skort.estimators.planning.objective import chosen_class_weight, objective_inside
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.stopping import early_stopping_of
 from skort.estimators.training.data_source import GivenRows
@@ -211,7 +211,7 @@ class DaskFit(BaseOrtSGD):
         wrapped = WrappedModel.inside(self)
         # The number of rows is not known before the workers have read them.
         is_validated = early_stopping_of(self, wrapped, math.inf)
-        own = own_objective_of(self, None if self.estimator is None else wrapped.model)
+        inside = objective_inside(self, wrapped.model)
         self._check_callbacks()
         cluster = self._cluster()
         generator = own_generator(self.random_state)
@@ -219,14 +219,14 @@ class DaskFit(BaseOrtSGD):
             self, cluster, data, validation, generator, holds_out=is_validated
         )
         read, counted = self._read(
-            with_fitted_steps(wrapped, partitions), own, partitions, generator
+            with_fitted_steps(wrapped, partitions), inside, partitions, generator
         )
         n_groups = min(_N_GROUPS if self.n_groups is None else self.n_groups, len(partitions.parts))
         size = TrainingSize.of(
             counted.weight_sum, counted.n_rows, self.batch_size, read.encoded.target.shape[1]
         )
         size = size._replace(n_batches=-(-size.n_batches // n_groups))
-        plan = Plan.of(self, own, size, is_validated=is_validated).for_target(read.encoded)
+        plan = Plan.of(self, inside, size, is_validated=is_validated).for_target(read.encoded)
         plan.update.check_steps("the estimators of skort.dask")
         model, _ = converted(read, plan, self.trainable)
         model = at_given_weights(self, model, init)
@@ -260,13 +260,13 @@ class DaskFit(BaseOrtSGD):
         )
         return self._end_fit(dataclasses.replace(result, state=state), read)
 
-    def _read(self, wrapped, own, partitions, generator):
+    def _read(self, wrapped, inside, partitions, generator):
         """Return the `FitInput` of some rows of all partitions, and the counts of all rows."""
         X, y = partitions.survey.some_rows()
         given = GivenRows(X, y, None)
-        read = FitInput.of(self, given, wrapped, own, generator, partitions.survey.classes)
+        read = FitInput.of(self, given, wrapped, inside, generator, partitions.survey.classes)
         counted = partitions.counts(
-            chosen_class_weight(self, own, is_stream=False), read.encoded.classes
+            chosen_class_weight(self, inside, is_stream=False), read.encoded.classes
         )
         encoded = read.encoded._replace(class_weight=counted.of_positives)
 

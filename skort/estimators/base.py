@@ -378,10 +378,12 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         advance(self.random_state, result.state.random_state)
 
         if not read.wrapped.is_fitted:
-            warn_of_other_terms(self, read.wrapped.model, read.own, is_full=result.plan.is_full)
-            if not read.wrapped.is_own:
+            warn_of_other_terms(
+                self, read.wrapped.model, read.objective_inside, is_full=result.plan.is_full
+            )
+            if not read.wrapped.is_default:
                 warn_of_unused_weights(read.wrapped, result)
-        warn_of_unused(self, read.own)
+        warn_of_unused(self, read.objective_inside)
         if self.scoring is not None and VALIDATION_SCORE not in result.state.history:
             warn_of_scoring(self, is_stream=is_stream)
         if not is_stream:

@@ -49,8 +49,8 @@ class WrappedModel:
     target: Any = None
     #: Whether the steps before the model are inside `target`.
     target_encloses_steps: bool = False
-    #: Whether skort made the model, because the user gave none.
-    is_own: bool = False
+    #: Whether it is the default model: the user gave none.
+    is_default: bool = False
     #: The shape of a row of the X of the fit, if it has several dimensions.
     row_shape: tuple[int, ...] = ()
 
@@ -82,7 +82,7 @@ class WrappedModel:
             from sklearn.linear_model import LinearRegression, LogisticRegression
 
             model = LogisticRegression() if is_classifier else LinearRegression()
-            return cls(None, model, False, type(model).__name__.lower(), is_own=True)
+            return cls(None, model, False, type(model).__name__.lower(), is_default=True)
         from skort.graphs.trainable import check_trainable
 
         wrapped = cls.of(estimator.estimator)
@@ -301,13 +301,13 @@ class WrappedModel:
                 X = numbers(raw_X if transformers is None else transformers.transform(raw_X), dtype)
 
         preprocessing = Preprocessing.of(transformers, some_rows, dtype)
-        if not self.is_own:
+        if not self.is_default:
             check_names(score_graph, preprocessing.graph)
         return preprocessing, self.checked(X), score_graph
 
     def without_data(self) -> "WrappedModel":
         """Return the same with an unfitted clone of the model, for the fitted model to keep."""
-        if self.is_own or not isinstance(self.model, BaseEstimator):
+        if self.is_default or not isinstance(self.model, BaseEstimator):
             return self
         return dataclasses.replace(self, model=own_copy(self.model, clone))
 

@@ -56,7 +56,7 @@ def drawn_anew(plan: "Plan", model: Model, generator: np.random.RandomState) -> 
     from skort.graphs.initialization import drawn_weights
 
     # The user asks for these weights.
-    if plan.given["warm_start"] or plan.inside["trainable"] is not None:
+    if plan.given["warm_start"] or plan.given_inside["trainable"] is not None:
         return None
 
     weights = drawn_weights(model.inner.model, model.score_graph, generator)

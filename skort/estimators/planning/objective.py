@@ -34,12 +34,13 @@ _L1_RATIO = 0.15
 _STRENGTHS = ("alpha", "C")
 
 
-def own_objective_of(estimator: Any, model: Any) -> "SklearnObjective":
-    """Return the objective of the model inside an estimator. None is skort's own model."""
+def objective_inside(estimator: Any, model: Any) -> "SklearnObjective":
+    """Return the objective of the model inside an estimator. The default model has that of SGD."""
     # It imports scikit-learn's models, which take most of the time of `import skort`.
     from skort.objective.sklearn_objectives import sklearn_objective
 
-    return sklearn_objective(model, is_classifier=isinstance(estimator, ClassifierMixin))
+    given = None if estimator.estimator is None else model
+    return sklearn_objective(given, is_classifier=isinstance(estimator, ClassifierMixin))
 
 
 def strengths_inside(estimator: Any) -> list[str]:
@@ -65,31 +66,29 @@ def losses_of(estimator: Any) -> dict[str, type]:
 def loss_before_fit(estimator: Any) -> ScoreLoss | None:
     """Return the loss that a fit would have, or None if a parameter is not valid."""
     try:
-        own = own_objective_of(
-            estimator, None if estimator.estimator is None else model_inside(estimator.estimator)
-        )
-        return as_loss(chosen_loss(estimator, own))
+        model = None if estimator.estimator is None else model_inside(estimator.estimator)
+        return as_loss(chosen_loss(estimator, objective_inside(estimator, model)))
     except (ValueError, KeyError):  # fit raises it
         return None
 
 
-def chosen_loss(estimator: Any, own: "SklearnObjective") -> ScoreLoss:
+def chosen_loss(estimator: Any, inside: "SklearnObjective") -> ScoreLoss:
     """Return the loss of a training, not validated: the user's, or the one of the model inside."""
     if isinstance(estimator.loss, dict):
         return OutputLosses(
-            {name: named_loss(estimator, own, x) for name, x in estimator.loss.items()}
+            {name: named_loss(estimator, inside, x) for name, x in estimator.loss.items()}
         )
     if estimator.loss is None:
         from skort.graphs.onnx_models.graph_loss import graph_loss
 
         model = None if estimator.estimator is None else model_inside(estimator.estimator)
         return graph_loss(model, is_classifier=isinstance(estimator, ClassifierMixin))
-    return named_loss(estimator, own, estimator.loss)
+    return named_loss(estimator, inside, estimator.loss)
 
 
-def training_loss(estimator: Any, own: "SklearnObjective") -> ScoreLoss:
+def training_loss(estimator: Any, inside: "SklearnObjective") -> ScoreLoss:
     """Return the loss of a training. Raise a ValueError if it is one of the other kind of estimator."""
-    loss = as_loss(part(chosen_loss(estimator, own), estimator.loss, "loss"))
+    loss = as_loss(part(chosen_loss(estimator, inside), estimator.loss, "loss"))
     assert loss is not None  # The parameter was validated: it has the method.
     kind = "classifier" if isinstance(estimator, ClassifierMixin) else "regressor"
     if kind not in loss.estimator_types:
@@ -100,7 +99,7 @@ def training_loss(estimator: Any, own: "SklearnObjective") -> ScoreLoss:
     return loss
 
 
-def named_loss(estimator: Any, own: "SklearnObjective", loss: Any) -> Any:
+def named_loss(estimator: Any, inside: "SklearnObjective", loss: Any) -> Any:
     """Return the loss with a name. Return any other value as it is."""
     if not isinstance(loss, str):
         return loss
@@ -109,7 +108,7 @@ def named_loss(estimator: Any, own: "SklearnObjective", loss: Any) -> Any:
     default = "log_loss" if isinstance(estimator, ClassifierMixin) else "squared_error"
 
     if loss == "auto":
-        named = losses[default]() if own.loss is None else clone(own.loss)
+        named = losses[default]() if inside.loss is None else clone(inside.loss)
     elif loss not in losses:
         raise ValueError(f"loss: {loss!r} is none of {', '.join(losses)}.")
     else:
@@ -122,7 +121,7 @@ def named_loss(estimator: Any, own: "SklearnObjective", loss: Any) -> Any:
 
 
 def chosen_penalty(
-    estimator: Any, own: "SklearnObjective", size: TrainingSize
+    estimator: Any, inside: "SklearnObjective", size: TrainingSize
 ) -> WeightPenalty | None:
     """Return the penalty of a training, not validated."""
     name = estimator.penalty
@@ -130,28 +129,28 @@ def chosen_penalty(
     if not (name is None or isinstance(name, str)):
         return name
 
-    is_own = name == "auto" and own.penalty is not None
+    is_inside = name == "auto" and inside.penalty is not None
     if name == "auto":
-        name = own.penalty or (None if isinstance(alpha, str) else "l2")
+        name = inside.penalty or (None if isinstance(alpha, str) else "l2")
     if name is None:
         return None
 
-    if isinstance(alpha, str) and own.penalty is None:
+    if isinstance(alpha, str) and inside.penalty is None:
         alpha = _ALPHA
     elif isinstance(alpha, str):
-        alpha = np.minimum(in_own_units(estimator, own, size), LARGEST_STRENGTH)
+        alpha = np.minimum(alpha_inside(estimator, inside, size), LARGEST_STRENGTH)
         # A plain number is not validated twice.
         alpha = alpha if np.ndim(alpha) else float(alpha)
 
-    if is_own and own.is_unit_free:
+    if is_inside and inside.is_unit_free:
         return UnitFreeL2(alpha=alpha)
 
     ratio = {"l1": 1.0, "l2": 0.0}.get(name)
     if ratio is None:
         ratio = estimator.l1_ratio
     if isinstance(ratio, str):
-        ratio = own.l1_ratio if own.penalty == "elasticnet" else _L1_RATIO
-    if not (is_own and own.penalizes_intercept) and np.ndim(ratio) == 0:
+        ratio = inside.l1_ratio if inside.penalty == "elasticnet" else _L1_RATIO
+    if not (is_inside and inside.penalizes_intercept) and np.ndim(ratio) == 0:
         return PENALTIES[name](
             **{"alpha": alpha} | ({"l1_ratio": ratio} if name == "elasticnet" else {})
         )
@@ -159,47 +158,47 @@ def chosen_penalty(
     coefficients = Strength(alpha * ratio, alpha * (1 - ratio))
     return ModelPenalty(
         coefficients,
-        own.of_intercepts(coefficients) if is_own and own.penalizes_intercept else None,
+        inside.of_intercepts(coefficients) if is_inside and inside.penalizes_intercept else None,
     )
 
 
 def training_penalty(
-    estimator: Any, own: "SklearnObjective", size: TrainingSize
+    estimator: Any, inside: "SklearnObjective", size: TrainingSize
 ) -> WeightPenalty | None:
     """Return the penalty of a training."""
-    chosen = chosen_penalty(estimator, own, size)
+    chosen = chosen_penalty(estimator, inside, size)
     return as_penalty(part(chosen, estimator.penalty, "penalty"))
 
 
-def counts_rows(estimator: Any, own: "SklearnObjective") -> bool:
+def counts_rows(estimator: Any, inside: "SklearnObjective") -> bool:
     """Return whether the model inside weighs its penalty against a sum over rows of unknown number."""
-    is_own = (
+    is_inside = (
         isinstance(estimator.penalty, str)
         and isinstance(estimator.alpha, str)
-        and own.penalty is not None
+        and inside.penalty is not None
     )
-    return is_own and own.alpha_per == "sum" and estimator.n_total is None
+    return is_inside and inside.alpha_per == "sum" and estimator.n_total is None
 
 
-def in_own_units(estimator: Any, own: "SklearnObjective", size: TrainingSize) -> Any:
+def alpha_inside(estimator: Any, inside: "SklearnObjective", size: TrainingSize) -> Any:
     """Return the alpha that means the same penalty as that of the model inside."""
     if estimator.n_total is not None:
         size = size._replace(weight_sum=estimator.n_total * size.mean_weight)
-    return own.skort_alpha(*size[:4])
+    return inside.skort_alpha(*size[:4])
 
 
 @rule("loss")
-def loss_decision(left_open: Set[str], own: "SklearnObjective", loss: ScoreLoss) -> Decision:
+def loss_decision(left_open: Set[str], inside: "SklearnObjective", loss: ScoreLoss) -> Decision:
     """The loss is the one that the model inside minimises."""
     if "loss" not in left_open:
         return yours(loss, "loss")
-    because = "it is the default" if own.loss is None else "the model inside minimises it"
+    because = "it is the default" if inside.loss is None else "the model inside minimises it"
     return Decision(loss, because, "loss")
 
 
 @rule("penalty")
 def penalty_decision(
-    estimator: Any, left_open: Set[str], own: "SklearnObjective", penalty: WeightPenalty | None
+    estimator: Any, left_open: Set[str], inside: "SklearnObjective", penalty: WeightPenalty | None
 ) -> Decision:
     """
     The penalty is the one of the model inside, in the units of skort:
@@ -210,13 +209,15 @@ def penalty_decision(
     if estimator.estimator is None:
         because = "it is the default"
     else:
-        because = "the model inside has none" if own.penalty is None else "the model inside has it"
+        because = (
+            "the model inside has none" if inside.penalty is None else "the model inside has it"
+        )
     return Decision(penalty, because, "penalty, alpha")
 
 
 @rule("class weights")
 def class_weight_decision(
-    estimator: Any, left_open: Set[str], own: "SklearnObjective"
+    estimator: Any, left_open: Set[str], inside: "SklearnObjective"
 ) -> Decision | None:
     """
     The weights of classes are those of the model inside; if it has none, all classes count the
@@ -224,18 +225,18 @@ def class_weight_decision(
     """
     if "class_weight" not in left_open:
         return yours(estimator.class_weight, "class_weight")
-    if own.class_weight is None:
+    if inside.class_weight is None:
         return None
-    return Decision(own.class_weight, "the model inside has them", "class_weight")
+    return Decision(inside.class_weight, "the model inside has them", "class_weight")
 
 
 def chosen_class_weight(
-    estimator: Any, own: "SklearnObjective", *, is_stream: bool
+    estimator: Any, inside: "SklearnObjective", *, is_stream: bool
 ) -> ClassWeight | None:
     """Return the class weights of a training, or None if all classes count the same."""
     class_weight = getattr(estimator, "class_weight", None)
     if isinstance(class_weight, str) and class_weight == "auto":
-        class_weight = own.class_weight
+        class_weight = inside.class_weight
     if is_stream and class_weight == "balanced":
         raise ValueError(
             # scikit-learn's own words, which people search for, and then the code.
@@ -250,6 +251,6 @@ def chosen_class_weight(
     if class_weight is None:
         return None
 
-    loss = as_loss(chosen_loss(estimator, own))
-    of_positives = own.weighs_positives and loss is not None and loss.one_against_rest
-    return ClassWeight(class_weight, of_positives, own.balances_rows)
+    loss = as_loss(chosen_loss(estimator, inside))
+    of_positives = inside.weighs_positives and loss is not None and loss.one_against_rest
+    return ClassWeight(class_weight, of_positives, inside.balances_rows)

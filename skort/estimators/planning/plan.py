@@ -53,9 +53,9 @@ class Plan:
     #: The names of the parameters that the user leaves to skort.
     left_open: frozenset[str]
     #: The model inside and its trained weights, as values to compare, see `parameters_inside`.
-    inside: dict[str, Any]
+    given_inside: dict[str, Any]
     #: The objective of the model inside.
-    own: "SklearnObjective"
+    objective_inside: "SklearnObjective"
     size: TrainingSize
     loss: ScoreLoss
     penalty: WeightPenalty | None
@@ -98,7 +98,7 @@ class Plan:
     def of(  # noqa: PLR0913  # what is known before the model is
         cls,
         estimator: Any,
-        own: "SklearnObjective",
+        inside: "SklearnObjective",
         size: TrainingSize,
         batch_size: int | None = None,
         dtype: str | None = None,
@@ -127,7 +127,7 @@ class Plan:
             check_full(vars(estimator))
             size = size._replace(batch_size=size.n_rows)
 
-        objective = _objective(estimator, is_open, own, size)
+        objective = _objective(estimator, is_open, inside, size)
         penalty = objective.values["penalty"]
         steps = _steps(estimator, is_open, of_optimizer, penalty, is_full=is_full)
         update = steps.values["update"]
@@ -146,8 +146,8 @@ class Plan:
         return cls(
             given=given,
             left_open=is_open,
-            inside=parameters_inside(estimator),
-            own=own,
+            given_inside=parameters_inside(estimator),
+            objective_inside=inside,
             size=size,
             device=device,
             batch_size=of_batches.value,
@@ -166,7 +166,9 @@ class Plan:
 
     def renewed(self, estimator: Any) -> "Plan":
         """Return the plan after a change of parameters, for the same model and the same size."""
-        renewed = Plan.of(estimator, self.own, self.size, dtype=self.dtype, is_stream=True)
+        renewed = Plan.of(
+            estimator, self.objective_inside, self.size, dtype=self.dtype, is_stream=True
+        )
         # The size of a batch may be that of the user's batches.
         if estimator.batch_size == self.given["batch_size"]:
             renewed = renewed.decided(
@@ -195,7 +197,7 @@ class Plan:
         """Return the decision on the optimizer of a plan that goes on with this one's memory."""
         is_open = "optimizer" in self.left_open & plan.left_open
         # After a fit over all rows, a linear model goes on by steps of SGD.
-        makes_steps = self.own.is_full or not self.is_full
+        makes_steps = self.objective_inside.is_full or not self.is_full
         return (self if is_open and makes_steps else plan).decisions["optimizer"]
 
     def decided(self, matter: str, decision: Decision, **values: Any) -> "Plan":
@@ -222,7 +224,7 @@ class Plan:
     def _goes_over_all_rows(self, model):
         """Return whether the solver of a new network inside is "lbfgs", and nothing asks for steps."""
         return (
-            self.own.is_full
+            self.objective_inside.is_full
             and model.inner.draws_weights
             and full_obstacle(self.given) is None
             and self._is_smooth(model)
@@ -388,7 +390,9 @@ class Plan:
 
     def going_on(self, estimator: Any, n_rows: int) -> "Plan":
         """Return the plan of a stream that goes on from a fit. Its first call has so many rows."""
-        plan = Plan.of(estimator, self.own, self.size, dtype=self.dtype, is_stream=True)
+        plan = Plan.of(
+            estimator, self.objective_inside, self.size, dtype=self.dtype, is_stream=True
+        )
         plan = plan._without_end()
 
         # A rate of the user belongs to batches of this size, and the user's batches have it.
@@ -414,12 +418,12 @@ class Plan:
         Return the plan of a stream after so many rows. A penalty that the model inside weighs
         against a sum over rows counts those so far, each time they have doubled.
         """
-        if not counts_rows(estimator, self.own) or n_rows < 2 * self.size.n_rows:
+        if not counts_rows(estimator, self.objective_inside) or n_rows < 2 * self.size.n_rows:
             return self
 
         size = self.size._replace(weight_sum=n_rows * self.size.mean_weight)
-        penalty = training_penalty(estimator, self.own, size)
-        decision = penalty_decision(estimator, self.left_open, self.own, penalty)
+        penalty = training_penalty(estimator, self.objective_inside, size)
+        decision = penalty_decision(estimator, self.left_open, self.objective_inside, penalty)
         return self.decided("penalty", decision, penalty=penalty, size=size)
 
     def _with_batches_of(self, n_rows):
@@ -435,7 +439,7 @@ class Plan:
 
     def in_steps(self) -> "Plan":
         """Return the plan for single steps: SGD trains a linear model whose optimizer is open."""
-        if not self.is_full or self.own.is_full or "optimizer" not in self.left_open:
+        if not self.is_full or self.objective_inside.is_full or "optimizer" not in self.left_open:
             return self
 
         chosen = optimizer.linear_optimizer("single steps are made")
@@ -527,7 +531,7 @@ class Plan:
         plan.
         """
         for name, value in parameters_inside(estimator).items():
-            if value != self.inside[name]:
+            if value != self.given_inside[name]:
                 raise ValueError(
                     f"{name} was changed since the last fit, and partial_fit goes on with the "
                     "model of that fit. Call fit, or set it back."
@@ -630,17 +634,17 @@ class _Part(NamedTuple):
     values: dict[str, Any]
 
 
-def _objective(estimator, is_open, own, size):
+def _objective(estimator, is_open, inside, size):
     """Return the part that says what is minimised."""
-    loss = training_loss(estimator, own)
-    penalty = training_penalty(estimator, own, size)
+    loss = training_loss(estimator, inside)
+    penalty = training_penalty(estimator, inside, size)
     decisions = {
-        "loss": loss_decision(is_open, own, loss),
-        "penalty": penalty_decision(estimator, is_open, own, penalty),
+        "loss": loss_decision(is_open, inside, loss),
+        "penalty": penalty_decision(estimator, is_open, inside, penalty),
     }
 
     if isinstance(estimator, ClassifierMixin):
-        of_classes = class_weight_decision(estimator, is_open, own)
+        of_classes = class_weight_decision(estimator, is_open, inside)
         if of_classes is not None:
             decisions["class weights"] = of_classes
 

@@ -64,9 +64,8 @@ def in_wide_enough_dtype(
     that of a plan in float64.
     """
     last = vars(estimator).get("_result")
-    # skort's own linear model draws nothing before its scales are known.
-    is_own = estimator.estimator is None
-    drawn = None if is_own else read.generator.get_state(legacy=False)
+    # The default model, a linear one, draws nothing before its scales are known.
+    drawn = None if read.wrapped.is_default else read.generator.get_state(legacy=False)
     if estimator.warm_start and last is not None and last.plan.dtype == "float64":
         # float32 may be unable to hold the weights that the training continues from.
         return train(read.plan(estimator, weights, "float64", is_stream=is_stream))

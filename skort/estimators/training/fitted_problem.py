@@ -38,7 +38,7 @@ def fitted_problem(
     if of_model_rows:
         plan.check_steps("a device")
     weighs_rows = plan.class_weight is None and (
-        chosen_class_weight(estimator, plan.own, is_stream=False) is not None
+        chosen_class_weight(estimator, plan.objective_inside, is_stream=False) is not None
     )
 
     return FittedProblem(model, variables, dataclasses.replace(problem, device=CPU), weighs_rows)

@@ -15,7 +15,7 @@ from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS
 from skort.estimators.planning.fitted import Knowledge, can_tell
-from skort.estimators.planning.objective import in_own_units
+from skort.estimators.planning.objective import alpha_inside
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.result import FAR_END, Ending, FitResult
 from skort.estimators.variables.custom_loss import fault_of
@@ -163,12 +163,14 @@ def _too_strong(estimator, result):
         rows is None
         or not (is_number and has_ended_itself)
         or estimator.estimator is None
-        or plan.own.penalty is None
+        or plan.objective_inside.penalty is None
         or not _is_as_stiff_as_loss(result)
     ):
         return None
 
-    same = in_own_units(estimator, dataclasses.replace(plan.own, alpha=float(alpha)), plan.size)
+    same = alpha_inside(
+        estimator, dataclasses.replace(plan.objective_inside, alpha=float(alpha)), plan.size
+    )
     if math.isclose(same, alpha):
         return None
 

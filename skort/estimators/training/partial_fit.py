@@ -56,7 +56,7 @@ def next_call(
 
     columns = Columns.of(estimator)
     rows, encoded = encoded_rows(estimator, last.model, given.X, given.y, columns)
-    class_weight = chosen_class_weight(estimator, plan.own, is_stream=True)
+    class_weight = chosen_class_weight(estimator, plan.objective_inside, is_stream=True)
     weights, encoded = weighted(given.sample_weight, rows, encoded, class_weight, is_stream=True)
     if not is_counted(weights):
         return None

@@ -33,7 +33,7 @@ from skort.estimators.model.model import Model
 from skort.estimators.model.preprocessing import TargetTransform
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batches import batch_rows
-from skort.estimators.planning.objective import chosen_class_weight, own_objective_of
+from skort.estimators.planning.objective import chosen_class_weight, objective_inside
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import dense_if_narrow
 from skort.estimators.planning.stopping import early_stopping_of
@@ -51,7 +51,7 @@ class FitInput:
     given: GivenRows
     wrapped: WrappedModel
     #: The objective of the model inside.
-    own: "SklearnObjective"
+    objective_inside: "SklearnObjective"
     #: X. It is validated if there are no steps before the model.
     rows: Any
     columns: Columns
@@ -72,7 +72,7 @@ class FitInput:
         estimator: Any,
         given: GivenRows,
         wrapped: WrappedModel,
-        own: "SklearnObjective",
+        inside: "SklearnObjective",
         generator: np.random.RandomState,
         classes: Any = None,
     ) -> "FitInput":
@@ -95,14 +95,14 @@ class FitInput:
         wrapped.check_labels(encoded)
 
         return cls(
-            given, wrapped, own, rows, columns, encoder, encoded, target_transform, generator
+            given, wrapped, inside, rows, columns, encoder, encoded, target_transform, generator
         )
 
     def weighted(self, estimator: Any, *, is_stream: bool) -> "FitInput":
         """Return the input with the weights of its rows: sample weights times class weights."""
         given = self.given
         class_weight = given.class_weight(
-            chosen_class_weight(estimator, self.own, is_stream=is_stream), self.encoded
+            chosen_class_weight(estimator, self.objective_inside, is_stream=is_stream), self.encoded
         )
         weights, encoded = weighted(
             given.sample_weight, self.rows, self.encoded, class_weight, is_stream=is_stream
@@ -114,7 +114,9 @@ class FitInput:
     def of_model_inside(self, estimator: Any) -> "FitInput":
         """Return the input of an estimator that differs only in parameters of the model inside."""
         wrapped = WrappedModel.inside(estimator).with_rows_of(self.given.X)
-        return dataclasses.replace(self, wrapped=wrapped, own=objective_inside(estimator, wrapped))
+        return dataclasses.replace(
+            self, wrapped=wrapped, objective_inside=objective_inside(estimator, wrapped.model)
+        )
 
     def plan(
         self,
@@ -137,7 +139,7 @@ class FitInput:
             size = size.of_stream(size.n_rows)
         plan = Plan.of(
             estimator,
-            self.own,
+            self.objective_inside,
             size,
             given.batch_size,
             dtype,
@@ -225,10 +227,10 @@ def read_fit(
 ) -> FitInput:
     """Return the input of a fit, or of the first call of a stream."""
     wrapped = WrappedModel.inside(estimator).with_rows_of(given.X)
-    own = objective_inside(estimator, wrapped)
+    inside = objective_inside(estimator, wrapped.model)
     check_callbacks(estimator.callbacks)
     generator = own_generator(estimator.random_state)
-    read = FitInput.of(estimator, given, wrapped, own, generator, classes)
+    read = FitInput.of(estimator, given, wrapped, inside, generator, classes)
     # One row of a stream says nothing of others.
     if isinstance(estimator, ClassifierMixin) and not is_stream:
         _warn_of_one_hot(read.encoded)
@@ -243,11 +245,6 @@ def _warn_of_one_hot(encoded):
             "y.argmax(axis=1), or the column that get_dummies was made from: predict then returns "
             "one class for each row."
         )
-
-
-def objective_inside(estimator: Any, wrapped: WrappedModel) -> "SklearnObjective":
-    """Return the objective of the model inside an estimator."""
-    return own_objective_of(estimator, None if estimator.estimator is None else wrapped.model)
 
 
 def with_validation_set(

@@ -29,7 +29,7 @@ _LEAST_QUANTILE = 0.05
 
 
 def warn_of_other_terms(
-    estimator: Any, model: Any, own: "SklearnObjective", *, is_full: bool
+    estimator: Any, model: Any, inside: "SklearnObjective", *, is_full: bool
 ) -> None:
     """
     Warn, once, that the model inside is trained as another one, or that some of its parameters are
@@ -39,16 +39,16 @@ def warn_of_other_terms(
     # A network's solver "lbfgs" is followed, if nothing asks for steps.
     unused = {
         name: ours
-        for name, ours in own.unused.items()
-        if not (name == "solver" and own.is_full and is_full)
+        for name, ours in inside.unused.items()
+        if not (name == "solver" and inside.is_full and is_full)
     }
 
     # An ONNX model has no objective that one could miss.
     is_open = any(
         isinstance(term, str) and term == "auto" for term in (estimator.loss, estimator.penalty)
     )
-    if is_open and isinstance(model, BaseEstimator) and own.trained_as is not None:
-        sentences.append(own.trained_as)
+    if is_open and isinstance(model, BaseEstimator) and inside.trained_as is not None:
+        sentences.append(inside.trained_as)
     ours = type(estimator).__name__
     listed = [f"{theirs} (set {parameter} of {ours})" for theirs, parameter in unused.items()]
     if not isinstance(estimator.alpha, str):
@@ -98,7 +98,7 @@ def warn_of_late_average(estimator: Any, n_updates: int) -> None:
         )
 
 
-def warn_of_unused(estimator: Any, own: "SklearnObjective") -> None:
+def warn_of_unused(estimator: Any, inside: "SklearnObjective") -> None:
     """
     Warn of each number for the loss, the penalty or the schedule that none of them takes. There is
     no warning if the user names the loss, the penalty or the schedule.
@@ -110,7 +110,7 @@ def warn_of_unused(estimator: Any, own: "SklearnObjective") -> None:
         return
 
     _warn_of_alpha_for_quantile(estimator)
-    used = _taken(estimator, own)
+    used = _taken(estimator, inside)
     for name in set_ones:
         given = getattr(estimator, _SHARED[name])
         # A search over names also has numbers for some of them. scikit-learn is silent, too.
@@ -195,16 +195,16 @@ def _warn_of_alpha_for_quantile(estimator):
         )
 
 
-def _taken(estimator, own):
+def _taken(estimator, inside):
     """Return the shared parameters of the parts that are given by name."""
     losses = estimator.loss.values() if isinstance(estimator.loss, dict) else [estimator.loss]
     named: list[Any] = [
-        named_loss(estimator, own, each) for each in losses if isinstance(each, str)
+        named_loss(estimator, inside, each) for each in losses if isinstance(each, str)
     ]
 
     penalty = estimator.penalty
     if isinstance(penalty, str) and penalty == "auto":
-        penalty = own.penalty or "l2"
+        penalty = inside.penalty or "l2"
     for given, kinds in ((penalty, PENALTIES), (estimator.learning_rate, SCHEDULES)):
         if isinstance(given, str) and given in kinds:
             named.append(kinds[given])

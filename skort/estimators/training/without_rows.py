@@ -15,10 +15,10 @@ from skort.estimators.data.rows import Columns
 from skort.estimators.data.targets import EncodedTarget, class_labels
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batches import TrainingSize, batch_rows
-from skort.estimators.planning.objective import chosen_class_weight, counts_rows
+from skort.estimators.planning.objective import chosen_class_weight, counts_rows, objective_inside
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.data_source import GivenRows, RowEncoder
-from skort.estimators.training.read import FitInput, converted, objective_inside
+from skort.estimators.training.read import FitInput, converted
 from skort.optim.state import TrainState
 
 
@@ -54,7 +54,7 @@ def model_without_data(
     plan = dataclasses.replace(plan, update=update, standardize=False)
     if start is None and plan.takes_start:
         start = model.score_graph.trained_arrays
-    encoder = RowEncoder(estimator, columns, model, _class_weight(estimator, plan.own))
+    encoder = RowEncoder(estimator, columns, model, _class_weight(estimator, plan.objective_inside))
 
     return plan, encoder, TrainState.start(generator, penalty_start=start)
 
@@ -117,23 +117,23 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
             "single batches. Transform X and y yourself, and give the model alone."
         )
 
-    own = objective_inside(estimator, wrapped)
+    inside = objective_inside(estimator, wrapped.model)
     n_features = _n_features(wrapped, n_features)
     y = _prototype(estimator, wrapped, n_outputs, classes)
     given = GivenRows(np.zeros((len(y), n_features), estimator.dtype), y, None)
-    read = FitInput.of(estimator, given, wrapped, own, generator, classes)
+    read = FitInput.of(estimator, given, wrapped, inside, generator, classes)
 
     n_rows = estimator.n_total
     given_size = estimator.batch_size
     batch_size = batch_rows() if isinstance(given_size, str) else given_size
-    _check_size_is_known(estimator, own)
+    _check_size_is_known(estimator, inside)
     n_outputs = read.encoded.target.shape[1]
     size = TrainingSize(float(n_rows or batch_size), 1.0, batch_size, n_outputs)
 
     # The loss may have the class weights, if they are those of positives only.
-    _class_weight(estimator, own)
+    _class_weight(estimator, inside)
     read = read.weighted(estimator, is_stream=False)
-    plan = Plan.of(estimator, own, size).for_target(read.encoded)
+    plan = Plan.of(estimator, inside, size).for_target(read.encoded)
     if plan.loss.weight_names:
         raise ValueError(
             f"loss={plan.loss!r} has weights of its own, whose initial values come from all of y. "
@@ -143,9 +143,9 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
     return plan, converted(read, plan, estimator.trainable)[0], read.columns
 
 
-def _class_weight(estimator, own):
+def _class_weight(estimator, inside):
     """Return the class weights. Raise an error for "balanced", which needs all rows."""
-    class_weight = chosen_class_weight(estimator, own, is_stream=False)
+    class_weight = chosen_class_weight(estimator, inside, is_stream=False)
     if class_weight is not None and isinstance(class_weight.given, str):
         raise ValueError(
             'class_weight="balanced" needs the labels of all rows, which are not known. Give a '
@@ -178,9 +178,9 @@ def _prototype(estimator, wrapped, n_outputs, classes):
     return classes
 
 
-def _check_size_is_known(estimator, own):
+def _check_size_is_known(estimator, inside):
     """Raise an error if the model's own penalty needs the number of rows, which is not known."""
-    if counts_rows(estimator, own):
+    if counts_rows(estimator, inside):
         inside, ours = type(estimator.estimator).__name__, type(estimator).__name__
         raise ValueError(
             f"penalty: the one of {inside} is divided by the number of rows, which is not known. Give "
