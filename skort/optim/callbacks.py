@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeAlias
@@ -134,6 +134,14 @@ def _check_arguments(callback, name):
             f"gives: write def {name}(self, training). training.n_epochs is the number of epochs, "
             "training.history has the values that Keras calls logs."
         )
+
+
+def in_order(callbacks: Iterable[Any]) -> list[Any]:
+    """
+    Return callbacks in the order of their calls: the given order, but those with `comes_last =
+    True` at the end.
+    """
+    return sorted(callbacks, key=lambda callback: bool(getattr(callback, "comes_last", False)))
 
 
 class CallbackError(Exception):

@@ -14,7 +14,6 @@ from skort.common.random_state import generator_of
 from skort.optim.batches import Batch, Batches
 from skort.optim.schedules import lower_rate, rate
 from skort.optim.state import History, TrainState
-from skort.optim.watchers import Watchers
 
 _MOST_RESTARTS = 3
 # In float32, two objectives of the same weights, over rows in another order, differ by a smaller
@@ -25,7 +24,6 @@ _CONSTANT = 1e-3
 # Asking a generator for its state takes as long as two steps. So it is asked once in so many
 # epochs.
 _MANY_DRAWS = 32
-NOBODY = Watchers()
 # Why the scales of a checkpoint may differ.
 _OF_FITS = (
     "With early_stopping, which a fitted network has by default, give random_state, so that the "
@@ -94,6 +92,52 @@ class Variables(Protocol):
 
     def objective(self, value: float) -> float:
         """Return an objective of the step in the units of the model."""
+
+
+class Preview(Protocol):
+    """The fitted estimator, as callbacks see it at any weights of a training."""
+
+    def prepare(self, X: Any) -> Any:
+        """Return X, as `fit` takes it, in the form for the estimator of `at`."""
+
+    def at(self, weights: dict[str, np.ndarray]) -> Any:
+        """Return the estimator at some weights, for prepared data. The next call changes it."""
+
+    def fitted(self, weights: dict[str, np.ndarray]) -> Any:
+        """Return a copy of the estimator at some weights, for data as `fit` takes it. The copy stays."""
+
+    def loss_of(self, rows: Any) -> Any:
+        """Return the loss of prepared rows, as a function of the weights of the step."""
+
+
+class Judge(Protocol):
+    """
+    A callback that compares the last weights of a training with the best ones. It declares `judges
+    = True`.
+    """
+
+    def rise(self, weights: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> Any:
+        """
+        Return the difference between the losses at two sets of weights of the step, and its squared
+        error.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Watchers:
+    """The callbacks of a training, in their order, and the model that they see."""
+
+    callbacks: Sequence[Any] = ()
+    #: None: no callback looks at the model.
+    preview: Preview | None = None
+
+    @property
+    def judge(self) -> Judge | None:
+        """The callback that compares weights, or None."""
+        return next((each for each in self.callbacks if getattr(each, "judges", False)), None)
+
+
+NOBODY = Watchers()
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from skort import OrtSGDRegressor
 from skort.callbacks import EarlyStopping
-from skort.optim.callbacks import EpochScoring, LossStopping, check_callbacks
+from skort.optim.callbacks import EpochScoring, LossStopping, check_callbacks, in_order
 from skort.optim.checkpoint import Checkpoint
 from skort.optim.display import EpochLines, ProgressBar
 from skort.optim.state import History, best_epoch
@@ -383,3 +383,13 @@ def test_rows_in_the_place_of_a_scorer_are_not_printed(n_rows):
 def test_parameters_of_other_libraries_are_named(name, meant):
     with pytest.raises(TypeError, match=rf"'{name}'\. Did you mean {meant}\? Its parameters are"):
         EarlyStopping(**{name: 1})
+
+
+class Last:
+    comes_last = True
+
+
+def test_callbacks_stay_in_their_order_but_for_the_last_ones():
+    first, second, last, checkpoint = EarlyStopping(), object(), Last(), Checkpoint()
+    assert in_order((last, first, checkpoint, second)) == [first, second, last, checkpoint]
+    assert in_order(()) == []

@@ -8,8 +8,7 @@ from skort.optim.callbacks import EarlyStopping
 from skort.optim.loop import minimise, minimise_together
 from skort.optim.schedules import Adaptive, Constant, InvScaling
 from skort.optim.state import TrainState
-from skort.optim.training import Course, Training
-from skort.optim.watchers import Watchers
+from skort.optim.training import Course, Training, Watchers
 
 X = np.random.default_rng(0).normal(size=(25, 1))
 Y = 2 * X + 0.1 * np.random.default_rng(1).normal(size=(25, 1))

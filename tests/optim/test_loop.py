@@ -12,8 +12,7 @@ from skort.optim.callbacks import HOOKS, EarlyStopping
 from skort.optim.loop import minimise
 from skort.optim.schedules import Adaptive, Constant, InvScaling
 from skort.optim.state import TrainState
-from skort.optim.training import Course, Training
-from skort.optim.watchers import Watchers
+from skort.optim.training import Course, Training, Watchers
 
 
 class MeanStep:

@@ -24,11 +24,10 @@ from skort.estimators.planning.stopping import Stopping, keeps_best, patience_gr
 from skort.estimators.planning.table import MATTERS
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.estimators.variables.row_loss import RowLoss
-from skort.optim.callbacks import EarlyStopping, LossStopping
+from skort.optim.callbacks import EarlyStopping, LossStopping, in_order
 from skort.optim.display import EpochLines, ProgressBar
 from skort.optim.schedules import rate
 from skort.optim.state import TrainState
-from skort.optim.watchers import in_order
 
 
 class Ending(NamedTuple):

@@ -38,9 +38,8 @@ from skort.optim.loop import Outcome, minimise, minimise_together
 from skort.optim.optimizers import LBFGS
 from skort.optim.rows import source_rows
 from skort.optim.state import TrainState
-from skort.optim.training import Course, Training, TrainStep
+from skort.optim.training import Course, Training, TrainStep, Watchers
 from skort.optim.update import Update
-from skort.optim.watchers import Watchers
 
 if TYPE_CHECKING:
     from skort.graphs.score_graph import ScoreGraph
