@@ -73,8 +73,8 @@ def snapshot(value: Any, model: Any = None, left_out: Collection[str] = ()) -> A
     return value
 
 
-def part(chosen: Any, given: Any, name: str) -> Any:
-    """Return a component for a training: a copy of the user's, or skort's own."""
+def for_training(chosen: Any, given: Any, name: str) -> Any:
+    """Return a validated component. The one that the user gave is copied, as the user may change it."""
     return resolved(chosen, name) if chosen is given else validated(chosen)
 
 

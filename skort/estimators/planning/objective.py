@@ -10,7 +10,7 @@ from skort.estimators.data.nesting import layers, model_inside
 from skort.estimators.data.sample_weight import ClassWeight
 from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.decision import Decision, rule, yours
-from skort.estimators.planning.given import part
+from skort.estimators.planning.given import for_training
 from skort.objective.combined import OutputLosses
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, ScoreLoss, as_loss
 from skort.objective.penalties import (
@@ -88,7 +88,7 @@ def chosen_loss(estimator: Any, inside: "SklearnObjective") -> ScoreLoss:
 
 def training_loss(estimator: Any, inside: "SklearnObjective") -> ScoreLoss:
     """Return the loss of a training. Raise a ValueError if it is one of the other kind of estimator."""
-    loss = as_loss(part(chosen_loss(estimator, inside), estimator.loss, "loss"))
+    loss = as_loss(for_training(chosen_loss(estimator, inside), estimator.loss, "loss"))
     assert loss is not None  # The parameter was validated: it has the method.
     kind = "classifier" if isinstance(estimator, ClassifierMixin) else "regressor"
     if kind not in loss.estimator_types:
@@ -167,7 +167,7 @@ def training_penalty(
 ) -> WeightPenalty | None:
     """Return the penalty of a training."""
     chosen = chosen_penalty(estimator, inside, size)
-    return as_penalty(part(chosen, estimator.penalty, "penalty"))
+    return as_penalty(for_training(chosen, estimator.penalty, "penalty"))
 
 
 def counts_rows(estimator: Any, inside: "SklearnObjective") -> bool:

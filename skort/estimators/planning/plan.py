@@ -107,8 +107,8 @@ class Plan:
         is_validated: bool = False,
     ) -> "Plan":
         """
-        Return the plan that the parameters of an estimator make for rows of a size. `batch_size`
-        and `dtype` replace its own ones, unless they are None.
+        Return the plan of an estimator for a training of some size. `batch_size` and `dtype`, if
+        they are given, replace those of the estimator.
         """
         device = training_device(estimator)
         given = given_parameters(estimator, device)
@@ -183,7 +183,7 @@ class Plan:
         chosen = self if is_same else renewed
         rates = chosen.decisions["learning rate"]
 
-        renewed = renewed._with_steps(self._goes_on_with(renewed), rates, chosen.rate)
+        renewed = renewed._with_steps(self._optimizer_after(renewed), rates, chosen.rate)
         if not self.is_stream:
             return renewed
 
@@ -193,8 +193,8 @@ class Plan:
             return renewed
         return renewed._of_rows(n_rows, falls=self.rate.falls)
 
-    def _goes_on_with(self, plan):
-        """Return the decision on the optimizer of a plan that goes on with this one's memory."""
+    def _optimizer_after(self, plan):
+        """Return the decision on the optimizer of a plan that follows this one, and has its memory."""
         is_open = "optimizer" in self.left_open & plan.left_open
         # After a fit over all rows, a linear model goes on by steps of SGD.
         makes_steps = self.objective_inside.is_full or not self.is_full
@@ -310,8 +310,8 @@ class Plan:
 
     def _eta0_of_network(self, of_network):
         """
-        Return the rate of a network's first update, or 1 if it multiplies a rate that is found from
-        the data.
+        Return the first rate of a network's schedule. It is 1 if the schedule multiplies a rate
+        that is found from the data.
         """
         if "eta0" not in self.left_open:
             return float(self.given["eta0"])
@@ -376,7 +376,10 @@ class Plan:
         )
 
     def _of_rows(self, n_rows, *, falls):
-        """Return the plan of a linear stream whose rate belongs to so many rows, which may lower it."""
+        """
+        Return the plan of a linear stream. A step of so many rows has the whole rate. `falls`: rows
+        seen lower it.
+        """
         rate = stream.rate_of_rows(self, n_rows, falls=falls)
         rates = self.decisions["learning rate"]
         if rate.bound is not None:
@@ -395,7 +398,8 @@ class Plan:
         )
         plan = plan._without_end()
 
-        # A rate of the user belongs to batches of this size, and the user's batches have it.
+        # The size of the fit's batches stays if they are the user's, or if the user's rate is that of
+        # a batch.
         kept = self.decisions["batches"]
         if kept.because == batches.YOUR_BATCHES or not plan.rate.is_auto:
             plan = plan.decided("batches", kept, batch_size=self.batch_size)
@@ -403,11 +407,11 @@ class Plan:
             plan = plan._with_batches_of(n_rows)
 
         return plan._with_steps(
-            self._goes_on_with(plan), plan.decisions["learning rate"], plan.rate
+            self._optimizer_after(plan), plan.decisions["learning rate"], plan.rate
         )
 
     def of_first_rows(self, n_rows: int) -> "Plan":
-        """Return the plan of a stream whose first rows that count come in a call of so many."""
+        """Return the plan of a stream for the first call in which rows count: so many."""
         because = self.decisions["batches"].because
         plan = self._with_batches_of(n_rows) if because == batches.OF_FIRST_CALL else self
         size = self.size._replace(batch_size=min(plan.batch_size, n_rows))
@@ -416,7 +420,7 @@ class Plan:
     def of_seen_rows(self, estimator: Any, n_rows: int) -> "Plan":
         """
         Return the plan of a stream after so many rows. A penalty that the model inside weighs
-        against a sum over rows counts those so far, each time they have doubled.
+        against a sum over rows counts the rows so far, anew whenever they have doubled.
         """
         if not counts_rows(estimator, self.objective_inside) or n_rows < 2 * self.size.n_rows:
             return self
@@ -518,8 +522,8 @@ class Plan:
             is_validated=self.is_validated,
         )
 
-    def hold(self, estimator: Any) -> bool:
-        """Return whether an estimator still has the parameters of this plan, to their last part."""
+    def has_parameters_of(self, estimator: Any) -> bool:
+        """Return whether an estimator still has the parameters that this plan was made from."""
         try:
             return self.given == given_parameters(estimator, training_device(estimator))
         except ValueError:  # The caller validates the parameters then.

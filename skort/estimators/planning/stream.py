@@ -47,8 +47,8 @@ def rows_of_a_step() -> int:
 
 def rate_of_rows(plan: "Plan", n_rows: int, *, falls: bool) -> RateChoice:
     """
-    Return the choice of a linear stream's rate, which belongs to so many rows. If rows lower it, it
-    is found from the data, and a number for `eta0` is its bound.
+    Return who chooses the rate of a linear stream, which a step of so many rows has as a whole. If
+    rows lower it, it is found from the data, and a number for `eta0` is its bound.
     """
     choice = plan.rate._replace(rows_of_a_step=n_rows, falls=falls)
     if not falls or "learning_rate" not in plan.left_open or "eta0" in plan.left_open:

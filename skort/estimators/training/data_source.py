@@ -71,7 +71,7 @@ class InMemory:
         return batches_in_memory(self.plan, self.data, variables, random_state)
 
     def step(self, run: Any, model: Model, state: Any) -> Any:
-        """Return the solver of the run."""
+        """Return the step of the run."""
         return run.step
 
 

@@ -83,7 +83,7 @@ def next_call(
 
 def _present_plan(estimator, last):
     """Return the plan of the last training, renewed if parameters have changed since."""
-    if last.plan.hold(estimator):
+    if last.plan.has_parameters_of(estimator):
         return last.plan
     # scikit-learn validates the parameters before the first call only.
     estimator._validate_params()

@@ -164,15 +164,16 @@ def _at_new_rate(plan, model, rows, state, fitted):
     is_after_fit = fitted is not None
     graph = model.score_graph
     may_fall = falls_by_rows(plan, graph)
-    no_longer_falls = state.n_in_rate is not None and not may_fall
-    # Rows begin to lower the rate if a schedule is left out again.
-    is_bound = plan.rate.bound is not None and state.n_in_rate is None
-    is_other = is_bound or no_longer_falls or plan.rate.is_auto != state.is_rate_auto
+    has_fallen = state.n_in_rate is not None
+    # A schedule that is set ends the fall by rows, and one that is left out again begins it.
+    ends_fall = has_fallen and not may_fall
+    begins_fall = plan.rate.bound is not None and not has_fallen
+    is_other = begins_fall or ends_fall or plan.rate.is_auto != state.is_rate_auto
     if not (is_after_fit or is_other):
         return plan, state
 
     # Rows lower the rate from the beginning of a stream on. All rows before this call were seen.
-    falls = (is_after_fit or is_bound) and may_fall
+    falls = (is_after_fit or begins_fall) and may_fall
     variables = plan.variables(graph, state.standardization)
     rates = stream_rates(
         RateBasis(plan, variables, graph, DataStatistics(rows)),

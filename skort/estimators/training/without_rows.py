@@ -101,7 +101,7 @@ def _check_fitted(fitted, known_features, n_features, n_outputs, classes):
 def _of_fitted(estimator, result):
     plan = result.plan
     model = result.model
-    if not plan.hold(estimator):
+    if not plan.has_parameters_of(estimator):
         plan = plan.renewed(estimator)
     targets = np.zeros((1, model.score_graph.n_outputs), estimator.dtype)
     prototype = EncodedTarget(targets, targets, None, model.single_output, outputs=model.outputs)
