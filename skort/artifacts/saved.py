@@ -186,7 +186,9 @@ def save_training_artifacts(  # noqa: PLR0913  # the names of onnxruntime.traini
     training = _with_steps(_training_model(source, batch_size), source)
     evaluation = eval_model(source.eval)
     helper.set_model_props(evaluation, {PREDICTIONS: "\n".join(source.predictions)})
-    checkpoint = CheckpointFile(VERSIONS[release], source.plan.trainable, source.plan.frozen)
+    checkpoint = CheckpointFile(
+        VERSIONS[release], source.training.trainable, source.training.frozen
+    )
     contents = {
         TRAINING: training.SerializeToString(),
         EVAL: evaluation.SerializeToString(),
@@ -202,7 +204,7 @@ def save_training_artifacts(  # noqa: PLR0913  # the names of onnxruntime.traini
 
 def _training_model(source, batch_size):
     try:
-        return training_model(source.plan, batch_size)
+        return training_model(source.training, batch_size)
     except RuntimeNotAvailableError as error:
         raise RuntimeNotAvailableError(
             "batch_size=None needs a build of ONNX Runtime for training. Give a "
@@ -270,12 +272,12 @@ def _update(optimizer):
 
 
 def _with_steps(model: onnx.ModelProto, source: Source) -> onnx.ModelProto:
-    """Return a training model that begins with the steps before the first input of the plan."""
+    """Return a training model that begins with the steps before the first input of the blueprint."""
     if source.steps is None:
         return model
 
     steps = onnx.compose.add_prefix(source.steps, "transformers/", rename_inputs=False)
-    first = next(i for i in model.graph.input if i.name == source.plan.user_inputs[0].name)
+    first = next(i for i in model.graph.input if i.name == source.training.user_inputs[0].name)
     for column in steps.graph.input:
         column.type.tensor_type.shape.dim[0].CopyFrom(first.type.tensor_type.shape.dim[0])
     link = [(steps.graph.output[0].name, first.name)]

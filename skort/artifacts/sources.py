@@ -24,7 +24,7 @@ from skort.graphs.trainable import matching
 from skort.graphs.training_mode import in_training_mode
 from skort.objective.objective import OBJECTIVE, Objective
 from skort.solvers.module.backend import check_dropout
-from skort.solvers.module.models import Plan, Term
+from skort.solvers.module.models import Blueprint, Term
 from skort.solvers.objective_graph import given_loss
 
 #: The names of the inputs that skort adds, and of the first output.
@@ -40,13 +40,13 @@ weight = Expand(scale / Cast(n_rows, to=1), Concat(n_rows, [1], axis=0))
 class Source:
     """The training of a graph, and its predictions."""
 
-    #: The plan of the training model.
-    plan: Plan
-    #: The plan of the eval model: with the same parameters, it also computes predictions.
-    eval: Plan
+    #: Of the training model.
+    training: Blueprint
+    #: Of the eval model: with the same parameters, it also computes predictions.
+    eval: Blueprint
     #: The names of the predictions in the eval model.
     predictions: tuple[str, ...]
-    #: The steps before the first input of `plan`. The eval model has them already.
+    #: The steps before the first input of `training`. The eval model has them already.
     steps: onnx.ModelProto | None = None
 
 
@@ -95,7 +95,7 @@ def estimator_source(
         _add_target(fragment, variables, n_outputs)
         _add_row_weights(fragment, TARGET, term.sample_weight, row_scale, given=sample_weight)
 
-    plan = Plan(
+    blueprint = Blueprint(
         structure=score_graph.structure,
         trainable={name: array for name, array in arrays.items() if name in names},
         frozen={name: array for name, array in arrays.items() if name not in names},
@@ -106,13 +106,13 @@ def estimator_source(
         before=before,
         after=lambda fragment: fragment.call(to_model_units, [OBJECTIVE], [LOSS]),
     )
-    _check_results(additional, plan.structure.graph)
+    _check_results(additional, blueprint.structure.graph)
     exported = replace(fitted, score_graph=score_graph).onnx
-    _check_names(plan, exported.graph)
+    _check_names(blueprint, exported.graph)
     predictions = tuple(output.name for output in exported.graph.output)
-    evaluated = replace(plan, structure=with_parameter_inputs(exported, score_graph.arrays))
+    evaluated = replace(blueprint, structure=with_parameter_inputs(exported, score_graph.arrays))
 
-    return Source(plan, evaluated, predictions, fitted.preprocessing.exported())
+    return Source(blueprint, evaluated, predictions, fitted.preprocessing.exported())
 
 
 def predicting_graph(graph: ScoreGraph, variables: Reparametrization) -> tuple[ScoreGraph, str]:
@@ -171,7 +171,7 @@ def model_source(
             scale = term.objective.sample_weight_scale
             _add_row_weights(fragment, term.target, term.sample_weight, scale, given=sample_weight)
 
-    plan = Plan(
+    blueprint = Blueprint(
         structure=structure,
         trainable={name: array for name, array in arrays.items() if name in chosen},
         frozen={name: array for name, array in arrays.items() if name not in chosen},
@@ -181,12 +181,12 @@ def model_source(
         before=before,
         after=lambda fragment: fragment.node("Identity", [OBJECTIVE], [LOSS]),
     )
-    _check_names(plan, plain.graph)
+    _check_names(blueprint, plain.graph)
     _check_prefix(plain.graph, loss)
     _check_results(additional, plain.graph)
-    training = replace(plan, structure=_with_active_dropout(structure))
+    training = replace(blueprint, structure=_with_active_dropout(structure))
 
-    return Source(training, plan, tuple(output.name for output in plain.graph.output))
+    return Source(training, blueprint, tuple(output.name for output in plain.graph.output))
 
 
 def _free_names(graph):
@@ -289,9 +289,9 @@ def _check_float32(dtype):
         raise ValueError(f'dtype="{dtype}": on-device training is in float32 only.')
 
 
-def _check_names(plan, graph):
+def _check_names(blueprint, graph):
     """Raise a ValueError if a name of the model is also that of an added input or of the loss."""
-    added = {LOSS, *(i.name for i in plan.inputs)}
+    added = {LOSS, *(i.name for i in blueprint.inputs)}
     names = {i.name for i in (*graph.input, *graph.initializer)} | {
         name for node in graph.node for name in node.output
     }

@@ -103,18 +103,18 @@ class TrainingBuilder:
         built = source(named or None)
 
         if frozen:
-            stay = matching(frozen, [*built.plan.trainable, *built.plan.frozen])
-            built = source([name for name in built.plan.trainable if name not in stay])
+            stay = matching(frozen, [*built.training.trainable, *built.training.frozen])
+            built = source([name for name in built.training.trainable if name not in stay])
 
         self._source = built
         return LOSS
 
     def parameters(self) -> tuple[list[onnx.TensorProto], list[onnx.TensorProto]]:
         """Return the trainable and the frozen parameters; raise a RuntimeError before `build`."""
-        plan = self._built().plan
+        blueprint = self._built().training
         trainable, frozen = (
             [numpy_helper.from_array(array, name) for name, array in arrays.items()]
-            for arrays in (plan.trainable, plan.frozen)
+            for arrays in (blueprint.trainable, blueprint.frozen)
         )
         return trainable, frozen
 
@@ -132,7 +132,7 @@ class TrainingBuilder:
             If `batch_size` is None and the installed ONNX Runtime is not a build for training.
         """
         source = self._built()
-        return training_model(source.plan, self._batch_size), eval_model(source.eval)
+        return training_model(source.training, self._batch_size), eval_model(source.eval)
 
     def _built(self):
         if self._source is None:

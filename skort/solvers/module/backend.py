@@ -22,7 +22,7 @@ from skort.runtime.checkpoint_file import (
 from skort.runtime.device import value_vector
 from skort.runtime.module import ModuleSession
 from skort.solvers.base import Problem, flat, views
-from skort.solvers.module.models import Plan, Term, optimizer_model, training_model
+from skort.solvers.module.models import Blueprint, Term, optimizer_model, training_model
 from skort.solvers.step import HostBackend
 
 _TRAINING = "training_model.onnx"
@@ -111,7 +111,7 @@ class ModuleBackend(HostBackend):
         graph = problem.score_graph
         objective = problem.objective
         optimizer = cast(Any, update.optimizer)
-        plan = Plan(
+        blueprint = Blueprint(
             structure=graph.structure,
             trainable=problem.weights,
             frozen=graph.frozen_arrays,
@@ -122,7 +122,7 @@ class ModuleBackend(HostBackend):
         )
 
         return {
-            "training": training_model(plan, problem.batch_size),
+            "training": training_model(blueprint, problem.batch_size),
             "optimizer": optimizer_model(
                 update.tags.runtime or "", optimizer.get_params() | {"weight_decay": 0.0}
             ),

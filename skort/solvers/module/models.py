@@ -1,4 +1,4 @@
-"""The models of the on-device API, training, eval and optimizer model, and the plan for them."""
+"""The models of the on-device API (training, eval and optimizer model), and their blueprint."""
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
@@ -105,8 +105,8 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """The plan of a training: a graph up to its scores, parameters in float32, and losses."""
+class Blueprint:
+    """The parts of training and eval models: a graph up to its scores, float32 parameters, losses."""
 
     structure: onnx.ModelProto
     trainable: dict[str, np.ndarray]
@@ -132,43 +132,43 @@ class Plan:
         return [*(i for i in self.structure.graph.input if i.name not in parameters), *self.inputs]
 
 
-def eval_model(plan: Plan) -> onnx.ModelProto:
-    """Return the model (inputs, parameters) -> outputs of a plan, for any number of rows."""
-    return _value_model(plan, None)
+def eval_model(blueprint: Blueprint) -> onnx.ModelProto:
+    """Return the model (inputs, parameters) -> outputs of a blueprint, for any number of rows."""
+    return _value_model(blueprint, None)
 
 
-def training_model(plan: Plan, batch_size: int | None) -> onnx.ModelProto:
+def training_model(blueprint: Blueprint, batch_size: int | None) -> onnx.ModelProto:
     """
-    Return the model that computes the outputs of a plan, and adds gradients to buffers.
+    Return the model that computes the outputs of a blueprint, and adds gradients to buffers.
 
     skort's own rules differentiate the model for batches of `batch_size` rows. With None, for any
     number of rows, ONNX Runtime differentiates it, which needs a build for training.
     """
     # The differentiated scalar is the sum of the products of each score and the derivative of its
     # loss, which counts as a constant. So the gradient of a loss is its closed form, if it has one.
-    _check_inputs(plan, batch_size)
-    value = _value_model(plan, batch_size)
-    surrogate = _surrogate_model(plan, value, batch_size)
+    _check_inputs(blueprint, batch_size)
+    value = _value_model(blueprint, batch_size)
+    surrogate = _surrogate_model(blueprint, value, batch_size)
 
     # The check of the gradients needs known shapes. Any number of rows will do.
     _check_gradients(
-        plan,
+        blueprint,
         batch_size,
-        surrogate if batch_size else _surrogate_model(plan, _value_model(plan, 2), 2),
+        surrogate if batch_size else _surrogate_model(blueprint, _value_model(blueprint, 2), 2),
     )
     fragment = Fragment(np.float32)
     gradients: dict[str, str] = {}
 
-    for term in plan.terms:
+    for term in blueprint.terms:
         if not term.is_derived:
             with marked(fragment, "backward"):
                 gradients |= term.add_score_gradient(fragment)
 
-    names = [name for name in plan.trainable if name not in gradients]
+    names = [name for name in blueprint.trainable if name not in gradients]
     if batch_size is None:
         differentiated = gradient_model(surrogate.SerializeToString(), names, _SURROGATE)
         fragment.nodes, initializers = _with_score_gradients(
-            onnx.load_from_string(differentiated), plan, fragment
+            onnx.load_from_string(differentiated), blueprint, fragment
         )
         gradients |= {name: f"{name}_grad" for name in names}
     else:
@@ -178,8 +178,8 @@ def training_model(plan: Plan, batch_size: int | None) -> onnx.ModelProto:
             gradients |= add_gradients(fragment, surrogate.graph, _ONE, names)
 
     with marked(fragment, "penalty"):
-        gradients = _with_penalty(fragment, plan, gradients)
-    return mark_rest(_accumulating(plan, value, fragment, initializers, gradients))
+        gradients = _with_penalty(fragment, blueprint, gradients)
+    return mark_rest(_accumulating(blueprint, value, fragment, initializers, gradients))
 
 
 def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> onnx.ModelProto:
@@ -228,17 +228,17 @@ def optimizer_model(name: str, options: Mapping[str, float] | None = None) -> on
     return mark_rest(_model(helper.make_graph([*nodes, node], "optimizer", inputs, [output])))
 
 
-def _check_inputs(plan, batch_size):
+def _check_inputs(blueprint, batch_size):
     """
     Raise an error if there is nothing to train, or if an input has a fixed number of rows.
 
     With a `batch_size`, inputs may have a fixed number of rows.
     """
-    if not plan.trainable:
+    if not blueprint.trainable:
         raise NotTrainableError("trainable: there is no parameter to train.")
 
     if batch_size is None:
-        for value in plan.user_inputs:
+        for value in blueprint.user_inputs:
             dims = value.type.tensor_type.shape.dim
             if dims and (n := dims[0].dim_value):
                 raise ValueError(
@@ -247,11 +247,11 @@ def _check_inputs(plan, batch_size):
                 )
 
 
-def _check_gradients(plan, batch_size, surrogate):
+def _check_gradients(blueprint, batch_size, surrogate):
     """Raise an error if an operator between a parameter and the loss has no gradient."""
     gradient = runtime_gradient if batch_size is None else rule_gradient
-    loss_weights = {name for term in plan.terms for name in term.objective.loss.weight_names}
-    of_model = [name for name in plan.trainable if name not in loss_weights]
+    loss_weights = {name for term in blueprint.terms for name in term.objective.loss.weight_names}
+    of_model = [name for name in blueprint.trainable if name not in loss_weights]
     obstacle = undifferentiable(surrogate.graph, of_model, gradient)
     if obstacle is not None:
         operator, node = obstacle
@@ -276,15 +276,15 @@ def _way_around(graph, names, batch_size):
     return "try batch_size=None (those of ONNX Runtime)"
 
 
-def _value_model(plan, batch_size):
+def _value_model(blueprint, batch_size):
     """Return the model (inputs, parameters) -> outputs for `batch_size` rows; None: for any."""
-    source = plan.structure.graph
+    source = blueprint.structure.graph
     fragment = Fragment(np.float32)
 
     with marked(fragment, "loss"):
-        plan.before(fragment)
+        blueprint.before(fragment)
         losses = []
-        for term in plan.terms:
+        for term in blueprint.terms:
             term.add_loss(fragment)
             fragment.constant(f"{term.loss}/weight", np.asarray(term.weight, np.float32))
             fragment.node("Mul", [term.loss, f"{term.loss}/weight"], [f"{term.loss}/weighted"])
@@ -294,27 +294,27 @@ def _value_model(plan, batch_size):
 
     fragment.nodes[:0] = source.node
     with marked(fragment, "penalty"):
-        if plan.penalized is None:
+        if blueprint.penalized is None:
             fragment.node("Identity", [LOSS], [OBJECTIVE])
         else:
-            plan.penalized.add_penalty(fragment)
+            blueprint.penalized.add_penalty(fragment)
 
     with marked(fragment, "loss"):
-        plan.after(fragment)
+        blueprint.after(fragment)
     inputs = [
-        *(_with_rows(i, batch_size) for i in plan.user_inputs),
-        *infos({**plan.trainable, **plan.frozen}),
+        *(_with_rows(i, batch_size) for i in blueprint.user_inputs),
+        *infos({**blueprint.trainable, **blueprint.frozen}),
     ]
-    outputs = [onnx.ValueInfoProto(name=name) for name in plan.outputs]
+    outputs = [onnx.ValueInfoProto(name=name) for name in blueprint.outputs]
     graph = helper.make_graph(fragment.nodes, "value", inputs, outputs, source.initializer)
     model = onnx.shape_inference.infer_shapes(
-        _model(graph, fragment, plan.structure), data_prop=True
+        _model(graph, fragment, blueprint.structure), data_prop=True
     )
     known = {i.name: i for i in (*model.graph.value_info, *model.graph.output)}
     scalar = infos({name: np.zeros((), np.float32) for name in (LOSS, OBJECTIVE)})
     known |= {i.name: i for i in scalar}
     del model.graph.output[:]
-    model.graph.output.extend(known[name] for name in plan.outputs)
+    model.graph.output.extend(known[name] for name in blueprint.outputs)
 
     return model
 
@@ -348,18 +348,20 @@ def _with_rows(value, batch_size):
     return value
 
 
-def _with_penalty(fragment, plan, gradients):
+def _with_penalty(fragment, blueprint, gradients):
     """
     Return the names of the gradients, by weight, after adding those of the penalty.
 
     The gradient of an l1 term is not added.
     """
-    if plan.penalized is None:
+    if blueprint.penalized is None:
         return gradients
 
     parts = [
-        plan.penalized.add_l2_gradients(fragment),
-        add_custom_gradients(fragment, plan.penalized, {**plan.trainable, **plan.frozen}),
+        blueprint.penalized.add_l2_gradients(fragment),
+        add_custom_gradients(
+            fragment, blueprint.penalized, {**blueprint.trainable, **blueprint.frozen}
+        ),
     ]
     for i, by_weight in enumerate(parts):
         for name in by_weight.keys() & gradients.keys():
@@ -370,14 +372,14 @@ def _with_penalty(fragment, plan, gradients):
     return gradients
 
 
-def _surrogate_model(plan, value, batch_size):
+def _surrogate_model(blueprint, value, batch_size):
     """Return a model whose scalar output has the same gradients by the parameters as the losses."""
     fragment = Fragment(np.float32)
     parts = []
     fragment.nodes.extend(value.graph.node)
 
     given = []
-    for term in plan.terms:
+    for term in blueprint.terms:
         if term.is_derived:
             parts.append(f"{term.loss}/weighted")
             continue
@@ -388,27 +390,27 @@ def _surrogate_model(plan, value, batch_size):
         parts.append(f"{term.score_gradient}/sum")
         fragment.call(_INNER_PRODUCT, [term.score, term.score_gradient], [parts[-1]])
 
-    if plan.terms:
+    if blueprint.terms:
         _add_sum(fragment, parts, _SURROGATE)
     else:
-        fragment.call(_SUM, [plan.structure.graph.output[0].name], [_SURROGATE])
+        fragment.call(_SUM, [blueprint.structure.graph.output[0].name], [_SURROGATE])
 
     output = infos({_SURROGATE: np.zeros((), np.float32)})
     inputs = [*value.graph.input, *given]
     graph = helper.make_graph(fragment.nodes, "surrogate", inputs, output, value.graph.initializer)
 
     return onnx.shape_inference.infer_shapes(
-        _model(graph, fragment, plan.structure), data_prop=True
+        _model(graph, fragment, blueprint.structure), data_prop=True
     )
 
 
-def _with_score_gradients(model, plan, fragment):
+def _with_score_gradients(model, blueprint, fragment):
     """
     Return the nodes and the initializers of a gradient graph.
 
     The nodes of the score gradients stand before the nodes that read them.
     """
-    after = {term.score_gradient for term in plan.terms if not term.is_derived}
+    after = {term.score_gradient for term in blueprint.terms if not term.is_derived}
     early = []
     late = []
     for node in model.graph.node:
@@ -424,7 +426,7 @@ def _with_score_gradients(model, plan, fragment):
     return [*early, *fragment.nodes, *late], list(model.graph.initializer)
 
 
-def _accumulating(plan, value, fragment, initializers: Sequence[TensorProto], gradients):
+def _accumulating(blueprint, value, fragment, initializers: Sequence[TensorProto], gradients):
     """
     Return the training model, which adds each gradient to its buffer.
 
@@ -433,7 +435,7 @@ def _accumulating(plan, value, fragment, initializers: Sequence[TensorProto], gr
     buffers = {}
     outputs = list(value.graph.output)
 
-    for name, array in plan.trainable.items():
+    for name, array in blueprint.trainable.items():
         accumulation = f"{name}_grad.accumulation"
         buffers[f"{accumulation}.buffer"] = array
         read = [f"{accumulation}.buffer", gradients[name], _RESET]
@@ -447,7 +449,7 @@ def _accumulating(plan, value, fragment, initializers: Sequence[TensorProto], gr
         helper.make_tensor_value_info(_RESET, TensorProto.BOOL, [1]),
     ]
     graph = helper.make_graph(fragment.nodes, "training", inputs, outputs, initializers)
-    return pruned(_model(graph, fragment, plan.structure))
+    return pruned(_model(graph, fragment, blueprint.structure))
 
 
 def _model(graph, fragment=None, source=None):

@@ -10,7 +10,7 @@ from skort.exceptions import NotTrainableError
 from skort.objective import Hinge, Loss, SquaredError
 from skort.objective.objective import LOSS, SAMPLE_WEIGHT, TARGET, Objective
 from skort.runtime.installed import training_api
-from skort.solvers.module.models import Plan, Term, eval_model, optimizer_model, training_model
+from skort.solvers.module.models import Blueprint, Term, eval_model, optimizer_model, training_model
 
 STRUCTURE = onnx.parser.parse_model("""
 <ir_version: 8, opset_import: ["" : 17]>
@@ -21,12 +21,12 @@ SQUARE = Loss(
 )
 
 
-def plan(loss, structure=STRUCTURE):
+def blueprint(loss, structure=STRUCTURE):
     objective = Objective(loss, None, ("coef",), 1, np.dtype("float32"))
     weights = {"coef": np.array([[1], [2]], np.float32)}
     infos = [helper.make_tensor_value_info(name, 1, [None, 1]) for name in (TARGET, SAMPLE_WEIGHT)]
     term = Term("score", TARGET, SAMPLE_WEIGHT, objective)
-    return Plan(structure, weights, {}, (term,), (LOSS,), tuple(infos))
+    return Blueprint(structure, weights, {}, (term,), (LOSS,), tuple(infos))
 
 
 def shapes(infos):
@@ -36,7 +36,7 @@ def shapes(infos):
 
 
 def test_the_eval_model_takes_any_number_of_rows():
-    model = eval_model(plan(SquaredError()))
+    model = eval_model(blueprint(SquaredError()))
     onnx.checker.check_model(model)
     inputs = {
         "X": ["n_rows", 2],
@@ -52,7 +52,7 @@ def test_the_eval_model_takes_any_number_of_rows():
     "loss", [SquaredError(), Hinge(), SQUARE], ids=["closed form", "kink", "derived"]
 )
 def test_the_training_model_of_a_batch_size_has_standard_operators_but_one(loss):
-    model = training_model(plan(loss), 4)
+    model = training_model(blueprint(loss), 4)
     assert shapes(model.graph.input) == {
         **{"X": [4, 2], TARGET: [4, 1], SAMPLE_WEIGHT: [4, 1], "coef": [2, 1]},
         **{"coef_grad.accumulation.buffer": [2, 1], "lazy_reset_grad": [1]},
@@ -64,7 +64,7 @@ def test_the_training_model_of_a_batch_size_has_standard_operators_but_one(loss)
 @pytest.mark.skipif("Module" not in training_api(), reason="this runtime is no build for training")
 @pytest.mark.parametrize("loss", [SquaredError(), SQUARE], ids=["closed form", "derived"])
 def test_the_training_model_of_any_batch_size_is_sorted(loss):
-    model = training_model(plan(loss), None)
+    model = training_model(blueprint(loss), None)
     known = {i.name for i in (*model.graph.input, *model.graph.initializer)} | {""}
     for node in model.graph.node:
         assert known.issuperset(node.input), node
@@ -89,7 +89,7 @@ def test_moments_are_inputs_of_the_optimizers():
 
 
 def test_a_model_without_parameters_and_a_fixed_number_of_rows_are_refused():
-    none = plan(SquaredError())
+    none = blueprint(SquaredError())
     none.trainable.clear()
     with pytest.raises(NotTrainableError, match="trainable: there is no parameter to train"):
         training_model(none, 4)
@@ -97,4 +97,4 @@ def test_a_model_without_parameters_and_a_fixed_number_of_rows_are_refused():
     fixed.CopyFrom(STRUCTURE)
     fixed.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 8
     with pytest.raises(ValueError, match="batch_size=4: the input 'X' has 8 rows"):
-        training_model(plan(SquaredError(), fixed), 4)
+        training_model(blueprint(SquaredError(), fixed), 4)
