@@ -15,7 +15,7 @@ from skort.optim.rows import SparseRows, UnchangedRows, source_rows
 MANY_ROWS = 2**17
 # The rows and values of a block in a pass over all rows: what a step computes from it should stay
 # in the cache.
-_BLOCK_ROWS = 2**14
+_BLOCK_ROWS = 2**15
 _BLOCK_VALUES = 2**20
 # From so many columns on, products of sparse rows are the fastest up to this share of values that
 # are not zero.

@@ -102,7 +102,9 @@ def _make_epochs(training, hooks):
     on_epoch_end = hooks.each("on_epoch_end")
     on_batch_end = hooks.each("on_batch_end")
     if optimizer_tags(training.optimizer).is_full:
-        _make_iterations(training, hooks, on_batch_end, on_epoch_end)
+        # As below, but once: it takes as long as some operations on few weights.
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            _make_iterations(training, hooks, on_batch_end, on_epoch_end)
         return True
 
     # A fit has at least one epoch, and a `partial_fit` its own, even if a callback stops it at the

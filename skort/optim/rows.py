@@ -63,8 +63,10 @@ class RowChange:
             for start in range(0, len(X), length):
                 rows = slice(start, start + length)
                 block = X[rows] if mean is None else difference(X[rows], mean)
+                if inverse is not None:
+                    block = np.multiply(block, inverse, out=None if mean is None else block)
                 # numpy is slow where it casts within a product.
-                changed[rows] = block if inverse is None else block * inverse
+                changed[rows] = block
 
         return changed
 

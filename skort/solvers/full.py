@@ -46,7 +46,8 @@ class FullStep:
 
     The rows are read block by block, and the gradients of the blocks are added in float64. The
     optimizer works in the variables of a `Whitening`, which is found anew after some iterations if
-    the curvature of the rows is known; without a `Whitener` in the weights.
+    the curvature of the rows is known; without a `Whitener` in the weights. Far from an optimum,
+    numbers may overflow: the caller has numpy ignore it.
     """
 
     def __init__(
@@ -106,14 +107,13 @@ class FullStep:
         step = self._step
         by_weights: Any = None
 
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            self._load(variables)
-            for share in self._pass():
-                step.step(0.0, share)
-                part = share * step.backend.last_gradient().astype(np.float64)
-                by_weights = part if by_weights is None else by_weights + part
+        self._load(variables)
+        for share in self._pass():
+            step.step(0.0, share)
+            part = share * step.backend.last_gradient().astype(np.float64)
+            by_weights = part if by_weights is None else by_weights + part
 
-            gradient = self._gradient_of(by_weights)
+        gradient = self._gradient_of(by_weights)
         objective, loss = step.means()
         return Point(variables, objective, gradient, loss, by_weights)
 
@@ -237,11 +237,10 @@ class FullStep:
 
         self._whitening = whitener.first() if is_stuck else whitener.at(weights, couples=couples)
         self._is_curved = not is_stuck
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            self._now = self._now._replace(
-                weights=self.variables_of(weights),
-                gradient=self._gradient_of(self._now.by_weights),
-            )
+        self._now = self._now._replace(
+            weights=self.variables_of(weights),
+            gradient=self._gradient_of(self._now.by_weights),
+        )
         # L-BFGS has more to learn where they are not whole, and each stage forgets it.
         return _next_stage(whitener) if whitener.is_whole else 2 * stage
 
@@ -268,13 +267,11 @@ class FullStep:
             self._now = point
             if point.weights is not self._loaded:
                 # The last trial of a line search may not have been the best one.
-                with np.errstate(over="ignore", under="ignore"):
-                    self._load(point.weights)
+                self._load(point.weights)
             return after()
 
         reason = self._optimizer.minimise(self.evaluate, self._now, tolerances, max_iter, call)
-        with np.errstate(over="ignore", under="ignore"):
-            return reason, self._load(self._now.weights)
+        return reason, self._load(self._now.weights)
 
 
 def _scaled(tolerances):

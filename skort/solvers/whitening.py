@@ -19,9 +19,7 @@ from skort.solvers.base import Problem, views
 from skort.solvers.loss_graph import CURVATURES, PROBABILITIES, curvature_model, softmax_model
 
 # The products of so many rows are summed in their own dtype, and these sums in float64.
-_BLOCK_ROWS = 1024
-# So many, where their products are larger matrices.
-_COUPLED_ROWS = 4096
+_BLOCK_ROWS = 4096
 # Up to so many numbers, outputs with losses of their own have factors of their own: 32 MB.
 _MOST_NUMBERS = 2**22
 # A softmax has one factor of all its outputs up to so many weights, which costs about as much as
@@ -32,10 +30,11 @@ _ITERATIONS = 1 / 25
 _SURE = 1e-2
 # A direction in which the columns vary less, relative to their mean square, counts as if they
 # varied so much: a gradient in a dtype tells no more of it.
-_LEAST = {"float32": 1e-6, "float64": 1e-12}
-_POTRF = {"float32": lapack.spotrf, "float64": lapack.dpotrf}
-_TRSV = {"float32": blas.strsv, "float64": blas.dtrsv}
-_TRMV = {"float32": blas.strmv, "float64": blas.dtrmv}
+_LEAST = {"f": 1e-6, "d": 1e-12}
+# By the characters of dtypes, as numpy finds their names slowly.
+_POTRF = {"f": lapack.spotrf, "d": lapack.dpotrf}
+_TRSV = {"f": blas.strsv, "d": blas.dtrsv}
+_TRMV = {"f": blas.strmv, "d": blas.dtrmv}
 
 #: (rows, their numbers) -> the curvatures of the loss of each, a column for each output.
 Curvatures: TypeAlias = Callable[[np.ndarray, slice], np.ndarray]
@@ -119,13 +118,13 @@ class CoupledWhitening(Whitening):
         """Return the variables of weights, both as vectors."""
         with one_blas_thread():
             root = self.factors[0]
-            return self._with(weights, _TRMV[root.dtype.name](root, weights[self.places[0]]))
+            return self._with(weights, _TRMV[root.dtype.char](root, weights[self.places[0]]))
 
     def _solved(self, vector, trans):
         """Return the solution of equations with L^T, or with L."""
         # BLAS solves equations of one vector with one thread.
         root = self.factors[0]
-        return _TRSV[root.dtype.name](root, vector[self.places[0]], trans=trans)
+        return _TRSV[root.dtype.char](root, vector[self.places[0]], trans=trans)
 
 
 @dataclass(eq=False)
@@ -293,8 +292,10 @@ class Whitener:
         places = self._places
         if n_variables > places.shape[1]:
             places = places.reshape(n_factors, n_variables)
-        if not np.isfinite(curved).all():
-            # Squares of X, or a curvature, overflow. Then each weight is its own variable.
+        squares = curved if curved.ndim == 2 else np.einsum("kii->ki", curved)
+        if not np.isfinite(squares).all():
+            # Squares of X, or a curvature, overflow. Then each weight is its own variable. Other
+            # products are not larger.
             return Whitening(places, np.ones((1, places.shape[1])))
 
         l2 = self._problem.terms.l2
@@ -303,7 +304,7 @@ class Whitener:
             strengths = strengths.mean(axis=0, keepdims=True)
 
         dtype = np.dtype(self._problem.objective.dtype)
-        least = _LEAST[dtype.name]
+        least = _LEAST[dtype.char]
         if curved.ndim == 2:
             return Whitening(places, 1 / np.sqrt(_at_least(curved + strengths, least)))
 
@@ -398,7 +399,7 @@ def _root(curvature, least, strengths, dtype):
         # In Fortran's order, LAPACK works in place. In it, a symmetric matrix is its transpose.
         root = np.array(curvature.T, dtype, order="F")
         np.einsum("ii->i", root)[...] = diagonal + least * sizes
-        _, failed = _POTRF[dtype.name](root, overwrite_a=True)
+        _, failed = _POTRF[dtype.char](root, overwrite_a=True)
         if not failed:
             return root
         # Rounding has made an eigenvalue negative.
@@ -471,11 +472,10 @@ def coupled_gram(batches: Batches, probabilities: Curvatures, *, has_intercept: 
     total: Any = None
 
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        for X, weights in _weighted_blocks(batches, probabilities, _COUPLED_ROWS):
-            part = _coupled_product(X, weights, has_intercept=has_intercept)
+        for X, weights in _weighted_blocks(batches, probabilities):
+            part = _coupled_product(X, weights / batches.n_rows, has_intercept=has_intercept)
             total = part if total is None else np.add(total, part, dtype=np.float64)
 
-    total /= batches.n_rows
     return total[None]
 
 
@@ -535,16 +535,14 @@ def gram_diagonal(
     return np.hstack([squares, total[:, None][:, : int(has_intercept)]]) / batches.n_rows
 
 
-def _weighted_blocks(
-    batches, curvatures, block_rows: int = _BLOCK_ROWS
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _weighted_blocks(batches, curvatures) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """
     Yield the dense rows of a training, block by block, and their weights times curvatures, a column
     for each curvature.
     """
     X = batches.data[0]
-    for begin in range(0, X.shape[0], block_rows):
-        rows = slice(begin, begin + block_rows)
+    for begin in range(0, X.shape[0], _BLOCK_ROWS):
+        rows = slice(begin, begin + _BLOCK_ROWS)
         part = X[rows]
         if isinstance(part, UnchangedRows):
             part = part.change(part.rows)

@@ -373,7 +373,7 @@ def probabilities_at(X, weights):
 
 
 def test_the_second_derivative_of_a_softmax_by_the_variables_is_the_identity(monkeypatch):
-    monkeypatch.setattr("skort.solvers.whitening._COUPLED_ROWS", 1000)
+    monkeypatch.setattr("skort.solvers.whitening._BLOCK_ROWS", 1000)
     monkeypatch.setattr("skort.solvers.whitening._SURE", 0.0)
     whitener, batches, weights = softmax_case()
     made = whitener.at(weights, couples=True)

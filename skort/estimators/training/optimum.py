@@ -69,6 +69,7 @@ class Finish:
     #: Makes the `FullStep` of all rows.
     full_step: Callable[[], Any]
 
+    @np.errstate(over="ignore", under="ignore", invalid="ignore")
     def __call__(self, weights: dict[str, np.ndarray], max_iter: int) -> Finished | None:
         """Return the end at a clearly lower objective, or None if there is none."""
         from skort.solvers.base import flat
@@ -128,6 +129,7 @@ class EndOfSteps(NamedTuple):
     weights: dict[str, np.ndarray]
 
 
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
 def part_above_least(
     end: EndOfSteps,
     rows: TrainingData,

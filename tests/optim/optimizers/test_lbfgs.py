@@ -603,7 +603,7 @@ def test_callbacks_see_the_weights_of_a_trial_that_is_not_the_last():
 
 
 @pytest.mark.parametrize(
-    "n_rows, n_features, expected", [(10, 3, 10), (2**14 + 1, 1, 8193), (100_000, 100, 10_000)]
+    "n_rows, n_features, expected", [(10, 3, 10), (2**15 + 1, 1, 16385), (100_000, 100, 10_000)]
 )
 def test_blocks_have_about_the_same_number_of_rows(n_rows, n_features, expected):
     assert block_size(n_rows, n_features) == expected
