@@ -24,9 +24,6 @@ _LEAST_STAGE = 3
 _STAGES_AT_ONCE = 4
 _DISTANCE = 1e-7
 _LEAST_PART = 0.3
-# Variables of so many columns cost about as much as an iteration.
-_COLUMNS = 8
-_COUPLED_COLUMNS = 16
 
 
 class _Block(NamedTuple):
@@ -303,8 +300,7 @@ def _n_more(first, now, limit, n_made):
 
 def _next_stage(whitener):
     """Return for how many iterations variables are good that are all of the second derivative."""
-    part = _COUPLED_COLUMNS if whitener.is_coupled else _COLUMNS
-    longest = max(_STAGE, whitener.n_variables // part)
+    longest = max(_STAGE, whitener.cost)
     return max(_LEAST_STAGE, math.ceil(whitener.share * longest))
 
 

@@ -22,10 +22,12 @@ from skort.solvers.loss_graph import CURVATURES, PROBABILITIES, curvature_model,
 _BLOCK_ROWS = 4096
 # Up to so many numbers, outputs with losses of their own have factors of their own: 32 MB.
 _MOST_NUMBERS = 2**22
-# A softmax has one factor of all its outputs up to so many weights, which costs about as much as
-# so many iterations for each of them: `python -m benchmarks.lbfgs --classes`.
+# A softmax has one factor of all its outputs up to so many weights.
 _MOST_COUPLED = 1000
-_ITERATIONS = 1 / 25
+# Variables of so many weights take about as long as an iteration: `python -m benchmarks.lbfgs
+# --classes` and `--searches`.
+_WEIGHTS = 8
+_COUPLED_WEIGHTS = 32
 # A row bends next to nothing in a class if it is so much surer of it than all rows are of theirs.
 _SURE = 1e-2
 # A direction in which the columns vary less, relative to their mean square, counts as if they
@@ -213,9 +215,11 @@ class Whitener:
         return curved is not None and curved.shape[1] > self._places.shape[1]
 
     @property
-    def n_variables(self) -> int:
-        """The number of variables of a factor, which is the number of its weights."""
-        return self._places.size if self.is_coupled else self._places.shape[1]
+    def cost(self) -> int:
+        """About how many iterations take as long as the last variables."""
+        if self.is_coupled:
+            return self._places.size // _COUPLED_WEIGHTS
+        return self._places.shape[1] // _WEIGHTS
 
     def first(self) -> Whitening:
         """Return the variables for equal curvatures. All outputs share them."""
@@ -250,7 +254,7 @@ class Whitener:
         Return whether variables of all outputs together are worth their time: iterations have taken
         half of it, and as much is to come.
         """
-        n_least = _ITERATIONS * self._places.size
+        n_least = self._places.size / _COUPLED_WEIGHTS
         return self._softmax is not None and 2 * n_made >= n_least and n_more >= n_least
 
     def couples_again(self) -> bool:

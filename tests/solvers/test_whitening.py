@@ -458,10 +458,10 @@ def test_rows_without_weight_do_not_count_where_outputs_are_coupled(monkeypatch)
 
 def test_outputs_are_coupled_where_iterations_take_as_long():
     whitener, *_ = softmax_case()
-    # 15 weights: 15 / 25 iterations
-    assert whitener.couples(1, 0.7)
-    assert not whitener.couples(0, 0.7)
-    assert not whitener.couples(1, 0.5)
+    # 15 weights: 15 / 32 iterations
+    assert whitener.couples(1, 0.5)
+    assert not whitener.couples(0, 0.5)
+    assert not whitener.couples(1, 0.4)
 
 
 @pytest.mark.parametrize("loss, n_outputs", [(OneVsRestLogLoss(), 3), (LogLoss(), 1)])
