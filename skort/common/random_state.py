@@ -42,13 +42,13 @@ def generator_of(state: dict[str, Any]) -> np.random.RandomState:
     return generator
 
 
-def own_generator(random_state: Any) -> np.random.RandomState:
+def training_generator(random_state: Any) -> np.random.RandomState:
     """
     Return the generator of a training: a copy of a RandomState, or a new one for a seed.
 
     None draws the seed from numpy's global generator.
     """
-    if _is_own(random_state):
+    if _is_of_caller(random_state):
         return copy.deepcopy(random_state)
     if isinstance(random_state, Integral):
         return seeded(int(random_state))
@@ -63,13 +63,13 @@ def advance(random_state: Any, state: dict[str, Any]) -> None:
     """
     # A training that continued from a checkpoint may have used another kind of generator.
     if (
-        _is_own(random_state)
+        _is_of_caller(random_state)
         and random_state.get_state(legacy=False)["bit_generator"] == state["bit_generator"]
     ):
         random_state.set_state(state)
 
 
-def _is_own(random_state):
+def _is_of_caller(random_state):
     """Return whether a random_state is a generator of the caller, and not numpy's global one."""
     return isinstance(
         random_state, np.random.RandomState

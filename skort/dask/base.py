@@ -11,7 +11,7 @@ import numpy as np
 from distributed import Client, default_client
 from sklearn.utils.validation import check_is_fitted
 
-from skort.common.random_state import own_generator
+from skort.common.random_state import training_generator
 from skort.common.sklearn_private import fit_context
 from skort.dask.cluster import Broadcast, Cluster
 from skort.dask.fitted_steps import with_fitted_steps
@@ -214,7 +214,7 @@ class DaskFit(BaseOrtSGD):
         inside = objective_inside(self, wrapped.model)
         self._check_callbacks()
         cluster = self._cluster()
-        generator = own_generator(self.random_state)
+        generator = training_generator(self.random_state)
         partitions = Partitions.of(
             self, cluster, data, validation, generator, holds_out=is_validated
         )

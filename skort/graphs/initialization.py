@@ -54,7 +54,7 @@ def initial_score_graph(
             "not have."
         )
 
-    log_link = spec.own_link and not is_classifier(model) and has_log_link(model)
+    log_link = spec.keeps_link and not is_classifier(model) and has_log_link(model)
     return stand_in_graph(stand_in, spec.dtype, log_link=log_link)
 
 
@@ -112,7 +112,7 @@ def given_model(model: Any) -> Any:
 
 
 def fitted_score_graph(
-    model: Any, dtype: DTypeLike = np.float32, *, own_link: bool = True
+    model: Any, dtype: DTypeLike = np.float32, *, keeps_link: bool = True
 ) -> ScoreGraph:
     """Return the score graph of a fitted predictor of scikit-learn, or of a pipeline with one."""
     spec = ScoreSpec(
@@ -120,7 +120,7 @@ def fitted_score_graph(
         n_score_columns(model),
         np.dtype(dtype),
         is_classifier(model),
-        own_link,
+        keeps_link,
     )
     return initial_score_graph(model, spec, np.random.RandomState(0), is_fitted=True)
 

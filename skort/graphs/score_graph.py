@@ -54,7 +54,7 @@ class ScoreSpec:
     """
     The requirements of data and loss for a score graph.
 
-    `own_link` means that the score includes the exponential of a model with a log link.
+    `keeps_link` means that the score includes the exponential of a model with a log link.
     `categories` has the number of ids of each column, and zero for a column of numbers. It is empty
     without columns of ids. `rows` are X as the model reads it, None where it is made without rows,
     and `moments` gives the means and standard deviations of their columns.
@@ -64,7 +64,7 @@ class ScoreSpec:
     n_outputs: int
     dtype: DTypeLike
     is_classifier: bool = False
-    own_link: bool = True
+    keeps_link: bool = True
     outputs: tuple[str, ...] = ()
     categories: tuple[int, ...] = ()
     rows: Any = field(default=None, compare=False)

@@ -117,8 +117,8 @@ def choose(names: list[str], problem: Problem) -> str:
     """
     Return the first of some solvers that can make the steps of a problem.
 
-    If no solver can, raise the error of the first one that could with another model or loss, or of
-    the first one.
+    If none can, raise the error of the first solver that fails by the model or the loss, otherwise
+    that of the first solver.
     """
     of_models = []
     of_steps = []

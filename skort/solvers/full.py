@@ -278,8 +278,8 @@ def _scaled(tolerances):
 
 def _near(tolerances, begin):
     """
-    Return the tolerances of a fit that begins near its optimum, where a gradient that others end at
-    tells little: half its square is about the distance to the least objective.
+    Return the tolerances of a fit that begins near its optimum. The gradient at which others end is
+    too large for it: half its square is about the distance to the least objective.
     """
     limits = tolerances.limits
     near = math.sqrt(2 * _DISTANCE * abs(begin.objective) / begin.gradient.size)
@@ -299,7 +299,7 @@ def _n_more(first, now, limit, n_made):
 
 
 def _next_stage(whitener):
-    """Return for how many iterations variables are good that are all of the second derivative."""
+    """Return the number of iterations for which variables of a whole second derivative are good."""
     longest = max(_STAGE, whitener.cost)
     return max(_LEAST_STAGE, math.ceil(whitener.share * longest))
 

@@ -175,4 +175,4 @@ def _score_graph(model, loss):
             f"{type(model).__name__}.{cure}"
         )
 
-    return fitted_score_graph(model, own_link=loss.inverse_link_function(1) is None)
+    return fitted_score_graph(model, keeps_link=loss.inverse_link_function(1) is None)

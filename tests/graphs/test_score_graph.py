@@ -263,7 +263,7 @@ MODELS = [
     (LinearRegression(), {}, (Link("coef", "intercept"),)),
     (LinearRegression(fit_intercept=False), {}, (Link("coef"),)),
     (PoissonRegressor(), {}, (Link("coef", "intercept", ("Exp",)),)),
-    (PoissonRegressor(), {"own_link": False}, (Link("coef", "intercept"),)),
+    (PoissonRegressor(), {"keeps_link": False}, (Link("coef", "intercept"),)),
     (MLPRegressor(hidden_layer_sizes=(4,), activation="tanh"), {}, NETWORK),
     (MLPClassifier(hidden_layer_sizes=(4,), activation="tanh"), {"is_classifier": True}, NETWORK),
 ]

@@ -37,7 +37,7 @@ def fitted_part(share: float, n_rows: float) -> float:
 def n_equal_rows(
     plan: "Plan", model: Model, variables: Reparametrization, statistics: DataStatistics
 ) -> float:
-    """Return the number of rows of one size that are worth these rows: large ones are worth others."""
+    """Return how many rows of equal size are worth these rows, of which large ones outweigh others."""
     used, first = variables.standardization, model.score_graph.first_layer
     # Columns in their own units have no size, and ids have none at all.
     if used is None or used.scale is None or first is None or first.columns is not None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
 from skort.common.named_errors import errors_of
-from skort.common.random_state import own_generator
+from skort.common.random_state import training_generator
 from skort.common.sklearn_private import safe_indexing
 from skort.common.user_warning import warn_user
 from skort.estimators.data.row_forms import as_rows, flat_rows
@@ -187,7 +187,7 @@ def converted(read: FitInput, plan: Plan, trainable: Any) -> tuple[Model, Any]:
         n_outputs=n_outputs,
         dtype=plan.dtype,
         is_classifier=encoded.classes is not None,
-        own_link=plan.loss.inverse_link_function(n_outputs) is None,
+        keeps_link=plan.loss.inverse_link_function(n_outputs) is None,
         outputs=() if encoded.outputs is None else tuple(encoded.outputs.widths),
     )
     y = read.target_transform.for_steps(encoded.y)
@@ -229,7 +229,7 @@ def read_fit(
     wrapped = WrappedModel.inside(estimator).with_rows_of(given.X)
     inside = objective_inside(estimator, wrapped.model)
     check_callbacks(estimator.callbacks)
-    generator = own_generator(estimator.random_state)
+    generator = training_generator(estimator.random_state)
     read = FitInput.of(estimator, given, wrapped, inside, generator, classes)
     # One row of a stream says nothing of others.
     if isinstance(estimator, ClassifierMixin) and not is_stream:

@@ -124,7 +124,7 @@ def start_at_weights(
     is_stream: bool = False,
 ) -> Start:
     """Return the start of a training at the weights of a model."""
-    from skort.graphs.balance import balanced
+    from skort.graphs.layers import balanced
 
     if plan.loss.is_custom:
         warn_of_custom_loss(

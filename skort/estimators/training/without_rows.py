@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
 from skort.common.component import check_parameters
-from skort.common.random_state import own_generator
+from skort.common.random_state import training_generator
 from skort.estimators.data.rows import Columns
 from skort.estimators.data.targets import EncodedTarget, class_labels
 from skort.estimators.model.wrapped import WrappedModel
@@ -29,7 +29,7 @@ def model_without_data(
     check_parameters(estimator)
     check_sizes(n_features=n_features, n_outputs=n_outputs)
     classes = _sorted_classes(isinstance(estimator, ClassifierMixin), n_outputs, classes)
-    generator = own_generator(estimator.random_state)
+    generator = training_generator(estimator.random_state)
     result = vars(estimator).get("_result")
 
     if result is None:

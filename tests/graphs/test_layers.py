@@ -9,9 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDRegressor
-from skort.graphs.balance import balanced
 from skort.graphs.initialization import fitted_score_graph
-from skort.graphs.layers import last_layers
+from skort.graphs.layers import balanced, last_layers
 
 
 def network(activation="relu", hidden=(7, 5)):
