@@ -30,8 +30,8 @@ from benchmarks.real_tables import load, real_tables
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.data.noise import noise_of
 from skort.estimators.planning import fitted, optimizer, rate, stopping, stream
+from skort.estimators.training import run, start
 from skort.estimators.training import run_stream as streams
-from skort.estimators.training import start
 from skort.graphs.score_graph import ScoreGraph
 
 SCORE, LOG_LOSS, MOST_ROWS, HIDDEN, WIDE = 0.01, 0.02, 3000, (50,), (256, 128)
@@ -187,6 +187,13 @@ RULES = (
         "stream",
         {"eta0": 0.01, "learning_rate": "constant"},
         code=(stream.stream_rates, stream._stream_rate, stream.stable_rate, stream.falling_part),
+    ),
+    Rule(
+        "rows of a log-loss",
+        "With a log-loss, a row lowers the rate of a stream by its loss.",
+        "stream",
+        patches=((run, "row_count", lambda objective, first: 1.0),),
+        code=(stream.row_count,),
     ),
     Rule(
         "first rows",

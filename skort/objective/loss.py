@@ -62,7 +62,8 @@ class ScoreLoss:
     is_custom: bool = False
     #: Whether all targets have to be positive, or not negative.
     needs_positive_target: bool = False
-    #: Whether probabilities are a sigmoid or softmax of the scores. False: they are clipped scores.
+    #: Whether it is the log-loss of a sigmoid or softmax of the scores, which are then the
+    #: probabilities. A row of a small loss has a small curvature. False: they are clipped scores.
     is_logistic: bool = False
     #: Whether `in_units` returns the loss of targets and scores in other units.
     has_units: bool = False

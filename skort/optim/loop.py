@@ -232,10 +232,10 @@ def _make_steps(training, hooks, on_batch_end):
         if eta is None or not is_same:
             eta = rate(t)
         step(eta * part, share)
-        if falls:
-            training.note_rows(share)
         if t == 1:
             training.note_first_update(eta)
+        if falls:
+            training.note_rows(share)
         if on_batch_end:
             training.note_update(t, eta)
             if not math.isfinite(training.objective):

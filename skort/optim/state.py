@@ -122,9 +122,10 @@ class TrainState:
     is_rate_auto: bool = False
     #: All rows of a stream so far, and of a fit before it. A penalty of the model inside counts them.
     n_seen: int = 0
-    #: The rows that have lowered the rate of a stream, a heavy one as often as its call repeats it.
+    #: The rows that have lowered the rate of a stream, a heavy one as often as its call repeats it,
+    #: and one with a log-loss as a part of a row.
     #: None: rows do not lower it.
-    n_in_rate: int | None = None
+    n_in_rate: float | None = None
     #: The weights before the training, if a custom penalty compares with them.
     penalty_start: dict[str, np.ndarray] | None = None
     stopping_reason: str | None = None

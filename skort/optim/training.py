@@ -41,7 +41,7 @@ class _Epoch(NamedTuple):
     solver: dict[str, np.ndarray]
     n_updates: int
     n_epochs: int
-    n_in_rate: int | None
+    n_in_rate: float | None
 
 
 class TrainStep(Protocol):
@@ -153,8 +153,11 @@ class Course:
     max_iter: int | None = None
     #: A factor of all rates, at which these batches are stable. It is no part of the state.
     rate_part: float = 1.0
-    #: Number of the rows seen before a batch -> factor of its rate. None: rows do not lower it.
-    fall: Callable[[int], float] | None = None
+    #: Number of the rows that count before a batch -> factor of its rate. None: rows do not lower it.
+    fall: Callable[[float], float] | None = None
+    #: (objective of a batch, of the first batch) -> what each of its rows counts among these rows.
+    #: None: one.
+    row_count: Callable[[float, float], float] | None = None
     #: Whether a training that fails begins again at a tenth of the rate.
     can_restart: bool = False
     #: Whether a training fails if it ends above the objective of its initial weights.
@@ -286,7 +289,9 @@ class Training:
         self.eta: float = float("nan")
         self.objective: float = float("nan")
         self.first_eta: float | None = None
-        self.first_objective: float | None = None
+        # A fit has a first batch of its own; all calls of a stream have one.
+        is_stream = course.max_iter is None
+        self.first_objective: float | None = state.first_objective if is_stream else None
         self.stopped: bool = False
         self.stopping_reason: str | None = None
         self.no_better: bool = False
@@ -356,7 +361,11 @@ class Training:
     def note_rows(self, share: float) -> None:
         """Count the rows of a batch, which has this share of the epoch's rows."""
         assert self._n_in_rate is not None  # The rate falls by rows.
-        self._n_in_rate += round(share * self.batches.n_rows)
+        n_rows: float = round(share * self.batches.n_rows)
+        row_count: Any = self._course.row_count
+        if row_count is not None and self.first_objective is not None:
+            n_rows *= row_count(self.batch_objective(), self.first_objective)
+        self._n_in_rate += n_rows
 
     def means(self) -> tuple[float, float]:
         """

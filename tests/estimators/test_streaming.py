@@ -216,7 +216,7 @@ def test_class_weights_count_where_a_call_has_one_class(size):
     assert by_class.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean() + 0.04
 
 
-@pytest.mark.parametrize(("weight", "copies"), [(3.0, 2), (20.0, 11)])
+@pytest.mark.parametrize(("weight", "copies"), [(3.0, 2), (20.0, 12)])
 def test_heavy_rows_of_a_call_are_rows_that_come_several_times(weight, copies):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(57, 6))
@@ -311,6 +311,45 @@ def test_each_batch_of_a_stream_has_the_rate_that_the_rows_before_it_leave(eta0)
     np.testing.assert_allclose(model.history_["eta"], etas, rtol=1e-9)
     np.testing.assert_allclose(model.coef_, weights, rtol=1e-9)
     np.testing.assert_allclose(model.intercept_, intercept, rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "squared_hinge"])
+def test_a_row_with_a_log_loss_counts_in_the_rate_by_its_loss(loss):
+    """Its curvature falls with its loss, but that of a squared hinge does not."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    # One batch of surprises has a larger loss than the first one, and counts as its rows.
+    y = ((X @ [3.0, -2.0, 0.5] > 0) ^ (np.arange(300) // 16 == 9)).astype(int)
+    options = {"penalty": None, "standardize": False, "shuffle": False, "dtype": "float64"}
+    model = OrtSGDClassifier(loss=loss, **options)
+    curvature = {"log_loss": 0.25, "squared_hinge": 2.0}[loss]
+    stable = _stable(X[:48]) / curvature
+    weights, intercept, counted, counts, etas = np.zeros(3), 0.0, 0.0, [], []
+    for rows in np.split(np.arange(300), [48, 49, 250]):
+        model.partial_fit(X[rows], y[rows], classes=[0, 1])
+        # A copy knows the first objective and the rows that counted.
+        model = pickle.loads(pickle.dumps(model))
+        for i in range(0, len(rows), 16):
+            batch = rows[i : i + 16]
+            eta = stable / np.sqrt(1 + counted / 3)
+            score = X[batch] @ weights + intercept
+            if loss == "log_loss":
+                losses = np.logaddexp(0, score) - y[batch] * score
+                slope = 1 / (1 + np.exp(-score)) - y[batch]
+                counts.append(min(1.0, losses.mean() / np.log(2)))
+            else:
+                signs = 2 * y[batch] - 1
+                slope = -2 * signs * np.maximum(0, 1 - signs * score)
+                counts.append(1.0)
+            weights = weights - eta * slope @ X[batch]
+            intercept -= eta * slope.sum()
+            counted += counts[-1] * len(batch)
+        etas.append(eta)
+    if loss == "log_loss":
+        assert counts[0] == 1 and min(counts) < 0.25 and 1 in counts[1:]
+    np.testing.assert_allclose(model.history_["eta"], etas, rtol=1e-9)
+    np.testing.assert_allclose(model.coef_, [weights], rtol=1e-9)
+    np.testing.assert_allclose(model.intercept_, [intercept], rtol=1e-9)
 
 
 @pytest.mark.parametrize("sizes", [[60], [1], [3, 50], [41, 1]], ids=str)

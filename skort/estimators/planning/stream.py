@@ -81,6 +81,8 @@ def stream_rates(
     decisions = {"first rate": _stream_rate(basis, spread, falls=falls, is_fitted=is_fitted)}
     if falls:
         because = "in a stream, the rate is divided by the root of 1 + rows seen / columns"
+        if basis.plan.loss.is_logistic:
+            because += "; a row counts by its loss"
         rates = basis.plan.decisions["learning rate"]
         decisions["learning rate"] = rates._replace(because=because)
 
@@ -133,12 +135,22 @@ def falls_by_rows(plan: "Plan", score_graph: "ScoreGraph") -> bool:
 
 
 @rule("stream")
-def falling_part(n_rows: int, n_columns: int, most: float = 1.0) -> float:
+def falling_part(n_rows: float, n_columns: int, most: float = 1.0) -> float:
     """
     The rate of a linear model in a stream is divided by the root of 1 + the rows seen before, those
     of a `fit` included, / the columns; a number for `eta0` is the largest rate.
     """
     return min(most, (1.0 + n_rows / n_columns) ** -0.5)
+
+
+@rule("stream")
+def row_count(objective: float, first: float) -> float:
+    """
+    With a log-loss, a row counts among the rows seen by the objective of its batch over that of the
+    first batch, and at most as one.
+    """
+    # Where its loss is small, so are its curvature and the noise of its gradient.
+    return min(1.0, objective / first) if first > 0 else 1.0
 
 
 @rule("stream")

@@ -19,6 +19,7 @@ from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision, yours
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import whitens
+from skort.estimators.planning.stream import row_count
 from skort.estimators.training.data_source import BatchShape, DataSource, InMemory, KnownRows
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.optimum import (
@@ -153,8 +154,8 @@ class ReadyTraining:
     constant_loss: float | None = None
     #: A factor of all rates, at which these batches are stable.
     rate_part: float = 1.0
-    #: Number of the rows seen before a batch -> factor of its rate. None: rows do not lower it.
-    fall: Callable[[int], float] | None = None
+    #: Number of the rows that count before a batch -> factor of its rate. None: rows do not lower it.
+    fall: Callable[[float], float] | None = None
     #: All rows, if they are dense and in memory.
     rows: TrainingData | None = None
     #: Whether a warning has said that the fitted network is worse than a constant.
@@ -175,6 +176,7 @@ class ReadyTraining:
             max_iter=self.epochs,
             rate_part=self.rate_part,
             fall=self.fall,
+            row_count=row_count if plan.loss.is_logistic else None,
             can_restart=plan.can_restart,
             is_compared=not plan.loss.is_least_at_zero,
             constant_loss=self.constant_loss,
