@@ -17,9 +17,10 @@ from skort.common.onnx_text import function
 from skort.estimators.planning import optimizer, rate, stopping, stream
 from skort.estimators.planning.batches import TrainingSize, batch_rows
 from skort.estimators.planning.decision import RULES, YOURS, sentence
+from skort.estimators.planning.rate import GIVEN_RATE, RateChoice
 from skort.estimators.planning.table import HEADINGS, MATTERS, rows
 from skort.objective import Huber, Loss, WeightedSum
-from skort.schedules import Cosine, InvScaling
+from skort.schedules import Constant, Cosine, InvScaling
 
 X, y = load_diabetes(return_X_y=True)
 
@@ -29,6 +30,53 @@ def decisions(*calls, **parameters):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, y).plan_.decisions
+
+
+FOUND = RateChoice(is_auto=True, is_found=True)
+# The schedule or the optimizer says it.
+DECLARED = RateChoice(is_auto=True, is_found=False)
+NETWORK = MLPRegressor(hidden_layer_sizes=(3,), random_state=0)
+
+
+@pytest.mark.parametrize(
+    "options, choice",
+    [
+        # A line search finds the length of each step.
+        ({}, GIVEN_RATE),
+        ({"optimizer": "sgd"}, FOUND),
+        ({"eta0": 0.01}, GIVEN_RATE),
+        ({"learning_rate": Constant(0.01)}, GIVEN_RATE),
+        ({"learning_rate": "optimal", "alpha": 1.0}, DECLARED),
+        ({"estimator": NETWORK}, DECLARED),
+        ({"estimator": NETWORK, "optimizer": "sgd"}, FOUND),
+    ],
+)
+def test_who_chooses_the_rate_of_a_fit(options, choice):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = OrtSGDRegressor(max_iter=2, random_state=0, **options).fit(X, y)
+    assert model.plan_.rate == choice
+
+
+@pytest.mark.parametrize(
+    "options, choice",
+    [
+        ({}, FOUND._replace(rows_of_a_step=1, falls=True)),
+        ({"batch_size": 7}, FOUND._replace(rows_of_a_step=7, falls=True)),
+        ({"eta0": 0.01}, FOUND._replace(rows_of_a_step=1, falls=True, bound=0.01)),
+        # With a schedule, rows do not lower the rate; without it, they would again.
+        (
+            {"eta0": 0.01, "learning_rate": "constant"},
+            GIVEN_RATE._replace(rows_of_a_step=1, falls=True),
+        ),
+        ({"learning_rate": "optimal", "alpha": 1.0}, DECLARED),
+        ({"estimator": NETWORK}, FOUND),
+        ({"estimator": FrozenEstimator(Ridge().fit(X, y))}, FOUND._replace(rows_of_a_step=1)),
+    ],
+)
+def test_who_chooses_the_rate_of_a_stream_and_which_rows_it_belongs_to(options, choice):
+    model = OrtSGDRegressor(random_state=0, **options).partial_fit(X, y)
+    assert model.plan_.rate == choice
 
 
 def test_every_rule_says_what_it_does_in_one_sentence():
