@@ -1,6 +1,7 @@
 """The variables of a linear model in which its objective bends about equally in all directions."""
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -28,8 +29,9 @@ _MOST_COUPLED = 1000
 # --classes` and `--searches`.
 _WEIGHTS = 8
 _COUPLED_WEIGHTS = 32
-# A row bends next to nothing in a class if it is so much surer of it than all rows are of theirs.
-_SURE = 1e-2
+# A row bends next to nothing between two classes if it is so much surer of one than all rows are of
+# theirs.
+_SURE = 3e-3
 # A direction in which the columns vary less, relative to their mean square, counts as if they
 # varied so much: a gradient in a dtype tells no more of it.
 _LEAST = {"f": 1e-6, "d": 1e-12}
@@ -490,31 +492,23 @@ def _coupled_product(X, weights, *, has_intercept):
     rows = np.ones((len(X), n_inputs), X.dtype)
     rows[:, : X.shape[1]] = X
 
-    sizes = weights.sum(axis=1, keepdims=True)
+    weights = np.ascontiguousarray(weights.T)
+    sizes = weights.sum(axis=0)
     parts = weights / np.where(sizes > 0, sizes, 1)
-    # Sums of the other classes are exact, where 1 - p cancels.
-    bends = parts * (weights @ (1 - np.eye(n_outputs, dtype=weights.dtype)))
-    least = _SURE * bends.sum(axis=1).mean()
+    least = _SURE * (parts * (sizes - weights)).sum(axis=0).mean()
     result = np.zeros((n_outputs, n_inputs, n_outputs, n_inputs), X.dtype)
 
-    for number in range(n_outputs - 1):
-        others = slice(number + 1, None)
-        counted = np.flatnonzero(bends[:, number] > least)
-        those = rows[counted]
-        pairs = parts[counted, number, None] * weights[counted, others]
-        of_pairs = (pairs[:, :, None] * those[:, None]).reshape(
-            len(those), pairs.shape[1] * n_inputs
-        )
-        products = -(those.T @ of_pairs).reshape(n_inputs, pairs.shape[1], n_inputs)
-        result[number, :, others] = products
-        result[others, :, number] = products.transpose(1, 0, 2)
+    # The probabilities of the other classes are what a class lacks: 1 - p would cancel.
+    for first, second in itertools.combinations(range(n_outputs), 2):
+        bends = parts[first] * weights[second]
+        counted = np.flatnonzero(bends > least)
+        those = rows[counted] * np.sqrt(bends[counted])[:, None]
+        product = those.T @ those
+        result[first, :, second] = result[second, :, first] = -product
+        result[first, :, first] += product
+        result[second, :, second] += product
 
-    # The probabilities of the other classes are what a class lacks.
-    own = [-result[number].sum(axis=1) for number in range(n_outputs)]
-    for number, each in enumerate(own):
-        result[number, :, number] = each
-
-    result += sum(own)[:, None] / n_outputs**2
+    result += np.einsum("kakb->ab", result)[:, None] / n_outputs**2
     return result.reshape(n_outputs * n_inputs, -1)
 
 
