@@ -289,7 +289,6 @@ class Loss(_OnnxFunctions, ScoreLoss):
     """
 
     __module__ = "skort.objective"
-    is_custom = True
     _example = "square (score, target) => (loss) { d = Sub (score, target) loss = Mul (d, d) }"
     _parameter_constraints = {
         "value": _FUNCTION,
@@ -304,6 +303,11 @@ class Loss(_OnnxFunctions, ScoreLoss):
     def estimator_types(self) -> tuple[str, ...]:  # type: ignore[override]
         """Regressors and classifiers, or only regressors if there is an inverse link."""
         return ("regressor", "classifier") if self.inverse_link is None else ("regressor",)
+
+    @property
+    def custom_parts(self) -> tuple[ScoreLoss, ...]:  # type: ignore[override]
+        """The loss itself."""
+        return (self,)
 
     @property
     def for_others(self) -> str:  # type: ignore[override]

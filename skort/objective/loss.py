@@ -58,8 +58,8 @@ class ScoreLoss:
     #: Whether the score zero has the least value for every target. Then a training that ends above
     #: its initial value may still be a good one.
     is_least_at_zero: bool = False
-    #: Whether the user wrote its value and its gradient.
-    is_custom: bool = False
+    #: The losses in it whose value the user wrote: itself, or parts of a sum.
+    custom_parts: "tuple[ScoreLoss, ...]" = ()
     #: Whether all targets have to be positive, or not negative.
     needs_positive_target: bool = False
     #: Whether it is the log-loss of a sigmoid or softmax of the scores, which are then the

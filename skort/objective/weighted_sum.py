@@ -149,6 +149,12 @@ class WeightedSum(Component, ScoreLoss):
     is_least_at_zero = _of_all("is_least_at_zero")
 
     @property
+    def custom_parts(self) -> tuple[ScoreLoss, ...]:  # type: ignore[override]
+        """The custom losses whose weights are not zero."""
+        counted = [loss for weight, loss in self.losses if np.any(weight)]
+        return tuple(part for loss in counted for part in loss.custom_parts)
+
+    @property
     def has_units(self) -> bool:  # type: ignore[override]
         """
         Whether all losses have `in_units`.

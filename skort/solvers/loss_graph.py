@@ -10,8 +10,9 @@ from onnx import ModelProto, helper
 from skort.common.onnx_text import Fragment, build_model, inlined, onnx_dtype
 from skort.graphs.score_graph import ScoreGraph
 from skort.objective.loss import source_key
-from skort.objective.objective import LOSS, SCORE_GRADIENT, TARGET, Objective
+from skort.objective.objective import LOSS, SAMPLE_WEIGHT, SCORE_GRADIENT, TARGET, Objective
 from skort.runtime.sessions import InferenceModel
+from skort.solvers.derived_gradients import ruled_score_gradient
 
 #: The input of a loss without a score graph.
 SCORE = "score"
@@ -66,6 +67,26 @@ def _score_gradient_model(objective):
     shape = [None, objective.n_outputs]
     gradient = helper.make_tensor_value_info(SCORE_GRADIENT, onnx_dtype(objective.dtype), shape)
     return _with_outputs(model, fragment, [objective.output(LOSS), gradient])
+
+
+def derived_gradient_model(objective: Objective, n_rows: int) -> InferenceModel:
+    """
+    Return the model of so many scores, targets and sample weights that computes `SCORE_GRADIENT`,
+    by skort's rules.
+    """
+    structure = "derived gradient", objective.loss_key, n_rows
+    return InferenceModel(lambda: _derived_gradient_model(objective, n_rows), structure=structure)
+
+
+def _derived_gradient_model(objective, n_rows):
+    """Return the model of scores, targets and sample weights with the derivatives."""
+    fragment = Fragment(objective.dtype)
+    model = _score_model(objective)
+    derived = ruled_score_gradient(objective, n_rows)
+    fragment.call_as_is(derived, [SCORE, TARGET, SAMPLE_WEIGHT], [SCORE_GRADIENT])
+    shape = [None, objective.n_outputs]
+    gradient = helper.make_tensor_value_info(SCORE_GRADIENT, onnx_dtype(objective.dtype), shape)
+    return _with_outputs(model, fragment, [gradient])
 
 
 def _score_model(objective):

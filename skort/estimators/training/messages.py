@@ -18,7 +18,7 @@ from skort.estimators.planning.fitted import Knowledge, can_tell
 from skort.estimators.planning.objective import alpha_inside
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.result import FAR_END, Ending, FitResult
-from skort.estimators.variables.custom_loss import fault_of
+from skort.estimators.variables.custom_loss import fault_at_scores, fault_of
 from skort.estimators.variables.custom_penalty import fault_of_penalty
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.estimators.variables.row_loss import RowLoss, some_of
@@ -235,7 +235,7 @@ def _warning_of_useless(result):
     return (
         "The model is not clearly better than a constant prediction: its loss is "
         f"{row_loss.at(weights):.4g}, that of the best constant "
-        f"{row_loss.best_constant(weights):.4g}.{_checks_of_useless(result)}"
+        f"{row_loss.best_constant(weights):.4g}. {_checks_of_useless(result)}"
     )
 
 
@@ -301,9 +301,11 @@ def _checks_of_useless(result):
     """Return what to check if a model is no better than a constant prediction."""
     used = result.state.standardization
     plan = result.plan
+    if fault := _fault_of_ended(result):
+        return fault
     if not (plan.is_classifier or result.model.inverse_link is not None or used is not None):
         ours = 'standardize="auto", or ' if plan.standardize is False else ""
-        return f" Use {ours}a y whose mean is about zero and whose standard deviation is about one."
+        return f"Use {ours}a y whose mean is about zero and whose standard deviation is about one."
 
     causes = ["the rows of X and y belong together", "the columns say anything about y"]
     if plan.penalty is not None:
@@ -313,7 +315,22 @@ def _checks_of_useless(result):
     if "max_iter" not in plan.left_open and not result.state.stopped:
         causes.append("max_iter is too small")
     *others, last = causes
-    return f" Check whether {', whether '.join(others)}, and whether {last}."
+    return f"Check whether {', whether '.join(others)}, and whether {last}."
+
+
+def _fault_of_ended(result):
+    """Return the fault of a custom loss whose training has ended badly, or ""."""
+    target = result.ending.rows.target
+    fault = fault_of(result.plan.loss, target)
+    # Only a training that began again has met scores at which the loss is no number.
+    if fault or not result.state.column("restarts"):
+        return fault
+    return _fault_at_scores(result.plan, target, result.model)
+
+
+def _fault_at_scores(plan, target, model):
+    """Return the fault of a custom loss at scores that a training may reach, or ""."""
+    return fault_at_scores(plan.loss, target, model.score_graph, is_classifier=plan.is_classifier)
 
 
 def _is_above_usual_rate(result):
@@ -453,11 +470,11 @@ def _no_better_than(result):
             f"{ending.constant_loss:.4g}. {rate} {_cure_of_constant(result.plan)}"
         )
 
-    cure = _cure(result.plan, result.state, ending.rows)
+    cure = _fault_of_ended(result) or _cure(result.plan, result.state, ending.rows)
     kept = ", which it keeps" if ending.went_back else ""
     return (
         f"it began: its objective is {result.new_losses[-1]:.4g}, above that of the initial "
-        f"weights{kept}. {rate}{cure}"
+        f"weights{kept}. {rate} {cure}"
     )
 
 
@@ -562,9 +579,13 @@ def diverged_error(
             return DivergedError(f"{error} {fault}")
         of_penalty = " The custom penalty may be too strong: lower its alpha."
 
-    begin = _of_beginning(plan, rows, model, variables)
-    cure = begin if begin and not fault_of(plan.loss, rows.target) else _cure(plan, state, rows)
-    return DivergedError(f"{error}{of_penalty}{cure}")
+    cure = (
+        fault_of(plan.loss, rows.target)
+        or _of_beginning(plan, rows, model, variables)
+        or _fault_at_scores(plan, rows.target, model)
+        or _cure(plan, state, rows)
+    )
+    return DivergedError(f"{error}{of_penalty} {cure}")
 
 
 def _of_beginning(plan, rows, model, variables):
@@ -579,7 +600,7 @@ def _of_beginning(plan, rows, model, variables):
     if math.isfinite(loss):
         return ""
     return (
-        f" The loss {type(plan.loss).__name__} of the weights that the training began at is {loss} "
+        f"The loss {type(plan.loss).__name__} of the weights that the training began at is {loss} "
         "on these rows: they were fitted with another loss, or in other units. Set the loss back, "
         "or train a new model."
     )
@@ -608,12 +629,8 @@ def _last_epochs(state, plan, rows):
 
 
 def _cure(plan, state, data):
-    """Return the likely cause in a custom loss or in the data, and what to do about it."""
+    """Return the likely cause in the data, or the rate, and what to do about it."""
     X, target, sample_weight = data
-    fault = fault_of(plan.loss, target)
-    if fault:
-        return f" {fault}"
-
     used = state.standardization
 
     causes = []
@@ -642,7 +659,19 @@ def _cure(plan, state, data):
 
     # "auto" leaves X and y as they are if the model does not allow a change.
     ours = 'standardize="auto", or ' if plan.standardize is False else ""
-    lower = 'use optimizer="adam".' if plan.is_full else f"{advice_to_lower(plan.schedule)}."
-    return " " + " ".join(
-        [*causes, f"Use {ours}StandardScaler, or {lower}" if causes else lower.capitalize()]
-    )
+    lower = 'use optimizer="adam".' if plan.is_full else f"{_advice_on_rate(plan)}."
+    if causes:
+        return " ".join([*causes, f"Use {ours}StandardScaler, or {lower}"])
+    return lower[0].upper() + lower[1:]
+
+
+def _advice_on_rate(plan):
+    """Return what to do about a rate that seems too large."""
+    if not (plan.rate.is_found and "eta0" in plan.left_open):
+        return advice_to_lower(plan.schedule)
+
+    # `fit` has tried smaller rates, so that another cause is more likely.
+    check = "check X and y for values far from all others"
+    if plan.loss.custom_parts:
+        check = "check that the loss and its gradient are numbers at all scores"
+    return f"{check}, or give eta0 a number below this rate"

@@ -126,10 +126,9 @@ def start_at_weights(
     """Return the start of a training at the weights of a model."""
     from skort.graphs.layers import balanced
 
-    if plan.loss.is_custom:
-        warn_of_custom_loss(
-            plan.loss, statistics.some_rows.target, is_classifier=plan.is_classifier
-        )
+    if plan.loss.custom_parts:
+        target = statistics.some_rows.target
+        warn_of_custom_loss(plan.loss, target, model.score_graph, is_classifier=plan.is_classifier)
     if plan.penalty is not None and plan.penalty.is_custom:
         warn_of_custom_penalty(plan.penalty, model.score_graph)
     if not (is_stream or model.score_graph.is_linear):

@@ -1,5 +1,7 @@
 """The faults of a custom loss, before its training and if this fails."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from skort.common.user_warning import warn_user
@@ -17,12 +19,34 @@ from skort.objective.custom import Loss, parsed, used_inputs
 from skort.objective.loss import ScoreLoss
 from skort.optim.standardization import moments
 
+if TYPE_CHECKING:
+    from skort.graphs.score_graph import ScoreGraph
+
 # Derivatives that are so much smaller than the largest one may vanish by rounding in the value.
 _ROUNDED = 1e-6
 # The number of rows at which a gradient is compared.
 _N_ROWS = 8
 # The scores near y, in standard deviations from its mean.
 _NEAR = np.linspace(-3.0, 3.0, 13)
+# Scores of classes that a good model gives, the smallest first.
+_REACHED = 10.0, -10.0, 20.0, -20.0, 50.0, -50.0, 100.0, -100.0
+# Logarithms of large and small predictions.
+_REACHED_LOGARITHMS = 10.0, -10.0, 20.0, -20.0
+# So far is a score from a whole number of standard deviations.
+_KINK = 0.0137
+# What to write in place of the Log of a Sigmoid. ONNX Runtime has a Softplus of float32 only.
+_OF_SIGMOID = {
+    "float32": (
+        "Softplus(-score) is -Log(Sigmoid(score)) at any score, and Softplus(score) is "
+        "-Log(1 - Sigmoid(score)) and Log(1 + Exp(score))."
+    ),
+    "float64": (
+        "Log(1 + Exp(-score)) is -Log(Sigmoid(score)) at scores up to 700, and "
+        "Log(1 + Exp(score)) is -Log(1 - Sigmoid(score))."
+    ),
+}
+# The number of columns at which scores are tried, one column at a time.
+_N_COLUMNS = 8
 
 
 def check_differentiable(loss: ScoreLoss, n_outputs: int) -> None:
@@ -48,16 +72,24 @@ def check_differentiable(loss: ScoreLoss, n_outputs: int) -> None:
         raise
 
 
-def warn_of_custom_loss(loss: ScoreLoss, target: np.ndarray, *, is_classifier: bool) -> None:
+def warn_of_custom_loss(
+    loss: ScoreLoss, target: np.ndarray, score_graph: "ScoreGraph", *, is_classifier: bool
+) -> None:
     """
     Warn, before a training, of a custom loss with a wrong gradient, or without a lower bound, or
-    with a least value for a first class that predicts the second.
+    with a least value for a first class that predicts the second, or that is no number at scores
+    that a training may reach.
 
     Raise a NotTrainableError if it does not use the target. A part of a sum need not.
     """
-    if not isinstance(loss, Loss):
-        return
+    fault = _fault_before(loss, target, is_classifier) if isinstance(loss, Loss) else ""
+    fault = fault or fault_at_scores(loss, target, score_graph, is_classifier=is_classifier)
+    if fault:
+        warn_user(fault)
 
+
+def _fault_before(loss, target, is_classifier):
+    """Return the fault of a loss, whatever the scores that a training reaches, or ""."""
     # What is wrong with its form comes first.
     loss.value_function(target.shape[1])
     if "target" not in used_inputs(parsed("loss: value", loss.value)):
@@ -67,8 +99,7 @@ def warn_of_custom_loss(loss: ScoreLoss, target: np.ndarray, *, is_classifier: b
     fault = _wrong_gradient(losses, target) or _no_lower_bound(losses, target)
     if not fault and is_classifier and target.shape[1] == 1:
         fault = _no_negative_score(losses)
-    if fault:
-        warn_user(_of(loss, fault))
+    return _of(loss, fault) if fault else ""
 
 
 def fault_of(loss: ScoreLoss, target: np.ndarray) -> str:
@@ -86,10 +117,116 @@ def fault_of(loss: ScoreLoss, target: np.ndarray) -> str:
     in_float32 = ScoreLosses(loss, target.shape[1])
     fault = (
         _wrong_gradient(losses, target)
-        or _no_number(in_float32, target)
+        or _no_number(in_float32, target, _beginnings(loss, target))
         or _no_lower_bound(losses, target)
     )
     return _of(loss, fault) if fault else ""
+
+
+def fault_at_scores(
+    loss: ScoreLoss, target: np.ndarray, score_graph: "ScoreGraph", *, is_classifier: bool
+) -> str:
+    """
+    Return the fault of a custom loss, or of a part of a sum, that is no number at a score that a
+    training may reach, or has a gradient that is none, and what to do about it; "" if there is none.
+    """
+    # A model may end with an operator that bounds its score.
+    parts = () if score_graph.last_layer is None else loss.custom_parts
+    faults = (_fault_at_scores(part, target, score_graph, is_classifier) for part in parts)
+    return next(filter(None, faults), "")
+
+
+def _fault_at_scores(loss, target, score_graph, is_classifier):
+    """Return the fault of a custom loss at scores that a training may reach, or ""."""
+    losses = ScoreLosses(loss, target.shape[1], score_graph.dtype.name)
+    scores, targets = _reached(losses, loss, target, is_classifier)
+    if not scores.size:
+        return ""
+
+    values = losses.of_rows(scores, targets)
+    slopes = (losses.gradients if losses.has_gradient else losses.derived_gradients)(
+        scores, targets
+    )
+    slopes = np.zeros_like(scores) if slopes is None else slopes
+    is_number = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
+    if is_number.all():
+        return ""
+
+    row = int(np.argmin(is_number))
+    what = f"is {values[row]}"
+    if np.isfinite(values[row]):
+        what = f"has a gradient of {slopes[row][~np.isfinite(slopes[row])][0]}"
+    where = _place(scores[row], targets[row], is_classifier)
+    return _of(
+        loss,
+        f"{what} in {losses.dtype} at {where}. A training that reaches such a score diverges, or "
+        f"begins again at a smaller rate. {_stable_form(loss, losses.dtype, is_classifier)}",
+    )
+
+
+def _reached(losses, loss, target, is_classifier):
+    """Return scores and targets of rows that a training may reach, the most usual ones first."""
+    n_outputs = target.shape[1]
+    if is_classifier:
+        return _scores_of_classes(n_outputs)
+
+    y = _small_usual_large(target)
+    if loss.inverse_link_function(n_outputs) is None:
+        # No score is at its target: a loss may have a kink there.
+        scores = _near(loss, target)[np.argsort(np.abs(_NEAR))] + _KINK * _unit(target)
+    elif _no_number(losses, target, _near(loss, target)):
+        # The scores of some links are positive by design.
+        scores = np.empty((0, n_outputs))
+    else:
+        scores = np.outer(_REACHED_LOGARITHMS, np.ones(n_outputs))
+
+    return np.repeat(scores, len(y), axis=0), np.tile(y, (len(scores), 1))
+
+
+def _near(loss, target):
+    """Return scores near y, or near zero if they are not in units of y."""
+    n_outputs = target.shape[1]
+    if loss.inverse_link_function(n_outputs) is not None:
+        return np.outer(_NEAR, np.ones(n_outputs))
+    return target.mean(axis=0) + _NEAR[:, None] * _unit(target)
+
+
+def _beginnings(loss, target):
+    """Return scores that a model may begin at: near y, and zero."""
+    return np.concatenate([_near(loss, target), np.zeros((1, target.shape[1]))])
+
+
+def _small_usual_large(target):
+    """Return the least, the median and the largest y."""
+    return np.quantile(target, [0.0, 0.5, 1.0], axis=0, method="nearest")
+
+
+def _scores_of_classes(n_outputs):
+    """Return scores and targets of rows: one column is not zero, for its class and another one."""
+    moved = np.eye(n_outputs)[:_N_COLUMNS]
+    others = np.roll(np.eye(n_outputs), 1, axis=0)[:_N_COLUMNS] if n_outputs > 1 else 1 - moved
+    scores = [score * moved for score in _REACHED for _ in range(2)]
+    return np.concatenate(scores), np.concatenate([moved, others] * len(_REACHED))
+
+
+def _place(score, target, is_classifier):
+    """Return the score and the target of a row as text."""
+    if not is_classifier or len(score) == 1:
+        return f"the score {_shown(score)}, for the target {_shown(target)}"
+    column = int(np.argmax(np.abs(score)))
+    of_row = "this" if target[column] else "another"
+    return f"the score {score[column]:.4g} of a class, for a row of {of_row} class"
+
+
+def _stable_form(loss, dtype, is_classifier):
+    """Return what to write in place of operators that leave the numbers of a dtype."""
+    used = {node.op_type for node in parsed("loss: value", loss.value).node}
+    cures = []
+    if "Log" in used and ("Sigmoid" in used or (is_classifier and "Exp" in used)):
+        cures.append(_OF_SIGMOID[dtype.name])
+    if {"Log", "Softmax"} <= used:
+        cures.append("LogSoftmax is Log of Softmax at any score.")
+    return " ".join(cures) or "Bound what Exp, Log, Pow, Sqrt or Div get, as by Clip."
 
 
 def _of(loss, fault):
@@ -157,13 +294,9 @@ def _differences(losses, score, target, steps):
     return found.T, rounding.T / WRONG
 
 
-def _no_number(losses, target):
-    """Return a sentence on a value that is no number at scores near some y, or ""."""
-    y = np.quantile(target, [0.0, 0.5, 1.0], axis=0, method="nearest")
-    near = target.mean(axis=0) + _NEAR[:, None] * _unit(target)
-    scores = np.concatenate([near, np.zeros((1, target.shape[1]))])
-
-    for each in y:
+def _no_number(losses, target, scores):
+    """Return a sentence on a value that is no number at scores, with some y, or ""."""
+    for each in _small_usual_large(target):
         values = losses.of_rows(scores, np.tile(each, (len(scores), 1)))
         is_none = ~np.isfinite(values)
         if is_none.any():
@@ -171,8 +304,8 @@ def _no_number(losses, target):
             return (
                 f"is {values[row]} at the score {_shown(scores[row])}, for the target "
                 f"{_shown(each)}, and no number at {is_none.sum()} of {len(scores)} scores from "
-                f"{_shown(near[0])} to {_shown(near[-1])}. A model may begin at any of them. Change "
-                "what Log, Sqrt, Pow, Div or Exp get in the value."
+                f"{_shown(scores[0])} to {_shown(scores[len(_NEAR) - 1])}. A model may begin at any "
+                "of them. Change what Log, Sqrt, Pow, Div or Exp get in the value."
             )
     return ""
 

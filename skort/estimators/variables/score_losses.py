@@ -16,9 +16,9 @@ class ScoreLosses:
         from skort.solvers.loss_graph import loss_model, score_gradient_model
 
         self.dtype = np.dtype(dtype)
-        objective = Objective(loss, None, (), n_outputs, self.dtype)
-        self._model = loss_model(objective)
-        self._gradient = score_gradient_model(objective)
+        self._objective = Objective(loss, None, (), n_outputs, self.dtype)
+        self._model = loss_model(self._objective)
+        self._gradient = score_gradient_model(self._objective)
 
     @property
     def has_gradient(self) -> bool:
@@ -44,6 +44,18 @@ class ScoreLosses:
 
         assert self._gradient is not None  # `has_gradient`
         gradients = self._gradient.run(SCORE_GRADIENT, self._inputs(score, target, 1.0))
+        return gradients.astype(np.float64)
+
+    def derived_gradients(self, score: np.ndarray, target: np.ndarray) -> np.ndarray | None:
+        """Return the derivatives by the scores by skort's rules; None: an operator has no rule."""
+        from skort.objective.objective import SCORE_GRADIENT
+        from skort.solvers.loss_graph import derived_gradient_model
+
+        model = derived_gradient_model(self._objective, len(score))
+        try:
+            gradients = model.run(SCORE_GRADIENT, self._inputs(score, target, 1.0))
+        except Exception:  # an error of the runtime is no ValueError
+            return None
         return gradients.astype(np.float64)
 
     def _inputs(self, score, target, weight):

@@ -4,14 +4,16 @@ import re
 import warnings
 
 import numpy as np
+import onnx.parser
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.neural_network import MLPRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.variables.custom_loss import fault_of
+from skort.estimators.variables.custom_loss import fault_at_scores, fault_of
+from skort.estimators.variables.score_losses import ScoreLosses
 from skort.exceptions import DivergedError, NotTrainableError
-from skort.objective import Huber, Loss, SquaredError, WeightedSum
+from skort.objective import Huber, LogLoss, Loss, SquaredError, WeightedSum
 from skort.objective.custom import parsed, used_inputs
 
 rng = np.random.default_rng(0)
@@ -52,6 +54,27 @@ against (score, target) => (loss) {
     double = Mul (two, target)
     sign = Sub (double, one)
     loss = Mul (sign, score)
+}"""
+
+# The square of the distance of the score from a line of the target.
+TO_LINE = """
+to_line (score, target) => (loss) {{
+    slope = Constant <value = float {{{}}}> ()
+    first = Constant <value = float {{{}}}> ()
+    product = Mul (slope, target)
+    aim = Add (product, first)
+    residual = Sub (score, aim)
+    loss = Mul (residual, residual)
+}}"""
+HINGE = """
+hinge (score, target) => (loss) {
+    one = Constant <value = float {1}> ()
+    two = Constant <value = float {2}> ()
+    double = Mul (two, target)
+    sign = Sub (double, one)
+    margin = Mul (sign, score)
+    short = Sub (one, margin)
+    loss = Relu (short)
 }"""
 
 
@@ -270,12 +293,354 @@ def test_a_loss_that_is_no_number_is_named_with_a_score(inside, parameters):
             residual = Sub (score, target)
             loss = Log (residual)
         }"""
-    with pytest.raises(ValueError, match=r"The loss 'log_ratio' is nan at the score") as caught:
+    with (
+        pytest.warns(UserWarning, match="^The loss 'log_ratio' is nan in float32 at the score"),
+        pytest.raises(ValueError, match=r"The loss 'log_ratio' is nan at the score") as caught,
+    ):
         OrtSGDRegressor(inside, loss=Loss(value), random_state=0, **parameters).fit(X, Y)
     text = str(caught.value)
     score, target = map(float, re.search(r"score (\S+), for the target (\S+),", text).groups())
     assert score < target
     assert "Give eta0" not in text and "Lower eta0" not in text
+
+
+# -(t q^2 log p + (1 - t) p^2 log q) with p = sigmoid(s), q = 1 - p: the focal loss of textbooks.
+FOCAL = """
+focal (score, target) => (loss) {
+    one = Constant <value = float {1}> ()
+    p = Sigmoid (score)
+    q = Sub (one, p)
+    log_p = Log (p)
+    log_q = Log (q)
+    p2 = Mul (p, p)
+    q2 = Mul (q, q)
+    of_second = Mul (q2, log_p)
+    of_first = Mul (p2, log_q)
+    second = Mul (target, of_second)
+    is_first = Sub (one, target)
+    first = Mul (is_first, of_first)
+    sum = Add (first, second)
+    loss = Neg (sum)
+}"""
+# The same by Softplus: -log p = softplus(-s), -log q = softplus(s).
+STABLE_FOCAL = FOCAL.replace(
+    "q = Sub (one, p)", "minus = Neg (score)  q = Sigmoid (minus)  f = Softplus (minus)"
+).replace("Log (p)", "Neg (f)")
+STABLE_FOCAL = STABLE_FOCAL.replace("log_q = Log (q)", "g = Softplus (score)  log_q = Neg (g)")
+# The cross entropy of a softmax, whose log is that of a probability.
+OF_SOFTMAX = """
+entropy (score, target) => (loss) {
+    columns = Constant <value = int64[1] {1}> ()
+    p = Softmax <axis = 1> (score)
+    log_p = Log (p)
+    likelihood = Mul (target, log_p)
+    sum = ReduceSum <keepdims = 1> (likelihood, columns)
+    loss = Neg (sum)
+}"""
+# log(1 + exp(-z)) with z = (2 t - 1) s.
+BY_EXP = """
+logistic (score, target) => (loss) {
+    one = Constant <value = float {1}> ()
+    two = Constant <value = float {2}> ()
+    double = Mul (two, target)
+    sign = Sub (one, double)
+    minus = Mul (sign, score)
+    exp = Exp (minus)
+    sum = Add (one, exp)
+    loss = Log (sum)
+}"""
+# exp(-z): AdaBoost's.
+OF_BOOSTING = BY_EXP.replace("sum = Add (one, exp)", "").replace("Log (sum)", "Mul (one, exp)")
+SOFTPLUS = (
+    "Softplus(-score) is -Log(Sigmoid(score)) at any score, and Softplus(score) is "
+    "-Log(1 - Sigmoid(score)) and Log(1 + Exp(score))."
+)
+IN_FLOAT64 = (
+    "Log(1 + Exp(-score)) is -Log(Sigmoid(score)) at scores up to 700, and "
+    "Log(1 + Exp(score)) is -Log(1 - Sigmoid(score))."
+)
+DIVERGES = "A training that reaches such a score diverges, or begins again at a smaller rate. "
+
+
+@pytest.mark.parametrize(
+    ("value", "y", "dtype", "what", "cure"),
+    [
+        # In float32, 1 - sigmoid(s) is 0 from about s = 17, and 0 log(0) is no number: target 1 there.
+        (
+            FOCAL,
+            LABELS > 0,
+            "float32",
+            "nan in float32 at the score 20, for the target 1",
+            SOFTPLUS,
+        ),
+        # In float64, from 37.
+        (
+            FOCAL,
+            LABELS > 0,
+            "float64",
+            "nan in float64 at the score 50, for the target 1",
+            IN_FLOAT64,
+        ),
+        (
+            FOCAL,
+            LABELS,
+            "float32",
+            "nan in float32 at the score 20 of a class, for a row of this class",
+            SOFTPLUS,
+        ),
+        # 1 / p is infinite at p = exp(-100), if that is not 0 itself. exp(89) is infinite.
+        (
+            OF_SOFTMAX,
+            LABELS,
+            "float32",
+            "inf in float32 at the score 100 of a class, for a row of another class",
+            "LogSoftmax is Log of Softmax at any score.",
+        ),
+        (
+            BY_EXP,
+            LABELS > 0,
+            "float32",
+            "inf in float32 at the score 100, for the target 0",
+            SOFTPLUS,
+        ),
+        (
+            OF_BOOSTING,
+            LABELS > 0,
+            "float32",
+            "inf in float32 at the score 100, for the target 0",
+            "Bound what Exp, Log, Pow, Sqrt or Div get, as by Clip.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_loss_that_is_no_number_at_a_large_score_is_named_before_its_training(
+    method, value, y, dtype, what, cure
+):
+    model = OrtSGDClassifier(loss=Loss(value), dtype=dtype, random_state=0)
+    classes = {"classes": np.unique(y)} if method == "partial_fit" else {}
+    name = parsed("loss: value", value).name
+    with pytest.warns(UserWarning) as caught:
+        getattr(model, method)(X, y, **classes)
+    text = str(caught[0].message).replace("has a gradient of", "is")
+    assert text == f"The loss {name!r} is {what}. {DIVERGES}{cure}"
+    assert len(caught) == 1
+    assert model.score(X, y) > 0.7
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (BY_EXP, "float64"),
+        (OF_BOOSTING, "float64"),
+        (STABLE_FOCAL, "float32"),
+        (LOGISTIC, "float32"),
+        (HINGE, "float32"),
+    ],
+    ids=["by_exp", "boosting", "focal", "logistic", "hinge"],
+)
+def test_a_loss_that_is_a_number_at_large_scores_is_not_named(value, dtype):
+    # Warnings are errors.
+    y = LABELS > 0
+    model = OrtSGDClassifier(loss=Loss(value), dtype=dtype, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.9
+
+
+def test_the_stable_form_that_the_message_names_has_the_same_values():
+    score = np.linspace(-9, 9, 37)[:, None]
+    for target in (np.zeros_like(score), np.ones_like(score)):
+        textbook, stable = (
+            ScoreLosses(Loss(value), 1).of_rows(score, target) for value in (FOCAL, STABLE_FOCAL)
+        )
+        sign = 1 - 2 * target[:, 0]
+        z = sign * score[:, 0]
+        assert stable == pytest.approx(np.logaddexp(0, z) / (1 + np.exp(-z)) ** 2, rel=1e-4)
+        assert stable == pytest.approx(textbook, rel=1e-2, abs=1e-5)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.0])
+def test_a_part_of_a_sum_is_tried_if_it_counts(share):
+    loss = WeightedSum([(1 - share, LogLoss()), (share, Loss(FOCAL))])
+    found = fault_at_scores(loss, column(LABELS > 0), linear_graph(1), is_classifier=True)
+    start = "The loss 'focal' is nan in float32 at the score 20, for the target 1."
+    assert found.startswith(start) if share else found == ""
+
+
+def test_of_many_classes_some_are_tried():
+    found = fault_at_scores(Loss(FOCAL), np.eye(500), linear_graph(1), is_classifier=True)
+    assert "at the score 20 of a class, for a row of this class" in found
+
+
+@pytest.mark.parametrize("gradient", [None, "given"])
+def test_a_gradient_that_is_no_number_at_a_large_score_is_named(gradient):
+    # 1 / (1 + exp(z)) is 0 at z = 100 in float32, and its derivative is -inf / inf.
+    value = """
+        sigmoid (score, target) => (loss) {
+            one = Constant <value = float {1}> ()
+            two = Constant <value = float {2}> ()
+            double = Mul (two, target)
+            sign = Sub (double, one)
+            z = Mul (sign, score)
+            exp = Exp (z)
+            sum = Add (one, exp)
+            loss = Div (one, sum)
+        }"""
+    slope = """
+        slope (score, target) => (gradient) {
+            one = Constant <value = float {1}> ()
+            two = Constant <value = float {2}> ()
+            double = Mul (two, target)
+            sign = Sub (double, one)
+            z = Mul (sign, score)
+            exp = Exp (z)
+            sum = Add (one, exp)
+            square = Mul (sum, sum)
+            ratio = Div (exp, square)
+            minus = Neg (ratio)
+            gradient = Mul (sign, minus)
+        }"""
+    loss = Loss(value, slope if gradient else None)
+    found = fault_at_scores(loss, column(LABELS > 0), linear_graph(1), is_classifier=True)
+    assert found.startswith("The loss 'sigmoid' has a gradient of nan in float32 at the score 100")
+
+
+def linear_graph(n_outputs):
+    y = np.column_stack([Y] * n_outputs)
+    model = OrtSGDRegressor(optimizer="sgd", max_iter=1, tol=None).fit(X, y if n_outputs > 1 else Y)
+    return model._result.model.score_graph
+
+
+@pytest.mark.parametrize(
+    ("values", "y", "what"),
+    [
+        # Scores of y are from -3 to 3 standard deviations: log(y) of them, and exp(60 y).
+        ("loss = Log (score)", Y, "nan"),
+        ("loss = Log (score)", 10 + Y / np.std(Y), ""),
+        (
+            "sixty = Constant <value = float {60}> ()\n a = Mul (sixty, r)\n loss = Exp (a)",
+            Y,
+            "inf",
+        ),
+        ("loss = Exp (r)", Y, ""),
+        # The gradient of |r| by its root is 0 / 0 where a score is its target.
+        ("square = Mul (r, r)\n loss = Sqrt (square)", (Y > 0).astype(float), ""),
+    ],
+)
+def test_a_regression_is_tried_at_scores_near_y(values, y, what):
+    loss = Loss(f"own (score, target) => (loss) {{ r = Sub (score, target)\n {values} }}")
+    found = fault_at_scores(loss, column(y), linear_graph(1), is_classifier=False)
+    assert found.startswith(f"The loss 'own' is {what} in float32 at the score" if what else "")
+    assert bool(found) == bool(what)
+
+
+EXP_LINK = "link (score) => (prediction) { prediction = Exp (score) }"
+LOG_OF_LINK = """
+own (score, target) => (loss) {{
+    prediction = {} (score)
+    log = Log (prediction)
+    r = Sub (log, target)
+    loss = Mul (r, r)
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("value", "link", "found"),
+    [
+        # y is in thousands, and the score its logarithm: exp(10) and exp(20) are numbers.
+        (COUNTS, EXP_LINK, ""),
+        # Gamma's canonical link is 1 / s: its score is positive.
+        (
+            "gamma (score, target) => (loss) { a = Mul (target, score)\n b = Log (score)\n loss = Sub (a, b) }",
+            "link (score) => (prediction) { prediction = Reciprocal (score) }",
+            "",
+        ),
+        # sigmoid(-20) is 0 in ONNX Runtime's float32.
+        (
+            LOG_OF_LINK.format("Sigmoid"),
+            "link (score) => (prediction) { prediction = Sigmoid (score) }",
+            "The loss 'own' is inf in float32 at the score -20, for the target 1000.",
+        ),
+    ],
+)
+def test_a_score_behind_a_link_is_tried_as_a_logarithm(value, link, found):
+    y = np.linspace(1e3, 5e3, 83)
+    loss = Loss(value, inverse_link=link)
+    text = fault_at_scores(loss, column(y), linear_graph(1), is_classifier=False)
+    assert text.startswith(found) and bool(text) == bool(found)
+
+
+def test_a_loss_with_a_link_begins_near_the_score_zero():
+    # exp(5000) is infinite, but no model begins at the score 5000.
+    assert fault_of(Loss(COUNTS, inverse_link=EXP_LINK), column(np.linspace(1e3, 5e3, 83))) == ""
+
+
+def test_a_model_that_bounds_its_score_is_not_tried_at_others():
+    bounded = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        positive (float[N, 3] X) => (float[N, 1] score) <float[3, 1] coef = {0, 0, 0}> {
+            linear = MatMul (X, coef)
+            score = Exp (linear)
+        }""")
+    log_loss = """
+        logs (score, target) => (loss) {
+            a = Log (score)
+            b = Log (target)
+            r = Sub (a, b)
+            loss = Mul (r, r)
+        }"""
+    y = np.exp(X @ [0.3, 0.2, 0.1])
+    # Warnings are errors. The least squares of logs are X @ coef.
+    options = {"optimizer": "adam", "eta0": 0.05, "max_iter": 300, "tol": None, "random_state": 0}
+    model = OrtSGDRegressor(bounded, loss=Loss(log_loss), **options).fit(X, y)
+    assert model.weights_["coef"].ravel() == pytest.approx([0.3, 0.2, 0.1], abs=1e-2)
+
+
+def test_a_training_that_a_textbook_loss_ruins_names_the_loss():
+    # Scores of 100 and more begin the training.
+    y = LABELS > 0
+    network = MLPClassifier(hidden_layer_sizes=(8,))
+    model = OrtSGDClassifier(network, loss=Loss(FOCAL), eta0=3.0, optimizer="adam", random_state=0)
+    with (
+        pytest.warns(UserWarning, match="^The loss 'focal' is nan in float32"),
+        pytest.raises(DivergedError, match=r"rate of 3\. The loss 'focal' is nan in float32 at"),
+    ):
+        model.fit(X, y)
+
+
+def test_a_divergence_at_a_rate_of_skort_does_not_say_to_lower_eta0():
+    # sqrt((s - 0.02) (s - 0.2)) is no number between 0.02 and 0.2, which all large scores pass.
+    value = """
+        hole (score, target) => (loss) {
+            low = Constant <value = float {0.02}> ()
+            high = Constant <value = float {0.2}> ()
+            zero = Constant <value = float {0}> ()
+            above_low = Sub (score, low)
+            above_high = Sub (score, high)
+            product = Mul (above_low, above_high)
+            root = Sqrt (product)
+            nothing = Mul (zero, root)
+            normaliser = Softplus (score)
+            linear = Mul (target, score)
+            logistic = Sub (normaliser, linear)
+            loss = Add (nothing, logistic)
+        }"""
+    y = X[:80, 0] > np.median(X[:80, 0])
+    end = (
+        r"Check that the loss and its gradient are numbers at all scores, or give eta0 a number "
+        r"below this rate\.$"
+    )
+    with pytest.raises(DivergedError, match=end):
+        OrtSGDClassifier(loss=Loss(value), random_state=0).fit(X[:80], y)
+    with pytest.raises(DivergedError, match=r"a learning rate of 1\. Lower eta0\.$"):
+        OrtSGDClassifier(loss=Loss(value), eta0=1.0, random_state=0).fit(X[:80], y)
+
+
+@pytest.mark.filterwarnings("ignore:partial_fit. column . of X is")
+def test_a_divergence_of_a_stream_at_a_rate_of_skort_names_the_data():
+    counts = rng.poisson(np.exp(0.5 * X[:, 0]))
+    model = OrtSGDRegressor(loss="poisson", random_state=0).partial_fit(X, counts)
+    end = r"Check X and y for values far from all others, or give eta0 a number below this rate\.$"
+    with pytest.raises(DivergedError, match=end):
+        model.partial_fit(1e4 * X, counts)
 
 
 @pytest.mark.filterwarnings("ignore:The loss 'rounded' seems to have no lower bound")
@@ -288,28 +653,6 @@ def test_an_operator_without_a_gradient_is_named_before_a_rate_is_asked_for():
     for fit in (OrtSGDRegressor.fit, OrtSGDRegressor.partial_fit):
         with pytest.raises(NotTrainableError, match=r"no gradient goes through the operator Round"):
             fit(OrtSGDRegressor(loss=Loss(rounded)), X, 0.01 * Y)
-
-
-# The square of the distance of the score from a line of the target.
-TO_LINE = """
-to_line (score, target) => (loss) {{
-    slope = Constant <value = float {{{}}}> ()
-    first = Constant <value = float {{{}}}> ()
-    product = Mul (slope, target)
-    aim = Add (product, first)
-    residual = Sub (score, aim)
-    loss = Mul (residual, residual)
-}}"""
-HINGE = """
-hinge (score, target) => (loss) {
-    one = Constant <value = float {1}> ()
-    two = Constant <value = float {2}> ()
-    double = Mul (two, target)
-    sign = Sub (double, one)
-    margin = Mul (sign, score)
-    short = Sub (one, margin)
-    loss = Relu (short)
-}"""
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
