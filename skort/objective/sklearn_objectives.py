@@ -378,7 +378,7 @@ validation_fraction verbose warm_start
 #: Training parameters of scikit-learn's models -> the same parameters of skort's estimators.
 _TRAINING = {
     **dict.fromkeys(
-        ("beta_1", "beta_2", "momentum", "nesterovs_momentum", "solver", "solver_options"),
+        ("beta_1", "beta_2", "momentum", "nesterovs_momentum"),
         "optimizer",
     ),
     **{"learning_rate_init": "eta0", "max_fun": "max_iter", "selection": "shuffle"},
@@ -391,22 +391,19 @@ def unused_parameters(model: Any) -> dict[str, str]:
     training = dict(_TRAINING)
     # In other models, these names belong to the objective. Here they are Adam's epsilon, and the
     # longest step of PassiveAggressive*.
+    # Only a network's result depends on its solver: others end at the same optimum.
     if isinstance(model, (neural_network.MLPRegressor, neural_network.MLPClassifier)):
-        training["epsilon"] = "optimizer"
+        training |= {"epsilon": "optimizer", "solver": "optimizer"}
     elif type(model).__name__.startswith("PassiveAggressive"):
         training["C"] = "eta0"
 
     of_type = defaults_of(type(model))  # type: ignore[arg-type]  # classes are hashable
     defaults = {name: default for name, default in of_type.items() if name in training}
-    changed = {
-        name: getattr(model, name)
+    return {
+        name: training[name]
         for name, default in defaults.items()
         if getattr(model, name) != default
     }
-    if changed.get("solver") == "liblinear":
-        del changed["solver"]  # it is not without effect: intercepts have the penalty
-
-    return {name: training[name] for name in changed}
 
 
 @functools.cache

@@ -661,6 +661,25 @@ def test_a_search_counts_the_strengths_that_alpha_replaces():
     np.testing.assert_array_equal(scores[:, 0], scores[:, 1])
 
 
+# scikit-learn has the l1 penalty with this solver, or with liblinear.
+IS_RATIO = LogisticRegression().penalty == "deprecated"
+LOGISTIC_L1 = LogisticRegression(
+    C=0.5, solver="saga", **{"l1_ratio": 1} if IS_RATIO else {"penalty": "l1"}
+)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [LogisticRegression(C=0.1, solver="newton-cg"), LOGISTIC_L1, RidgeClassifier(solver="lsqr")],
+    ids=str,
+)
+def test_the_solver_of_a_linear_model_inside_is_not_said_to_be_left_out(model):
+    # Warnings are errors. The optimum is the same with any.
+    ours = OrtSGDClassifier(model, random_state=0).fit(X, TWO)
+    theirs = clone(model).set_params(tol=1e-6, max_iter=10_000).fit(X, TWO)
+    np.testing.assert_allclose(ours.coef_.ravel(), theirs.coef_.ravel(), rtol=1e-2, atol=1e-3)
+
+
 @pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant prediction")
 def test_the_training_of_a_network_inside_is_said_to_be_left_out():
     network = MLPClassifier((4,), solver="sgd", learning_rate_init=0.3, momentum=0.5)
