@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
+from sklearn.metrics import log_loss
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 from sklearn.utils.class_weight import compute_class_weight
@@ -215,3 +216,24 @@ def test_a_number_is_no_label_that_is_written_differently():
         OrtSGDClassifier(class_weight={"2": 1.0}).fit(X, np.array(["01", "1"])[TWO])
     with pytest.raises(ValueError, match=r"The classes, \['01'\], are not in class_weight"):
         OrtSGDClassifier(class_weight={1: 1.0, 2: 1.0}).fit(X, np.array(["01", "1"])[TWO])
+
+
+def test_rows_of_a_given_validation_set_have_class_weights_and_no_others():
+    of_classes = np.where(TWO == 1, 1.0, 4.0)
+    options = {"class_weight": {0: 4.0, 1: 1.0}, "max_iter": 1, "tol": None, "random_state": 0}
+    model = OrtSGDClassifier(optimizer="sgd", **options)
+    model.fit(X, TWO, sample_weight=np.where(TWO == 1, 3.0, 0.5), X_val=X, y_val=TWO)
+    expected = -log_loss(TWO, model.predict_proba(X), sample_weight=of_classes)
+    assert model.validation_scores_ == pytest.approx([expected], rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_held_out_rows_keep_their_sample_weights_beside_those_of_their_classes():
+    # Half of the rows that are held out, whichever they are, are of each class.
+    X, y = np.zeros((200, 1)), np.arange(200) % 2
+    options = {"class_weight": {0: 4.0, 1: 1.0}, "max_iter": 1, "tol": None, "random_state": 0}
+    model = OrtSGDClassifier(optimizer="sgd", early_stopping=True, **options)
+    model.fit(X, y, sample_weight=np.where(y == 1, 3.0, 0.5))
+    first, second = np.log(model.predict_proba(X)[0])
+    expected = (0.5 * 4 * first + 3 * second) / (0.5 * 4 + 3)
+    assert model.validation_scores_ == pytest.approx([expected], rel=1e-5)
