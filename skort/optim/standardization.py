@@ -58,6 +58,8 @@ class Standardization:
     #: Whether the fitted model subtracts the mean from X itself: the mean is many standard
     #: deviations.
     is_offset: bool = False
+    #: The columns that had one value in all rows, and drawn weights. None: there are none.
+    constant: np.ndarray | None = None
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the fields that are not None, as arrays by name. `of_arrays` is the inverse."""

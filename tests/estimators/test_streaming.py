@@ -959,6 +959,74 @@ def test_scales_are_those_of_the_first_call():
     np.testing.assert_allclose(model.history_["eta"], first.eta0_ / np.sqrt(1 + seen / 3))
 
 
+def late_column(n_rows, seed=0):
+    """Return X whose last column is 2 in the first 100 rows, and 5 in some later ones; and y."""
+    rng = np.random.default_rng(seed)
+    late = np.where((np.arange(n_rows) >= 100) & (rng.random(n_rows) < 0.2), 5.0, 2.0)
+    X = np.c_[rng.normal(size=(n_rows, 2)), late]
+    return X, X @ [1, -2, 4] + 0.1 * rng.normal(size=n_rows)
+
+
+@pytest.mark.parametrize("size", [1, 7, 50])
+@pytest.mark.parametrize("is_after_fit", [False, True])
+@pytest.mark.parametrize(
+    "inner", [None, MLPRegressor(hidden_layer_sizes=(5,))], ids=["linear", "network"]
+)
+def test_a_column_that_was_constant_has_a_scale_once_it_varies(inner, is_after_fit, size):
+    """Of at most one: the small column gets one, and that of large values keeps one."""
+    X, y = late_column(300)
+    of_unit = {}
+    for unit in (0.01, 1.0):
+        model = OrtSGDRegressor(inner, random_state=0, dtype="float64", max_iter=20, tol=None)
+        rows = np.c_[X[:, :2], unit * X[:, 2]]
+        if is_after_fit:
+            model.fit(rows[:100], y[:100])
+        else:
+            model.partial_fit(rows[:100], y[:100])
+        assert model.standardization_.constant.tolist() == [2]
+        assert model.standardization_.scale[2] == 1
+
+        first = next(start for start in range(100, 300, size) if np.ptp(X[99 : start + size, 2]))
+        for start in range(100, 300, size):
+            model.partial_fit(rows[start : start + size], y[start : start + size])
+        differences = rows[first : first + size, 2] - 2 * unit
+        expected = np.sqrt((differences**2).sum() / max(len(differences), 20))
+        assert model.standardization_.constant is None
+        assert np.isclose(model.standardization_.scale[2], min(expected, 1))
+        of_unit[unit] = model.predict(rows), expected
+
+    # Where a unit gives a scale of at most one, it changes no prediction.
+    if of_unit[1.0][1] <= 1:
+        np.testing.assert_allclose(of_unit[0.01][0], of_unit[1.0][0], rtol=1e-5, atol=1e-6)
+
+
+def test_levels_of_one_hot_columns_that_come_late_are_learned():
+    """Scales of the first rows only: as with scikit-learn's scaler of the first call, an error of 40."""
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 8, 3000)
+    level[:900] %= 4
+    X = np.eye(8)[level]
+    effects = np.array([0, 1, 2, 3, 10, 20, -10, 5.0])
+    model = OrtSGDRegressor(random_state=0)
+    for start in range(0, 3000, 10):
+        rows = slice(start, start + 10)
+        model.partial_fit(X[rows], effects[level[rows]] + 0.1 * rng.normal(size=10))
+    np.testing.assert_allclose(model.predict(np.eye(8)), effects, atol=0.7)
+
+
+def test_weights_that_were_given_for_a_constant_column_keep_its_scale():
+    X, y = late_column(200)
+    for model in (
+        OrtSGDRegressor(FrozenEstimator(LinearRegression().fit(*late_column(300, seed=1)))),
+        OrtSGDRegressor().partial_fit(X[:100], y[:100]).set_weights({"coef": [[1], [-2], [4]]}),
+    ):
+        model.partial_fit(X[:100], y[:100])
+        predicted = model.predict(X[100:])
+        model.partial_fit(X[100:], y[100:], sample_weight=np.full(100, 1e-12))
+        assert model.standardization_.scale[2] == 1
+        np.testing.assert_allclose(model.predict(X[100:]), predicted, rtol=1e-4)
+
+
 @pytest.mark.parametrize(
     "inner", [None, MLPRegressor(hidden_layer_sizes=(10,))], ids=["linear", "network"]
 )

@@ -93,9 +93,10 @@ def _standardization(plan, score_graph, statistics):
     is_free = plan.penalty is None or plan.penalty.intercepts is None
     # The calls of a stream may be smaller.
     n_rows = max(plan.batch_size, STREAM_ROWS) if plan.is_stream else plan.batch_size
-    mean, scale, is_offset = _of_columns(
+    mean, scale, constant = _of_columns(
         score_graph.first_layer, statistics, n_rows, is_free=is_free
     )
+    is_offset = scale is not None and bool(np.any(np.abs(mean) > FAR * scale))
 
     last = score_graph.last_layer
     target_mean = None
@@ -113,23 +114,23 @@ def _standardization(plan, score_graph, statistics):
 
     if scale is None and target_mean is None:
         return None
-    return Standardization(mean, scale, target_mean, target_scale, is_offset)
+    return Standardization(mean, scale, target_mean, target_scale, is_offset, constant)
 
 
 def _of_columns(first, statistics, batch_size, *, is_free):
     """
-    Return the means and scales of the columns,
-    and whether the model subtracts the means itself.
+    Return the means and scales of the columns, and which columns are zero without their means, or
+    None if none is.
     """
     if first is None:
-        return None, None, False
+        return None, None, None
 
     X = statistics.some_rows.X
     if statistics.some_rows.is_sparse:
         scale = usable_scale(statistics.sparse_scale(batch_size), np.float64)
         # Vectors of one number would take more memory than the weights of many columns.
         mean, scale = (np.broadcast_to(number, X.shape[1]) for number in (0.0, scale))
-        return mean, scale, False
+        return mean, scale, None
 
     mean, deviation = _centred(*statistics.columns, centre=is_free and first.intercept is not None)
     if first.columns is not None:
@@ -141,7 +142,8 @@ def _of_columns(first, statistics, batch_size, *, is_free):
     scale = _scale(deviation, "a column of X")
     # Rounded as the training subtracts it.
     mean = mean.astype(np.float32 if X.dtype == np.float32 else np.float64).astype(np.float64)
-    return mean, scale, bool(np.any(np.abs(mean) > FAR * scale))
+    constant = np.flatnonzero(deviation == 0)
+    return mean, scale, constant if len(constant) else None
 
 
 def _scale(deviation: Any, what: str) -> np.ndarray:

@@ -22,6 +22,7 @@ from skort.estimators.planning.stream import (
     heavy_row_copies,
     is_waiting,
     stream_rates,
+    with_late_scales,
 )
 from skort.estimators.training.data_source import BatchShape, batches_in_memory
 from skort.estimators.training.left_scale import warned_of_left_scale
@@ -77,9 +78,12 @@ def _of_later_rows(plan, model, rows, state, observers, fitted):
     """Return the result of one more pass. `fitted` is the fit before it, or None after a call."""
     _check_terms(plan, model, state.standardization)
     run = None if state.live is None else state.live.take()
-    if run is not None and run.plan is not plan:
+    used = with_late_scales(state.standardization, rows.counted(rows.X))
+    if run is not None and (run.plan is not plan or used is not state.standardization):
         run = None
 
+    # The weights of the training stay: those of a constant column have changed no score so far.
+    state = dataclasses.replace(state, standardization=used)
     plan, state = _at_new_rate(plan, model, rows, state, fitted)
     if plan.takes_start and state.penalty_start is None:
         state = dataclasses.replace(state, penalty_start=model.score_graph.trained_arrays)

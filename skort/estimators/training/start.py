@@ -135,6 +135,9 @@ def start_at_weights(
         plan = plan.at_noise(model, statistics)
     of_scaling = scaling(plan, model.score_graph, statistics)
     standardization = of_scaling.value
+    if standardization is not None and not model.is_drawn:
+        # Weights that were fitted or given may have seen the column vary.
+        standardization = dataclasses.replace(standardization, constant=None)
 
     score_graph = model.score_graph
     initial = model.score_graph.trained_arrays
