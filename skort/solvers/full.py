@@ -191,7 +191,7 @@ class FullStep:
         first = self._now
         whitener = self._whitener
         whitens_anew = whitener is not None and whitener.knows_rows
-        stage: float = self._first_stage()
+        stage = self._first_stage()
 
         while True:
             is_curved = self._is_curved
@@ -199,7 +199,7 @@ class FullStep:
             # further, the first ones may: they take all rows as equal.
             tolerances = self._for_share()
             tolerances = tolerances._replace(flat=np.inf) if is_curved else tolerances
-            n_iterations = int(min(n_left, stage)) if whitens_anew else n_left
+            n_iterations = min(n_left, stage) if whitens_anew else n_left
             reason, weights = self._stage(tolerances, n_iterations, counted)
             is_stuck = reason is not None and is_curved and not self._is_flat()
             if is_ended or n_left <= 0 or (reason is not None and not is_stuck):
@@ -227,11 +227,8 @@ class FullStep:
         iterations for which they are good.
         """
         whitener = self._whitener
-        couples = whitener.couples(n_made, n_more)
-        if whitener.is_coupled and not couples and not is_stuck:
-            # Few iterations are left, for which these variables are good.
-            return math.inf
-
+        # Old variables may keep the gradient where rounding hides its fall.
+        couples = whitener.is_coupled or whitener.couples(n_made, n_more)
         self._whitening = whitener.first() if is_stuck else whitener.at(weights, couples=couples)
         self._is_curved = not is_stuck
         self._now = self._now._replace(

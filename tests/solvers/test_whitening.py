@@ -8,6 +8,7 @@ from scipy.special import expit, softmax
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
@@ -583,3 +584,17 @@ def test_half_a_square_ends_at_its_optimum_in_one_iteration(n_outputs):
     exact = LinearRegression().fit(X, y, weight)
     assert model.n_iter_ == 1
     np.testing.assert_allclose(model.predict(X).reshape(-1, n_outputs), exact.predict(X), atol=1e-4)
+
+
+def test_a_nearly_separable_softmax_ends_where_float32_tells_no_more():
+    X, y = load_digits(return_X_y=True)
+    weak = OrtSGDClassifier(LogisticRegression(C=1e4))
+    exact = OrtSGDClassifier(LogisticRegression(C=1e4), dtype="float64")
+    ends = []
+    for rows, _ in StratifiedKFold(5).split(X, y):
+        weak.fit(X[rows], y[rows])
+        least = exact.fit(X[rows], y[rows]).history_["objective"][-1]
+        assert weak.history_["objective"][-1] == pytest.approx(least, rel=1e-3)
+        ends.append(weak.n_iter_)
+    # With variables from far away, two of them made 1,000 iterations.
+    assert max(ends) < 200
