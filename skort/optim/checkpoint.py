@@ -45,7 +45,7 @@ _VALUES = {
         lambda value: value is None or (_is_number(value) and 0 <= value < math.inf),
         "a number of rows or null",
     ),
-    "is_rate_auto": (lambda value: type(value) is bool, "true or false"),
+    "is_rate_found": (lambda value: type(value) is bool, "true or false"),
 }
 _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 

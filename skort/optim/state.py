@@ -119,7 +119,7 @@ class TrainState:
     standardization: Standardization | None = None
     #: The factor of the schedule's rates, and whether the data decided on it.
     rate_scale: float = 1.0
-    is_rate_auto: bool = False
+    is_rate_found: bool = False
     #: All rows of a stream so far, and of a fit before it. A penalty of the model inside counts them.
     n_seen: int = 0
     #: The rows that have lowered the rate of a stream, a heavy one as often as its call repeats it,

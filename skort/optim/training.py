@@ -274,7 +274,7 @@ class Training:
         self.finishes: bool = False
         self._fall_to(state.n_falls)
         self._rate_scale = state.rate_scale
-        self._is_rate_auto = state.is_rate_auto
+        self._is_rate_found = state.is_rate_found
         self._n_in_rate = state.n_in_rate
         self._standardization = state.standardization
         self._penalty_start = state.penalty_start or {}
@@ -573,7 +573,7 @@ class Training:
             best=self._best,
             standardization=self._standardization,
             rate_scale=self._rate_scale,
-            is_rate_auto=self._is_rate_auto,
+            is_rate_found=self._is_rate_found,
             n_in_rate=self._n_in_rate,
             penalty_start=self._penalty_start or None,
             stopping_reason=self.stopping_reason,
@@ -615,7 +615,7 @@ class Training:
         self.history = state.rows()
         # A rate that falls by rows is too large where it does not fall.
         is_too_large = state.n_in_rate is not None and self._course.fall is None
-        if state.is_rate_auto == self._is_rate_auto and not is_too_large:
+        if state.is_rate_found == self._is_rate_found and not is_too_large:
             self._rate_scale = state.rate_scale
             self._n_in_rate = state.n_in_rate
         self.n_restarts = _last(self.history.get("restarts"))

@@ -402,6 +402,16 @@ def test_a_number_for_eta0_stays_when_its_schedule_is_left_out_again():
     assert model.history_["eta"] == pytest.approx([1e-3] * 3)
 
 
+def test_a_schedule_after_optimal_has_the_rate_of_the_rows():
+    X, y = data(100)
+    model = OrtSGDClassifier(random_state=0, learning_rate="optimal")
+    model.partial_fit(X, y, classes=[0, 1]).set_params(learning_rate="constant").partial_fit(X, y)
+    direct = OrtSGDClassifier(random_state=0, learning_rate="constant")
+    direct.partial_fit(X, y, classes=[0, 1])
+    # The rates of "optimal" are those of a batch, of 16 rows here.
+    assert model.history_["eta"][-1] == pytest.approx(16 * direct.history_["eta"][0])
+
+
 def test_a_call_has_the_largest_stable_rate_if_a_given_one_is_larger():
     X, y = data(203)
     model = OrtSGDRegressor(eta0=0.5, learning_rate="constant", random_state=0)

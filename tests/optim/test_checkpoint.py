@@ -41,7 +41,7 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best, standardiza
     solver = {"weights": np.array([1.5, 2.5], np.float32), "n_updates": np.array([7])}
     history = History(objective=[3.0, math.nan, np.float32(0.1)], score=[1, 2, 3])
     table = {"history": history, "n_epochs": 3, "columns": ("objective", "score")}
-    others = {"standardization": standardization, "rate_scale": 0.1, "is_rate_auto": True}
+    others = {"standardization": standardization, "rate_scale": 0.1, "is_rate_found": True}
     others["stopping_reason"] = "It was enough."
     state = TrainState(
         solver, 7, 2, True, random_state.get_state(legacy=False), best=best, **table, **others
@@ -59,7 +59,7 @@ def test_a_state_comes_back_from_its_file(tmp_path, generator, best, standardiza
         True,
         "It was enough.",
     )
-    assert (back.standardization, back.rate_scale, back.is_rate_auto) == (
+    assert (back.standardization, back.rate_scale, back.is_rate_found) == (
         standardization,
         0.1,
         True,

@@ -172,7 +172,7 @@ def _at_new_rate(plan, model, rows, state, fitted):
     # A schedule that is set ends the fall by rows, and one that is left out again begins it.
     ends_fall = has_fallen and not may_fall
     begins_fall = plan.rate.bound is not None and not has_fallen
-    is_other = begins_fall or ends_fall or plan.rate.is_auto != state.is_rate_auto
+    is_other = begins_fall or ends_fall or plan.rate.is_found != state.is_rate_found
     if not (is_after_fit or is_other):
         return plan, state
 
@@ -190,7 +190,7 @@ def _at_new_rate(plan, model, rows, state, fitted):
     state = dataclasses.replace(
         state,
         rate_scale=rates["first rate"].value,
-        is_rate_auto=plan.rate.is_auto,
+        is_rate_found=plan.rate.is_found,
         n_falls=n_falls,
         n_in_rate=state.n_seen - rows.n_rows if falls else None,
     )

@@ -169,7 +169,7 @@ def start_at_weights(
         or (score_graph.trained_arrays if plan.takes_start else None),
         standardization=standardization,
         rate_scale=rates["first rate"].value,
-        is_rate_auto=plan.rate.is_auto,
+        is_rate_found=plan.rate.is_found,
         n_in_rate=0 if falls else None,
     )
     decisions = {"scaling": of_scaling, "weights": _of_weights(plan, model), **rates}
