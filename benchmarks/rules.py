@@ -29,7 +29,8 @@ from benchmarks.defaults import QUICK
 from benchmarks.real_tables import load, real_tables
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.data.noise import noise_of
-from skort.estimators.planning import fitted, optimizer, rate, stopping, stream
+from skort.estimators.data.relevance import explained_parts
+from skort.estimators.planning import fitted, optimizer, rate, scaling, stopping, stream
 from skort.estimators.training import run, start
 from skort.estimators.training import run_stream as streams
 from skort.graphs.score_graph import ScoreGraph
@@ -111,6 +112,16 @@ RULES = (
         "X and y are standardised inside of the fit.",
         "network",
         {"standardize": False},
+    ),
+    *(
+        Rule(
+            name,
+            "The variance of a column grows with the part of y that it explains alone.",
+            kind,
+            {"standardize": True},
+            code=(scaling.column_relevance, scaling.at_relevance, explained_parts),
+        )
+        for name, kind in (("relevance", "network"), ("relevance, wide", "wide network"))
     ),
     Rule(
         "decay",

@@ -237,7 +237,8 @@ def test_means_and_scales_of_ids_do_not_matter(table):
     used = plain.plan_.decisions["scaling"].value
     assert used.mean[:2].tolist() == [0, 0]
     assert used.scale[:2].tolist() == [1, 1]
-    np.testing.assert_allclose(used.scale[2:], X[["size", "age"]].std(ddof=0), rtol=1e-6)
+    assert used.relevance[:2].tolist() == [1, 1]
+    np.testing.assert_allclose(used.deviation[2:], X[["size", "age"]].std(ddof=0), rtol=1e-6)
 
 
 def test_dropout_is_for_training_only(table):

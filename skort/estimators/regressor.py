@@ -120,7 +120,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     standardize : "auto" or bool, default="auto"
         Whether the training gives the columns of X, and the y of a regressor, mean zero and
         standard deviation one. The fitted weights are in the units of the data. "auto" standardises
-        whenever the model and the loss allow it. See :doc:`/learning_rates`.
+        whenever the model and the loss allow it, and gives columns of a new network that say more
+        about y a larger deviation. See :doc:`/learning_rates`.
     dtype : {"float32", "float64"}, default="float32"
         Type of the weights, the arithmetic and the input of the exported model. If float32 cannot
         hold the weights, as for a column of values near 1e-46, the model is in float64.

@@ -60,6 +60,16 @@ class Standardization:
     is_offset: bool = False
     #: The columns that had one value in all rows, and drawn weights. None: there are none.
     constant: np.ndarray | None = None
+    #: float64 of shape (n_features,). The standard deviations of the columns in the training, as a
+    #: network learns more of larger ones. None: they are one.
+    relevance: np.ndarray | None = None
+
+    @property
+    def deviation(self) -> np.ndarray | None:
+        """The standard deviations of the columns of X, or None."""
+        if self.scale is None or self.relevance is None:
+            return self.scale
+        return self.scale * self.relevance
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the fields that are not None, as arrays by name. `of_arrays` is the inverse."""

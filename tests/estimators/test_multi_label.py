@@ -118,6 +118,7 @@ def test_streams():
         "learning_rate": "constant",
         "eta0": 0.2,
         "batch_size": 40,
+        "standardize": True,
     }
     stream = trained(**steps)
     stream.partial_fit(X, Y, classes=[0, 1, 2])

@@ -33,6 +33,7 @@ def short(estimator_class, **options):
         None,
         Standardization(None, None, np.array([0.1]), 3.0),
         Standardization(np.array([0.1, 2.0]), np.array([1.5, 7.0]), None, 1.0, is_offset=True),
+        Standardization(np.zeros(2), np.ones(2), None, 1.0, relevance=np.array([0.5, 1.3])),
     ],
 )
 def test_a_state_comes_back_from_its_file(tmp_path, generator, best, standardization):

@@ -23,6 +23,7 @@ from skort.estimators.data.not_numbers import (
     text_error,
     with_lists_of_labels,
 )
+from skort.estimators.data.relevance import explained_parts
 from skort.estimators.data.row_forms import (
     as_rows,
     check_in_memory,
@@ -146,6 +147,11 @@ class DataStatistics:
         rows = self.some_rows
         mean, deviation = self.columns
         return noise_of(*rows, mean, usable_scale(deviation, np.float64))
+
+    @functools.cached_property
+    def explained(self) -> np.ndarray | None:
+        """The part of y that each column of `some_rows` explains, see `explained_parts`."""
+        return None if self.some_rows.is_sparse else explained_parts(*self.some_rows)
 
     def robust_targets(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the medians and scales of the target in `some_rows`, see `robust_moments`."""

@@ -1,5 +1,6 @@
 """The scales of X and y in a training."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from skort.optim.standardization import Standardization, deviation_of_all, usabl
 
 if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
+    from skort.graphs.layers import Layer
     from skort.graphs.score_graph import ScoreGraph
 
 # The factor that makes so many columns uncorrelated costs as much as some ten passes over the rows:
@@ -22,6 +24,9 @@ _MANY_COLUMNS = 256
 # More columns are those of text, mostly; and a gigabyte.
 _FEW_COLUMNS = 256
 _MOST_BYTES = 2**30
+# `python -m benchmarks.rules --only relevance` measures it: the part of the mean that a column has
+# which explains nothing alone.
+_LEAST_PART = 0.1
 
 
 @rule("scaling")
@@ -70,6 +75,35 @@ def whitens(n_columns: int, *, are_sparse: bool) -> bool:
     in variables that make these uncorrelated.
     """
     return n_columns <= _MANY_COLUMNS and not are_sparse
+
+
+@rule("scaling")
+def column_relevance(explained: np.ndarray) -> np.ndarray:
+    """
+    In a fit, the dense columns of a new network have variances in proportion to the part of y that
+    each explains alone plus a tenth of the mean part; with standardize=True, all have the same.
+    """
+    if not np.any(explained):
+        return np.ones(len(explained))
+    mean = np.mean(explained)
+    return np.sqrt((explained / mean + _LEAST_PART) / (1 + _LEAST_PART))
+
+
+def at_relevance(of_scaling: Decision, first: "Layer", statistics: DataStatistics) -> Decision:
+    """Return the decision on scales that a first layer reads, with the relevance of its columns."""
+    explained = statistics.explained
+    if explained is None:
+        return of_scaling
+
+    used = of_scaling.value
+    # Other columns are ids, which stay as they are, or have one value so far.
+    read = first.read(np.arange(len(explained)))
+    read = np.setdiff1d(read, [] if used.constant is None else used.constant)
+    relevance = np.ones(len(explained))
+    relevance[read] = column_relevance(explained[read])
+    because = f"{of_scaling.because}; columns that say more about y are larger"
+    value = replace(used, scale=used.scale / relevance, relevance=relevance)
+    return of_scaling._replace(value=value, because=because)
 
 
 def described(used: Standardization | None) -> str:

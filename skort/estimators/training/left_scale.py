@@ -39,10 +39,11 @@ def warned_of_left_scale(
         return False
 
     found = []
-    if used.scale is not None and layer is not None:
+    scale = used.deviation
+    if scale is not None and layer is not None:
         # The columns that it does not read are ids, which have no scale.
-        read = layer.read(np.arange(len(used.scale)))
-        for column, change in _changes(rows.counted(rows.X), used.mean, used.scale):
+        read = layer.read(np.arange(len(scale)))
+        for column, change in _changes(rows.counted(rows.X), used.mean, scale):
             if column in read:
                 name = f"column {column if names is None else repr(names[column])}"
                 found.append((f"{name} of {place}", change))

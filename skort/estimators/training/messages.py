@@ -529,7 +529,7 @@ def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:
 
     names = []
     mean = used.mean
-    scale = used.scale
+    scale = used.deviation
 
     if (
         mean is not None

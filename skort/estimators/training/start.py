@@ -12,7 +12,7 @@ from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision
 from skort.estimators.planning.fitted import drawn_anew, fitted_part, knowledge_of, n_equal_rows
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import RateBasis, first_rate, spread_of_fit
-from skort.estimators.planning.scaling import scaling
+from skort.estimators.planning.scaling import at_relevance, scaling
 from skort.estimators.planning.stream import falls_by_rows, stream_rates
 from skort.estimators.training.messages import (
     warn_of_far_start,
@@ -131,9 +131,10 @@ def start_at_weights(
         warn_of_custom_loss(plan.loss, target, model.score_graph, is_classifier=plan.is_classifier)
     if plan.penalty is not None and plan.penalty.is_custom:
         warn_of_custom_penalty(plan.penalty, model.score_graph)
+    of_scaling = scaling(plan, model.score_graph, statistics)
     if not (is_stream or model.score_graph.is_linear):
         plan = plan.at_noise(model, statistics)
-    of_scaling = scaling(plan, model.score_graph, statistics)
+        of_scaling = _at_relevance(plan, model, of_scaling, statistics)
     standardization = of_scaling.value
     if standardization is not None and not model.is_drawn:
         # Weights that were fitted or given may have seen the column vary.
@@ -175,6 +176,15 @@ def start_at_weights(
     decisions = {"scaling": of_scaling, "weights": _of_weights(plan, model), **rates}
     model = dataclasses.replace(model, score_graph=score_graph, is_drawn=False)
     return Start(plan.with_decisions(decisions), model, state, variables, spread=spread)
+
+
+def _at_relevance(plan, model, of_scaling, statistics):
+    """Return the decision on the scales, with the relevance of the columns of a new network."""
+    used, first = of_scaling.value, model.score_graph.first_layer
+    is_open = "standardize" in plan.left_open and model.is_drawn and not plan.is_full
+    if not is_open or first is None or used is None or used.scale is None:
+        return of_scaling
+    return at_relevance(of_scaling, first, statistics)
 
 
 def check_first_rows(plan: Plan, model: Model, rows: TrainingData) -> None:

@@ -89,8 +89,12 @@ class _Inputs:
         """
         if self.factor is not None:
             return self.factor
-        scale = self.layer.read(self.scale)
-        return 1 / scale[None] if self.layer.transposed else 1 / scale[:, None]
+        return self.of_columns(1 / self.scale)
+
+    def of_columns(self, factors: np.ndarray) -> np.ndarray:
+        """Return a factor for each column as factors of the coefficients."""
+        factors = self.layer.read(factors)
+        return factors[None] if self.layer.transposed else factors[:, None]
 
     def to_model(self, weights: dict[str, np.ndarray]) -> None:
         """Change the weights of the training into those of the model."""
@@ -189,11 +193,15 @@ class Reparametrization:
             in_units = _scaled(loss, used.target_scale)
 
         variables = cls(used, in_units, penalty, inputs, score, score_graph.dtype)
+        factors, unit = variables.factors(), in_units.unit
         if not (score_graph.is_linear or penalty is None or penalty.is_custom):
             # The penalty of a network is on the weights of standardized X and y.
-            return variables
+            if inputs is None or used.relevance is None:
+                return variables
+            factors = {inputs.layer.coefficient: inputs.of_columns(used.relevance)}
+            unit = 1.0
 
-        return replace(variables, penalty=rescaled(penalty, variables.factors(), in_units.unit))
+        return replace(variables, penalty=rescaled(penalty, factors, unit))
 
     @functools.cached_property
     def loss(self) -> ScoreLoss:

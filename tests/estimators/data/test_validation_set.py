@@ -93,6 +93,7 @@ def test_the_best_weights_are_restored_where_the_last_are_worse(solver, estimato
         random_state=0,
         batch_size=8,
         validation_fraction=0.3,
+        standardize=True,
     )
     # A network gets worse, and `tol` ends it.
     estimator.set_params(optimizer="sgd", learning_rate="adaptive", max_iter=1000)

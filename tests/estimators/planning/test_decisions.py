@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.common.onnx_text import function
-from skort.estimators.planning import optimizer, rate, stopping, stream
+from skort.estimators.planning import optimizer, rate, scaling, stopping, stream
 from skort.estimators.planning.batches import TrainingSize, batch_rows
 from skort.estimators.planning.decision import RULES, YOURS, sentence
 from skort.estimators.planning.rate import GIVEN_RATE, RateChoice
@@ -166,6 +166,22 @@ def test_plans_of_networks_are_those_of_their_formulas():
 )
 def test_many_rows_a_column_are_trained_on_longer(rows_per_column, times):
     assert stopping.longer(rows_per_column) == times
+
+
+@pytest.mark.parametrize(
+    ("explained", "variances"),
+    [
+        ([0.0, 0.0], [1.0, 1.0]),
+        ([0.2, 0.2], [1.0, 1.0]),
+        # (3 + .1) / 1.1 and .1 / 1.1
+        ([0.6, 0.0, 0.0], [31 / 11, 1 / 11, 1 / 11]),
+        ([0.3, 0.1], [16 / 11, 6 / 11]),
+    ],
+)
+def test_columns_are_as_large_as_they_are_relevant(explained, variances):
+    found = scaling.column_relevance(np.array(explained))
+    np.testing.assert_allclose(found**2, variances, rtol=1e-12)
+    assert np.mean(found**2) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from onnx import numpy_helper
 from skl2onnx import to_onnx
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, make_classification
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     ElasticNet,
     HuberRegressor,
@@ -28,9 +29,12 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, objective
 from skort.callbacks import EpochScoring
+from skort.estimators.data.relevance import explained_parts
+from skort.estimators.planning.scaling import column_relevance
 from skort.estimators.training.result import result_of
 from skort.graphs.standardized import uncentred_arrays
 from skort.objective import ElasticPenalty
+from skort.optimizers import Adam
 
 N, P = 200, 4
 SCALES, SHIFTS = np.array([1e-3, 1, 50, 1e4]), np.array([1e-3, 0, -100, 2e7])
@@ -133,13 +137,81 @@ def test_the_penalty_of_a_network_is_of_standardized_x_and_y(penalty, data):
     X, y, weights = data
     network = MLPRegressor(hidden_layer_sizes=(5,), alpha=3.0)
     options = {"penalty": penalty, "max_iter": 30, "random_state": 0, "dtype": "float64"}
-    model = OrtSGDRegressor(network, **options).fit(X, y, weights)
+    model = OrtSGDRegressor(network, **options, standardize=True).fit(X, y, weights)
     used = model.standardization_
     there = OrtSGDRegressor(network, **options, standardize=False).fit(
         (X - used.mean) / used.scale, (y - used.target_mean) / used.target_scale, weights
     )
     expected = used.target_mean + used.target_scale * there.predict((X - used.mean) / used.scale)
     np.testing.assert_allclose(model.predict(X), expected, rtol=1e-6)
+
+
+def test_a_network_trains_on_columns_as_large_as_they_are_relevant(data):
+    X, y, weights = data
+    network = MLPRegressor(hidden_layer_sizes=(5,))
+    options = {"penalty": None, "max_iter": 30, "random_state": 0, "dtype": "float64"}
+    options["optimizer"] = Adam(weight_decay=0.5)
+    model = OrtSGDRegressor(network, **options).fit(X, y, weights)
+    used = model.standardization_
+    relevance = column_relevance(explained_parts(X, y[:, None], weights))
+    np.testing.assert_allclose(used.relevance, relevance, rtol=1e-12)
+    deviation = np.sqrt(np.average((X - used.mean) ** 2, axis=0, weights=weights))
+    np.testing.assert_allclose(used.deviation, deviation, rtol=1e-9)
+    np.testing.assert_allclose(used.scale, deviation / relevance, rtol=1e-9)
+    assert "columns that say more about y are larger" in model.plan_.decisions["scaling"].because
+
+    rows = (X - used.mean) / used.scale
+    there = OrtSGDRegressor(network, **options, standardize=False).fit(
+        rows, (y - used.target_mean) / used.target_scale, weights
+    )
+    expected = used.target_mean + used.target_scale * there.predict(rows)
+    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-6)
+
+
+def test_the_relevance_of_columns_does_not_change_a_penalty(data):
+    network = MLPRegressor(hidden_layer_sizes=(5,))
+    penalty = ElasticPenalty(0.01, l1_ratio=0.2)
+    model = OrtSGDRegressor(network, penalty=penalty, random_state=0).fit(*data)
+    used, result = model.standardization_, result_of(model)
+    names = ("coefficient", "coefficient1")
+    strengths = result.plan.variables(result.model.score_graph, used).penalty.strengths(names)
+    # A weight of a column is its relevance times that of the standardized one.
+    np.testing.assert_allclose(strengths[names[0]].l1, 0.002 * used.relevance[:, None])
+    np.testing.assert_allclose(strengths[names[0]].l2, 0.008 * used.relevance[:, None] ** 2)
+    assert (strengths[names[1]].l1, strengths[names[1]].l2) == pytest.approx((0.002, 0.008))
+
+
+def test_a_column_of_one_value_is_not_less_relevant(data):
+    X, y, _ = data
+    more = np.insert(X, 1, 7.0, axis=1)
+    network = MLPRegressor(hidden_layer_sizes=(5,))
+    plain, found = (
+        OrtSGDRegressor(network, random_state=0).fit(each, y).standardization_ for each in (X, more)
+    )
+    np.testing.assert_allclose(np.delete(found.relevance, 1), plain.relevance, rtol=1e-12)
+    assert (found.relevance[1], found.scale[1]) == (1.0, 1.0)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_relevance_is_for_new_networks_that_leave_it_open(data):
+    X, y, _ = data
+    network = MLPRegressor(hidden_layer_sizes=(5,))
+
+    def sgd(inside, **parameters):
+        return OrtSGDRegressor(inside, random_state=0, **parameters)
+
+    fitted = sgd(network).fit(X, y)
+    assert fitted.standardization_.relevance is not None
+    models = [
+        sgd(network, standardize=True).fit(X, y),
+        sgd(network, optimizer="lbfgs", max_iter=20).fit(X, y),
+        sgd(network).partial_fit(X, y),
+        sgd(FrozenEstimator(fitted.to_sklearn()), early_stopping=False).fit(X, y),
+        sgd(None).fit(X, y),
+    ]
+    for model in models:
+        assert model.standardization_.relevance is None
+        np.testing.assert_allclose(model.standardization_.deviation, X.std(axis=0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("unit", [2.0**-20, 2.0**30])
