@@ -5,8 +5,7 @@ import numpy as np
 from skort.common.blas import one_blas_thread
 from skort.optim.standardization import moments
 
-# So few rows do not tell. More rows than so many tell it little better, and take longer.
-_FEW_ROWS = 20
+# More rows tell it little better, and take longer.
 _MANY_ROWS = 2000
 _BINS = 10
 # So many columns at once stay in the cache.
@@ -22,13 +21,10 @@ def explained_parts(
     Return the part of the variance of y that each column explains alone, by the means of y in ten
     bins of about equal weight.
 
-    It is that of at most 2,000 evenly spaced rows. None: fewer than 20 rows, or rows of one y, do
-    not tell it.
+    It is that of at most 2,000 evenly spaced rows. Few rows are in bins of their own, so that all
+    columns explain much of y. None: rows of one y do not tell it.
     """
     counted = np.arange(X.shape[0]) if sample_weight is None else np.flatnonzero(sample_weight)
-    if len(counted) < _FEW_ROWS:
-        return None
-
     some = np.linspace(0, len(counted) - 1, min(len(counted), _MANY_ROWS)).astype(int)
     rows = counted[some]
     weights = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
