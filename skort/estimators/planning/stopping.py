@@ -66,8 +66,8 @@ def chosen_epochs(estimator: Any, left_open: Set[str]) -> Decision:
 @rule("epochs")
 def network_epochs(n_rows: int, n_batches: int, n_columns: int) -> Decision:
     """
-    A network makes 150 updates, more with the rows to the power of 0.6, and up to 1.75 times as
-    many with more than 400 rows a column, in 20 to 300 epochs.
+    A network makes 150 updates with 150 rows or fewer, 225 * (rows / 150)^0.6 from 300 rows on,
+    and up to 1.75 times as many with more than 400 rows a column, in 20 to 300 epochs.
     """
     growth = max(1.0, n_rows / _ROWS) ** _POWER
     more = min(max(1.0, n_rows / _MORE_ROWS), _MORE)
