@@ -11,6 +11,7 @@ from skl2onnx.operator_converters.function_transformer import convert_sklearn_fu
 from skl2onnx.shape_calculators.function_transformer import (
     calculate_sklearn_function_transformer_output_shapes,
 )
+from skl2onnx.shape_calculators.imputer import calculate_sklearn_imputer_output_shapes
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
@@ -114,7 +115,10 @@ def _convert_imputer(scope, operator, container):
             "it fills texts with None, which no file has. Write None as NaN before, as "
             "X.fillna(numpy.nan) does, or fill with a text"
         )
-    if is_text and not all(isinstance(value, str) for value in fills):
+    kinds = {isinstance(value, str) for value in fills} if is_text else set()
+    if len(kinds) > 1:
+        _refuse_both_kinds(imputer)
+    if False in kinds:
         raise NotExportableError("it takes numbers, and X has texts there")
     fill = nodes.constant([imputer.statistics_.tolist()], element_type, "statistics")
     output = operator.outputs[0]
@@ -132,6 +136,31 @@ def _convert_imputer(scope, operator, container):
 
     # skl2onnx counts only the imputed columns.
     output.type.shape = [None, len(imputer.statistics_) + len(marked)]
+
+
+def _set_imputed_type(operator):
+    """Give the output of an imputer its type and shape; refuse numbers and texts together."""
+    values = (*operator.inputs, *operator.outputs)
+    if len({isinstance(value.type, StringTensorType) for value in values}) > 1:
+        _refuse_both_kinds(operator.raw_operator)
+    calculate_sklearn_imputer_output_shapes(operator)
+
+
+def _refuse_both_kinds(imputer):
+    """Raise the error of numbers beside texts. What the imputer fills tells the kind of a column."""
+    names = getattr(imputer, "feature_names_in_", ())
+    fills = dict(zip(names, imputer.statistics_.tolist(), strict=False))
+    texts = [name for name, fill in fills.items() if isinstance(fill, str)]
+    numbers = [name for name in fills if name not in texts]
+    which, types = "numbers and texts", "str"
+
+    if numbers and texts:
+        which = f"numbers ({', '.join(numbers)}) and texts ({', '.join(texts)})"
+        types = f"{{{', '.join(f'{name!r}: str' for name in numbers)}}}"
+    raise NotExportableError(
+        f"SimpleImputer gets {which} together. Give each kind a transformer of its own, or make "
+        f"texts of the numbers before, as X.astype({types}) does"
+    )
 
 
 def _convert_polynomial(scope, operator, container):
@@ -349,6 +378,7 @@ CONVERTERS: dict[Any, Callable[..., None]] = {
 
 #: The functions that give their outputs types and shapes, where skl2onnx's own are wrong.
 SHAPES: dict[Any, Callable[..., None]] = {
+    SimpleImputer: _set_imputed_type,
     KBinsDiscretizer: _set_bins_type,
     Binarizer: _set_same_type,
     PowerTransformer: _set_same_type,

@@ -377,6 +377,45 @@ def test_a_text_that_no_file_has_is_no_filling():
         transformer_graph(fitted(*FILLED, X=X), X, "float32")
 
 
+@pytest.mark.parametrize("value", [10115, True, 0.5], ids=["integer", "bool", "float"])
+@pytest.mark.parametrize("names", [["city", "value"], ["value", "city"]], ids="-".join)
+@pytest.mark.parametrize("step", ["pipeline", "columntransformer"])
+def test_an_imputer_of_numbers_and_texts_names_both(value, names, step, run_onnx):
+    X = pd.DataFrame({"city": ["Rome", "Oslo", None, "Rome"] * 10, "value": [value, 0] * 20})
+    X = X.astype({"value": type(value)})[names]
+    encoder = OneHotEncoder(sparse_output=False)
+    pipeline = make_pipeline(SimpleImputer(strategy="most_frequent"), encoder)
+    X["city"] = X["city"].astype(object).fillna(np.nan)
+    whole = pipeline if step == "pipeline" else make_column_transformer((pipeline, names))
+    with pytest.raises(NotExportableError) as raised:
+        transformer_graph(fitted(whole, X=X), X, "float32")
+    assert str(raised.value) == (
+        f"estimator: the step '{step}' cannot be part of an ONNX model in float32: SimpleImputer "
+        "gets numbers (value) and texts (city) together. Give each kind a transformer of its own, "
+        "or make texts of the numbers before, as X.astype({'value': str}) does. Replace the step, "
+        "to keep one file; or put it in a Pipeline before this estimator, and the file takes what "
+        "the step returns."
+    )
+
+    apart = make_column_transformer((pipeline, ["city"]), (encoder, ["value"]))
+    for cured, rows in ((whole, X.astype({"value": str})), (apart, X)):
+        transformers = fitted(cured, X=rows)
+        model = transformer_graph(transformers, rows, "float32")
+        (values,) = run_onnx(model, **feeds(rows, raw_inputs(rows), "float32")).values()
+        np.testing.assert_array_equal(values, transformers.transform(rows))
+
+
+def test_an_imputer_of_numbers_and_texts_that_fills_one_text_has_no_names_to_tell():
+    X = pd.DataFrame({"value": [1, 2] * 20, "city": ["Rome", "Oslo"] * 20})
+    constant = SimpleImputer(strategy="constant", fill_value="other")
+    whole = make_column_transformer((make_pipeline(constant, OneHotEncoder()), [0, 1]))
+    with pytest.raises(
+        NotExportableError,
+        match=r"SimpleImputer gets numbers and texts together\. .* as X\.astype\(str\) does\.",
+    ):
+        transformer_graph(fitted(whole, X=X), X, "float32")
+
+
 def test_a_column_whose_name_no_file_has_is_named(rng):
     X = pd.DataFrame(rng.normal(size=(30, 2)), columns=["", "b"])
     with pytest.raises(NotExportableError, match="ValueError: X has a column whose name is empty"):
