@@ -107,7 +107,7 @@ VALUES = [
     ({"penalty": Huber()}, "Did you mean loss=Huber()?"),
     ({"optimizer": Cosine()}, "Did you mean learning_rate=Cosine()?"),
     ({"learning_rate": Adam()}, "Did you mean optimizer=Adam()?"),
-    ({"learning_rate": "exponential"}, "of the number of the update is a schedule, too."),
+    ({"learning_rate": "unknown"}, "of the number of the update is a schedule, too."),
     ({"early_stopping": EarlyStopping()}, "Did you mean callbacks=[EarlyStopping()]?"),
     ({"callbacks": EarlyStopping}, "Did you mean callbacks=[EarlyStopping()]?"),
     ({"callbacks": EarlyStopping()}, "Did you mean callbacks=[EarlyStopping()]?"),

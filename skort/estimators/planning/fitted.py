@@ -1,4 +1,4 @@
-"""How a fitted network goes on with new rows."""
+"""How a fitted model goes on with new rows."""
 
 import dataclasses
 import math
