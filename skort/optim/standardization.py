@@ -143,11 +143,11 @@ def _moments(X, sample_weight, blocks, columns=slice(None), factor=1.0):
 
     # With a large mean, sums of differences from a row keep their digits.
     at = 0 if sample_weight is None else int(np.argmax(sample_weight > 0))
-    first = _dense(X[at : at + 1])[0, columns].astype(np.float64) * factor
+    first = dense(X[at : at + 1])[0, columns].astype(np.float64) * factor
 
     with one_blas_thread(X.shape[0] * X.shape[1]), np.errstate(over="ignore", invalid="ignore"):
         for rows in blocks:
-            block = _dense(X[rows])[:, columns]
+            block = dense(X[rows])[:, columns]
             block = difference(block if factor == 1.0 else block.astype(np.float64) * factor, first)
             weights = np.ones(len(block)) if sample_weight is None else sample_weight[rows]
 
@@ -191,9 +191,16 @@ def usable_scale(deviation: Any, dtype: Any) -> np.ndarray:
     return np.where(usable, deviation, 1.0)
 
 
-def _dense(rows):
+def dense(rows: Any) -> np.ndarray:
     """Return rows as an array. Even a stream that began with arrays may bring sparse rows."""
     return rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
+
+
+def of_unit_size(columns: np.ndarray) -> np.ndarray:
+    """Return columns in float64, divided by their largest size: squares of 1e200 would overflow."""
+    exact = columns.astype(np.float64)
+    exact /= max(np.abs(exact).max(), np.finfo(np.float64).tiny)
+    return exact
 
 
 def deviation_of_all(deviation: np.ndarray) -> Any:
@@ -455,7 +462,7 @@ def squared_norms(X: Any, shares: np.ndarray | None, used: Standardization | Non
     Return the squared norms of at most 2,000 rows of X' with a column of ones, each times its
     relative weight.
     """
-    numbers = _some_numbers(X, shares, _SOME_ROWS)
+    numbers = some_numbers(X, shares, _SOME_ROWS)
     length = max(1, _CACHED // X.shape[1])
     with np.errstate(over="ignore"):
         squares = np.concatenate(
@@ -486,9 +493,9 @@ def _squares(rows):
     return np.einsum("ij,ij->i", rows, rows)
 
 
-def _some_numbers(X, shares, most):
+def some_numbers(X: Any, sample_weight: np.ndarray | None, most: int) -> np.ndarray:
     """Return the numbers of at most so many evenly spaced rows that count."""
-    numbers = np.arange(X.shape[0]) if shares is None else np.flatnonzero(shares)
+    numbers = np.arange(X.shape[0]) if sample_weight is None else np.flatnonzero(sample_weight)
     if len(numbers) > most:
         numbers = numbers[np.linspace(0, len(numbers) - 1, most).astype(int)]
     return numbers
@@ -502,7 +509,7 @@ def _taken(X, numbers):
 
 def _some_rows(X, shares, used, ones, most=_SOME_ROWS):
     """Return at most so many standardized rows, each times the root of its relative weight."""
-    numbers = _some_numbers(X, shares, most)
+    numbers = some_numbers(X, shares, most)
     some = _standardized(_taken(X, numbers), used, ones)
     if shares is None:
         return some
@@ -521,7 +528,7 @@ def _standardized(X, used, ones):
     if used is None or used.scale is None:
         rows[:, :-1] = X
     else:
-        rows[:, :-1] = difference(_dense(X), used.mean)
+        rows[:, :-1] = difference(dense(X), used.mean)
         rows[:, :-1] /= used.scale
 
     return rows

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from skort.common.blas import one_blas_thread
-from skort.optim.standardization import moments
+from skort.optim.standardization import moments, of_unit_size, some_numbers
 
 # So few rows do not tell. More rows than so many tell it little better, and take longer.
 _FEW_ROWS = 20
@@ -31,18 +31,14 @@ def noise_of(
     It is that of at most 1,000 evenly spaced rows; copies of a row are not near it. None: fewer
     than 20 rows, rows of one y, or sparse rows of more than 1,000 columns do not tell it.
     """
-    counted = np.arange(X.shape[0]) if sample_weight is None else np.flatnonzero(sample_weight)
+    rows = some_numbers(X, sample_weight, _MANY_ROWS)
     is_sparse = scipy.sparse.issparse(X)
-    if len(counted) < _FEW_ROWS or (is_sparse and X.shape[1] > _MANY_COLUMNS):
+    if len(rows) < _FEW_ROWS or (is_sparse and X.shape[1] > _MANY_COLUMNS):
         return None
 
-    some = np.linspace(0, len(counted) - 1, min(len(counted), _MANY_ROWS)).astype(int)
-    rows = counted[some]
     weights = None if sample_weight is None else sample_weight[rows]
 
-    y = target[rows].astype(np.float64)
-    # Squares of numbers such as 1e200 would overflow.
-    y /= max(np.abs(y).max(), np.finfo(np.float64).tiny)
+    y = of_unit_size(target[rows])
     variance = np.sum(moments(y, weights)[1] ** 2)
     if not variance > 0:
         return None

@@ -3,7 +3,7 @@
 import numpy as np
 
 from skort.common.blas import one_blas_thread
-from skort.optim.standardization import moments
+from skort.optim.standardization import moments, of_unit_size, some_numbers
 
 # More rows tell it little better, and take longer.
 _MANY_ROWS = 2000
@@ -24,15 +24,11 @@ def explained_parts(
     It is that of at most 2,000 evenly spaced rows. Few rows are in bins of their own, so that all
     columns explain much of y. None: rows of one y do not tell it.
     """
-    counted = np.arange(X.shape[0]) if sample_weight is None else np.flatnonzero(sample_weight)
-    some = np.linspace(0, len(counted) - 1, min(len(counted), _MANY_ROWS)).astype(int)
-    rows = counted[some]
+    rows = some_numbers(X, sample_weight, _MANY_ROWS)
     weights = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
     weights = weights / weights.sum()
 
-    y = target[rows].astype(np.float64)
-    # Squares of numbers such as 1e200 would overflow.
-    y /= max(np.abs(y).max(), np.finfo(np.float64).tiny)
+    y = of_unit_size(target[rows])
     mean, deviation = moments(y, weights)
     variance = np.sum(deviation**2)
     if not (variance > 0 and np.isfinite(variance)):

@@ -2,11 +2,11 @@
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import issparse
 
+from skort.estimators.data.rows import TrainingData
 from skort.estimators.planning.batches import STREAM_ROWS
 from skort.estimators.planning.decision import YOURS, Decision, rule, yours
 from skort.estimators.planning.rate import (
@@ -16,7 +16,7 @@ from skort.estimators.planning.rate import (
     network_rate,
     stiffness,
 )
-from skort.optim.standardization import Standardization, spread_of_some, usable_scale
+from skort.optim.standardization import Standardization, dense, spread_of_some, usable_scale
 
 if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
@@ -72,7 +72,7 @@ def is_waiting(plan: "Plan", n_rows: int) -> bool:
 
 
 @rule("stream")
-def with_late_scales(used: Standardization | None, X: Any) -> Standardization | None:
+def with_late_scales(used: Standardization | None, rows: TrainingData) -> Standardization | None:
     """
     In a stream, the first call in which a column varies that was constant so far gives it a scale of
     at most one: the root mean square of its differences from that constant, over 20 rows or more.
@@ -80,8 +80,7 @@ def with_late_scales(used: Standardization | None, X: Any) -> Standardization | 
     if used is None or used.constant is None or used.mean is None or used.scale is None:
         return used
 
-    columns = X[:, used.constant]
-    columns = columns.toarray() if issparse(columns) else columns
+    columns = dense(rows.counted(rows.X[:, used.constant]))
     differences = columns.astype(np.float64) - used.mean[used.constant]
     varies = differences.any(axis=0)
     if not varies.any():
@@ -90,7 +89,7 @@ def with_late_scales(used: Standardization | None, X: Any) -> Standardization | 
     # Few rows count as if others had the constant, so that calls of any size give similar scales.
     mean_square = np.square(differences[:, varies]).sum(axis=0) / max(len(differences), FIRST_ROWS)
     # A scaler of the user's that learns from each call makes large values smaller later.
-    late = usable_scale(np.minimum(np.sqrt(mean_square), 1.0), X.dtype)
+    late = usable_scale(np.minimum(np.sqrt(mean_square), 1.0), rows.X.dtype)
     scale = used.scale.copy()
     scale[used.constant[varies]] = late
     constant = used.constant[~varies]

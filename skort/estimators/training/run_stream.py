@@ -78,12 +78,15 @@ def _of_later_rows(plan, model, rows, state, observers, fitted):
     """Return the result of one more pass. `fitted` is the fit before it, or None after a call."""
     _check_terms(plan, model, state.standardization)
     run = None if state.live is None else state.live.take()
-    used = with_late_scales(state.standardization, rows.counted(rows.X))
-    if run is not None and (run.plan is not plan or used is not state.standardization):
+    if run is not None and run.plan is not plan:
         run = None
 
-    # The weights of the training stay: those of a constant column have changed no score so far.
-    state = dataclasses.replace(state, standardization=used)
+    used = with_late_scales(state.standardization, rows)
+    if used is not state.standardization:
+        # The weights of the training stay: those of a constant column have changed no score so far.
+        state = dataclasses.replace(state, standardization=used)
+        run = None
+
     plan, state = _at_new_rate(plan, model, rows, state, fitted)
     if plan.takes_start and state.penalty_start is None:
         state = dataclasses.replace(state, penalty_start=model.score_graph.trained_arrays)
