@@ -54,7 +54,8 @@ class ModuleBackend(HostBackend):
         _check_terms(problem)
         self._graphs = self.training_graphs()
         self._memory = self.rule.start(*problem.n_weights, problem.objective.dtype)
-        self._scratch = np.empty(sum(problem.n_weights), problem.objective.dtype)
+        if self.rule.implicit is not None:
+            self._scratch = np.empty_like(self.rule.implicit.stiff)
 
         # The decay of the API's optimizer would include intercepts.
         self._decayed = (

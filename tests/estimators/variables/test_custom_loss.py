@@ -473,31 +473,25 @@ def test_of_many_classes_some_are_tried():
 @pytest.mark.parametrize("gradient", [None, "given"])
 def test_a_gradient_that_is_no_number_at_a_large_score_is_named(gradient):
     # 1 / (1 + exp(z)) is 0 at z = 100 in float32, and its derivative is -inf / inf.
-    value = """
-        sigmoid (score, target) => (loss) {
+    to_sum = """
             one = Constant <value = float {1}> ()
             two = Constant <value = float {2}> ()
             double = Mul (two, target)
             sign = Sub (double, one)
             z = Mul (sign, score)
             exp = Exp (z)
-            sum = Add (one, exp)
+            sum = Add (one, exp)"""
+    value = f"""
+        sigmoid (score, target) => (loss) {{{to_sum}
             loss = Div (one, sum)
-        }"""
-    slope = """
-        slope (score, target) => (gradient) {
-            one = Constant <value = float {1}> ()
-            two = Constant <value = float {2}> ()
-            double = Mul (two, target)
-            sign = Sub (double, one)
-            z = Mul (sign, score)
-            exp = Exp (z)
-            sum = Add (one, exp)
+        }}"""
+    slope = f"""
+        slope (score, target) => (gradient) {{{to_sum}
             square = Mul (sum, sum)
             ratio = Div (exp, square)
             minus = Neg (ratio)
             gradient = Mul (sign, minus)
-        }"""
+        }}"""
     loss = Loss(value, slope if gradient else None)
     found = fault_at_scores(loss, column(LABELS > 0), linear_graph(1), is_classifier=True)
     assert found.startswith("The loss 'sigmoid' has a gradient of nan in float32 at the score 100")
