@@ -26,6 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import all_estimators
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.estimators.training.problem import problem_of
 from skort.estimators.training.result import result_of
 from skort.graphs.trainable import check_trainable
 from skort.objective.sklearn_objectives import sklearn_objective
@@ -85,7 +86,7 @@ def outcome(name, model):
         start = time.perf_counter()
         fit = result_of(trained)
         variables = fit.plan.variables(fit.model.score_graph, trained.standardization_)
-        problem = fit.plan.problem(fit.model, variables, fit.state, 200)
+        problem = problem_of(fit.plan, fit.model, variables, fit.state, 200)
         make_step(problem, solver=solver, device=CPU)
         result.milliseconds.append(1e3 * (time.perf_counter() - start))
         # The last output of the ONNX model: probabilities where the loss has them,

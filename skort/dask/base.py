@@ -32,6 +32,7 @@ from skort.estimators.data.rows import knowing
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.objective import chosen_class_weight, objective_inside
+from skort.estimators.planning.of_model import for_model
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.stopping import early_stopping_of
 from skort.estimators.training.data_source import GivenRows
@@ -230,7 +231,7 @@ class DaskFit(BaseOrtSGD):
         plan.update.check_steps("the estimators of skort.dask")
         model, _ = converted(read, plan, self.trainable)
         model = at_given_weights(self, model, init)
-        plan = plan.for_model(model)
+        plan = for_model(plan, model)
         preparation = self._preparation(partitions, counted, model, read.columns)
         parts = cluster.each(prepared_rows, partitions.parts, preparation)
         scores: PartLoss | PartScoring | None = None

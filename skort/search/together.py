@@ -20,6 +20,7 @@ from skort.estimators.data.validation_set import ValidationSet
 from skort.estimators.model.model import Model
 from skort.estimators.planning.given import snapshot
 from skort.estimators.planning.objective import strengths_inside
+from skort.estimators.planning.of_model import for_model
 from skort.estimators.planning.plan import Plan
 from skort.estimators.sklearn_callbacks import has_callbacks
 from skort.estimators.training.data_source import BatchShape, GivenRows, InMemory, KnownRows
@@ -344,7 +345,7 @@ def _read(estimators, X, y, sample_weight):
         return None, []
 
     model, data = model_and_data(read, candidates[0].plan, weights, first.trainable)
-    candidates = [each._replace(plan=each.plan.for_model(model, data)) for each in candidates]
+    candidates = [each._replace(plan=for_model(each.plan, model, data)) for each in candidates]
     chain = chain_of(model.score_graph)
     # A fitted network begins at a part of the rate, or at new weights, and a fitted linear model may
     # keep its weights. A common training has neither.

@@ -174,20 +174,15 @@ def at_rate(schedule: Any, eta0: float) -> Any:
     return clone(schedule).set_params(**dict.fromkeys(first_rates_of(schedule), eta0))
 
 
-def chosen_optimizer(estimator: Any, *, is_stream: bool) -> Decision:
+def given_optimizer(estimator: Any) -> Decision | None:
     """
-    Return the decision on the optimizer, by name with its own defaults:
-    its epsilon is not that of a loss.
+    Return the decision of the user on the optimizer, or None if the model decides. A name has its
+    own defaults: its epsilon is not that of a loss.
     """
     given = estimator.optimizer
-    if isinstance(given, str) and given == "auto":
-        because = "partial_fit makes steps" if is_stream else "the model is not known"
-        return linear_optimizer(because)
-
-    chosen = (
-        validated(OPTIMIZERS[given]()) if isinstance(given, str) else resolved(given, "optimizer")
-    )
-    return yours(chosen, "optimizer")
+    if not isinstance(given, str):
+        return yours(resolved(given, "optimizer"), "optimizer")
+    return None if given == "auto" else yours(validated(OPTIMIZERS[given]()), "optimizer")
 
 
 def chosen_schedule(

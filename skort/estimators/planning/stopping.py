@@ -5,7 +5,7 @@ from collections.abc import Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skort.estimators.planning.decision import Decision, rule, yours
-from skort.estimators.planning.optimizer import chosen_optimizer
+from skort.estimators.planning.optimizer import given_optimizer
 from skort.optim.optimizers import optimizer_tags
 
 if TYPE_CHECKING:
@@ -134,7 +134,8 @@ def early_stopping_of(estimator: Any, wrapped: "WrappedModel", n_rows: float) ->
 
 def _is_full(estimator):
     """Return whether the user chose an optimizer over all rows."""
-    return optimizer_tags(chosen_optimizer(estimator, is_stream=False).value).is_full
+    given = given_optimizer(estimator)
+    return given is not None and optimizer_tags(given.value).is_full
 
 
 @rule("stopping")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from skort.estimators.model.model import Model
+from skort.estimators.planning.of_model import for_model
 from skort.estimators.planning.plan import Plan
 from skort.estimators.sklearn_callbacks import SklearnCallbacks, has_callbacks
 from skort.estimators.training.data_source import GivenRows, RowEncoder
@@ -34,7 +35,7 @@ def fit(
         model, data = model_and_data(read, plan, weights, estimator.trainable)
         model = at_given_weights(estimator, model, init)
         rows = data if given.batch_size is None else None
-        plan = plan.for_model(model, rows)
+        plan = for_model(plan, model, rows)
 
         source = given.source(
             plan, data, RowEncoder(estimator, read.columns, model, read.class_weight)

@@ -20,6 +20,14 @@ from typing import Any
 from skort.estimators.data.rows import Columns, TrainingData
 from skort.estimators.data.sample_weight import is_counted, weighted
 from skort.estimators.planning.objective import chosen_class_weight
+from skort.estimators.planning.of_stream import (
+    check_same_model,
+    going_on,
+    of_first_rows,
+    of_seen_rows,
+    of_stream,
+    renewed,
+)
 from skort.estimators.planning.scaling import dense_if_narrow
 from skort.estimators.training.data_source import GivenRows, encoded_rows
 from skort.estimators.training.fit import at_given_weights, in_wide_enough_dtype
@@ -42,7 +50,7 @@ def first_call(estimator: Any, given: GivenRows, classes: Any = None) -> tuple[F
         model = at_given_weights(estimator, model, (None, None))
         observers = Observers(estimator, read.columns)
         state = dataclasses.replace(TrainState.start(read.generator), n_seen=data.n_rows)
-        return run_stream(plan.of_stream(model), model, data, state, observers)
+        return run_stream(of_stream(plan, model), model, data, state, observers)
 
     return in_wide_enough_dtype(estimator, read, of_plan, train, is_stream=True), read
 
@@ -53,7 +61,7 @@ def next_call(
     """Train on a later call. Return the result and the columns of its rows, or None if no row counts."""
     check_callbacks(estimator.callbacks)
     plan = _present_plan(estimator, last)
-    last.plan.check_same_model(estimator)
+    check_same_model(last.plan, estimator)
 
     columns = Columns.of(estimator)
     rows, encoded = encoded_rows(estimator, last.model, given.X, given.y, columns)
@@ -64,7 +72,7 @@ def next_call(
 
     fitted = None if plan.is_stream else last
     if fitted is not None:
-        plan = plan.going_on(estimator, len(encoded.target))
+        plan = going_on(plan, estimator, len(encoded.target))
     plan = plan.for_target(encoded)
     plan.loss.check_target(encoded.target)
     model = last.model.for_stream(plan.loss, encoded)
@@ -75,7 +83,7 @@ def next_call(
     if last.state.is_new:
         plan = _with_first_rows(plan, estimator, n_before, n_seen).for_target(encoded)
     else:
-        plan = plan.of_seen_rows(estimator, n_seen)
+        plan = of_seen_rows(plan, estimator, n_seen)
 
     state = dataclasses.replace(last.state, n_seen=n_seen)
     observers = Observers(estimator, columns)
@@ -88,12 +96,13 @@ def _present_plan(estimator, last):
         return last.plan
     # scikit-learn validates the parameters before the first call only.
     estimator._validate_params()
-    return last.plan.renewed(estimator)
+    return renewed(last.plan, estimator)
 
 
 def _with_first_rows(plan, estimator, n_waiting, n_rows):
     """Return the plan of a stream for its first rows, some of which have waited for this call."""
     if not n_waiting:
-        plan = plan.of_first_rows(n_rows)
+        plan = of_first_rows(plan, n_rows)
     # The number of rows divides the penalty of a model inside.
-    return dataclasses.replace(plan, size=plan.size.of_stream(n_rows)).renewed(estimator)
+    plan = dataclasses.replace(plan, size=plan.size.of_stream(n_rows))
+    return renewed(plan, estimator)

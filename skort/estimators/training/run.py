@@ -28,6 +28,7 @@ from skort.estimators.training.optimum import (
     finish_of,
     part_above_least,
 )
+from skort.estimators.training.problem import problem_of, sparse_solvers
 from skort.estimators.training.result import Ending, FitResult, Observers
 from skort.estimators.training.start import start
 from skort.estimators.variables.reparametrization import Reparametrization
@@ -87,7 +88,7 @@ class TrainRun:
 
         if variables is None:
             variables = plan.variables(model.score_graph, state.standardization)
-        names = plan.sparse_solvers(model, variables) if shape.are_sparse else []
+        names = sparse_solvers(plan, model, variables) if shape.are_sparse else []
         is_sparse = bool(names)
 
         if not is_sparse:
@@ -95,8 +96,8 @@ class TrainRun:
             if shape.are_sparse:
                 _check_dense_batches(names, shape.batch_size, model.score_graph.n_features)
 
-        problem = plan.problem(
-            model, variables, state, shape.batch_size, n_batches, is_sparse=is_sparse
+        problem = problem_of(
+            plan, model, variables, state, shape.batch_size, n_batches, is_sparse=is_sparse
         )
         name = choose(names, problem)
         of_solver = Decision(name, "it is the fastest here that makes these steps", "solver")

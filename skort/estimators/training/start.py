@@ -10,6 +10,7 @@ from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision
 from skort.estimators.planning.fitted import drawn_anew, fitted_part, knowledge_of, n_equal_rows
+from skort.estimators.planning.of_model import at_noise, for_model
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import RateBasis, first_rate, spread_of_fit
 from skort.estimators.planning.scaling import at_relevance, scaling
@@ -88,7 +89,7 @@ def _start_anew(plan, drawn, statistics, state, generator):
     """Return the start of a network at new weights: it gets a plan and a penalty of its own."""
     random_state = generator.get_state(legacy=False)
     state = dataclasses.replace(state, random_state=random_state, penalty_start=None)
-    started = start_at_weights(plan.for_model(drawn), drawn, statistics, state)
+    started = start_at_weights(for_model(plan, drawn), drawn, statistics, state)
     because = "the fitted network is worse than a constant prediction on these rows"
     decided = started.plan.decided("weights", Decision("new ones", because, "warm_start"))
 
@@ -133,7 +134,7 @@ def start_at_weights(
         warn_of_custom_penalty(plan.penalty, model.score_graph)
     of_scaling = scaling(plan, model.score_graph, statistics)
     if not (is_stream or model.score_graph.is_linear):
-        plan = plan.at_noise(model, statistics)
+        plan = at_noise(plan, model, statistics)
         of_scaling = _at_relevance(plan, model, of_scaling, statistics)
     standardization = of_scaling.value
     if standardization is not None and not model.is_drawn:

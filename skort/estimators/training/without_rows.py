@@ -16,6 +16,8 @@ from skort.estimators.data.targets import EncodedTarget, class_labels
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batches import TrainingSize, batch_rows
 from skort.estimators.planning.objective import chosen_class_weight, counts_rows, objective_inside
+from skort.estimators.planning.of_model import in_steps
+from skort.estimators.planning.of_stream import renewed
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.data_source import GivenRows, RowEncoder
 from skort.estimators.training.read import FitInput, converted
@@ -48,7 +50,7 @@ def model_without_data(
             "belong to a gradient step. Transform X and y yourself, and give the model alone."
         )
 
-    plan = plan.in_steps()
+    plan = in_steps(plan)
     plan.check_steps("a Step")
     update = dataclasses.replace(plan.update, largest_rate=None)
     plan = dataclasses.replace(plan, update=update, standardize=False)
@@ -102,7 +104,7 @@ def _of_fitted(estimator, result):
     plan = result.plan
     model = result.model
     if not plan.has_parameters_of(estimator):
-        plan = plan.renewed(estimator)
+        plan = renewed(plan, estimator)
     targets = np.zeros((1, model.score_graph.n_outputs), estimator.dtype)
     prototype = EncodedTarget(targets, targets, None, model.single_output, outputs=model.outputs)
 

@@ -8,6 +8,7 @@ from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDRegressor
 from skort.estimators.data.rows import DataStatistics, TrainingData
+from skort.estimators.planning.of_model import for_model
 from skort.estimators.training.data_source import GivenRows
 from skort.estimators.training.read import model_and_data, read_fit
 from skort.estimators.training.start import check_first_rows, start, start_at_weights
@@ -24,7 +25,7 @@ def parts(model, X=X, y=y, **parameters):
     read = read_fit(estimator, GivenRows(X, y, None))
     plan = read.plan(estimator, None)
     trained, data = model_and_data(read, plan, None, None)
-    plan = plan.for_model(trained, data)
+    plan = for_model(plan, trained, data)
     return plan, trained, DataStatistics(data), TrainState.start(read.generator)
 
 

@@ -11,6 +11,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.common.onnx_text import IR_VERSION, OPSET
 from skort.estimators.data.targets import target_encoder
+from skort.estimators.training.problem import problem_of
 from skort.estimators.training.result import result_of
 from skort.graphs.score_graph import Link, chain_of
 from skort.optimizers import Adam, Momentum
@@ -32,13 +33,13 @@ UPDATES = [
 NETWORK = MLPRegressor(hidden_layer_sizes=(4,))
 
 
-def problem_of(model, X, y):
+def problem_of_fit(model, X, y):
     """Return what a fit of a model makes its solver from, of X as it is."""
     model.set_params(standardize=False, max_iter=1, tol=None, random_state=0, batch_size=8).fit(
         X, y
     )
     plan, fitted, state = result_of(model).plan, result_of(model).model, result_of(model).state
-    return plan.problem(fitted, plan.variables(fitted.score_graph, None), state, 8, n_batches=3)
+    return problem_of(plan, fitted, plan.variables(fitted.score_graph, None), state, 8, n_batches=3)
 
 
 def lane_in(problem):
@@ -97,7 +98,7 @@ def test_regressors_make_the_steps_of_single_solvers(inner, options, rng):
         return {"alpha": scale * (k + 1)} if has_penalty else {}
 
     problems = [
-        problem_of(OrtSGDRegressor(inner, eta0=eta, **strength_of(k), **options), X, y)
+        problem_of_fit(OrtSGDRegressor(inner, eta0=eta, **strength_of(k), **options), X, y)
         for k, eta in enumerate(RATES)
     ]
     assert len({lane_in(problem).key for problem in problems}) == 1
@@ -120,7 +121,7 @@ def test_classifiers_make_the_steps_of_single_solvers(loss, n_classes, rng):
     models = [
         OrtSGDClassifier(inner, loss=loss, penalty="l2", alpha=alpha, eta0=0.1) for alpha in RATES
     ]
-    problems = [problem_of(model, X, y) for model in models]
+    problems = [problem_of_fit(model, X, y) for model in models]
     target = target_encoder(models[0], y).encode(y, None).target
     joint, singles = joint_step(problems), [make_step(p, solver="graph") for p in problems]
     make_steps(joint, singles, X, target, rng)
@@ -144,7 +145,7 @@ def test_numbers_of_the_loss_and_of_the_optimizer_are_those_of_each(optimizer, r
         )
         for eta in RATES
     ]
-    problems = [problem_of(model, X, y) for model in models]
+    problems = [problem_of_fit(model, X, y) for model in models]
     joint, singles = joint_step(problems), [make_step(p, solver="graph") for p in problems]
     make_steps(joint, singles, X, y[:, None], rng)
     for lane, single in zip(joint.lanes, singles, strict=True):
@@ -157,7 +158,7 @@ def three(rng):
     X = rng.normal(size=(24, 5)).astype(np.float32)
     y = X[:, 0] - X[:, 1]
     model = OrtSGDRegressor(NETWORK, penalty="l2", eta0=0.1, optimizer="momentum")
-    return [problem_of(model.set_params(alpha=alpha), X, y) for alpha in RATES], X, y[:, None]
+    return [problem_of_fit(model.set_params(alpha=alpha), X, y) for alpha in RATES], X, y[:, None]
 
 
 def test_some_go_on_without_the_others(three, rng):

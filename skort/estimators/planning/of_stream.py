@@ -1,0 +1,153 @@
+"""
+The plan of a stream: of its first call, of a call with other parameters or more rows, and of one
+after a fit.
+"""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from skort.estimators.planning import batches, optimizer, stream
+from skort.estimators.planning.decision import Decision
+from skort.estimators.planning.given import parameters_inside
+from skort.estimators.planning.objective import counts_rows, penalty_decision, training_penalty
+from skort.estimators.planning.plan import Plan
+
+if TYPE_CHECKING:
+    from skort.estimators.model.model import Model
+
+
+def of_stream(plan: Plan, model: "Model") -> Plan:
+    """Return the plan of a stream from its first call on, for its model."""
+    is_linear = model.score_graph.is_linear
+    plan = _without_end(plan)
+    if "optimizer" in plan.left_open:
+        of_optimizer = _steps_of_linear() if is_linear else optimizer.stream_optimizer()
+        plan = plan.with_optimizer(of_optimizer)
+
+    # The numbers of a function of the update belong to batches.
+    has_first_rate = bool(optimizer.first_rates_of(plan.schedule))
+    if not (is_linear and has_first_rate and plan.update.tags.gain is not None):
+        return plan
+
+    is_open = "batch_size" in plan.left_open
+    n_rows = stream.rows_of_a_step() if is_open else plan.batch_size
+    return _at_rate_of_rows(plan, n_rows, falls=model.is_drawn)
+
+
+def _steps_of_linear():
+    return optimizer.linear_optimizer("partial_fit makes steps")
+
+
+def _without_end(plan):
+    one = Decision("one for each call", "partial_fit makes one epoch")
+    never = Decision("never", "a stream has no end")
+    return plan.with_decisions({"epochs": one, "stopping": never}, is_stream=True)
+
+
+def _at_rate_of_rows(plan, n_rows, *, falls):
+    """
+    Return the plan of a linear stream. A step of so many rows has the whole rate. `falls`: rows
+    seen lower it.
+    """
+    rate = stream.rate_of_rows(plan, n_rows, falls=falls)
+    rates = plan.decisions["learning rate"]
+    if rate.bound is not None:
+        rates = rates._replace(value=optimizer.at_rate(rates.value, 1.0))
+    return plan.with_steps(plan.decisions["optimizer"], rates, rate)
+
+
+def renewed(last: Plan, estimator: Any) -> Plan:
+    """Return the plan after a change of parameters, for the same model and the same size."""
+    plan = Plan.of(estimator, last.objective_inside, last.size, dtype=last.dtype, is_stream=True)
+    # The size of a batch may be that of the user's batches.
+    if estimator.batch_size == last.given["batch_size"]:
+        plan = plan.decided("batches", last.decisions["batches"], batch_size=last.batch_size)
+
+    # What skort chose in the first call stays.
+    is_same = all(
+        last.given[name] == plan.given[name] for name in ("optimizer", "learning_rate", "eta0")
+    )
+    chosen = last if is_same else plan
+    rates = chosen.decisions["learning rate"]
+
+    plan = plan.with_steps(_optimizer_after(last, plan), rates, chosen.rate)
+    if not last.is_stream:
+        return plan
+
+    plan = _without_end(plan)
+    n_rows = last.rate.rows_of_a_step
+    if n_rows is None or plan.update.tags.gain is None:
+        return plan
+    return _at_rate_of_rows(plan, n_rows, falls=last.rate.falls)
+
+
+def _optimizer_after(last, plan):
+    """Return the decision on the optimizer of a plan that follows the last one, and has its memory."""
+    is_open = "optimizer" in plan.left_open
+    # After a fit over all rows, a linear model goes on by steps of SGD.
+    makes_steps = last.objective_inside.is_full or not last.is_full
+    if is_open and "optimizer" in last.left_open and makes_steps:
+        return last.decisions["optimizer"]
+    return _steps_of_linear() if is_open else plan.decisions["optimizer"]
+
+
+def going_on(last: Plan, estimator: Any, n_rows: int) -> Plan:
+    """Return the plan of a stream that goes on from a fit. Its first call has so many rows."""
+    plan = Plan.of(estimator, last.objective_inside, last.size, dtype=last.dtype, is_stream=True)
+    plan = _without_end(plan)
+
+    # The size of the fit's batches stays if they are the user's, or if the user's rate is that of
+    # a batch.
+    kept = last.decisions["batches"]
+    if kept.because == batches.YOUR_BATCHES or not plan.rate.is_auto:
+        plan = plan.decided("batches", kept, batch_size=last.batch_size)
+    elif "batch_size" in plan.left_open:
+        plan = _with_batches_of(plan, n_rows)
+
+    return plan.with_optimizer(_optimizer_after(last, plan))
+
+
+def of_first_rows(plan: Plan, n_rows: int) -> Plan:
+    """Return the plan of a stream for the first call in which rows count: so many."""
+    if plan.decisions["batches"].because == batches.OF_FIRST_CALL:
+        plan = _with_batches_of(plan, n_rows)
+    size = plan.size._replace(batch_size=min(plan.batch_size, n_rows))
+    return dataclasses.replace(plan, size=size)
+
+
+def _with_batches_of(plan, n_rows):
+    """Return the plan with the batches of a stream whose first call has so many rows."""
+    n_rows = min(batches.batch_rows(is_stream=True), n_rows)
+    of_batches = batches.batch_decision(n_rows, is_stream=True)
+    return plan.decided("batches", of_batches, batch_size=n_rows)
+
+
+def of_seen_rows(plan: Plan, estimator: Any, n_rows: int) -> Plan:
+    """
+    Return the plan of a stream after so many rows. A penalty that the model inside weighs
+    against a sum over rows counts the rows so far, anew whenever they have doubled.
+    """
+    inside = plan.objective_inside
+    if not counts_rows(estimator, inside) or n_rows < 2 * plan.size.n_rows:
+        return plan
+
+    size = plan.size._replace(weight_sum=n_rows * plan.size.mean_weight)
+    penalty = training_penalty(estimator, inside, size)
+    decision = penalty_decision(estimator, plan.left_open, inside, penalty)
+    return plan.decided("penalty", decision, penalty=penalty, size=size)
+
+
+def check_same_model(plan: Plan, estimator: Any) -> None:
+    """Raise an error if the model, its trained weights or the dtype is no longer that of a plan."""
+    for name, value in parameters_inside(estimator).items():
+        if value != plan.given_inside[name]:
+            raise ValueError(
+                f"{name} was changed since the last fit, and partial_fit goes on with the "
+                "model of that fit. Call fit, or set it back."
+            )
+
+    if estimator.dtype != (given := plan.given["dtype"]):
+        raise ValueError(
+            f"dtype={estimator.dtype!r}, but earlier calls had dtype={given!r}. Call "
+            "fit, or set it back."
+        )
