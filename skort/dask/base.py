@@ -37,8 +37,9 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.stopping import early_stopping_of
 from skort.estimators.training.data_source import GivenRows
 from skort.estimators.training.fit import at_given_weights
+from skort.estimators.training.observers import Observers
 from skort.estimators.training.read import FitInput, converted
-from skort.estimators.training.result import Observers, result_of
+from skort.estimators.training.result import result_of
 from skort.estimators.training.run import run_fit
 from skort.optim.callbacks import check_callbacks
 from skort.optim.state import TrainState

@@ -19,6 +19,7 @@ from skort.optim.standardization import (
     Standardization,
     batch_smoothness,
     column_sums,
+    evenly_spaced,
     largest_eigenvalue,
     largest_norm,
     moments,
@@ -203,11 +204,7 @@ def _some_rows(cluster, partitions, sizes):
     """Return at most 2,000 evenly spaced rows."""
     n_rows = [size.n_rows for size in sizes]
     ends = np.cumsum(n_rows)
-    numbers = (
-        np.linspace(0, ends[-1] - 1, _SOME_ROWS).astype(int)
-        if ends[-1] > _SOME_ROWS
-        else np.arange(ends[-1])
-    )
+    numbers = evenly_spaced(ends[-1], _SOME_ROWS)
 
     # A partition without chosen rows needs no task.
     pieces = np.split(numbers, np.searchsorted(numbers, ends[:-1]))

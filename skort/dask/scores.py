@@ -13,7 +13,8 @@ from skort.dask.partitions import Part
 from skort.estimators.data.rows import Columns, prepared
 from skort.estimators.data.targets import unknown_error
 from skort.estimators.data.validation_set import VALIDATION_SCORE, ValidationSet
-from skort.estimators.training.result import ModelPreview, result_of
+from skort.estimators.training.observers import ModelPreview
+from skort.estimators.training.result import result_of
 from skort.optim.training import Training
 from skort.runtime.cache import SessionPool
 

@@ -33,7 +33,6 @@ from skort.estimators.literals import (
 )
 from skort.estimators.persistence import from_plain, to_plain
 from skort.estimators.planning.threads import predicting_device
-from skort.estimators.sklearn_callbacks import CallbackSupportMixin
 from skort.estimators.training.data_source import GivenBatches, GivenRows
 from skort.estimators.training.fit import fit
 from skort.estimators.training.messages import (
@@ -42,6 +41,7 @@ from skort.estimators.training.messages import (
     warn_of_target_units,
     warn_of_unused_weights,
 )
+from skort.estimators.training.observers import CallbackSupportMixin
 from skort.estimators.training.partial_fit import first_call, next_call
 from skort.estimators.training.result import NO_ENDING, is_of_fit, result_of
 from skort.estimators.training.without_effect import (

@@ -495,10 +495,17 @@ def _squares(rows):
 
 def some_numbers(X: Any, sample_weight: np.ndarray | None, most: int) -> np.ndarray:
     """Return the numbers of at most so many evenly spaced rows that count."""
-    numbers = np.arange(X.shape[0]) if sample_weight is None else np.flatnonzero(sample_weight)
-    if len(numbers) > most:
-        numbers = numbers[np.linspace(0, len(numbers) - 1, most).astype(int)]
-    return numbers
+    if sample_weight is None:
+        return evenly_spaced(X.shape[0], most)
+    numbers = np.flatnonzero(sample_weight)
+    return numbers[evenly_spaced(len(numbers), most)]
+
+
+def evenly_spaced(n_rows: int, most: int) -> np.ndarray:
+    """Return at most so many evenly spaced ones of the numbers from 0 to n_rows - 1."""
+    if n_rows <= most:
+        return np.arange(n_rows)
+    return np.linspace(0, n_rows - 1, most).astype(int)
 
 
 def _taken(X, numbers):

@@ -22,10 +22,10 @@ from skort.estimators.planning.given import snapshot
 from skort.estimators.planning.objective import strengths_inside
 from skort.estimators.planning.of_model import for_model
 from skort.estimators.planning.plan import Plan
-from skort.estimators.sklearn_callbacks import has_callbacks
 from skort.estimators.training.data_source import BatchShape, GivenRows, InMemory, KnownRows
+from skort.estimators.training.observers import Observers, has_callbacks
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
-from skort.estimators.training.result import FitResult, Observers
+from skort.estimators.training.result import FitResult
 from skort.estimators.training.run import ReadyTraining, TrainRun, fit_models, run_fit
 from skort.estimators.training.start import start_at_weights
 from skort.optim.callbacks import CallbackError

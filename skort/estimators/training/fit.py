@@ -8,11 +8,11 @@ import numpy as np
 from skort.estimators.model.model import Model
 from skort.estimators.planning.of_model import for_model
 from skort.estimators.planning.plan import Plan
-from skort.estimators.sklearn_callbacks import SklearnCallbacks, has_callbacks
 from skort.estimators.training.data_source import GivenRows, RowEncoder
 from skort.estimators.training.fitted_linear import better_of
+from skort.estimators.training.observers import Observers, SklearnCallbacks, has_callbacks
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
-from skort.estimators.training.result import FitResult, Observers
+from skort.estimators.training.result import FitResult
 from skort.estimators.training.run import run_fit
 from skort.estimators.variables.reparametrization import WeightRangeError
 from skort.optim.state import TrainState

@@ -14,7 +14,8 @@ from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.fitted import keeps_fitted
 from skort.estimators.training.data_source import InMemory
-from skort.estimators.training.result import FitResult, Observers
+from skort.estimators.training.observers import Observers
+from skort.estimators.training.result import FitResult
 from skort.estimators.training.run import run_fit
 from skort.estimators.variables.row_loss import RowLoss
 from skort.optim.state import TrainState

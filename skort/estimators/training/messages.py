@@ -17,7 +17,7 @@ from skort.estimators.planning.decision import FITTED_WEIGHTS
 from skort.estimators.planning.fitted import Knowledge, can_tell
 from skort.estimators.planning.objective import alpha_inside
 from skort.estimators.planning.plan import Plan
-from skort.estimators.training.result import FAR_END, Ending, FitResult
+from skort.estimators.training.result import FAR_END, KEPT, Ending, FitResult
 from skort.estimators.variables.custom_loss import fault_at_scores, fault_of
 from skort.estimators.variables.custom_penalty import fault_of_penalty
 from skort.estimators.variables.reparametrization import Reparametrization
@@ -51,11 +51,8 @@ _OUTLYING = 1e3
 _SUSPECT = 5.0
 # A schedule that is over before this part of the planned epochs was meant to be longer.
 _EARLY = 0.5
-# The values of `FitResult.kept` at which a linear model keeps its weights -> why.
-_KEEPS = {
-    "not beaten": "new ones are no better in cross-validation on these rows.",
-    "one target": "y is the same in all rows, which says nothing against them.",
-}
+# The values of `FitResult.kept` at which a linear model keeps its weights.
+_KEEPS = ("not beaten", "one target")
 
 
 def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> None:
@@ -443,9 +440,9 @@ def _why_they_stay(result):
     """Return the end of the warning of a training that went back to the fitted weights."""
     if result.kept in _KEEPS:
         return (
-            f"{_KEEPS[result.kept]} partial_fit learns from 20 rows or more and forgets little. Or fit a "
-            "new model to the old and the new rows. early_stopping=False ends at the optimum of the "
-            "new rows alone, and forgets the old ones."
+            f"{KEPT[result.kept].because}. partial_fit learns from 20 rows or more and forgets "
+            "little. Or fit a new model to the old and the new rows. early_stopping=False ends at "
+            "the optimum of the new rows alone, and forgets the old ones."
         )
     if not result.plan.is_validated:
         return "the trained ones have no lower objective on these rows."

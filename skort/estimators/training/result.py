@@ -1,7 +1,4 @@
-"""
-The result of a training, and its observers: they watch it, and see the result that it would have
-now.
-"""
+"""The result of a training."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -12,20 +9,17 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skort.estimators.data.rows import Columns, TrainingData, prepared
-from skort.estimators.data.validation_set import VALIDATION_SCORE, ValidationSet
+from skort.estimators.data.rows import Columns, TrainingData
+from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import Decision
 from skort.estimators.planning.optimizer import at_rate
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import described as scaling_as_text
 from skort.estimators.planning.scaling import whitens
-from skort.estimators.planning.stopping import Stopping, keeps_best, patience_grows
+from skort.estimators.planning.stopping import Stopping
 from skort.estimators.planning.table import MATTERS
 from skort.estimators.variables.reparametrization import Reparametrization
-from skort.estimators.variables.row_loss import RowLoss
-from skort.optim.callbacks import EarlyStopping, LossStopping, in_order
-from skort.optim.display import EpochLines, ProgressBar
 from skort.optim.schedules import rate
 from skort.optim.state import TrainState
 
@@ -55,8 +49,8 @@ NO_ENDING = Ending(None, False, None)
 
 #: The reason of steps that end far above the least objective.
 FAR_END = "steps are slow where columns of X are strongly correlated, or rates small"
-# The values of `FitResult.kept` -> the decision that a plan shows.
-_KEPT = {
+#: The values of `FitResult.kept` -> the decision that a plan shows.
+KEPT = {
     "best": Decision("weights of the best epoch", "the validation set says so", "early_stopping"),
     "last": Decision(
         "weights of the last epoch", "the best ones are better by chance alone", "early_stopping"
@@ -195,7 +189,7 @@ class FitResult:
             decisions["restarts"] = Decision(str(int(n_restarts)), because, "eta0")
 
         if self.kept is not None:
-            of_weights = _KEPT[self.kept]
+            of_weights = KEPT[self.kept]
             because = "; ".join(filter(None, (of_weights.because, self.initial_score_told)))
             decisions["kept"] = of_weights._replace(because=because)
 
@@ -326,93 +320,3 @@ def shown(estimator: Any, columns: Columns, result: FitResult) -> Any:
     )
 
     return copied
-
-
-class ModelPreview:
-    """An estimator as its training would leave it now. Its weights are inputs of one session."""
-
-    def __init__(self, estimator: Any, columns: Columns, result: FitResult):
-        self._estimator = estimator
-        self._columns = columns
-        self._result = dataclasses.replace(result, model=result.model.by_columns())
-        self._transformed = self._result.model.without_steps()
-
-    def prepare(self, X: Any) -> Any:
-        """Return X, as `fit` takes it, in the form for the score graph."""
-        return prepared(shown(self._estimator, self._columns, self._result), self._result.model, X)
-
-    def loss_of(self, rows: TrainingData) -> RowLoss:
-        """Return the loss of prepared rows, as a function of the weights of the step."""
-        plan = self._result.plan
-        graph = self._result.model.score_graph
-        plan.loss.check_target(rows.target)
-        return RowLoss(plan, graph, plan.variables(graph, self._result.state.standardization), rows)
-
-    def at(self, weights: dict[str, np.ndarray]) -> Any:
-        """
-        Return the estimator with other weights, for prepared data. The next call changes its
-        predictions.
-        """
-        self._transformed = self._transformed.at(weights)
-        return self._with(self._transformed, Columns(self._transformed.score_graph.n_features))
-
-    def fitted(self, weights: dict[str, np.ndarray]) -> Any:
-        """Return an estimator with other weights, for data as `fit` takes it. It can be kept."""
-        return self._with(self._result.model.with_weights(weights), self._columns)
-
-    def _with(self, model, columns):
-        return shown(self._estimator, columns, dataclasses.replace(self._result, model=model))
-
-
-@dataclass(frozen=True, eq=False)
-class Observers:
-    """
-    The observers of a training, which may stop it: parameters of an estimator, its validation set,
-    the user's callbacks.
-    """
-
-    estimator: Any
-    #: The columns of the fit.
-    columns: Columns
-    scoring: ValidationSet | None = None
-    #: The last callbacks.
-    more: list[Any] = dataclasses.field(default_factory=list)
-
-    def callbacks(
-        self, tol: float | None, patience: int | float, *, is_validated: bool, is_stream: bool
-    ) -> list[Any]:
-        """Return the callbacks in their order. None of them stops a single epoch."""
-        estimator = self.estimator
-        users = in_order(estimator.callbacks or ())
-        lines: list[Any] = [EpochLines()] if estimator.verbose > 1 else []
-        if is_stream:
-            return [*users, *lines]
-
-        # A bar or lines come last: they show values that the others add to the history.
-        lines = [ProgressBar()] if estimator.verbose == 1 else lines
-        return [
-            *([] if self.scoring is None else [self.scoring]),
-            *self._stopping(tol, patience, is_validated=is_validated),
-            *users,
-            *lines,
-            *self.more,
-        ]
-
-    def _stopping(self, tol, patience, *, is_validated):
-        """Return the callback that ends a training and keeps its best weights, if one does."""
-        keeps = keeps_best(is_validated=is_validated)
-        if tol is None and not keeps:
-            return []
-
-        monitor = VALIDATION_SCORE if is_validated else "objective"
-        if is_validated and self.estimator.scoring is not None:
-            return [EarlyStopping(monitor, patience, tol)]
-
-        grows = patience_grows(self.estimator.n_iter_no_change, is_validated=is_validated)
-        return [LossStopping(monitor, patience, tol, restore_best=keeps, grows=grows)]
-
-    def preview(self, plan: Plan, model: Model, state: TrainState) -> ModelPreview | None:
-        """Return what shows the model of a training at a state, or None if nobody looks."""
-        if not (self.scoring or self.estimator.callbacks or self.more):
-            return None
-        return ModelPreview(self.estimator, self.columns, FitResult(plan, model, state))

@@ -22,6 +22,7 @@ from skort.estimators.planning.scaling import whitens
 from skort.estimators.planning.stream import row_count
 from skort.estimators.training.data_source import BatchShape, DataSource, InMemory, KnownRows
 from skort.estimators.training.messages import diverged_error
+from skort.estimators.training.observers import Observers
 from skort.estimators.training.optimum import (
     EndOfSteps,
     aims_at_optimum,
@@ -29,7 +30,7 @@ from skort.estimators.training.optimum import (
     part_above_least,
 )
 from skort.estimators.training.problem import problem_of, sparse_solvers
-from skort.estimators.training.result import Ending, FitResult, Observers
+from skort.estimators.training.result import Ending, FitResult
 from skort.estimators.training.start import start
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.exceptions import DivergedError

@@ -27,7 +27,8 @@ from skort.estimators.planning.stream import (
 from skort.estimators.training.data_source import BatchShape, batches_in_memory
 from skort.estimators.training.left_scale import warned_of_left_scale
 from skort.estimators.training.messages import diverged_error, warn_of_fitted
-from skort.estimators.training.result import FitResult, Observers
+from skort.estimators.training.observers import Observers
+from skort.estimators.training.result import FitResult
 from skort.estimators.training.run import ReadyTraining, TrainRun
 from skort.estimators.training.start import check_first_rows, start_at_weights
 from skort.estimators.variables.row_loss import RowLoss
