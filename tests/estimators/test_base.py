@@ -342,22 +342,20 @@ def test_bad_data_for_predict_is_refused(estimator_class):
         estimator.predict(pd.DataFrame(X, columns=list("abcdx")))
 
 
-@pytest.mark.parametrize("solver", [name for name in available_solvers() if name != "graph"])
-def test_a_missing_runtime_is_named_and_changes_nothing(monkeypatch, solver):
+@pytest.mark.parametrize(
+    "solver, api",
+    [("agent", "TrainingAgent"), ("session", "TrainingSession")],
+    indirect=["solver"],
+)
+def test_a_missing_runtime_is_named_and_changes_nothing(monkeypatch, solver, api):
     model = short(OrtSGDRegressor, solver=solver).fit(*data())
     before = state(model)
-    others = {
-        name: api
-        for name, api in training_api().items()
-        if name.removeprefix("Training").lower() != solver
-    }
+    others = {name: each for name, each in training_api().items() if name != api}
     monkeypatch.setattr("skort.solvers.base.training_api", lambda: others)
     with pytest.raises(RuntimeNotAvailableError) as error:
         model.fit(*data())
     message = str(error.value)
-    assert message.startswith(
-        f'solver="{solver}" needs Training{solver.capitalize()}; solver="graph" works here. '
-    )
+    assert message.startswith(f'solver="{solver}" needs {api}; solver="graph" works here. ')
     assert "onnxruntime-training 1.16.2 and 1.16.3" in message
     assert state(model) == before
 
@@ -701,6 +699,7 @@ def test_a_pipelines_steps_are_part_of_the_model(solver):
     assert [node.op_type for node in inside.onnx_.graph.node][:2] == ["Sub", "Div"]
 
 
+@pytest.mark.parametrize("solver", ["graph", "agent", "session"], indirect=True)
 def test_training_graphs(solver):
     X, y = data()
     graphs = short(OrtSGDRegressor, solver=solver, batch_size=16).fit(X, y).training_graphs()

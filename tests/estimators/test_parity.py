@@ -12,14 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.utils.fixes import parse_version
+from solver_traits import takes
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.optim.callbacks import EarlyStopping
 from skort.optim.optimizers import OPTIMIZERS as OPTIMIZERS_BY_NAME
 from skort.optim.optimizers import Adam, Momentum, Nesterov
 from skort.optim.schedules import Adaptive
-from skort.optim.update import Update
-from skort.solvers import SOLVERS
 
 N_ROWS, BATCH_SIZE, N_EPOCHS = 60, 20, 7
 # The steps of scikit-learn are those of X and y as they are, at a constant rate but where a test
@@ -51,12 +50,9 @@ def classes(y, n_classes):
 
 
 def skip_unless_it_can(solver, optimizer):
-    if solver == "session":
-        optimizer = OPTIMIZERS_BY_NAME[optimizer]() if isinstance(optimizer, str) else optimizer
-        try:
-            SOLVERS[solver].check(np.dtype("float32"), Update(optimizer))
-        except ValueError as error:
-            pytest.skip(str(error))
+    optimizer = OPTIMIZERS_BY_NAME[optimizer]() if isinstance(optimizer, str) else optimizer
+    if not takes(solver, optimizer):
+        pytest.skip(f"it has no {optimizer!r}")
 
 
 @pytest.mark.parametrize("optimizer, reference", OPTIMIZERS, ids=[repr(o) for o, _ in OPTIMIZERS])

@@ -14,10 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler, scale
+from solver_traits import takes
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.objective import L2
 from skort.objective.penalties import Strength
+from skort.optimizers import Momentum
 from skort.solvers import available_solvers
 
 ALPHAS = np.logspace(-4, 4, 9)
@@ -173,8 +175,8 @@ def test_an_l1_penalty_selects_with_momentum_and_a_rate_that_falls(
 @pytest.mark.parametrize("optimizer", ["momentum", "nesterov"])
 @pytest.mark.parametrize("batch_size", [32, 442])
 def test_with_momentum_and_a_rate_that_falls_it_is_lasso(optimizer, batch_size, solver):
-    if solver == "session":
-        pytest.skip("TrainingSession has no momentum")
+    if not takes(solver, Momentum()):
+        pytest.skip("it has no momentum")
     X, y = load_diabetes(return_X_y=True)
     X = scale(X)
     options = {

@@ -212,11 +212,15 @@ def test_a_model_has_no_phases():
     assert "coefficient[3, 4]" in display.to_text()
 
 
-def test_which_graph(solver):
+@pytest.mark.parametrize(
+    "solver, name",
+    [("graph", "step"), ("agent", "gradient"), ("session", "training")],
+    indirect=["solver"],
+)
+def test_which_graph(solver, name):
     model = linear(solver=solver)
     graphs = model.training_graphs()
     step = GraphDisplay.from_estimator(model, "step").model
-    name = {"graph": "step", "agent": "gradient"}.get(solver, "training")
     assert [n.op_type for n in step.graph.node] == [n.op_type for n in graphs[name].graph.node]
     for other in graphs:
         found = GraphDisplay.from_estimator(model, other).model.graph

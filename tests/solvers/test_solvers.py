@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit, softmax
 from sklearn.linear_model import LinearRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
+from solver_traits import takes
 
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
@@ -108,8 +109,8 @@ def test_one_step_of_a_linear_model_is_the_closed_form(
 
 @pytest.mark.parametrize("loss, n_outputs", LOSSES)
 def test_one_float64_step_is_the_closed_form_to_the_last_digits(solver, loss, n_outputs, rng):
-    if solver == "session":
-        pytest.skip("TrainingSession has no float64")
+    if not takes(solver, dtype="float64"):
+        pytest.skip("it has no float64")
     X, target = rng.normal(size=(13, 4)), targets(loss, n_outputs, 13, rng)
     graph = linear(4, n_outputs, rng, dtype="float64")
     coef, intercept = graph.weights()["coef"], graph.weights()["intercept"]
@@ -508,8 +509,8 @@ def test_another_penalty_begins_with_nothing_owed(solver, rng):
 
 
 def test_gradient_norm_is_that_before_clipping(solver, rng):
-    if solver == "session":
-        pytest.skip("TrainingSession cannot clip")
+    if not takes(solver, max_grad_norm=1.0):
+        pytest.skip("it cannot clip")
     X, target = rng.normal(size=(13, 4)), rng.normal(size=(13, 1))
     graph = linear(4, 1, rng)
     before = graph.weights()

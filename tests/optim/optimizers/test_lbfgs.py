@@ -18,6 +18,7 @@ from sklearn.linear_model import (
 )
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import LinearSVC
+from solver_traits import takes
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
 from skort.artifacts import save_training_artifacts
@@ -42,7 +43,7 @@ from skort.optim.optimizers.lbfgs import LBFGS, Tolerances
 from skort.optim.update import Update
 from skort.runtime.device import Device
 from skort.schedules import Cosine
-from skort.solvers import available_solvers, make_step
+from skort.solvers import has_sparse_steps, make_step
 from skort.solvers.base import Problem
 from skort.solvers.full import FullStep
 
@@ -203,12 +204,11 @@ def test_the_solver_of_a_network_inside_is_understood():
 
 
 @pytest.mark.parametrize("n_columns", [6, 2000])
-@pytest.mark.parametrize("solver", ["graph", "agent"])
 def test_sparse_rows_have_the_optimum_of_dense_ones(solver, n_columns):
     _, y, weight = data("three classes")
     X = scipy.sparse.random(300, n_columns, 0.02, random_state=0, format="csr")
-    if solver not in available_solvers():
-        pytest.skip(f"this runtime has no solver {solver!r}")
+    if not (has_sparse_steps(solver) and takes(solver, LBFGS())):
+        pytest.skip(f"solver {solver!r} does not take both")
     model = LogisticRegression(**NEWTON)
     fitted = lbfgs(model, solver=solver, tol=1e-10).fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(fitted.coef_, model.fit(X, y, sample_weight=weight).coef_, atol=1e-6)
@@ -247,7 +247,7 @@ def test_blocks_of_rows_and_the_solver_change_nothing(solver):
     X, y, weight = data("two classes")
     weight[:40] = 0
     whole = lbfgs(LogisticRegression()).fit(X, y, sample_weight=weight)
-    if solver in ("graph", "agent"):
+    if takes(solver, LBFGS()):
         part = lbfgs(LogisticRegression(), solver=solver, batch_size=7).fit(
             X, y, sample_weight=weight
         )
