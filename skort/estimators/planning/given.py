@@ -11,6 +11,8 @@ from skort.common.component import PLAIN, check_parameters, parameter_names
 
 # The parameters that say nothing about the steps.
 _NO_SETTINGS = ("estimator", "trainable", "callbacks", "client", "n_groups")
+# What stands for a NaN, which does not equal itself.
+_NAN = ("NaN",)
 
 
 def given_parameters(estimator: Any, device: Any) -> dict[str, Any]:
@@ -44,11 +46,12 @@ def snapshot(value: Any, model: Any = None, left_out: Collection[str] = ()) -> A
     Return a value that equals later snapshots until the original changes, in place or not. The
     parameters `left_out` of `model` do not count.
     """
-    if type(value) in PLAIN:
-        return value
+    if type(value) in PLAIN or isinstance(value, np.generic):
+        return _equal_to_itself(value)
 
     if isinstance(value, np.ndarray):
-        values = value.tolist() if value.dtype.kind == "O" else value.tobytes()
+        is_object = value.dtype.kind == "O"
+        values = snapshot(value.tolist(), model, left_out) if is_object else value.tobytes()
         return value.shape, value.dtype.str, values
 
     if isinstance(value, FrozenEstimator):
@@ -70,7 +73,17 @@ def snapshot(value: Any, model: Any = None, left_out: Collection[str] = ()) -> A
 
     if isinstance(value, (list, tuple)):
         return [snapshot(part, model, left_out) for part in value]
-    return value
+    return _equal_to_itself(value)
+
+
+def _equal_to_itself(value):
+    """Return a value, or one that equals itself in place of NaN, NaT or the NA of pandas."""
+    is_equal = value == value
+    if isinstance(is_equal, (bool, np.bool_)):
+        return value if is_equal else _NAN
+
+    # NA == NA is NA.
+    return type(value) if is_equal is value else value
 
 
 def for_training(chosen: Any, given: Any, name: str) -> Any:

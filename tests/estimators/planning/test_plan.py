@@ -1,17 +1,20 @@
 """Settings: what the parameters of an estimator stand for, names and instances alike."""
 
+import copy
 import pickle
 from typing import get_args
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators import literals
@@ -193,6 +196,11 @@ def test_a_subclass_may_hide_parameters(data):
         {"a": np.arange(3.0), "b": [np.array(["x", None], dtype=object)]},
         np.float32(2),
         None,
+        np.nan,
+        SimpleImputer(),
+        OrdinalEncoder(categories=[["a", np.nan], np.array(["x", float("nan")], dtype=object)]),
+        {"a": [np.float32("nan"), (np.datetime64("NaT"), pd.NA, pd.NaT)]},
+        np.array([1.0, np.nan]),
     ],
 )
 def test_a_snapshot_is_equal_until_a_part_is_changed(value):
@@ -212,12 +220,32 @@ def test_a_snapshot_is_equal_until_a_part_is_changed(value):
         ),
         ({"a": np.arange(3.0)}, lambda value: value["a"].__setitem__(1, 5.0)),
         ([np.array(["x", None], dtype=object)], lambda value: value[0].__setitem__(0, "y")),
+        (SimpleImputer(), lambda value: value.set_params(missing_values=-1)),
+        (SimpleImputer(), lambda value: value.set_params(missing_values=pd.NA)),
+        (SimpleImputer(), lambda value: value.set_params(missing_values=None)),
+        ([pd.NA], lambda value: value.__setitem__(0, "x")),
     ],
 )
 def test_a_snapshot_sees_what_is_changed_in_place(value, change):
     before = snapshot(value)
     change(value)
     assert snapshot(value) != before
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+@pytest.mark.parametrize("step", [SimpleImputer(), OrdinalEncoder()])
+def test_a_stream_goes_on_from_a_copy_whose_steps_have_nan_as_a_parameter(step, copied):
+    X = np.arange(60.0)[:, None] % 4
+    y = X[:, 0] + np.random.default_rng(0).normal(size=60)
+    model = OrtSGDRegressor(make_pipeline(step, LinearRegression()), random_state=0).fit(X, y)
+    again = copied(model)
+    np.testing.assert_array_equal(
+        again.partial_fit(X, y).predict(X), model.partial_fit(X, y).predict(X)
+    )
+    with pytest.raises(ValueError, match="estimator was changed since the last fit"):
+        again.set_params(estimator=make_pipeline(StandardScaler(), LinearRegression())).partial_fit(
+            X, y
+        )
 
 
 @pytest.mark.parametrize(
