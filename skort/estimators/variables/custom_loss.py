@@ -45,6 +45,12 @@ _OF_SIGMOID = {
         "Log(1 + Exp(score)) is -Log(1 - Sigmoid(score))."
     ),
 }
+# What no score of a class becomes if it changes nothing where its target is 0, or 1, and the cure.
+_OF_TARGET = (
+    "small: in a loss of the margin, use 2 * target - 1 in place of target; to another loss, add a "
+    "term with 1 - target.",
+    "large: add a term with target.",
+)
 # The number of columns at which scores are tried, one column at a time.
 _N_COLUMNS = 8
 
@@ -77,8 +83,8 @@ def warn_of_custom_loss(
 ) -> None:
     """
     Warn, before a training, of a custom loss with a wrong gradient, or without a lower bound, or
-    with a least value for a first class that predicts the second, or that is no number at scores
-    that a training may reach.
+    that is the same at all scores of a class, or with a least value for a first class that predicts
+    the second, or that is no number at scores that a training may reach.
 
     Raise a NotTrainableError if it does not use the target. A part of a sum need not.
     """
@@ -97,6 +103,8 @@ def _fault_before(loss, target, is_classifier):
 
     losses = _most_exact(loss, target.shape[1])
     fault = _wrong_gradient(losses, target) or _no_lower_bound(losses, target)
+    if not fault and is_classifier:
+        fault = _same_at_all_scores(losses, target.shape[1])
     if not fault and is_classifier and target.shape[1] == 1:
         fault = _no_negative_score(losses)
     return _of(loss, fault) if fault else ""
@@ -329,6 +337,25 @@ def _no_lower_bound(losses, target):
                 f"seems to have no lower bound: for the target {_shown(y[row])}, it is "
                 f"{values[0, row]:.3g} at a score {DISTANCES[0]:,.0f} standard deviations away, and "
                 f"{values[1, row]:.3g} at {DISTANCES[1]:,.0f}. Check its sign, unless a penalty bounds it."
+            )
+    return ""
+
+
+def _same_at_all_scores(losses, n_outputs):
+    """Return a sentence on a loss that no score of a class changes, for one of its targets, or ""."""
+    of_class = np.eye(n_outputs)[0]
+    of_others = np.roll(of_class, 1) if n_outputs > 1 else 0 * of_class
+    scores = np.outer([*_NEAR, *_REACHED], of_class)
+
+    for value, target in enumerate((of_others, of_class)):
+        values = losses.of_rows(scores, np.tile(target, (len(scores), 1)))
+        with np.errstate(invalid="ignore"):
+            is_same = np.ptp(values) <= DIGITS[losses.dtype.name] * np.abs(values[0])
+
+        if is_same:
+            return (
+                f"is the same at all scores where the target is {value}, so that nothing makes such "
+                f"a score {_OF_TARGET[value]}"
             )
     return ""
 

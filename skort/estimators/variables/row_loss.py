@@ -196,7 +196,8 @@ class RowLoss:
             return True
 
         with np.errstate(all="ignore"):
-            constant, ours = self._of_constant(weights), self._of_model(weights)
+            constants, ours = self._of_constants(weights), self._of_model(weights)
+            constant = self._best_of(constants)
             # For a classifier, it is zero.
             perfect = 0.0 if self._is_classifier else self._of_score(self._perfect, weights)
 
@@ -205,7 +206,11 @@ class RowLoss:
         most = gaps.sum()
         if not most > 0:
             return True
-        if np.median(np.abs(gains)) < _NOTHING * np.median(np.abs(gaps)):
+        # No model changes the losses of other rows.
+        can_change = np.ptp(constants, axis=0) > 0
+        if not can_change.any() or np.median(np.abs(gains[can_change])) < _NOTHING * np.median(
+            np.abs(gaps[can_change])
+        ):
             return False
         return gains.sum() > min(_SMALL * most, _ERRORS * np.sqrt(gains @ gains))
 
@@ -215,7 +220,8 @@ class RowLoss:
         errors.
         """
         with np.errstate(all="ignore"):
-            losses = self._of_model(weights) - self._of_constant(weights)
+            constant = self._best_of(self._of_constants(weights))
+            losses = self._of_model(weights) - constant
             if not np.isfinite(losses).all():
                 return True
             return bool(losses.sum() > _ERRORS * np.sqrt(losses @ losses))
@@ -235,9 +241,12 @@ class RowLoss:
         """The targets of the rows that count."""
         return self._target[self._weights[:, 0] > 0]
 
-    def _of_constant(self, weights):
-        """Return the weighted losses of the rows at the best constant score."""
-        constants = self._of_scores(self._constants(self.summary()), weights)
+    def _of_constants(self, weights):
+        """Return the weighted losses of the rows at constant scores, (n_scores, n_rows)."""
+        return self._of_scores(self._constants(self.summary()), weights)
+
+    def _best_of(self, constants):
+        """Return the losses at the best of several constant scores."""
         return constants[np.argmin(np.fmin(constants.sum(axis=1), np.inf))]
 
     def _of_model(self, weights):

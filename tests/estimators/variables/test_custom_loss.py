@@ -663,6 +663,46 @@ def test_a_loss_whose_first_class_has_no_negative_score_is_named(method, first, 
         getattr(model, method)(X, LABELS > 0, **classes)
 
 
+OF_PARTS = """
+of_parts (score, target) => (loss) {{
+    one = Constant <value = float {{1}}> ()
+    other = Sub (one, target)
+    product = Mul (score, target)
+    opposite = Neg (product)
+    short = Sub (one, product)
+    hinge = Relu (short)
+    logistic = Softplus (score)
+    loss = {}
+}}"""
+ADD_FIRST = (
+    "small: in a loss of the margin, use 2 * target - 1 in place of target; to another loss, add a "
+    "term with 1 - target."
+)
+
+
+@pytest.mark.parametrize("y", [LABELS > 0, LABELS], ids=["two classes", "three"])
+@pytest.mark.parametrize(
+    ("last", "target", "end"),
+    [
+        ("Exp (opposite)", 0, ADD_FIRST),
+        ("Softplus (opposite)", 0, ADD_FIRST),
+        ("Identity (hinge)", 0, ADD_FIRST),
+        ("Mul (hinge, hinge)", 0, ADD_FIRST),
+        ("Mul (logistic, other)", 1, "large: add a term with target."),
+    ],
+)
+def test_a_loss_that_no_score_changes_for_one_target_is_named(last, target, end, y):
+    model = OrtSGDClassifier(
+        loss=Loss(OF_PARTS.format(last)), eta0=0.01, max_iter=3, tol=None, random_state=0
+    )
+    text = (
+        f"The loss 'of_parts' is the same at all scores where the target is {target}, so that "
+        f"nothing makes such a score {end}"
+    )
+    with pytest.warns(UserWarning, match=f"^{re.escape(text)}$"):
+        model.fit(X, y)
+
+
 @pytest.mark.parametrize(
     "value", [LOGISTIC, HINGE, TO_LINE.format(2, -1)], ids=["logistic", "hinge", "signs"]
 )

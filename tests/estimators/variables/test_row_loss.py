@@ -329,3 +329,18 @@ def test_rare_classes_are_learnt():
     ).fit(rare, y)
     assert int(np.argmax(model.validation_scores_)) > 10
     assert model.predict(rare)[y == 1].mean() > 0.5
+
+
+@pytest.mark.filterwarnings("ignore:The loss 'of_margin' is the same at all scores")
+def test_rows_whose_loss_no_score_changes_do_not_count_among_most_rows():
+    # The loss of the first class, nine of ten rows, is 1: the other rows tell that the model is
+    # better than a constant. Other warnings are errors.
+    value = """of_margin (score, target) => (loss) {
+        product = Mul (score, target)
+        opposite = Neg (product)
+        loss = Exp (opposite)
+    }"""
+    X, y = make_classification(3000, weights=[0.9], class_sep=2.0, random_state=2)
+    model = OrtSGDClassifier(loss=Loss(value), random_state=0).fit(X, y)
+    of_constant = np.mean(np.where(y, np.exp(-np.log(y.mean() / (1 - y.mean()))), 1.0))
+    assert model.loss_ < 0.95 < 1 < of_constant
