@@ -378,9 +378,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         advance(self.random_state, result.state.random_state)
 
         if not read.wrapped.is_fitted:
-            warn_of_other_terms(
-                self, read.wrapped.model, read.objective_inside, is_full=result.plan.is_full
-            )
+            warn_of_other_terms(self, read.wrapped.model, read.objective_inside, result)
             if not read.wrapped.is_default:
                 warn_of_unused_weights(read.wrapped, result)
         warn_of_unused(self, read.objective_inside)

@@ -372,8 +372,8 @@ def _as_chosen(model):
 
 
 _SAME_NAME = """
-average batch_size early_stopping eta0 learning_rate max_iter n_iter_no_change n_jobs power_t shuffle tol
-validation_fraction verbose warm_start
+average batch_size early_stopping eta0 learning_rate max_iter n_iter_no_change n_jobs power_t random_state shuffle
+tol validation_fraction verbose warm_start
 """
 #: Training parameters of scikit-learn's models -> the same parameters of skort's estimators.
 _TRAINING = {

@@ -12,6 +12,7 @@ from skort.objective.penalties import PENALTIES
 from skort.optim.schedules import SCHEDULES, Constant, InvScaling
 
 if TYPE_CHECKING:
+    from skort.estimators.training.result import FitResult
     from skort.objective.sklearn_objectives import SklearnObjective
 
 # Number that parts given by name take from the estimator -> the kind of the part.
@@ -29,19 +30,21 @@ _LEAST_QUANTILE = 0.05
 
 
 def warn_of_other_terms(
-    estimator: Any, model: Any, inside: "SklearnObjective", *, is_full: bool
+    estimator: Any, model: Any, inside: "SklearnObjective", result: "FitResult"
 ) -> None:
     """
     Warn, once, that the model inside is trained as another one, or that some of its parameters are
     not used.
     """
     sentences = []
+    is_full = result.plan.is_full
+    unused = dict(inside.unused)
     # A network's solver "lbfgs" is followed, if nothing asks for steps.
-    unused = {
-        name: ours
-        for name, ours in inside.unused.items()
-        if not (name == "solver" and inside.is_full and is_full)
-    }
+    if inside.is_full and is_full:
+        unused.pop("solver", None)
+    # A seed on the estimator says enough, and a linear model's optimum has no need of one.
+    if estimator.random_state is not None or (is_full and result.model.score_graph.is_linear):
+        unused.pop("random_state", None)
 
     # An ONNX model has no objective that one could miss.
     is_open = any(

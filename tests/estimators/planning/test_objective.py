@@ -25,6 +25,7 @@ from sklearn.linear_model import (
     QuantileRegressor,
     Ridge,
     RidgeClassifier,
+    SGDClassifier,
     SGDRegressor,
     TweedieRegressor,
 )
@@ -392,6 +393,37 @@ def test_training_parameters_that_are_not_used_are_named_once():
         OrtSGDClassifier(inner, max_iter=3, tol=None).fit(X, TWO)
     assert len(caught) == 1
     assert " C (" not in str(caught[0].message)
+
+
+@pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant prediction")
+@pytest.mark.parametrize(
+    ("inner", "given"),
+    [
+        (MLPClassifier((4,), random_state=3), {}),
+        (MLPClassifier((4,), random_state=3, solver="lbfgs", max_iter=200), {}),
+        (SGDClassifier(random_state=3), {"optimizer": "sgd"}),
+        (LogisticRegression(random_state=0), {"eta0": 0.1}),
+    ],
+)
+def test_a_seed_inside_is_said_to_be_unused_where_there_is_none_on_the_estimator(inner, given):
+    model = OrtSGDClassifier(inner, max_iter=3, tol=None, **given)
+    kind = type(inner).__name__
+    with pytest.warns(
+        UserWarning,
+        match=rf"^estimator: These parameters of {kind} are not used: random_state \(set "
+        r"random_state of OrtSGDClassifier\)\.$",
+    ):
+        model.fit(X, TWO)
+    # Warnings are errors.
+    model.set_params(random_state=3).fit(X, TWO)
+
+
+@pytest.mark.parametrize("inner", [LogisticRegression(random_state=3), Ridge(random_state=3)])
+def test_a_seed_inside_a_model_whose_optimum_needs_none_is_not_named(inner):
+    # Warnings are errors.
+    kind = OrtSGDRegressor if isinstance(inner, Ridge) else OrtSGDClassifier
+    first, second = (kind(inner).fit(X, TWO).coef_ for _ in range(2))
+    np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize(
