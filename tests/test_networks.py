@@ -11,14 +11,15 @@ from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from solver_traits import takes
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.exceptions import NotTrainableError
-from skort.graphs.sklearn.encoders import category_counts
+from skort.graphs.sklearn.encoders import category_counts, step_behind_ids
 from skort.networks import TabularNetwork
 from skort.optimizers import Adam
 
@@ -271,6 +272,7 @@ def test_columns_of_ids_are_found():
     assert category_counts(ids.fit(X), 3) == (3, 2, 0)
     assert category_counts(make_pipeline(ids).fit(X), 3) == (3, 2, 0)
     assert category_counts(make_pipeline(ids, StandardScaler()).fit(X), 3) == (0, 0, 0)
+    assert category_counts(make_pipeline(ids, "passthrough").fit(X), 3) == (3, 2, 0)
     assert category_counts(OrdinalEncoder().fit(X), 3) == (3, 3, 2)
     assert category_counts(None, 2) == (0, 0)
 
@@ -337,6 +339,64 @@ def test_embeddings_without_ids_are_told_of_the_place_of_the_encoder(table):
     with pytest.warns(UserWarning, match="embeddings=3 has no effect: no column has ids.* inside"):
         outside.fit(*table)
     assert "embeddings" not in outside[-1].weights_
+
+
+IDS = make_column_transformer((ENCODER, ["city", "kind"]), remainder="passthrough")
+ORDERED = OrdinalEncoder(
+    categories=[["Bern", "Oslo", "Rome"]], handle_unknown="use_encoded_value", unknown_value=-1
+)
+
+
+def of_columns(*steps):
+    """Return steps for the cities in a ColumnTransformer with other columns."""
+    return make_column_transformer((make_pipeline(*steps), ["city"]), (StandardScaler(), ["size"]))
+
+
+@pytest.mark.parametrize(
+    ("steps", "behind"),
+    [
+        ([IDS, StandardScaler()], "standardscaler"),
+        ([IDS, "passthrough", SimpleImputer(), StandardScaler()], "simpleimputer"),
+        ([of_columns(ENCODER, SimpleImputer())], "simpleimputer"),
+        ([of_columns(ORDERED), SimpleImputer()], "simpleimputer"),
+    ],
+)
+def test_a_step_behind_the_encoder_that_makes_numbers_of_ids_is_named(table, steps, behind):
+    match = (
+        f"^TabularNetwork: the step '{behind}' behind an OrdinalEncoder makes numbers of its ids"
+    )
+    network = TabularNetwork((5,))
+    model = OrtSGDRegressor(make_pipeline(*steps, network), max_iter=1, tol=None, random_state=0)
+    with pytest.warns(UserWarning, match=match):
+        model.fit(*table)
+    assert "embeddings" not in model.weights_
+    # Warnings are errors.
+    model.set_params(estimator__tabularnetwork__embeddings=None).fit(*table)
+
+
+@pytest.mark.parametrize(
+    ("steps", "has_ids"),
+    [
+        ([IDS, "passthrough"], True),
+        ([of_columns(SimpleImputer(strategy="most_frequent"), ENCODER)], True),
+        # They are to be numbers, or columns of another encoder.
+        ([of_columns(ORDERED, StandardScaler())], False),
+        ([of_columns(ENCODER, OneHotEncoder())], False),
+        ([of_columns(ENCODER), make_column_transformer((OneHotEncoder(), [0]))], False),
+    ],
+)
+def test_steps_that_leave_ids_or_take_them_for_their_own_are_not_named(table, steps, has_ids):
+    # Warnings are errors.
+    network = TabularNetwork((5,))
+    model = OrtSGDRegressor(make_pipeline(*steps, network), max_iter=1, tol=None, random_state=0)
+    assert ("embeddings" in model.fit(*table).weights_) == has_ids
+
+
+def test_the_step_behind_ids_is_found_in_frozen_steps(table):
+    frozen = FrozenEstimator(clone(IDS).fit(table[0]))
+    assert step_behind_ids(frozen) == ""
+    fitted = make_pipeline(frozen, StandardScaler()).fit(*table)
+    assert step_behind_ids(fitted) == step_behind_ids(FrozenEstimator(fitted)) == "standardscaler"
 
 
 def test_it_has_no_scikit_learn_model(table):

@@ -56,7 +56,8 @@ class ScoreSpec:
 
     `keeps_link` means that the score includes the exponential of a model with a log link.
     `categories` has the number of ids of each column, and zero for a column of numbers. It is empty
-    without columns of ids. `rows` are X as the model reads it, None where it is made without rows,
+    without columns of ids. `behind_ids` names the first step that makes numbers of ids, "" without
+    one. `rows` are X as the model reads it, None where it is made without rows,
     and `moments` gives the means and standard deviations of their columns.
     """
 
@@ -67,6 +68,7 @@ class ScoreSpec:
     keeps_link: bool = True
     outputs: tuple[str, ...] = ()
     categories: tuple[int, ...] = ()
+    behind_ids: str = ""
     rows: Any = field(default=None, compare=False)
     moments: Callable[[], tuple[np.ndarray, np.ndarray]] | None = field(default=None, compare=False)
 

@@ -57,7 +57,14 @@ def tabular_graph(network: Any, spec: ScoreSpec, random_state: np.random.RandomS
     categories = spec.categories if network.embeddings is not None else ()
     ids = [i for i, n in enumerate(categories) if n]
     numbers = [i for i in range(spec.n_features) if i not in ids]
-    if network.embeddings not in ("auto", None) and not ids:
+    if network.embeddings is not None and spec.behind_ids:
+        warn_user(
+            f"TabularNetwork: the step {spec.behind_ids!r} behind an OrdinalEncoder makes numbers of its "
+            "ids, so that they have no embeddings. Make the encoder the last step of its columns, in a "
+            "ColumnTransformer: an imputer goes before it, and a scaler is of no use, as skort "
+            "standardises numbers. embeddings=None takes all ids for numbers."
+        )
+    elif network.embeddings not in ("auto", None) and not ids:
         warn_user(
             f"embeddings={network.embeddings} has no effect: no column has ids. Put an OrdinalEncoder "
             "before the network, inside the estimator: make_pipeline(encoder, TabularNetwork())."

@@ -266,7 +266,7 @@ class WrappedModel:
         """
         from skort.graphs.export import check_names
         from skort.graphs.initialization import initial_score_graph
-        from skort.graphs.sklearn.encoders import category_counts
+        from skort.graphs.sklearn.encoders import category_counts, step_behind_ids
         from skort.graphs.sklearn.transformers import sample, trainable_steps
         from skort.graphs.trainable import select_trainable
         from skort.optim.standardization import moments
@@ -286,6 +286,7 @@ class WrappedModel:
             spec(
                 X.shape[1],
                 categories=categories,
+                behind_ids=step_behind_ids(transformers),
                 rows=X,
                 moments=functools.partial(moments, X, None),
             ),

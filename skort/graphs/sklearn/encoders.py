@@ -1,6 +1,7 @@
 """Converters of scikit-learn's encoders of categories, for skl2onnx."""
 
 import functools
+import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +17,7 @@ from skl2onnx.common.data_types import (
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
 
 from skort.exceptions import NotExportableError
 from skort.graphs.sklearn.converters import Nodes
@@ -75,7 +76,7 @@ def category_counts(step: Any, n_columns: int) -> tuple[int, ...]:
     if isinstance(step, FrozenEstimator):
         return category_counts(step.estimator, n_columns)
     if isinstance(step, Pipeline):
-        return category_counts(step.steps[-1][1], n_columns)
+        return category_counts(_acting(step)[-1][1], n_columns)
 
     if isinstance(step, OrdinalEncoder):
         # What is missing is no id.
@@ -87,6 +88,50 @@ def category_counts(step: Any, n_columns: int) -> tuple[int, ...]:
             counts[columns] = category_counts(part, columns.stop - columns.start)
 
     return tuple(counts.tolist())
+
+
+def step_behind_ids(step: Any) -> str:
+    """
+    Return the name of the first step that makes numbers of the ids of an `OrdinalEncoder` before it,
+    or "".
+
+    An encoder whose user gives the order of the categories, right before a step, is to make numbers.
+    """
+    if isinstance(step, FrozenEstimator):
+        return step_behind_ids(step.estimator)
+    if isinstance(step, ColumnTransformer):
+        return next(filter(None, (step_behind_ids(part) for _, part, _ in step.transformers_)), "")
+    if not isinstance(step, Pipeline):
+        return ""
+
+    parts = _acting(step)
+    for i, ((_, part), (name, _)) in enumerate(itertools.pairwise(parts), start=1):
+        is_ordered = isinstance(part, OrdinalEncoder) and not isinstance(part.categories, str)
+        is_encoded_anew = any(_has(_ANEW, behind) for _, behind in parts[i:])
+        if _has(OrdinalEncoder, part) and not (is_ordered or is_encoded_anew):
+            return name
+    return step_behind_ids(parts[-1][1])
+
+
+# They make columns of their own of ids.
+_ANEW = OneHotEncoder, TargetEncoder
+
+
+def _has(kinds, step):
+    """Return whether the result of a step has columns of encoders of some kinds."""
+    if isinstance(step, FrozenEstimator):
+        return _has(kinds, step.estimator)
+    if isinstance(step, Pipeline):
+        return _has(kinds, _acting(step)[-1][1])
+    if isinstance(step, ColumnTransformer):
+        return any(_has(kinds, part) for _, part, _ in step.transformers_)
+    return isinstance(step, kinds)
+
+
+def _acting(pipeline):
+    """Return the steps of a Pipeline that change columns, as (name, step), or its last one."""
+    steps = pipeline.steps
+    return [(name, step) for name, step in steps if hasattr(step, "transform")] or steps[-1:]
 
 
 def apart(encoder: Any) -> Any:
