@@ -629,37 +629,47 @@ def _cure(plan, state, data):
     """Return the likely cause in the data, or the rate, and what to do about it."""
     X, target, sample_weight = data
     used = state.standardization
-
-    causes = []
+    of_X = of_y = ""
     if (used is None or used.scale is None) and not scipy.sparse.issparse(X):
-        deviation = moments(X, sample_weight)[1]
-        spread = np.where(deviation > 0, deviation, np.nan)
+        of_X = _spread_of_columns(X, sample_weight)
+    largest = float(np.max(np.abs(target)))
+    if (used is None or used.target_mean is None) and largest > _DIFFERENT:
+        of_y = f"y has values of up to {largest:.3g}."
 
-        if np.isfinite(spread).any():
-            least = int(np.nanargmin(spread))
-            most = int(np.nanargmax(spread))
+    cures = []
+    # The scale of a logarithm is one.
+    is_log = plan.loss.inverse_link_function(target.shape[1]) is not None
+    if of_X or (of_y and not is_log):
+        # "auto" leaves X and y as they are if the model does not allow a change.
+        ours = 'standardize="auto", or ' if plan.standardize is False else ""
+        cures.append(f"use {ours}StandardScaler")
+    if of_y and is_log:
+        cures.append(f"divide y by {largest:.0e}")
+    if plan.loss.custom_parts and is_log and not (plan.is_full or plan.is_stream):
+        cures.append('use optimizer="lbfgs" if the loss is smooth')
+    lower = 'use optimizer="adam"' if plan.is_full else _advice_on_rate(plan)
 
-            if spread[most] > _DIFFERENT * spread[least]:
-                causes.append(
-                    f"The columns of X have standard deviations from {spread[least]:.3g} (column "
-                    f"{least}) to {spread[most]:.3g} (column {most})."
-                )
-            elif spread[most] > _DIFFERENT:
-                causes.append(
-                    f"The columns of X have standard deviations of up to {spread[most]:.3g}."
-                )
+    cure = f"{', '.join(cures)}, or {lower}" if cures else lower
+    return " ".join([*filter(None, (of_X, of_y)), f"{cure[0].upper()}{cure[1:]}."])
 
-    if used is None or used.target_mean is None:
-        largest = float(np.max(np.abs(target)))
-        if largest > _DIFFERENT:
-            causes.append(f"y has values of up to {largest:.3g}.")
 
-    # "auto" leaves X and y as they are if the model does not allow a change.
-    ours = 'standardize="auto", or ' if plan.standardize is False else ""
-    lower = 'use optimizer="adam".' if plan.is_full else f"{_advice_on_rate(plan)}."
-    if causes:
-        return " ".join([*causes, f"Use {ours}StandardScaler, or {lower}"])
-    return lower[0].upper() + lower[1:]
+def _spread_of_columns(X, sample_weight):
+    """Return a sentence on columns of X with different or large standard deviations, or ""."""
+    deviation = moments(X, sample_weight)[1]
+    spread = np.where(deviation > 0, deviation, np.nan)
+    if not np.isfinite(spread).any():
+        return ""
+
+    least = int(np.nanargmin(spread))
+    most = int(np.nanargmax(spread))
+    if spread[most] > _DIFFERENT * spread[least]:
+        return (
+            f"The columns of X have standard deviations from {spread[least]:.3g} (column {least}) to "
+            f"{spread[most]:.3g} (column {most})."
+        )
+    if spread[most] > _DIFFERENT:
+        return f"The columns of X have standard deviations of up to {spread[most]:.3g}."
+    return ""
 
 
 def _advice_on_rate(plan):

@@ -7,6 +7,7 @@ import numpy as np
 import onnx.parser
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import PoissonRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
@@ -626,6 +627,27 @@ def test_a_divergence_at_a_rate_of_skort_does_not_say_to_lower_eta0():
         OrtSGDClassifier(loss=Loss(value), random_state=0).fit(X[:80], y)
     with pytest.raises(DivergedError, match=r"a learning rate of 1\. Lower eta0\.$"):
         OrtSGDClassifier(loss=Loss(value), eta0=1.0, random_state=0).fit(X[:80], y)
+
+
+@pytest.mark.parametrize("standardize", ["auto", False])
+def test_a_divergence_by_a_large_y_of_a_loss_with_a_link_names_what_cures_it(standardize):
+    loss = Loss(COUNTS, inverse_link=EXP_LINK)
+    counts = 1000.0 * np.random.default_rng(0).poisson(np.exp(1 + 0.5 * X[:, 0]))
+    end = (
+        r'y has values of up to 1.5e\+04\. Divide y by 2e\+04, use optimizer="lbfgs" if the loss is smooth, '
+        r"or check that the loss and its gradient are numbers at all scores, or give eta0 a number "
+        r"below this rate\.$"
+    )
+    model = OrtSGDRegressor(loss=loss, standardize=standardize, random_state=0)
+    with pytest.raises(DivergedError, match=end):
+        model.fit(X, counts)
+
+    # Both cures end at scikit-learn's optimum.
+    of_scikit_learn = PoissonRegressor(alpha=0, tol=1e-8).fit(X, counts).coef_
+    model.fit(X, counts / 2e4)
+    np.testing.assert_allclose(model.coef_, of_scikit_learn, atol=0.02)
+    model.set_params(optimizer="lbfgs").fit(X, counts)
+    np.testing.assert_allclose(model.coef_, of_scikit_learn, atol=1e-3)
 
 
 @pytest.mark.filterwarnings("ignore:partial_fit. column . of X is")
