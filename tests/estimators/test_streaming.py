@@ -1089,24 +1089,28 @@ def test_a_column_that_leaves_its_scale_by_far_is_named_once():
         named.partial_fit(frame.assign(price=moved[:, 2]), X[:, 0])
 
 
-def later_calls(X, y):
+def later_calls(X, y, n_rows=50):
     """Train on 50 rows, then on all others, and return the text of the warnings."""
     model = OrtSGDRegressor(random_state=0).partial_fit(X[:50], y[:50])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for start in range(50, X.shape[0], 50):
-            model.partial_fit(X[start : start + 50], y[start : start + 50])
+        for start in range(50, X.shape[0], n_rows):
+            model.partial_fit(X[start : start + n_rows], y[start : start + n_rows])
     return [str(each.message) for each in caught]
 
 
 def test_values_that_become_much_smaller_are_told_once():
-    """From cents to euros: the text has the root mean square of the first rows over the largest value."""
+    """
+    From cents to euros: the text has the root mean square of the first rows over the value that one
+    of twenty is above.
+    """
     rng = np.random.RandomState(0)
     X = np.c_[rng.randn(200), rng.gamma(4, 1000, size=200)]
     y = X[:, 0] + X[:, 1] / 1000
     euros = X.copy()
     euros[100:, 1] /= 100
-    times = np.sqrt(np.mean(X[:50, 1] ** 2)) / euros[100:150, 1].max()
+    of_most = np.quantile(euros[100:150, 1], 0.95, method="higher")
+    times = np.sqrt(np.mean(X[:50, 1] ** 2)) / of_most
     (said,) = later_calls(euros, y)
     assert said == (
         f"partial_fit: column 1 of X has values {times:.3g} times smaller than the rows that the "
@@ -1115,9 +1119,21 @@ def test_values_that_become_much_smaller_are_told_once():
     )
 
     small = np.where(np.arange(200) < 100, y, y / 100)
-    times = np.sqrt(np.mean(y[:50] ** 2)) / np.abs(small[100:150]).max()
+    of_most = np.quantile(np.abs(small[100:150]), 0.95, method="higher")
+    times = np.sqrt(np.mean(y[:50] ** 2)) / of_most
     (said,) = later_calls(X, small)
     assert said.startswith(f"partial_fit: y has values {times:.3g} times smaller than the rows")
+
+
+@pytest.mark.parametrize("n_rows", [20, 100, 1000])
+def test_a_call_of_any_size_tells_smaller_values_of_a_tail(n_rows):
+    rng = np.random.RandomState(0)
+    X = np.c_[rng.randn(50 + n_rows), rng.lognormal(6, 0.8, size=50 + n_rows)]
+    size = np.sqrt(np.mean(X[:50, 1] ** 2))
+    X[50:, 1] /= 100
+    times = size / np.quantile(X[50:, 1], 0.95, method="higher")
+    (said,) = later_calls(X, X[:, 0], n_rows)
+    assert said.startswith(f"partial_fit: column 1 of X has values {times:.3g} times smaller than")
 
 
 @pytest.mark.parametrize(
@@ -1129,8 +1145,10 @@ def test_values_that_become_much_smaller_are_told_once():
         np.where(np.arange(200) == 7, 1e4, np.random.RandomState(1).rand(200)),
         (np.arange(200) % 50 == 0).astype(float),
         1e3 - np.arange(200),
+        np.random.RandomState(2).standard_t(1, 200),
+        np.where(np.arange(200) % 10 < 9, 1.0, 1e3) * np.random.RandomState(2).randn(200),
     ],
-    ids=["constant", "zeros", "few values", "long tail", "rare one", "drift"],
+    ids=["constant", "zeros", "few values", "long tail", "rare one", "drift", "heavy", "mixed"],
 )
 def test_other_columns_are_not_told_to_be_smaller(column):
     X = np.c_[np.random.RandomState(0).randn(200), column]

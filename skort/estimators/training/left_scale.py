@@ -121,18 +121,24 @@ def _sparse_distance(values, scale):
 
 def _shrinking(values, mean, scale):
     """
-    Return how many times smaller the largest value of each column is than its root mean square was,
-    or 0 where nothing can be said.
+    Return how many times smaller most values of each column are than its root mean square was, or 0
+    where nothing can be said. Zeros do not count, and nor do the largest values, a twentieth.
     """
+    shrinking = np.zeros(len(mean))
     if len(values) < FIRST_ROWS:
-        return np.zeros(1)
+        return shrinking
 
+    size = np.hypot(mean, scale)
+    counts = np.count_nonzero(values, axis=0)
     # A column of one value, or of fewer than 20 but zeros, has not changed.
-    can_tell = np.count_nonzero(values, axis=0) >= FIRST_ROWS
-    can_tell &= np.ptp(values, axis=0) > 0
+    can_tell = (counts >= FIRST_ROWS) & (np.ptp(values, axis=0) > 0)
+    can_tell &= FAR_UNITS * np.abs(values).sum(axis=0) < size * counts
     # One value of a long tail may have been most of the root mean square.
     has_both_signs = (values.min(axis=0) < 0) & (values.max(axis=0) > 0)
     can_tell &= has_both_signs | (scale <= _LONG_TAIL * np.abs(mean))
 
-    largest = np.abs(values).max(axis=0)
-    return np.divide(np.hypot(mean, scale), largest, where=can_tell, out=np.zeros(len(mean)))
+    for column in np.flatnonzero(can_tell):
+        sizes = np.abs(values[:, column])
+        most = np.quantile(sizes[sizes > 0], 1 - 1 / FIRST_ROWS, method="higher")
+        shrinking[column] = size[column] / most
+    return shrinking
