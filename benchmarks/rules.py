@@ -31,9 +31,10 @@ from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.data.noise import noise_of
 from skort.estimators.data.relevance import explained_parts
 from skort.estimators.planning import fitted, optimizer, rate, scaling, stopping, stream
-from skort.estimators.training import run, start
 from skort.estimators.training import run_stream as streams
+from skort.estimators.training import start
 from skort.graphs.score_graph import ScoreGraph
+from skort.optim.transforms import Averaging, Recent
 
 SCORE, LOG_LOSS, MOST_ROWS, HIDDEN, WIDE = 0.01, 0.02, 3000, (50,), (256, 128)
 # The rows of the calls of a stream, and of one whose calls are single rows after the first.
@@ -200,11 +201,18 @@ RULES = (
         code=(stream.stream_rates, stream._stream_rate, stream.stable_rate, stream.falling_part),
     ),
     Rule(
-        "rows of a log-loss",
-        "With a log-loss, a row lowers the rate of a stream by its loss.",
+        "mean of a stream",
+        "The weights of a linear stream are a mean of recent ones.",
+        "stream in order",
+        {"average": False},
+        code=(stream.recent_updates, Averaging, Recent),
+    ),
+    Rule(
+        "softmax of a stream",
+        "The rate of a softmax in a stream is that between its curvatures at the start and at most.",
         "stream",
-        patches=((run, "row_count", lambda objective, first: 1.0),),
-        code=(stream.row_count,),
+        patches=((stream, "softmax_factor", lambda largest, first: 1.0),),
+        code=(stream.softmax_factor,),
     ),
     Rule(
         "first rows",

@@ -25,8 +25,6 @@ from skort.runtime.cache import SessionPool
 
 # A worker keeps only the compiled step of a training. All else comes with each task.
 _RUNS: SessionPool = SessionPool(8)
-_SUM = "average_sum"
-_COUNT = "average_n_updates"
 # The name of the velocity of the global weights in a state and in checkpoints. An optimizer may
 # have a velocity of its own.
 _VELOCITY = "global_velocity"
@@ -103,11 +101,6 @@ class Job:
         run = TrainRun.of(self.plan, self.model, self.state, BatchShape(batch_size), self.n_batches)
         return run.with_step(self.state)
 
-    @property
-    def first(self) -> int:
-        """The first update whose weights count, if the solver averages weights."""
-        return int(self.plan.update.average)
-
     def batches(self, rows: Rows, run: TrainRun, seed: int) -> Batches:
         """Return batches of a task's rows, with sample weights relative to the overall mean."""
         weight = 1.0
@@ -134,7 +127,7 @@ def local_steps(
     The pass starts from the global state, or from the exchange of the groups' last results.
     """
     job = spec.value()
-    common = start if isinstance(start, GlobalState) else exchanged(start, job.momentum, job.first)
+    common = start if isinstance(start, GlobalState) else exchanged(start, job.momentum)
     rows = Rows.concatenated([part.every(task.start, task.stride) for part in parts])
     batch_size, borrower = min(job.plan.batch_size, rows.n_rows), Borrower()
     run = _RUNS.borrow((spec.key, batch_size), borrower, lambda: job.run(batch_size))
@@ -156,7 +149,7 @@ def local_steps(
     return LocalResult(start, step.state(), means)
 
 
-def exchanged(results: Sequence[LocalResult], momentum: float, first: int) -> GlobalState:
+def exchanged(results: Sequence[LocalResult], momentum: float) -> GlobalState:
     """
     Return the next global state: the mean over groups, and its momentum.
 
@@ -166,7 +159,7 @@ def exchanged(results: Sequence[LocalResult], momentum: float, first: int) -> Gl
     # group with all the updates. With a momentum of 1 - 1 / G, the moves of many exchanges add up
     # to the whole way. Weights that an l1 penalty makes zero in all groups stay zero.
     start = results[0].start
-    (mean, means) = _mean(results, first)
+    (mean, means) = _mean(results)
     velocity = np.subtract(mean["weights"], start.ahead(momentum), dtype=np.float64)
     if start.velocity is not None:
         velocity += momentum * start.velocity
@@ -176,17 +169,13 @@ def exchanged(results: Sequence[LocalResult], momentum: float, first: int) -> Gl
     return GlobalState(_like(results[0].state, mean), velocity, so_far)
 
 
-def averaged(results: Sequence[LocalResult], first: int = 0) -> LocalResult:
-    """
-    Return the mean of the results of groups.
-
-    If solvers average weights, `first` is the first update whose weights count.
-    """
-    mean, means = _mean(results, first)
+def averaged(results: Sequence[LocalResult]) -> LocalResult:
+    """Return the mean of the results of groups."""
+    mean, means = _mean(results)
     return LocalResult(results[0].start, _like(results[0].state, mean), means)
 
 
-def _mean(results, first):
+def _mean(results):
     """
     Return the mean of the states over groups, and the `Means` over their rows.
 
@@ -198,7 +187,7 @@ def _mean(results, first):
         np.array([getattr(each.means, n) for each in results]) for n in ("n_groups", "n_rows")
     )
     shares, of_rows = n_groups / n_groups.sum(), n_rows / n_rows.sum()
-    states = _on_one_count([each.state for each in results], first)
+    states = [each.state for each in results]
 
     state = {}
     for name, array in states[0].items():
@@ -226,18 +215,6 @@ def _mean(results, first):
 def _like(state, mean):
     """Return the mean state with the dtypes of `state`."""
     return {name: array.astype(state[name].dtype) for name, array in mean.items()}
-
-
-def _on_one_count(states, first):
-    """Return the states with the sums of averaged weights scaled to equal numbers of updates."""
-    if _SUM not in states[0]:
-        return states
-
-    counts = [max(0, int(state[_COUNT][0]) - first + 1) for state in states]
-    return [
-        state | {_SUM: state[_SUM] * (max(counts) / count)} if count else state
-        for state, count in zip(states, counts, strict=True)
-    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,8 +264,7 @@ class DistributedStep:
         self._partitions = of_parts.partitions
         self._solver, self._trial = run.step, functools.partial(job.trial, of_parts.some_rows)
         self._job = of_parts.cluster.broadcast("job", job)
-        self._momentum, self._first = job.momentum, job.first
-        self._mean = functools.partial(averaged, first=job.first)
+        self._momentum = job.momentum
         self._velocity: np.ndarray | None = None
         self._rates: list[float] = []
         self._last: Means | None = None
@@ -330,11 +306,11 @@ class DistributedStep:
                 for task in tasks
             ]
             # The next tasks average these results themselves. No task in between is needed.
-            start = cluster.few(self._mean, results)
+            start = cluster.few(averaged, results)
             futures += start
 
         try:
-            made = exchanged(cluster.values(start), self._momentum, self._first)
+            made = exchanged(cluster.values(start), self._momentum)
         except BaseException:
             if cluster.client.status == "running":
                 cluster.client.cancel(futures, force=True)

@@ -93,7 +93,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
     dtype: DtypeName
     device: str
     n_jobs: int | str | None
-    average: bool | int
+    average: bool | int | str
     random_state: int | np.random.RandomState | None
     warm_start: bool
     callbacks: Sequence[AnyCallback] | None
@@ -131,7 +131,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         # The runtime knows which devices there are: the name is checked in fit.
         "device": [str],
         "n_jobs": [_POSITIVE_INT, Interval(Integral, None, -1, closed="right"), _AUTO, None],
-        "average": ["boolean", Interval(Integral, 0, None, closed="left")],
+        "average": [_AUTO, "boolean", Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
         "callbacks": [list, tuple, None],
@@ -385,7 +385,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         if self.scoring is not None and VALIDATION_SCORE not in result.state.history:
             warn_of_scoring(self, is_stream=is_stream)
         if not is_stream:
-            warn_of_late_average(self, result.state.n_updates)
+            warn_of_late_average(result.plan.update.average, result.state.n_updates)
         if self.verbose and result.initial_score_told:
             print_line(f"Validation set: {result.initial_score_told}.")
 

@@ -147,9 +147,10 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     max_grad_norm : float or None, default=None
         The largest Euclidean norm of a gradient. A longer gradient is shortened to this norm. The
         solvers "session" and "module" refuse it.
-    average : bool or int, default=False
+    average : "auto", bool or int, default="auto"
         Whether the fitted weights are the mean of the weights after each update. A number n is the
-        first update that counts. See :doc:`/learning_rates`.
+        first update that counts. "auto" is a mean of recent weights in a stream of a linear model
+        whose rate falls with the rows, and False elsewhere. See :doc:`/learning_rates`.
     shuffle : bool, default=True
         Whether every epoch takes the rows in another order. Many rows are shuffled
         :ref:`window by window <shuffling>`. It has no effect on "lbfgs", which uses all rows at
@@ -309,7 +310,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         learning_rate: ScheduleName | Callable[[int], float] = "auto",
         power_t: float = 0.25,
         max_grad_norm: float | None = None,
-        average: bool | int = False,
+        average: bool | int | str = "auto",
         shuffle: bool = True,
         warm_start: bool = False,
         tol: float | Auto | None = "auto",

@@ -115,6 +115,11 @@ class LogLoss(ClassificationLoss, name="log_loss"):
         # Böhning, Multinomial logistic regression algorithm, Ann. Inst. Stat. Math. 44, 1992.
         return 0.25 if n_outputs == 1 else 0.5
 
+    def first_curvature(self, n_outputs: int) -> float:
+        """Return the second derivative at scores of zero: 1/4 for sigmoids, 1 / n for the softmax."""
+        is_softmax = not self.is_elementwise and n_outputs > 1
+        return 1 / n_outputs if is_softmax else self.curvature(n_outputs)
+
 
 class OneVsRestLogLoss(LogLoss):
     r"""

@@ -113,7 +113,7 @@ class L1(_Norms):
     as in `sklearn.linear_model.SGDRegressor(penalty="l1")`. Weights become exactly zero, even in
     mini-batches: a weight that reaches zero keeps the rest of its penalty for later updates
     (Tsuruoka, Tsujii and Ananiadou, ACL 2009). It keeps at most the penalty of one epoch; in
-    `partial_fit`, the penalty of 131,072 rows. With `average`, the mean of a weight is zero only if the
+    `partial_fit`, the penalty of 131,072 rows. With `average=True`, the mean of a weight is zero only if the
     weight was zero after each update.
 
     Parameters

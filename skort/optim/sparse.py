@@ -59,28 +59,29 @@ class SparseBatch(Batch):
 @dataclass(frozen=True)
 class Recurrence:
     """
-    The update (w, v, S) <- A (w, v, S) + B g of a weight, its velocity and its sum. The gradient is
-    g + b w.
+    The update (w, v, M) <- A (w, v, M) + B g of a weight, its velocity and its mean. The gradient
+    is g + b w.
     """
 
-    # The coordinates of A are p = w + kappa v, v and q = S + lambda v. With b = 0, p and q do not
-    # depend on v, which is the best condition that A can have.
+    # The coordinates of A are p = w + kappa v, v and M. With b = 0, p does not depend on v, which is
+    # the best condition that A can have.
 
     #: Zero: there is no velocity.
     momentum: float
     #: Whether the momentum is Nesterov's.
     is_ahead: bool
     l2: float
-    is_averaged: bool
+    #: The name of the mean in a state. None: there is no mean.
+    mean: str | None = None
 
     @classmethod
     def of(
-        cls, update: LinearUpdate | None, l2: float, *, is_averaged: bool
+        cls, update: LinearUpdate | None, l2: float, mean: str | None = None
     ) -> "Recurrence | None":
         """Return the recurrence of an update. None: it is no recurrence, or loses digits as one."""
         if update is None or update.momentum > _LARGEST_MOMENTUM:
             return None
-        return cls(update.momentum, update.is_ahead, float(l2), is_averaged)
+        return cls(update.momentum, update.is_ahead, float(l2), mean)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,15 +89,15 @@ class Recurrence:
         return (
             "weights",
             *(["velocity"] if self.momentum else []),
-            *(["average_sum"] if self.is_averaged else []),
+            *([self.mean] if self.mean else []),
         )
 
     @functools.cached_property
     def basis(self) -> np.ndarray:
-        """The matrix from (w, v, S) to the coordinates (p, v, q)."""
+        """The matrix from (w, v, M) to the coordinates (p, v, M)."""
         mu = self.momentum
         kappa = mu**2 / (1 - mu) if self.is_ahead else mu / (1 - mu)
-        basis = np.array([[1, kappa, 0], [0, 1, 0], [0, kappa * mu / (mu - 1), 1]])
+        basis = np.array([[1, kappa, 0], [0, 1, 0], [0, 0, 1]])
         return basis[np.ix_(self._used, self._used)]
 
     @functools.cached_property
@@ -106,33 +107,38 @@ class Recurrence:
 
     @property
     def _used(self):
-        return [0, *([1] if self.momentum else []), *([2] if self.is_averaged else [])]
+        return [0, *([1] if self.momentum else []), *([2] if self.mean else [])]
 
-    def step(self, eta: float, *, counts: bool) -> tuple[np.ndarray, np.ndarray]:
+    def step(self, eta: float, share: float) -> tuple[np.ndarray, np.ndarray]:
         """
-        Return A and B, in the coordinates of `basis`. `counts`: whether the weights after the step
-        count in the sum.
+        Return A and B, in the coordinates of `basis`. The mean moves by a `share` of the way to the
+        weights after the step.
         """
-        (A_0, B_0), (A_1, B_1) = self._ends[counts]
-        return A_0 + eta * (A_1 - A_0), B_0 + eta * (B_1 - B_0)
+        (A_0, B_0), (A_1, B_1) = self._ends
+        A, B = A_0 + eta * (A_1 - A_0), B_0 + eta * (B_1 - B_0)
+        if self.mean:
+            of_weight = share * self.inverse_basis[0]
+            A[-1], B[-1] = of_weight @ A, of_weight @ B
+            A[-1, -1] += 1 - share
+
+        return A, B
 
     @functools.cached_property
     def _ends(self):
         """
-        The matrices of `step` for the learning rates zero and one. All others are between them, on
-        a line.
+        The matrices of `step` for the learning rates zero and one, without a mean. All others are
+        between them, on a line.
         """
-        return {counts: [self._at(eta, counts) for eta in (0.0, 1.0)] for counts in (False, True)}
+        return [self._at(eta) for eta in (0.0, 1.0)]
 
-    def _at(self, eta, counts):
+    def _at(self, eta):
         mu = self.momentum
         fall = eta * self.l2
-        # The columns are w, v, S, g.
+        # The columns are w, v, M, g.
         velocity = np.array([-fall, mu, 0, -eta])
         step = mu * velocity + np.array([-fall, 0, 0, -eta]) if self.is_ahead else velocity
         weight = np.array([1.0, 0, 0, 0]) + step
-        total = np.array([0.0, 0, 1, 0]) + counts * weight
-        rows = np.array([weight, velocity, total])
+        rows = np.array([weight, velocity, np.zeros(4)])
         used = self._used
         A = rows[np.ix_(used, used)]
         B = rows[used, 3]
@@ -163,12 +169,12 @@ class _Scales:
         #: Whether a pass over all weights is due.
         self.is_far = n_steps >= _MANY_STEPS or bool(np.abs(inverse).max() > _FAR)
         self._P = P
-        self._key = (math.nan, False)
+        self._key = (math.nan, 0.0)
 
-    def after(self, eta: float, *, counts: bool) -> tuple[list[float], "_Scales"]:
+    def after(self, eta: float, share: float) -> tuple[list[float], "_Scales"]:
         """Return the factor of the gradient in each array in the next step, and the scales after it."""
-        if self._key != (eta, counts):
-            A, B = self._recurrence.step(eta, counts=counts)
+        if self._key != (eta, share):
+            A, B = self._recurrence.step(eta, share)
             P = A @ self._P
             inverse = self._inverse @ np.linalg.inv(A)
 
@@ -177,7 +183,7 @@ class _Scales:
             following = (
                 self if is_same else _Scales(self._recurrence, P, inverse, self._n_steps + 1)
             )
-            self._key = (eta, counts)
+            self._key = (eta, share)
             self._next = ((inverse @ B).tolist(), following)
 
         return self._next
@@ -202,12 +208,12 @@ class LazyWeights:
         self._basis = recurrence.basis
         arrays = {name: arrays[name] for name in recurrence.names}
 
-        # Sums are in float64. Those since the last pass have an array of their own.
-        self._total = arrays.pop("average_sum", None)
+        # The mean is in float64. What it has gained since the last pass has an array of its own.
+        self._mean = arrays.pop(recurrence.mean, None) if recurrence.mean else None
         #: The weights, and maybe their velocities.
         self._moving = list(arrays.values())
         self._held = (
-            self._moving if self._total is None else [*self._moving, np.zeros_like(self._moving[0])]
+            self._moving if self._mean is None else [*self._moving, np.zeros_like(self._moving[0])]
         )
         identity = np.eye(len(self._held))
         self._first_scales = _Scales(recurrence, identity, identity)
@@ -223,17 +229,18 @@ class LazyWeights:
         self.along: float = 0.0
 
     def settle(self) -> None:
-        """Make the arrays hold the weights, the velocities and the sums."""
+        """Make the arrays hold the weights, the velocities and the mean."""
         if self._scales is not None:
             self._combine(self._scales.to_natural)
-            if self._total is not None:
-                self._total += self._held[-1]
+            if self._mean is not None:
+                self._mean *= self._scales.to_natural[-1, -1]
+                self._mean += self._held[-1]
             self.forget()
 
     def forget(self) -> None:
         """Continue from arrays that somebody has overwritten."""
         self._scales = None
-        if self._total is not None:
+        if self._mean is not None:
             self._held[-1].fill(0)
 
     def products(self, rows: SparseRows) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -263,17 +270,17 @@ class LazyWeights:
         parts: list[np.ndarray],
         gradient: np.ndarray,
         eta: float,
-        *,
-        counts: bool,
+        share: float = 0.0,
     ) -> None:
         """
         Make one update from the gradient by the products, (n_rows, n_outputs). `parts` comes from
-        `products`.
+        `products`. The mean moves by a `share` of the way to the new weights, and begins with one.
         """
         factor = self._factor
         scales = self._scales
         assert scales is not None  # They are settled no longer since `products`.
-        lengths, self._scales = scales.after(eta, counts=counts)
+        begins = share == 1
+        lengths, self._scales = scales.after(eta, 0.0 if begins else share)
 
         for held, length in zip(self._held, lengths, strict=True):
             if length:
@@ -297,8 +304,11 @@ class LazyWeights:
                     )
                     self._products[i, j] += step
 
-        if self._scales is not scales and self._scales.is_far:
+        if begins or (self._scales is not scales and self._scales.is_far):
             self.settle()
+        if begins:
+            assert self._mean is not None  # Only a mean has shares.
+            self._mean[...] = self._moving[0]
 
     def squared_gradient(self, rows: SparseRows, gradient: np.ndarray) -> float:
         """Return the squared norm of the gradient by the weights, from the gradient by the products."""

@@ -122,8 +122,7 @@ class TrainState:
     is_rate_found: bool = False
     #: All rows of a stream so far, and of a fit before it. A penalty of the model inside counts them.
     n_seen: int = 0
-    #: The rows that have lowered the rate of a stream, a heavy one as often as its call repeats it,
-    #: and one with a log-loss as a part of a row.
+    #: The rows that have lowered the rate of a stream, a heavy one as often as its call repeats it.
     #: None: rows do not lower it.
     n_in_rate: float | None = None
     #: The weights before the training, if a custom penalty compares with them.

@@ -155,9 +155,6 @@ class Course:
     rate_part: float = 1.0
     #: Number of the rows that count before a batch -> factor of its rate. None: rows do not lower it.
     fall: Callable[[float], float] | None = None
-    #: (objective of a batch, of the first batch) -> what each of its rows counts among these rows.
-    #: None: one.
-    row_count: Callable[[float, float], float] | None = None
     #: Whether a training that fails begins again at a tenth of the rate.
     can_restart: bool = False
     #: Whether a training fails if it ends above the objective of its initial weights.
@@ -361,11 +358,7 @@ class Training:
     def note_rows(self, share: float) -> None:
         """Count the rows of a batch, which has this share of the epoch's rows."""
         assert self._n_in_rate is not None  # The rate falls by rows.
-        n_rows: float = round(share * self.batches.n_rows)
-        row_count: Any = self._course.row_count
-        if row_count is not None and self.first_objective is not None:
-            n_rows *= row_count(self.batch_objective(), self.first_objective)
-        self._n_in_rate += n_rows
+        self._n_in_rate += round(share * self.batches.n_rows)
 
     def means(self) -> tuple[float, float]:
         """

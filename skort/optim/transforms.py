@@ -5,7 +5,7 @@ the terms of the penalty, averaging.
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,11 @@ from skort.optim.optimizers import State
 
 #: (learning rate, state) -> length, as `Optimizer.step_length`.
 StepLength: TypeAlias = Callable[[float, State], float | np.ndarray]
+
+
+# The mean and the number of updates in a state: of the weights from an update on, or of recent ones.
+_AVERAGE = "average_mean", "average_n_updates"
+_RECENT = "recent_mean", "recent_n_updates"
 
 
 class Transformation:
@@ -161,12 +166,13 @@ next_l1_owed_if_negative = negative + weights - next_weights
 """
 
 
-def with_owed(state: State, current: State) -> State:
+def with_parts_of(state: State, current: State) -> State:
     """
-    Return a state with or without the debts of an l1 term, as `current`, the state of the training,
-    has them.
+    Return a state with or without the debts of an l1 term and the mean of recent weights, as
+    `current`, the state of the training, has them.
     """
-    names = {_POSITIVE, _NEGATIVE}
+    # They come and go in a stream. A mean that comes begins anew.
+    names = {_POSITIVE, _NEGATIVE, *_RECENT}
     nothing = {name: np.zeros_like(current[name]) for name in names & current.keys()}
     return nothing | {
         name: array for name, array in state.items() if name not in names or name in current
@@ -314,35 +320,58 @@ class ImplicitL2(Transformation):
         return self._is_any_stiff
 
 
-_N_UPDATES = "average_n_updates"
-_SUM = "average_sum"
+# The k-th weights of a `Recent` mean count k^3, so that about the last quarter of them counts.
+_POWER = 3
+# No training has so many updates.
+_ENDLESS = 2**62
+
+
+class Recent(NamedTuple):
+    """The mean of the weights after about the last quarter of all updates, and at most so many."""
+
+    n_updates: int
 
 
 class Averaging(Transformation):
     """
-    Replaces the result by the mean, in float64, of the weights after each update from number
-    `first` on, as SGD's average.
+    Replaces the result by a mean, in float64, of the weights after each update: of all from a number
+    on, as SGD's average, or of `Recent` ones.
     """
 
-    onnx_after: str = function_text(
-        (
-            "averaged (average_sum, average_n_updates, weights, skort_first) => (next_average_sum, "
-            "next_average_n_updates)"
-        ),
-        """
-        next_average_n_updates = average_n_updates + [1]
-        counts = GreaterOrEqual(next_average_n_updates, skort_first)
-        next_average_sum = Where(counts, average_sum + Cast(weights, to=11), average_sum)
-        """,
-    )
+    # The mean moves by a share of the way to the weights after each update: by 1 / k to the k-th,
+    # which makes them count the same, or by 4 / (k + 3), which makes the k-th count about k^3.
 
-    def __init__(self, first: int):
-        self._first = int(first)
-        self.constants: dict[str, np.ndarray] = {"skort_first": np.array([self._first])}
+    def __init__(self, average: int | Recent):
+        self._is_recent = isinstance(average, Recent)
+        #: The names of the mean and of the number of updates in a state.
+        self.names: tuple[str, str] = _RECENT if self._is_recent else _AVERAGE
+        self._mean, self._n_updates = self.names
+        self.onnx_after = _text(*self.names)
+
+        first, power, last = 1, _POWER, _ENDLESS
+        if isinstance(average, Recent):
+            last = 1 + (power + 1) * (average.n_updates - 1)
+        else:
+            first, power = int(average), 0
+
+        #: The first update whose weights count.
+        self.first: int = first
+        self._last = last
+        self._before = first - power - 1
+        self._steps = float(power + 1)
+        self.constants: dict[str, np.ndarray] = {
+            "skort_first": np.array(first),
+            "skort_last": np.array(last),
+            "skort_before": np.array(self._before),
+            "skort_steps": np.array(self._steps),
+        }
 
     def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
-        """Remember the number of updates and the sum."""
-        return {_N_UPDATES: np.zeros(1, np.int64), _SUM: np.zeros(n_coefficients + n_others)}
+        """Remember the number of updates and the mean."""
+        return {
+            self._n_updates: np.zeros(1, np.int64),
+            self._mean: np.zeros(n_coefficients + n_others),
+        }
 
     def after(
         self,
@@ -352,20 +381,60 @@ class Averaging(Transformation):
         scratch: np.ndarray,
         step_length: StepLength,
     ) -> None:
-        """Count one more update, and add its weights."""
-        if self.count(state):
-            self.add(weights, state)
+        """Count one more update, and move the mean to its weights."""
+        self.count(state)
+        self.move(weights, state)
 
     def count(self, state: State) -> bool:
         """Count one more update. Return whether its weights count in the mean."""
-        state[_N_UPDATES][0] += 1
-        return self._first <= state[_N_UPDATES][0]
+        state[self._n_updates][0] += 1
+        return self.has_begun(state)
 
-    def add(self, weights: np.ndarray, state: State) -> None:
-        """Add the weights after an update."""
-        state[_SUM] += weights
+    def has_begun(self, state: State) -> bool:
+        """Return whether the weights after the last update count in the mean."""
+        return bool(state[self._n_updates][0] >= self.first)
 
-    def mean(self, state: State) -> np.ndarray | None:
-        """Return the mean in float64, or None if it has not begun."""
-        n = int(state[_N_UPDATES][0]) - self._first + 1
-        return state[_SUM] / n if n > 0 else None
+    def move(self, weights: np.ndarray, state: State) -> None:
+        """Move the mean to the weights after the last update."""
+        mean = state[self._mean]
+        mean += self.share(state) * (weights - mean)
+
+    def share(self, state: State) -> float:
+        """Return the share of the way to the weights that the mean moves after the last update."""
+        n_updates = int(state[self._n_updates][0])
+        return self._steps / (min(max(n_updates, self.first), self._last) - self._before)
+
+    def mean(self, weights: np.ndarray, state: State) -> np.ndarray:
+        """
+        Return the mean in the dtype of the weights after the last update, or these if it has not
+        begun. Recent weights that an l1 term holds at zero have the mean zero.
+        """
+        if not self.has_begun(state):
+            return weights.copy()
+
+        mean = state[self._mean].astype(weights.dtype)
+        if self._is_recent:
+            mean[weights == 0] = 0
+        return mean
+
+
+def _text(mean, n_updates):
+    """Return the ONNX function of an update of a mean, with the names of its arrays."""
+    return function_text(
+        (
+            f"averaged ({mean}, {n_updates}, weights, skort_first, skort_last, skort_before, "
+            f"skort_steps) => (next_{mean}, next_{n_updates})"
+        ),
+        f"""
+        next_{n_updates} = {n_updates} + [1]
+        counted = Clip(next_{n_updates}, skort_first, skort_last)
+        share = skort_steps / Cast(counted - skort_before, to=11)
+        next_{mean} = {mean} + share * (Cast(weights, to=11) - {mean})
+        """,
+    )
+
+
+def with_recent_mean(state: State, n_updates: int) -> State:
+    """Return a state whose weights are the mean after so many updates."""
+    mean = state["weights"].astype(np.float64), np.array([n_updates])
+    return {**state, **dict(zip(_RECENT, mean, strict=True))}

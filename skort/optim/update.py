@@ -13,6 +13,7 @@ from skort.optim.transforms import (
     Averaging,
     Clipping,
     ImplicitL2,
+    Recent,
     StepLength,
     Transformation,
     WeightDecay,
@@ -98,8 +99,7 @@ class UpdateRule:
 
     def result(self, weights: np.ndarray, state: State) -> np.ndarray:
         """Return the trained weights as a new vector."""
-        mean = None if self.averaging is None else self.averaging.mean(state)
-        return weights.copy() if mean is None else mean.astype(weights.dtype)
+        return weights.copy() if self.averaging is None else self.averaging.mean(weights, state)
 
 
 def _call(source: str, fragment, names, optimizer: OnnxOptimizer | None = None):
@@ -154,7 +154,7 @@ class Update:
     max_grad_norm: float | None = None
     #: The first update whose weights count in the mean that is the result. True is 1; False and 0
     #: mean no average.
-    average: bool | int = False
+    average: bool | int | Recent = False
     #: An upper bound of the learning rate. None: it is not known.
     largest_rate: float | None = None
 

@@ -31,6 +31,7 @@ from skort.estimators.training.start import start_at_weights
 from skort.optim.callbacks import CallbackError
 from skort.optim.rows import source_rows
 from skort.optim.state import TrainState
+from skort.optim.update import first_set
 
 if TYPE_CHECKING:
     from skort.graphs.score_graph import Link
@@ -178,7 +179,7 @@ class Together:
 def _is_plain(estimator):
     """Return whether the parameters of an estimator allow a common training."""
     return (
-        all(getattr(estimator, name) == value for name, value in _PLAIN.items())
+        first_set(vars(estimator), _PLAIN) is None
         and not estimator.callbacks
         and estimator.solver in ("auto", "graph")
         and not isinstance(estimator.random_state, np.random.RandomState)

@@ -18,7 +18,7 @@ from skort.solvers.agent import AgentBackend
 from skort.solvers.base import Problem, Solver, needs_api, needs_float32, needs_own_update
 from skort.solvers.graph.backend import DeviceGraphBackend, GraphBackend, needs_onnx_update
 from skort.solvers.graph.lanes import JointStep, Lane
-from skort.solvers.module.backend import ModuleBackend, needs_plain_update
+from skort.solvers.module.backend import ModuleBackend, needs_plain_gradient
 from skort.solvers.session import SessionBackend, needs_corrections, needs_no_clipping
 from skort.solvers.sparse.backend import sparse_agent_backend, sparse_graph_backend
 from skort.solvers.step import BackendStep, Masks
@@ -35,7 +35,7 @@ _OF_SESSION = (
 _OF_MODULE = (
     needs_float32,
     needs_own_update(_ON_DEVICE),
-    needs_plain_update,
+    needs_plain_gradient,
     needs_api("Module", _ON_DEVICE),
 )
 

@@ -157,7 +157,7 @@ class SessionBackend(HostBackend):
             self._run_session(eta, self._memory)
             if self._average is not None and self._average.count(self._memory):
                 # Read the weights only if they count: reading takes longer than many steps.
-                self._average.add(_vectors(self.session)["weights"], self._memory)
+                self._average.move(_vectors(self.session)["weights"], self._memory)
 
         objective, loss = self._values
         self.sums.add(share, objective(), loss())

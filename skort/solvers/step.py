@@ -11,7 +11,7 @@ from skort.exceptions import NotTrainableError
 from skort.graphs.training_mode import WITHOUT_DROPOUT
 from skort.objective.objective import SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
-from skort.optim.transforms import norm, with_owed
+from skort.optim.transforms import norm, with_parts_of
 from skort.optim.update import UpdateRule
 from skort.solvers.base import Problem, views
 
@@ -225,8 +225,8 @@ class BackendStep:
             state = {name: array for name, array in state.items() if name != _MASKS}
 
         current = self.backend.arrays()
-        # The penalty of a stream may have changed, and with it the arrays of owed l1 penalties.
-        state = with_owed(state, current)
+        # The penalty of a stream or its rate may have changed.
+        state = with_parts_of(state, current)
         described, given = (
             sorted((name, array.shape, array.dtype.str) for name, array in arrays.items())
             for arrays in (current, state)

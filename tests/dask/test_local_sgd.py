@@ -27,21 +27,21 @@ def test_means_of_weights_are_over_groups_and_those_of_losses_over_rows():
     np.testing.assert_allclose(both.state["weights"], [(1 + 5 + 9) / 3, 1.0])
 
 
-def test_sums_of_weights_are_on_one_count():
-    """Averages over 4 and 2 updates, of which the first two do not count in `first=3`."""
+def test_averages_of_weights_are_over_groups():
+    """Groups with averages over 4 and 2 updates count the same."""
     states = [
-        {"average_sum": np.array([total]), "average_n_updates": np.array([n])}
-        for total, n in ((8.0, 4), (3.0, 2))
+        {"average_mean": np.array([mean]), "average_n_updates": np.array([n])}
+        for mean, n in ((8.0, 4), (3.0, 2))
     ]
-    results = [of([0.0], 10, **state) for state in states]
-    assert averaged(results, 1).state["average_sum"].tolist() == [0.5 * 8 + 0.5 * 6]
-    assert averaged(results, 3).state["average_sum"].tolist() == [0.5 * 8 + 0.5 * 3]
+    state = averaged([of([0.0], 10, **state) for state in states]).state
+    assert state["average_mean"].tolist() == [0.5 * 8 + 0.5 * 3]
+    assert state["average_n_updates"].tolist() == [4]
 
 
 def test_one_group_has_no_momentum():
     start = GlobalState({"weights": np.array([1.0], np.float32)}, None)
     for _ in range(2):
-        common = exchanged([of([4.0], 10, start)], 0.0, 0)
+        common = exchanged([of([4.0], 10, start)], 0.0)
         start = common
         assert common.state["weights"].tolist() == [4.0]
     assert common.so_far == Means(20, 10.0, 2.0, 3.0, 4.0)
@@ -54,7 +54,7 @@ def test_what_comes_later_counts_by_its_rows():
 
 def test_momentum_and_zeros():
     start = GlobalState({"weights": np.array([1.0, 1.0], np.float32)}, np.array([2.0, 2.0]))
-    common = exchanged([of([2.0, 0.0], 10, start)] * 2, 0.5, 0)
+    common = exchanged([of([2.0, 0.0], 10, start)] * 2, 0.5)
     # It began at 1 + 0.5 * 2 and moved to the mean, 2; what is zero in all groups stays so.
     assert common.state["weights"].tolist() == [2.0, 0.0]
     assert common.velocity.tolist() == [0.5 * 2.0 + (2.0 - 2.0), 0.0]

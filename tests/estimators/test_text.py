@@ -286,7 +286,13 @@ def test_early_stopping_and_more_rows():
     assert given.best_validation_score_ == pytest.approx(
         -log_loss(LABELS[:9], given.predict_proba(TEXTS[:9]), labels=given.classes_)
     )
-    steps = {"shuffle": False, "eta0": 0.5, "batch_size": 50, "n_total": len(TEXTS)}
+    steps = {
+        "shuffle": False,
+        "average": False,
+        "eta0": 0.5,
+        "batch_size": 50,
+        "n_total": len(TEXTS),
+    }
     whole = classifier(TfidfVectorizer(**FEW), **steps).fit(TEXTS, LABELS)
     stream = classifier(FrozenEstimator(TfidfVectorizer(**FEW).fit(TEXTS)), **steps)
     for _ in range(OPTIONS["max_iter"]):

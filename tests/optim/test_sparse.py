@@ -95,10 +95,12 @@ def lazy_and_full(optimizer, l2, average, etas, *, settle_at=()):
     rule = Update(optimizer, average=average).rule()
     weights = rng.normal(size=n)
     state = rule.start(n, 0, weights.dtype)
-    names = Recurrence.of(optimizer_tags(optimizer).linear, l2, is_averaged=bool(average)).names
+    names = Recurrence.of(
+        optimizer_tags(optimizer).linear, l2, "average_mean" if average else None
+    ).names
     arrays = {name: ({"weights": weights} | state)[name].copy().reshape(SHAPE) for name in names}
     lazy = LazyWeights(
-        Recurrence.of(optimizer_tags(optimizer).linear, l2, is_averaged=bool(average)),
+        Recurrence.of(optimizer_tags(optimizer).linear, l2, "average_mean" if average else None),
         arrays,
         FACTOR,
     )
@@ -113,7 +115,8 @@ def lazy_and_full(optimizer, l2, average, etas, *, settle_at=()):
         if l2:
             true.append((weights @ weights, weights @ gradient, gradient @ gradient))
         rule.update(weights, gradient + l2 * weights, eta, state, np.empty(n))
-        lazy.update(rows, parts, by_product, eta, counts=bool(average) and t >= int(average))
+        counts = rule.averaging is not None and rule.averaging.has_begun(state)
+        lazy.update(rows, parts, by_product, eta, rule.averaging.share(state) if counts else 0.0)
         if l2:
             seen.append((lazy.square, lazy.along, lazy.squared_gradient(rows, by_product)))
         if t in settle_at:
@@ -134,6 +137,9 @@ def lazy_and_full(optimizer, l2, average, etas, *, settle_at=()):
 )
 def test_lazy_updates_are_those_of_all_weights(optimizer, l2, average, etas):
     arrays, state, seen, true = lazy_and_full(optimizer, l2, average, etas)
+    if len(etas) < average:
+        # Nobody reads the mean before it begins.
+        arrays.pop("average_mean")
     for name, array in arrays.items():
         np.testing.assert_allclose(array.ravel(), state[name], rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(seen, true, rtol=1e-7, atol=1e-8)
@@ -149,20 +155,18 @@ def test_it_does_not_matter_when_the_weights_are_read(optimizer):
 
 @pytest.mark.parametrize("optimizer", [Adam(), Momentum(0.999), OwnSGD()], ids=repr)
 def test_other_optimizers_have_no_recurrence(optimizer):
-    assert Recurrence.of(optimizer_tags(optimizer).linear, 0.0, is_averaged=False) is None
+    assert Recurrence.of(optimizer_tags(optimizer).linear, 0.0) is None
 
 
 def test_only_rows_with_a_gradient_change(rng):
     weights = rng.normal(size=SHAPE)
     before, rows = weights.copy(), SparseRows(1, SHAPE[0], "float64")
-    lazy = LazyWeights(
-        Recurrence.of(SGD().tags.linear, 0.0, is_averaged=False), {"weights": weights}, 1.0
-    )
+    lazy = LazyWeights(Recurrence.of(SGD().tags.linear, 0.0), {"weights": weights}, 1.0)
     rows.take(
         scipy.sparse.csr_matrix(([2.0, 3.0], ([0, 0], [4, 7])), shape=(1, SHAPE[0])), np.array([0])
     )
     _, parts = lazy.products(rows)
-    lazy.update(rows, parts, np.array([[1.0, -1.0]]), 0.1, counts=False)
+    lazy.update(rows, parts, np.array([[1.0, -1.0]]), 0.1)
     expected = before.copy()
     expected[[4, 7]] -= [[0.2, -0.2], [0.3, -0.3]]
     np.testing.assert_allclose(weights, expected)
@@ -171,9 +175,7 @@ def test_only_rows_with_a_gradient_change(rng):
 
 def test_numbers_that_are_not_finite_are_found():
     weights = np.zeros(SHAPE)
-    lazy = LazyWeights(
-        Recurrence.of(SGD().tags.linear, 0.0, is_averaged=False), {"weights": weights}, 1.0
-    )
+    lazy = LazyWeights(Recurrence.of(SGD().tags.linear, 0.0), {"weights": weights}, 1.0)
     assert lazy.is_finite()
     weights[3, 1] = np.inf
     assert not lazy.is_finite()

@@ -311,5 +311,5 @@ def test_its_state_is_beside_that_of_the_optimizer():
     state = Update(SGD(), average=3).rule().start(2, 1, np.dtype("float32"))
     assert {name: (array.dtype, array.tolist()) for name, array in state.items()} == {
         "average_n_updates": (np.int64, [0]),
-        "average_sum": (np.float64, [0, 0, 0]),
+        "average_mean": (np.float64, [0, 0, 0]),
     }

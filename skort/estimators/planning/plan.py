@@ -348,7 +348,7 @@ def _steps(estimator, is_open, of_optimizer, penalty, *, is_full):
     update = Update(
         SGD() if of_optimizer is None else of_optimizer.value,
         estimator.max_grad_norm,
-        estimator.average,
+        estimator.average if "average" not in is_open else False,
         largest_rate(rates.value),
     )
 

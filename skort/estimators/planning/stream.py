@@ -35,6 +35,9 @@ _FITTED = 0.1
 _SHORT = 2 / 3
 # More copies cost more time than rows of such a weight are worth. No benchmark chose it.
 _MOST_COPIES = 16
+# The rows for each column that count in the mean of recent weights: `python -m benchmarks.rules --only
+# "mean of a stream"`.
+_ROWS_PER_COLUMN = 20
 # A few steps of the power method on some rows find at least this part of an eigenvalue. It is a
 # margin: no benchmark chose it.
 _SURE = 0.5
@@ -110,11 +113,12 @@ def stream_rates(
     """
     decisions = {"first rate": _stream_rate(basis, spread, falls=falls, is_fitted=is_fitted)}
     if falls:
-        because = "in a stream, the rate is divided by the root of 1 + rows seen / columns"
-        if basis.plan.loss.is_logistic:
-            because += "; a row counts by its loss"
+        because = "in a stream, the rate is divided by the cube root of 1 + rows seen / columns"
         rates = basis.plan.decisions["learning rate"]
         decisions["learning rate"] = rates._replace(because=because)
+        if "average" in basis.plan.left_open:
+            because = "a rate that falls slowly leaves noise in the last weights"
+            decisions["average"] = Decision("of recent weights", because, "average")
 
     return decisions
 
@@ -167,20 +171,28 @@ def falls_by_rows(plan: "Plan", score_graph: "ScoreGraph") -> bool:
 @rule("stream")
 def falling_part(n_rows: float, n_columns: int, most: float = 1.0) -> float:
     """
-    The rate of a linear model in a stream is divided by the root of 1 + the rows seen before, those
-    of a `fit` included, / the columns; a number for `eta0` is the largest rate.
+    The rate of a linear model in a stream is divided by the cube root of 1 + the rows seen before,
+    those of a `fit` included, / the columns; a number for `eta0` is the largest rate.
     """
-    return min(most, (1.0 + n_rows / n_columns) ** -0.5)
+    return min(most, (1.0 + n_rows / n_columns) ** (-1 / 3))
 
 
 @rule("stream")
-def row_count(objective: float, first: float) -> float:
+def recent_updates(n_columns: int, n_rows: int) -> int:
     """
-    With a log-loss, a row counts among the rows seen by the objective of its batch over that of the
-    first batch, and at most as one.
+    Where rows lower the rate, the weights of the model are a mean of recent ones: of about the last
+    quarter of all updates, and at most of the last 20 rows for each column.
     """
-    # Where its loss is small, so are its curvature and the noise of its gradient.
-    return min(1.0, objective / first) if first > 0 else 1.0
+    return math.ceil(_ROWS_PER_COLUMN * n_columns / n_rows)
+
+
+@rule("stream")
+def softmax_factor(largest: float, first: float) -> float:
+    """
+    The rate of a softmax in a stream is that for a curvature between its largest one, 1/2, and that
+    at scores of zero, 1 / classes: their geometric mean.
+    """
+    return math.sqrt(largest / first)
 
 
 @rule("stream")
@@ -263,4 +275,11 @@ def stable_rate(
     assert gain is not None  # An optimizer without a gain declares its rate.
 
     whole = plan.rate.rows_of_a_step or plan.batch_size
-    return whole / n_rows / (gain * stiffness(basis, smoothness))
+    factor = _factor(variables.loss, basis.score_graph.n_outputs)
+    return factor * whole / n_rows / (gain * stiffness(basis, smoothness))
+
+
+def _factor(loss, n_outputs):
+    """Return the `softmax_factor` of a loss; one if its curvature has no bound."""
+    largest = loss.curvature(n_outputs)
+    return 1.0 if largest is None else softmax_factor(largest, loss.first_curvature(n_outputs))

@@ -21,6 +21,7 @@ MATTERS = (
     "optimizer",
     "learning rate",
     "first rate",
+    "average",
     "batches",
     "epochs",
     "stopping",

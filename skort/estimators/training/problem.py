@@ -7,9 +7,11 @@ from skort.estimators.model.model import Model
 from skort.estimators.planning.objective import chosen_class_weight
 from skort.estimators.planning.of_model import in_steps
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.stream import recent_updates
 from skort.estimators.training.result import result_of
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.optim.state import TrainState
+from skort.optim.transforms import Recent
 
 if TYPE_CHECKING:
     from skort.solvers.base import Problem
@@ -52,6 +54,9 @@ def problem_of(  # noqa: PLR0913  # what steps depend on
     if largest is not None:
         steps = plan.batch_size / (plan.rate.rows_of_a_step or plan.batch_size)
         update = dataclasses.replace(update, largest_rate=steps * state.rate_scale * largest)
+    if state.n_in_rate is not None and "average" in plan.left_open:
+        recent = recent_updates(model.score_graph.n_features, plan.batch_size)
+        update = dataclasses.replace(update, average=Recent(recent))
 
     return Problem(
         graph,

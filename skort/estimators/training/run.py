@@ -19,7 +19,6 @@ from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision, yours
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import whitens
-from skort.estimators.planning.stream import row_count
 from skort.estimators.training.data_source import BatchShape, DataSource, InMemory, KnownRows
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.observers import Observers
@@ -120,7 +119,7 @@ class TrainRun:
             except ValueError as error:
                 given = (
                     f"optimizer={self.plan.update.optimizer!r}, "
-                    f"average={self.plan.update.average!r}"
+                    f"average={self.plan.given['average']!r}"
                 )
                 raise ValueError(
                     "partial_fit goes on with the memory of the last optimizer, which does not fit "
@@ -178,7 +177,6 @@ class ReadyTraining:
             max_iter=self.epochs,
             rate_part=self.rate_part,
             fall=self.fall,
-            row_count=row_count if plan.loss.is_logistic else None,
             can_restart=plan.can_restart,
             is_compared=not plan.loss.is_least_at_zero,
             constant_loss=self.constant_loss,

@@ -6,6 +6,7 @@ the scales.
 import copy
 import dataclasses
 import functools
+import math
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from skort.objective.loss import takes_standardized_y
 from skort.optim.loop import minimise
 from skort.optim.schedules import rate
 from skort.optim.state import TrainState
+from skort.optim.transforms import with_recent_mean
 from skort.runtime.cache import NoPickle
 
 
@@ -191,12 +193,17 @@ def _at_new_rate(plan, model, rows, state, fitted):
     )
     # The falls of a rate belong to its schedule, which the user may have set.
     n_falls = 0 if is_after_fit and "learning_rate" in plan.left_open else state.n_falls
+    n_in_rate = state.n_seen - rows.n_rows if falls else None
+    if n_in_rate is not None and state.solver is not None:
+        # Without a mean of recent weights, the step leaves it out.
+        n_updates = math.ceil(n_in_rate / plan.batch_size)
+        state = dataclasses.replace(state, solver=with_recent_mean(state.solver, n_updates))
     state = dataclasses.replace(
         state,
         rate_scale=rates["first rate"].value,
         is_rate_found=plan.rate.is_found,
         n_falls=n_falls,
-        n_in_rate=state.n_seen - rows.n_rows if falls else None,
+        n_in_rate=n_in_rate,
     )
 
     return plan.with_decisions(rates), state

@@ -90,9 +90,8 @@ def warn_of_scoring(estimator: Any, *, is_stream: bool) -> None:
     warn_user(f"scoring={estimator.scoring!r} has no effect: {why}")
 
 
-def warn_of_late_average(estimator: Any, n_updates: int) -> None:
+def warn_of_late_average(first: Any, n_updates: int) -> None:
     """Warn that a fit ended before the first update that `average` counts."""
-    first = estimator.average
     if first > n_updates:
         warn_user(
             f"average={first} has no effect: the fit made {n_updates} updates, and the average begins "

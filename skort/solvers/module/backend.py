@@ -31,17 +31,13 @@ _CHECKPOINT = "checkpoint"
 _MOMENTS = ("first_moment", "second_moment")
 
 
-def needs_plain_update(solver: str, dtype: np.dtype, update: Update) -> None:
-    """Raise an error for clipping or averaging."""
-    for name, value in (
-        ("max_grad_norm", update.max_grad_norm),
-        ("average", update.average or None),
-    ):
-        if value is not None:
-            raise ValueError(
-                f'solver="{solver}" has no {name}={value!r}: the on-device API makes the update '
-                'itself. Use solver="graph".'
-            )
+def needs_plain_gradient(solver: str, dtype: np.dtype, update: Update) -> None:
+    """Raise an error for clipping."""
+    if update.max_grad_norm is not None:
+        raise ValueError(
+            f'solver="{solver}" has no max_grad_norm={update.max_grad_norm!r}: the on-device API '
+            'makes the update itself. Use solver="graph".'
+        )
 
 
 class ModuleBackend(HostBackend):
@@ -54,6 +50,7 @@ class ModuleBackend(HostBackend):
         _check_terms(problem)
         self._graphs = self.training_graphs()
         self._memory = self.rule.start(*problem.n_weights, problem.objective.dtype)
+        self._has_moments = _MOMENTS[0] in self._memory
         if self.rule.implicit is not None:
             self._scratch = np.empty_like(self.rule.implicit.stiff)
 
@@ -71,6 +68,9 @@ class ModuleBackend(HostBackend):
         for name in self._decayed:
             self._session.scale(name, 1 - eta * self._problem.update.tags.weight_decay)
         self._update(eta)
+        averaging = self.rule.averaging
+        if averaging is not None and averaging.count(self._memory):
+            averaging.move(self._weights(), self._memory)
         self._has_step = True
         self.sums.add(share, objective.item(), loss.item())
 
@@ -129,10 +129,14 @@ class ModuleBackend(HostBackend):
             ),
         }
 
+    def _weights(self):
+        """Return the vector of weights."""
+        return flat({name: self._session.parameter(name) for name in self._problem.weights})
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the weights and the rule's state. The moments come from a checkpoint file."""
-        weights = flat({name: self._session.parameter(name) for name in self._problem.weights})
-        if not self._memory or not self._has_step:
+        weights = self._weights()
+        if not (self._has_moments and self._has_step):
             return {"weights": weights, **self._memory}
 
         with tempfile.TemporaryDirectory(prefix="skort-") as folder:
@@ -160,7 +164,7 @@ class ModuleBackend(HostBackend):
         self._memory = {name: arrays[name].copy() for name in self._memory}
         moments = {}
         n_steps = 0
-        if self._memory:
+        if self._has_moments:
             parts = [views(arrays[moment], self._problem.weights) for moment in _MOMENTS]
             moments = {name: tuple(part[name] for part in parts) for name in self._problem.weights}
             n_steps = int(arrays["n_updates"][0])

@@ -47,7 +47,9 @@ def _recurrence(problem):
     if np.any(l2 != l2[0]):
         return None
 
-    recurrence = Recurrence.of(update.tags.linear, float(l2[0]), is_averaged=bool(update.average))
+    averaging = update.rule().averaging
+    mean = None if averaging is None else averaging.names[0]
+    recurrence = Recurrence.of(update.tags.linear, float(l2[0]), mean)
     # An implicit step cannot be lazy.
     steep = PenaltyStrengths(l2=2 * l2[:1])
     return None if recurrence is None or (l2[0] > 0 and update.is_stiff(steep)) else recurrence
@@ -209,15 +211,19 @@ class LazyUpdate:
         """
         penalty = _add_penalty(self._terms, self._other_weights, self.gradient, self._scratch)
         self.rule.update(self._other_weights, self.gradient, eta, self._other_memory, self._scratch)
-        counts = bool(self._update.average) and self.memory["average_n_updates"][0] >= int(
-            self._update.average
-        )
         lazy = self._lazy
         l2 = self._recurrence.l2
-        lazy.update(rows, self._parts, by_product, eta, counts=counts)
+        lazy.update(rows, self._parts, by_product, eta, self._share())
         self._last = lambda: lazy.squared_gradient(rows, by_product)
 
         return penalty + 0.5 * l2 * lazy.square
+
+    def _share(self):
+        """Return the share of the way to the weights after the update that their mean moves."""
+        averaging = self.rule.averaging
+        if averaging is None or not averaging.has_begun(self.memory):
+            return 0.0
+        return averaging.share(self.memory)
 
     def gradient_norm(self) -> float:
         """Return the Euclidean norm of the last gradient."""

@@ -124,10 +124,12 @@ def test_rates_are_those_of_their_formulas():
     assert rate.network_rate(gain=10.0, mean_square=4.0, part=3.0) == pytest.approx(0.015)
     assert stream.stream_linear_rate(0.8, falls=False) == 0.2
     assert stream.stream_linear_rate(0.8, falls=True) == 0.8
-    assert [stream.falling_part(n, 5) for n in (0, 15, 120)] == [1.0, 0.5, 0.2]
-    assert [stream.falling_part(n, 5, most=0.3) for n in (0, 15, 120)] == [0.3, 0.3, 0.2]
-    counts = [stream.row_count(0.2, 0.5), stream.row_count(0.6, 0.5), stream.row_count(0.2, 0.0)]
-    assert counts == [0.4, 1.0, 1.0]
+    falls = [stream.falling_part(n, 5) for n in (0, 35, 620)]
+    assert falls == pytest.approx([1.0, 0.5, 0.2])
+    falls = [stream.falling_part(n, 5, most=0.3) for n in (0, 35, 620)]
+    assert falls == pytest.approx([0.3, 0.3, 0.2])
+    assert [stream.recent_updates(*each) for each in ((4, 16), (5, 16), (5, 1))] == [5, 7, 100]
+    assert stream.softmax_factor(0.5, 1 / 8) == 2
     declared = [stream.declared_rate(0.01, n) for n in (2, 16, 200)]
     assert declared == pytest.approx([0.0025, 0.01, 0.01])
     assert stream.fitted_rate(0.01) == pytest.approx(0.001)
@@ -380,9 +382,10 @@ def test_the_plan_of_a_stream_says_that_it_has_no_end():
     assert found["first rate"].value == pytest.approx(model.eta0_)
     assert "largest rate" in found["first rate"].because
     assert found["learning rate"].because.endswith("rows seen / columns")
+    assert found["average"].value == "of recent weights"
     classifier = OrtSGDClassifier(random_state=0).partial_fit(X, y > 0, classes=[False, True])
     because = classifier.plan_.decisions["learning rate"].because
-    assert because.endswith("rows seen / columns; a row counts by its loss")
+    assert because.endswith("cube root of 1 + rows seen / columns")
     constant = OrtSGDRegressor(learning_rate="constant", random_state=0).partial_fit(X, y)
     assert constant.eta0_ == pytest.approx(model.eta0_ / 4)
     assert "quarter" in constant.plan_.decisions["first rate"].because

@@ -323,7 +323,7 @@ def test_the_rows_of_a_call_do_not_lower_its_own_first_rate():
         etas.append(stream.history_["eta"][-1])
 
     # The last batches come after 50 + 48 and 105 + 32 rows of four columns.
-    expected = np.sqrt((1 + 98 / 4) / (1 + 137 / 4))
+    expected = np.cbrt((1 + 98 / 4) / (1 + 137 / 4))
     assert etas[1] / etas[0] == pytest.approx(expected, rel=1e-6)
 
 

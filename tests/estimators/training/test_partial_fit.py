@@ -72,7 +72,7 @@ def test_a_call_after_a_fit_plans_a_stream_of_its_rows():
     largest, norm = fitted.spread
     assert result.state.rate_scale == pytest.approx(5 / 16 / ((15 * largest + norm) / 16), rel=1e-6)
     assert result.state.n_in_rate == 37 + 5
-    expected = result.state.rate_scale / np.sqrt(1 + 37 / 3)
+    expected = result.state.rate_scale / np.cbrt(1 + 37 / 3)
     assert result.state.rows()["eta"][-1] == pytest.approx(expected)
 
 

@@ -52,12 +52,10 @@ def test_steps_outside_skort_end_at_the_same_bytes_the_mean_included(
         given |= state | run_onnx(graphs["split"], skort_weights=state["skort_weights"])
         after.append(state["skort_weights"].astype(np.float64))
     inside = solver.state()
-    assert {"skort_weights", "skort_average_sum", "skort_average_n_updates"} <= state.keys()
+    assert {"skort_weights", "skort_average_mean", "skort_average_n_updates"} <= state.keys()
     for name, array in state.items():
         np.testing.assert_array_equal(array, inside[name.removeprefix("skort_")])
-    mean = (state["skort_average_sum"] / (state["skort_average_n_updates"] - FIRST + 1)).astype(
-        dtype
-    )
+    mean = state["skort_average_mean"].astype(dtype)
     np.testing.assert_allclose(mean, np.mean(after[FIRST - 1 :], axis=0), rtol=1e-6)
     np.testing.assert_array_equal(
         mean, np.concatenate([w.ravel() for w in solver.weights().values()])

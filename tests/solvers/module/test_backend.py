@@ -135,7 +135,6 @@ def test_partial_fit_and_pickling(optimizer):
     [
         ({"optimizer": "momentum"}, r'solver="module" has no optimizer=Momentum\(\)'),
         ({"max_grad_norm": 1.0}, 'solver="module" has no max_grad_norm=1.0'),
-        ({"average": True}, 'solver="module" has no average=True'),
         ({"dtype": "float64"}, 'solver="module" trains in float32 only'),
         ({"penalty": "l1", "alpha": 0.1}, 'solver="module" has no l1 term'),
     ],
