@@ -206,11 +206,11 @@ class RowLoss:
         most = gaps.sum()
         if not most > 0:
             return True
-        # No model changes the losses of other rows.
-        can_change = np.ptp(constants, axis=0) > 0
-        if not can_change.any() or np.median(np.abs(gains[can_change])) < _NOTHING * np.median(
-            np.abs(gaps[can_change])
-        ):
+        # No score changes the loss of the other rows. Constants of balanced classes are equal, and
+        # tell none.
+        changes = np.ptp(constants, axis=0) > 0
+        counted = changes if changes.any() else slice(None)
+        if np.median(np.abs(gains[counted])) < _NOTHING * np.median(np.abs(gaps[counted])):
             return False
         return gains.sum() > min(_SMALL * most, _ERRORS * np.sqrt(gains @ gains))
 

@@ -344,3 +344,12 @@ def test_rows_whose_loss_no_score_changes_do_not_count_among_most_rows():
     model = OrtSGDClassifier(loss=Loss(value), random_state=0).fit(X, y)
     of_constant = np.mean(np.where(y, np.exp(-np.log(y.mean() / (1 - y.mean()))), 1.0))
     assert model.loss_ < 0.95 < 1 < of_constant
+
+
+@pytest.mark.parametrize("options", [{}, {"optimizer": "sgd", "eta0": 0.1}])
+def test_balanced_classes_whose_constants_are_equal_are_learnt_without_a_warning(options):
+    # A softmax of equal scores has the loss log(3). Warnings are errors.
+    y = np.arange(90) % 3
+    rows = np.eye(3)[y] + 0.7 * np.random.default_rng(0).normal(size=(90, 3))
+    model = OrtSGDClassifier(random_state=0, **options).fit(rows, y)
+    assert 0.5 * np.log(3) < model.loss_ < 0.9 * np.log(3)
