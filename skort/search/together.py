@@ -18,7 +18,7 @@ from skort.estimators.data.nesting import model_inside
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.data.validation_set import ValidationSet
 from skort.estimators.model.model import Model
-from skort.estimators.planning.given import snapshot
+from skort.estimators.planning.given import are_equal, snapshot
 from skort.estimators.planning.objective import strengths_inside
 from skort.estimators.planning.of_model import for_model
 from skort.estimators.planning.plan import Plan
@@ -116,8 +116,8 @@ class Together:
         """Add an estimator to the group that differs from it only in numbers."""
         shared, own = _split(estimator)
         for key, members in self._groups:
-            if _are_equal(key, shared):
-                if not any(_are_equal(own, known) for known, _ in members):
+            if are_equal(key, shared):
+                if not any(are_equal(own, known) for known, _ in members):
                     members.append((own, estimator))
                 return
 
@@ -147,9 +147,9 @@ class Together:
 
         shared, own = _split(estimator)
         for group, (key, members) in enumerate(self._groups):
-            if len(members) > 1 and _are_equal(key, shared):
+            if len(members) > 1 and are_equal(key, shared):
                 for place, (known, _) in enumerate(members):
-                    if _are_equal(known, own):
+                    if are_equal(known, own):
                         return self._take(group, place, X, y, sample_weight)
 
         return None
@@ -199,14 +199,6 @@ def _split(estimator):
         own["estimator"] = {name: snapshot(getattr(inside, name)) for name in strengths}
 
     return (kind, shared), own
-
-
-def _are_equal(parameters, others):
-    """Return whether parameters are equal. Values without a plain comparison count as different."""
-    try:
-        return parameters == others
-    except ValueError:
-        return False
 
 
 def _digest(data):
@@ -316,7 +308,7 @@ def _add_to_path(paths, candidate):
     own = _split(candidate.estimator)[1]
     key = {name: value for name, value in own.items() if name not in ("alpha", "estimator")}
     for known, path in paths:
-        if _are_equal(known, key):
+        if are_equal(known, key):
             path.append(candidate)
             return
 

@@ -49,7 +49,9 @@ def snapshot(value: Any, model: Any = None, left_out: Collection[str] = ()) -> A
     if type(value) in PLAIN or isinstance(value, np.generic):
         return _equal_to_itself(value)
 
-    if isinstance(value, np.ndarray):
+    # So is an Index of pandas, such as X.columns. A Series and a DataFrame have more than values.
+    if hasattr(type(value), "__array__") and not hasattr(value, "index"):
+        value = np.asarray(value)
         is_object = value.dtype.kind == "O"
         values = snapshot(value.tolist(), model, left_out) if is_object else value.tobytes()
         return value.shape, value.dtype.str, values
@@ -84,6 +86,14 @@ def _equal_to_itself(value):
 
     # NA == NA is NA.
     return type(value) if is_equal is value else value
+
+
+def are_equal(snapshots: Any, others: Any) -> bool:
+    """Return whether snapshots are equal. Values without a plain comparison count as different."""
+    try:
+        return bool(snapshots == others)
+    except ValueError:
+        return False
 
 
 def for_training(chosen: Any, given: Any, name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from skort.estimators.planning import batches, optimizer, stream
 from skort.estimators.planning.decision import Decision
-from skort.estimators.planning.given import parameters_inside
+from skort.estimators.planning.given import are_equal, parameters_inside
 from skort.estimators.planning.objective import counts_rows, penalty_decision, training_penalty
 from skort.estimators.planning.plan import Plan
 
@@ -140,7 +140,7 @@ def of_seen_rows(plan: Plan, estimator: Any, n_rows: int) -> Plan:
 def check_same_model(plan: Plan, estimator: Any) -> None:
     """Raise an error if the model, its trained weights or the dtype is no longer that of a plan."""
     for name, value in parameters_inside(estimator).items():
-        if value != plan.given_inside[name]:
+        if not are_equal(value, plan.given_inside[name]):
             raise ValueError(
                 f"{name} was changed since the last fit, and partial_fit goes on with the "
                 "model of that fit. Call fit, or set it back."

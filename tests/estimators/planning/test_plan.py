@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, Ridge
@@ -201,12 +202,15 @@ def test_a_subclass_may_hide_parameters(data):
         OrdinalEncoder(categories=[["a", np.nan], np.array(["x", float("nan")], dtype=object)]),
         {"a": [np.float32("nan"), (np.datetime64("NaT"), pd.NA, pd.NaT)]},
         np.array([1.0, np.nan]),
+        ["a", pd.Index(["x", "y"]), pd.Index([1.0, np.nan])],
     ],
 )
 def test_a_snapshot_is_equal_until_a_part_is_changed(value):
     assert snapshot(value) == snapshot(value)
     copied = pickle.loads(pickle.dumps((value, snapshot(value))))
     assert snapshot(copied[0]) == copied[1]
+    if not isinstance(value, FrozenEstimator):
+        assert snapshot(pickle.loads(pickle.dumps(value))) == snapshot(value)
 
 
 @pytest.mark.parametrize(
@@ -224,6 +228,7 @@ def test_a_snapshot_is_equal_until_a_part_is_changed(value):
         (SimpleImputer(), lambda value: value.set_params(missing_values=pd.NA)),
         (SimpleImputer(), lambda value: value.set_params(missing_values=None)),
         ([pd.NA], lambda value: value.__setitem__(0, "x")),
+        ([pd.Index(["x", "y"])], lambda value: value.__setitem__(0, pd.Index(["y", "x"]))),
     ],
 )
 def test_a_snapshot_sees_what_is_changed_in_place(value, change):
@@ -246,6 +251,24 @@ def test_a_stream_goes_on_from_a_copy_whose_steps_have_nan_as_a_parameter(step, 
         again.set_params(estimator=make_pipeline(StandardScaler(), LinearRegression())).partial_fit(
             X, y
         )
+
+
+def test_a_stream_takes_an_equal_index_of_columns_and_refuses_another_series():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
+
+    def pipeline(columns):
+        return make_pipeline(ColumnTransformer([("n", SimpleImputer(), columns)]), Ridge())
+
+    def fitted_on(columns):
+        return OrtSGDRegressor(pipeline(columns), random_state=0).fit(X, X["c"])
+
+    model, same = fitted_on(X.columns[:2]), fitted_on(X.columns[:2])
+    model.set_params(estimator=pipeline(X.columns[:2].copy())).partial_fit(X, X["c"])
+    np.testing.assert_array_equal(model.predict(X), same.partial_fit(X, X["c"]).predict(X))
+
+    model = fitted_on(pd.Series(["a", "b"]))
+    with pytest.raises(ValueError, match="estimator was changed since the last fit"):
+        model.set_params(estimator=pipeline(pd.Series(["a", "b"]))).partial_fit(X, X["c"])
 
 
 @pytest.mark.parametrize(
