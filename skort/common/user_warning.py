@@ -1,9 +1,11 @@
 """Warnings that point at the user's own line."""
 
+import contextlib
 import contextvars
 import re
 import sys
 import warnings
+from collections.abc import Iterator
 from types import TracebackType
 
 # The frames between the user's line and the line that warns are of these packages only. joblib runs
@@ -47,6 +49,16 @@ class Counted:
         for (_, category), messages in alike.items():
             n = len(messages)
             warn_user(messages[0] if n == 1 else f"{n} {self._what}: {messages[0]}", category)
+
+
+@contextlib.contextmanager
+def unwarned() -> Iterator[None]:
+    """Warn of nothing in a block: its trainings are not those of the user."""
+    token = _collected.set([])
+    try:
+        yield
+    finally:
+        _collected.reset(token)
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import math
 from typing import Any
 
 import dask
@@ -34,7 +33,6 @@ from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.objective import chosen_class_weight, objective_inside
 from skort.estimators.planning.of_model import for_model
 from skort.estimators.planning.plan import Plan
-from skort.estimators.planning.stopping import early_stopping_of
 from skort.estimators.training.data_source import GivenRows
 from skort.estimators.training.fit import at_given_weights
 from skort.estimators.training.observers import Observers
@@ -43,6 +41,7 @@ from skort.estimators.training.result import result_of
 from skort.estimators.training.run import run_fit
 from skort.optim.callbacks import check_callbacks
 from skort.optim.state import TrainState
+from skort.optim.update import asks_to_stop_early
 
 _N_GROUPS = 2
 
@@ -211,8 +210,7 @@ class DaskFit(BaseOrtSGD):
 
     def _fit_collections(self, data, validation, init):
         wrapped = WrappedModel.inside(self)
-        # The number of rows is not known before the workers have read them.
-        is_validated = early_stopping_of(self, wrapped, math.inf)
+        is_validated = asks_to_stop_early(self.early_stopping)
         inside = objective_inside(self, wrapped.model)
         self._check_callbacks()
         cluster = self._cluster()

@@ -126,10 +126,9 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
     early_stopping : bool or "auto", default="auto"
         Whether the training ends when the score of a validation set no longer improves. The
         validation set is given to `fit`, or `fit` holds out rows of each class. After the training,
-        `fit` restores the weights of an earlier epoch if they are clearly better. "auto" is True
-        for a fitted network in a `FrozenEstimator`, if `fit` has 20 rows or more, and False for any
-        other model. A fitted linear model in a `FrozenEstimator` then keeps its weights unless new
-        ones are better in cross-validation; with False, it ends at the optimum of the new rows. See
+        `fit` restores the weights of an earlier epoch if they are clearly better. "auto" holds
+        out no rows, but a fitted model in a `FrozenEstimator` keeps its weights unless others are
+        better in cross-validation. With False, it is trained to the end on all rows. See
         :doc:`/stopping` and :doc:`/fine_tuning`.
     {random_state}
 

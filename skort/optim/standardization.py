@@ -474,18 +474,6 @@ def squared_norms(X: Any, shares: np.ndarray | None, used: Standardization | Non
         return squares if shares is None else squares * shares[numbers]
 
 
-def share_of_equal_rows(
-    X: Any, sample_weight: np.ndarray | None, used: Standardization | None
-) -> float:
-    """
-    Return Kish's effective number of some weighted rows of X', which count by their squared norms, as
-    a share of their number.
-    """
-    squares = squared_norms(X, relative_weights(sample_weight), used)
-    parts = squares / squares.max()
-    return float(np.mean(parts) ** 2 / np.mean(parts**2))
-
-
 def _squares(rows):
     """Return the squared norms of rows."""
     if scipy.sparse.issparse(rows):

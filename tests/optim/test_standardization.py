@@ -13,7 +13,6 @@ from skort.optim.standardization import (
     largest_norm,
     moments,
     robust_moments,
-    share_of_equal_rows,
     smoothness,
     spread_of_gram,
     spread_of_some,
@@ -240,17 +239,6 @@ def test_the_norm_of_some_rows_weighs_each_by_its_own(rng, is_rough):
     for rows in (X, scipy.sparse.csr_matrix(X)):
         _, norm = spread_of_some(rows, weights.astype(float), None, is_rough=is_rough)
         assert norm == pytest.approx(np.square(squares).sum() / squares.sum(), rel=1e-9)
-
-
-def test_rows_of_one_size_count_as_all_and_one_large_row_as_one():
-    used = Standardization(np.zeros(2), np.ones(2), None, 1.0)
-    assert share_of_equal_rows(np.ones((7, 2)), None, used) == pytest.approx(1)
-    X = np.array([[0.0, 0], [3, 0], [0, 2]])
-    # With the column of ones, the squared norms are 1, 10 and 5.
-    assert share_of_equal_rows(X, None, used) == pytest.approx(16**2 / (1 + 100 + 25) / 3)
-    assert share_of_equal_rows(scipy.sparse.csr_matrix(X), np.array([1.0, 0, 2]), used) == (
-        pytest.approx(11**2 / (1 + 100) / 2)
-    )
 
 
 def test_the_norm_of_rows_that_overflow_is_infinite():

@@ -136,19 +136,6 @@ class WrappedModel:
 
         return FAMILY.get(type(self.model)) == "neural network" or makes_graph(self.model)
 
-    @property
-    def is_fitted_network(self) -> bool:
-        """Whether the training starts at the weights of a fitted network with hidden layers."""
-        if not self.is_fitted:
-            return False
-
-        # A fitted estimator of skort knows what it has trained.
-        result = vars(self.model).get("_result")
-        if result is not None:
-            return result.model.inner.is_network and not result.model.score_graph.is_linear
-
-        return self.is_network and getattr(self.model, "n_layers_", 3) > 2
-
     @functools.cached_property
     def has_steps(self) -> bool:
         """Whether there are steps before the model."""

@@ -378,7 +378,7 @@ def _end(estimator, is_open, dtype, *, is_full, is_validated):
     )
     decisions = {"epochs": of_epochs, "stopping": of_stopping}
     if is_validated:
-        decisions["validation"] = stopping.chosen_validation(estimator)
+        decisions["validation"] = yours("ends the training", "early_stopping")
 
     return _Part(
         decisions,

@@ -2,14 +2,9 @@
 
 import math
 from collections.abc import Set
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from skort.estimators.planning.decision import Decision, rule, yours
-from skort.estimators.planning.optimizer import given_optimizer
-from skort.optim.optimizers import optimizer_tags
-
-if TYPE_CHECKING:
-    from skort.estimators.model.wrapped import WrappedModel
 
 # What LogisticRegression calls many iterations; a linear model ends by its `tol`.
 _LINEAR_EPOCHS = 1000
@@ -43,8 +38,6 @@ _CLEARLY = 0.01
 # A smaller fall changes scores of new rows by less than .01 with optimizer="sgd" on all tables of
 # `python -m benchmarks.defaults`.
 _FAR_ABOVE = 0.05
-# Fewer rows leave none to hold out. No benchmark chose the number.
-_LEAST_ROWS = 20
 # The scores of a validation set of few rows move by chance:
 # `python -m benchmarks.defaults --early`.
 _VALIDATED_EPOCHS = 10
@@ -113,31 +106,6 @@ def chosen_tolerance(
     return tolerance(is_scored_by_loss=is_validated and estimator.scoring is None)
 
 
-def chosen_validation(estimator: Any) -> Decision:
-    """Return the decision that a validation set ends the training."""
-    value = "ends the training"
-    if not isinstance(estimator.early_stopping, str):
-        return yours(value, "early_stopping")
-    because = "the last epochs of a fitted network may learn noise"
-    return Decision(value, because, "early_stopping")
-
-
-def early_stopping_of(estimator: Any, wrapped: "WrappedModel", n_rows: float) -> bool:
-    """Return whether a validation set, if there is one, ends the training of an estimator."""
-    given = estimator.early_stopping
-    if not isinstance(given, str):
-        return bool(given)
-    # An optimizer over all rows decides itself when it ends.
-    is_fitted_network = wrapped.is_fitted_network and not _is_full(estimator)
-    return stops_early(n_rows, is_fitted_network=is_fitted_network)
-
-
-def _is_full(estimator):
-    """Return whether the user chose an optimizer over all rows."""
-    given = given_optimizer(estimator)
-    return given is not None and optimizer_tags(given.value).is_full
-
-
 @rule("stopping")
 def no_tolerance() -> Decision:
     """
@@ -145,16 +113,6 @@ def no_tolerance() -> Decision:
     unless you set `tol` or `n_iter_no_change`.
     """
     return Decision(None, "the rate of a network comes to zero with its last epoch", "tol")
-
-
-@rule("stopping")
-def stops_early(n_rows: float, *, is_fitted_network: bool) -> bool:
-    """
-    `early_stopping="auto"` is True for a network that was fitted before, if `fit` has 20 rows or
-    more, and False for any other model.
-    """
-    # On few rows like the old ones, the last epochs learn noise.
-    return is_fitted_network and n_rows >= _LEAST_ROWS
 
 
 @rule("stopping")

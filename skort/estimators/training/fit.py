@@ -1,5 +1,6 @@
 """A fit from top to bottom: read, plan, start, run, result."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from skort.estimators.model.model import Model
 from skort.estimators.planning.of_model import for_model
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.data_source import GivenRows, RowEncoder
-from skort.estimators.training.fitted_linear import better_of
+from skort.estimators.training.fitted import chosen_weights, ended, is_compared
 from skort.estimators.training.observers import Observers, SklearnCallbacks, has_callbacks
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
 from skort.estimators.training.result import FitResult
@@ -35,19 +36,25 @@ def fit(
         model, data = model_and_data(read, plan, weights, estimator.trainable)
         model = at_given_weights(estimator, model, init)
         rows = data if given.batch_size is None else None
-        plan = for_model(plan, model, rows)
+        of_model = for_model(plan, model, rows)
 
-        source = given.source(
-            plan, data, RowEncoder(estimator, read.columns, model, read.class_weight)
-        )
         of_sklearn = []
         if has_callbacks(estimator):
-            of_sklearn.append(SklearnCallbacks(estimator, given, plan.max_iter))
+            of_sklearn.append(SklearnCallbacks(estimator, given, of_model.max_iter))
         observers = Observers(estimator, read.columns, scoring, of_sklearn)
 
-        result = run_fit(plan, model, source, TrainState.start(read.generator), observers)
-        # New weights know nothing that a fit could forget.
-        return result if model.is_drawn else better_of(result, model, rows, observers)
+        def run(plan, model):
+            encoder = RowEncoder(estimator, read.columns, model, read.class_weight)
+            source = given.source(plan, data, encoder)
+            return run_fit(plan, model, source, TrainState.start(read.generator), observers)
+
+        if rows is None or not is_compared(of_model, model):
+            return run(of_model, model)
+
+        plan_of = functools.partial(read.plan, estimator, dtype=plan.dtype)
+        chosen = chosen_weights(of_model, plan_of, model, rows, observers, read.generator)
+        of_chosen = of_model if chosen.model is model else for_model(plan, chosen.model, rows)
+        return ended(functools.partial(run, of_chosen, chosen.model), model, chosen.kept)
 
     return in_wide_enough_dtype(estimator, read, weights, train), read
 

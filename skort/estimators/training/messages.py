@@ -14,7 +14,7 @@ from skort.estimators.data.nesting import is_fitted, model_inside
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS
-from skort.estimators.planning.fitted import Knowledge, can_tell
+from skort.estimators.planning.fitted import Knowledge
 from skort.estimators.planning.objective import alpha_inside
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.result import FAR_END, KEPT, Ending, FitResult
@@ -51,8 +51,11 @@ _OUTLYING = 1e3
 _SUSPECT = 5.0
 # A schedule that is over before this part of the planned epochs was meant to be longer.
 _EARLY = 0.5
-# The values of `FitResult.kept` at which a linear model keeps its weights.
-_KEEPS = ("not beaten", "one target")
+# The values of `FitResult.kept` at which a fitted model keeps its weights.
+_KEEPS = ("not beaten", "one target", "few rows")
+_CHECK_OF_FITTED = (
+    "Check that X and y have the columns, units and labels of the rows that it was fitted on."
+)
 
 
 def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> None:
@@ -73,6 +76,12 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
     elif ending.no_better and not (ending.warned_of_fitted and _ends_as_constant(ending)):
         warn_user(
             f"The training ended no better than {_no_better_than(result)}", ConvergenceWarning
+        )
+    elif result.kept == "new":
+        warn_user(
+            "New weights are better than the fitted ones in cross-validation on these rows, also "
+            f"after a training: the fit began at new weights. {_CHECK_OF_FITTED} "
+            "early_stopping=False trains the fitted weights."
         )
     elif ending.warned_of_fitted:
         # A warning at the beginning has said what to check first.
@@ -224,9 +233,10 @@ def _warning_of_useless(result):
     # Some rows are enough, as both losses are of the same ones.
     row_loss = RowLoss(plan, model.score_graph, variables, some_of(rows))
     weights = variables.training_weights(model.trained_weights)
-    if row_loss.is_clearly_better(weights) or not can_tell(
-        model, row_loss.n_rows, is_surely_worse=row_loss.is_clearly_worse(weights)
-    ):
+    if row_loss.is_clearly_better(weights):
+        return None
+    # A fitted model has learned from other rows: these must speak against it.
+    if model.inner.is_fitted and not row_loss.is_clearly_worse(weights):
         return None
 
     return (
@@ -367,21 +377,16 @@ def _warning_of_outlier(result):
     )
 
 
-def warn_of_fitted(known: Knowledge, *, is_drawn: bool) -> None:
+def warn_of_fitted(known: Knowledge) -> None:
     """
     Warn of a fitted model that is worse than the best constant prediction, on the rows of its
     training.
     """
-    begins = (
-        "Training begins from new weights; warm_start=True keeps those of the model."
-        if is_drawn
-        else "Training begins from its weights all the same."
-    )
     warn_user(
         "On these rows, the fitted model is worse than a constant prediction: its loss is "
         f"{known.loss:.4g}, that of the best constant {known.constant:.4g}. "
-        f"{begins} Check that X and y have the columns, units and labels of the rows that it was "
-        "fitted on."
+        "Training begins from its weights all the same. "
+        f"{_CHECK_OF_FITTED}"
     )
 
 
@@ -441,19 +446,13 @@ def _why_they_stay(result):
     if result.kept in _KEEPS:
         return (
             f"{KEPT[result.kept].because}. partial_fit learns from 20 rows or more and forgets "
-            "little. Or fit a new model to the old and the new rows. early_stopping=False ends at "
-            "the optimum of the new rows alone, and forgets the old ones."
+            "little. Or fit a new model to the old and the new rows. early_stopping=False trains on "
+            "the new rows to the end, and forgets the old ones."
         )
     if not result.plan.is_validated:
         return "the trained ones have no lower objective on these rows."
 
-    cure = (
-        ""
-        if result.ending.warned_of_fitted
-        else " More rows may help. early_stopping=False trains on all rows to the last epoch, "
-        "which may make the model worse on other rows."
-    )
-    return f"the trained ones have no lower loss on the validation set.{cure}"
+    return "the trained ones have no lower loss on the validation set."
 
 
 def _no_better_than(result):

@@ -36,9 +36,9 @@ from skort.estimators.planning.batches import batch_rows
 from skort.estimators.planning.objective import chosen_class_weight, objective_inside
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import dense_if_narrow
-from skort.estimators.planning.stopping import early_stopping_of
 from skort.estimators.training.data_source import GivenRows
 from skort.optim.callbacks import check_callbacks
+from skort.optim.update import asks_to_stop_early
 
 if TYPE_CHECKING:
     from skort.objective.sklearn_objectives import SklearnObjective
@@ -256,7 +256,7 @@ def with_validation_set(
     """
     are_given = is_given(X_val, y_val)
     has_rows = are_given or read.given.batch_size is None
-    if has_rows and _stops_early(estimator, read):
+    if has_rows and asks_to_stop_early(estimator.early_stopping):
         read = dataclasses.replace(read, is_validated=True)
 
     if are_given:
@@ -303,13 +303,6 @@ def is_given(X_val: Any, y_val: Any) -> bool:
         given, missing = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
         raise ValueError(f"{given} was given without {missing}: a validation set needs both.")
     return X_val is not None
-
-
-def _stops_early(estimator, read):
-    """Return whether a validation set would end the training of an estimator."""
-    weights = read.sample_weight
-    n_rows = len(read.encoded.target) if weights is None else int(np.count_nonzero(weights))
-    return early_stopping_of(estimator, read.wrapped, n_rows)
 
 
 def _encoded_y_val(read, y_val):

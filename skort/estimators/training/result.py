@@ -59,7 +59,18 @@ KEPT = {
         "the fitted weights", "the training ended no better than it began", "eta0, early_stopping"
     ),
     "not beaten": Decision(
-        "the fitted weights", "new ones are no better in cross-validation", "early_stopping"
+        "the fitted weights", "others are no better in cross-validation", "early_stopping"
+    ),
+    "few rows": Decision(
+        "the fitted weights", "fewer than 20 rows say nothing against them", "early_stopping"
+    ),
+    "trained": Decision(
+        "trained ones",
+        "they are better than the fitted ones in cross-validation",
+        "early_stopping",
+    ),
+    "new": Decision(
+        "new ones", "they are better than the fitted ones in cross-validation", "early_stopping"
     ),
     "one target": Decision("the fitted weights", "y is the same in all rows", "early_stopping"),
     "optimum": Decision(
@@ -88,8 +99,8 @@ class FitResult:
     n_before: int = 0
     #: The learning rate of the first update. None: there was no update.
     first_eta: float | None = None
-    #: The weights that the training ended with: see `Training.kept`, and for a fitted linear model
-    #: "optimum", "not beaten" or "one target".
+    #: The weights that the training ended with: see `Training.kept`, and for a fitted model "optimum",
+    #: "trained", "new", "not beaten", "one target" or "few rows".
     kept: str | None = None
     #: The validation score of the fitted weights that the training began with. None: there is none.
     initial_score: float | None = None

@@ -314,7 +314,7 @@ def run_fit(
     known = KnownRows(source) if known is None else known
     statistics = known.statistics
     generator = state.first_generator()
-    started = start(plan, model, statistics, state, generator)
+    started = start(plan, model, statistics, state)
 
     batches = known.batches(started.variables, generator)
     shape = BatchShape(batches.batch_size, batches.are_sparse)

@@ -124,8 +124,8 @@ def _warn_of_worse(plan, model, variables, rows, fitted_loss=-np.inf):
 
     known = knowledge_of(plan, model, variables, DataStatistics(rows))
     # On 20 rows, a constant often beats a network that knows a small part of y.
-    if known.is_surely_worse and known.loss > fitted_loss:
-        warn_of_fitted(known, is_drawn=False)
+    if known.is_worse and known.loss > fitted_loss:
+        warn_of_fitted(known)
 
 
 def _waiting(plan, model, rows, state):

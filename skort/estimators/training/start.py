@@ -9,8 +9,8 @@ import numpy as np
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision
-from skort.estimators.planning.fitted import drawn_anew, fitted_part, knowledge_of, n_equal_rows
-from skort.estimators.planning.of_model import at_noise, for_model
+from skort.estimators.planning.fitted import fitted_part, knowledge_of
+from skort.estimators.planning.of_model import at_noise
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import RateBasis, first_rate, spread_of_fit
 from skort.estimators.planning.scaling import at_relevance, scaling
@@ -50,12 +50,8 @@ def start(
     model: Model,
     statistics: DataStatistics,
     state: TrainState,
-    generator: np.random.RandomState,
 ) -> Start:
-    """
-    Return the start of a fit. A fitted network that is clearly worse than a constant gets new
-    weights.
-    """
+    """Return the start of a fit."""
     started = start_at_weights(plan, model, statistics, state)
     if model.is_drawn or plan.is_full:
         return started
@@ -73,34 +69,19 @@ def start(
     elif known.has_one_target and plan.size.n_rows > 1:
         warn_of_one_target()
     elif known.is_worse:
-        drawn = drawn_anew(plan, model, generator)
-        warn_of_fitted(known, is_drawn=drawn is not None)
-        if drawn is not None:
-            return _start_anew(plan, drawn, statistics, started.state, generator)
+        warn_of_fitted(known)
 
     started = started._replace(warned_of_fitted=is_fitted and known.is_worse)
     if "eta0" not in plan.left_open:
         # Who sets the rate may want a few epochs with another aim.
         return started._replace(constant_loss=math.inf)
-    return _with_part_of_rate(started, known, statistics)
+    return _with_part_of_rate(started, known)
 
 
-def _start_anew(plan, drawn, statistics, state, generator):
-    """Return the start of a network at new weights: it gets a plan and a penalty of its own."""
-    random_state = generator.get_state(legacy=False)
-    state = dataclasses.replace(state, random_state=random_state, penalty_start=None)
-    started = start_at_weights(for_model(plan, drawn), drawn, statistics, state)
-    because = "the fitted network is worse than a constant prediction on these rows"
-    decided = started.plan.decided("weights", Decision("new ones", because, "warm_start"))
-
-    return started._replace(plan=decided, warned_of_fitted=True)
-
-
-def _with_part_of_rate(started, known, statistics):
+def _with_part_of_rate(started, known):
     """Return the start of a fitted network with the part of the rate that suits what it knows."""
     plan = started.plan
-    n_rows = n_equal_rows(plan, started.model, started.variables, statistics)
-    part = 1.0 if known.is_worse else fitted_part(known.share, n_rows)
+    part = fitted_part(known.share, plan.size.n_rows)
     learned = (
         "y is the same in all rows"
         if known.has_one_target

@@ -365,10 +365,11 @@ def test_the_plan_says_why_a_fitted_network_begins_anew():
     network = MLPRegressor(hidden_layer_sizes=(8,), random_state=0, max_iter=5000).fit(
         X, (y - y.mean()) / y.std()
     )
-    with pytest.warns(UserWarning, match="worse than a constant prediction"):
+    with pytest.warns(UserWarning, match="New weights are better than the fitted ones"):
         model = OrtSGDRegressor(FrozenEstimator(network), random_state=0).fit(X, y)
-    found = model.plan_.decisions["weights"]
-    assert (found.value, "worse than a constant" in found.because) == ("new ones", True)
+    found = model.plan_.decisions["kept"]
+    because = "they are better than the fitted ones in cross-validation"
+    assert (found.value, found.because) == ("new ones", because)
 
 
 def test_the_plan_of_a_stream_says_that_it_has_no_end():

@@ -40,27 +40,6 @@ def loss_of(network, X, y, weights=None):
     ).sum()
 
 
-def n_equal(X, weights):
-    """Return Kish's effective number of rows, which count by their weighted squared norms."""
-    mean = np.average(X, axis=0, weights=weights)
-    deviation = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
-    Z = (X - mean) / np.where(deviation > 0, deviation, 1)
-    squares = weights * (np.square(Z).sum(axis=1) + 1)
-    return squares.sum() ** 2 / np.square(squares).sum()
-
-
-def test_a_fitted_network_keeps_what_it_knows_beside_few_rows_of_a_long_tail():
-    """At the rate of 80 rows of one size, it would lose 0.17."""
-    rng = np.random.RandomState(1)
-    X = rng.lognormal(sigma=1.5, size=(4000, 8))
-    y = np.log1p(X[:, 0]) * X[:, 1] / (1 + X[:, 1]) + 0.3 * rng.randn(4000)
-    network = MLPRegressor(hidden_layer_sizes=(50, 20), max_iter=400, random_state=0)
-    old = make_pipeline(StandardScaler(), network).fit(X[:2000], y[:2000])
-    model = OrtSGDRegressor(FrozenEstimator(old), early_stopping=False, random_state=0)
-    model.fit(X[2000:2080], y[2000:2080])
-    assert model.score(X[2800:], y[2800:]) > old.score(X[2800:], y[2800:]) - 0.01
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("n_rows", [501, 77])
 def test_the_rate_is_that_of_what_is_left_to_learn_and_of_the_rows(network, n_rows):
@@ -69,11 +48,11 @@ def test_the_rate_is_that_of_what_is_left_to_learn_and_of_the_rows(network, n_ro
     for first, least, most in ((0, 0.0, 0.05), (500, 0.05, 0.5)):
         X, y = DIGITS[first : first + n_rows], LABELS[first : first + n_rows]
         loss, constant = loss_of(network, X, y, weights)
-        part = min(1, n_equal(X, weights) / 200) ** 2
         assert least < (loss / constant) ** 2 < most
         model = OrtSGDClassifier(
             FrozenEstimator(network), early_stopping=False, random_state=0
         ).fit(X, y, sample_weight=weights)
+        part = min(1, n_rows / 200) ** 2
         assert model.eta0_ == pytest.approx(
             0.02 * max(0.05, (loss / constant) ** 2) * part, rel=1e-3
         )
@@ -81,58 +60,37 @@ def test_the_rate_is_that_of_what_is_left_to_learn_and_of_the_rows(network, n_ro
     assert tuned(network, X, y, eta0=0.0003).eta0_ == pytest.approx(0.0003)
 
 
-def equal_weights(model, other):
-    for weight, same in zip(model.weights_.values(), other.weights_.values(), strict=True):
-        np.testing.assert_array_equal(weight, same)
-
-
-@pytest.mark.parametrize(
-    "parameters", [{}, {"eta0": 0.01, "standardize": False}, {"early_stopping": False}], ids=str
-)
-def test_a_classifier_that_is_worse_than_a_constant_begins_as_a_new_one(network, parameters):
+@pytest.mark.parametrize("parameters", [{"eta0": 0.01}, {"early_stopping": False}], ids=str)
+def test_a_classifier_that_is_worse_than_a_constant_is_told_before_its_training(
+    network, parameters
+):
     rows = -DIGITS[NEW], LABELS[NEW]
     with pytest.warns(UserWarning, match="the fitted model is worse than a constant") as caught:
         model = tuned(network, *rows, **parameters)
-    text = str(caught[0].message)
-    if "early_stopping" in parameters:
-        loss, constant = loss_of(network, *rows)
-        assert (
-            f"its loss is {loss:.4g}, that of the best constant {constant:.4g}. Training "
-            "begins from new w"
-        ) in text
-        assert text.endswith(
-            "Check that X and y have the columns, units and labels of the rows that it was fitted on."
-        )
-    # Rows are held out for a fitted network, and for the new one in its place.
-    new = OrtSGDClassifier(
-        MLPClassifier((32, 16)), random_state=0, **{"early_stopping": True, **parameters}
-    ).fit(*rows)
-    equal_weights(model, new)
-    assert model.eta0_ == new.eta0_
+    loss, constant = loss_of(network, *rows)
+    assert str(caught[0].message).endswith(
+        f"its loss is {loss:.4g}, that of the best constant {constant:.4g}. Training begins from its "
+        "weights all the same. Check that X and y have the columns, units and labels of the rows "
+        "that it was fitted on."
+    )
+    assert model.plan_.decisions["weights"].value == "fitted ones"
 
 
 @pytest.mark.parametrize("activation", ["logistic", "relu"])
-def test_a_regressor_that_is_worse_than_a_constant_begins_as_a_new_one(activation):
+def test_a_regressor_of_other_units_ends_at_new_weights(activation):
     X, y = make_regression(101, 4, n_targets=2, noise=5, random_state=0)
     inner = MLPRegressor(
         hidden_layer_sizes=(7,), activation=activation, max_iter=200, alpha=0.1, random_state=0
     )
     with pytest.warns(ConvergenceWarning):
         fitted = make_pipeline(StandardScaler(), inner).fit(X, y)
-    with pytest.warns(UserWarning, match="worse than a constant"):
+    with pytest.warns(UserWarning, match="New weights are better .* units and labels"):
         model = OrtSGDRegressor(FrozenEstimator(fitted), random_state=5).fit(X + 3, 100 * y + 5000)
+    assert model.plan_.decisions["weights"].value == "new ones"
     new = make_pipeline(FrozenEstimator(fitted[0]), clone(inner))
-    same = OrtSGDRegressor(new, random_state=5, early_stopping=True).fit(X + 3, 100 * y + 5000)
-    equal_weights(model, same)
-    # A generator goes on as after the fit of the new one.
-    generators = [np.random.RandomState(5) for _ in range(2)]
-    for estimator, generator in zip((FrozenEstimator(fitted), new), generators, strict=True):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            OrtSGDRegressor(estimator, random_state=generator, max_iter=2, early_stopping=True).fit(
-                X + 3, 100 * y + 5000
-            )
-    assert generators[0].randint(2**31) == generators[1].randint(2**31)
+    same = OrtSGDRegressor(new, random_state=5).fit(X + 3, 100 * y + 5000)
+    assert model.loss_ == pytest.approx(same.loss_, rel=0.5)
+    assert model.eta0_ == same.eta0_
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -394,8 +352,7 @@ def test_few_noisy_rows_like_many_old_ones_lose_little(is_classifier):
         lost.append(old.score(X[test], y[test]) - np.array(scores))
 
     of_auto, of_last = np.transpose(lost)
-    # A few held-out rows do not tell all: in single cases, .03 is lost.
-    assert of_auto.mean() < 0.015
+    assert of_auto.mean() < 0.005
     assert of_auto.mean() < of_last.mean()
 
 
@@ -413,6 +370,7 @@ def test_the_lowest_validation_loss_comes_back_wherever_the_objective_ends(last_
         learning_rate=Warmup(Constant(last_rate), 28),
         max_iter=14,
         tol=None,
+        early_stopping=True,
         random_state=0,
     )
     X_val, y_val = X[603:], y[603:]
@@ -433,47 +391,24 @@ def test_weights_that_no_epoch_beats_on_held_out_rows_stay_and_are_told():
     X, y = noisy(6303, 0, is_classifier=False)
     network = MLPRegressor(hidden_layer_sizes=(50,))
     old = OrtSGDRegressor(network, random_state=0).fit(X[:3001], y[:3001])
-    model = OrtSGDRegressor(FrozenEstimator(old.to_sklearn()), random_state=0)
+    frozen = FrozenEstimator(old.to_sklearn())
+    model = OrtSGDRegressor(frozen, early_stopping=True, random_state=0)
     with pytest.warns(ConvergenceWarning, match="The fitted weights stay: the trained ones"):
         model.fit(X[3001:3303], y[3001:3303])
     assert model.plan_.decisions["kept"].value == "the fitted weights"
     np.testing.assert_allclose(model.predict(X), old.predict(X), atol=1e-5)
 
 
-@pytest.mark.filterwarnings("ignore:The fitted weights stay")
-def test_only_a_fitted_network_with_twenty_rows_stops_early_by_itself(network):
-    X, y = DIGITS[NEW], LABELS[NEW]
-    whole = {"max_iter": 2, "random_state": 0, "tol": None}
-    file = tuned(network, X, y, eta0=1e-12, max_iter=1).onnx_
-    linear = OrtSGDClassifier(optimizer="sgd", **whole).fit(X, y)
-
-    def holds_out(model, n_rows=500):
-        fitted = OrtSGDClassifier(model, **whole).fit(X[:n_rows], y[:n_rows])
-        assert ("validation" in fitted.plan_.decisions) == ("validation_score" in fitted.history_)
-        return "validation" in fitted.plan_.decisions
-
-    assert holds_out(FrozenEstimator(network))
-    assert holds_out(FrozenEstimator(network), 20)
-    assert not holds_out(FrozenEstimator(network), 19)
-    assert not holds_out(MLPClassifier((32, 16)))
-    assert not holds_out(file)
-    assert not holds_out(FrozenEstimator(linear.to_sklearn()))
-
-    # A fitted estimator of skort counts as what it has trained.
-    of_network = OrtSGDClassifier(MLPClassifier((32, 16)), **whole).fit(X, y)
-    assert holds_out(FrozenEstimator(of_network))
-    assert not holds_out(FrozenEstimator(linear))
-
-
 def test_rows_are_held_out_where_a_class_has_one(network):
     rows = [*range(500, 620), 620 + int(np.flatnonzero(LABELS[620:] == 3)[0])]
     others = [row for row in rows[:-1] if LABELS[row] != 3]
-    model = tuned(network, DIGITS[[*others, rows[-1]]], LABELS[[*others, rows[-1]]])
+    rows = [*others, rows[-1]]
+    model = tuned(network, DIGITS[rows], LABELS[rows], early_stopping=True)
     assert "validation" in model.plan_.decisions
     assert len(model.classes_) == 10
 
 
-@pytest.mark.parametrize("parameters", [{}, {"early_stopping": False}, {"eta0": 0.001}], ids=str)
+@pytest.mark.parametrize("parameters", [{}, {"early_stopping": True}, {"eta0": 0.001}], ids=str)
 def test_the_score_of_the_old_network_stands_beside_that_of_the_new_one(
     network, parameters, capsys
 ):
@@ -483,10 +418,11 @@ def test_the_score_of_the_old_network_stands_beside_that_of_the_new_one(
     model.fit(*rows, X_val=test[0], y_val=test[1])
     old, new = (-log_loss(test[1], each.predict_proba(test[0])) for each in (network, model))
     assert model.initial_validation_score_ == pytest.approx(old, rel=1e-4)
-    assert max(model.validation_scores_) == model.best_validation_score_ > old
+    assert max(model.validation_scores_) > old
     told = f"its score is {old:.4g} with the fitted weights, and {new:.4g} now"
     assert f"Validation set: {told}.\n" in capsys.readouterr().out
-    if "early_stopping" not in parameters:
+    if "early_stopping" in parameters:
+        assert max(model.validation_scores_) == model.best_validation_score_
         assert model.plan_.decisions["kept"].because.endswith(told)
 
     # Files keep it.
@@ -513,44 +449,20 @@ def test_only_fitted_weights_have_a_score_before_the_training(network):
 
 
 def test_a_score_ends_the_tuning_of_a_fitted_network(network):
-    model = tuned(network, DIGITS[NEW], LABELS[NEW], scoring="accuracy")
+    model = tuned(network, DIGITS[NEW], LABELS[NEW], scoring="accuracy", early_stopping=True)
     held_out = model.validation_scores_
     assert max(held_out) == model.best_validation_score_
     # A tenth of 500 rows: accuracies of fiftieths.
     np.testing.assert_allclose(np.array(held_out) * 50 % 1, 0, atol=1e-9)
 
 
-def test_rows_of_one_class_keep_what_a_network_knows_and_are_told():
+def test_rows_of_one_class_have_the_least_rate_and_are_told():
     is_low = LABELS < 5
     network = MLPClassifier((16,), max_iter=300, random_state=0).fit(DIGITS[:900], is_low[:900])
     rows = np.flatnonzero(is_low[900:1000]) + 900
     with pytest.warns(UserWarning, match="^y is the same in all rows: .* call partial_fit once"):
         model = tuned(network, DIGITS[rows], is_low[rows], early_stopping=False)
-    # The least part of the rate, times the square of the part of 200 rows.
-    n_rows = n_equal(DIGITS[rows], np.ones(len(rows)))
-    assert model.eta0_ == pytest.approx(0.001 * (n_rows / 200) ** 2)
-    test = slice(1000, None)
-    assert (
-        model.score(DIGITS[test], is_low[test]) > network.score(DIGITS[test], is_low[test]) - 0.02
-    )
-
-
-@pytest.mark.parametrize("n_rows", [7, 11, 19, 22])
-def test_few_rows_of_another_kind_begin_with_new_weights_and_one_warning(network, n_rows):
-    rows = DIGITS[NEW][:n_rows], (LABELS[NEW][:n_rows] + 1) % 10
-    loss = log_loss(rows[1], network.predict_proba(rows[0]), labels=network.classes_)
-    shares = np.bincount(rows[1], minlength=10) / n_rows
-    constant = -np.sum(shares * np.log(np.maximum(shares, 1e-6)))
-    assert loss > 4 * constant
-    with pytest.warns(
-        UserWarning, match="new weights; warm_start=True keeps those of the model. Check"
-    ) as caught:
-        model = tuned(network, *rows, early_stopping=False)
-    assert len(caught) == 1
-    assert f"its loss is {loss:.4g}, that of the best constant {constant:.4g}." in str(
-        caught[0].message
-    )
-    assert model.plan_.decisions["weights"].value == "new ones"
+    assert model.eta0_ == pytest.approx(0.001 * (len(rows) / 200) ** 2)
 
 
 @pytest.mark.parametrize("n_rows", [5, 11, 19, 22])
@@ -565,7 +477,7 @@ def test_few_rows_of_the_same_kind_warn_of_nothing_worse_than_a_constant(network
     )
 
 
-def test_fewer_than_200_rows_say_nothing_against_a_fitted_network():
+def test_rows_of_which_a_network_knows_no_more_than_their_mean_may_say_nothing_against_it():
     # The network knows little, and of these 20 rows no more than their mean does.
     X = np.random.RandomState(2).normal(size=(1023, 5))
     y = 0.2 * X[:, 0] + np.random.RandomState(3).normal(size=1023)
@@ -590,12 +502,9 @@ def test_rows_that_are_worse_than_a_constant_by_chance_keep_the_weights():
     assert 0 < gains.sum() < 2 * np.sqrt(gains @ gains)
 
     # Warnings are errors: nothing is said.
-    tuning = OrtSGDRegressor(FrozenEstimator(network), max_iter=1, tol=None, random_state=0)
-    model = clone(tuning).fit(X, y)
+    tuning = OrtSGDRegressor(FrozenEstimator(network), max_iter=1, eta0=1e-9, random_state=0)
+    model = tuning.fit(X, y)
     assert model.plan_.decisions["weights"].value == "fitted ones"
-    assert model.eta0_ == pytest.approx(0.02 * (n_equal(X, np.ones(9)) / 200) ** 2)
-
-    model = tuning.set_params(eta0=1e-9, tol=1e-3).fit(X, y)
     np.testing.assert_allclose(model.predict(X), X[:, 0], atol=1e-6)
 
 
@@ -626,7 +535,7 @@ def test_a_fit_of_what_a_network_knows_says_that_the_fitted_weights_stay():
         warnings.simplefilter("ignore", ConvergenceWarning)
         network = MLPClassifier((5,), max_iter=2000, random_state=0).fit(X, y)
 
-    for stops, measure in (("auto", "loss on the validation set"), (False, "objective on these")):
+    for stops, measure in ((True, "loss on the validation set"), (False, "objective on these")):
         with pytest.warns(ConvergenceWarning, match=f"^The fitted weights stay: .* {measure}"):
             model = tuned(network, X, y, early_stopping=stops)
         np.testing.assert_allclose(model.weights_["coefficient1"], network.coefs_[1], rtol=1e-6)
@@ -644,10 +553,8 @@ def prices():
 def test_a_network_of_another_link_begins_with_new_weights(prices):
     X, y, network = prices
     # Its scores are logarithms now: exp(150) is no float32.
-    with pytest.warns(UserWarning, match="its loss is inf, .* begins from new weights"):
-        model = OrtSGDRegressor(
-            FrozenEstimator(network), loss="poisson", early_stopping=False, random_state=0
-        ).fit(X, y)
+    with pytest.warns(UserWarning, match="New weights are better than the fitted ones"):
+        model = OrtSGDRegressor(FrozenEstimator(network), loss="poisson", random_state=0).fit(X, y)
     assert model.plan_.decisions["weights"].value == "new ones"
     assert model.score(X, y) > 0.1
 
@@ -671,7 +578,7 @@ def test_fitted_weights_without_a_finite_loss_are_the_cause_of_an_error(
 
 def test_a_validation_set_in_other_units_is_told(prices):
     X, y, network = prices
-    tuning = OrtSGDRegressor(FrozenEstimator(network), random_state=0)
+    tuning = OrtSGDRegressor(FrozenEstimator(network), early_stopping=True, random_state=0)
     with pytest.warns(ConvergenceWarning, match="the loss of the validation set is .* at best"):
         tuning.fit(X, y, X_val=X[:41], y_val=y[:41] / 1000)
 

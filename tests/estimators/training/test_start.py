@@ -65,7 +65,7 @@ def test_a_fitted_network_starts_at_its_weights_and_a_part_of_the_rate():
     target = np.tanh(rows[:, 0])
     network = MLPRegressor(hidden_layer_sizes=(8,), max_iter=2000, random_state=0).fit(rows, target)
     plan, model, statistics, state = parts(FrozenEstimator(network), rows, target)
-    begun = start(plan, model, statistics, state, state.first_generator())
+    begun = start(plan, model, statistics, state)
     # It knows the rows: the least part.
     assert begun.state.rate_scale == pytest.approx(0.05)
     for before, after in zip(

@@ -1,0 +1,200 @@
+"""
+A fit of a fitted model to new rows, of which few would make it forget all that it knows. It ends with
+the weights that cross-validation on these rows finds best: fitted, trained, or new ones.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from skort.common.random_state import seeded
+from skort.common.user_warning import unwarned
+from skort.estimators.data.rows import DataStatistics, TrainingData
+from skort.estimators.model.model import Model
+from skort.estimators.planning.fitted import (
+    best_weights,
+    knowledge_of,
+    knows_little,
+    says_nothing,
+)
+from skort.estimators.planning.of_model import for_model
+from skort.estimators.planning.plan import Plan
+from skort.estimators.training.data_source import InMemory
+from skort.estimators.training.observers import Observers
+from skort.estimators.training.result import FitResult
+from skort.estimators.training.run import run_fit
+from skort.estimators.variables.row_loss import RowLoss
+from skort.exceptions import DivergedError
+from skort.optim.state import TrainState
+
+_FOLDS = 5
+# So many held-out rows tell enough; more would only take time.
+_ENOUGH_ROWS = 1000
+
+
+class Chosen(NamedTuple):
+    """The model that a fit begins at, and why it ends with its weights: see `FitResult.kept`."""
+
+    model: Model
+    kept: str
+
+
+def is_compared(plan: Plan, model: Model) -> bool:
+    """Return whether a fit to rows in memory compares fitted weights with others."""
+    return (
+        not model.is_drawn
+        and model.inner.is_fitted
+        and (plan.is_full or plan.leaves_steps_open)
+        and "early_stopping" in plan.left_open
+        and not plan.given["warm_start"]
+        and not plan.loss.is_least_at_zero
+    )
+
+
+def chosen_weights(
+    plan: Plan,
+    plan_of: Callable[[np.ndarray], Plan],
+    model: Model,
+    rows: TrainingData,
+    observers: Observers,
+    generator: np.random.RandomState,
+) -> Chosen:
+    """
+    Return the weights that are best on held-out rows. `plan_of` returns the plan of the rows that
+    some sample weights count.
+    """
+    counted = rows.counted(rows.target)
+    nothing = says_nothing(len(counted), has_one_target=not np.ptp(counted, axis=0).any())
+    if nothing is not None:
+        return Chosen(model, nothing)
+
+    others = {"optimum" if model.score_graph.is_linear else "trained": model}
+    drawn = _drawn(plan, model, rows, generator)
+    if drawn is not None:
+        others["new"] = drawn
+
+    with unwarned():
+        rises = {
+            name: rise(plan_of, model, other, rows, observers) for name, other in others.items()
+        }
+    best = best_weights(rises)
+    return Chosen(model, "not beaten") if best is None else Chosen(others[best], best)
+
+
+def _drawn(plan, model, rows, generator):
+    """
+    Return a network that knows little of some rows at new weights; None for another model, and where
+    weights are frozen.
+    """
+    from skort.graphs.initialization import drawn_weights
+
+    graph = model.score_graph
+    if graph.is_linear or plan.given_inside["trainable"] is not None:
+        return None
+    known = knowledge_of(plan, model, plan.variables(graph, None), DataStatistics(rows))
+    if not knows_little(known.share):
+        return None
+
+    weights = drawn_weights(model.inner.model, graph, generator)
+    if weights is None:
+        return None
+    return dataclasses.replace(model.with_weights(weights), is_drawn=True)
+
+
+def rise(
+    plan_of: Callable[[np.ndarray], Plan],
+    model: Model,
+    other: Model,
+    rows: TrainingData,
+    observers: Observers,
+) -> tuple[float, float]:
+    """
+    Return how much higher the loss of held-out rows is with another model, fitted to the other rows,
+    than with a fitted model; and the standard error.
+    """
+    weights = np.ones(len(rows.target)) if rows.sample_weight is None else rows.sample_weight
+    quiet = clone(observers.estimator).set_params(callbacks=None, verbose=0)
+    quiet_observers = Observers(quiet, observers.columns)
+    total = np.zeros(2)
+
+    for held_out, rest in _folds(np.flatnonzero(weights)):
+        of_rest = np.zeros_like(weights)
+        of_rest[rest] = weights[rest]
+        taken = rows.taken(rest)
+        plan = for_model(plan_of(of_rest), other, taken)
+        start = TrainState.start(seeded(0))
+        try:
+            end = run_fit(plan, other, InMemory(plan, taken), start, quiet_observers)
+        except DivergedError:
+            return np.inf, 0.0
+        if end.ending.error is not None:
+            raise end.ending.error
+
+        total += _rise_of_rows(end, model, rows.taken(held_out))
+
+    # A fitted model of infinite loss is worse than any other one, whatever the error.
+    error = np.sqrt(total[1]) if np.isfinite(total[1]) else 0.0
+    return float(total[0]), float(error)
+
+
+def _folds(numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield held-out rows and the others, until enough rows were held out."""
+    from sklearn.model_selection import KFold
+
+    folds = KFold(_FOLDS, shuffle=True, random_state=0)
+    n_rows = 0
+    for others, held_out in folds.split(numbers):
+        yield numbers[held_out], numbers[others]
+
+        n_rows += len(held_out)
+        if n_rows >= _ENOUGH_ROWS:
+            return
+
+
+def _rise_of_rows(result, model, rows):
+    """
+    Return how much higher the sum of the losses of rows is at the end of a fit than at a fitted
+    model, and its squared standard error.
+    """
+    end = result.model
+    variables = result.plan.variables(end.score_graph, result.state.standardization)
+    loss = RowLoss(result.plan, end.score_graph, variables, rows)
+    unit = variables.in_units.unit
+    here, there = (
+        variables.training_weights(each.trained_weights) for each in (end, _at_weights(end, model))
+    )
+    with np.errstate(all="ignore"):
+        return loss.total * loss.rise(here, there) * (unit, unit**2)
+
+
+def _at_weights(trained, fitted):
+    """Return a trained model with the weights of the fitted one that it began at."""
+    from skort.graphs.standardized import with_moved_offsets
+
+    # The offsets of the trained model keep the digits of far columns.
+    graph = with_moved_offsets(fitted.score_graph, trained.score_graph.arrays)
+    return trained.with_weights({**graph.trained_arrays, **fitted.loss_weights})
+
+
+def ended(run: Callable[[], FitResult], fitted: Model, kept: str) -> FitResult:
+    """
+    Return the result of a fit with the chosen weights, which may be those of the fitted model. `run`
+    trains the chosen model.
+    """
+    if kept in ("optimum", "trained", "new"):
+        result = run()
+        return dataclasses.replace(result, kept=result.kept or kept)
+
+    # Nothing comes of this training but its plan and its state.
+    with unwarned():
+        result = run()
+    return dataclasses.replace(
+        # The memory of the optimizer is that of other weights.
+        result.with_weights({}),
+        model=_at_weights(result.model, fitted),
+        kept=kept,
+        ending=result.ending._replace(went_back=True),
+    )

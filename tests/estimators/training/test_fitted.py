@@ -1,0 +1,264 @@
+"""A fitted model on new rows: it keeps its weights unless others are better in cross-validation."""
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.datasets import load_diabetes, load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPRegressor
+
+from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.estimators.planning.fitted import best_weights, knows_little, says_nothing
+from skort.estimators.training import fitted
+from skort.model_selection import OrtGridSearchCV
+
+X, y = load_diabetes(return_X_y=True)
+X = 20 * X
+OLD = Ridge().fit(X[:300], y[:300])
+DIGITS, LABELS = load_digits(return_X_y=True)
+STAYS = "The fitted weights stay: others are no better in cross-validation"
+
+
+def stays(model, *rows, match=STAYS, **weights):
+    with pytest.warns(ConvergenceWarning, match=match):
+        return model.fit(*rows, **weights)
+
+
+def decision(model, matter="kept"):
+    return tuple(model.plan_.decisions[matter])[:2]
+
+
+def test_few_rows_like_the_old_ones_leave_the_weights():
+    model = stays(OrtSGDRegressor(FrozenEstimator(OLD)), X[300:330], y[300:330])
+    np.testing.assert_allclose(model.coef_, OLD.coef_, rtol=1e-6)
+    np.testing.assert_allclose(model.predict(X), OLD.predict(X), rtol=1e-5)
+    kept = ("the fitted weights", "others are no better in cross-validation")
+    assert decision(model) == kept
+    begun = ("fitted ones", "they were fitted or given; the optimum does not depend on them")
+    assert decision(model, "weights") == begun
+
+
+def test_rows_with_another_y_lead_to_their_optimum():
+    model = OrtSGDRegressor(FrozenEstimator(OLD)).fit(X[300:], -y[300:])
+    new = Ridge().fit(X[300:], -y[300:])
+    np.testing.assert_allclose(model.coef_, new.coef_, rtol=1e-3, atol=1e-3)
+    assert decision(model)[0] == "the optimum of these rows"
+
+
+def test_without_early_stopping_a_fit_ends_at_the_optimum_of_its_rows():
+    model = OrtSGDRegressor(FrozenEstimator(OLD), early_stopping=False).fit(X[300:330], y[300:330])
+    new = Ridge().fit(X[300:330], y[300:330])
+    np.testing.assert_allclose(model.coef_, new.coef_, rtol=1e-3, atol=1e-2)
+    assert "kept" not in model.plan_.decisions
+
+
+def test_the_folds_are_those_of_plain_cross_validation(monkeypatch):
+    found = []
+    monkeypatch.setattr(
+        fitted, "best_weights", lambda rises: found.append(rises) or best_weights(rises)
+    )
+    rows = slice(300, 340)
+    stays(OrtSGDRegressor(FrozenEstimator(OLD), dtype="float64"), X[rows], y[rows])
+
+    order = np.random.RandomState(0).permutation(40)
+    rises = np.zeros(40)
+    for held_out in np.array_split(order, 5):
+        others = np.setdiff1d(order, held_out) + 300
+        tested = held_out + 300
+        for model, sign in ((Ridge().fit(X[others], y[others]), 0.5), (OLD, -0.5)):
+            rises[held_out] += sign * (y[tested] - model.predict(X[tested])) ** 2
+    # The parts of the sum differ by the spread of y in the folds.
+    assert found[0]["optimum"] == pytest.approx((rises.sum(), np.sqrt(np.sum(rises**2))), rel=1e-6)
+
+
+def test_many_rows_are_held_out_once():
+    folds = list(fitted._folds(np.arange(10_000)))
+    assert [(len(held_out), len(others)) for held_out, others in folds] == [(2000, 8000)]
+    sizes = [len(held_out) for held_out, _ in fitted._folds(np.arange(2001))]
+    assert sizes == [401, 400, 400]
+
+
+@pytest.mark.parametrize(
+    ("trained", "new", "best"),
+    [
+        ((-2.0, 1.0), (-3.0, 1.5), "new"),
+        ((-2.0, 1.0), (-3.0, 2.5), "trained"),
+        ((-2.0, 2.0), (-3.0, 3.5), None),
+        ((np.nan, 1.0), (3.0, 0.0), None),
+        ((np.inf, 0.0), (-np.inf, 0.0), "new"),
+    ],
+)
+def test_other_weights_must_lower_the_loss_by_a_standard_error(trained, new, best):
+    assert best_weights({"trained": trained, "new": new}) == best
+
+
+def test_few_rows_and_rows_of_one_target_say_nothing():
+    assert says_nothing(19, has_one_target=False) == "few rows"
+    assert says_nothing(20, has_one_target=False) is None
+    assert says_nothing(200, has_one_target=True) == "one target"
+    assert [knows_little(share) for share in (0.5, 0.51, np.inf)] == [False, True, True]
+
+
+@pytest.mark.parametrize("inside", [Ridge(), MLPRegressor(hidden_layer_sizes=(5,))])
+def test_fewer_than_twenty_rows_leave_a_fitted_model_as_it_is(inside):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        old = inside.fit(X[:300], y[:300])
+    told = "The fitted weights stay: fewer than 20 rows say nothing against them"
+    model = stays(OrtSGDRegressor(FrozenEstimator(old)), X[300:319], -y[300:319], match=told)
+    np.testing.assert_allclose(model.predict(X), old.predict(X), rtol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def curve():
+    """A network of a curve, and a function that draws other rows of it."""
+    rng = np.random.RandomState(0)
+
+    def drawn(n_rows):
+        rows = rng.normal(size=(n_rows, 3))
+        return rows, np.tanh(2 * rows[:, 0]) + rows[:, 1] ** 2 + 0.1 * rng.normal(size=n_rows)
+
+    network = MLPRegressor(hidden_layer_sizes=(30,))
+    return OrtSGDRegressor(network, random_state=0).fit(*drawn(2003)).to_sklearn(), drawn
+
+
+def test_a_network_that_knows_the_rows_keeps_its_weights(curve):
+    network, drawn = curve
+    rows, target = drawn(153)
+    model = stays(OrtSGDRegressor(FrozenEstimator(network), random_state=0), rows, target)
+    test = drawn(1001)
+    assert model.score(*test) == pytest.approx(network.score(*test), abs=1e-5)
+
+
+def test_a_network_of_rows_that_have_changed_a_little_is_trained(curve):
+    network, drawn = curve
+    rows, target = drawn(303)
+    model = OrtSGDRegressor(FrozenEstimator(network), random_state=0).fit(rows, target + rows[:, 2])
+    assert decision(model)[0] == "trained ones"
+    test, y_test = drawn(1001)
+    y_test = y_test + test[:, 2]
+    assert model.score(test, y_test) > network.score(test, y_test) + 0.2
+
+
+def test_a_network_of_other_rows_begins_anew_and_is_told(curve):
+    network, drawn = curve
+    rows, target = drawn(303)
+    told = "^New weights are better than the fitted ones in cross-validation .* labels of the rows"
+    tuning = OrtSGDRegressor(FrozenEstimator(network), random_state=0)
+    with pytest.warns(UserWarning, match=told):
+        model = tuning.fit(1000 * rows, 5 + 3 * target)
+    assert decision(model)[0] == "new ones"
+    test, y_test = drawn(1001)
+    assert model.score(1000 * test, 5 + 3 * y_test) > 0.8
+
+
+def test_frozen_weights_are_not_drawn_anew(curve):
+    network, drawn = curve
+    rows, target = drawn(303)
+    tuning = OrtSGDRegressor(FrozenEstimator(network), trainable="*1", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = tuning.fit(1000 * rows, 5 + 3 * target)
+    assert decision(model)[0] != "new ones"
+    np.testing.assert_allclose(model.weights_["coefficient"], network.coefs_[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"early_stopping": False}, {"eta0": 1e-3}, {"optimizer": "sgd"}, {"batch_size": 50}],
+    ids=str,
+)
+def test_who_chooses_the_steps_gets_them(curve, parameters):
+    network, drawn = curve
+    rows, target = drawn(153)
+    tuning = OrtSGDRegressor(FrozenEstimator(network), random_state=0, max_iter=2, **parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = tuning.fit(rows, target + rows[:, 2])
+    assert model.plan_.decisions.get("kept", ("no comparison",))[0] != "trained ones"
+
+
+def test_an_interrupt_of_the_comparison_reaches_the_user(curve, monkeypatch):
+    network, drawn = curve
+    ends = fitted.run_fit
+
+    def interrupted(*args):
+        end = ends(*args)
+        return dataclasses.replace(end, ending=end.ending._replace(error=KeyboardInterrupt()))
+
+    monkeypatch.setattr(fitted, "run_fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        OrtSGDRegressor(FrozenEstimator(network)).fit(*drawn(53))
+
+
+def test_rows_of_weight_zero_do_not_count():
+    weight = np.repeat([1.0, 0.0], [30, 15])
+    wrong = np.r_[y[300:330], -1e4 * y[330:345]]
+    model = stays(OrtSGDRegressor(FrozenEstimator(OLD)), X[300:345], wrong, sample_weight=weight)
+    np.testing.assert_allclose(model.coef_, OLD.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_rows", [1, 12])
+def test_one_target_says_nothing_against_the_model(n_rows):
+    old = LogisticRegression(max_iter=300).fit(DIGITS[:500], LABELS[:500])
+    rows = np.flatnonzero(LABELS == 3)[:n_rows]
+    model = stays(
+        OrtSGDClassifier(FrozenEstimator(old)),
+        DIGITS[rows],
+        LABELS[rows],
+        match="The fitted weights stay: y is the same in all rows",
+    )
+    np.testing.assert_array_equal(model.predict(DIGITS), old.predict(DIGITS))
+
+
+@pytest.mark.parametrize("to_rows", [np.asarray, scipy.sparse.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kind", [LogisticRegression(max_iter=300), SGDClassifier(random_state=0)])
+def test_classifiers_keep_what_they_know(kind, to_rows):
+    rows = to_rows(DIGITS / 16)
+    old = kind.fit(rows[:1000], LABELS[:1000])
+    model = stays(OrtSGDClassifier(FrozenEstimator(old)), rows[1000:1040], LABELS[1000:1040])
+    assert model.score(rows[1100:], LABELS[1100:]) == old.score(rows[1100:], LABELS[1100:])
+
+
+def test_far_columns_keep_their_predictions():
+    far = X + 1e4
+    old = LinearRegression().fit(far[:300], y[:300])
+    model = stays(OrtSGDRegressor(FrozenEstimator(old)), far[300:320], y[300:320])
+    np.testing.assert_allclose(model.predict(far), old.predict(far), rtol=1e-3)
+
+
+def test_a_stream_goes_on_from_the_weights_that_stay():
+    model = stays(OrtSGDRegressor(FrozenEstimator(OLD), random_state=0), X[300:330], y[300:330])
+    before = model.coef_.copy()
+    model.partial_fit(X[300:330], y[300:330])
+    changed = np.linalg.norm(model.coef_ - before) / np.linalg.norm(before)
+    assert 0.001 < changed < 0.2
+
+
+def test_a_validation_set_keeps_the_better_weights():
+    model = OrtSGDRegressor(FrozenEstimator(OLD), early_stopping=True, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X[300:330], y[300:330], X_val=X[340:], y_val=y[340:])
+    of_old = -np.mean((y[340:] - OLD.predict(X[340:])) ** 2) / 2
+    assert model.initial_validation_score_ == pytest.approx(of_old, rel=1e-5)
+    reached = -np.mean((y[340:] - model.predict(X[340:])) ** 2) / 2
+    assert reached == pytest.approx(max(of_old, model.best_validation_score_), rel=1e-4)
+    assert reached >= of_old * (1 + 1e-4)
+
+
+def test_a_search_makes_the_fits_that_grid_search_makes():
+    scores = []
+    for search in (GridSearchCV, OrtGridSearchCV):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = OrtSGDRegressor(FrozenEstimator(OLD), random_state=0)
+            found = search(model, {"alpha": [1e-4, 1e-1]}, cv=3).fit(X[300:345], y[300:345])
+        scores.append(found.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(*scores)
