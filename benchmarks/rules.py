@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
@@ -31,6 +32,7 @@ from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.data.noise import noise_of
 from skort.estimators.data.relevance import explained_parts
 from skort.estimators.planning import fitted, optimizer, rate, scaling, stopping, stream
+from skort.estimators.training import fitted as fit_of_fitted
 from skort.estimators.training import run_stream as streams
 from skort.estimators.training import start
 from skort.graphs.score_graph import ScoreGraph
@@ -181,11 +183,23 @@ RULES = (
         code=(fitted.fitted_part,),
     ),
     Rule(
+        "fitted weights",
+        "A fitted model keeps its weights unless others are better in cross-validation.",
+        "fitted",
+        {"early_stopping": False},
+        code=(
+            fitted.best_weights,
+            fitted.says_nothing,
+            fit_of_fitted.chosen_weights,
+            fit_of_fitted.rise,
+        ),
+    ),
+    Rule(
         "new weights",
-        "A fitted network that is worse than a constant begins from new weights.",
+        "A fitted network that knows little of the rows is compared with new weights.",
         "other units",
-        patches=((start, "drawn_anew", lambda *given: None),),
-        code=(fitted.drawn_anew,),
+        patches=((fit_of_fitted, "knows_little", lambda share: False),),
+        code=(fitted.knows_little,),
     ),
     Rule(
         "batches of a stream",
@@ -268,7 +282,7 @@ def trained(model, table, kind, train, seed):
         half = len(X) // 2
         old = model.fit(X[:half], y[:half])
         X, y = (16.0 * X[half:], y[half:]) if kind == "other units" else (X[half:], y[half:])
-        model = type(model)(FrozenEstimator(old.to_sklearn()), random_state=seed)
+        model = clone(model).set_params(estimator=FrozenEstimator(old.to_sklearn()))
     if kind not in STREAMS:
         begin = time.process_time()
         return model.fit(X, y), time.process_time() - begin
