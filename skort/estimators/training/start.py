@@ -81,7 +81,8 @@ def start(
 def _with_part_of_rate(started, known):
     """Return the start of a fitted network with the part of the rate that suits what it knows."""
     plan = started.plan
-    part = fitted_part(known.share, plan.size.n_rows)
+    # One that is worse than a constant has nothing to forget.
+    part = 1.0 if known.is_worse else fitted_part(known.share, plan.size.n_rows)
     learned = (
         "y is the same in all rows"
         if known.has_one_target
