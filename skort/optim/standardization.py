@@ -4,6 +4,7 @@ columns of X and of y with mean zero and standard deviation one.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,10 +25,13 @@ _SOME_ROWS = 2000
 _FEW_ROWS = 256
 # Rows of so many values stay in the cache of a core.
 _CACHED = 2**15
-# The steps of the power method for an eigenvalue within a few percent, and for one that may be too
-# small.
+# The steps of the power method for an eigenvalue within a few percent, and for those that may be too
+# small. The first ones find at least half of it, and k times as many the k-th root of a half. It is
+# a margin: no benchmark chose it.
 _STEPS = 20
 _ROUGH_STEPS = 5
+_MORE_STEPS = 10
+_ROUGH_PART = 0.5
 #: A sparse column is in another unit than the median one, and a stream's column in another unit
 #: than before, if its values are so many times larger or smaller. Those of text differ by less.
 FAR_UNITS = 20.0
@@ -307,24 +311,37 @@ def eigenvalue_of_gram(gram: np.ndarray) -> float:
 
 def _powers(rows, n_steps):
     """Return the largest eigenvalue of rows^T rows / n, or less, from steps of the power method."""
+    return _more_powers(rows, _first_direction(rows.shape[1]), n_steps)[0]
+
+
+def _more_powers(rows, direction, n_steps):
+    """Return the same from steps that begin with a direction, and the direction after them."""
     n, n_columns = rows.shape
     transposed = rows.T
     with one_blas_thread(n * n_columns * min(n, n_columns)):
-        return _largest(lambda direction: transposed @ (rows @ direction) / n, n_columns, n_steps)
+        return _steps(lambda each: transposed @ (rows @ each) / n, direction, n_steps)
 
 
 def _largest(product, n_columns, n_steps):
     """Return the largest eigenvalue of a matrix, or less, from products of the matrix and vectors."""
-    direction = seeded(0).standard_normal(n_columns)
+    return _steps(product, _first_direction(n_columns), n_steps)[0]
+
+
+def _first_direction(n_columns):
+    return seeded(0).standard_normal(n_columns)
+
+
+def _steps(product, direction, n_steps):
+    """Return the length of the last product of the power method, and its direction."""
     length = 0.0
     for _ in range(n_steps):
         direction = product(direction)
         length = float(np.linalg.norm(direction))
         if length == 0.0:
-            return 0.0
+            break
         direction /= length
 
-    return length
+    return length, direction
 
 
 def spread_of_gram(gram: np.ndarray) -> tuple[float, float] | None:
@@ -443,18 +460,49 @@ def spread_of_some(
     They are those of at most 2,000 rows. A rough eigenvalue is that of at most 256 rows, and may be
     too small.
     """
+    spreads = spreads_of_some(X, sample_weight, used)
+    spread, _ = next(spreads)
+    if not is_rough:
+        *_, (spread, _) = spreads
+    return spread
+
+
+def spreads_of_some(
+    X: Any, sample_weight: np.ndarray | None, used: Standardization | None
+) -> Iterator[tuple[tuple[float, float], float]]:
+    """
+    Yield estimates of `spread_of_some`, from the rough to the best one, each with the part of the
+    eigenvalue that it surely has.
+    """
     shares = relative_weights(sample_weight)
-    rows = _some_rows(X, shares, used, 1.0, _FEW_ROWS if is_rough else _SOME_ROWS)
-    # A large row may not be among a few ones.
-    are_few = is_rough and X.shape[0] > _FEW_ROWS
+    rows = _some_rows(X, shares, used, 1.0, _FEW_ROWS)
+    are_all = X.shape[0] <= _FEW_ROWS
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = squared_norms(X, shares, used) if are_few else _squares(rows)
+        # A large row may not be among a few ones.
+        squares = _squares(rows) if are_all else squared_norms(X, shares, used)
         # The error of a step grows with E|x|^4 / E|x|^2. A few large rows of a long tail are most of
         # it.
         norm = np.average(squares, weights=squares)
-        largest = _powers(rows, _ROUGH_STEPS) if is_rough else _eigenvalue(rows)
+        norm = float(np.nan_to_num(norm, nan=np.inf, posinf=np.inf))
+        largest, direction = _more_powers(rows, _first_direction(rows.shape[1]), _ROUGH_STEPS)
+    yield (largest, norm), _ROUGH_PART
 
-    return largest, float(np.nan_to_num(norm, nan=np.inf, posinf=np.inf))
+    n_steps = _ROUGH_STEPS
+    if not are_all:
+        rows = _some_rows(X, shares, used, 1.0)
+        n_steps, direction = 0, _first_direction(rows.shape[1])
+
+    if not scipy.sparse.issparse(rows):
+        with np.errstate(over="ignore", invalid="ignore"):
+            largest = _eigenvalue(rows)
+        yield (largest, norm), 1.0
+        return
+
+    for until in (_MORE_STEPS, _STEPS):
+        with np.errstate(over="ignore", invalid="ignore"):
+            largest, direction = _more_powers(rows, direction, until - n_steps)
+        n_steps = until
+        yield (largest, norm), _ROUGH_PART ** (_ROUGH_STEPS / n_steps)
 
 
 def squared_norms(X: Any, shares: np.ndarray | None, used: Standardization | None) -> np.ndarray:
@@ -477,7 +525,8 @@ def squared_norms(X: Any, shares: np.ndarray | None, used: Standardization | Non
 def _squares(rows):
     """Return the squared norms of rows."""
     if scipy.sparse.issparse(rows):
-        return np.ravel(rows.multiply(rows).sum(axis=1))
+        numbers = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        return np.bincount(numbers, np.square(rows.data), rows.shape[0])
     return np.einsum("ij,ij->i", rows, rows)
 
 
@@ -498,6 +547,8 @@ def evenly_spaced(n_rows: int, most: int) -> np.ndarray:
 
 def _taken(X, numbers):
     """Return the rows of these rising numbers. They are not copied if nothing is left out."""
+    if len(numbers) == X.shape[0]:
+        return X
     first, last = numbers[0], numbers[-1]
     return X[first : last + 1] if last - first + 1 == len(numbers) else X[numbers]
 
@@ -517,7 +568,7 @@ def _standardized(X, used, ones):
     """Return the rows of X', with a column that has the number `ones`."""
     rows = _scaled(X, used)
     if rows is not None:
-        return scipy.sparse.hstack([rows, np.full((X.shape[0], 1), ones)], format="csr")
+        return _with_column(rows, ones)
 
     rows = np.full((X.shape[0], X.shape[1] + 1), ones)
     if used is None or used.scale is None:
@@ -527,6 +578,18 @@ def _standardized(X, used, ones):
         rows[:, :-1] /= used.scale
 
     return rows
+
+
+def _with_column(rows, number):
+    """Return sparse rows with one more column, of a number."""
+    # It takes less time than `scipy.sparse.hstack`.
+    rows.sum_duplicates()
+    n_rows, n_columns = rows.shape
+    ends = rows.indptr[1:]
+    indptr = rows.indptr.copy()
+    indptr[1:] += np.arange(1, n_rows + 1, dtype=indptr.dtype)
+    parts = np.insert(rows.data, ends, number), np.insert(rows.indices, ends, n_columns), indptr
+    return scipy.sparse.csr_matrix(parts, shape=(n_rows, n_columns + 1))
 
 
 def _scaled(X, used):

@@ -16,6 +16,7 @@ from skort.optim.standardization import (
     smoothness,
     spread_of_gram,
     spread_of_some,
+    spreads_of_some,
     unit_scales,
     usable_scale,
 )
@@ -239,6 +240,35 @@ def test_the_norm_of_some_rows_weighs_each_by_its_own(rng, is_rough):
     for rows in (X, scipy.sparse.csr_matrix(X)):
         _, norm = spread_of_some(rows, weights.astype(float), None, is_rough=is_rough)
         assert norm == pytest.approx(np.square(squares).sum() / squares.sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("n_rows", [50, 300])
+def test_better_estimates_of_a_spread_are_nearer_to_its_eigenvalue(rng, n_rows):
+    X = scipy.sparse.random(n_rows, 400, 0.05, format="csr", random_state=0)
+    weights = rng.uniform(0.5, 1.5, size=n_rows)
+    rows = np.column_stack([X.toarray(), np.ones(n_rows)])
+    rows *= np.sqrt(weights / weights.mean())[:, None]
+    largest = np.linalg.norm(rows, 2) ** 2 / n_rows
+
+    spreads, parts = zip(*spreads_of_some(X, weights, None), strict=True)
+    assert parts == pytest.approx((0.5, 0.5**0.5, 0.5**0.25))
+    found = [spread[0] for spread in spreads]
+    assert all(part * largest < each for part, each in zip(parts, found, strict=True))
+    assert found[-1] == pytest.approx(largest, rel=1e-6)
+    assert found[-1] == pytest.approx(largest_eigenvalue(X, weights / weights.mean(), None))
+    assert spreads[-1] == spread_of_some(X, weights, None)
+    assert spreads[0] == spread_of_some(X, weights, None, is_rough=True)
+
+
+def test_repeated_indices_of_sparse_rows_count_as_their_sum():
+    parts = np.array([3.0, 1, 4, -2]), np.array([2, 0, 2, 1]), np.array([0, 3, 3, 4])
+    X = scipy.sparse.csr_matrix(parts, shape=(3, 3))
+    whole = np.array([[1.0, 0, 7], [0, 0, 0], [0, -2, 0]])
+    of_dense = spread_of_some(whole, None, None, is_rough=True)
+    assert spread_of_some(X, None, None, is_rough=True) == pytest.approx(of_dense)
+    # With the column of ones, the squared norms are 51, 1 and 5.
+    assert of_dense[1] == pytest.approx((51**2 + 1 + 5**2) / 57)
+    assert X.data.tolist() == [3, 1, 4, -2]
 
 
 def test_the_norm_of_rows_that_overflow_is_infinite():

@@ -16,7 +16,13 @@ from skort.estimators.planning.rate import (
     network_rate,
     stiffness,
 )
-from skort.optim.standardization import Standardization, dense, spread_of_some, usable_scale
+from skort.optim.standardization import (
+    Standardization,
+    dense,
+    spread_of_some,
+    spreads_of_some,
+    usable_scale,
+)
 
 if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
@@ -38,9 +44,6 @@ _MOST_COPIES = 16
 # The rows for each column that count in the mean of recent weights: `python -m benchmarks.rules --only
 # "mean of a stream"`.
 _ROWS_PER_COLUMN = 20
-# A few steps of the power method on some rows find at least this part of an eigenvalue. It is a
-# margin: no benchmark chose it.
-_SURE = 0.5
 
 
 @rule("stream")
@@ -244,19 +247,23 @@ def stable_part(basis: RateBasis, first: float) -> float:
     If the rate of a stream is not stable for the rows of a call, this call has the largest rate
     that is.
     """
-    # An estimate from some rows takes less time.
-    n_rows = min(basis.plan.batch_size, basis.statistics.some_rows.n_rows)
-    if first <= _SURE * stable_rate(basis, n_rows, is_rough=True):
-        return 1.0
+    rows = basis.statistics.some_rows
+    n_rows = min(basis.plan.batch_size, rows.n_rows)
+    rate = math.inf
+    # A worse estimate takes less time.
+    used = basis.variables.standardization
+    for spread, sure in spreads_of_some(rows.X, rows.sample_weight, used):
+        rate = stable_rate(basis, n_rows, spread=spread)
+        if first <= sure * rate:
+            return 1.0
 
-    return min(1.0, stable_rate(basis, n_rows) / first)
+    return min(1.0, rate / first)
 
 
 def stable_rate(
     basis: RateBasis,
     n_rows: int,
     *,
-    is_rough: bool = False,
     spread: tuple[float, float] | None = None,
 ) -> float:
     """
@@ -267,9 +274,7 @@ def stable_rate(
     # `smoothness`.
     plan, variables, _, statistics = basis
     rows = statistics.some_rows
-    largest, norm = spread or spread_of_some(
-        rows.X, rows.sample_weight, variables.standardization, is_rough=is_rough
-    )
+    largest, norm = spread or spread_of_some(rows.X, rows.sample_weight, variables.standardization)
     smoothness = statistics.mean_weight * ((n_rows - 1) * largest + norm) / n_rows
     gain = plan.update.tags.gain
     assert gain is not None  # An optimizer without a gain declares its rate.
