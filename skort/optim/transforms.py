@@ -322,8 +322,6 @@ class ImplicitL2(Transformation):
 
 # The k-th weights of a `Recent` mean count k^3, so that about the last quarter of them counts.
 _POWER = 3
-# No training has so many updates.
-_ENDLESS = 2**62
 
 
 class Recent(NamedTuple):
@@ -339,37 +337,36 @@ class Averaging(Transformation):
     """
 
     # The mean moves by a share of the way to the weights after each update: by 1 / k to the k-th,
-    # which makes them count the same, or by 4 / (k + 3), which makes the k-th count about k^3.
+    # which makes them count the same, or by 1 / ((k + 3) / 4), which makes the k-th count about k^3.
+    # So the state of a recent mean has not the number of all updates, k, but that of which it is the
+    # mean, (k + 3) / 4, and its update takes less time.
 
     def __init__(self, average: int | Recent):
         self._is_recent = isinstance(average, Recent)
         #: The names of the mean and of the number of updates in a state.
         self.names: tuple[str, str] = _RECENT if self._is_recent else _AVERAGE
         self._mean, self._n_updates = self.names
-        self.onnx_after = _text(*self.names)
 
-        first, power, last = 1, _POWER, _ENDLESS
         if isinstance(average, Recent):
-            last = 1 + (power + 1) * (average.n_updates - 1)
+            self._none, self._each = _n_recent(0), _n_recent(1) - _n_recent(0)
+            self._before, self._most = 0, float(average.n_updates)
         else:
-            first, power = int(average), 0
+            self._none, self._each = np.array([0]), np.array([1])
+            self._before, self._most = int(average) - 1, math.inf
 
-        #: The first update whose weights count.
-        self.first: int = first
-        self._last = last
-        self._before = first - power - 1
-        self._steps = float(power + 1)
+        self.onnx_after = _text(*self.names, is_recent=self._is_recent)
         self.constants: dict[str, np.ndarray] = {
-            "skort_first": np.array(first),
-            "skort_last": np.array(last),
-            "skort_before": np.array(self._before),
-            "skort_steps": np.array(self._steps),
+            "skort_each": self._each,
+            "skort_least": np.array(1.0),
+            "skort_most": np.array(self._most),
         }
+        if not self._is_recent:
+            self.constants["skort_before"] = np.array(float(self._before))
 
     def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
         """Remember the number of updates and the mean."""
         return {
-            self._n_updates: np.zeros(1, np.int64),
+            self._n_updates: self._none.copy(),
             self._mean: np.zeros(n_coefficients + n_others),
         }
 
@@ -387,12 +384,12 @@ class Averaging(Transformation):
 
     def count(self, state: State) -> bool:
         """Count one more update. Return whether its weights count in the mean."""
-        state[self._n_updates][0] += 1
+        state[self._n_updates] += self._each
         return self.has_begun(state)
 
     def has_begun(self, state: State) -> bool:
         """Return whether the weights after the last update count in the mean."""
-        return bool(state[self._n_updates][0] >= self.first)
+        return self._n_counted(state) >= 1
 
     def move(self, weights: np.ndarray, state: State) -> None:
         """Move the mean to the weights after the last update."""
@@ -401,40 +398,50 @@ class Averaging(Transformation):
 
     def share(self, state: State) -> float:
         """Return the share of the way to the weights that the mean moves after the last update."""
-        n_updates = int(state[self._n_updates][0])
-        return self._steps / (min(max(n_updates, self.first), self._last) - self._before)
+        return 1 / min(max(self._n_counted(state), 1.0), self._most)
+
+    def _n_counted(self, state):
+        """Return the number of updates whose weights count in the mean."""
+        return state[self._n_updates].item() - self._before
 
     def mean(self, weights: np.ndarray, state: State) -> np.ndarray:
         """
         Return the mean in the dtype of the weights after the last update, or these if it has not
         begun. Recent weights that an l1 term holds at zero have the mean zero.
         """
-        if not self.has_begun(state):
-            return weights.copy()
-
-        mean = state[self._mean].astype(weights.dtype)
+        mean = self.held(weights, state).astype(weights.dtype)
         if self._is_recent:
             mean[weights == 0] = 0
         return mean
 
+    def held(self, weights: np.ndarray, state: State) -> np.ndarray:
+        """Return the mean as the state has it, or the weights if it has not begun."""
+        return state[self._mean] if self.has_begun(state) else weights
 
-def _text(mean, n_updates):
+
+def _text(mean, n_updates, *, is_recent):
     """Return the ONNX function of an update of a mean, with the names of its arrays."""
+    counted = f"next_{n_updates}" if is_recent else f"Cast(next_{n_updates}, to=11) - skort_before"
+    before = "" if is_recent else ", skort_before"
     return function_text(
         (
-            f"averaged ({mean}, {n_updates}, weights, skort_first, skort_last, skort_before, "
-            f"skort_steps) => (next_{mean}, next_{n_updates})"
+            f"averaged ({mean}, {n_updates}, weights, skort_each, skort_least, skort_most{before}) "
+            f"=> (next_{mean}, next_{n_updates})"
         ),
         f"""
-        next_{n_updates} = {n_updates} + [1]
-        counted = Clip(next_{n_updates}, skort_first, skort_last)
-        share = skort_steps / Cast(counted - skort_before, to=11)
-        next_{mean} = {mean} + share * (Cast(weights, to=11) - {mean})
+        next_{n_updates} = {n_updates} + skort_each
+        n_counted = Clip({counted}, skort_least, skort_most)
+        next_{mean} = {mean} + (Cast(weights, to=11) - {mean}) / n_counted
         """,
     )
 
 
+def _n_recent(n_updates):
+    """Return of how many updates a mean of recent weights is after so many."""
+    return np.array([(n_updates + _POWER) / (_POWER + 1)])
+
+
 def with_recent_mean(state: State, n_updates: int) -> State:
     """Return a state whose weights are the mean after so many updates."""
-    mean = state["weights"].astype(np.float64), np.array([n_updates])
+    mean = state["weights"].astype(np.float64), _n_recent(n_updates)
     return {**state, **dict(zip(_RECENT, mean, strict=True))}

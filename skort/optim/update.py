@@ -101,6 +101,10 @@ class UpdateRule:
         """Return the trained weights as a new vector."""
         return weights.copy() if self.averaging is None else self.averaging.mean(weights, state)
 
+    def held(self, weights: np.ndarray, state: State) -> np.ndarray:
+        """Return the array that has the trained weights, maybe in float64."""
+        return weights if self.averaging is None else self.averaging.held(weights, state)
+
 
 def _call(source: str, fragment, names, optimizer: OnnxOptimizer | None = None):
     """

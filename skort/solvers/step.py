@@ -96,7 +96,7 @@ class Backend(Protocol):
     def is_finite(self) -> bool:
         """Return whether all weights are finite."""
         arrays = self.arrays()
-        weights = self.rule.result(arrays["weights"], arrays)
+        weights = self.rule.held(arrays["weights"], arrays)
         # A finite norm, which takes less time, means finite weights. But the norm of very large
         # weights is infinite, too.
         return math.isfinite(norm(weights)) or bool(np.isfinite(weights).all())
