@@ -177,9 +177,9 @@ RULES = (
     ),
     Rule(
         "fitted rate",
-        "A fitted network takes a smaller rate the better it is on the new rows.",
+        "A fitted network has a twentieth of the rate of a new one.",
         "fitted",
-        patches=((start, "fitted_part", lambda share, n_rows: 1.0),),
+        patches=((start, "fitted_part", lambda share, is_fitted: 1.0),),
         code=(fitted.fitted_part,),
     ),
     Rule(

@@ -15,23 +15,22 @@ from skort.estimators.variables.row_loss import RowLoss, some_of
 if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
 
-# Chosen by `python -m benchmarks.fine_tuning --tables`: the least part of the rate, the number of rows
-# below which the rate falls with their square, and that below which cross-validation tells nothing.
-_LEAST = 0.05
-_FEW_ROWS = 200
+# Chosen by `python -m benchmarks.fine_tuning --tables`: the part of the rate, and the number of rows
+# below which cross-validation tells nothing.
+_PART = 0.05
 _LEAST_ROWS = 20
 # The part of a constant's loss above which a network is compared with new weights.
 _KNOWS_LITTLE = 0.5
 
 
 @rule("first rate")
-def fitted_part(share: float, n_rows: int) -> float:
+def fitted_part(share: float, *, is_fitted: bool) -> float:
     """
-    A network that begins at given or fitted weights has a part of the rate of a new one: the square
-    of its loss divided by a constant's loss, from 0.05 to 1, and less with fewer than 200 rows.
+    A fitted network has a twentieth of the rate of a new one; an ONNX file and a warm start have it
+    if their loss on the new rows is at most half the loss of a constant prediction.
     """
-    # A network that knows the rows, or that has few of them for many epochs, would forget others.
-    return min(1.0, max(_LEAST, share**2)) * min(1.0, n_rows / _FEW_ROWS) ** 2
+    # Other weights of a file may be initial ones.
+    return 1.0 if not is_fitted and knows_little(share) else _PART
 
 
 @rule("weights")

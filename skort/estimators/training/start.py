@@ -72,7 +72,7 @@ def start(
         warn_of_fitted(known)
 
     started = started._replace(warned_of_fitted=is_fitted and known.is_worse)
-    if "eta0" not in plan.left_open:
+    if not plan.rate.is_auto:
         # Who sets the rate may want a few epochs with another aim.
         return started._replace(constant_loss=math.inf)
     return _with_part_of_rate(started, known)
@@ -81,14 +81,11 @@ def start(
 def _with_part_of_rate(started, known):
     """Return the start of a fitted network with the part of the rate that suits what it knows."""
     plan = started.plan
-    # One that is worse than a constant has nothing to forget.
-    part = 1.0 if known.is_worse else fitted_part(known.share, plan.size.n_rows)
-    learned = (
-        "y is the same in all rows"
-        if known.has_one_target
-        else f"the fitted one has {known.share:.2g} times the loss of a constant prediction"
+    part = fitted_part(known.share, is_fitted=started.model.inner.is_fitted)
+    because = (
+        f"{part:.2g} times the rate of a new network: this one has {known.share:.2g} times the loss of "
+        "a constant prediction"
     )
-    because = f"{part:.2g} times the rate of a new network: {learned}"
     of_rate = plan.decisions["first rate"]._replace(because=because)
 
     return started._replace(

@@ -239,7 +239,7 @@ def test_a_fitted_network_has_a_plan_at_a_part_of_the_rate(data):
     share = np.mean((fitted.predict(X) - y) ** 2) / np.var(y)
     assert 0.01 < share < 0.3
     model = OrtSGDRegressor(FrozenEstimator(fitted), early_stopping=False, random_state=0).fit(X, y)
-    part = fitted_part(share, len(X)) / 10 ** model.history_.get("restarts", [0])[-1]
+    part = 0.05 / 10 ** model.history_.get("restarts", [0])[-1]
     assert (type(model.optimizer_).__name__, model.eta0_) == (
         "Adam",
         pytest.approx(0.02 * part, rel=1e-2),
@@ -425,18 +425,11 @@ def test_sgd_on_columns_that_are_not_scaled_has_its_rate_over_their_mean_square(
 
 
 @pytest.mark.parametrize(
-    ("share", "n_rows", "part"),
-    [
-        (1.2, 400, 1.0),
-        (1.2, 20, 0.01),
-        (0.5, 400, 0.25),
-        (0.5, 100, 0.0625),
-        (0.1, 5000, 0.05),
-        (0.1, 50, 0.003125),
-    ],
+    ("share", "is_fitted", "part"),
+    [(1.2, True, 0.05), (0.1, True, 0.05), (0.5, False, 0.05), (0.51, False, 1.0)],
 )
-def test_what_a_network_knows_and_few_rows_lower_its_rate(share, n_rows, part):
-    assert fitted_part(share, n_rows) == pytest.approx(part)
+def test_a_network_that_knows_something_has_a_small_rate(share, is_fitted, part):
+    assert fitted_part(share, is_fitted=is_fitted) == part
 
 
 @pytest.mark.filterwarnings("ignore:estimator. These parameters .* takes its place")
@@ -489,3 +482,13 @@ def test_a_network_that_learns_nothing_is_told_on_which_side_eta0_is(eta0, size)
     X, y = make_friedman1(1501, n_features=12, noise=1, random_state=0)
     with pytest.warns(ConvergenceWarning, match=f"whether eta0 is too {size}[.]"):
         OrtSGDRegressor(MLPRegressor(), random_state=0, eta0=eta0).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:On these rows, the fitted model is worse than a constant")
+def test_a_rate_of_the_users_schedule_is_that_of_a_fitted_network(data):
+    X, y = data
+    fitted = MLPRegressor(hidden_layer_sizes=(6,), max_iter=2000, random_state=0).fit(X, y)
+    tuning = OrtSGDRegressor(
+        FrozenEstimator(fitted), learning_rate=Cosine(50, 0.003), max_iter=2, random_state=0
+    )
+    assert tuning.fit(X, -y).eta0_ == pytest.approx(0.003)
