@@ -340,8 +340,8 @@ def _read(estimators, X, y, sample_weight):
     model, data = model_and_data(read, candidates[0].plan, weights, first.trainable)
     candidates = [each._replace(plan=for_model(each.plan, model, data)) for each in candidates]
     chain = chain_of(model.score_graph)
-    # A fitted network begins at a part of the rate, or at new weights, and a fitted linear model may
-    # keep its weights. A common training has neither.
+    # A fitted network has a part of the rate, and a fitted model may keep its weights or begin anew. A
+    # common training has none of these.
     is_fitted = not model.is_drawn and (model.inner.is_fitted or not model.score_graph.is_linear)
     if model.loss_weights or chain is None or is_fitted:
         return None, []

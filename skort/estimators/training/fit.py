@@ -1,5 +1,6 @@
 """A fit from top to bottom: read, plan, start, run, result."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -10,10 +11,10 @@ from skort.estimators.model.model import Model
 from skort.estimators.planning.of_model import for_model
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.data_source import GivenRows, RowEncoder
-from skort.estimators.training.fitted import chosen_weights, ended, is_compared
+from skort.estimators.training.fitted import at_fitted, chosen_weights, is_compared
 from skort.estimators.training.observers import Observers, SklearnCallbacks, has_callbacks
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
-from skort.estimators.training.result import FitResult
+from skort.estimators.training.result import KEEPS, FitResult
 from skort.estimators.training.run import run_fit
 from skort.estimators.variables.reparametrization import WeightRangeError
 from skort.optim.state import TrainState
@@ -48,13 +49,17 @@ def fit(
             source = given.source(plan, data, encoder)
             return run_fit(plan, model, source, TrainState.start(read.generator), observers)
 
-        if rows is None or not is_compared(of_model, model):
+        is_given = any(values is not None for values in init)
+        if rows is None or is_given or not is_compared(of_model, model):
             return run(of_model, model)
 
         plan_of = functools.partial(read.plan, estimator, dtype=plan.dtype)
         chosen = chosen_weights(of_model, plan_of, model, rows, observers, read.generator)
-        of_chosen = of_model if chosen.model is model else for_model(plan, chosen.model, rows)
-        return ended(functools.partial(run, of_chosen, chosen.model), model, chosen.kept)
+        if chosen.kept in KEEPS:
+            return at_fitted(lambda plan: run(plan, model), of_model, model, chosen.kept)
+
+        result = run(for_model(plan, chosen.model, rows), chosen.model)
+        return dataclasses.replace(result, kept=result.kept or chosen.kept)
 
     return in_wide_enough_dtype(estimator, read, weights, train), read
 

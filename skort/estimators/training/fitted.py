@@ -1,6 +1,6 @@
 """
-A fit of a fitted model to new rows, of which few would make it forget all that it knows. It ends with
-the weights that cross-validation on these rows finds best: fitted, trained, or new ones.
+A fit of a fitted model to new rows. It ends with the weights that cross-validation on these rows finds
+best: fitted, trained, or new ones. A fit to few rows would forget all that the model knows.
 """
 
 import dataclasses
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from skort.common.random_state import seeded
 from skort.common.user_warning import unwarned
@@ -28,6 +27,8 @@ from skort.estimators.training.result import FitResult
 from skort.estimators.training.run import run_fit
 from skort.estimators.variables.row_loss import RowLoss
 from skort.exceptions import DivergedError
+from skort.optim.optimizers import SGD
+from skort.optim.schedules import Constant
 from skort.optim.state import TrainState
 
 _FOLDS = 5
@@ -63,15 +64,15 @@ def chosen_weights(
     generator: np.random.RandomState,
 ) -> Chosen:
     """
-    Return the weights that are best on held-out rows. `plan_of` returns the plan of the rows that
-    some sample weights count.
+    Return the weights that are best on held-out rows. `plan_of` takes sample weights, and returns the
+    plan of a fit with them.
     """
     counted = rows.counted(rows.target)
     nothing = says_nothing(len(counted), has_one_target=not np.ptp(counted, axis=0).any())
     if nothing is not None:
         return Chosen(model, nothing)
 
-    others = {"optimum" if model.score_graph.is_linear else "trained": model}
+    others = {"trained": model}
     drawn = _drawn(plan, model, rows, generator)
     if drawn is not None:
         others["new"] = drawn
@@ -116,7 +117,8 @@ def rise(
     than with a fitted model; and the standard error.
     """
     weights = np.ones(len(rows.target)) if rows.sample_weight is None else rows.sample_weight
-    quiet = clone(observers.estimator).set_params(callbacks=None, verbose=0)
+    parameters = observers.estimator.get_params(deep=False)
+    quiet = type(observers.estimator)(**{**parameters, "callbacks": None, "verbose": 0})
     quiet_observers = Observers(quiet, observers.columns)
     total = np.zeros(2)
 
@@ -179,21 +181,33 @@ def _at_weights(trained, fitted):
     return trained.with_weights({**graph.trained_arrays, **fitted.loss_weights})
 
 
-def ended(run: Callable[[], FitResult], fitted: Model, kept: str) -> FitResult:
+def at_fitted(run: Callable[[Plan], FitResult], plan: Plan, fitted: Model, kept: str) -> FitResult:
     """
-    Return the result of a fit with the chosen weights, which may be those of the fitted model. `run`
-    trains the chosen model.
+    Return the result of a fit that keeps the fitted weights. `run` makes the training of a plan: here
+    one epoch at a rate of zero, which finds the loss and the scores of these weights.
     """
-    if kept in ("optimum", "trained", "new"):
-        result = run()
-        return dataclasses.replace(result, kept=result.kept or kept)
-
-    # Nothing comes of this training but its plan and its state.
+    still = dataclasses.replace(
+        plan,
+        update=dataclasses.replace(plan.update, optimizer=SGD()),
+        schedule=Constant(0.0),
+        max_iter=1,
+        can_restart=False,
+    )
+    # What it would say of a training is not true of these weights.
     with unwarned():
-        result = run()
+        result = run(still)
+
+    planned = dataclasses.replace(
+        result.plan,
+        update=plan.update,
+        schedule=plan.schedule,
+        max_iter=plan.max_iter,
+        can_restart=plan.can_restart,
+    )
     return dataclasses.replace(
         # The memory of the optimizer is that of other weights.
         result.with_weights({}),
+        plan=planned,
         model=_at_weights(result.model, fitted),
         kept=kept,
         ending=result.ending._replace(went_back=True),

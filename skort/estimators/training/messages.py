@@ -17,7 +17,7 @@ from skort.estimators.planning.decision import FITTED_WEIGHTS
 from skort.estimators.planning.fitted import Knowledge
 from skort.estimators.planning.objective import alpha_inside
 from skort.estimators.planning.plan import Plan
-from skort.estimators.training.result import FAR_END, KEPT, Ending, FitResult
+from skort.estimators.training.result import FAR_END, KEEPS, KEPT, Ending, FitResult
 from skort.estimators.variables.custom_loss import fault_at_scores, fault_of
 from skort.estimators.variables.custom_penalty import fault_of_penalty
 from skort.estimators.variables.reparametrization import Reparametrization
@@ -51,8 +51,6 @@ _OUTLYING = 1e3
 _SUSPECT = 5.0
 # A schedule that is over before this part of the planned epochs was meant to be longer.
 _EARLY = 0.5
-# The values of `FitResult.kept` at which a fitted model keeps its weights.
-_KEEPS = ("not beaten", "one target", "few rows")
 _CHECK_OF_FITTED = (
     "Check that X and y have the columns, units and labels of the rows that it was fitted on."
 )
@@ -443,7 +441,7 @@ def warn_of_unused_weights(wrapped: Any, result: FitResult) -> None:
 
 def _why_they_stay(result):
     """Return the end of the warning of a training that went back to the fitted weights."""
-    if result.kept in _KEEPS:
+    if result.kept in KEEPS:
         return (
             f"{KEPT[result.kept].because}. partial_fit learns from 20 rows or more and forgets "
             "little. Or fit a new model to the old and the new rows. early_stopping=False trains on "

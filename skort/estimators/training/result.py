@@ -49,6 +49,8 @@ NO_ENDING = Ending(None, False, None)
 
 #: The reason of steps that end far above the least objective.
 FAR_END = "steps are slow where columns of X are strongly correlated, or rates small"
+#: The values of `FitResult.kept` at which a fitted model keeps its weights after no training.
+KEEPS = ("not beaten", "one target", "few rows")
 #: The values of `FitResult.kept` -> the decision that a plan shows.
 KEPT = {
     "best": Decision("weights of the best epoch", "the validation set says so", "early_stopping"),
@@ -73,11 +75,6 @@ KEPT = {
         "new ones", "they are better than the fitted ones in cross-validation", "early_stopping"
     ),
     "one target": Decision("the fitted weights", "y is the same in all rows", "early_stopping"),
-    "optimum": Decision(
-        "the optimum of these rows",
-        "it is better than the fitted weights in cross-validation",
-        "early_stopping",
-    ),
 }
 
 
@@ -99,8 +96,8 @@ class FitResult:
     n_before: int = 0
     #: The learning rate of the first update. None: there was no update.
     first_eta: float | None = None
-    #: The weights that the training ended with: see `Training.kept`, and for a fitted model "optimum",
-    #: "trained", "new", "not beaten", "one target" or "few rows".
+    #: The weights that the training ended with: see `Training.kept`, and for a fitted model "trained", "new"
+    #: and `KEEPS`.
     kept: str | None = None
     #: The validation score of the fitted weights that the training began with. None: there is none.
     initial_score: float | None = None

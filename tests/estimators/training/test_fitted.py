@@ -48,7 +48,7 @@ def test_rows_with_another_y_lead_to_their_optimum():
     model = OrtSGDRegressor(FrozenEstimator(OLD)).fit(X[300:], -y[300:])
     new = Ridge().fit(X[300:], -y[300:])
     np.testing.assert_allclose(model.coef_, new.coef_, rtol=1e-3, atol=1e-3)
-    assert decision(model)[0] == "the optimum of these rows"
+    assert decision(model)[0] == "trained ones"
 
 
 def test_without_early_stopping_a_fit_ends_at_the_optimum_of_its_rows():
@@ -74,7 +74,7 @@ def test_the_folds_are_those_of_plain_cross_validation(monkeypatch):
         for model, sign in ((Ridge().fit(X[others], y[others]), 0.5), (OLD, -0.5)):
             rises[held_out] += sign * (y[tested] - model.predict(X[tested])) ** 2
     # The parts of the sum differ by the spread of y in the folds.
-    assert found[0]["optimum"] == pytest.approx((rises.sum(), np.sqrt(np.sum(rises**2))), rel=1e-6)
+    assert found[0]["trained"] == pytest.approx((rises.sum(), np.sqrt(np.sum(rises**2))), rel=1e-6)
 
 
 def test_many_rows_are_held_out_once():
