@@ -475,7 +475,7 @@ def test_a_frozen_one_goes_on_with_its_encoder_and_its_embeddings(table, run_onn
     embeddings = tuned.weights_["OrtSGDRegressor/embeddings"]
     assert embeddings.shape == model.weights_["embeddings"].shape
     error = np.mean((tuned.predict(X) - changed)[new] ** 2)
-    assert error < 0.1 * np.mean((model.predict(X) - changed)[new] ** 2)
+    assert error < 0.2 * np.mean((model.predict(X) - changed)[new] ** 2)
     (scores,) = run_onnx(tuned.to_onnx(), **inputs(later)).values()
     np.testing.assert_allclose(scores.ravel(), tuned.predict(later), rtol=1e-4, atol=1e-4)
 

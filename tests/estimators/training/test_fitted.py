@@ -1,6 +1,7 @@
 """A fitted model on new rows: it keeps its weights unless others are better in cross-validation."""
 
 import dataclasses
+import threading
 import warnings
 
 import numpy as np
@@ -262,3 +263,41 @@ def test_a_search_makes_the_fits_that_grid_search_makes():
             found = search(model, {"alpha": [1e-4, 1e-1]}, cv=3).fit(X[300:345], y[300:345])
         scores.append(found.cv_results_["mean_test_score"])
     np.testing.assert_array_equal(*scores)
+
+
+def test_what_is_seen_of_a_fit_that_keeps_the_weights_is_theirs(curve):
+    network, drawn = curve
+    rows, target = drawn(53)
+    test, y_test = drawn(201)
+    seen = []
+
+    class Look:
+        lock = threading.Lock()  # It cannot be copied.
+
+        def on_epoch_end(self, training):
+            seen.append(training.trained_model().predict(test))
+
+    tuning = OrtSGDRegressor(FrozenEstimator(network), callbacks=[Look()], random_state=0)
+    with pytest.warns(ConvergenceWarning, match=STAYS):
+        model = tuning.fit(rows, target, X_val=test, y_val=y_test)
+    assert len(seen) == model.n_iter_ == 1
+    np.testing.assert_allclose(seen[0], network.predict(test), rtol=1e-4, atol=1e-4)
+    loss = np.mean((network.predict(test) - y_test) ** 2) / 2
+    assert model.validation_scores_ == pytest.approx([-loss], rel=1e-4)
+    assert model.initial_validation_score_ == pytest.approx(-loss, rel=1e-4)
+
+
+def test_few_rows_of_which_one_is_huge_leave_the_weights(curve):
+    network, drawn = curve
+    rows, target = drawn(10)
+    rows[3] *= 1e6
+    told = "The fitted weights stay: fewer than 20 rows"
+    model = stays(OrtSGDRegressor(FrozenEstimator(network)), rows, target, match=told)
+    np.testing.assert_allclose(model.predict(rows), network.predict(rows), rtol=1e-3)
+
+
+def test_weights_of_the_user_are_no_fitted_ones():
+    model = OrtSGDRegressor(FrozenEstimator(OLD)).fit(X[300:], y[300:], coef_init=np.zeros(10))
+    assert "kept" not in model.plan_.decisions
+    new = Ridge().fit(X[300:], y[300:])
+    np.testing.assert_allclose(model.coef_, new.coef_, rtol=1e-3, atol=1e-3)
