@@ -41,7 +41,7 @@ def test_few_rows_like_the_old_ones_leave_the_weights():
     np.testing.assert_allclose(model.predict(X), OLD.predict(X), rtol=1e-5)
     kept = ("the fitted weights", "others are no better in cross-validation")
     assert decision(model) == kept
-    begun = ("fitted ones", "they were fitted or given; the optimum does not depend on them")
+    begun = ("fitted ones", "the model has weights that were fitted or given")
     assert decision(model, "weights") == begun
 
 
