@@ -63,7 +63,7 @@ class ScoreLoss:
     #: Whether all targets have to be positive, or not negative.
     needs_positive_target: bool = False
     #: Whether it is the log-loss of a sigmoid or softmax of the scores, which are then the
-    #: probabilities. A row of a small loss has a small curvature. False: they are clipped scores.
+    #: probabilities. False: they are clipped scores.
     is_logistic: bool = False
     #: Whether `in_units` returns the loss of targets and scores in other units.
     has_units: bool = False

@@ -41,10 +41,7 @@ _VALUES = {
     "stopping_reason": (lambda value: isinstance(value, str | None), "a string or null"),
     "first_objective": (lambda value: value is None or _is_number(value), "a number or null"),
     "rate_scale": (lambda value: _is_number(value) and 0 < value < math.inf, "a finite number"),
-    "n_in_rate": (
-        lambda value: value is None or (_is_number(value) and 0 <= value < math.inf),
-        "a number of rows or null",
-    ),
+    "n_in_rate": (lambda value: value is None or _COUNT[0](value), f"{_COUNT[1]}, or null"),
     "is_rate_found": (lambda value: type(value) is bool, "true or false"),
 }
 _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")

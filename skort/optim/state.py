@@ -124,7 +124,7 @@ class TrainState:
     n_seen: int = 0
     #: The rows that have lowered the rate of a stream, a heavy one as often as its call repeats it.
     #: None: rows do not lower it.
-    n_in_rate: float | None = None
+    n_in_rate: int | None = None
     #: The weights before the training, if a custom penalty compares with them.
     penalty_start: dict[str, np.ndarray] | None = None
     stopping_reason: str | None = None

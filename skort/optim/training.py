@@ -41,7 +41,7 @@ class _Epoch(NamedTuple):
     solver: dict[str, np.ndarray]
     n_updates: int
     n_epochs: int
-    n_in_rate: float | None
+    n_in_rate: int | None
 
 
 class TrainStep(Protocol):
@@ -154,7 +154,7 @@ class Course:
     #: A factor of all rates, at which these batches are stable. It is no part of the state.
     rate_part: float = 1.0
     #: Number of the rows that count before a batch -> factor of its rate. None: rows do not lower it.
-    fall: Callable[[float], float] | None = None
+    fall: Callable[[int], float] | None = None
     #: Whether a training that fails begins again at a tenth of the rate.
     can_restart: bool = False
     #: Whether a training fails if it ends above the objective of its initial weights.

@@ -156,8 +156,8 @@ class Update:
     optimizer: Optimizer | OnnxOptimizer
     #: The largest Euclidean norm of a gradient. A longer one is shortened to it.
     max_grad_norm: float | None = None
-    #: The first update whose weights count in the mean that is the result. True is 1; False and 0
-    #: mean no average.
+    #: The first update whose weights count in the mean that is the result, True for 1; or a mean of
+    #: `Recent` weights. False and 0 mean no average.
     average: bool | int | Recent = False
     #: An upper bound of the learning rate. None: it is not known.
     largest_rate: float | None = None

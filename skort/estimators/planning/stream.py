@@ -172,7 +172,7 @@ def falls_by_rows(plan: "Plan", score_graph: "ScoreGraph") -> bool:
 
 
 @rule("stream")
-def falling_part(n_rows: float, n_columns: int, most: float = 1.0) -> float:
+def falling_part(n_rows: int, n_columns: int, most: float = 1.0) -> float:
     """
     The rate of a linear model in a stream is divided by the cube root of 1 + the rows seen before,
     those of a `fit` included, / the columns; a number for `eta0` is the largest rate.

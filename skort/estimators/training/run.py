@@ -156,7 +156,7 @@ class ReadyTraining:
     #: A factor of all rates, at which these batches are stable.
     rate_part: float = 1.0
     #: Number of the rows that count before a batch -> factor of its rate. None: rows do not lower it.
-    fall: Callable[[float], float] | None = None
+    fall: Callable[[int], float] | None = None
     #: All rows, if they are dense and in memory.
     rows: TrainingData | None = None
     #: Whether a warning has said that the fitted network is worse than a constant.

@@ -175,7 +175,8 @@ def _at_new_rate(plan, model, rows, state, fitted):
     graph = model.score_graph
     may_fall = falls_by_rows(plan, graph)
     has_fallen = state.n_in_rate is not None
-    # A schedule that is set ends the fall by rows, and one that is left out again begins it.
+    # A schedule that is set ends the fall by rows. Left out again, it begins if eta0 is a number: a
+    # rate of skort would be found anew from the rows of one call.
     ends_fall = has_fallen and not may_fall
     begins_fall = plan.rate.bound is not None and not has_fallen
     is_other = begins_fall or ends_fall or plan.rate.is_found != state.is_rate_found
@@ -195,7 +196,7 @@ def _at_new_rate(plan, model, rows, state, fitted):
     n_falls = 0 if is_after_fit and "learning_rate" in plan.left_open else state.n_falls
     n_in_rate = state.n_seen - rows.n_rows if falls else None
     if n_in_rate is not None and state.solver is not None:
-        # Without a mean of recent weights, the step leaves it out.
+        # A step without such a mean does not read it.
         n_updates = math.ceil(n_in_rate / plan.batch_size)
         state = dataclasses.replace(state, solver=with_recent_mean(state.solver, n_updates))
     state = dataclasses.replace(
