@@ -354,7 +354,7 @@ class Averaging(Transformation):
             self._none, self._each = np.array([0]), np.array([1])
             self._before, self._most = int(average) - 1, math.inf
 
-        self.onnx_after = _text(*self.names, is_recent=self._is_recent)
+        self.onnx_after: str = _text(*self.names, is_recent=self._is_recent)
         self.constants: dict[str, np.ndarray] = {
             "skort_each": self._each,
             "skort_least": np.array(1.0),

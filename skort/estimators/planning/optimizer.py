@@ -31,7 +31,7 @@ _OF_NOISE = 2.5
 _OF_LITTLE_NOISE, _OF_MUCH_NOISE = 0.4, 2.5
 
 #: The parameters by which the user decides on the steps, with the values that leave them to skort.
-DECIDE_ON_STEPS = {
+DECIDE_ON_STEPS: dict[str, Any] = {
     "optimizer": "auto",
     "learning_rate": "auto",
     "eta0": "auto",
