@@ -200,7 +200,7 @@ def test_a_subclass_may_hide_parameters(data):
         np.nan,
         SimpleImputer(),
         OrdinalEncoder(categories=[["a", np.nan], np.array(["x", float("nan")], dtype=object)]),
-        {"a": [np.float32("nan"), (np.datetime64("NaT"), pd.NA, pd.NaT)]},
+        {"a": [np.float32("nan"), (np.datetime64("NaT", "D"), pd.NA, pd.NaT)]},
         np.array([1.0, np.nan]),
         ["a", pd.Index(["x", "y"]), pd.Index([1.0, np.nan])],
     ],
