@@ -93,7 +93,7 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
     dtype: DtypeName
     device: str
     n_jobs: int | str | None
-    average: bool | int | str
+    average: bool | int | Auto
     random_state: int | np.random.RandomState | None
     warm_start: bool
     callbacks: Sequence[AnyCallback] | None

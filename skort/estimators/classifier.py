@@ -213,7 +213,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         learning_rate: ScheduleName | Callable[[int], float] = "auto",
         power_t: float = 0.25,
         max_grad_norm: float | None = None,
-        average: bool | int | str = "auto",
+        average: bool | int | Auto = "auto",
         shuffle: bool = True,
         warm_start: bool = False,
         tol: float | Auto | None = "auto",

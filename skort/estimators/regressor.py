@@ -309,7 +309,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         learning_rate: ScheduleName | Callable[[int], float] = "auto",
         power_t: float = 0.25,
         max_grad_norm: float | None = None,
-        average: bool | int | str = "auto",
+        average: bool | int | Auto = "auto",
         shuffle: bool = True,
         warm_start: bool = False,
         tol: float | Auto | None = "auto",

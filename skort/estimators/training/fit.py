@@ -49,8 +49,7 @@ def fit(
             source = given.source(plan, data, encoder)
             return run_fit(plan, model, source, TrainState.start(read.generator), observers)
 
-        is_given = any(values is not None for values in init)
-        if rows is None or is_given or not is_compared(of_model, model):
+        if rows is None or not is_compared(of_model, model) or _are_given(init):
             return run(of_model, model)
 
         plan_of = functools.partial(read.plan, estimator, dtype=plan.dtype)
@@ -105,4 +104,9 @@ def at_given_weights(estimator: Any, model: Model, init: tuple[Any, Any]) -> Mod
     last = vars(estimator).get("_result")
     if estimator.warm_start and last is not None:
         model = model.going_on_from(last.model)
-    return model.starting_at(*init) if any(values is not None for values in init) else model
+    return model.starting_at(*init) if _are_given(init) else model
+
+
+def _are_given(init):
+    """Return whether the user gives first coefficients or intercepts."""
+    return any(values is not None for values in init)
