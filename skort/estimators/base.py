@@ -258,8 +258,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
             If a step of a pipeline cannot be part of an ONNX model, or gives other values as ONNX
             than in scikit-learn: everything works except the export, which raises the same message.
             If a `KeyboardInterrupt` ended the training: the estimator is fitted up to the last
-            whole epoch. If the model in `estimator` is fitted and in no `FrozenEstimator`, so that
-            its weights are not used.
+            whole epoch, or keeps the weights of a fitted model. If the model in `estimator` is
+            fitted and in no `FrozenEstimator`, so that its weights are not used.
         """
         return self._fit(
             GivenRows(X, y, sample_weight),

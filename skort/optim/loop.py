@@ -18,6 +18,8 @@ from skort.optim.training import Finished, Training
 # A loss overflows in float32 if it is so many times the first epoch's loss, or 1. In float64 it is
 # as bad.
 _FAR = 1e38
+#: The stopping reason after a `KeyboardInterrupt`.
+INTERRUPTED = "The user interrupted the training."
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ def minimise(training: Training) -> Outcome:
 def _give_reason(training: Training, error: BaseException | None = None) -> None:
     """Note why a training has ended."""
     if isinstance(error, KeyboardInterrupt):
-        training.stopping_reason = "The user interrupted the training."
+        training.stopping_reason = INTERRUPTED
     elif error is not None:
         training.stopping_reason = f"A callback raised {type(error).__name__}."
     elif not training.stopped and has_ended(training.schedule, training.n_updates):

@@ -55,7 +55,7 @@ def fit(
         plan_of = functools.partial(read.plan, estimator, dtype=plan.dtype)
         chosen = chosen_weights(of_model, plan_of, model, rows, observers, read.generator)
         if chosen.kept in KEEPS:
-            return at_fitted(lambda plan: run(plan, model), of_model, model, chosen.kept)
+            return at_fitted(lambda plan: run(plan, model), of_model, chosen)
 
         result = run(for_model(plan, chosen.model, rows), chosen.model)
         return dataclasses.replace(result, kept=result.kept or chosen.kept)

@@ -27,6 +27,7 @@ from skort.estimators.training.result import FitResult
 from skort.estimators.training.run import run_fit
 from skort.estimators.variables.row_loss import RowLoss
 from skort.exceptions import DivergedError
+from skort.optim.loop import INTERRUPTED
 from skort.optim.optimizers import SGD
 from skort.optim.schedules import Constant
 from skort.optim.state import TrainState
@@ -41,6 +42,8 @@ class Chosen(NamedTuple):
 
     model: Model
     kept: str
+    #: What ended the comparison early, or None.
+    interrupt: KeyboardInterrupt | None = None
 
 
 def is_compared(plan: Plan, model: Model) -> bool:
@@ -73,14 +76,18 @@ def chosen_weights(
         return Chosen(model, nothing)
 
     others = {"trained": model}
-    drawn = _drawn(plan, model, rows, generator)
-    if drawn is not None:
-        others["new"] = drawn
+    try:
+        drawn = _drawn(plan, model, rows, generator)
+        if drawn is not None:
+            others["new"] = drawn
 
-    with unwarned():
-        rises = {
-            name: rise(plan_of, model, other, rows, observers) for name, other in others.items()
-        }
+        with unwarned():
+            rises = {
+                name: rise(plan_of, model, other, rows, observers) for name, other in others.items()
+            }
+    except KeyboardInterrupt as interrupt:
+        return Chosen(model, "interrupted", interrupt)
+
     best = best_weights(rises)
     return Chosen(model, "not beaten") if best is None else Chosen(others[best], best)
 
@@ -181,7 +188,7 @@ def _at_weights(trained, fitted):
     return trained.with_weights({**graph.trained_arrays, **fitted.loss_weights})
 
 
-def at_fitted(run: Callable[[Plan], FitResult], plan: Plan, fitted: Model, kept: str) -> FitResult:
+def at_fitted(run: Callable[[Plan], FitResult], plan: Plan, chosen: Chosen) -> FitResult:
     """
     Return the result of a fit that keeps the fitted weights. `run` makes the training of a plan: here
     one epoch at a rate of zero, which finds the loss and the scores of these weights.
@@ -204,11 +211,19 @@ def at_fitted(run: Callable[[Plan], FitResult], plan: Plan, fitted: Model, kept:
         max_iter=plan.max_iter,
         can_restart=plan.can_restart,
     )
+    ending = result.ending._replace(went_back=True)
+    # The memory of the optimizer is that of other weights.
+    result = result.with_weights({})
+    state = result.state
+    if chosen.interrupt is not None:
+        ending = ending._replace(error=ending.error or chosen.interrupt)
+        state = dataclasses.replace(state, stopping_reason=INTERRUPTED)
+
     return dataclasses.replace(
-        # The memory of the optimizer is that of other weights.
-        result.with_weights({}),
+        result,
         plan=planned,
-        model=_at_weights(result.model, fitted),
-        kept=kept,
-        ending=result.ending._replace(went_back=True),
+        model=_at_weights(result.model, chosen.model),
+        state=state,
+        kept=chosen.kept,
+        ending=ending,
     )

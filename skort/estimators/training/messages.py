@@ -65,10 +65,12 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
         raise ending.error
 
     if interrupted:
-        warn_user(
-            "Training interrupted by the user: fitted up to the last whole epoch, "
-            f"{state.n_epochs}."
+        end = (
+            "the fitted weights stay"
+            if result.kept in KEEPS
+            else f"fitted up to the last whole epoch, {state.n_epochs}"
         )
+        warn_user(f"Training interrupted by the user: {end}.")
     elif ending.went_back and (not ending.no_better or "eta0" in result.plan.left_open):
         warn_user(f"The fitted weights stay: {_why_they_stay(result)}", ConvergenceWarning)
     elif ending.no_better and not (ending.warned_of_fitted and _ends_as_constant(ending)):

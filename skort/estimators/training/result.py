@@ -50,7 +50,7 @@ NO_ENDING = Ending(None, False, None)
 #: The reason of steps that end far above the least objective.
 FAR_END = "steps are slow where columns of X are strongly correlated, or rates small"
 #: The values of `FitResult.kept` at which a fitted model keeps its weights after no training.
-KEEPS = ("not beaten", "one target", "few rows")
+KEEPS = ("not beaten", "one target", "few rows", "interrupted")
 #: The values of `FitResult.kept` -> the decision that a plan shows.
 KEPT = {
     "best": Decision("weights of the best epoch", "the validation set says so", "early_stopping"),
@@ -75,6 +75,9 @@ KEPT = {
         "new ones", "they are better than the fitted ones in cross-validation", "early_stopping"
     ),
     "one target": Decision("the fitted weights", "y is the same in all rows", "early_stopping"),
+    "interrupted": Decision(
+        "the fitted weights", "the user interrupted the cross-validation", "early_stopping"
+    ),
 }
 
 

@@ -17,6 +17,7 @@ from sklearn.neural_network import MLPRegressor
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.planning.fitted import best_weights, knows_little, says_nothing
 from skort.estimators.training import fitted
+from skort.estimators.training.run import run_fit
 from skort.model_selection import OrtGridSearchCV
 
 X, y = load_diabetes(return_X_y=True)
@@ -185,17 +186,29 @@ def test_who_chooses_the_steps_gets_them(curve, parameters):
     assert model.plan_.decisions.get("kept", ("no comparison",))[0] != "trained ones"
 
 
-def test_an_interrupt_of_the_comparison_reaches_the_user(curve, monkeypatch):
+def interrupts(*args):
+    raise KeyboardInterrupt
+
+
+def ends_interrupted(*args):
+    end = run_fit(*args)
+    return dataclasses.replace(end, ending=end.ending._replace(error=KeyboardInterrupt()))
+
+
+@pytest.mark.parametrize("run", [interrupts, ends_interrupted], ids=["at once", "after an epoch"])
+def test_an_interrupt_of_the_comparison_leaves_the_fitted_weights(curve, monkeypatch, run):
     network, drawn = curve
-    ends = fitted.run_fit
-
-    def interrupted(*args):
-        end = ends(*args)
-        return dataclasses.replace(end, ending=end.ending._replace(error=KeyboardInterrupt()))
-
-    monkeypatch.setattr(fitted, "run_fit", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        OrtSGDRegressor(FrozenEstimator(network)).fit(*drawn(53))
+    rows, target = drawn(53)
+    monkeypatch.setattr(fitted, "run_fit", run)
+    tuning = OrtSGDRegressor(FrozenEstimator(network), random_state=0)
+    with pytest.warns(UserWarning) as warned:
+        # Trained weights would be far from them.
+        model = tuning.fit(rows, -target)
+    told = "Training interrupted by the user: the fitted weights stay."
+    assert [str(warning.message) for warning in warned] == [told]
+    assert decision(model) == ("the fitted weights", "the user interrupted the cross-validation")
+    assert model.stopping_reason_ == "The user interrupted the training."
+    np.testing.assert_allclose(model.predict(rows), network.predict(rows), rtol=1e-4, atol=1e-4)
 
 
 def test_rows_of_weight_zero_do_not_count():
