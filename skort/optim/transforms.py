@@ -357,14 +357,14 @@ class Averaging(Transformation):
         self.onnx_after: str = _text(*self.names, is_recent=self._is_recent)
         self.constants: dict[str, np.ndarray] = {
             "skort_each": self._each,
-            "skort_least": np.array(1.0),
             "skort_most": np.array(self._most),
         }
         if not self._is_recent:
             self.constants["skort_before"] = np.array(float(self._before))
+            self.constants["skort_none"] = np.array(0.0)
 
     def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
-        """Remember the number of updates and the mean."""
+        """Remember the number of updates and the mean, which is zero until it begins."""
         return {
             self._n_updates: self._none.copy(),
             self._mean: np.zeros(n_coefficients + n_others),
@@ -378,9 +378,9 @@ class Averaging(Transformation):
         scratch: np.ndarray,
         step_length: StepLength,
     ) -> None:
-        """Count one more update, and move the mean to its weights."""
-        self.count(state)
-        self.move(weights, state)
+        """Count one more update, and move the mean to its weights if they count."""
+        if self.count(state):
+            self.move(weights, state)
 
     def count(self, state: State) -> bool:
         """Count one more update. Return whether its weights count in the mean."""
@@ -398,7 +398,7 @@ class Averaging(Transformation):
 
     def share(self, state: State) -> float:
         """Return the share of the way to the weights that the mean moves after the last update."""
-        return 1 / min(max(self._n_counted(state), 1.0), self._most)
+        return 1 / min(self._n_counted(state), self._most) if self.has_begun(state) else 0.0
 
     def _n_counted(self, state):
         """Return the number of updates whose weights count in the mean."""
@@ -421,16 +421,24 @@ class Averaging(Transformation):
 
 def _text(mean, n_updates, *, is_recent):
     """Return the ONNX function of an update of a mean, with the names of its arrays."""
-    counted = f"next_{n_updates}" if is_recent else f"Cast(next_{n_updates}, to=11) - skort_before"
-    before = "" if is_recent else ", skort_before"
+    constants = "skort_each, skort_most"
+    n_counted = f"n_counted = Min(next_{n_updates}, skort_most)"
+    if not is_recent:
+        constants += ", skort_before, skort_none"
+        # Divided by the most, which is infinite, the mean does not move until it begins.
+        n_counted = f"""
+        n_later = Cast(next_{n_updates}, to=11) - skort_before
+        n_counted = Where(n_later <= skort_none, skort_most, n_later)
+        """
+
     return function_text(
         (
-            f"averaged ({mean}, {n_updates}, weights, skort_each, skort_least, skort_most{before}) "
-            f"=> (next_{mean}, next_{n_updates})"
+            f"averaged ({mean}, {n_updates}, weights, {constants}) => "
+            f"(next_{mean}, next_{n_updates})"
         ),
         f"""
         next_{n_updates} = {n_updates} + skort_each
-        n_counted = Clip({counted}, skort_least, skort_most)
+        {n_counted}
         next_{mean} = {mean} + (Cast(weights, to=11) - {mean}) / n_counted
         """,
     )

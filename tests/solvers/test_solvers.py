@@ -543,6 +543,9 @@ def test_weights_are_their_mean_once_the_average_has_begun(solver, rng):
         after.append(plain.weights()["coef"])
         expected = after[-1] if len(after) < 3 else np.mean(after[2:], axis=0, dtype=float)
         np.testing.assert_allclose(averaged.weights()["coef"], expected, rtol=1e-6)
+        # Until it begins, every solver has the same mean of nothing.
+        held = 0 if len(after) < 3 else np.append(expected, averaged.weights()["intercept"])
+        np.testing.assert_allclose(averaged.state()["average_mean"], held, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -213,17 +213,12 @@ class LazyUpdate:
         self.rule.update(self._other_weights, self.gradient, eta, self._other_memory, self._scratch)
         lazy = self._lazy
         l2 = self._recurrence.l2
-        lazy.update(rows, self._parts, by_product, eta, self._share())
+        averaging = self.rule.averaging
+        share = 0.0 if averaging is None else averaging.share(self.memory)
+        lazy.update(rows, self._parts, by_product, eta, share)
         self._last = lambda: lazy.squared_gradient(rows, by_product)
 
         return penalty + 0.5 * l2 * lazy.square
-
-    def _share(self):
-        """Return the share of the way to the weights after the update that their mean moves."""
-        averaging = self.rule.averaging
-        if averaging is None or not averaging.has_begun(self.memory):
-            return 0.0
-        return averaging.share(self.memory)
 
     def gradient_norm(self) -> float:
         """Return the Euclidean norm of the last gradient."""
