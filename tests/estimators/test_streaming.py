@@ -467,6 +467,36 @@ def test_a_number_for_eta0_stays_when_its_schedule_is_left_out_again():
     assert model.history_["eta"] == pytest.approx([1e-3] * 3)
 
 
+@pytest.mark.parametrize("between", [{}, {"eta0": 0.002}], ids=str)
+def test_a_rate_of_the_rows_falls_again_when_a_schedule_is_left_out_again(between):
+    X, y = data(203)
+    model = OrtSGDRegressor(random_state=0).partial_fit(X[:100], y[:100])
+    stable = model.eta0_
+    constant = {"learning_rate": "constant", **between}
+    model.set_params(**constant).partial_fit(X[100:150], y[100:150])
+    given = between.get("eta0", stable / 4)
+    assert model.history_["eta"][-1] == pytest.approx(given)
+    assert "average" not in model.plan_.decisions
+
+    # The largest stable rate is that of the first rows, and not that of a call of one row.
+    model.set_params(learning_rate="auto", eta0="auto").partial_fit(X[150:151], y[150:151])
+    assert model.history_["eta"][-1] == pytest.approx(stable / np.cbrt(1 + 150 / 5))
+    model.partial_fit(X[151:160], y[151:160])
+    assert model.history_["eta"][-1] == pytest.approx(stable / np.cbrt(1 + 151 / 5))
+    assert model.plan_.decisions["average"].value == "of recent weights"
+
+
+def test_the_rate_after_a_fit_falls_again_when_a_schedule_is_left_out_again():
+    X, y = data(203)
+    model, other = (OrtSGDRegressor(random_state=0).fit(X[:100], y[:100]) for _ in range(2))
+    model.partial_fit(X[100:110], y[100:110])
+    stable = model.history_["eta"][-1] * np.cbrt(1 + 100 / 5)
+    other.set_params(learning_rate="constant").partial_fit(X[100:110], y[100:110])
+    assert other.history_["eta"][-1] == pytest.approx(stable / 4)
+    other.set_params(learning_rate="auto").partial_fit(X[110:120], y[110:120])
+    assert other.history_["eta"][-1] == pytest.approx(stable / np.cbrt(1 + 110 / 5))
+
+
 def test_a_schedule_after_optimal_has_the_rate_of_the_rows():
     X, y = data(100)
     model = OrtSGDClassifier(random_state=0, learning_rate="optimal")

@@ -59,6 +59,7 @@ def _at_rate_of_rows(plan, n_rows, *, falls):
 def renewed(last: Plan, estimator: Any) -> Plan:
     """Return the plan after a change of parameters, for the same model and the same size."""
     plan = Plan.of(estimator, last.objective_inside, last.size, dtype=last.dtype, is_stream=True)
+    plan = _with_kept(plan, last, ("weights", "scaling"))
     # The size of a batch may be that of the user's batches.
     if estimator.batch_size == last.given["batch_size"]:
         plan = plan.decided("batches", last.decisions["batches"], batch_size=last.batch_size)
@@ -70,15 +71,31 @@ def renewed(last: Plan, estimator: Any) -> Plan:
     chosen = last if is_same else plan
     rates = chosen.decisions["learning rate"]
 
-    plan = plan.with_steps(_optimizer_after(last, plan), rates, chosen.rate)
+    rate = chosen.rate._replace(falls=last.rate.falls)
+    plan = plan.with_steps(_optimizer_after(last, plan), rates, rate)
     if not last.is_stream:
         return plan
 
     plan = _without_end(plan)
     n_rows = last.rate.rows_of_a_step
-    if n_rows is None or plan.update.tags.gain is None:
-        return plan
-    return _at_rate_of_rows(plan, n_rows, falls=last.rate.falls)
+    if n_rows is not None and plan.update.tags.gain is not None:
+        plan = _at_rate_of_rows(plan, n_rows, falls=last.rate.falls)
+    return _with_rates_after(plan, last)
+
+
+def _with_kept(plan, last, matters):
+    """Return the plan with decisions of the last one on some matters, which were taken from data."""
+    decisions = last.decisions
+    return plan.with_decisions({name: decisions[name] for name in matters if name in decisions})
+
+
+def _with_rates_after(plan, last):
+    """Return the plan of a stream that goes on with the rate of the last plan, if that was found."""
+    if plan.rate.is_found:
+        plan = _with_kept(plan, last, ["first rate"] if last.rate.is_found else [])
+    else:
+        plan = plan.decided("first rate", stream.given_rate(plan))
+    return plan.with_decisions(stream.rates_by_rows(plan))
 
 
 def _optimizer_after(last, plan):
@@ -91,10 +108,11 @@ def _optimizer_after(last, plan):
     return _steps_of_linear() if is_open else plan.decisions["optimizer"]
 
 
-def going_on(last: Plan, estimator: Any, n_rows: int) -> Plan:
+def going_on(last: Plan, estimator: Any, n_rows: int, *, is_linear: bool) -> Plan:
     """Return the plan of a stream that goes on from a fit. Its first call has so many rows."""
     plan = Plan.of(estimator, last.objective_inside, last.size, dtype=last.dtype, is_stream=True)
-    plan = _without_end(plan)
+    plan = _with_kept(_without_end(plan), last, ["scaling"])
+    plan = dataclasses.replace(plan, rate=plan.rate._replace(falls=is_linear))
 
     # The size of the fit's batches stays if they are the user's, or if the user's rate is that of
     # a batch.

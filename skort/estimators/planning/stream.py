@@ -26,7 +26,6 @@ from skort.optim.standardization import (
 
 if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
-    from skort.graphs.score_graph import ScoreGraph
 
 #: The number of rows that decide on the scales of a stream: `python -m benchmarks.rules --only
 #: "first rows"`.
@@ -103,35 +102,61 @@ def with_late_scales(used: Standardization | None, rows: TrainingData) -> Standa
     return dataclasses.replace(used, scale=scale, constant=constant if len(constant) else None)
 
 
+def spread_of_stream(basis: RateBasis) -> tuple[float, float] | None:
+    """
+    Return the largest eigenvalue and squared norm of the first rows of a stream, which later calls
+    keep. None: no rate needs them.
+    """
+    if not needs_spread(basis.plan, basis.score_graph):
+        return None
+    rows = basis.statistics.some_rows
+    return spread_of_some(rows.X, rows.sample_weight, basis.variables.standardization)
+
+
 def stream_rates(
-    basis: RateBasis,
-    *,
-    falls: bool,
-    is_fitted: bool,
-    spread: tuple[float, float] | None = None,
+    basis: RateBasis, spread: tuple[float, float] | None, *, is_fitted: bool
 ) -> dict[str, Decision]:
     """
-    Return the decisions on the rates of a stream, by matter: the first one and, if rows lower it, how
-    it changes. `spread` is that of the fit before the stream, if there was one.
+    Return the decisions on the rates of a stream, by matter. `spread` is that of its first rows, or
+    of the fit before them.
     """
-    decisions = {"first rate": _stream_rate(basis, spread, falls=falls, is_fitted=is_fitted)}
-    if falls:
-        because = "in a stream, the rate is divided by the cube root of 1 + rows seen / columns"
-        rates = basis.plan.decisions["learning rate"]
-        decisions["learning rate"] = rates._replace(because=because)
-        if "average" in basis.plan.left_open:
-            because = "a rate that falls slowly leaves noise in the last weights"
-            decisions["average"] = Decision("of recent weights", because, "average")
+    rate = _stream_rate(basis, spread, is_fitted=is_fitted)
+    return {"first rate": rate, **rates_by_rows(basis.plan)}
+
+
+def rates_by_rows(plan: "Plan") -> dict[str, Decision]:
+    """Return the decisions on how rows lower the rate, by matter; none if they do not."""
+    if not falls_by_rows(plan):
+        return {}
+
+    because = "in a stream, the rate is divided by the cube root of 1 + rows seen / columns"
+    decisions = {"learning rate": plan.decisions["learning rate"]._replace(because=because)}
+    if "average" in plan.left_open:
+        because = "a rate that falls slowly leaves noise in the last weights"
+        decisions["average"] = Decision("of recent weights", because, "average")
 
     return decisions
 
 
-def _stream_rate(basis, spread, *, falls, is_fitted):
+def given_rate(plan: "Plan") -> Decision:
+    """Return the decision on a rate that the user or the schedule gives."""
+    is_open = "eta0" in plan.left_open
+    return Decision(1.0, "the schedule has it", "eta0") if is_open else yours(1.0, "eta0")
+
+
+def at_bound(rate: Decision, bound: float | None) -> Decision:
+    """Return the decision on a rate that is found, with the number for `eta0` that bounds it."""
+    if bound is None:
+        return rate
+    because = YOURS if bound <= rate.value else f"{rate.because}; eta0 is larger"
+    return rate._replace(because=because)
+
+
+def _stream_rate(basis, spread, *, is_fitted):
     """Return the decision on the rate of a stream, which multiplies the rates of the schedule."""
     plan = basis.plan
     if not plan.rate.is_found:
-        is_open = "eta0" in plan.left_open
-        return Decision(1.0, "the schedule has it", "eta0") if is_open else yours(1.0, "eta0")
+        return given_rate(plan)
 
     tags = plan.update.tags
     is_linear = basis.score_graph.is_linear
@@ -142,12 +167,11 @@ def _stream_rate(basis, spread, *, falls, is_fitted):
         rate = declared_rate(tags.first_rates[0 if is_linear else 2], plan.batch_size)
         because = "the optimizer says it, for batches of so many rows"
     elif is_linear:
-        rate = stream_linear_rate(stable_rate(basis, n_rows, spread=spread), falls=falls)
+        assert spread is not None  # The rate needs it.
+        falls = falls_by_rows(plan)
+        rate = stream_linear_rate(stable_rate(basis, n_rows, spread), falls=falls)
         part = "" if falls else "a quarter of "
         because = f"{part}the largest rate at which batches of the first rows are stable"
-        bound = plan.rate.bound
-        if bound is not None:
-            because = YOURS if bound <= rate else f"{because}; eta0 is larger"
     else:
         rate = network_rate(tags.gain, 1.0, plan.batch_size / n_rows)
         because = "0.2 over the gain of the optimizer"
@@ -166,9 +190,11 @@ def stream_linear_rate(stable: float, *, falls: bool) -> float:
     return stable if falls else stable * _PART
 
 
-def falls_by_rows(plan: "Plan", score_graph: "ScoreGraph") -> bool:
+def falls_by_rows(plan: "Plan") -> bool:
     """Return whether the rows of a stream lower the rate, as no parameter says how it changes."""
-    return needs_spread(plan, score_graph) and "learning_rate" in plan.left_open
+    has_gain = plan.update.tags.gain is not None
+    is_open = "learning_rate" in plan.left_open
+    return plan.rate.falls and plan.rate.is_found and has_gain and is_open
 
 
 @rule("stream")
@@ -253,28 +279,22 @@ def stable_part(basis: RateBasis, first: float) -> float:
     # A worse estimate takes less time.
     used = basis.variables.standardization
     for spread, sure in spreads_of_some(rows.X, rows.sample_weight, used):
-        rate = stable_rate(basis, n_rows, spread=spread)
+        rate = stable_rate(basis, n_rows, spread)
         if first <= sure * rate:
             return 1.0
 
     return min(1.0, rate / first)
 
 
-def stable_rate(
-    basis: RateBasis,
-    n_rows: int,
-    *,
-    spread: tuple[float, float] | None = None,
-) -> float:
+def stable_rate(basis: RateBasis, n_rows: int, spread: tuple[float, float]) -> float:
     """
     Return the largest rate at which a linear model is stable in the mean square, in batches of so
-    many rows. `spread=None`: it is found here.
+    many rows.
     """
     # This is the expected smoothness of batches of an endless stream, n -> infinity: see
     # `smoothness`.
     plan, variables, _, statistics = basis
-    rows = statistics.some_rows
-    largest, norm = spread or spread_of_some(rows.X, rows.sample_weight, variables.standardization)
+    largest, norm = spread
     smoothness = statistics.mean_weight * ((n_rows - 1) * largest + norm) / n_rows
     gain = plan.update.tags.gain
     assert gain is not None  # An optimizer without a gain declares its rate.

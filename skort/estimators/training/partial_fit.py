@@ -73,7 +73,8 @@ def next_call(
 
     fitted = None if plan.is_stream else last
     if fitted is not None:
-        plan = going_on(plan, estimator, len(encoded.target))
+        is_linear = last.model.score_graph.is_linear
+        plan = going_on(plan, estimator, len(encoded.target), is_linear=is_linear)
     plan = plan.for_target(encoded)
     plan.loss.check_target(encoded.target)
     model = last.model.for_stream(plan.loss, encoded)
@@ -88,7 +89,7 @@ def next_call(
 
     state = dataclasses.replace(last.state, n_seen=n_seen)
     observers = Observers(estimator, columns)
-    return run_stream(plan, model, data, state, observers, fitted=fitted), columns
+    return run_stream(plan, model, data, state, observers, last), columns
 
 
 def _present_plan(estimator, last):

@@ -18,6 +18,7 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import described as scaling_as_text
 from skort.estimators.planning.scaling import whitens
 from skort.estimators.planning.stopping import Stopping
+from skort.estimators.planning.stream import at_bound
 from skort.estimators.planning.table import MATTERS
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.optim.schedules import rate
@@ -108,7 +109,7 @@ class FitResult:
     #: not known.
     above_least: float | None = None
     #: The largest eigenvalue and the largest squared norm of the rows of a linear fit, in its
-    #: variables. A stream that continues the fit has its rate from them.
+    #: variables, or of the first rows of a stream. A stream that goes on has its rate from them.
     spread: tuple[float, float] | None = None
     ending: Ending = NO_ENDING
     #: The shapes of the trained weights, in a copy whose weights are in the state alone.
@@ -165,6 +166,7 @@ class FitResult:
 
         of_rate = plan.decisions.get("first rate")
         if of_rate is not None:
+            of_rate = at_bound(of_rate, plan.rate.bound)
             decisions["first rate"] = of_rate._replace(value=self.eta0)
         if of_rate is not None and plan.rate.is_found:
             rates = plan.decisions["learning rate"]

@@ -22,6 +22,7 @@ from skort.estimators.planning.stream import (
     falls_by_rows,
     heavy_row_copies,
     is_waiting,
+    spread_of_stream,
     stream_rates,
     with_late_scales,
 )
@@ -49,17 +50,16 @@ def run_stream(
     rows: TrainingData,
     state: TrainState,
     observers: Observers,
-    *,
-    fitted: FitResult | None = None,
+    last: FitResult | None = None,
 ) -> FitResult:
     """
     Return a model after one pass over the rows of a call. The first rows wait until 20 of them tell
-    scales and rate. `fitted` is the fit that the stream continues.
+    scales and rate. `last` is the result that the call goes on from.
     """
     plan.check_steps("partial_fit")
-    if state.is_new:
+    if last is None or state.is_new:
         return _of_first_rows(plan, model, rows.after(state.first_rows), state, observers)
-    return _of_later_rows(plan, model, rows, state, observers, fitted)
+    return _of_later_rows(plan, model, rows, state, observers, last)
 
 
 def _of_first_rows(plan, model, rows, state, observers):
@@ -74,11 +74,13 @@ def _of_first_rows(plan, model, rows, state, observers):
     if model.inner.is_fitted and not model.is_drawn:
         _warn_of_worse(started.plan, started.model, started.variables, rows)
 
-    return _trained(started.plan, started.model, rows, started.state, None, observers)
+    result = _trained(started.plan, started.model, rows, started.state, None, observers)
+    return dataclasses.replace(result, spread=started.spread)
 
 
-def _of_later_rows(plan, model, rows, state, observers, fitted):
-    """Return the result of one more pass. `fitted` is the fit before it, or None after a call."""
+def _of_later_rows(plan, model, rows, state, observers, last):
+    """Return the result of one more pass, after a fit or after a call."""
+    is_after_fit = not last.plan.is_stream
     _check_terms(plan, model, state.standardization)
     run = None if state.live is None else state.live.take()
     if run is not None and run.plan is not plan:
@@ -90,20 +92,26 @@ def _of_later_rows(plan, model, rows, state, observers, fitted):
         state = dataclasses.replace(state, standardization=used)
         run = None
 
-    plan, state = _at_new_rate(plan, model, rows, state, fitted)
+    spread = last.spread
+    if is_after_fit or _has_other_rate(plan, state):
+        variables = plan.variables(model.score_graph, state.standardization)
+        basis = RateBasis(plan, variables, model.score_graph, DataStatistics(rows))
+        spread = spread or spread_of_stream(basis)
+        plan, state = _at_new_rate(basis, state, spread, is_after_fit=is_after_fit)
     if plan.takes_start and state.penalty_start is None:
         state = dataclasses.replace(state, penalty_start=model.score_graph.trained_arrays)
 
     if not state.is_told:
         state = dataclasses.replace(state, is_told=_warned(model, rows, state, observers.columns))
     # A warning of a column that has left its scale already tells why.
-    if fitted is not None and not state.is_told:
+    if is_after_fit and not state.is_told:
         variables = plan.variables(model.score_graph, state.standardization)
         # After a short fit, a model may still be no better than a constant, even on its own rows.
         losses = state.column("loss") or [-np.inf]
         _warn_of_worse(plan, model, variables, rows, losses[-1])
 
-    return _trained(plan, model, rows, state, run, observers)
+    result = _trained(plan, model, rows, state, run, observers)
+    return dataclasses.replace(result, spread=spread)
 
 
 def _warned(model, rows, state, columns):
@@ -166,39 +174,28 @@ def _constant(plan, model, rows):
     return model.with_weights(weights)
 
 
-def _at_new_rate(plan, model, rows, state, fitted):
-    """
-    Return the plan and the state of a stream with the rate of its next steps. It is found anew after
-    a fit, and after a change of the parameters that decide on it.
-    """
-    is_after_fit = fitted is not None
-    graph = model.score_graph
-    may_fall = falls_by_rows(plan, graph)
+def _has_other_rate(plan, state):
+    """Return whether the parameters that decide on the rate of a stream have changed."""
     has_fallen = state.n_in_rate is not None
-    # A schedule that is set ends the fall by rows. Left out again, it begins if eta0 is a number: a
-    # rate of skort would be found anew from the rows of one call.
-    ends_fall = has_fallen and not may_fall
-    begins_fall = plan.rate.bound is not None and not has_fallen
-    is_other = begins_fall or ends_fall or plan.rate.is_found != state.is_rate_found
-    if not (is_after_fit or is_other):
-        return plan, state
+    return falls_by_rows(plan) != has_fallen or plan.rate.is_found != state.is_rate_found
 
-    # Rows lower the rate from the beginning of a stream on. All rows before this call were seen.
-    falls = (is_after_fit or begins_fall) and may_fall
-    variables = plan.variables(graph, state.standardization)
-    rates = stream_rates(
-        RateBasis(plan, variables, graph, DataStatistics(rows)),
-        falls=falls,
-        is_fitted=is_after_fit and not graph.is_linear,
-        spread=fitted.spread if is_after_fit else None,
-    )
+
+def _at_new_rate(basis, state, spread, *, is_after_fit):
+    """Return the plan and the state of a stream with the rate of its next steps, which is found anew."""
+    plan, _, graph, statistics = basis
+    rates = stream_rates(basis, spread, is_fitted=is_after_fit and not graph.is_linear)
+
     # The falls of a rate belong to its schedule, which the user may have set.
     n_falls = 0 if is_after_fit and "learning_rate" in plan.left_open else state.n_falls
-    n_in_rate = state.n_seen - rows.n_rows if falls else None
-    if n_in_rate is not None and state.solver is not None:
-        # A step without such a mean does not read it.
-        n_updates = math.ceil(n_in_rate / plan.batch_size)
-        state = dataclasses.replace(state, solver=with_recent_mean(state.solver, n_updates))
+    n_in_rate = None
+    if falls_by_rows(plan):
+        # All rows before this call were seen.
+        n_in_rate = state.n_seen - statistics.n_rows
+        if state.solver is not None:
+            # A step without such a mean does not read it.
+            n_updates = math.ceil(n_in_rate / plan.batch_size)
+            state = dataclasses.replace(state, solver=with_recent_mean(state.solver, n_updates))
+
     state = dataclasses.replace(
         state,
         rate_scale=rates["first rate"].value,

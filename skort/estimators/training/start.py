@@ -14,7 +14,7 @@ from skort.estimators.planning.of_model import at_noise
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import RateBasis, first_rate, spread_of_fit
 from skort.estimators.planning.scaling import at_relevance, scaling
-from skort.estimators.planning.stream import falls_by_rows, stream_rates
+from skort.estimators.planning.stream import falls_by_rows, spread_of_stream, stream_rates
 from skort.estimators.training.messages import (
     warn_of_far_start,
     warn_of_fitted,
@@ -134,11 +134,10 @@ def start_at_weights(
         score_graph = balanced(score_graph, variables.training_weights(initial))
 
     basis = RateBasis(plan, variables, score_graph, statistics)
-    spread = None
-    falls = is_stream and model.is_drawn and falls_by_rows(plan, score_graph)
     if is_stream:
         is_fitted = not (model.is_drawn or model.score_graph.is_linear)
-        rates = stream_rates(basis, falls=falls, is_fitted=is_fitted)
+        spread = spread_of_stream(basis)
+        rates = stream_rates(basis, spread, is_fitted=is_fitted)
     else:
         spread = spread_of_fit(basis)
         rates = {"first rate": first_rate(basis, spread)}
@@ -151,7 +150,7 @@ def start_at_weights(
         standardization=standardization,
         rate_scale=rates["first rate"].value,
         is_rate_found=plan.rate.is_found,
-        n_in_rate=0 if falls else None,
+        n_in_rate=0 if falls_by_rows(plan) else None,
     )
     decisions = {"scaling": of_scaling, "weights": _of_weights(plan, model), **rates}
     model = dataclasses.replace(model, score_graph=score_graph, is_drawn=False)

@@ -1,0 +1,75 @@
+"""The plan of a stream: what a change of parameters between its calls leaves in force."""
+
+import numpy as np
+import pytest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import Ridge
+from sklearn.neural_network import MLPRegressor
+
+from skort import OrtSGDRegressor
+
+X = np.random.default_rng(0).normal(size=(200, 5))
+y = X @ [1.0, -1.0, 0.5, 2.0, 0.0] + 0.1 * X[:, 0] ** 2
+NETWORK = MLPRegressor(hidden_layer_sizes=(4,))
+OF_DATA = ("weights", "scaling", "learning rate", "first rate", "average", "batches", "optimizer")
+
+
+def reasons(model):
+    decisions = model.plan_.decisions
+    return {name: decisions[name].because for name in OF_DATA if name in decisions}
+
+
+@pytest.mark.parametrize(
+    "changed", [{"alpha": 0.01}, {"penalty": "l1"}, {"shuffle": False}], ids=str
+)
+@pytest.mark.parametrize("inside", [None, NETWORK, FrozenEstimator(Ridge().fit(X, y))], ids=repr)
+def test_another_parameter_leaves_every_decision_that_the_data_took(inside, changed):
+    model, same = (OrtSGDRegressor(inside, random_state=0).partial_fit(X, y) for _ in range(2))
+    model.set_params(**changed).partial_fit(X, y)
+    same.partial_fit(X, y)
+    assert reasons(model) == reasons(same)
+    here, there = (each.plan_.decisions for each in (model, same))
+    assert here.keys() == there.keys()
+    assert here["scaling"].value is there["scaling"].value or np.array_equal(
+        here["scaling"].value.scale, there["scaling"].value.scale
+    )
+    assert here["first rate"].value == there["first rate"].value == model.eta0_
+
+
+@pytest.mark.parametrize("inside", [None, NETWORK], ids=repr)
+def test_a_stream_after_a_fit_has_the_scales_of_the_fit(inside):
+    model = OrtSGDRegressor(inside, optimizer="adam", random_state=0, max_iter=30, tol=None).fit(
+        X, y
+    )
+    scale = model.plan_.decisions["scaling"].value.scale
+    model.partial_fit(X, y)
+    np.testing.assert_array_equal(model.plan_.decisions["scaling"].value.scale, scale)
+    first = model.plan_.decisions["first rate"]
+    model.set_params(alpha=0.01).partial_fit(X, y)
+    np.testing.assert_array_equal(model.plan_.decisions["scaling"].value.scale, scale)
+    assert model.plan_.decisions["first rate"] == first
+
+
+def test_a_number_for_eta0_is_told_from_the_call_on_that_has_it():
+    model = OrtSGDRegressor(random_state=0).partial_fit(X, y)
+    of_rows = "the largest rate at which batches of the first rows are stable"
+    falls = "in a stream, the rate is divided by the cube root of 1 + rows seen / columns"
+    told = []
+    for eta0 in ("auto", 1e-5, 10.0, "auto"):
+        model.set_params(eta0=eta0).partial_fit(X, y)
+        told.append(reasons(model)["first rate"])
+        assert reasons(model)["learning rate"] == falls
+        assert "average" in model.plan_.decisions
+    assert told == [of_rows, "you set it", f"{of_rows}; eta0 is larger", of_rows]
+
+
+def test_a_schedule_is_told_while_it_is_given():
+    model = OrtSGDRegressor(random_state=0).partial_fit(X, y)
+    before = reasons(model)
+    model.set_params(learning_rate="constant", eta0=0.001).partial_fit(X, y)
+    given = reasons(model)
+    assert given["learning rate"] == given["first rate"] == "you set it"
+    assert given["scaling"] == before["scaling"]
+    assert "average" not in given
+    model.set_params(learning_rate="auto", eta0="auto").partial_fit(X, y)
+    assert reasons(model) == before
