@@ -70,10 +70,8 @@ def chosen_weights(
     Return the weights that are best on held-out rows. `plan_of` takes sample weights, and returns the
     plan of a fit with them.
     """
-    counted = rows.counted(rows.target)
-    nothing = says_nothing(len(counted), has_one_target=not np.ptp(counted, axis=0).any())
-    if nothing is not None:
-        return Chosen(model, nothing)
+    if says_nothing(rows.counted(rows.target)):
+        return Chosen(model, "few rows")
 
     others = {"trained": model}
     try:

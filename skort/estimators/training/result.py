@@ -51,7 +51,7 @@ NO_ENDING = Ending(None, False, None)
 #: The reason of steps that end far above the least objective.
 FAR_END = "steps are slow where columns of X are strongly correlated, or rates small"
 #: The values of `FitResult.kept` at which a fitted model keeps its weights after no training.
-KEEPS = ("not beaten", "one target", "few rows", "interrupted")
+KEEPS = ("not beaten", "few rows", "interrupted")
 #: The values of `FitResult.kept` -> the decision that a plan shows.
 KEPT = {
     "best": Decision("weights of the best epoch", "the validation set says so", "early_stopping"),
@@ -65,7 +65,9 @@ KEPT = {
         "the fitted weights", "others are no better in cross-validation", "early_stopping"
     ),
     "few rows": Decision(
-        "the fitted weights", "fewer than 20 rows say nothing against them", "early_stopping"
+        "the fitted weights",
+        "fewer than 20 rows say nothing, and only ten with the same y count",
+        "early_stopping",
     ),
     "trained": Decision(
         "trained ones",
@@ -75,7 +77,6 @@ KEPT = {
     "new": Decision(
         "new ones", "they are better than the fitted ones in cross-validation", "early_stopping"
     ),
-    "one target": Decision("the fitted weights", "y is the same in all rows", "early_stopping"),
     "interrupted": Decision(
         "the fitted weights", "the user interrupted the cross-validation", "early_stopping"
     ),
