@@ -1,7 +1,7 @@
 """The state of a training, from which it can continue, and its history."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,8 +134,8 @@ class TrainState:
     #: any.
     first_rows: Any = None
     first_weights: dict[str, np.ndarray] | None = None
-    #: Whether a warning has said that a column has left its scale.
-    is_told: bool = False
+    #: How far columns, by name and way, have left their scale, as warnings have said.
+    told: Mapping[tuple[str, str], float] | None = None
     #: A box with what makes the next steps, in this process only: copies of the box are empty.
     live: Any = None
 

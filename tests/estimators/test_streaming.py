@@ -1184,6 +1184,101 @@ def test_a_column_that_leaves_its_scale_by_far_is_named_once():
         named.partial_fit(frame.assign(price=moved[:, 2]), X[:, 0])
 
 
+def test_what_leaves_its_scale_later_is_told_too(recwarn):
+    """Each column once, y by itself, and a column again that is ten times farther."""
+    rng = np.random.RandomState(0)
+    X = rng.randn(100, 3)
+    model = OrtSGDRegressor(random_state=0).partial_fit(X, X[:, 0])
+    scaled = model.standardization_.scale
+    for change, told in (
+        ([0, 0, 40], "partial_fit: column 2 of X is"),
+        ([0, 70, 80], "partial_fit: column 1 of X is"),
+        ([0, 70, 80], None),
+        ([0, 70, 4000], "partial_fit: column 2 of X is"),
+    ):
+        model.partial_fit(X + change, X[:, 0])
+        said = [str(recwarn.pop().message) for _ in list(recwarn)]
+        assert len(said) == (told is not None)
+        assert "".join(said).startswith(told or "")
+        assert "too" not in "".join(said)
+    distance = np.mean(np.abs(X[:, 2] + 4000 - X[:, 2].mean())) / scaled[2]
+    assert f"is {distance:.3g} standard deviations away" in said[0]
+
+    model.partial_fit(X + np.array([0, 70, 4000]), 1000 + X[:, 0])
+    away = np.mean(np.abs(1000 + X[:, 0] - X[:, 0].mean())) / model.standardization_.target_scale
+    assert str(recwarn.pop().message) == (
+        f"partial_fit: y is {away:.3g} standard deviations away from the rows that the stream began "
+        "with, whose scale it keeps. Call fit on rows of today."
+    )
+
+
+def lone_warning(n_rows, of_x=None, of_y=None, loss="squared_error"):
+    """Return the warning of one wrong value in 1,000 later rows, with y = X[:, 0] otherwise."""
+    X = np.random.RandomState(0).randn(1000 + n_rows, 3)
+    y = X[:, 0].copy()
+    mean, scale = X[:1000].mean(axis=0), X[:1000].std(axis=0)
+    model = OrtSGDRegressor(loss=loss, random_state=0).partial_fit(X[:1000], y[:1000])
+    if of_x is not None:
+        X[1005, 1] = mean[1] + of_x * scale[1]
+    if of_y is not None:
+        y[1007] = mean[0] + of_y * scale[0]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.partial_fit(X[1000:], y[1000:])
+    return " ".join(str(each.message) for each in caught)
+
+
+BEGUN = "standard deviations away from the rows that the stream began with, whose scale it keeps."
+
+
+@pytest.mark.parametrize("n_rows", [20, 100, 2000])
+def test_one_wrong_y_of_a_stream_is_told_with_its_cure(n_rows):
+    value = np.random.RandomState(0).randn(1000 + n_rows, 3)[:1000, 0]
+    value = value.mean() + 201 * value.std()
+    assert lone_warning(n_rows, of_y=201) == (
+        f"partial_fit: y has the value {value:.4g} in one row, which is 201 {BEGUN} Check this y, "
+        'or use loss="huber" or max_grad_norm=1.0.'
+    )
+    assert lone_warning(n_rows, of_y=150) == ""
+
+
+def test_a_robust_loss_is_told_of_one_wrong_y_that_moves_the_mean():
+    assert lone_warning(100, of_y=900, loss="huber") == ""
+    said = lone_warning(100, of_y=1e5, loss="huber")
+    assert said.startswith("partial_fit: y has the value 9.475e+04 in one row, which is ")
+    assert said.endswith(f"{BEGUN} Check this y.")
+
+
+def test_one_wrong_value_of_a_column_is_told_with_its_cure():
+    said = lone_warning(100, of_x=1e8)
+    value = 1e8 * np.random.RandomState(0).randn(1100, 3)[:1000, 1].std()
+    assert said.startswith(
+        f"partial_fit: column 1 of X has the value {value:.4g} in one row, which is 1e+08 standard"
+    )
+    assert said.endswith(f"{BEGUN} Check this value, or clip such values before the model.")
+    said = lone_warning(100, of_x=1e8, of_y=1e6)
+    y = np.random.RandomState(0).randn(1100, 3)[:1000, 0]
+    assert said.endswith(
+        f"{BEGUN} y has the value {y.mean() + 1e6 * y.std():.4g} in one row, which is 1e+06 standard "
+        "deviations away from them. Check this value, or clip such values before the model. "
+        'Check this y, or use loss="huber" or max_grad_norm=1.0.'
+    )
+
+
+def test_the_cures_of_one_wrong_y_keep_the_model():
+    rng = np.random.RandomState(0)
+    X = rng.randn(2000, 3)
+    wrong = X @ [1.0, 2.0, 3.0]
+    wrong[1000] = 1e6
+    for cure in ({"loss": "huber"}, {"max_grad_norm": 1.0}):
+        model = OrtSGDRegressor(random_state=0, **cure)
+        with pytest.warns(UserWarning, match=r"y has the value 1e\+06 in one row"):
+            for start in range(0, 1100, 100):
+                rows = slice(start, start + 100)
+                model.partial_fit(X[rows], wrong[rows])
+        assert model.score(X[1100:], wrong[1100:]) > 0.99
+
+
 def later_calls(X, y, n_rows=50):
     """Train on 50 rows, then on all others, and return the text of the warnings."""
     model = OrtSGDRegressor(random_state=0).partial_fit(X[:50], y[:50])

@@ -1,6 +1,7 @@
 """The warning of a stream whose columns have left the scale of its first rows."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -8,6 +9,7 @@ import scipy.sparse
 from skort.common.user_warning import warn_user
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.planning.stream import FIRST_ROWS
+from skort.objective.loss import ScoreLoss
 from skort.optim.standardization import FAR_UNITS, Standardization
 
 if TYPE_CHECKING:
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 # A column has left its scale if its mean distance from the first rows is so many scales, over 20
 # rows.
 _FAR = 10.0
+_AWAY = "is {:.3g} standard deviations away from"
+# A warning names a column again if it is so many times farther away than the last one said.
+_FARTHER = 10.0
 # Positive values have a long tail if their standard deviation is so many times their mean.
 _LONG_TAIL = 2.0
 # The most rows of a call that are looked at.
@@ -24,72 +29,135 @@ _SOME_ROWS = 1000
 _NAMED = 5
 
 
-def warned_of_left_scale(
+class _Change(NamedTuple):
+    """How a column has left the mean and the scale of the first rows."""
+
+    column: int
+    #: In words, with a place for the size.
+    how: str
+    size: float
+    #: The value of the row that is far away alone, or None.
+    lone: float | None = None
+
+    def text(self) -> str:
+        alone = "" if self.lone is None else f"has the value {self.lone:.4g} in one row, which "
+        return alone + self.how.format(self.size)
+
+
+def warn_of_left_scale(
     rows: TrainingData,
     used: Standardization | None,
     layer: "Layer | None",
-    place: str,
-    names: np.ndarray | None,
-) -> bool:
+    name_of: Callable[[int], str],
+    loss: ScoreLoss,
+    told: Mapping[tuple[str, str], float] | None,
+) -> Mapping[tuple[str, str], float]:
     """
     Warn of the columns that the first layer reads, and of a y, that have left the scale of the first
-    rows by far. Return whether there are some. The columns are of `place`, and have `names` or None.
+    rows by far, and ten times as far as `told`, which warnings have said. Return what they say now.
     """
+    told = told or {}
     if used is None:
-        return False
+        return told
 
     found = []
-    scale = used.deviation
-    if scale is not None and layer is not None:
-        # The columns that it does not read are ids, which have no scale.
-        read = layer.read(np.arange(len(scale)))
-        for column, change in _changes(rows.counted(rows.X), used.mean, scale):
-            if column in read:
-                name = f"column {column if names is None else repr(names[column])}"
-                found.append((f"{name} of {place}", change))
+    if used.deviation is not None and layer is not None:
+        changes = _changes(rows.counted(rows.X), used.mean, used.deviation)
+        # The columns that the layer does not read are ids, which have no scale.
+        read = layer.read(np.arange(len(used.deviation)))
+        found += [(name_of(change.column), change) for change in changes if change.column in read]
 
     if used.target_mean is not None:
+        target = rows.counted(rows.target)
         scales = np.full(len(used.target_mean), used.target_scale)
-        of_target = _changes(rows.counted(rows.target), used.target_mean, scales)
-        found += [("y", change) for _, change in of_target[:1]]
+        changes = _changes(target, used.target_mean, scales)
+        if not changes and not loss.is_robust and len(target):
+            changes = _lone_changes(target, used.target_mean, scales)
+        found += [("y", change) for change in changes[:1]]
 
-    if not found:
-        return False
+    found = [
+        (name, change)
+        for name, change in found
+        if change.size >= _FARTHER * told.get((name, change.how), 0)
+    ]
+    if found:
+        _warn_of(found, loss)
+    return {**told, **{(name, change.how): change.size for name, change in found}}
 
+
+def _warn_of(found, loss):
+    """Warn of columns and y, which have names and changes."""
     (name, change), *others = found
+    cures = [_cure(name, change, loss)]
+    y_too = ""
+    if others and others[-1][0] == "y" and others[-1][1].lone is not None:
+        last, lone = others.pop()
+        cures.append(_cure(last, lone, loss))
+        y_too = f" {last} {lone.text()} them."
+
     also = ", ".join(name for name, _ in others[:_NAMED])
     more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+    also_said = f" These have left theirs, too: {also}{more}." if others else ""
+
     warn_user(
-        f"partial_fit: {name} {change} the rows that the stream began with, whose scale it keeps."
-        f"{f' These have left theirs, too: {also}{more}.' if others else ''} Call fit on rows of today, "
-        "or put a scaler of your own before the model."
+        f"partial_fit: {name} {change.text()} the rows that the stream began with, whose scale it "
+        f"keeps.{also_said}{y_too} {' '.join(cures)}"
     )
-    return True
+
+
+def _cure(name, change, loss):
+    """Return what to do about a column, or y, that has left its scale."""
+    if change.lone is None:
+        scaler = ", or put a scaler of your own before the model"
+        return f"Call fit on rows of today{'' if name == 'y' else scaler}."
+    if name != "y":
+        return "Check this value, or clip such values before the model."
+    if loss.is_robust:
+        return "Check this y."
+    return 'Check this y, or use loss="huber" or max_grad_norm=1.0.'
 
 
 def _changes(values, mean, scale):
-    """
-    Return the columns that have left their mean and scale, the farthest first, each with how, as
-    text.
-    """
+    """Return how columns have left their mean and scale, the farthest first."""
     if scipy.sparse.issparse(values):
+        larger = "has values {:.3g} times larger than"
         distance = _sparse_distance(values, scale)
-        shrinking = np.zeros(1)
-    else:
-        some = values[:: -(-len(values) // _SOME_ROWS)]
-        distance = _distance(some, mean, scale)
-        shrinking = _shrinking(some, mean, scale)
+        return [_Change(i, larger, distance[i]) for i in _largest(distance, _FAR)]
 
-    # A sparse column has no standard deviation here.
-    far = (
-        "has values {:.3g} times larger than"
-        if scipy.sparse.issparse(values)
-        else "is {:.3g} standard deviations away from"
-    )
-    changes = {column: far.format(distance[column]) for column in _largest(distance, _FAR)}
-    for column in _largest(shrinking, FAR_UNITS):
-        changes.setdefault(column, f"has values {shrinking[column]:.3g} times smaller than")
-    return list(changes.items())
+    some = values[:: -(-len(values) // _SOME_ROWS)]
+    distance = _distance(some, mean, scale)
+    changes = [
+        _lone(column, some[:, column], mean[column], scale[column])
+        or _Change(column, _AWAY, distance[column])
+        for column in _largest(distance, _FAR)
+    ]
+
+    shrinking = _shrinking(some, mean, scale)
+    told = {change.column for change in changes}
+    smaller = "has values {:.3g} times smaller than"
+    return changes + [
+        _Change(column, smaller, shrinking[column])
+        for column in _largest(shrinking, FAR_UNITS)
+        if column not in told
+    ]
+
+
+def _lone(column, values, mean, scale):
+    """Return the change of a column that would be near without its farthest row, or None."""
+    distance = _distances(values, mean, scale)
+    row = np.argmax(distance)
+    if np.delete(distance, row).sum() > _FAR * max(len(values), FIRST_ROWS):
+        return None
+    return _Change(column, _AWAY, distance[row], values[row])
+
+
+def _lone_changes(target, mean, scale):
+    """Return the change of a y that is so far away in one row that it spoils a squared error."""
+    distance = _distances(target, mean, scale)
+    row, column = np.unravel_index(np.argmax(distance), distance.shape)
+    if distance[row, column] <= _FAR * FIRST_ROWS:
+        return []
+    return [_Change(int(column), _AWAY, distance[row, column], target[row, column])]
 
 
 def _largest(sizes, limit):
@@ -98,13 +166,18 @@ def _largest(sizes, limit):
     return above[np.argsort(-sizes[above], kind="stable")].tolist()
 
 
+def _distances(values, mean, scale):
+    """Return the distance of each value from a mean, in scales."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.abs((values - mean) / scale)
+
+
 def _distance(values, mean, scale):
     """
     Return the mean distance of some rows from a mean, in scales. Few rows count as if others were
     near the mean.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.abs((values - mean) / scale).sum(axis=0) / max(len(values), FIRST_ROWS)
+    return _distances(values, mean, scale).sum(axis=0) / max(len(values), FIRST_ROWS)
 
 
 def _sparse_distance(values, scale):

@@ -27,7 +27,7 @@ from skort.estimators.planning.stream import (
     with_late_scales,
 )
 from skort.estimators.training.data_source import BatchShape, batches_in_memory
-from skort.estimators.training.left_scale import warned_of_left_scale
+from skort.estimators.training.left_scale import warn_of_left_scale
 from skort.estimators.training.messages import diverged_error, warn_of_fitted
 from skort.estimators.training.observers import Observers
 from skort.estimators.training.result import FitResult
@@ -101,10 +101,10 @@ def _of_later_rows(plan, model, rows, state, observers, last):
     if plan.takes_start and state.penalty_start is None:
         state = dataclasses.replace(state, penalty_start=model.score_graph.trained_arrays)
 
-    if not state.is_told:
-        state = dataclasses.replace(state, is_told=_warned(model, rows, state, observers.columns))
+    told = _told(plan, model, rows, state, observers.columns)
+    state = dataclasses.replace(state, told=told)
     # A warning of a column that has left its scale already tells why.
-    if is_after_fit and not state.is_told:
+    if is_after_fit and not told:
         variables = plan.variables(model.score_graph, state.standardization)
         # After a short fit, a model may still be no better than a constant, even on its own rows.
         losses = state.column("loss") or [-np.inf]
@@ -114,12 +114,16 @@ def _of_later_rows(plan, model, rows, state, observers, last):
     return dataclasses.replace(result, spread=spread)
 
 
-def _warned(model, rows, state, columns):
-    """Warn of columns that have left their scale. Return whether there are some."""
-    place = "the transformed X" if model.has_steps else "X"
+def _told(plan, model, rows, state, columns):
+    """Warn of columns that have left their scale. Return what warnings have said so far."""
     names = None if model.has_steps else columns.names
+    place = "the transformed X" if model.has_steps else "X"
+
+    def name_of(column):
+        return f"column {column if names is None else repr(names[column])} of {place}"
+
     layer = model.score_graph.first_layer
-    return warned_of_left_scale(rows, state.standardization, layer, place, names)
+    return warn_of_left_scale(rows, state.standardization, layer, name_of, plan.loss, state.told)
 
 
 def _warn_of_worse(plan, model, variables, rows, fitted_loss=-np.inf):
@@ -241,9 +245,7 @@ def _trained(plan, model, rows, state, run, observers):
         raise diverged_error(run.plan, error, state, rows, model, run.variables) from None
 
     live = NoPickle(dataclasses.replace(run, random_state=batches.random_state))
-    ended = dataclasses.replace(
-        outcome.state, live=live, is_told=state.is_told, n_seen=state.n_seen
-    )
+    ended = dataclasses.replace(outcome.state, live=live, told=state.told, n_seen=state.n_seen)
 
     return ready.result(dataclasses.replace(outcome, state=ended), statistics)
 
