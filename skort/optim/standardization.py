@@ -446,33 +446,16 @@ def largest_norm(
     return norm
 
 
-def spread_of_some(
-    X: Any,
-    sample_weight: np.ndarray | None,
-    used: Standardization | None,
-    *,
-    is_rough: bool = False,
-) -> tuple[float, float]:
-    """
-    Return the largest eigenvalue of weighted rows of X' with a column of ones, and the mean of their
-    squared norms, weighted by these norms themselves.
-
-    They are those of at most 2,000 rows. A rough eigenvalue is that of at most 256 rows, and may be
-    too small.
-    """
-    spreads = spreads_of_some(X, sample_weight, used)
-    spread, _ = next(spreads)
-    if not is_rough:
-        *_, (spread, _) = spreads
-    return spread
-
-
 def spreads_of_some(
     X: Any, sample_weight: np.ndarray | None, used: Standardization | None
 ) -> Iterator[tuple[tuple[float, float], float]]:
     """
-    Yield estimates of `spread_of_some`, from the rough to the best one, each with the part of the
-    eigenvalue that it surely has.
+    Yield the largest eigenvalue of weighted rows of X' with a column of ones, and the mean of their
+    squared norms, weighted by these norms themselves; and the part of the true eigenvalue that this
+    one surely has.
+
+    The last ones are those of at most 2,000 rows. The first eigenvalue takes least time: it is that of
+    at most 256 rows, and may be too small.
     """
     shares = relative_weights(sample_weight)
     rows = _some_rows(X, shares, used, 1.0, _FEW_ROWS)

@@ -15,7 +15,6 @@ from skort.optim.standardization import (
     robust_moments,
     smoothness,
     spread_of_gram,
-    spread_of_some,
     spreads_of_some,
     unit_scales,
     usable_scale,
@@ -226,20 +225,20 @@ def test_the_spread_of_a_gram_matrix_is_that_of_its_rows(rng):
     rows = np.column_stack([X, np.ones(101)]) * np.sqrt(weights / weights.mean())[:, None]
     found = spread_of_gram(rows.T @ rows / 101)
     # Both take the same steps towards the eigenvalue.
-    of_rows = spread_of_some(X, weights, None, is_rough=True)
+    of_rows = next(spreads_of_some(X, weights, None))[0]
     assert found[0] == pytest.approx(of_rows[0], rel=1e-9)
     assert found[0] == pytest.approx(np.linalg.eigvalsh(rows.T @ rows / 101)[-1], rel=1e-3)
     assert found[1] == pytest.approx(np.square(rows).sum() / 101)
 
 
-@pytest.mark.parametrize("is_rough", [False, True])
-def test_the_norm_of_some_rows_weighs_each_by_its_own(rng, is_rough):
+def test_the_norm_of_some_rows_weighs_each_by_its_own(rng):
     X = rng.lognormal(sigma=1.5, size=(200, 3))
     weights = rng.integers(0, 3, size=200)
     squares = (weights * (np.square(X).sum(axis=1) + 1))[weights > 0] / weights[weights > 0].mean()
     for rows in (X, scipy.sparse.csr_matrix(X)):
-        _, norm = spread_of_some(rows, weights.astype(float), None, is_rough=is_rough)
-        assert norm == pytest.approx(np.square(squares).sum() / squares.sum(), rel=1e-9)
+        expected = np.square(squares).sum() / squares.sum()
+        for spread, _ in spreads_of_some(rows, weights.astype(float), None):
+            assert spread[1] == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("n_rows", [50, 300])
@@ -256,23 +255,22 @@ def test_better_estimates_of_a_spread_are_nearer_to_its_eigenvalue(rng, n_rows):
     assert all(part * largest < each for part, each in zip(parts, found, strict=True))
     assert found[-1] == pytest.approx(largest, rel=1e-6)
     assert found[-1] == pytest.approx(largest_eigenvalue(X, weights / weights.mean(), None))
-    assert spreads[-1] == spread_of_some(X, weights, None)
-    assert spreads[0] == spread_of_some(X, weights, None, is_rough=True)
 
 
 def test_repeated_indices_of_sparse_rows_count_as_their_sum():
     parts = np.array([3.0, 1, 4, -2]), np.array([2, 0, 2, 1]), np.array([0, 3, 3, 4])
     X = scipy.sparse.csr_matrix(parts, shape=(3, 3))
     whole = np.array([[1.0, 0, 7], [0, 0, 0], [0, -2, 0]])
-    of_dense = spread_of_some(whole, None, None, is_rough=True)
-    assert spread_of_some(X, None, None, is_rough=True) == pytest.approx(of_dense)
+    of_dense, of_sparse = (next(spreads_of_some(rows, None, None))[0] for rows in (whole, X))
+    assert of_sparse == pytest.approx(of_dense)
     # With the column of ones, the squared norms are 51, 1 and 5.
     assert of_dense[1] == pytest.approx((51**2 + 1 + 5**2) / 57)
     assert X.data.tolist() == [3, 1, 4, -2]
 
 
 def test_the_norm_of_rows_that_overflow_is_infinite():
-    assert spread_of_some(np.full((3, 2), 1e200), None, None, is_rough=True)[1] == np.inf
+    (_, norm), _ = next(spreads_of_some(np.full((3, 2), 1e200), None, None))
+    assert norm == np.inf
 
 
 def test_a_gram_matrix_that_overflows_has_no_spread():

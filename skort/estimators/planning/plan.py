@@ -195,15 +195,6 @@ class Plan:
         """Whether the optimizer makes its updates itself, from the gradient over all rows."""
         return self.update.tags.is_full
 
-    def in_steps(self) -> "Plan":
-        """Return the plan for single steps: SGD trains a linear model whose optimizer is open."""
-        if not self.is_full or self.objective_inside.is_full or "optimizer" not in self.left_open:
-            return self
-
-        chosen = optimizer.linear_optimizer("single steps are made")
-        update = dataclasses.replace(self.update, optimizer=chosen.value, largest_rate=None)
-        return self.decided("optimizer", chosen, update=update)
-
     def check_steps(self, what: str) -> None:
         """Raise an error if the optimizer needs all rows at once, which `what` does not have."""
         of_model = ['solver="lbfgs" of the network inside'] if "optimizer" in self.left_open else []

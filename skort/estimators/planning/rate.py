@@ -10,7 +10,7 @@ from skort.estimators.planning.scaling import whitens
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.estimators.variables.score_losses import USABLE, ScoreLosses
 from skort.objective.loss import ScoreLoss, known_curvature
-from skort.optim.standardization import batch_smoothness, moments, spread_of_some
+from skort.optim.standardization import batch_smoothness, moments, spreads_of_some
 
 if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
@@ -103,7 +103,8 @@ def spread_of_fit(basis: RateBasis) -> tuple[float, float] | None:
         rows = statistics.some_rows
         if whitens(rows.X.shape[1], are_sparse=rows.is_sparse):
             return None
-        return spread_of_some(rows.X, rows.sample_weight, used, is_rough=True)
+        spread, _ = next(spreads_of_some(rows.X, rows.sample_weight, used))
+        return spread
     if not needs_spread(plan, score_graph):
         return None
     return statistics.largest_eigenvalue(used), statistics.largest_norm(used)

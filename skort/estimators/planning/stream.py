@@ -19,7 +19,6 @@ from skort.estimators.planning.rate import (
 from skort.optim.standardization import (
     Standardization,
     dense,
-    spread_of_some,
     spreads_of_some,
     usable_scale,
 )
@@ -110,7 +109,9 @@ def spread_of_stream(basis: RateBasis) -> tuple[float, float] | None:
     if not needs_spread(basis.plan, basis.score_graph):
         return None
     rows = basis.statistics.some_rows
-    return spread_of_some(rows.X, rows.sample_weight, basis.variables.standardization)
+    used = basis.variables.standardization
+    *_, (spread, _) = spreads_of_some(rows.X, rows.sample_weight, used)
+    return spread
 
 
 def stream_rates(
