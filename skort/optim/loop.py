@@ -137,9 +137,13 @@ def _make_epochs(training, hooks):
             raise
         return False
 
-    training.no_better = training.is_no_better()
-    if training.no_better and training.restart():
+    if not training.ends_above_start():
+        training.no_better = training.ends_as_a_constant()
+        return True
+    if training.restart():
         return False
+
+    training.no_better = True
     training.go_back_to_fitted()
     return True
 
@@ -326,7 +330,9 @@ def _joint_outcome(training, alone, number):
     training.end_epoch()
     _give_reason(training)
     # A lane makes no steps of its own. A separate step makes them for its weights.
-    if training.seems_no_better() and training.is_no_better(alone(number)):
+    if training.ends_as_a_constant():
+        return None
+    if training.seems_no_better() and training.ends_above_start(alone(number)):
         return None
 
     training.take_best()

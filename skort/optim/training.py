@@ -160,8 +160,7 @@ class Course:
     #: Whether a training fails if it ends above the objective of its initial weights.
     is_compared: bool = True
     #: The loss of the best constant prediction, or infinity, if the initial weights are fitted
-    #: ones. Then a training also fails if it ends no better than the constant, and goes back if it
-    #: ends above its beginning.
+    #: ones. Then a training that ends above its beginning goes back to it.
     constant_loss: float | None = None
     #: (weights of the step, number of iterations) -> a lower objective over all rows, searched once
     #: the rate can fall no more. None: no search.
@@ -397,10 +396,9 @@ class Training:
             return False
         return self._is_fine_tuning or self.history["objective"][-1] > self.first_objective
 
-    def is_no_better(self, step: TrainStep | None = None) -> bool:
+    def ends_above_start(self, step: TrainStep | None = None) -> bool:
         """
-        Return whether the last epoch ended above the objective of the initial weights, or no better
-        than a constant.
+        Return whether the last epoch ended above the objective of the initial weights.
 
         Parameters
         ----------
@@ -409,37 +407,26 @@ class Training:
         """
         if not self.seems_no_better():
             return False
-        return self._is_as_a_constant() or self._is_above_start(step or self.step)
+        objective = self._objective_at(self._start, step or self.step)
+        return self.history["objective"][-1] > objective + _ROUNDING * abs(objective)
+
+    def ends_as_a_constant(self) -> bool:
+        """Return whether fitted weights end with a loss no lower than that of a constant."""
+        constant = self._course.constant_loss
+        is_compared = constant is not None and self._course.is_compared
+        return is_compared and self.history["loss"][-1] > (1 - _CONSTANT) * constant
 
     @property
     def _is_fine_tuning(self):
         """Whether the initial weights are fitted ones."""
         return self._course.constant_loss is not None
 
-    def _is_as_a_constant(self):
-        """Return whether fitted weights end with the loss of a constant prediction."""
-        constant = self._course.constant_loss
-        return constant is not None and self.history["loss"][-1] > (1 - _CONSTANT) * constant
-
-    def _is_above_start(self, step):
-        """
-        Return whether the last epoch's objective is above that of the initial weights. This takes
-        an epoch.
-        """
-        objective = self._objective_at(self._start, step)
-        return self.history["objective"][-1] > objective + _ROUNDING * abs(objective)
-
     def go_back_to_fitted(self) -> None:
         """
-        End with the initial weights if they are fitted ones, and the training has ended above them.
+        End with the initial weights, if they are fitted ones: the training has ended above them.
         A validation set decides instead, if there is one.
         """
-        self.went_back = (
-            self.no_better
-            and self._is_fine_tuning
-            and self._judge is None
-            and self._is_above_start(self.step)
-        )
+        self.went_back = self._is_fine_tuning and self._judge is None
         if self.went_back:
             self._best = self._start
 
@@ -663,7 +650,7 @@ class Training:
         else:
             # The last epoch may be above the initial weights, but the training ends with a better
             # one.
-            self.no_better = self.no_better and self._is_as_a_constant()
+            self.no_better = self.ends_as_a_constant()
 
     def _goes_back(self, state, is_worse):
         """
