@@ -80,9 +80,19 @@ def _check_columns(model, spec):
 
 
 def drawn_weights(
-    model: Any, score_graph: ScoreGraph, random_state: np.random.RandomState
+    model: Any, score_graph: ScoreGraph, spec: ScoreSpec, random_state: np.random.RandomState
 ) -> dict[str, np.ndarray] | None:
-    """Return new initial weights for a network of scikit-learn, by name; None for other models."""
+    """
+    Return new initial weights for a network of scikit-learn, or one that makes its own graph, by
+    name; None for other models, and where a new network for such rows would have other weights.
+    """
+    if makes_graph(model):
+        new = model.initial_score_graph(spec, random_state).trained_arrays
+        old = score_graph.trained_arrays
+        if [w.shape for w in new.values()] != [w.shape for w in old.values()]:
+            return None
+        return dict(zip(old, new.values(), strict=True))
+
     if FAMILY.get(type(score_model(model))) != "neural network":
         return None
 

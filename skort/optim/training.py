@@ -413,8 +413,9 @@ class Training:
     def ends_as_a_constant(self) -> bool:
         """Return whether fitted weights end with a loss no lower than that of a constant."""
         constant = self._course.constant_loss
-        is_compared = constant is not None and self._course.is_compared
-        return is_compared and self.history["loss"][-1] > (1 - _CONSTANT) * constant
+        if constant is None or not self._course.is_compared:
+            return False
+        return self.history["loss"][-1] > (1 - _CONSTANT) * constant
 
     @property
     def _is_fine_tuning(self):

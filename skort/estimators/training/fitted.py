@@ -4,6 +4,7 @@ best: fitted, trained, or new ones. A fit to few rows would forget all that the 
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from skort.common.random_state import seeded
 from skort.common.user_warning import unwarned
+from skort.estimators.data.nesting import model_inside
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.fitted import (
@@ -95,8 +97,6 @@ def _drawn(plan, model, rows, generator):
     Return a network that knows little of some rows at new weights; None for another model, and where
     weights are frozen.
     """
-    from skort.graphs.initialization import drawn_weights
-
     graph = model.score_graph
     if graph.is_linear or plan.given_inside["trainable"] is not None:
         return None
@@ -104,10 +104,34 @@ def _drawn(plan, model, rows, generator):
     if not knows_little(known.share):
         return None
 
-    weights = drawn_weights(model.inner.model, graph, generator)
+    weights = _new_weights(plan, model, rows, generator)
     if weights is None:
         return None
     return dataclasses.replace(model.with_weights(weights), is_drawn=True)
+
+
+def _new_weights(plan, model, rows, generator):
+    """Return new initial weights of a network for some rows, by name, or None."""
+    from skort.graphs.initialization import drawn_weights
+    from skort.graphs.score_graph import ScoreSpec
+    from skort.graphs.sklearn.encoders import category_counts
+    from skort.optim.standardization import moments
+
+    graph = model.score_graph
+    transformers = model.preprocessing.transformers
+    categories = () if transformers is None else category_counts(transformers, graph.n_features)
+    spec = ScoreSpec(
+        graph.n_features,
+        graph.n_outputs,
+        graph.dtype,
+        plan.is_classifier,
+        categories=categories,
+        rows=rows.X,
+        moments=functools.partial(moments, rows.X, None),
+    )
+    # A frozen estimator of skort has the network inside.
+    network = model_inside(getattr(model.inner.model, "estimator", model.inner.model))
+    return drawn_weights(network, graph, spec, generator)
 
 
 def rise(

@@ -73,7 +73,7 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
         warn_user(f"Training interrupted by the user: {end}.")
     elif ending.went_back and (not ending.no_better or "eta0" in result.plan.left_open):
         warn_user(f"The fitted weights stay: {_why_they_stay(result)}", ConvergenceWarning)
-    elif ending.no_better and not (ending.warned_of_fitted and _ends_as_constant(ending)):
+    elif ending.no_better:
         warn_user(
             f"The training ended no better than {_no_better_than(result)}", ConvergenceWarning
         )
@@ -481,7 +481,10 @@ def _cure_of_constant(plan):
             "The weights of the last fit do not help yet: increase max_iter, or begin anew with "
             "warm_start=False."
         )
-    return "What the model inside has learned does not help with these rows: train a new one."
+    return (
+        "What the model inside has learned does not help with these rows: train a new one. A larger "
+        "eta0 or max_iter changes its weights more."
+    )
 
 
 def warn_of_target_units(result: FitResult) -> None:

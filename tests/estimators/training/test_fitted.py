@@ -13,12 +13,15 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.planning.fitted import best_weights, knows_little, says_nothing
 from skort.estimators.training import fitted
 from skort.estimators.training.run import run_fit
 from skort.model_selection import OrtGridSearchCV
+from skort.networks import TabularNetwork
 
 X, y = load_diabetes(return_X_y=True)
 X = 20 * X
@@ -175,6 +178,26 @@ def test_a_network_of_other_rows_begins_anew_and_is_told(curve):
     assert decision(model)[0] == "new ones"
     test, y_test = drawn(1001)
     assert model.score(1000 * test, 5 + 3 * y_test) > 0.8
+
+
+@pytest.mark.parametrize(
+    "network", [MLPRegressor(hidden_layer_sizes=(30,)), TabularNetwork((30,))], ids=str
+)
+@pytest.mark.parametrize("scaler", [None, StandardScaler()], ids=str)
+def test_the_network_of_an_estimator_of_skort_begins_anew_too(curve, network, scaler):
+    _, drawn = curve
+    inside = network if scaler is None else make_pipeline(scaler, network)
+    old = OrtSGDRegressor(inside, random_state=0).fit(*drawn(503))
+    rows, target = drawn(303)
+    tuning = OrtSGDRegressor(FrozenEstimator(old), random_state=0)
+    with pytest.warns(UserWarning, match="^New weights are better"):
+        model = tuning.fit(rows, 5 - 30 * target)
+
+    assert decision(model)[0] == "new ones"
+    test, y_test = drawn(1001)
+    new = OrtSGDRegressor(network, random_state=0).fit(rows, 5 - 30 * target)
+    score = new.score(test, 5 - 30 * y_test)
+    assert model.score(test, 5 - 30 * y_test) == pytest.approx(score, abs=0.05)
 
 
 def test_frozen_weights_are_not_drawn_anew(curve):
