@@ -13,9 +13,13 @@ import pytest
 _HERE = Path(__file__).parent
 _OF_DASK = _HERE / "tests" / "dask", _HERE / "skort" / "dask"
 
+# Any other file that cannot be imported is an error.
 _NEEDS = {
+    "atheris": ["tests/fuzz/*"],
+    "cosmic_ray": ["tests/mutation/*"],
     "distributed": ["skort/dask/*"],
     "matplotlib": [f"skort/plotting/{n}.py" for n in ("loss_curve", "schedule", "weights")],
+    "torch": ["skort/torch.py", "tests/data/torch_layer.py"],
 }
 
 collect_ignore_glob = [

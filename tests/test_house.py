@@ -3,8 +3,13 @@
 import ast
 import collections
 import importlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 PACKAGE = Path(__file__).parent.parent / "skort"
 TREES = {
@@ -172,7 +177,7 @@ def test_private_attributes_are_used_in_their_own_modules():
 
 
 def test_tests_import_what_is_there():
-    """pytest leaves out a file that cannot be imported, without a word."""
+    """Those too that need a package which is missing here."""
     wrong = []
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         for module, name in imports(ast.parse(path.read_text())):
@@ -183,3 +188,21 @@ def test_tests_import_what_is_there():
             if not (not name or hasattr(found, name) or module_path(f"{module}.{name}")):
                 wrong.append(f"{path.name}: {module}.{name}")
     assert wrong == []
+
+
+@pytest.mark.parametrize("line", ["import skort.no_such_module", "from own_helper import name"])
+def test_a_file_that_cannot_be_imported_is_an_error(tmp_path, line):
+    (tmp_path / "own_helper.py").write_text("name = (")
+    broken = tmp_path / "test_broken.py"
+    broken.write_text(f"{line}\n\n\ndef test_nothing():\n    pass\n")
+    settings = PACKAGE.parent / "pyproject.toml"
+    command = [sys.executable, "-m", "pytest", "-c", settings, "--rootdir", tmp_path]
+    run = subprocess.run(
+        [*command, "-p", "no:cacheprovider", "-p", "no:xdist", broken],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | {"PYTHONPATH": f"{PACKAGE.parent}{os.pathsep}{tmp_path}"},
+    )
+    assert run.returncode == pytest.ExitCode.INTERRUPTED, run.stdout
+    assert "ModuleNotFoundError" in run.stdout or "SyntaxError" in run.stdout
