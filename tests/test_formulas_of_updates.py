@@ -13,7 +13,7 @@ from skort.optim.optimizers import OPTIMIZERS
 from skort.optim.schedules import SCHEDULES
 from skort.optim.transforms import clipped
 from skort.optim.update import Update
-from skort.optimizers import SGD, Adam, Momentum, Nesterov
+from skort.optimizers import LBFGS, SGD, Adam, Momentum, Nesterov
 from skort.schedules import Adaptive, Constant, Cosine, Cyclic, InvScaling, Optimal, Warmup
 from skort.solvers import ON_REQUEST, SOLVERS, check_solver
 
@@ -149,6 +149,7 @@ UPDATES_OF_SOLVERS = {
     "`SGD()`, `Adam()`": [Update(SGD()), Update(Adam())],
     "`Momentum()`, `Nesterov()`": [Update(Momentum()), Update(Nesterov())],
     "`Adam(weight_decay=0.01)`": [Update(Adam(weight_decay=0.01))],
+    "`LBFGS()`": [Update(LBFGS())],
     "a custom optimizer in numpy": [Update(Halved())],
     "the same with `onnx_update`": [Update(HalvedInOnnx())],
     "`max_grad_norm`": [Update(SGD(), max_grad_norm=1.0)],
@@ -156,22 +157,29 @@ UPDATES_OF_SOLVERS = {
 }
 
 
-def answers_of(row):
-    """Return what the table of the page says of an update: solver -> "yes" or "no"."""
+OPTIONS_OF_SOLVERS = {"an l1 penalty": {"penalty": "l1"}, "every schedule": {}}
+
+
+def answers():
+    """Return what the table of the page says of each update: solver -> "yes" or "no"."""
     section = PAGE.partition("Which solver takes what\n")[2].partition("\n`solver=")[0]
     rows = {
         name: cells
         for name, *cells in (re.split(" {2,}", line) for line in section.splitlines())
-        if cells
+        if cells and "===" not in name
     }
-    solvers = [cell.strip('"') for cell in rows["update"]]
+    solvers = [cell.strip('"') for cell in rows.pop("update")]
     assert solvers == [*SOLVERS, *ON_REQUEST], "The table has a column for each solver."
-    return dict(zip(solvers, rows[row], strict=True))
+    return {name: dict(zip(solvers, cells, strict=True)) for name, cells in rows.items()}
+
+
+def test_each_row_of_the_table_of_solvers_is_tested():
+    assert answers().keys() == {*UPDATES_OF_SOLVERS, *OPTIONS_OF_SOLVERS}
 
 
 @pytest.mark.parametrize("row", UPDATES_OF_SOLVERS)
 def test_a_solver_takes_what_the_page_says(row):
-    for solver, answer in answers_of(row).items():
+    for solver, answer in answers()[row].items():
         for update in UPDATES_OF_SOLVERS[row]:
             assert answer == ("yes" if dtypes_of(solver, update) else "no"), (solver, update)
 
@@ -191,12 +199,10 @@ def takes(solver, dtype, update):
     return True
 
 
-@pytest.mark.parametrize(
-    "row, options", [("an l1 penalty", {"penalty": "l1"}), ("every schedule", {})]
-)
+@pytest.mark.parametrize("row, options", OPTIONS_OF_SOLVERS.items())
 def test_a_solver_trains_with_what_the_page_says(row, options):
     X = np.eye(4)
-    for solver, answer in answers_of(row).items():
+    for solver, answer in answers()[row].items():
         schedule, (dtype, *_) = (
             Warmup(Cosine(n_updates=5), n_updates=2),
             dtypes_of(solver, Update(SGD())),

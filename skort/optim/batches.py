@@ -401,7 +401,7 @@ def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:
 
 
 def fill(
-    batch: Batch,
+    batch: Any,
     X: Any,
     target: np.ndarray,
     sample_weight: np.ndarray | None,
@@ -415,7 +415,7 @@ def fill(
     n_rows = len(target)
     is_whole = n_rows == len(batch) and isinstance(X, np.ndarray) and X.flags.aligned
 
-    if read is not None and is_whole and isinstance(batch, HostBatch):
+    if read is not None and is_whole:
         read(X)
         batch.target[...] = target
     else:

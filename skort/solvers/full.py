@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skort.graphs.training_mode import WITHOUT_DROPOUT
-from skort.optim.batches import Batches, HostBatch
+from skort.optim.batches import Batches
 from skort.optim.descent import Point, is_near
 from skort.optim.standardization import spread_of_gram
 from skort.optim.transforms import norm
@@ -72,7 +72,7 @@ class FullStep:
         self._is_curved = whitener is not None and whitener.knows_curvatures
 
         # The blocks of rows that the step can read in place, and the block that it reads now.
-        self._blocks = _blocks(batches) if isinstance(step.batch, HostBatch) else None
+        self._blocks = None if step.read is None else _blocks(batches)
         self._read: _Block | None = None
         # The variables whose weights the step has.
         self._loaded: np.ndarray | None = None

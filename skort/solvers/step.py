@@ -54,6 +54,9 @@ class Backend(Protocol):
     sums: Any
     #: The update of the vector of weights by a gradient.
     rule: UpdateRule
+    #: Whether steps can read rows where they are. Then the backend has a method `read`, as
+    #: `HostBackend` has.
+    reads_in_place: bool = False
 
     def run(self, eta: float, share: float) -> None:
         """
@@ -75,7 +78,15 @@ class Backend(Protocol):
         return norm(self.last_gradient())
 
     def last_gradient(self) -> np.ndarray:
-        """Return the last gradient by the vector of weights, before clipping. Do not change it."""
+        """
+        Return the last gradient by the vector of weights, before clipping. Do not change it.
+
+        L-BFGS and `skort.Step.gradients` need it.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} has no method last_gradient. Write one that returns the "
+            "gradient of the last step by the vector of weights."
+        )
 
     def training_graphs(self) -> dict[str, onnx.ModelProto]:
         """
@@ -84,14 +95,6 @@ class Backend(Protocol):
         The result is empty for the common step of several trainings.
         """
         return {}
-
-    def read(self, X: np.ndarray | None) -> None:
-        """
-        Let the next steps read the rows of a C-contiguous X in place, if the backend can.
-
-        With None, the next steps read the rows of `batch`.
-        """
-        return
 
     def is_finite(self) -> bool:
         """Return whether all weights are finite."""
@@ -113,6 +116,7 @@ class HostBackend(Backend):
     sums: Any
     session: Any
     gradient: np.ndarray
+    reads_in_place = True
 
     def __init__(self, problem: Problem):
         self._problem = problem
@@ -128,7 +132,11 @@ class HostBackend(Backend):
         }
 
     def read(self, X: np.ndarray | None) -> None:
-        """Let the next steps read the rows of X in place, or with None the rows of `batch`."""
+        """
+        Let the next steps read the rows of a C-contiguous X in place.
+
+        With None, the next steps read the rows of `batch`.
+        """
         self.session.replace(self._problem.score_graph.input_name, self.batch.X if X is None else X)
 
     def last_gradient(self) -> np.ndarray:
@@ -188,7 +196,8 @@ class BackendStep:
         self.means: Callable[[], tuple[float, float]] = backend.sums.take
         self.gradient_norm: Callable[[], float] = backend.gradient_norm
         self.is_finite: Callable[[], bool] = backend.is_finite
-        self.read: Callable[[np.ndarray | None], None] = backend.read
+        # None if steps cannot read rows in place.
+        self.read: Any = backend.read if backend.reads_in_place else None
         self.training_graphs: Callable[[], dict[str, onnx.ModelProto]] = backend.training_graphs
         self.step: Callable[[float, float], None] = (
             backend.run if masks is None else self._masked_step

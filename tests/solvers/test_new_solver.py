@@ -9,13 +9,12 @@ import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.neural_network import MLPRegressor
 
-from skort import OrtSGDRegressor
+from skort import OrtSGDRegressor, Step
 from skort.common.onnx_text import Fragment, inlined
 from skort.graphs.gradient.reverse import rule_gradient
 from skort.graphs.score_graph import set_batch_size
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SMOOTH, TARGET
 from skort.optim.batches import HostBatch
-from skort.optim.transforms import norm
 from skort.runtime.sessions import ArraySession
 from skort.solvers.base import Solver, flat, views
 from skort.solvers.choice import ON_REQUEST
@@ -75,18 +74,14 @@ class DifferenceBackend(Backend):
         self.rule.update(self._flat, self._gradient, eta, self._memory, self._scratch)
         self.sums.add(share, objective, loss)
 
-    def gradient_norm(self):
-        return norm(self._gradient)
+    def last_gradient(self):
+        return self._gradient
 
     def training_graphs(self):
         return {"objective": self._model}
 
     def arrays(self):
         return {"weights": self._flat, **self._memory}
-
-    def load(self, arrays):
-        for name, array in self.arrays().items():
-            array[...] = arrays[name]
 
 
 def needs_float64(solver, dtype, update):
@@ -106,17 +101,18 @@ def differences(monkeypatch):
     monkeypatch.setitem(ON_REQUEST, "differences", solver)
 
 
-def test_it_ends_at_the_weights_of_the_other_solvers():
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"penalty": "elasticnet", "alpha": 1.0, "optimizer": "nesterov"},
+        {"penalty": "l2", "alpha": 1.0, "optimizer": "lbfgs"},
+    ],
+    ids=["nesterov", "lbfgs"],
+)
+def test_it_ends_at_the_weights_of_the_other_solvers(options):
     X, y = load_diabetes(return_X_y=True, scaled=False)
     network = MLPRegressor(hidden_layer_sizes=(3,), activation="tanh")
-    options = {
-        "penalty": "elasticnet",
-        "alpha": 1.0,
-        "optimizer": "nesterov",
-        "max_iter": 3,
-        "tol": None,
-    }
-    options |= {"dtype": "float64", "random_state": 0}
+    options |= {"max_iter": 3, "tol": None, "dtype": "float64", "random_state": 0}
     slow = Regressor(network, solver="differences", **options).fit(X, y)
     fast = Regressor(network, solver="graph", **options).fit(X, y)
     for name, weights in slow.weights_.items():
@@ -126,3 +122,27 @@ def test_it_ends_at_the_weights_of_the_other_solvers():
 def test_its_requirement_is_an_error_before_the_training():
     with pytest.raises(ValueError, match='solver="differences" needs dtype="float64"'):
         Regressor(solver="differences").fit(np.eye(4), np.arange(4.0))
+
+
+def test_l_bfgs_asks_for_the_gradient_that_the_solver_does_not_have(monkeypatch):
+    monkeypatch.delattr(DifferenceBackend, "last_gradient")
+    model = Regressor(solver="differences", optimizer="lbfgs", dtype="float64")
+    with pytest.raises(NotImplementedError, match="DifferenceBackend has no method last_gradient"):
+        model.fit(np.eye(4), np.arange(4.0))
+
+
+def test_a_step_by_hand_reads_the_rows_that_it_is_given():
+    """The solver reads its own arrays, so that each batch is copied there."""
+    X, y = np.eye(4), np.arange(4.0)
+    slow, fast = (
+        Step(
+            Regressor(solver=solver, dtype="float64", standardize=False), n_features=4, batch_size=4
+        )
+        for solver in ("differences", "graph")
+    )
+    for rows in (X, 2 * X):
+        losses = [step.step(rows, y, eta=0.1) for step in (slow, fast)]
+        np.testing.assert_allclose(*losses, rtol=1e-6)
+        np.testing.assert_allclose(
+            slow.gradients()["coef"], fast.gradients()["coef"], rtol=1e-5, atol=1e-8
+        )

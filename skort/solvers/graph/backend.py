@@ -227,6 +227,8 @@ class DeviceGraphBackend(GraphBackend):
     they are read.
     """
 
+    reads_in_place = False
+
     def _open(self):
         problem = self._problem
         device = self._problem.device
@@ -261,9 +263,6 @@ class DeviceGraphBackend(GraphBackend):
         for name, array in self.batch.arrays(self._problem.score_graph.input_name).items():
             self.session.replace(name, array)
         self.session.run()
-
-    def read(self, X: np.ndarray | None) -> None:
-        """Do nothing: a step reads the rows on its device."""
 
     def last_gradient(self) -> np.ndarray:
         """Return the gradient of the last step before clipping."""
