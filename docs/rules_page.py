@@ -41,7 +41,8 @@ stopping      tol=2e-06                 gradients in float32 tell no    tol
                                         more
 solver        graph                     it is the fastest here that     solver
                                         makes these steps
-threads       1                         a step has enough work for them n_jobs
+threads       1                         a step has too little work for  n_jobs
+                                        more, or no other core is free
 dtype         float32                   it is the default               dtype
 >>> model.plan_.decisions["batches"].value
 'all rows'

@@ -189,7 +189,10 @@ def alpha_inside(estimator: Any, inside: "SklearnObjective", size: TrainingSize)
 
 @rule("loss")
 def loss_decision(left_open: Set[str], inside: "SklearnObjective", loss: ScoreLoss) -> Decision:
-    """The loss is the one that the model inside minimises."""
+    """
+    The loss is the one that the model inside minimises; without a model, the squared error or the
+    log-loss.
+    """
     if "loss" not in left_open:
         return yours(loss, "loss")
     because = "it is the default" if inside.loss is None else "the model inside minimises it"
@@ -201,8 +204,8 @@ def penalty_decision(
     estimator: Any, left_open: Set[str], inside: "SklearnObjective", penalty: WeightPenalty | None
 ) -> Decision:
     """
-    The penalty is the one of the model inside, in the units of skort:
-    those of a mean over the rows.
+    The penalty is the one of the model inside, in the units of skort: those of a mean over the rows;
+    without a model, an L2 penalty of 1e-4 on standardised columns.
     """
     if not left_open >= {"penalty", "alpha"}:
         return yours(penalty, "penalty, alpha")

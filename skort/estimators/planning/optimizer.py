@@ -78,8 +78,8 @@ def asks_for_steps(given: Mapping[str, Any]) -> str | None:
 @rule("optimizer")
 def network_optimizer(n_updates: int, growth: float = 1.0) -> Decision:
     """
-    A network is trained by Adam, whose decay shrinks the weights by about the same factor
-    in any number of updates, and grows in proportion to the weights a row, from 2 to 8 of them.
+    A network is trained by Adam, whose decay alone would shrink the weights 20 to 90 times in any
+    number of updates, and grows in proportion to the weights a row, from 2 to 8 of them.
     """
     # The decay is that of the planned rate at any rate: a smaller one would not learn against it.
     rate = Adam().tags.first_rates[1]
@@ -151,7 +151,10 @@ def described(optimizer: Any, eta0: float) -> str:
 
 @rule("learning rate")
 def linear_schedule() -> type[Schedule]:
-    """The rate of a linear model is divided by five whenever the objective no longer falls."""
+    """
+    The rate of a linear model is divided by five whenever the objective no longer falls, at most four
+    times; then the training ends.
+    """
     return SCHEDULES["adaptive"]
 
 

@@ -59,8 +59,9 @@ def chosen_epochs(estimator: Any, left_open: Set[str]) -> Decision:
 @rule("epochs")
 def network_epochs(n_rows: int, n_batches: int, n_columns: int) -> Decision:
     """
-    A network makes 150 updates with 150 rows or fewer, 225 * (rows / 150)^0.6 from 300 rows on,
-    and up to 1.75 times as many with more than 400 rows a column, in 20 to 300 epochs.
+    A network makes 150 updates with 150 rows or fewer and 150 * (rows / 150)^0.6 with more, times
+    rows / 200 from 200 to 300 rows and 1.5 above, and up to 1.75 times as many with more than 400
+    rows a column, in 20 to 300 epochs.
     """
     growth = max(1.0, n_rows / _ROWS) ** _POWER
     more = min(max(1.0, n_rows / _MORE_ROWS), _MORE)
@@ -125,8 +126,9 @@ def patience(
     is_validated: bool,
 ) -> int:
     """
-    Five epochs without an improvement, or as many as 30 updates of a linear model take, lower the
-    rate or end the training; with early_stopping, ten epochs or half of the planned ones.
+    Five epochs without an improvement, or as many as 30 updates of a linear model or twice the
+    updates in which a momentum keeps a gradient take, lower the rate or end the training; with
+    early_stopping, ten epochs or half of the planned ones.
     """
     # A gradient of an optimizer with momentum counts in several updates. It gets twice as many:
     # fewer may be a part of one oscillation.
@@ -161,8 +163,8 @@ def keeps_best(*, is_validated: bool) -> bool:
 @rule("restarts")
 def may_restart(*, is_rate_found: bool) -> bool:
     """
-    A fit that diverges, or ends no better than it began, begins again at a tenth of the rate, at
-    most three times, if skort found the rate.
+    A fit that diverges, or ends above its beginning, begins again at a tenth of the rate, at most
+    three times, unless you set `eta0` or a schedule with a rate of its own.
     """
     return is_rate_found
 

@@ -185,9 +185,14 @@ class FitResult:
         """Return the decision on the threads of a step."""
         plan = self.plan
         device = plan.device_for(self.model.score_graph, 0 if self.is_sparse else self.batch_size)
-        because = (
-            "a step has enough work for them" if "n_jobs" in plan.left_open else "n_jobs says it"
-        )
+        if "n_jobs" not in plan.left_open:
+            because = "n_jobs says it"
+        elif self.is_sparse:
+            because = "one thread multiplies sparse rows"
+        elif device.n_threads == 1:
+            because = "a step has too little work for more, or no other core is free"
+        else:
+            because = "a step has enough work for them"
         return Decision(str(device.n_threads), because, "n_jobs")
 
     def _of_end(self):
@@ -197,8 +202,8 @@ class FitResult:
         n_restarts = (self.state.column("restarts") or [0])[-1]
         if n_restarts:
             because = (
-                "the training diverged, or ended no better than it began: each has a "
-                "tenth of the rate"
+                "the training diverged, or ended above its beginning: each began anew at a tenth "
+                "of the rate, and the first rate is that of the last one"
             )
             decisions["restarts"] = Decision(str(int(n_restarts)), because, "eta0")
 
