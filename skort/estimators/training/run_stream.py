@@ -247,7 +247,12 @@ def _trained(plan, model, rows, state, run, observers):
     live = NoPickle(dataclasses.replace(run, random_state=batches.random_state))
     ended = dataclasses.replace(outcome.state, live=live, told=state.told, n_seen=state.n_seen)
 
-    return ready.result(dataclasses.replace(outcome, state=ended), statistics)
+    result = ready.result(dataclasses.replace(outcome, state=ended), statistics)
+    if ended.n_in_rate is None and falls_by_rows(result.plan):
+        # The call went on from the checkpoint of a fit, whose rate rows do not lower.
+        kept = dataclasses.replace(result.plan, rate=result.plan.rate._replace(falls=False))
+        result = dataclasses.replace(result, plan=kept)
+    return result
 
 
 def _check_terms(plan, model, used):
