@@ -16,6 +16,8 @@ import onnx.parser
 from numpy.typing import ArrayLike, DTypeLike
 from onnx import numpy_helper
 
+from skort.common.float64_formulas import float64_function
+
 # Every supported runtime reads these versions: the oldest, onnxruntime-training 1.16, reads up to
 # opset 19 and IR 9. No operator that skort writes needs a newer one.
 OPSET = 17
@@ -39,7 +41,11 @@ def onnx_dtype(dtype: DTypeLike) -> int:
 
 
 def function(source: Source, dtype: DTypeLike) -> onnx.FunctionProto:
-    """Return an ONNX function of the domain ``skort`` whose float constants have the dtype."""
+    """
+    Return an ONNX function of the domain ``skort`` whose float constants have the dtype.
+
+    In float64, formulas replace operators that ONNX Runtime computes in float32 only.
+    """
     # A text is `name (input, ...) => (output, ...) { nodes }`. It has constants such as `value =
     # float {...}`.
     if isinstance(source, str):
@@ -61,7 +67,17 @@ def function(source: Source, dtype: DTypeLike) -> onnx.FunctionProto:
             tensor = numpy_helper.from_array(value.astype(dtype))
             node.attribute[0].CopyFrom(onnx.helper.make_attribute("value", tensor))
 
-    return proto
+    return _in_float64(proto) if np.dtype(dtype) == np.float64 else proto
+
+
+def _in_float64(proto):
+    """Return a function with formulas in place of operators that are of float32 only."""
+    if not any(map(float64_function, proto.node)):
+        return proto
+
+    fragment = Fragment(np.float64)
+    fragment.add_for_float64(proto.node)
+    return fragment.as_function(proto.name, proto.input, proto.output)
 
 
 def constant_value(constant: onnx.NodeProto) -> np.ndarray:
@@ -153,6 +169,15 @@ class Fragment:
         self.nodes.append(
             onnx.helper.make_node(self.functions[key].name, inputs, outputs, domain=DOMAIN)
         )
+
+    def add_for_float64(self, nodes: Iterable[onnx.NodeProto]) -> None:
+        """Add nodes of float64, of which formulas replace those that are of float32 only."""
+        for node in nodes:
+            formula = float64_function(node)
+            if formula is None:
+                self.nodes.append(node)
+            else:
+                self.call(formula, node.input, node.output)
 
     def constant(self, name: str, array: ArrayLike) -> None:
         """Add a constant with the values and the dtype of an array."""

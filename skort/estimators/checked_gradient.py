@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from onnx import TensorProto
 from sklearn.utils import check_random_state
 
+from skort.common.onnx_text import Fragment, inlined, replace_nodes
 from skort.estimators.score_graph_of import score_graph_of
 from skort.graphs.onnx_models.opsets import recast
 from skort.objective.objective import LOSS, SAMPLE_WEIGHT, TARGET
@@ -98,6 +99,10 @@ def _of_model(model, X, trainable, random_state):
     given = score_graph_of(model, trainable)
     structure = copy.deepcopy(given.structure)
     recast(structure, TensorProto.FLOAT, TensorProto.DOUBLE)
+    fragment = Fragment(np.float64)
+    fragment.add_for_float64(structure.graph.node)
+    replace_nodes(structure.graph, fragment.nodes)
+    structure = inlined(structure, fragment)
     arrays = {
         name: a.astype(np.float64) if a.dtype == np.float32 else a
         for name, a in given.arrays.items()

@@ -12,6 +12,7 @@ import onnx
 import onnx.helper
 import onnx.parser
 
+from skort.exceptions import NotTrainableError
 from skort.runtime.cache import COMPILED
 from skort.runtime.device import CPU, Device, DeviceArray, without_log
 from skort.runtime.installed import c_api, load
@@ -32,6 +33,8 @@ _PLACE = re.compile(
     r"|\S+\.(?:cc|h):\d+: \w+: Assertion `[^`]*` failed: "
 )
 
+_MISSING = re.compile(r"Could not find an implementation for (\w+)\(")
+
 
 def inference_session(
     graph: bytes,
@@ -51,7 +54,17 @@ def inference_session(
     providers = device.providers(records=records)
     make = device.alone(load().InferenceSession)
     with without_log() if device.is_remote else contextlib.nullcontext():
-        session = make(graph, options, providers=providers, **disabled)
+        try:
+            session = make(graph, options, providers=providers, **disabled)
+        except Exception as error:  # the runtime raises errors of many kinds
+            missing = _MISSING.search(str(error))
+            if missing is None:
+                raise
+            raise NotTrainableError(
+                f"ONNX Runtime has no implementation of the operator {missing[1]} for its inputs. If "
+                'they are of float64, give dtype="float32", or write the loss, the penalty or the '
+                "model with other operators."
+            ) from error
     device.check_session(session)
     return session
 

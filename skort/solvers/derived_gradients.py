@@ -11,7 +11,13 @@ from onnx import helper, numpy_helper
 
 from skort.common.onnx_text import DOMAIN, Fragment, build_model, onnx_dtype
 from skort.exceptions import NotTrainableError
-from skort.graphs.differentiable import Gradient, runtime_gradient, undifferentiable
+from skort.graphs.differentiable import (
+    FLOAT32_GRADIENTS,
+    Gradient,
+    runtime_gradient,
+    undifferentiable,
+)
+from skort.graphs.gradient.elementwise import FLOAT32_ONLY
 from skort.graphs.gradient.reverse import add_gradients, rule_gradient
 from skort.objective.custom import CustomTerm, check_term
 from skort.objective.loss import source_key
@@ -115,12 +121,20 @@ def _check(part, model, names, gradient):
         raise NotTrainableError(f"{part}: its value does not use the {start}.")
 
     found = undifferentiable(model.graph, names, gradient)
-    if found is not None:
+    if found is None:
+        return
+
+    element_type = model.graph.output[0].type.tensor_type.elem_type
+    if element_type == onnx.TensorProto.DOUBLE and found[0] in FLOAT32_GRADIENTS | FLOAT32_ONLY:
         raise NotTrainableError(
-            f"{part}: no gradient goes through the operator {found[0]} on the way from the "
-            f"{start} to its value. Write the value with others, or give its gradient and "
-            'use solver="graph".'
+            f"{part}: ONNX Runtime has no gradient of the operator {found[0]} in float64. Train with "
+            'dtype="float32", or write the value with other operators.'
         )
+    raise NotTrainableError(
+        f"{part}: no gradient goes through the operator {found[0]} on the way from the "
+        f"{start} to its value. Write the value with others, or give its gradient and "
+        'use solver="graph".'
+    )
 
 
 def _loss_model(objective, batch_size):

@@ -110,6 +110,7 @@ def test_derived_gradient_of_a_loss_of_ones_own(dtype, rtol, derive, gradient, r
 
 
 SOFTPLUS = "r = Sub (score, target) loss = Softplus (r)"
+ERF = "r = Sub (score, target) loss = Erf (r)"
 SOFTMAX = "p = Softmax (score) loss = Sub (p, target)"
 
 
@@ -123,7 +124,11 @@ SOFTMAX = "p = Softmax (score) loss = Sub (p, target)"
             "no gradient goes through the operator Floor",
         ),
         ("b = Greater (score, target) loss = Cast <to = 1> (b)", "float32", "the operator Greater"),
-        (SOFTPLUS, "float64", "the operator Softplus"),
+        (
+            ERF,
+            "float64",
+            'loss: ONNX Runtime has no gradient of the operator Erf in float64. Train with dtype="float32"',
+        ),
         ("loss = Abs (target)", "float32", "its value does not use the score"),
     ],
 )
@@ -138,7 +143,7 @@ def test_what_has_no_gradient_is_named(body, dtype, message, derive, gradient):
 def test_the_rules_have_more_gradients_than_the_runtime(body, dtype):
     nodes = Objective(custom(body), None, (), 2, np.dtype(dtype))
     check_loss(nodes, 5, rule_gradient)
-    with pytest.raises(NotTrainableError, match=r"the operator Soft\w+ on the way"):
+    with pytest.raises(NotTrainableError, match=r"the operator Soft\w+ (on the way|in float64)"):
         check_loss(nodes, 5, runtime_gradient)
 
 

@@ -34,17 +34,11 @@ _REACHED = 10.0, -10.0, 20.0, -20.0, 50.0, -50.0, 100.0, -100.0
 _REACHED_LOGARITHMS = 10.0, -10.0, 20.0, -20.0
 # So far is a score from a whole number of standard deviations.
 _KINK = 0.0137
-# What to write in place of the Log of a Sigmoid. ONNX Runtime has a Softplus of float32 only.
-_OF_SIGMOID = {
-    "float32": (
-        "Softplus(-score) is -Log(Sigmoid(score)) at any score, and Softplus(score) is "
-        "-Log(1 - Sigmoid(score)) and Log(1 + Exp(score))."
-    ),
-    "float64": (
-        "Log(1 + Exp(-score)) is -Log(Sigmoid(score)) at scores up to 700, and "
-        "Log(1 + Exp(score)) is -Log(1 - Sigmoid(score))."
-    ),
-}
+# What to write in place of the Log of a Sigmoid.
+_OF_SIGMOID = (
+    "Softplus(-score) is -Log(Sigmoid(score)) at any score, and Softplus(score) is "
+    "-Log(1 - Sigmoid(score)) and Log(1 + Exp(score))."
+)
 # What no score of a class becomes if it changes nothing where its target is 0, or 1, and the cure.
 _OF_TARGET = (
     "small: in a loss of the margin, use 2 * target - 1 in place of target; to another loss, add a "
@@ -168,7 +162,7 @@ def _fault_at_scores(loss, target, score_graph, is_classifier):
     return _of(
         loss,
         f"{what} in {losses.dtype} at {where}. A training that reaches such a score diverges, or "
-        f"begins again at a smaller rate. {_stable_form(loss, losses.dtype, is_classifier)}",
+        f"begins again at a smaller rate. {_stable_form(loss, is_classifier)}",
     )
 
 
@@ -226,12 +220,12 @@ def _place(score, target, is_classifier):
     return f"the score {score[column]:.4g} of a class, for a row of {of_row} class"
 
 
-def _stable_form(loss, dtype, is_classifier):
-    """Return what to write in place of operators that leave the numbers of a dtype."""
+def _stable_form(loss, is_classifier):
+    """Return what to write in place of operators that leave the finite numbers."""
     used = {node.op_type for node in parsed("loss: value", loss.value).node}
     cures = []
     if "Log" in used and ("Sigmoid" in used or (is_classifier and "Exp" in used)):
-        cures.append(_OF_SIGMOID[dtype.name])
+        cures.append(_OF_SIGMOID)
     if {"Log", "Softmax"} <= used:
         cures.append("LogSoftmax is Log of Softmax at any score.")
     return " ".join(cures) or "Bound what Exp, Log, Pow, Sqrt or Div get, as by Clip."
