@@ -194,9 +194,8 @@ class FormulaLoss(Component, ScoreLoss):
     In the formulas, the names of the loss's parameters are constants.
     """
 
-    # `_formula` computes `loss`, `gradient` and, where L-BFGS is to know it, `curvature` from score
-    # and target. `_link` computes `prediction`
-    # from score.
+    # `_formula` computes `loss` and `gradient` from score and target, and `curvature` if L-BFGS is
+    # to know it. `_link` computes `prediction` from score.
 
     is_elementwise = True
     #: The name of the loss in the estimators' parameter `loss`. A class gives it as in

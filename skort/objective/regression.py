@@ -50,11 +50,15 @@ class RegressionLoss(FormulaLoss):
 
         If the score is a logarithm, return the loss of y / scale and score - log(scale).
         """
-        loss = self
-        if "epsilon" in parameter_names(type(self)):  # type: ignore[arg-type]  # classes are hashable
-            epsilon: float = self.get_params()["epsilon"]
-            loss = clone(self).set_params(epsilon=min(epsilon / scale, _LARGEST))
-        return InUnits(loss, scale**self._degree)
+        degree = self._degree
+        if "epsilon" not in parameter_names(type(self)):  # type: ignore[arg-type]  # classes are hashable
+            return InUnits(self, scale**degree)
+
+        epsilon = min(self.get_params()["epsilon"] / scale, _LARGEST)
+        loss = clone(self).set_params(epsilon=epsilon)
+        # A bounded gradient vanishes with epsilon^(d - 1). The weight makes up for it.
+        slope = max(min(1.0, epsilon) ** max(degree - 1, 0), 1e-30) if self.is_robust else 1.0
+        return InUnits(loss, scale**degree * slope, weight=1 / slope)
 
 
 class SquaredError(RegressionLoss, name="squared_error"):
@@ -153,17 +157,6 @@ class Huber(RegressionLoss, name="huber"):
     gradient = Identity(clipped)
     curvature = Where(Abs(residual) <= epsilon, 1, 0)
     """
-
-    def in_units(self, scale: float) -> InUnits:
-        """
-        Return the loss of targets and scores that are divided by a number, see
-        `RegressionLoss.in_units`.
-        """
-        # For a small epsilon, the weight makes the loss one of absolute residuals. Without it, the
-        # gradient would vanish.
-        epsilon = min(self.epsilon / scale, _LARGEST)
-        slope = max(min(1.0, epsilon), 1e-30)
-        return InUnits(Huber(epsilon), scale**2 * slope, weight=1 / slope)
 
 
 @dataclass(eq=False, repr=False)

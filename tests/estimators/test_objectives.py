@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import onnx.printer
 import pytest
+from own_losses import Cauchy
 from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
@@ -643,3 +644,16 @@ def test_max_iter_still_warns_with_other_losses():
     X, y = data(OrtSGDRegressor, 1)
     with pytest.warns(ConvergenceWarning, match="Maximum number of epochs"):
         OrtSGDRegressor(loss="huber", max_iter=2, tol=0).fit(X, y)
+
+
+def test_a_robust_loss_of_ones_own_trains_at_an_epsilon_that_is_small_beside_y(rng):
+    X = rng.normal(size=(200, 2))
+    y = 1000 + X @ [200, -300] + 0.1 * rng.standard_cauchy(200)
+    options = {"penalty": None, "tol": 1e-8, "dtype": "float64", "random_state": 0}
+    model = OrtSGDRegressor(loss=Cauchy(), **options).fit(X, y)
+
+    def objective(w):
+        return np.log1p(((X @ w[:2] + w[2] - y) / 0.1) ** 2).mean()
+
+    expected = minimize(objective, [200, -300, 1000], method="Nelder-Mead", options={"xatol": 1e-8})
+    np.testing.assert_allclose([*model.coef_, *model.intercept_], expected.x, atol=1e-6)

@@ -531,6 +531,21 @@ def test_y_is_centred_at_its_median_if_the_gradient_is_bounded(name):
     assert loss.is_robust == bool(farther <= 1.001 * far)
 
 
+def _changes_by_a_factor(name):
+    loss = FORMULAS[name][0]
+    return loss.has_units and loss.inverse_link_function(1) is None
+
+
+@pytest.mark.parametrize("name", filter(_changes_by_a_factor, FORMULAS))
+def test_a_loss_of_other_units_differs_by_a_factor(name, run_function):
+    loss, scale = FORMULAS[name][0], 70.0
+    score, target = np.linspace(-300, 300, 9)[:, None], np.full((9, 1), 2.0)
+    inner, unit, _, weight, _ = loss.in_units(scale)
+    gradient = run_function(loss.gradient_function(1), "float64", score, target)
+    moved = run_function(inner.gradient_function(1), "float64", score / scale, target / scale)
+    np.testing.assert_allclose(unit * weight / scale * moved, gradient, rtol=1e-10)
+
+
 @pytest.mark.parametrize("power", [0, 1, 1.5, 2, 3])
 def test_a_tweedie_loss_of_other_units_differs_by_a_factor_and_a_constant(power, run_function):
     """The scores of targets that are divided by a number are smaller by its logarithm."""

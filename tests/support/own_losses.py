@@ -1,4 +1,8 @@
-"""Losses of one's own, as ONNX text, that several test files train with."""
+"""Losses of one's own that several test files train with."""
+
+from dataclasses import dataclass
+
+from skort.objective.regression import RegressionLoss
 
 #: (score - target)^4
 FOURTH = """\
@@ -14,3 +18,20 @@ row (score, target) => (loss) {
     distance = Abs (residual)
     loss = ReduceMax <axes = [1], keepdims = 1> (distance)
 }"""
+
+
+@dataclass(eq=False, repr=False)
+class Cauchy(RegressionLoss):
+    """epsilon^2 / 2 log(1 + r^2 / epsilon^2)"""
+
+    is_robust = True
+    _degree = 2
+    _curvature = 1.0
+    epsilon: float = 0.1
+    _formula = """
+    residual = score - target
+    ratio = residual / epsilon
+    inner = 1 + ratio * ratio
+    loss = 0.5 * (epsilon * epsilon) * Log(inner)
+    gradient = residual / inner
+    """
