@@ -22,6 +22,7 @@ from skort.common.onnx_text import (
     with_parameter_inputs,
 )
 from skort.graphs.differentiable import Gradient, undifferentiable
+from skort.graphs.gradient.elementwise import CURVED
 from skort.graphs.layers import TARGET_OFFSET, Layer, first_layer, last_layer, reads_ids
 from skort.graphs.sklearn.conversion import rename_input
 
@@ -40,13 +41,6 @@ _FROM_WEIGHTS = {
 _NORMALIZATIONS = ("InstanceNormalization", "LayerNormalization")
 _LINEAR = (["MatMul"], ["MatMul", "Add"], ["Sub", "MatMul", "Add"])
 _ACTIVATIONS = frozenset({"Exp", "Identity", "Relu", "Sigmoid", "Tanh"})
-# Operators that are all but linear for small inputs. Relu is as bent for small inputs as for large.
-_CURVED = frozenset(
-    {
-        *("Celu", "Elu", "Erf", "Gelu", "HardSigmoid", "HardSwish", "Mish"),
-        *("Sigmoid", "Softplus", "Softsign", "Swish", "Tanh"),
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -217,7 +211,7 @@ class ScoreGraph:
     @functools.cached_property
     def has_curved_units(self) -> bool:
         """Whether the model has units such as tanh, which small weights make linear."""
-        return any(node.op_type in _CURVED for node in self.structure.graph.node)
+        return any(node.op_type in CURVED for node in self.structure.graph.node)
 
     @functools.cached_property
     def order(self) -> tuple[int, ...] | None:

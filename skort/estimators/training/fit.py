@@ -1,4 +1,4 @@
-"""A fit from top to bottom: read, plan, start, run, result."""
+"""A fit from top to bottom: read, plan, and `run_fit`, which starts, runs and gives the result."""
 
 import dataclasses
 import functools

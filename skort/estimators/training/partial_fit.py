@@ -4,7 +4,7 @@ A call of `partial_fit` from top to bottom: the first one plans a stream, later 
 A stream differs from a `fit`:
 
 - A call is one epoch. Nothing ends the training, and nothing begins it again.
-- The first rows wait until there are 20. They decide on the scales and on the first rate, but do not
+- If scales or the first rate come from the first rows, these wait until there are 20. They do not
   tell which columns of a network are relevant.
 - A batch has the rows of the first call, at most 16.
 - No optimizer over all rows makes the steps. `eta0` of a linear model is the rate of a row, and

@@ -1,6 +1,6 @@
 """
-The way of a stream: each call of `partial_fit` is one pass over its rows. The first rows decide on
-the scales.
+The way of a stream: each call of `partial_fit` is one pass over its rows. Scales come from the
+first rows.
 """
 
 import copy
@@ -53,8 +53,8 @@ def run_stream(
     last: FitResult | None = None,
 ) -> FitResult:
     """
-    Return a model after one pass over the rows of a call. The first rows wait until 20 of them tell
-    scales and rate. `last` is the result that the call goes on from.
+    Return a model after one pass over the rows of a call. `last` is the result that the call goes on
+    from. If scales or the rate come from the first rows, these wait until there are 20.
     """
     plan.check_steps("partial_fit")
     if last is None or state.is_new:

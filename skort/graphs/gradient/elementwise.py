@@ -15,6 +15,14 @@ FLOAT32_ONLY = frozenset(
         *("Sin", "Softplus"),
     }
 )
+#: Operators that small inputs make linear, and whose slope has a bound. Relu is as bent for small
+#: inputs as for large.
+CURVED = frozenset(
+    {
+        *("Atan", "Celu", "Elu", "Erf", "HardSigmoid", "HardSwish", "Sigmoid", "Sin", "Softplus"),
+        "Tanh",
+    }
+)
 
 
 def _less_below_zero(slope, alpha):

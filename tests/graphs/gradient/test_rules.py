@@ -14,7 +14,7 @@ from onnx.reference.op_run import OpRun
 
 from skort.common.onnx_text import IR_VERSION, OPSET, Fragment, inlined, onnx_dtype
 from skort.graphs.differentiable import runtime_gradient, undifferentiable
-from skort.graphs.gradient.elementwise import FLOAT32_ONLY
+from skort.graphs.gradient.elementwise import CURVED, ELEMENTWISE, FLOAT32_ONLY
 from skort.graphs.gradient.reverse import RULES, add_gradients, rule_gradient
 from skort.runtime.installed import training_api
 from skort.runtime.sessions import ArraySession, inference_session
@@ -295,6 +295,19 @@ def ids(case):
 def test_every_rule_has_a_case():
     assert {case[0] for case in CASES} == set(RULES)
     assert set(RULES) > FLOAT32_ONLY
+    assert set(ONE_INPUT) > CURVED
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE.keys() & ONE_INPUT)
+def test_an_operator_is_curved_where_small_inputs_make_it_linear(name):
+    def slope(x):
+        return finite_difference((name, [np.array([[x]])], 0, {}), np.ones((1, 1))).item()
+
+    with np.errstate(all="ignore"):  # a logarithm of such inputs
+        near, far = ([slope(x) for x in xs] for xs in ([-1e-3, 0.0, 1e-3], [-4.0, 4.0]))
+        is_linear = np.ptp(near) < 1e-2 < abs(near[1])
+        bends = is_linear and 0.1 < np.max(np.abs(np.subtract(far, near[1]))) < 3
+    assert (name in CURVED) == bool(bends)
 
 
 @pytest.mark.parametrize("dtype, rtol, atol", [("float32", 2e-5, 2e-6), ("float64", 1e-7, 1e-8)])
