@@ -67,7 +67,7 @@ def estimator(problem, solver, n_jobs=None):
     if problem.momentum:
         from skort.optimizers import Nesterov
 
-        options["optimizer"] = Nesterov(problem.momentum)
+        options["optimizer"] = Nesterov(momentum=problem.momentum)
     cls = OrtSGDClassifier if problem.is_classifier else OrtSGDRegressor
     return cls(
         problem.model, solver=solver, penalty=None, tol=None, random_state=problem.seed, **options

@@ -202,9 +202,9 @@ VALUES = {
         "own-pull": lambda: objective.Penalty(PULL, alpha=0.1, intercepts="*"),
     },
     "optimizer": {
-        "Momentum(0.5)": lambda: optimizers.Momentum(0.5),
-        "Nesterov(0.8)": lambda: optimizers.Nesterov(0.8),
-        "Adam(0.8, 0.99)": lambda: optimizers.Adam(0.8, 0.99, epsilon=1e-6),
+        "Momentum(0.5)": lambda: optimizers.Momentum(momentum=0.5),
+        "Nesterov(0.8)": lambda: optimizers.Nesterov(momentum=0.8),
+        "Adam(0.8, 0.99)": lambda: optimizers.Adam(beta_1=0.8, beta_2=0.99, epsilon=1e-6),
         "AdamW": lambda: optimizers.Adam(weight_decay=0.05),
         "Adam-lazy": lambda: optimizers.Adam(lazy=True),
     },

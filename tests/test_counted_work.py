@@ -267,7 +267,7 @@ def test_a_fit_that_differs_in_numbers_builds_nothing(solver, inner, counted):
         for numbers in NUMBERS[: 5 if "max_grad_norm" in rest else 3]
     ]
     if "optimizer" in rest:
-        fits.append(clone(model).set_params(optimizer=Momentum(0.5)))
+        fits.append(clone(model).set_params(optimizer=Momentum(momentum=0.5)))
     weights = [fit.fit(X + 1, Y).weights_ for fit in fits]
     assert work.total() == 0
     # All of these numbers count.

@@ -174,7 +174,7 @@ def test_numbers_of_losses_optimizers_schedules_and_epochs_may_differ(data):
     grid = [
         {"loss": ["huber"], "epsilon": [0.1, 1.0], "max_iter": [6], "n_iter_no_change": [2]},
         {"loss": ["epsilon_insensitive"], "epsilon": [0.1, 1.0], "max_iter": [3, 6]},
-        {"optimizer": [Momentum(0.5), Momentum(0.9)], "eta0": [0.01, 0.02]},
+        {"optimizer": [Momentum(momentum=0.5), Momentum(momentum=0.9)], "eta0": [0.01, 0.02]},
         {"learning_rate": [Constant(0.01), "invscaling", "adaptive"], "alpha": [1e-3, 1e-1]},
     ]
     assert_same(*both(regressor(penalty="l2"), grid, *data), 3 * 16)

@@ -75,6 +75,8 @@ class Component(BaseEstimator):
     _parameter_constraints: dict[str, Any] = {}
     #: Parameter -> its names elsewhere.
     _other_names: Mapping[str, Sequence[str]] = {}
+    #: What to say to a value without a name that the constructor does not take.
+    _without_name: str = ""
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -156,8 +158,8 @@ def explained_init(init: Callable[..., None], explain: Callable[..., str | None]
     """
     Return a constructor with another error for an argument that it does not have.
 
-    `explain` takes the error, the unknown name, the object, and the positional and named arguments.
-    It returns the words of the other error, or None where the first one stays.
+    `explain` takes the error, the unknown name or None, the object, and the positional and named
+    arguments. It returns the words of the other error, or None where the first one stays.
     """
 
     @functools.wraps(init)
@@ -167,7 +169,7 @@ def explained_init(init: Callable[..., None], explain: Callable[..., str | None]
         except TypeError as error:
             known = inspect.signature(init).parameters
             unknown = next((name for name in given if name not in known), None)
-            message = unknown and explain(error, unknown, self, args, given)
+            message = explain(error, unknown, self, args, given)
             if not message:
                 raise
             raise TypeError(message) from None
@@ -175,14 +177,27 @@ def explained_init(init: Callable[..., None], explain: Callable[..., str | None]
     return __init__
 
 
-def _refusal(cls, names, _error, unknown, part, _args, _given):
-    """Return an error that names the parameters of the class of a part, but not of its subclasses."""
-    if type(part) is not cls:
+def _refusal(cls, names, error, unknown, part, args, _given):
+    """Return an error that names the parameters of the class of a part."""
+    if unknown is None and type(part).__init__ is cls.__init__:
+        of_values = _of_values(type(part), args, names[cls])
+        return of_values if "() takes " in str(error) else None
+    if unknown is None or type(part) is not cls:
         return None
     return (
         f"{cls.__name__}() got an unexpected keyword argument {unknown!r}. "
         f"{_place_of(unknown, cls, names)}"
     )
+
+
+def _of_values(cls, args, own):
+    """Return an error for values without a name that a constructor does not take."""
+    known = inspect.signature(cls).parameters.values()
+    order = [each.name for each in known if each.kind is each.POSITIONAL_OR_KEYWORD]
+    taken = f"only {' and '.join(order)} without a name" if order else "no value without a name"
+    parameters = f"Its parameters are {', '.join(own)}." if own else "It has no parameters."
+    shown = ", ".join(map(repr, args))
+    return f"{cls.__name__}({shown}) takes {taken}. {parameters} {cls._without_name}".rstrip()
 
 
 def _place_of(unknown, cls, names):

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 
 from skort.common.component import Component, nearest
 from skort.common.sklearn_private import (
+    HasMethods,
     InvalidParameterError,
     StrOptions,
     validate_parameter_constraints,
@@ -165,8 +166,24 @@ def value_classes(cls: type, name: str) -> list[type]:
             else [LinearRegression, MLPRegressor]
         )
 
-    module = importlib.import_module(_MODULES[name]) if name in _MODULES else None
-    return [getattr(module, each) for each in getattr(module, "__all__", ())]
+    if name not in _MODULES:
+        return []
+    module = importlib.import_module(_MODULES[name])
+    classes = (getattr(module, each) for each in module.__all__)
+    return [each for each in classes if _is_taken(cls, name, each)]
+
+
+def _is_taken(cls, name, value_class):
+    """Return whether a parameter of an estimator takes the instances of a class."""
+    constraints = cls._parameter_constraints[name]
+    methods = [m for each in constraints if isinstance(each, HasMethods) for m in each.methods]
+    of_others = ("regressor",) if issubclass(cls, ClassifierMixin) else ("classifier",)
+    return (
+        all(hasattr(value_class, method) for method in methods)
+        and getattr(value_class, "estimator_types", ()) != of_others
+        # A protocol has no instances.
+        and not getattr(value_class, "_is_protocol", False)
+    )
 
 
 def parameters_of(cls: type) -> list[str]:
@@ -203,7 +220,7 @@ def _of_text(cls, name, text, options, constraints):
         return f"Did you mean {owner}?"
     if name in _NUMERIC and _is_number(text):
         return f"A number has no quotes: {name}={text}."
-    if module is not None and (found := _class_named(text, module)) is not None:
+    if module is not None and (found := _class_named(text, value_classes(cls, name))) is not None:
         return f"Did you mean {name}={found}()? Import it from {module}."
 
     similar = nearest(text, options[name], _SYNONYMS, 0.6)
@@ -270,9 +287,9 @@ def _of_other_losses(cls, text):
     return f"{text!r} is a loss of {other}."
 
 
-def _class_named(text, module):
-    """Return the name of the class of a module that a text stands for, or None."""
-    names = importlib.import_module(module).__all__
+def _class_named(text, classes):
+    """Return the name of the class that a text stands for, or None."""
+    names = [each.__name__ for each in classes]
     same = [
         name for name in names if _plain(text) in (_plain(name), _plain(name).removesuffix("loss"))
     ]

@@ -40,9 +40,8 @@ def _adam(optimizer):
     # correction of the session is off, and the learning rate includes it.
     uncorrected = {"do_bias_correction": 0, "weight_decay_mode": 0}
     memory = {"first_moment": "Moment_1_", "second_moment": "Moment_2_"}
-    return SessionOptimizer("AdamOptimizer", attributes, uncorrected, memory), Adam(
-        beta_1, beta_2
-    ).corrected
+    made = SessionOptimizer("AdamOptimizer", attributes, uncorrected, memory)
+    return made, Adam(beta_1=beta_1, beta_2=beta_2).corrected
 
 
 # For the runtime's name of an update: the optimizer of TrainingSession, and the function that

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from skort import OrtSGDRegressor
 from skort.common.component import check_parameters, own_copy, with_defaults
-from skort.objective import L2, Huber
+from skort.objective import L2, ElasticLoss, Huber, Loss, SquaredError
 from skort.objective.loss import as_loss
 from skort.objective.penalties import Strength, WeightPenalty, as_penalty
 
@@ -129,3 +129,32 @@ def test_a_copy_is_deep_where_something_could_be_changed_in_place():
     deep = own_copy(nested, copy.deepcopy)
     deep.alpha[0] = 2.0
     assert nested.alpha[0] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("make", "refused"),
+    [
+        (
+            lambda: SquaredError(2),
+            "SquaredError(2) takes no value without a name. It has no parameters.",
+        ),
+        (
+            lambda: Huber(1, 2),
+            "Huber(1, 2) takes only epsilon without a name. Its parameters are epsilon.",
+        ),
+        (
+            lambda: ElasticLoss(1, 2, 3),
+            "ElasticLoss(1, 2, 3) takes only l1_weight and l2_weight without a name. Its parameters are "
+            "l1_weight, l2_weight.",
+        ),
+    ],
+)
+def test_too_many_values_without_a_name_are_refused_with_the_parameters(make, refused):
+    with pytest.raises(TypeError) as caught:
+        make()
+    assert str(caught.value) == refused
+
+
+def test_a_missing_value_is_told_as_python_does():
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'value'"):
+        Loss()

@@ -58,7 +58,7 @@ RULES = [
     {"penalty": "l2", "alpha": 1e-2, "max_grad_norm": 0.05},
     {"optimizer": "momentum", "penalty": None},
     {"optimizer": "momentum", "penalty": "l2", "alpha": 1e-2, "average": 30},
-    {"optimizer": Nesterov(0.5), "penalty": "l2", "alpha": 1e-2},
+    {"optimizer": Nesterov(momentum=0.5), "penalty": "l2", "alpha": 1e-2},
     {
         "optimizer": "nesterov",
         "penalty": "l2",
@@ -66,7 +66,7 @@ RULES = [
         "average": True,
         "learning_rate": "invscaling",
     },
-    {"optimizer": Momentum(1.0), "penalty": None, "eta0": 1e-3},
+    {"optimizer": Momentum(momentum=1.0), "penalty": None, "eta0": 1e-3},
     {"optimizer": "adam", "penalty": "l2", "alpha": 1e-2, "eta0": 1e-2},
     # Steps of this l2 term are implicit.
     {

@@ -102,6 +102,14 @@ VALUES = [
     ({"loss": ["huber"]}, "Did you mean loss='huber'?"),
     ({"scoring": ("r2",)}, "Did you mean scoring='r2'?"),
     ({"penalty": "ridge"}, "Did you mean penalty='l2'?"),
+    ({"penalty": "elastic"}, "Did you mean penalty='elasticnet'?"),
+    ({"penalty": "elastic_penalty"}, "penalty=ElasticPenalty()? Import it from skort.objective."),
+    (
+        {"penalty": "tweedie"},
+        "A custom penalty is an ONNX function: write it with skort.objective.Penalty.",
+    ),
+    ({"loss": "elastic"}, "loss=ElasticLoss()? Import it from skort.objective."),
+    ({"optimizer": "Optimizer"}, "methods of skort.optimizers.Optimizer."),
     ({"penalty": "Lasso"}, "Did you mean penalty='l1'?"),
     ({"loss": L2()}, "Did you mean penalty=L2()?"),
     ({"penalty": Huber()}, "Did you mean loss=Huber()?"),
@@ -113,6 +121,20 @@ VALUES = [
     ({"callbacks": EarlyStopping()}, "Did you mean callbacks=[EarlyStopping()]?"),
     ({"early_stopping": 7}, "Did you mean early_stopping=True, n_iter_no_change=7?"),
 ]
+
+
+@pytest.mark.parametrize("text", ["tweedie", "elastic", "gamma_loss"])
+def test_no_loss_of_a_regressor_is_suggested_for_a_classifier(text):
+    with pytest.raises(ValueError, match=f"Got '{text}' instead") as raised:
+        OrtSGDClassifier(loss=text).fit(X, LABELS)
+    assert "Import it" not in str(raised.value)
+
+
+def test_a_part_of_a_path_is_one_of_the_values_of_its_parameter():
+    with pytest.raises(ValueError, match=r"penalty='l2' has no parameters\.$"):
+        OrtSGDRegressor(penalty="l2").set_params(penalty__l1_weight=1)
+    with pytest.raises(ValueError, match=r"has no parameters\. Give loss=ElasticLoss\(\) first\.$"):
+        OrtSGDRegressor(loss="squared_error").set_params(loss__l1_weight=1)
 
 
 @pytest.mark.parametrize("given, advice", VALUES)

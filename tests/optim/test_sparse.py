@@ -126,7 +126,9 @@ def lazy_and_full(optimizer, l2, average, etas, *, settle_at=()):
 
 
 @pytest.mark.parametrize(
-    "optimizer", [SGD(), Momentum(0.9), Momentum(0.99), Nesterov(0.6)], ids=repr
+    "optimizer",
+    [SGD(), Momentum(momentum=0.9), Momentum(momentum=0.99), Nesterov(momentum=0.6)],
+    ids=repr,
 )
 @pytest.mark.parametrize("l2", [0.0, 0.3])
 @pytest.mark.parametrize("average", [False, 1, 20])
@@ -142,7 +144,7 @@ def test_lazy_updates_are_those_of_all_weights(optimizer, l2, average, etas):
     np.testing.assert_allclose(seen, true, rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize("optimizer", [SGD(), Nesterov(0.9)], ids=repr)
+@pytest.mark.parametrize("optimizer", [SGD(), Nesterov(momentum=0.9)], ids=repr)
 def test_it_does_not_matter_when_the_weights_are_read(optimizer):
     at_end, *_ = lazy_and_full(optimizer, 0.1, 5, [0.1] * 30)
     often, *_ = lazy_and_full(optimizer, 0.1, 5, [0.1] * 30, settle_at=(1, 2, 17))
@@ -150,7 +152,7 @@ def test_it_does_not_matter_when_the_weights_are_read(optimizer):
         np.testing.assert_allclose(array, at_end[name], rtol=1e-10)
 
 
-@pytest.mark.parametrize("optimizer", [Adam(), Momentum(0.999), OwnSGD()], ids=repr)
+@pytest.mark.parametrize("optimizer", [Adam(), Momentum(momentum=0.999), OwnSGD()], ids=repr)
 def test_other_optimizers_have_no_recurrence(optimizer):
     assert Recurrence.of(optimizer_tags(optimizer).linear, 0.0) is None
 

@@ -82,7 +82,7 @@ def test_without_a_bound_it_is_the_cumulative_penalty_of_the_paper(rng):
     np.testing.assert_array_equal(ours == 0, np.array(expected) == 0)
 
 
-@pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.5), Adam()], ids=repr)
+@pytest.mark.parametrize("optimizer", [SGD(), Momentum(momentum=0.5), Adam()], ids=repr)
 def test_a_single_batch_an_epoch_makes_proximal_steps(optimizer, rng):
     gradients, a, eta = rng.normal(size=300) - 0.2, 0.3, 0.1
     w, state, expected = np.zeros(1), optimizer.start(1, 0, np.dtype(float)), []
@@ -130,7 +130,9 @@ def test_a_weight_without_strength_is_left_alone(rng):
     )
 
 
-@pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.9), Nesterov(0.75)], ids=repr)
+@pytest.mark.parametrize(
+    "optimizer", [SGD(), Momentum(momentum=0.9), Nesterov(momentum=0.75)], ids=repr
+)
 @pytest.mark.parametrize("start, gradient", [(2.0, -0.3), (-2.0, 0.3), (0.0, 0.2999), (0.0, -0.1)])
 def test_a_weight_at_its_balance_stays_there_when_the_learning_rate_falls(
     optimizer, start, gradient
@@ -176,7 +178,9 @@ def test_one_step_is_explicit_up_to_the_boundary_and_implicit_beyond(b, is_impli
 
 
 @pytest.mark.parametrize(
-    "optimizer", [SGD(), Momentum(0.5), Momentum(0.9), Nesterov(0.75)], ids=repr
+    "optimizer",
+    [SGD(), Momentum(momentum=0.5), Momentum(momentum=0.9), Nesterov(momentum=0.75)],
+    ids=repr,
 )
 @pytest.mark.parametrize("b", [0.1, 9.0, 15.0, 500.0, 1e6])
 def test_a_weight_rests_where_gradient_and_penalty_balance(optimizer, b):
@@ -189,7 +193,7 @@ def test_a_weight_rests_where_gradient_and_penalty_balance(optimizer, b):
 
 def test_the_length_of_a_step_with_momentum_decides():
     # 0.125 / (1 - 0.75) * 4 = 2: by momentum the step is implicit, by SGD it is not.
-    rule, state = rule_and_state(Momentum(0.75), 4.0)
+    rule, state = rule_and_state(Momentum(momentum=0.75), 4.0)
     weights, velocity, length = np.array([2.0]), 0.0, 0.0
     for g in (3.0, -1.0):
         velocity = 0.75 * velocity - 0.125 * g
@@ -200,7 +204,9 @@ def test_the_length_of_a_step_with_momentum_decides():
         assert state["velocity"][0] == pytest.approx(velocity, rel=1e-13)
 
 
-@pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.9), Nesterov(0.75)], ids=repr)
+@pytest.mark.parametrize(
+    "optimizer", [SGD(), Momentum(momentum=0.9), Nesterov(momentum=0.75)], ids=repr
+)
 @pytest.mark.parametrize("b", [9.0, 15.0, 500.0])
 def test_a_weight_at_rest_stays_there_when_the_learning_rate_falls(optimizer, b):
     # At the last rate an explicit step is short enough, too.
@@ -234,8 +240,8 @@ def test_with_an_l1_term_it_is_the_proximal_step_of_both():
         (SGD(), 0.1, False),
         (SGD(), 0.100001, True),
         (SGD(), None, True),
-        (Momentum(0.9), 0.0099, False),
-        (Nesterov(0.9), 0.0101, True),
+        (Momentum(momentum=0.9), 0.0099, False),
+        (Nesterov(momentum=0.9), 0.0101, True),
         (Adam(), None, False),
         (SGD(), largest_rate(Adaptive(eta0=0.1)), False),
         (SGD(), largest_rate(Optimal(alpha=1e-8)), True),

@@ -20,26 +20,41 @@ L1 = np.array([0.5, 0.5, 0.1, 0.0, 3.0, 0.0, 0.0])
 L2 = np.array([0.5, 300.0, 1e4, 0.0, 80.0, 100.0, 0.0])
 
 OPTIMIZERS = [
-    *(SGD(), Momentum(), Momentum(0.5), Momentum(0), Nesterov(), Nesterov(0.3)),
-    *(Adam(), Adam(0.5, 0.7, 0.1), Adam(0, 0), Adam(weight_decay=0.3)),
+    *(
+        SGD(),
+        Momentum(),
+        Momentum(momentum=0.5),
+        Momentum(momentum=0),
+        Nesterov(),
+        Nesterov(momentum=0.3),
+    ),
+    *(
+        Adam(),
+        Adam(beta_1=0.5, beta_2=0.7, epsilon=0.1),
+        Adam(beta_1=0, beta_2=0),
+        Adam(weight_decay=0.3),
+    ),
 ]
 UPDATES = [
     *((Update(optimizer), {}) for optimizer in OPTIMIZERS),
     (Update(SGD(), max_grad_norm=0.5), {}),
     (Update(SGD(), max_grad_norm=1e9), {}),
-    (Update(Momentum(0.5), average=True), {}),
+    (Update(Momentum(momentum=0.5), average=True), {}),
     (Update(SGD(), average=3), {}),
     *(
         (Update(optimizer), {"l1": L1, "n_steps": n})
-        for optimizer in (SGD(), Momentum(0.5), Adam())
+        for optimizer in (SGD(), Momentum(momentum=0.5), Adam())
         for n in (1, 3)
     ),
-    (Update(Nesterov(0.3)), {"l1": L1, "n_steps": 3}),
+    (Update(Nesterov(momentum=0.3)), {"l1": L1, "n_steps": 3}),
     *(
         (Update(optimizer), {"l2": L2})
-        for optimizer in (SGD(), Momentum(0.5), Nesterov(0.3), Adam())
+        for optimizer in (SGD(), Momentum(momentum=0.5), Nesterov(momentum=0.3), Adam())
     ),
-    *((Update(optimizer, largest_rate=0.05), {"l2": L2}) for optimizer in (SGD(), Momentum(0.5))),
+    *(
+        (Update(optimizer, largest_rate=0.05), {"l2": L2})
+        for optimizer in (SGD(), Momentum(momentum=0.5))
+    ),
     (Update(SGD(), max_grad_norm=0.5, average=2), {"l1": L1, "l2": L2, "n_steps": 2}),
     (Update(Adam(weight_decay=0.3), max_grad_norm=0.5, average=2), {"l1": L1, "n_steps": 2}),
 ]

@@ -92,7 +92,7 @@ def test_an_own_penalty_begins_at_zero(run):
     np.testing.assert_array_equal(result["weight_gradient"], [6, -12])
 
 
-@pytest.mark.parametrize("optimizer", [SGD(), Momentum(0.8), Nesterov(), Adam()], ids=str)
+@pytest.mark.parametrize("optimizer", [SGD(), Momentum(momentum=0.8), Nesterov(), Adam()], ids=str)
 def test_updates_are_those_in_numpy(optimizer, run, rng):
     model = part_graph(optimizer, (4,), dtype="float64")
     weights = rng.normal(size=4)
@@ -142,7 +142,7 @@ def test_names_are_those_of_the_estimators(run):
         ),
         ("log_loss", (3,), r"shape must be \(n_rows, n_outputs\) for a loss, .*, got \(3,\)"),
         ("sgd", (3, 1), r"shape must be .* \(n_weights,\) for an optimizer, got \(3, 1\)"),
-        (Momentum(2.0), (3,), "momentum"),
+        (Momentum(momentum=2.0), (3,), "momentum"),
     ],
 )
 def test_what_is_no_part_is_named(part, shape, message):

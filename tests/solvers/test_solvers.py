@@ -224,7 +224,10 @@ def test_solvers_agree_after_100_steps(loss, n_outputs, weighted, alpha, hidden,
 OPTIONS = [
     *(
         {"optimizer": optimizer}
-        for optimizer in (*(cls() for cls in OPTIMIZERS.values()), Adam(0.5, 0.9, 1e-2))
+        for optimizer in (
+            *(cls() for cls in OPTIMIZERS.values()),
+            Adam(beta_1=0.5, beta_2=0.9, epsilon=1e-2),
+        )
     ),
     *(
         {"optimizer": Adam(weight_decay=0.1), "penalty": penalty}
@@ -257,7 +260,7 @@ def test_solvers_agree_with_every_option(options, dtype, other, rng):
 
 
 @pytest.mark.parametrize(
-    "optimizer", [SGD(), *(OPTIMIZERS[name](0.5) for name in ("momentum", "nesterov"))]
+    "optimizer", [SGD(), *(OPTIMIZERS[name](momentum=0.5) for name in ("momentum", "nesterov"))]
 )
 @pytest.mark.parametrize("alpha", [1.0, 90.0, 150.0, 5000.0])
 @others
@@ -556,7 +559,7 @@ def test_weights_are_their_mean_once_the_average_has_begun(solver, rng):
             r'solver="session" has no optimizer=Momentum\(\).*solver="graph"',
         ),
         (
-            (OPTIMIZERS["nesterov"](0.5),),
+            (OPTIMIZERS["nesterov"](momentum=0.5),),
             r'solver="session" has no optimizer=Nesterov\(momentum=0.5\).*solver="graph"',
         ),
         ((LBFGS(),), r'solver="session" has no optimizer=LBFGS\(\).*solver="graph"'),

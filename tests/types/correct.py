@@ -52,7 +52,7 @@ def fits() -> None:
         table, table["a"], X_val=table, y_val=["yes", "no"]
     )
     OrtSGDClassifier(
-        MLPClassifier(hidden_layer_sizes=(5,)), learning_rate=Harmonic(), optimizer=Adam(0.9)
+        MLPClassifier(hidden_layer_sizes=(5,)), learning_rate=Harmonic(), optimizer=Adam(beta_1=0.9)
     ).fit(scipy.sparse.csr_matrix(X), y).predict_proba([[1, 2, 3, 4]]).sum(axis=1)
 
     stream = OrtSGDClassifier(optimizer="sgd", batch_size=16, callbacks=[Printed()], verbose=1)

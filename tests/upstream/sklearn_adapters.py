@@ -165,9 +165,9 @@ class MLP(Adapter):
 
     def _optimizer_of_solver(self):
         if self.solver == "adam":
-            return Adam(self.beta_1, self.beta_2, self.epsilon)
+            return Adam(beta_1=self.beta_1, beta_2=self.beta_2, epsilon=self.epsilon)
         if self.solver == "sgd":
-            return (Nesterov if self.nesterovs_momentum else Momentum)(self.momentum)
+            return (Nesterov if self.nesterovs_momentum else Momentum)(momentum=self.momentum)
         raise NotImplementedError(f"solver={self.solver!r}")
 
     @property

@@ -49,7 +49,7 @@ length = corrected / divisor
 """
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class Adam(NamedOptimizer, name="adam"):
     r"""
     Adam: updates follow a running mean of the gradients,

@@ -41,7 +41,7 @@ class Tolerances(NamedTuple):
     flat: float
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class LBFGS(SGD, name="lbfgs"):
     r"""
     Limited-memory BFGS over all rows: the exact minimum of a smooth objective, in few iterations.
@@ -71,6 +71,7 @@ class LBFGS(SGD, name="lbfgs"):
     """
 
     _parameter_constraints = {"history_size": [Interval(Integral, 1, None, closed="left")]}
+    _without_name = ""  # it has no learning rate
     history_size: int = 10
 
     @property

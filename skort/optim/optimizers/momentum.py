@@ -49,7 +49,7 @@ length = next_unit_velocity * momentum + eta
 """
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class Momentum(NamedOptimizer, name="momentum"):
     r"""
     Gradient descent with a velocity.

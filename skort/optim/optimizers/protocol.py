@@ -171,6 +171,8 @@ class NamedOptimizer(Component):
     with a name, it is a value of the parameter `optimizer`.
     """
 
+    _without_name = "The learning rate is eta0 of the estimator."
+
     def __init_subclass__(cls, *, name: str | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
         if name is not None:

@@ -190,7 +190,7 @@ def test_a_subclass_may_hide_parameters(data):
 @pytest.mark.parametrize(
     "value",
     [
-        Momentum(0.5),
+        Momentum(momentum=0.5),
         Warmup(Cosine(30)),
         FrozenEstimator(LinearRegression()),
         make_pipeline(StandardScaler(), LinearRegression()),
@@ -216,7 +216,7 @@ def test_a_snapshot_is_equal_until_a_part_is_changed(value):
 @pytest.mark.parametrize(
     "value, change",
     [
-        (Momentum(0.5), lambda value: value.set_params(momentum=0.4)),
+        (Momentum(momentum=0.5), lambda value: value.set_params(momentum=0.4)),
         (Warmup(Cosine(30)), lambda value: value.set_params(schedule__n_updates=31)),
         (
             make_pipeline(StandardScaler(), Ridge()),

@@ -39,9 +39,12 @@ def test_the_names_are_in_the_order_of_messages():
 
 TAGS = [
     (SGD(), OptimizerTags(1.0, 1.0, linear=LinearUpdate(), runtime="SGD", is_elementwise=True)),
-    (Momentum(0.75), OptimizerTags(4.0, 4.0, linear=LinearUpdate(0.75), is_elementwise=True)),
     (
-        Nesterov(0.5),
+        Momentum(momentum=0.75),
+        OptimizerTags(4.0, 4.0, linear=LinearUpdate(0.75), is_elementwise=True),
+    ),
+    (
+        Nesterov(momentum=0.5),
         OptimizerTags(2.0, 2.0, linear=LinearUpdate(0.5, is_ahead=True), is_elementwise=True),
     ),
     (LBFGS(), OptimizerTags(is_full=True)),
@@ -67,6 +70,6 @@ def test_a_subclass_declares_the_traits_of_its_update_itself():
     class Same(Momentum):
         tags = Momentum.tags
 
-    known = Momentum(0.75).tags
-    assert optimizer_tags(Same(0.75)) == known
-    assert optimizer_tags(Other(0.75)) == known._replace(linear=None, is_elementwise=False)
+    known = Momentum(momentum=0.75).tags
+    assert optimizer_tags(Same(momentum=0.75)) == known
+    assert optimizer_tags(Other(momentum=0.75)) == known._replace(linear=None, is_elementwise=False)

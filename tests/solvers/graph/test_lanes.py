@@ -130,7 +130,9 @@ def test_classifiers_make_the_steps_of_single_solvers(loss, n_classes, rng):
 
 
 @pytest.mark.parametrize(
-    "optimizer", [Momentum, lambda decay: Adam(weight_decay=decay)], ids=["momentum", "decay"]
+    "optimizer",
+    [lambda momentum: Momentum(momentum=momentum), lambda decay: Adam(weight_decay=decay)],
+    ids=["momentum", "decay"],
 )
 def test_numbers_of_the_loss_and_of_the_optimizer_are_those_of_each(optimizer, rng):
     X = rng.normal(size=(24, 5)).astype(np.float32)
