@@ -32,7 +32,7 @@ from skort.estimators.training.messages import diverged_error, warn_of_fitted
 from skort.estimators.training.observers import Observers
 from skort.estimators.training.result import FitResult
 from skort.estimators.training.run import ReadyTraining, TrainRun
-from skort.estimators.training.start import check_first_rows, start_at_weights
+from skort.estimators.training.start import Start, check_first_rows, start_at_weights
 from skort.estimators.variables.row_loss import RowLoss
 from skort.exceptions import DivergedError
 from skort.objective.loss import takes_standardized_y
@@ -74,8 +74,7 @@ def _of_first_rows(plan, model, rows, state, observers):
     if model.inner.is_fitted and not model.is_drawn:
         _warn_of_worse(started.plan, started.model, started.variables, rows)
 
-    result = _trained(started.plan, started.model, rows, started.state, None, observers)
-    return dataclasses.replace(result, spread=started.spread)
+    return _trained(started, rows, None, observers)
 
 
 def _of_later_rows(plan, model, rows, state, observers, last):
@@ -92,9 +91,11 @@ def _of_later_rows(plan, model, rows, state, observers, last):
         state = dataclasses.replace(state, standardization=used)
         run = None
 
+    variables = (
+        plan.variables(model.score_graph, state.standardization) if run is None else run.variables
+    )
     spread = last.spread
     if is_after_fit or _has_other_rate(plan, state):
-        variables = plan.variables(model.score_graph, state.standardization)
         basis = RateBasis(plan, variables, model.score_graph, DataStatistics(rows))
         spread = spread or spread_of_stream(basis)
         plan, state = _at_new_rate(basis, state, spread, is_after_fit=is_after_fit)
@@ -105,13 +106,11 @@ def _of_later_rows(plan, model, rows, state, observers, last):
     state = dataclasses.replace(state, told=told)
     # A warning of a column that has left its scale already tells why.
     if is_after_fit and not told:
-        variables = plan.variables(model.score_graph, state.standardization)
         # After a short fit, a model may still be no better than a constant, even on its own rows.
         losses = state.column("loss") or [-np.inf]
         _warn_of_worse(plan, model, variables, rows, losses[-1])
 
-    result = _trained(plan, model, rows, state, run, observers)
-    return dataclasses.replace(result, spread=spread)
+    return _trained(Start(plan, model, state, variables, spread=spread), rows, run, observers)
 
 
 def _told(plan, model, rows, state, columns):
@@ -211,12 +210,10 @@ def _at_new_rate(basis, state, spread, *, is_after_fit):
     return plan.with_decisions(rates), state
 
 
-def _trained(plan, model, rows, state, run, observers):
+def _trained(started, rows, run, observers):
     """Return the result of one pass over rows. It remembers what made the steps."""
+    plan, model, state, variables, *_ = started
     generator = state.first_generator() if run is None else run.random_state
-    variables = (
-        plan.variables(model.score_graph, state.standardization) if run is None else run.variables
-    )
     statistics = DataStatistics(rows)
     # Sample weights multiply losses as they are, since nobody knows the mean of a stream.
     weight = statistics.mean_weight
@@ -247,7 +244,8 @@ def _trained(plan, model, rows, state, run, observers):
     live = NoPickle(dataclasses.replace(run, random_state=batches.random_state))
     ended = dataclasses.replace(outcome.state, live=live, told=state.told, n_seen=state.n_seen)
 
-    result = ready.result(dataclasses.replace(outcome, state=ended), statistics)
+    outcome = dataclasses.replace(outcome, state=ended)
+    result = ready.result(outcome, statistics, started.spread)
     if ended.n_in_rate is None and falls_by_rows(result.plan):
         # The call went on from the checkpoint of a fit, whose rate rows do not lower.
         kept = dataclasses.replace(result.plan, rate=result.plan.rate._replace(falls=False))
