@@ -42,7 +42,6 @@ SCORE, LOG_LOSS, MOST_ROWS, HIDDEN, WIDE = 0.01, 0.02, 3000, (50,), (256, 128)
 # The rows of the calls of a stream, and of one whose calls are single rows after the first.
 CALLS = (37, 2, 200)
 FIRST_CALL = 20
-GROWTH = optimizer.decay_growth
 NETWORKS = (
     "network",
     "wide network",
@@ -137,17 +136,25 @@ RULES = (
         "decay, wide",
         "The decay grows in proportion to the weights a row, from 2 to 8 of them.",
         "wide network",
-        patches=((optimizer, "decay_growth", lambda weights_per_row, **_: 1.0),),
+        patches=((optimizer, "decay_growth", lambda weights_per_row: 1.0),),
         code=(optimizer.decay_growth,),
+    ),
+    *(
+        Rule(
+            name,
+            "The rate falls with the root of the weights a row, from 8 to 32 of them.",
+            kind,
+            patches=((optimizer, "planned_rate", lambda of_optimizer, weights_per_row: 0.02),),
+            code=(optimizer.planned_rate,),
+        )
+        for name, kind in (("rate", "network"), ("rate, wide", "wide network"))
     ),
     Rule(
         "decay, curved",
-        "With tanh units in regression, it does not grow.",
+        "In regression by tanh units, neither depends on the weights a row.",
         "wide network of tanh",
-        patches=(
-            (optimizer, "decay_growth", lambda weights_per_row, **_: GROWTH(weights_per_row)),
-        ),
-        code=(ScoreGraph.has_curved_units.func,),
+        patches=((optimizer, "counts_weights", lambda is_curved: True),),
+        code=(optimizer.counts_weights, ScoreGraph.has_curved_units.func),
     ),
     *(
         Rule(

@@ -100,13 +100,14 @@ def _of_network(plan, model):
         plan = plan.decided("epochs", of_epochs, max_iter=of_epochs.value)
 
     n_updates = plan.max_iter * n_batches
+    weights_per_row = _weights_per_row(plan, model)
     of_optimizer = (
-        _network_optimizer(plan, model, n_updates)
+        optimizer.network_optimizer(n_updates, weights_per_row)
         if "optimizer" in plan.left_open
         else plan.decisions["optimizer"]
     )
 
-    eta0 = _eta0_of_network(plan, of_optimizer.value)
+    eta0 = _eta0_of_network(plan, of_optimizer.value, weights_per_row)
     rates = plan.decisions["learning rate"]
     if "learning_rate" in plan.left_open:
         rates = optimizer.network_schedule(n_updates, eta0)
@@ -125,19 +126,16 @@ def _of_network(plan, model):
     return plan
 
 
-def _network_optimizer(plan, model, n_updates):
-    """Return the decision on the optimizer of a network, which is open."""
+def _weights_per_row(plan, model):
+    """Return the weights a row on which the decay and the rate of a network depend."""
+    is_curved = model.score_graph.has_curved_units and not plan.is_classifier
     # A fitted network keeps what it knows.
-    n_weights = model.score_graph.n_weights[0] if model.is_drawn else 0
-    growth = optimizer.decay_growth(
-        n_weights / plan.size.n_rows,
-        is_curved=model.score_graph.has_curved_units and not plan.is_classifier,
-    )
-
-    return optimizer.network_optimizer(n_updates, growth)
+    if not (model.is_drawn and optimizer.counts_weights(is_curved=is_curved)):
+        return 0.0
+    return model.score_graph.n_weights[0] / plan.size.n_rows
 
 
-def _eta0_of_network(plan, of_network):
+def _eta0_of_network(plan, of_network, weights_per_row):
     """
     Return the first rate of a network's schedule. It is 1 if the schedule multiplies a rate that is
     found from the data.
@@ -145,7 +143,9 @@ def _eta0_of_network(plan, of_network):
     if "eta0" not in plan.left_open:
         return float(plan.given["eta0"])
     tags = optimizer_tags(of_network)
-    return tags.first_rates[1] if tags.gain is None else 1.0
+    if tags.gain is not None:
+        return 1.0
+    return optimizer.planned_rate(tags.first_rates[1], weights_per_row)
 
 
 def at_noise(plan: Plan, model: "Model", statistics: DataStatistics) -> Plan:

@@ -22,8 +22,10 @@ _MOST_SUM = 9.0
 # The largest part in any case, which limits fits of fewer than 120 updates. No benchmark chose it.
 _MOST_DECAY = 0.05
 # `python -m benchmarks.rules --only wide` measures it: up to so many weights a row have that decay,
-# more have it times their multiple, up to a factor.
+# more have it times their multiple, up to a factor. More than those of the largest decay have a
+# smaller rate, up to the same factor.
 _WEIGHTS_PER_ROW = 2.0
+_MANY_WEIGHTS_PER_ROW = 8.0
 _MOST_TIMES = 4.0
 # `python -m benchmarks.rules --only noise` measures it: how much of the noise of y multiplies the
 # decay, and the factors at its ends.
@@ -76,14 +78,14 @@ def asks_for_steps(given: Mapping[str, Any]) -> str | None:
 
 
 @rule("optimizer")
-def network_optimizer(n_updates: int, growth: float = 1.0) -> Decision:
+def network_optimizer(n_updates: int, weights_per_row: float = 0.0) -> Decision:
     """
     A network is trained by Adam, whose decay alone would shrink the weights 20 to 90 times in any
     number of updates, and grows in proportion to the weights a row, from 2 to 8 of them.
     """
     # The decay is that of the planned rate at any rate: a smaller one would not learn against it.
-    rate = Adam().tags.first_rates[1]
-    decay = growth * planned_decay(n_updates, rate)
+    rate = planned_rate(Adam().tags.first_rates[1], weights_per_row)
+    decay = decay_growth(weights_per_row) * planned_decay(n_updates, rate)
     return Decision(
         Adam(weight_decay=decay), "a network is trained by Adam with decay", "optimizer"
     )
@@ -113,15 +115,18 @@ def planned_decay(n_updates: int, eta0: float) -> float:
     return part / eta0
 
 
-@rule("optimizer")
-def decay_growth(weights_per_row: float, *, is_curved: bool = False) -> float:
-    """
-    The decay of a network does not grow in a regression by tanh or logistic units, which small
-    weights make linear.
-    """
-    if is_curved:
-        return 1.0
+def decay_growth(weights_per_row: float) -> float:
+    """Return how many times larger the decay of a network is with many weights a row."""
     return min(max(1.0, weights_per_row / _WEIGHTS_PER_ROW), _MOST_TIMES)
+
+
+@rule("optimizer")
+def counts_weights(*, is_curved: bool) -> bool:
+    """
+    The decay and the rate of a network do not depend on the weights a row in a regression by tanh or
+    logistic units, which small weights make linear.
+    """
+    return not is_curved
 
 
 @rule("optimizer")
@@ -156,6 +161,16 @@ def linear_schedule() -> type[Schedule]:
     times; then the training ends.
     """
     return SCHEDULES["adaptive"]
+
+
+@rule("learning rate")
+def planned_rate(of_optimizer: float, weights_per_row: float) -> float:
+    """
+    The first rate of a network is 0.02 with Adam, and falls with the root of the weights a row, from
+    8 to 32 of them, to its half.
+    """
+    times = min(max(1.0, weights_per_row / _MANY_WEIGHTS_PER_ROW), _MOST_TIMES)
+    return of_optimizer / times**0.5
 
 
 @rule("learning rate")

@@ -10,12 +10,10 @@ from skort.estimators.planning.decision import Decision, rule, yours
 _LINEAR_EPOCHS = 1000
 
 # Chosen by `python -m benchmarks.defaults --networks`: the updates of a network of so many rows,
-# the power with which they grow, and how they grow fastest from 200 to 300 rows.
-_UPDATES = 150
+# and the power with which they grow.
+_UPDATES = 225
 _ROWS = 150
 _POWER = 0.6
-_MORE = 1.5
-_MORE_ROWS = 200
 _LEAST_EPOCHS = 20
 _MOST_EPOCHS = 300
 # `python -m benchmarks.epochs`, also with `--hidden 256 128`, measures it: from so many rows a
@@ -59,13 +57,11 @@ def chosen_epochs(estimator: Any, left_open: Set[str]) -> Decision:
 @rule("epochs")
 def network_epochs(n_rows: int, n_batches: int, n_columns: int) -> Decision:
     """
-    A network makes 150 updates with 150 rows or fewer and 150 * (rows / 150)^0.6 with more, times
-    rows / 200 from 200 to 300 rows and 1.5 above, and up to 1.75 times as many with more than 400
-    rows a column, in 20 to 300 epochs.
+    A network makes 225 updates with 150 rows or fewer, 225 * (rows / 150)^0.6 with more rows,
+    and up to 1.75 times as many with more than 400 rows a column, in 20 to 300 epochs.
     """
     growth = max(1.0, n_rows / _ROWS) ** _POWER
-    more = min(max(1.0, n_rows / _MORE_ROWS), _MORE)
-    n_updates = _UPDATES * growth * more * longer(n_rows / n_columns)
+    n_updates = _UPDATES * growth * longer(n_rows / n_columns)
     n_epochs = math.ceil(n_updates / n_batches)
     n_epochs = int(min(max(n_epochs, _LEAST_EPOCHS), _MOST_EPOCHS))
     return Decision(n_epochs, "the number of updates of a network grows with its rows", "max_iter")

@@ -151,13 +151,16 @@ def test_heavy_rows_come_several_times(part, mean_weight, expected):
 
 
 def test_plans_of_networks_are_those_of_their_formulas():
-    assert stopping.network_epochs(150, 1, 1).value == 150
+    assert stopping.network_epochs(150, 1, 1).value == 225
     assert repr(optimizer.network_schedule(90, 0.02).value) == repr(Cosine(90, 0.02))
     assert repr(optimizer.at_rate(InvScaling(0.1, 0.5), 0.3)) == repr(InvScaling(0.3, 0.5))
     planned = optimizer.planned_decay(90, 0.02)
     assert optimizer.network_optimizer(90).value.weight_decay == planned
-    assert optimizer.network_optimizer(90, 3.0).value.weight_decay == pytest.approx(3 * planned)
-    assert optimizer.described(optimizer.network_optimizer(90, 2.0).value, 0.02).endswith(
+    assert optimizer.network_optimizer(90, 6.0).value.weight_decay == pytest.approx(3 * planned)
+    # The part of an update at the first rate is the same at a smaller one.
+    of_many = optimizer.network_optimizer(90, 18.0).value.weight_decay
+    assert of_many == pytest.approx(4 * 1.5 * planned)
+    assert optimizer.described(optimizer.network_optimizer(90, 4.0).value, 0.02).endswith(
         "takes 0.1 of each weight"
     )
 
@@ -195,11 +198,19 @@ def test_the_decay_grows_with_the_weights_a_row(weights_per_row, times):
 
 
 @pytest.mark.parametrize(
+    ("weights_per_row", "rate"),
+    [(0.0, 0.02), (8.0, 0.02), (18.0, 0.02 / 1.5), (32.0, 0.01), (1e4, 0.01)],
+)
+def test_the_rate_falls_with_the_root_of_many_weights_a_row(weights_per_row, rate):
+    assert optimizer.planned_rate(0.02, weights_per_row) == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
     ("noise", "times"), [(0.0, 0.4), (0.1, 0.4), (0.2, 0.5), (0.5, 1.25), (1.0, 2.5), (2.0, 2.5)]
 )
 def test_the_decay_grows_with_the_noise(noise, times):
     assert optimizer.noise_growth(noise) == pytest.approx(times)
-    decision = optimizer.at_noise(optimizer.network_optimizer(90, 2.0), noise)
+    decision = optimizer.at_noise(optimizer.network_optimizer(90, 4.0), noise)
     assert decision.value.weight_decay == pytest.approx(
         times * 2 * optimizer.planned_decay(90, 0.02)
     )
@@ -209,18 +220,19 @@ def test_the_decay_grows_with_the_noise(noise, times):
 @pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant")
 @pytest.mark.parametrize("activation", ["tanh", "logistic", "relu"])
 @pytest.mark.parametrize("estimator", [OrtSGDRegressor, OrtSGDClassifier])
-def test_the_decay_does_not_grow_in_a_regression_by_curved_units(
+def test_decay_and_rate_do_not_depend_on_the_weights_in_a_regression_by_curved_units(
     estimator, activation, rng, monkeypatch
 ):
     monkeypatch.setattr(optimizer, "noise_growth", lambda noise: 1.0)
     X = rng.normal(size=(60, 6))
     kind = MLPRegressor if estimator is OrtSGDRegressor else MLPClassifier
-    # 90 * 6 + 90 weights of 60 rows
+    # 90 * 6 + 90 weights of 60 rows: 10.5 of them a row
     inner = kind(hidden_layer_sizes=(90,), activation=activation)
     model = estimator(inner, max_iter=3, random_state=0).fit(X, (X[:, 0] > 0).astype(int))
-    growth = model.optimizer_.weight_decay / optimizer.planned_decay(3, 0.02)
+    growth = model.optimizer_.weight_decay / optimizer.planned_decay(3, model.eta0_)
     is_curved = estimator is OrtSGDRegressor and activation != "relu"
     assert growth == pytest.approx(1.0 if is_curved else 4.0)
+    assert model.eta0_ == pytest.approx(0.02 if is_curved else 0.02 / (10.5 / 8) ** 0.5)
 
 
 def test_the_plan_of_a_linear_model():

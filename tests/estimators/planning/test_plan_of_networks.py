@@ -25,7 +25,7 @@ N, BATCH = 60, 25
 N_BATCHES = 3
 # The noise of `data` is a tenth, for which the decay is smaller.
 OF_NOISE = 0.4
-PLANNED = Adam(weight_decay=OF_NOISE * planned_decay(50 * N_BATCHES, 0.02))
+PLANNED = Adam(weight_decay=OF_NOISE * planned_decay(75 * N_BATCHES, 0.02))
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +48,11 @@ def rates(model):
 @pytest.mark.parametrize(
     ("n_rows", "n_batches", "n_columns", "n_epochs"),
     [
-        (20, 1, 1, 150),
-        (150, 1, 2, 150),
-        # 150 (250 / 150)^.6 1.25 = 254.8 updates of 2 an epoch
-        (250, 2, 7, 128),
-        # 150 (1200 / 150)^.6 1.5 = 783.5 updates of 6 an epoch
+        (20, 1, 1, 225),
+        (150, 1, 2, 225),
+        # 225 (250 / 150)^.6 = 305.7 updates of 2 an epoch
+        (250, 2, 7, 153),
+        # 225 (1200 / 150)^.6 = 783.5 updates of 6 an epoch
         (1200, 6, 3, 131),
         # 1.5 times as many: 600 rows a column
         (1200, 6, 2, 196),
@@ -99,23 +99,41 @@ def test_a_wide_network_shrinks_its_weights_more(data):
     assert decay((9, 20), is_fitted=True) == planned
 
 
+def test_the_plan_of_a_wide_network_given_back_is_the_same(data):
+    # 3 * 60 + 60 * 15 + 15 weights of 60 rows: 18.25 a row
+    network = MLPRegressor(hidden_layer_sizes=(60, 15))
+    options = {"batch_size": BATCH, "max_iter": 4, "random_state": 0}
+    planned = OrtSGDRegressor(network, **options).fit(*data)
+    rate = 0.02 / (18.25 / 8) ** 0.5
+    assert planned.eta0_ == pytest.approx(rate, rel=1e-12)
+    decay = 4 * OF_NOISE * planned_decay(4 * N_BATCHES, rate)
+    assert planned.optimizer_.weight_decay == pytest.approx(decay, rel=1e-12)
+    for given in (
+        {"eta0": planned.eta0_},
+        {"optimizer": planned.optimizer_},
+        {"learning_rate": Cosine(4 * N_BATCHES, planned.eta0_)},
+    ):
+        same = OrtSGDRegressor(network, **options, **given).fit(*data)
+        assert same.onnx_.SerializeToString() == planned.onnx_.SerializeToString()
+
+
 def test_a_network_goes_along_a_cosine_to_its_end(data):
     model = regressor().fit(*data)
-    n_updates = 50 * N_BATCHES
-    assert (model.n_iter_, model.t_, model.eta0_) == (50, n_updates, 0.02)
+    n_updates = 75 * N_BATCHES
+    assert (model.n_iter_, model.t_, model.eta0_) == (75, n_updates, 0.02)
     assert repr(model.optimizer_) == repr(PLANNED)
     np.testing.assert_allclose(
         rates(model), Cosine(n_updates, 0.02).simulate(n_updates)[N_BATCHES - 1 :: N_BATCHES]
     )
-    assert model.stopping_reason_ == "The learning rate reached zero after 50 epochs, as planned."
+    assert model.stopping_reason_ == "The learning rate reached zero after 75 epochs, as planned."
 
 
 def test_it_is_the_training_that_its_parts_make(data):
     model = regressor().fit(*data)
     same = regressor(
         optimizer=PLANNED,
-        learning_rate=Cosine(150, 0.02),
-        max_iter=50,
+        learning_rate=Cosine(225, 0.02),
+        max_iter=75,
         tol=None,
     ).fit(*data)
     assert model.onnx_.SerializeToString() == same.onnx_.SerializeToString()
@@ -144,12 +162,12 @@ signs (weights, gradient, eta) => (next_weights, length) {
     ("given", "optimizer", "eta0", "n_iter"),
     [
         ({"max_iter": 8}, Adam(weight_decay=OF_NOISE * 2.5), 0.02, 8),
-        ({"eta0": 0.05}, PLANNED, 0.05, 50),
-        ({"eta0": 0.001}, PLANNED, 0.001, 50),
-        ({"optimizer": "adam"}, Adam(), 0.02, 50),
+        ({"eta0": 0.05}, PLANNED, 0.05, 75),
+        ({"eta0": 0.001}, PLANNED, 0.001, 75),
+        ({"optimizer": "adam"}, Adam(), 0.02, 75),
         ({"optimizer": Adam(beta_1=0.8), "eta0": 0.005, "max_iter": 8}, Adam(beta_1=0.8), 0.005, 8),
-        ({"optimizer": "sgd"}, SGD(), 0.2, 50),
-        ({"optimizer": Momentum(momentum=0.5)}, Momentum(momentum=0.5), 0.1, 50),
+        ({"optimizer": "sgd"}, SGD(), 0.2, 75),
+        ({"optimizer": Momentum(momentum=0.5)}, Momentum(momentum=0.5), 0.1, 75),
         ({"optimizer": "nesterov", "max_iter": 8}, Nesterov(), 0.02, 8),
         ({"optimizer": Signs(), "max_iter": 8}, Signs(), 0.01, 8),
     ],
@@ -165,7 +183,7 @@ def test_each_parameter_changes_its_own_part_of_the_plan(data, given, optimizer,
 
 
 @pytest.mark.parametrize(
-    "given", [{"eta0": 0.02}, {"learning_rate": Cosine(150, 0.02)}, {"optimizer": PLANNED}]
+    "given", [{"eta0": 0.02}, {"learning_rate": Cosine(225, 0.02)}, {"optimizer": PLANNED}]
 )
 def test_what_the_plan_has_changes_nothing_where_it_is_given(data, given):
     ours, theirs = (regressor(**parameters).fit(*data).onnx_ for parameters in ({}, given))
@@ -197,8 +215,8 @@ def test_what_the_plan_has_changes_nothing_where_it_is_given(data, given):
     ],
 )
 def test_a_learning_rate_takes_the_place_of_the_cosine_alone(data, given, schedule, tol):
-    model = regressor(**given, max_iter=50, n_iter_no_change="auto")
-    same = regressor(optimizer=PLANNED, learning_rate=schedule, max_iter=50, tol=tol)
+    model = regressor(**given, max_iter=75, n_iter_no_change="auto")
+    same = regressor(optimizer=PLANNED, learning_rate=schedule, max_iter=75, tol=tol)
     for each in (model, same, alone := regressor(**given)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -291,10 +309,10 @@ def test_the_planned_cosine_given_back_has_the_same_patience(data):
     X, y = data
     options = {"early_stopping": True, "validation_fraction": 10 / N}
     planned = regressor(**options).fit(X, y)
-    given = regressor(learning_rate=Cosine(150, 0.02), **options).fit(X, y)
+    given = regressor(learning_rate=Cosine(226, 0.02), **options).fit(X, y)
     np.testing.assert_array_equal(given.predict(X), planned.predict(X))
-    # 150 updates are 75 epochs of two batches.
-    assert given.plan_.decisions["stopping"].value.n_iter_no_change == 38
+    # 226 updates are 113 epochs of two batches.
+    assert given.plan_.decisions["stopping"].value.n_iter_no_change == 57
 
 
 def test_early_stopping_ends_the_plan(data):
@@ -306,7 +324,7 @@ def test_early_stopping_ends_the_plan(data):
         data[0][20:], data[1][20:], X_val=X_val, y_val=y_val
     )
     loss = np.mean((model.predict(X_val) - y_val) ** 2) / 2
-    assert model.n_iter_ < 50
+    assert model.n_iter_ < 75
     # The last epochs are worse by chance.
     assert (
         model.best_validation_score_
@@ -324,7 +342,7 @@ def test_rows_after_the_plan_have_a_constant_rate(data):
     model.set_params(eta0=0.002).partial_fit(*data)
     assert (rates(model)[-1], repr(model.optimizer_)[:4]) == (0.002, "Adam")
     model.set_params(learning_rate=Constant(0.003), eta0="auto").partial_fit(*data)
-    assert (rates(model)[-1], model.n_iter_) == (0.003, 54)
+    assert (rates(model)[-1], model.n_iter_) == (0.003, 79)
 
 
 def test_a_stream_has_a_constant_rate_from_its_first_call_on(data):
@@ -339,8 +357,8 @@ def test_batches_of_the_user_make_the_updates_of_the_plan(data):
     X, y = data
     batches = [(X[i : i + 20], y[i : i + 20]) for i in range(0, N, 20)]
     model = regressor(batch_size="auto").fit_batches(batches)
-    assert (model.n_iter_, model.t_) == (50, 150)
-    assert rates(model)[-1] == pytest.approx(Cosine(150, 0.02)(150))
+    assert (model.n_iter_, model.t_) == (75, 225)
+    assert rates(model)[-1] == pytest.approx(Cosine(225, 0.02)(225))
 
 
 def test_a_resumed_fit_follows_the_same_plan(data, tmp_path):
