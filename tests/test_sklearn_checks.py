@@ -93,8 +93,8 @@ def test_sklearn_check_of_other_combinations(estimator, check):
     [
         OrtSGDRegressor(),
         OrtSGDClassifier(),
-        # The decay that skort chooses depends on the number of rows.
-        OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(10,)), optimizer="adam"),
+        # The decay and the rate that skort chooses depend on the number of rows.
+        OrtSGDClassifier(MLPClassifier(hidden_layer_sizes=(10,)), optimizer="adam", eta0=0.02),
     ],
     ids=["regressor", "classifier", "network"],
 )

@@ -41,8 +41,8 @@ _OF_ADAM = (
     "direction of a step"
 )
 _OF_DECAY = (
-    "a network with more weights a row has more decay, and so do weighted rows, which are fewer than "
-    "the repeated ones"
+    "a network with more weights a row has more decay and a smaller rate, and so do weighted rows, "
+    "which are fewer than the repeated ones"
 )
 _OF_QUARTILES = (
     "the training of this loss starts from quartiles of y, which lie elsewhere between "
@@ -106,7 +106,8 @@ def _reason(estimator):
     if estimator.dtype == "float32":
         return _IN_FLOAT32
 
-    if FAMILY.get(type(estimator.estimator)) == "neural network" and estimator.optimizer == "auto":
+    is_open = "auto" in (estimator.optimizer, estimator.eta0)
+    if FAMILY.get(type(estimator.estimator)) == "neural network" and is_open:
         return _OF_DECAY
     if is_classifier(estimator) and estimator.optimizer in ("auto", "lbfgs"):
         return _OF_LBFGS if asks_for_steps(vars(estimator)) is None else None
