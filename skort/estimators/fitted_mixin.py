@@ -27,6 +27,19 @@ from skort.optim.optimizers import Optimizer
 from skort.optim.standardization import Standardization
 
 Own = TypeVar("Own", bound="FittedAttributes")
+# Endings of files -> what holds other models.
+_OTHER_FORMATS = {
+    **dict.fromkeys(
+        (".pkl", ".pickle", ".joblib"), "a pickle, which pickle.dump or joblib.dump writes"
+    ),
+    **dict.fromkeys((".pt", ".pth", ".safetensors"), "a file of torch"),
+    **dict.fromkeys((".h5", ".keras", ".tflite"), "a file of Keras"),
+    **dict.fromkeys((".npy", ".npz"), "a file of numpy"),
+    **dict.fromkeys((".zip", ".gz"), "a compressed file"),
+    ".json": "a JSON file",
+    ".ort": "a file of ONNX Runtime's own format",
+    ".skops": "a file of skops, which skops.io.dump writes",
+}
 
 
 def _may_be_linear(estimator: Any) -> bool:
@@ -284,15 +297,23 @@ class FittedAttributes:
         Parameters
         ----------
         path : str or path-like
-            A name that ends in ".onnx": the file holds ONNX, and no pickle, whatever its name.
+            A name that ends in ".onnx": the file holds ONNX, and no pickle.
 
         Raises
         ------
         NotExportableError
             If a step of the pipeline cannot be part of an ONNX model; a `ValueError`.
+        ValueError
+            If the name ends as that of another format, such as ".pkl" or ".pt".
         OSError
             If the file cannot be written. An existing file stays as it was.
         """
+        suffix = pathlib.Path(path).suffix.lower() if isinstance(path, str | os.PathLike) else ""
+        if suffix in _OTHER_FORMATS:
+            raise ValueError(
+                f"path={os.fspath(path)!r} is the name of {_OTHER_FORMATS[suffix]}. save_onnx writes "
+                "ONNX: end the name in .onnx."
+            )
         write_file(path, self.onnx_.SerializeToString())
 
     def to_sklearn(self) -> Any:

@@ -107,7 +107,13 @@ ELSEWHERE = _by_name(
         ),
         "callbacks=[skort.callbacks.MLflowLogger()] writes it down": "log_dir logger",
         "callbacks takes objects with this method": "on_epoch_end on_fit_begin on_fit_end",
-        "learning_rate takes skort.schedules.Warmup": "warmup warmup_steps warmup_ratio",
+        "learning_rate takes skort.schedules.Warmup": (
+            "warmup warmup_steps warmup_ratio warm_up warmup_epochs warmup_updates num_warmup_steps"
+        ),
+        "fit takes X_val and y_val": "eval_set eval_sets validation_data valid_data valid_set",
+        "max_iter is the number of epochs, n_rows / batch_size steps each": (
+            "steps n_steps num_steps max_steps total_steps iterations num_iterations n_iterations"
+        ),
         "An epoch uses each row once": "steps_per_epoch",
         "A larger batch_size does the same": (
             "accumulate_grad_batches gradient_accumulation_steps"

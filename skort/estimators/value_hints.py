@@ -118,6 +118,14 @@ _INSTEAD_OF_NUMBERS = {
     "batch_size": "It is a number of rows. A batch of all rows is batch_size=len(X).",
     "n_jobs": _CUSTOM["n_jobs"],
 }
+# What to give in place of zero, or less.
+_INSTEAD_OF_ZERO = {
+    "max_iter": "max_iter=1 is one pass over the rows.",
+    "eta0": "eta0='auto' takes the rate from the data; trainable names the weights to train.",
+    "validation_fraction": "early_stopping=False holds out no rows.",
+    "n_iter_no_change": "tol=None trains for all max_iter epochs.",
+    "tol": "tol=None trains for all max_iter epochs.",
+}
 # What to give in place of a text that has parameters of its own elsewhere.
 _INSTEAD_OF_TEXTS = {
     ("optimizer", "adamw"): (
@@ -264,6 +272,8 @@ def _of_number(name, value, constraints):
     whole = int(value) if np.isfinite(value) else value
     if whole == value and is_valid(name, whole, constraints):
         return f"Did you mean {name}={whole}?"
+    if value <= 0 and name in _INSTEAD_OF_ZERO:
+        return _INSTEAD_OF_ZERO[name]
     if name in _INSTEAD_OF_NUMBERS:
         return _INSTEAD_OF_NUMBERS[name].format(value)
     # A part in percent. Smaller numbers mean something else.

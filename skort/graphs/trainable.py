@@ -219,6 +219,19 @@ def _no_gradient(operator):
     return f"its ONNX graph computes with the operator {operator}, which has no gradient."
 
 
+def _instead(model):
+    """Return a sentence on what to train in place of a model without a gradient."""
+    name = type(model).__name__
+    if name in _INSTEAD:
+        return f"{_INSTEAD[name]} has one."
+    linear, network = (
+        ("LogisticRegression", "MLPClassifier")
+        if is_classifier(model)
+        else ("LinearRegression", "MLPRegressor")
+    )
+    return f"Train {linear}() or {network}() in its place, or fit it by itself."
+
+
 def _why_untrainable(model: Any) -> str:
     """Say why a model has no gradient, from the graph of a copy that is fitted to a few rows."""
     X = np.random.RandomState(0).uniform(
@@ -241,11 +254,14 @@ def _why_untrainable(model: Any) -> str:
                 clone(model).fit(X, y), (RawInput("X", False, X.shape[1]),), np.float32
             ).graph
     except (MissingShapeCalculator, MissingConverter):
-        return "skl2onnx has no converter for it, so that there is no graph to differentiate."
+        return (
+            "skl2onnx has no converter for it, so that there is no graph to differentiate. "
+            f"{_instead(model)}"
+        )
     except Exception as error:  # scikit-learn and skl2onnx raise errors of many kinds
         # skl2onnx fails at the numpy scalars of some trees.
         if operator := re.match(r"Unable to create node '(\w+)'", str(error)):
-            return _no_gradient(operator[1])
+            return f"{_no_gradient(operator[1])} {_instead(model)}"
         return (
             f"skl2onnx cannot convert it: {type(error).__name__}: "
             f"{(str(error) or '?').splitlines()[0][:200]}"
@@ -256,8 +272,7 @@ def _why_untrainable(model: Any) -> str:
     ]
     telling = [operator for operator in operators if operator not in _BOOKKEEPING] or operators
     if telling:
-        instead = f" {_INSTEAD[name]} has one." if name in _INSTEAD else ""
-        return f"{_no_gradient(telling[0])}{instead}"
+        return f"{_no_gradient(telling[0])} {_instead(model)}"
 
     return (
         "skort does not know its initial weights. Fit it, and pass FrozenEstimator(fitted_model)."

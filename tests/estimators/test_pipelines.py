@@ -277,6 +277,30 @@ def test_another_dataframe_is_refused_by_name(X, message):
     np.testing.assert_array_equal(model.predict(FRAME), before)
 
 
+@pytest.mark.parametrize(
+    "part", [OneHotEncoder(), "passthrough", TfidfVectorizer()], ids=["encoder", "passed", "text"]
+)
+@pytest.mark.parametrize("name", ["label", "variable", "probabilities"])
+def test_a_column_named_like_an_output_is_refused_with_any_step(name, part):
+    values = np.arange(40.0) if part == "passthrough" else ["one", "two"] * 20
+    X = pd.DataFrame({name: values})
+    columns = make_column_transformer((part, name if hasattr(part, "vocabulary") else [name]))
+    with pytest.raises(
+        ValueError,
+        match=f"^X has a column named '{name}', which is also a name inside the ONNX model: rename it",
+    ):
+        short(make_pipeline(columns, LinearRegression())).fit(X, np.arange(40.0))
+
+
+def test_a_column_named_like_a_result_of_a_step_is_written():
+    """skl2onnx calls the result of a scaler and of an encoder so."""
+    names = ["scaled", "out0", "transformed", "concat_result", "merged_columns"]
+    X = pd.DataFrame(np.random.RandomState(0).randn(40, 5), columns=names)
+    columns = make_column_transformer((StandardScaler(), names[:2]), remainder="passthrough")
+    model = short(make_pipeline(columns, LinearRegression())).fit(X, X["scaled"])
+    assert [i.name for i in model.onnx_.graph.input] == names
+
+
 @pytest.mark.parametrize("name", ["intercept", "variable", "skort_target"])
 def test_a_column_named_like_a_part_of_the_model_is_refused_before_the_training(name, monkeypatch):
     X = FRAME[["rooms", "garden"]].rename(columns={"rooms": name})

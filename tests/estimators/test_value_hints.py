@@ -8,9 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestCentroid
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelEncoder, StandardScaler
@@ -102,6 +106,15 @@ VALUES = [
     ({"loss": ["huber"]}, "Did you mean loss='huber'?"),
     ({"scoring": ("r2",)}, "Did you mean scoring='r2'?"),
     ({"penalty": "ridge"}, "Did you mean penalty='l2'?"),
+    ({"max_iter": 0}, "Got 0 instead. max_iter=1 is one pass over the rows."),
+    ({"max_iter": -1}, "Got -1 instead. max_iter=1 is one pass over the rows."),
+    (
+        {"eta0": 0},
+        "Got 0 instead. eta0='auto' takes the rate from the data; trainable names the weights to train.",
+    ),
+    ({"validation_fraction": 0}, "Got 0 instead. early_stopping=False holds out no rows."),
+    ({"n_iter_no_change": 0}, "Got 0 instead. tol=None trains for all max_iter epochs."),
+    ({"tol": -1}, "Got -1 instead. tol=None trains for all max_iter epochs."),
     ({"penalty": "elastic"}, "Did you mean penalty='elasticnet'?"),
     ({"penalty": "elastic_penalty"}, "penalty=ElasticPenalty()? Import it from skort.objective."),
     (
@@ -520,3 +533,67 @@ def test_a_path_in_the_constructor_is_one_of_set_params(path):
         OrtSGDClassifier(model, estimator__nonsense=0.1)
     with pytest.raises(TypeError, match=r": set_params\(optimizer__beta_1=0\.5\)\.$"):
         OrtSGDClassifier(optimizer=Adam(), optimizer__beta_1=0.5)
+
+
+@pytest.mark.parametrize(
+    ("inner", "instead"),
+    [
+        (MultinomialNB(), "LogisticRegression() or MLPClassifier()"),
+        (GaussianNB(), "LogisticRegression() or MLPClassifier()"),
+        (KNeighborsClassifier(), "LogisticRegression() or MLPClassifier()"),
+        (NearestCentroid(), "LogisticRegression() or MLPClassifier()"),
+        (KNeighborsRegressor(), "LinearRegression() or MLPRegressor()"),
+        (GaussianProcessRegressor(), "LinearRegression() or MLPRegressor()"),
+        (KernelRidge(), "LinearRegression() or MLPRegressor()"),
+    ],
+)
+def test_what_to_train_in_place_of_a_model_without_a_gradient(inner, instead):
+    is_classifier = "Classifier" in instead
+    with pytest.raises(NotTrainableError) as raised:
+        (OrtSGDClassifier if is_classifier else OrtSGDRegressor)(inner).fit(
+            X, LABELS if is_classifier else Y
+        )
+    assert str(raised.value).endswith(f". Train {instead} in its place, or fit it by itself.")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("eval_set", "fit takes X_val and y_val."),
+        ("validation_data", "fit takes X_val and y_val."),
+        ("warm_up", "learning_rate takes skort.schedules.Warmup."),
+        ("warmup_epochs", "learning_rate takes skort.schedules.Warmup."),
+        ("steps", "max_iter is the number of epochs, n_rows / batch_size steps each."),
+        ("num_iterations", "max_iter is the number of epochs, n_rows / batch_size steps each."),
+    ],
+)
+def test_an_argument_of_another_place_is_told_by_the_constructor(name, told):
+    with pytest.raises(TypeError) as raised:
+        OrtSGDRegressor(**{name: 3})
+    assert str(raised.value).endswith(f"unexpected keyword argument {name!r}. {told}")
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("m.pkl", "a pickle, which pickle.dump or joblib.dump writes"),
+        ("m.JOBLIB", "a pickle, which pickle.dump or joblib.dump writes"),
+        ("m.pt", "a file of torch"),
+        ("m.keras", "a file of Keras"),
+        ("m.npz", "a file of numpy"),
+        ("m.onnx.gz", "a compressed file"),
+        ("m.ort", "a file of ONNX Runtime's own format"),
+    ],
+)
+def test_no_onnx_is_written_under_the_name_of_another_format(name, what, tmp_path):
+    model = OrtSGDRegressor(random_state=0).fit(X, Y)
+    path = tmp_path / name
+    with pytest.raises(ValueError, match="save_onnx writes ONNX") as raised:
+        model.save_onnx(path)
+    assert str(raised.value) == (
+        f"path={str(path)!r} is the name of {what}. save_onnx writes ONNX: end the name in .onnx."
+    )
+    assert not any(tmp_path.iterdir())
+    for allowed in ("m.onnx", "m", "m.v2"):
+        model.save_onnx(str(tmp_path / allowed))
+        assert (tmp_path / allowed).read_bytes() == model.onnx_.SerializeToString()

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
@@ -32,13 +33,23 @@ def not_filled_error(error: Exception, X: Any, steps: Any) -> Exception:
     """Return an error that names the columns of NaN that fitted steps leave, and how to fill them."""
     found = _column_transformer(steps, X)
     parts = list(_parts(*found)) if found else [_whole(steps, X)]
-    encoded = _names(part for part in parts if _has_encoder(part.transformer))
-    others = _names(part for part in parts if not _has_encoder(part.transformer))
-    if not encoded and not others:
+    rows = found[1] if found else X
+    with_none = columns_with(rows, _has_none)
+    encoded, imputed, others = [], [], []
+    for part in parts:
+        for name in part.missing:
+            if _has(part.transformer, OrdinalEncoder):
+                encoded.append(name)
+            elif name in with_none and _has(part.transformer, SimpleImputer):
+                imputed.append(name)
+            else:
+                others.append(name)
+    encoded, imputed, others = (list(dict.fromkeys(each)) for each in (encoded, imputed, others))
+    if not (encoded or imputed or others):
         return ValueError(f"{error} {_maker(parts, found)}")
 
     sentences = []
-    texts = columns_with(found[1] if found else X, has_text)
+    texts = columns_with(rows, has_text)
     if others:
         has_texts = any(name in texts for name in others)
         imputer = _OF_TEXT if has_texts else "SimpleImputer()"
@@ -50,12 +61,17 @@ def not_filled_error(error: Exception, X: Any, steps: Any) -> Exception:
         sentences.append(
             f"Input X contains NaN in {listed(others)}. No step before the model fills them: {place}"
         )
+    if imputed:
+        sentences.append(
+            f"Input X contains None in {listed(imputed)}. SimpleImputer fills NaN, and leaves None: take "
+            "SimpleImputer(missing_values=None, ...), or fill X with NaN: X.fillna(numpy.nan)."
+        )
     if encoded:
         sentences.append(
             f"Input X contains NaN in {listed(encoded)}. OrdinalEncoder leaves them: take "
             f"OrdinalEncoder(encoded_missing_value=-1), or put {_OF_TEXT} before it."
         )
-    sentences.append(_FITTED_STEPS if found or texts or encoded else IN_STREAMS)
+    sentences.append(_FITTED_STEPS if found or texts or encoded or imputed else IN_STREAMS)
     return ValueError(" ".join(sentences))
 
 
@@ -103,17 +119,17 @@ def _whole(steps, X):
     return _Part(steps, [], columns_with(X, has_missing))
 
 
-def _names(parts):
-    """Return the columns with missing values of some transformers, each once."""
-    return list(dict.fromkeys(name for part in parts for name in part.missing))
-
-
-def _has_encoder(transformer):
-    """Return whether a transformer is an `OrdinalEncoder`, or a Pipeline that has one."""
+def _has(transformer, cls):
+    """Return whether a transformer is of a class, or a Pipeline with one that is."""
     inner = thawed(transformer)
     if isinstance(inner, Pipeline):
-        return any(_has_encoder(step) for _, step in inner.steps)
-    return isinstance(inner, OrdinalEncoder)
+        return any(_has(step, cls) for _, step in inner.steps)
+    return isinstance(inner, cls)
+
+
+def _has_none(values):
+    """Return whether some values are None, which is not NaN to scikit-learn."""
+    return values.dtype == object and any(value is None for value in values.ravel())
 
 
 def _maker(parts, found):

@@ -17,7 +17,14 @@ from sklearn.impute import KNNImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import TargetEncoder
 
-from skort.common.onnx_text import IR_VERSION, OPSET, import_each_domain_once, onnx_dtype, rename
+from skort.common.onnx_text import (
+    IR_VERSION,
+    OPSET,
+    import_each_domain_once,
+    onnx_dtype,
+    read_names,
+    rename,
+)
 from skort.common.sklearn_private import input_indices
 from skort.graphs.sklearn.converters import CONVERTERS, SHAPES
 from skort.graphs.sklearn.encoders import apart, encoder_converters, encoder_shapes
@@ -142,15 +149,20 @@ def _positions(transformer, names):
 
 
 def rename_input(graph: onnx.GraphProto, value: onnx.ValueInfoProto, name: str) -> None:
-    """Rename an input of a graph, in place; raise a ValueError if the graph uses the new name."""
+    """Rename an input of a graph, in place. A result of the graph with the new name gets another."""
     if value.name == name:
         return
 
-    given = [i.name for i in (*graph.input, *graph.initializer)]
-    if name in given or any(name in node.output for node in graph.node):
+    made = {result for node in graph.node for result in node.output}
+    given = {i.name for i in (*graph.input, *graph.initializer)}
+    captured = any(name in read_names(node) and name not in node.input for node in graph.node)
+    if name in given or (name in made and captured):
         raise ValueError(
             f"X has a column named {name!r}, which is also a name inside the ONNX model: rename it."
         )
 
-    rename(graph.node, {value.name: name})
+    inside = f"inside/{name}"
+    rename(graph.node, {name: inside, value.name: name})
     value.name = name
+    for info in (*graph.output, *graph.value_info):
+        info.name = inside if info.name == name else info.name

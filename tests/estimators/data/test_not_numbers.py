@@ -637,6 +637,38 @@ def test_nan_of_an_encoder_behind_another_step_or_in_a_frozen_one_are_named():
         OrtSGDClassifier(alone).fit(X[["channel", "Code"]], IS_LARGE)
 
 
+@pytest.mark.filterwarnings("ignore:The fitted model will have no ONNX")
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_none_that_an_imputer_leaves_has_its_cure(is_alone):
+    """To scikit-learn, None is not NaN."""
+    X = pd.DataFrame({"amount": np.arange(60.0), "member": [True, False, None] * 20})
+    large = X["amount"] > 30
+
+    def estimator(**missing):
+        imputer = SimpleImputer(strategy="most_frequent", **missing)
+        columns = make_column_transformer((imputer, ["member"]), remainder="passthrough")
+        steps = imputer if is_alone else columns
+        return OrtSGDClassifier(make_pipeline(steps, LogisticRegression()))
+
+    told = (
+        "Input X contains None in column 'member'. SimpleImputer fills NaN, and leaves None: take "
+        "SimpleImputer(missing_values=None, ...), or fill X with NaN: X.fillna(numpy.nan). "
+        "partial_fit and fit_batches take fitted steps: FrozenEstimator(steps.fit(X))."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
+        estimator().fit(X, large)
+    assert estimator(missing_values=None).fit(X, large).score(X, large) > 0.9
+    filled = X.fillna(np.nan)
+    assert estimator().fit(filled, large).score(filled, large) > 0.9
+
+
+def test_nan_that_an_imputer_leaves_is_not_called_none():
+    X = pd.DataFrame({"amount": np.where(np.arange(60) % 7, np.arange(60.0), np.nan)})
+    columns = make_column_transformer((SimpleImputer(missing_values=-1.0), ["amount"]))
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        OrtSGDClassifier(make_pipeline(columns, LogisticRegression())).fit(X, np.arange(60) > 30)
+
+
 def test_nan_of_an_encoder_and_of_numbers_have_a_cure_each():
     both = (
         "Input X contains NaN in column 'amount'. No step before the model fills them: put "
