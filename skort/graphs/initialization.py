@@ -172,7 +172,7 @@ def stand_in_graph(stand_in: Any, dtype: DTypeLike, *, log_link: bool = False) -
     # A model without intercepts has none in its graph.
     values = zip(template.arrays.items(), [*coefs, *intercepts], strict=False)
     return template.with_weights(
-        {name: w.astype(dtype).reshape(like.shape) for (name, like), w in values}
+        {name: w.astype(dtype, "C").reshape(like.shape) for (name, like), w in values}
     )
 
 

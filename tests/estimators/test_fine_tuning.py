@@ -438,6 +438,28 @@ def test_training_the_intercept_alone_gives_the_mean_of_what_is_left(solver):
     assert model.intercept_[0] == pytest.approx(fitted.intercept_ + 3, abs=1e-5)
 
 
+def test_training_the_intercepts_of_several_classes_alone_gives_their_shares(solver):
+    kept = np.repeat([True, False, True, False], [50, 25, 50, 25])
+    rows, species = FLOWERS[kept], SPECIES[kept]
+    model = OrtSGDClassifier(
+        LogisticRegression(),
+        trainable="intercept",
+        solver=solver,
+        eta0=0.5,
+        max_iter=200,
+        tol=None,
+        batch_size=len(rows),
+    ).fit(rows, species)
+    np.testing.assert_array_equal(model.coef_, 0)
+    shares = np.log(np.bincount(species))
+    ours = model.intercept_
+    np.testing.assert_allclose(ours - ours.mean(), shares - shares.mean(), atol=1e-4)
+
+    coef = np.linspace(-0.1, 0.1, 12).reshape(3, 4)
+    model.fit(rows, species, coef_init=coef)
+    np.testing.assert_array_equal(model.coef_, coef.astype(np.float32))
+
+
 def test_a_scalers_offsets_are_trained_on_purpose(solver):
     pipeline = make_pipeline(MinMaxScaler(), StandardScaler(), LinearRegression())
     plain = still(OrtSGDRegressor, pipeline).fit(X, Y)

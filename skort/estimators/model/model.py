@@ -451,7 +451,7 @@ class Model:
         }
 
         return model.with_weights(
-            {name: values.astype(arrays[name].dtype) for name, values in weights.items()}
+            {name: values.astype(arrays[name].dtype, "C") for name, values in weights.items()}
         )
 
     def checked_weights(self, weights: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
