@@ -255,6 +255,20 @@ class Batches:
         X = source_rows(self.data[0])
         return is_wide(X) and X.nnz <= _SHARE * X.shape[0] * X.shape[1]
 
+    def in_blocks(self) -> "Batches":
+        """Return the same sparse rows in the blocks of a pass that multiplies them as they are."""
+        X, target, *_ = self.data
+        n_rows = X.shape[0]
+        return Batches(
+            X,
+            target,
+            self.sample_weight if self._weighted else None,
+            batch_size=block_size(n_rows, -(-source_rows(X).nnz // n_rows)),
+            shuffle=self.shuffle,
+            random_state=self.random_state,
+            sample_weight_scale=float(self.sample_weight.sum()) / self.n_rows,
+        )
+
     def order(self, *, in_place: bool = False) -> Iterable[tuple[list[Any], np.ndarray]]:
         """Draw the order of the next epoch."""
         self.n_drawn += 1
@@ -349,12 +363,12 @@ def _copier(windows, rows, n_more):
     return changed
 
 
-def block_size(n_rows: int, n_features: int) -> int:
+def block_size(n_rows: int, n_values: int) -> int:
     """
-    Return the number of rows in a block of a pass over all rows. The blocks are as few as possible,
-    and of about the same size.
+    Return the number of rows in a block of a pass over all rows of so many values. The blocks are
+    as few as possible, and of about the same size.
     """
-    n_blocks = max(-(-n_rows // _BLOCK_ROWS), -(-n_rows * n_features // _BLOCK_VALUES))
+    n_blocks = max(-(-n_rows // _BLOCK_ROWS), -(-n_rows * n_values // _BLOCK_VALUES))
     return -(-n_rows // n_blocks)
 
 

@@ -224,6 +224,8 @@ class ReadyTraining:
             shuffle=False,
         )
         batches = InMemory(plan, rows).batches(variables, seeded(0))
+        if batches.are_sparse:
+            batches = _in_blocks(batches, plan, self.model, variables)
         shape = BatchShape(batches.batch_size, batches.are_sparse)
         state = dataclasses.replace(self.state, solver=None)
         run = TrainRun.of(plan, self.model, state, shape, batches.n_batches, variables).with_step(
@@ -317,7 +319,10 @@ def run_fit(
     started = start(plan, model, statistics, state)
 
     batches = known.batches(started.variables, generator)
-    shape = BatchShape(batches.batch_size, batches.are_sparse)
+    are_sparse = batches.are_sparse
+    if are_sparse:
+        batches = _in_blocks(batches, started.plan, started.model, started.variables)
+    shape = BatchShape(batches.batch_size, are_sparse)
     run = TrainRun.of(
         started.plan, started.model, started.state, shape, batches.n_batches, started.variables
     )
@@ -349,6 +354,13 @@ def run_fit(
 
     spread = step.spread() if plan.is_full and started.spread is None else started.spread
     return ready.result(outcome, statistics, spread)
+
+
+def _in_blocks(batches, plan, model, variables):
+    """Return batches of sparse rows; a pass over all of them has larger ones than of dense rows."""
+    is_free = plan.is_full and "batch_size" in plan.left_open
+    multiplies = is_free and sparse_solvers(plan, model, variables)
+    return batches.in_blocks() if multiplies else batches
 
 
 def full_step(

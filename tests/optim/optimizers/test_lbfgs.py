@@ -23,6 +23,8 @@ from solver_traits import takes
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
 from skort.artifacts import save_training_artifacts
 from skort.callbacks import Checkpoint
+from skort.estimators.training.data_source import GivenRows
+from skort.estimators.training.fit import fit
 from skort.exceptions import DivergedError
 from skort.graphs.initialization import initial_score_graph
 from skort.graphs.score_graph import ScoreSpec
@@ -212,6 +214,19 @@ def test_sparse_rows_have_the_optimum_of_dense_ones(solver, n_columns):
     model = LogisticRegression(**NEWTON)
     fitted = lbfgs(model, solver=solver, tol=1e-10).fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(fitted.coef_, model.fit(X, y, sample_weight=weight).coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "n_rows"),
+    [({}, 300), ({"trainable": ["intercept"]}, 50), ({"batch_size": 7}, 7)],
+)
+def test_a_pass_counts_the_values_of_sparse_rows_if_it_multiplies_these(parameters, n_rows):
+    _, y, _ = data("three classes")
+    X = scipy.sparse.random(300, 20_000, 0.01, random_state=0, format="csr")
+    estimator = lbfgs(LogisticRegression(), max_iter=2, tol=None, **parameters)
+    result, _ = fit(estimator, GivenRows(X, y, None))
+    # In 300 rows of 20,000 columns are 6 blocks of 2^20 numbers.
+    assert result.batch_size == n_rows
 
 
 HALF_SQUARE = """half_square (score, target) => (loss) {
