@@ -225,7 +225,7 @@ class PartitionedRows:
     of_parts: PartStatistics
     n_groups: int
     #: The rows are on other machines.
-    dense_rows = None
+    all_rows = None
 
     def statistics(self) -> PartStatistics:
         """Return the statistics of all rows."""

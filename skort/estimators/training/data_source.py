@@ -46,8 +46,8 @@ class DataSource(Protocol):
         """Return the step of the training: the solver of the run, or a step on other machines."""
 
     @property
-    def dense_rows(self) -> TrainingData | None:
-        """All rows, or None if they are sparse or not in memory."""
+    def all_rows(self) -> TrainingData | None:
+        """All rows, or None if they are not in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +58,9 @@ class InMemory:
     data: TrainingData
 
     @property
-    def dense_rows(self) -> TrainingData | None:
-        """All rows, or None if they are sparse."""
-        return None if self.data.is_sparse else self.data
+    def all_rows(self) -> TrainingData | None:
+        """All rows."""
+        return self.data
 
     def statistics(self) -> DataStatistics:
         """Return the statistics of all rows."""
@@ -109,7 +109,7 @@ class InBatches(InMemory):
     encoder: "RowEncoder"
 
     @property
-    def dense_rows(self) -> TrainingData | None:
+    def all_rows(self) -> TrainingData | None:
         """None: only some of the rows are in memory."""
         return None
 

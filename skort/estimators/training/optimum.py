@@ -24,10 +24,15 @@ from skort.optim.transforms import norm
 
 # The last round lowers the objective by a smaller part of it.
 _ROUND = 1e-2
-# The changes that L-BFGS remembers, unless these are more numbers.
+# The changes that L-BFGS remembers at kinks, unless these are more numbers; and without kinks.
 _MEMORY = 100
 _MOST_NUMBERS = 10**7
 _LEAST_MEMORY = 10
+# More weights, as of texts without a vocabulary, would have changes of more numbers.
+_MOST_WEIGHTS = _MOST_NUMBERS // _LEAST_MEMORY
+# Without kinks, a descent shows in fewer iterations that it falls no further:
+# `python -m benchmarks.lbfgs --texts`.
+_SMOOTH = AT_KINKS._replace(n_iterations=10)
 # The rows on which a gap is measured, and more for many columns: few rows have a least objective
 # that fits their noise.
 _ROWS = 2000
@@ -74,6 +79,9 @@ class Finish:
         """Return the end at a clearly lower objective, or None if there is none."""
         from skort.solvers.base import flat
 
+        if sum(each.size for each in weights.values()) > _MOST_WEIGHTS:
+            return None
+
         full = self.full_step()
         begin = full.evaluate(full.variables_of(flat(weights).astype(np.float64)))
         best, is_falling = rounds(full, begin, max_iter)
@@ -94,8 +102,11 @@ def rounds(full: Any, point: Point, max_iter: int) -> tuple[Point, bool]:
     lowers it. Return the lowest point, and whether the objective was still falling when the
     iterations were over.
     """
-    history_size = max(_LEAST_MEMORY, min(_MEMORY, _MOST_NUMBERS // point.weights.size))
     l1 = full.l1
+    is_smooth = l1 is None and not full.has_kink
+    limits = _SMOOTH if is_smooth else AT_KINKS
+    most = _LEAST_MEMORY if is_smooth else _MEMORY
+    history_size = max(_LEAST_MEMORY, min(most, _MOST_NUMBERS // point.weights.size))
     n_left = max_iter
     best = point
 
@@ -108,7 +119,7 @@ def rounds(full: Any, point: Point, max_iter: int) -> tuple[Point, bool]:
     while n_left > 0:
         begin = best
         if l1 is None:
-            descent(full.evaluate, begin, AT_KINKS, n_left, history_size, after)
+            descent(full.evaluate, begin, limits, n_left, history_size, after)
         else:
             split_descent(full.evaluate, l1, begin, n_left, history_size, after)
             if full.has_kink:

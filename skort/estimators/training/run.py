@@ -157,7 +157,7 @@ class ReadyTraining:
     rate_part: float = 1.0
     #: Number of the rows that count before a batch -> factor of its rate. None: rows do not lower it.
     fall: Callable[[int], float] | None = None
-    #: All rows, if they are dense and in memory.
+    #: All rows, if they are in memory.
     rows: TrainingData | None = None
     #: Whether a warning has said that the fitted network is worse than a constant.
     warned_of_fitted: bool = False
@@ -242,7 +242,7 @@ class ReadyTraining:
         plan = self.run.plan
         is_at_end = outcome.state.stopped and outcome.error is None and not outcome.no_better
         is_measured = not plan.leaves_steps_open and aims_at_optimum(plan, self.model)
-        if self.rows is None or not (is_at_end and is_measured):
+        if self.rows is None or self.rows.is_sparse or not (is_at_end and is_measured):
             return None
 
         variables = self.run.variables
@@ -335,7 +335,7 @@ def run_fit(
         observers=observers,
         epochs=plan.max_iter,
         constant_loss=started.constant_loss,
-        rows=source.dense_rows,
+        rows=source.all_rows,
         warned_of_fitted=started.warned_of_fitted,
     )
     step = source.step(run, started.model, started.state)

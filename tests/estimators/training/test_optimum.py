@@ -4,8 +4,10 @@ import re
 
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.optimize import linprog, minimize
-from scipy.special import expit, softmax
+from scipy.special import expit, logsumexp, softmax
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import (
@@ -19,6 +21,7 @@ from sklearn.linear_model import (
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint
 from skort.estimators.data.rows import DataStatistics, TrainingData
+from skort.estimators.training import optimum
 from skort.estimators.training.data_source import GivenRows
 from skort.estimators.training.fit import fit
 from skort.estimators.training.optimum import EndOfSteps, is_surely_near, rough_gap
@@ -71,6 +74,65 @@ def test_a_quantile_ends_at_the_least_pinball_loss(quantile, n_rows):
         for rest in (y - each.predict(X) for each in (model.fit(X, y), exact))
     )
     assert ours <= 1.01 * least
+
+
+def counts_of_words(n_rows=300, n_columns=300):
+    """Sparse counts, of a few frequent words and many rare ones, and three classes."""
+    random = np.random.RandomState(0)
+    frequencies = 20 / np.arange(1, n_columns + 1)
+    X = random.poisson(frequencies, size=(n_rows, n_columns))
+    scores = (X - frequencies) / np.sqrt(frequencies) @ random.normal(size=(n_columns, 3))
+    return scipy.sparse.csr_matrix(X.astype(float)), scores.argmax(axis=1)
+
+
+def log_objective(X, y, model, strength):
+    """The mean log-loss of classes with the penalty of LogisticRegression."""
+    coef = model.coef_.astype(float)
+    scores = X @ coef.T + model.intercept_.astype(float)
+    loss = np.mean(logsumexp(scores, axis=1) - scores[np.arange(len(y)), y])
+    return loss + 0.5 / (strength * len(y)) * np.sum(coef**2)
+
+
+@pytest.mark.parametrize("strength", [0.1, 1, 10])
+def test_sparse_counts_end_at_scikit_learns_objective(strength):
+    X, y = counts_of_words()
+    inner = LogisticRegression(C=strength)
+    newton = clone(inner).set_params(solver="newton-cg", tol=1e-10, max_iter=1000)
+    exact = log_objective(X, y, newton.fit(X, y), strength)
+    ours = OrtSGDClassifier(inner, random_state=0).fit(X, y)
+    assert log_objective(X, y, ours, strength) == pytest.approx(exact, rel=2e-3)
+
+    steps = OrtSGDClassifier(inner, optimizer="sgd", random_state=0).fit(X, y)
+    assert log_objective(X, y, steps, strength) > 1.5 * exact
+    assert ours.n_iter_ == steps.n_iter_ + 1
+
+
+def test_sparse_rows_of_a_hinge_end_at_the_least_loss():
+    random = np.random.RandomState(0)
+    frequencies = 20 / np.arange(1, 261)
+    X = random.poisson(frequencies, size=(1000, 260)).astype(float)
+    scores = (X - frequencies) / np.sqrt(frequencies) @ random.normal(size=260)
+    y = (scores + 20 * random.logistic(size=1000) > 0).astype(int)
+    least = least_hinge(X, y)
+
+    ours, steps = (
+        OrtSGDClassifier(loss="hinge", penalty=None, optimizer=optimizer, random_state=0).fit(
+            scipy.sparse.csr_matrix(X), y
+        )
+        for optimizer in ("auto", "sgd")
+    )
+    assert hinge_of(X, y, ours.coef_[0].astype(float), ours.intercept_[0]) <= 1.01 * least
+    assert hinge_of(X, y, steps.coef_[0].astype(float), steps.intercept_[0]) > 1.5 * least
+
+
+def test_nobody_looks_for_a_lower_objective_of_more_weights(monkeypatch):
+    X, y = counts_of_words()
+    monkeypatch.setattr(optimum, "_MOST_WEIGHTS", 3 * 300 + 2)
+    left_out, steps = (
+        OrtSGDClassifier(optimizer=optimizer, random_state=0).fit(X, y)
+        for optimizer in ("auto", "sgd")
+    )
+    np.testing.assert_array_equal(left_out.coef_, steps.coef_)
 
 
 def l1_objective(X, y, coef, intercept, alpha):
