@@ -229,8 +229,9 @@ class OrtGridSearchCV(_SearchTogether, GridSearchCV):
     Notes
     -----
     With an integer as `random_state`, the scores are those of `GridSearchCV` but for rounding, which
-    a training in float32 amplifies: the scores of a network may differ by some thousandths, as
-    those of another seed differ by more, and near-equal candidates may change places. With
+    a training in float32 amplifies: the log-losses of a network may differ by some thousandths, its
+    accuracies by a few rows a fold, most with a large `eta0`, as those of another seed differ by
+    more. Near-equal candidates may change places. With
     `dtype="float64"`, they are equal to ten digits. With None, the candidates of a fold share a
     seed, so they have the same initial weights and the same order of rows.
 

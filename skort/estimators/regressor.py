@@ -333,7 +333,8 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
 
         The scales and the learning rate of a stream come from its first rows. `partial_fit` keeps
         the first rows until there are 20 of them; until then, the model predicts the best constant.
-        Later calls may have any number of rows.
+        Later calls may have any number of rows. :doc:`/text_and_sparse` has the settings of Adam for
+        a stream of texts.
 
         A call is one epoch: `max_iter`, `tol`, `n_iter_no_change`, `validation_fraction` and
         `warm_start` have no effect. Each call continues with the optimizer's memory, the count of
