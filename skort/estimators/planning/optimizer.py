@@ -57,8 +57,8 @@ _OF_STEPS = {
 @rule("optimizer")
 def linear_optimizer(obstacle: str | None) -> Decision:
     """
-    L-BFGS trains a linear model to its exact optimum if the objective is smooth, the rows are dense
-    and in memory, and no parameter asks for steps; otherwise SGD trains it.
+    L-BFGS trains a linear model to an optimum, the exact one of a convex loss, if the objective is
+    smooth, the rows are dense and in memory, and no parameter asks for steps; otherwise SGD trains it.
     """
     if obstacle is not None:
         return Decision(SGD(), obstacle, "optimizer")
