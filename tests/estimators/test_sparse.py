@@ -29,7 +29,7 @@ X = scipy.sparse.random(
 SCORE = X @ np.random.RandomState(0).normal(size=N_COLUMNS)
 # Of 10 batches: 100 steps.
 OPTIONS = {
-    "eta0": 0.05,
+    "eta0": 0.02,
     "tol": None,
     "max_iter": 10,
     "batch_size": 12,
