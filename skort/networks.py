@@ -97,9 +97,9 @@ class TabularNetwork(Component):
     >>> y = X["size"] + X["city"].map({"Bern": 30, "Rome": 0, "Oslo": 60})
     >>> ids = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
     >>> columns = make_column_transformer((ids, ["city"]), remainder="passthrough")
-    >>> network = TabularNetwork(hidden=(64, 32))
+    >>> network = TabularNetwork(hidden=(16,))
     >>> model = OrtSGDRegressor(make_pipeline(columns, network), random_state=0).fit(X, y)
-    >>> model.score(X, y) > 0.98
+    >>> model.score(X, y) > 0.99
     True
     >>> new = pd.DataFrame({"city": ["Oslo", "Paris"], "size": [50, 50]})
     >>> model.predict(new).shape
