@@ -26,7 +26,7 @@ def given_parameters(estimator: Any, device: Any) -> dict[str, Any]:
     return {**given, "device": device}
 
 
-def left_open(given: Mapping[str, Any]) -> frozenset[str]:
+def names_left_open(given: Mapping[str, Any]) -> frozenset[str]:
     """Return the names of the parameters that leave their matter to skort."""
     return frozenset(
         name for name, value in given.items() if isinstance(value, str) and value == "auto"

@@ -12,7 +12,7 @@ from skort.estimators.data.targets import EncodedTarget
 from skort.estimators.planning import batches, optimizer, stopping
 from skort.estimators.planning.batches import TrainingSize
 from skort.estimators.planning.decision import Decision, yours
-from skort.estimators.planning.given import given_parameters, left_open, parameters_inside
+from skort.estimators.planning.given import given_parameters, names_left_open, parameters_inside
 from skort.estimators.planning.objective import (
     class_weight_decision,
     loss_decision,
@@ -108,13 +108,13 @@ class Plan:
         """
         device = training_device(estimator)
         given = given_parameters(estimator, device)
-        is_open = left_open(given)
+        left_open = names_left_open(given)
 
         of_optimizer = optimizer.given_optimizer(estimator)
         is_full = of_optimizer is not None and optimizer_tags(of_optimizer.value).is_full
         of_batches = batches.chosen_batches(
             estimator,
-            is_open,
+            left_open,
             size.batch_size,
             are_given=batch_size is not None,
             is_stream=is_stream,
@@ -123,9 +123,9 @@ class Plan:
             check_full(vars(estimator))
             size = size._replace(batch_size=size.n_rows)
 
-        objective = _objective(estimator, is_open, inside, size)
+        objective = _objective(estimator, left_open, inside, size)
         penalty = objective.values["penalty"]
-        steps = _steps(estimator, is_open, of_optimizer, penalty, is_full=is_full)
+        steps = _steps(estimator, left_open, of_optimizer, penalty, is_full=is_full)
         update = steps.values["update"]
         if batch_size is not None:
             update.check_steps("fit_batches")
@@ -133,7 +133,7 @@ class Plan:
         solver = _solver(estimator, dtype, update, device)
         end = _end(
             estimator,
-            is_open,
+            left_open,
             solver.values["dtype"],
             is_full=is_full,
             is_validated=is_validated,
@@ -141,7 +141,7 @@ class Plan:
 
         return cls(
             given=given,
-            left_open=is_open,
+            left_open=left_open,
             given_inside=parameters_inside(estimator),
             objective_inside=inside,
             size=size,
@@ -305,24 +305,24 @@ class _Part(NamedTuple):
     values: dict[str, Any]
 
 
-def _objective(estimator, is_open, inside, size):
+def _objective(estimator, left_open, inside, size):
     """Return the part that says what is minimised."""
     loss = training_loss(estimator, inside)
     penalty = training_penalty(estimator, inside, size)
     decisions = {
-        "loss": loss_decision(is_open, inside, loss),
-        "penalty": penalty_decision(estimator, is_open, inside, penalty),
+        "loss": loss_decision(left_open, inside, loss),
+        "penalty": penalty_decision(estimator, left_open, inside, penalty),
     }
 
     if isinstance(estimator, ClassifierMixin):
-        of_classes = class_weight_decision(estimator, is_open, inside)
+        of_classes = class_weight_decision(estimator, left_open, inside)
         if of_classes is not None:
             decisions["class weights"] = of_classes
 
     return _Part(decisions, {"loss": loss, "penalty": penalty})
 
 
-def _steps(estimator, is_open, of_optimizer, penalty, *, is_full):
+def _steps(estimator, left_open, of_optimizer, penalty, *, is_full):
     """
     Return the part that says how a step changes the weights. `of_optimizer=None`: the model decides
     on the optimizer, and SGD stands for it.
@@ -331,7 +331,7 @@ def _steps(estimator, is_open, of_optimizer, penalty, *, is_full):
         rates = optimizer.searched_rates()
         rate = GIVEN_RATE
     else:
-        rates, rate = optimizer.chosen_schedule(estimator, is_open, penalty)
+        rates, rate = optimizer.chosen_schedule(estimator, left_open, penalty)
 
     decisions = {"learning rate": rates}
     if of_optimizer is not None:
@@ -339,7 +339,7 @@ def _steps(estimator, is_open, of_optimizer, penalty, *, is_full):
     update = Update(
         SGD() if of_optimizer is None else of_optimizer.value,
         estimator.max_grad_norm,
-        estimator.average if "average" not in is_open else False,
+        estimator.average if "average" not in left_open else False,
         largest_rate(rates.value),
     )
 
@@ -361,11 +361,11 @@ def _solver(estimator, dtype, update, device):
     return _Part({"dtype": of_dtype}, {"dtype": of_dtype.value, "solvers": solvers})
 
 
-def _end(estimator, is_open, dtype, *, is_full, is_validated):
+def _end(estimator, left_open, dtype, *, is_full, is_validated):
     """Return the part that says when the training ends."""
-    of_epochs = stopping.chosen_epochs(estimator, is_open)
+    of_epochs = stopping.chosen_epochs(estimator, left_open)
     of_stopping = stopping.chosen_tolerance(
-        estimator, is_open, dtype, is_full=is_full, is_validated=is_validated
+        estimator, left_open, dtype, is_full=is_full, is_validated=is_validated
     )
     decisions = {"epochs": of_epochs, "stopping": of_stopping}
     if is_validated:

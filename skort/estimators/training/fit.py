@@ -37,11 +37,11 @@ def fit(
         model, data = model_and_data(read, plan, weights, estimator.trainable)
         model = at_given_weights(estimator, model, init)
         rows = data if given.batch_size is None else None
-        of_model = for_model(plan, model, rows)
+        planned = for_model(plan, model, rows)
 
         of_sklearn = []
         if has_callbacks(estimator):
-            of_sklearn.append(SklearnCallbacks(estimator, given, of_model.max_iter))
+            of_sklearn.append(SklearnCallbacks(estimator, given, planned.max_iter))
         observers = Observers(estimator, read.columns, scoring, of_sklearn)
 
         def run(plan, model):
@@ -49,13 +49,13 @@ def fit(
             source = given.source(plan, data, encoder)
             return run_fit(plan, model, source, TrainState.start(read.generator), observers)
 
-        if rows is None or not is_compared(of_model, model) or _are_given(init):
-            return run(of_model, model)
+        if rows is None or not is_compared(planned, model) or _are_given(init):
+            return run(planned, model)
 
         plan_of = functools.partial(read.plan, estimator, dtype=plan.dtype)
-        chosen = chosen_weights(of_model, plan_of, model, rows, observers, read.generator)
+        chosen = chosen_weights(planned, plan_of, model, rows, observers, read.generator)
         if chosen.kept in KEEPS:
-            return at_fitted(lambda plan: run(plan, model), of_model, chosen)
+            return at_fitted(lambda plan: run(plan, model), planned, chosen)
 
         result = run(for_model(plan, chosen.model, rows), chosen.model)
         return dataclasses.replace(result, kept=result.kept or chosen.kept)
