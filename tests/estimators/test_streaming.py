@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -1263,6 +1264,30 @@ def test_one_wrong_value_of_a_column_is_told_with_its_cure():
         "deviations away from them. Check this value, or clip such values before the model. "
         'Check this y, or use loss="huber" or max_grad_norm=1.0.'
     )
+
+
+def test_one_wrong_value_does_not_silence_a_later_drift():
+    rng = np.random.RandomState(0)
+    X = rng.randn(1000, 3)
+    y = X @ [1.0, 2.0, 3.0]
+    columns = np.column_stack([X, y])
+    distance = np.abs((columns + 1000 - columns.mean(axis=0)) / columns.std(axis=0)).mean(axis=0)
+
+    for column, name in ((1, "column 1 of X"), (3, "y")):
+        drift, wrong = columns.copy(), columns.copy()
+        drift[:, column] += 1000
+        drifted = re.escape(f"{name} is {distance[column]:.3g} standard deviations away")
+        wrong[5, column] = 1e6
+        model = OrtSGDRegressor(random_state=0).partial_fit(X, y)
+        with pytest.warns(UserWarning, match=rf"{name} has the value 1e\+06 in one row"):
+            model.partial_fit(wrong[:, :3], wrong[:, 3])
+        with pytest.warns(UserWarning, match=drifted):
+            model.partial_fit(drift[:, :3], drift[:, 3])
+        # Both are said.
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.partial_fit(wrong[:, :3], wrong[:, 3])
+            model.partial_fit(drift[:, :3], drift[:, 3])
 
 
 def test_the_cures_of_one_wrong_y_keep_the_model():

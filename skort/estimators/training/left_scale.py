@@ -39,6 +39,11 @@ class _Change(NamedTuple):
     #: The value of the row that is far away alone, or None.
     lone: float | None = None
 
+    @property
+    def way(self) -> str:
+        """How it has left, as warnings are remembered: one value is no drift of the column."""
+        return self.how if self.lone is None else f"in one row {self.how}"
+
     def text(self) -> str:
         alone = "" if self.lone is None else f"has the value {self.lone:.4g} in one row, which "
         return alone + self.how.format(self.size)
@@ -78,11 +83,11 @@ def warn_of_left_scale(
     found = [
         (name, change)
         for name, change in found
-        if change.size >= _FARTHER * told.get((name, change.how), 0)
+        if change.size >= _FARTHER * told.get((name, change.way), 0)
     ]
     if found:
         _warn_of(found, loss)
-    return {**told, **{(name, change.how): change.size for name, change in found}}
+    return {**told, **{(name, change.way): change.size for name, change in found}}
 
 
 def _warn_of(found, loss):
