@@ -167,11 +167,13 @@ class FitResult:
 
         of_rate = plan.decisions.get("first rate")
         if of_rate is not None:
-            of_rate = at_bound(of_rate, plan.rate.bound)
-            decisions["first rate"] = of_rate._replace(value=self.eta0)
-        if of_rate is not None and plan.rate.is_found:
-            rates = plan.decisions["learning rate"]
-            decisions["learning rate"] = rates._replace(value=at_rate(rates.value, self.eta0))
+            bound = plan.rate.bound
+            # A number for `eta0` may be given after the first update.
+            eta0 = self.eta0 if bound is None else min(self.eta0, bound)
+            decisions["first rate"] = at_bound(of_rate, bound)._replace(value=eta0)
+            if plan.rate.is_found:
+                rates = plan.decisions["learning rate"]
+                decisions["learning rate"] = rates._replace(value=at_rate(rates.value, eta0))
 
         if not (plan.tol is None or plan.is_stream) and self.n_batches:
             is_linear = self.model.score_graph.is_linear

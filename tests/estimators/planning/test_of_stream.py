@@ -54,13 +54,17 @@ def test_a_number_for_eta0_is_told_from_the_call_on_that_has_it():
     model = OrtSGDRegressor(random_state=0).partial_fit(X, y)
     of_rows = "the largest rate at which batches of the first rows are stable"
     falls = "in a stream, the rate is divided by the cube root of 1 + rows seen / columns"
-    told = []
+    told, values = [], []
     for eta0 in ("auto", 1e-5, 10.0, "auto"):
         model.set_params(eta0=eta0).partial_fit(X, y)
         told.append(reasons(model)["first rate"])
+        decisions = model.plan_.decisions
+        values.append(decisions["first rate"].value)
+        assert decisions["learning rate"].value.eta0 == values[-1]
         assert reasons(model)["learning rate"] == falls
         assert "average" in model.plan_.decisions
     assert told == [of_rows, "you set it", f"{of_rows}; eta0 is larger", of_rows]
+    assert values == [model.eta0_, 1e-5, model.eta0_, model.eta0_]
 
 
 def test_a_schedule_is_told_while_it_is_given():
