@@ -66,7 +66,7 @@ KEPT = {
     ),
     "few rows": Decision(
         "the fitted weights",
-        "fewer than 20 rows say nothing, and only ten with the same y count",
+        "of rows with the same y only ten count, and fewer than 20 say nothing",
         "early_stopping",
     ),
     "trained": Decision(
