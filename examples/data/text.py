@@ -104,7 +104,7 @@ candidates = {
     ),
     "MLPClassifier": MLPClassifier(hidden_layer_sizes=(50,), max_iter=15, random_state=0),
     "OrtSGDClassifier, MLPClassifier": OrtSGDClassifier(
-        MLPClassifier(hidden_layer_sizes=(50,)), max_iter=15, random_state=0
+        MLPClassifier(hidden_layer_sizes=(50,)), random_state=0
     ),
 }
 accuracies = {}
@@ -139,8 +139,6 @@ plt.show()
 
 model = OrtSGDClassifier(
     make_pipeline(FrozenEstimator(vectorizer), MLPClassifier(hidden_layer_sizes=(50,))),
-    max_iter=15,
-    tol=None,
     random_state=0,
 )
 model.fit(train, y_train)

@@ -86,28 +86,33 @@ def drawn_weights(
     Return new initial weights for a network of scikit-learn, or one that makes its own graph, by
     name; None for other models, and where a new network for such rows would have other weights.
     """
+    known = score_graph.trained_arrays
     if makes_graph(model):
+        # A file of an estimator of skort puts the name of its class before each name.
+        names = {name.rpartition("/")[2]: name for name in known}
         new = model.initial_score_graph(spec, random_state).trained_arrays
-        old = score_graph.trained_arrays
-        if [w.shape for w in new.values()] != [w.shape for w in old.values()]:
-            return None
-        return dict(zip(old, new.values(), strict=True))
-
-    if FAMILY.get(type(score_model(model))) != "neural network":
+        drawn = {names.get(name, name): w for name, w in new.items()}
+    elif FAMILY.get(type(score_model(model))) == "neural network":
+        drawn = _drawn_of_family(score_model(model), score_graph, random_state)
+    else:
         return None
 
+    if {name: w.size for name, w in drawn.items()} != {name: w.size for name, w in known.items()}:
+        return None
+    return {
+        name: w.astype(score_graph.dtype).reshape(known[name].shape) for name, w in drawn.items()
+    }
+
+
+def _drawn_of_family(network, score_graph, random_state):
+    """Return new weights of a network of scikit-learn, by the names in a graph of its layers."""
     names = score_graph.weight_names
     sizes = [
         score_graph.n_features,
         *(score_graph.arrays[name].shape[1] for name in names.coefficients),
     ]
-    coefs, intercepts = drawn_layers(score_model(model), sizes, random_state)
-    drawn = zip([*names.coefficients, *names.intercepts], [*coefs, *intercepts], strict=True)
-
-    return {
-        name: w.astype(score_graph.dtype).reshape(score_graph.arrays[name].shape)
-        for name, w in drawn
-    }
+    coefs, intercepts = drawn_layers(network, sizes, random_state)
+    return dict(zip([*names.coefficients, *names.intercepts], [*coefs, *intercepts], strict=False))
 
 
 def given_model(model: Any) -> Any:

@@ -69,9 +69,10 @@ class Backend(Protocol):
         """Return the vector "weights" and the arrays of the rule's state. Do not change them."""
 
     def load(self, arrays: dict[str, np.ndarray]) -> None:
-        """Overwrite the weights and the rule's state by such arrays."""
-        for name, array in self.arrays().items():
-            array[...] = arrays[name]
+        """Overwrite such arrays, all or some of them."""
+        own = self.arrays()
+        for name, array in arrays.items():
+            own[name][...] = array
 
     def gradient_norm(self) -> float:
         """Return the Euclidean norm of the last gradient before clipping; 0 before a step."""

@@ -81,7 +81,7 @@ def asks_for_steps(given: Mapping[str, Any]) -> str | None:
 def network_optimizer(n_updates: int, weights_per_row: float = 0.0) -> Decision:
     """
     A network is trained by Adam, whose decay alone would shrink the weights 20 to 90 times in any
-    number of updates, and grows in proportion to the weights a row, from 2 to 8 of them.
+    number of updates from 120 on, and grows in proportion to the weights a row, from 2 to 8 of them.
     """
     # The decay is that of the planned rate at any rate: a smaller one would not learn against it.
     rate = planned_rate(Adam().tags.first_rates[1], weights_per_row)

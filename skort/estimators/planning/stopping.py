@@ -174,8 +174,8 @@ def is_exacting(tol: float | None) -> bool:
 def is_lower(objective: float, other: float) -> bool:
     """
     If SGD no longer lowers the objective of a linear model of up to a million weights, L-BFGS over
-    all rows in memory goes on, if that finds one that is more than 1 % lower and you chose neither
-    the optimizer nor its rate or its batches.
+    all rows in memory, sparse ones only without a kink in the loss, goes on, if that finds one that
+    is more than 1 % lower and you chose neither the optimizer nor its rate or its batches.
     """
     return objective < other - _CLEARLY * abs(other)
 

@@ -129,8 +129,10 @@ def _new_weights(plan, model, rows, generator):
         rows=rows.X,
         moments=functools.partial(moments, rows.X, None),
     )
-    # A frozen estimator of skort has the network inside.
-    network = model_inside(getattr(model.inner.model, "estimator", model.inner.model))
+    network = model.inner.model
+    if hasattr(network, "__skort_apart__"):
+        # An estimator of skort has the network inside.
+        network = model_inside(network.estimator)
     return drawn_weights(network, graph, spec, generator)
 
 

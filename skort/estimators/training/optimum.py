@@ -50,10 +50,16 @@ _RARE = 0.1
 _BLOCK = 2**17
 
 
-def finish_of(plan: Plan, model: Model, full_step: Callable[[], Any]) -> "Finish | None":
-    """Return the end of a fit by SGD, or None if the user's parameters decide on it."""
-    ends_here = plan.leaves_steps_open and aims_at_optimum(plan, model)
-    return Finish(full_step) if ends_here else None
+def finish_of(
+    plan: Plan, model: Model, full_step: Callable[[], Any], *, are_sparse: bool
+) -> "Finish | None":
+    """Return the end of a fit by SGD, or None if the user's parameters or the rows decide on it."""
+    if not (plan.leaves_steps_open and aims_at_optimum(plan, model)):
+        return None
+    # At a kink, a look takes hundreds of passes, and whitened columns would make it short.
+    if are_sparse and plan.loss.smooth_instead is not None:
+        return None
+    return Finish(full_step)
 
 
 def aims_at_optimum(plan: Plan, model: Model) -> bool:

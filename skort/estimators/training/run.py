@@ -206,7 +206,8 @@ class ReadyTraining:
         if self.rows is None or self.run.plan.is_full:
             return None
         full_step = functools.partial(self._full_step, self.rows)
-        return finish_of(self.run.plan, self.model, full_step)
+        are_sparse = self.rows.is_sparse
+        return finish_of(self.run.plan, self.model, full_step, are_sparse=are_sparse)
 
     def _full_step(self, rows):
         """Return the `FullStep` of rows in memory."""

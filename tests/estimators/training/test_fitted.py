@@ -5,16 +5,20 @@ import threading
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes, load_digits
+from sklearn.ensemble import BaggingRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
 from sklearn.model_selection import GridSearchCV
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.planning.fitted import best_weights, knows_little, says_nothing
@@ -198,6 +202,47 @@ def test_the_network_of_an_estimator_of_skort_begins_anew_too(curve, network, sc
     new = OrtSGDRegressor(network, random_state=0).fit(rows, 5 - 30 * target)
     score = new.score(test, 5 - 30 * y_test)
     assert model.score(test, 5 - 30 * y_test) == pytest.approx(score, abs=0.05)
+
+
+def test_a_network_of_ids_begins_anew_with_its_embeddings():
+    rng = np.random.RandomState(0)
+    ids = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    columns = make_column_transformer((ids, ["id"]), remainder="passthrough")
+    network = make_pipeline(columns, TabularNetwork((8,)))
+
+    def drawn(values):
+        rows = pd.DataFrame({"id": list("abcd") * 75, "x": rng.normal(size=300)})
+        return rows, rows["id"].map(dict(zip("abcd", values, strict=True))) + rows["x"]
+
+    old = OrtSGDRegressor(network, random_state=0).fit(*drawn([0, 5, 1, 9]))
+    rows, target = drawn([90, -50, 10, 0])
+    tuning = OrtSGDRegressor(FrozenEstimator(old), random_state=0)
+    with pytest.warns(UserWarning, match="^New weights are better"):
+        model = tuning.fit(rows, target)
+    assert model.score(*drawn([90, -50, 10, 0])) > 0.99
+
+
+def several_outputs(rows, target):
+    return MultiOutputRegressor(MLPRegressor(hidden_layer_sizes=(8,))).fit(
+        rows, np.column_stack([target, target])
+    )
+
+
+def bagged(rows, target):
+    return BaggingRegressor(MLPRegressor(hidden_layer_sizes=(8,)), n_estimators=2).fit(rows, target)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("fitted", [bagged, several_outputs], ids=["bagged", "several"])
+def test_a_model_of_several_networks_has_no_new_weights(curve, fitted):
+    _, drawn = curve
+    old = fitted(*drawn(153))
+    rows, target = drawn(103)
+    target = 5 - 9 * target
+    if fitted is several_outputs:
+        target = np.column_stack([target, target])
+    model = OrtSGDRegressor(FrozenEstimator(old), random_state=0).fit(rows, target)
+    assert decision(model)[0] == "trained ones"
 
 
 def test_frozen_weights_are_not_drawn_anew(curve):
