@@ -701,7 +701,7 @@ def test_the_plan_of_a_fitted_network_tells_its_first_rate_once():
         model = OrtSGDRegressor(FrozenEstimator(fitted), early_stopping=False, random_state=0)
         model.fit(X, Y)
     rate = model.plan_.decisions["first rate"]
-    times, _, rest = rate.because.partition(" times the rate of a new network: ")
+    times, _, rest = rate.because.partition(" times the rate of a new network of few weights: ")
     # The row above has the rate of a new network, 0.02.
     assert rate.value == pytest.approx(0.02 * float(times), rel=0.05)
     assert rest.startswith("this one has ") and rest.endswith("of a constant prediction")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # `python -m benchmarks.defaults --networks`.
 _NETWORK = 0.2
 _OWN = "the optimizer or the schedule says it"
+_OF_NETWORK = f"{_OWN}; with more than 8 weights a row, that of the optimizer is smaller"
 
 
 class RateChoice(NamedTuple):
@@ -62,7 +63,8 @@ def first_rate(basis: RateBasis, spread: tuple[float, float] | None) -> Decision
     factor = plan.factor_of_few_rows
     if not plan.rate.is_found:
         is_open = "eta0" in plan.left_open
-        return Decision(factor, _OWN, "eta0") if is_open else yours(factor, "eta0")
+        because = _OWN if is_linear else _OF_NETWORK
+        return Decision(factor, because, "eta0") if is_open else yours(factor, "eta0")
 
     tags = plan.update.tags
     if tags.gain is None:

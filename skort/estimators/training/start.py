@@ -83,7 +83,7 @@ def _with_part_of_rate(started, known):
     plan = started.plan
     part = fitted_part(known.share, is_fitted=started.model.inner.is_fitted)
     because = (
-        f"{part:.2g} times the rate of a new network: this one has {known.share:.2g} times the loss of "
+        f"{part:.2g} times the rate of a new network of few weights: this one has {known.share:.2g} times the loss of "
         "a constant prediction"
     )
     of_rate = plan.decisions["first rate"]._replace(because=because)

@@ -49,7 +49,7 @@ def test_a_file_has_the_rate_of_a_fitted_network_if_it_knows_the_rows(network):
         model = OrtSGDClassifier(file, max_iter=1, random_state=0).fit(X, y)
         because = model.plan_.decisions["first rate"].because
         assert because.startswith(
-            f"{rate / 0.02:.2g} times the rate of a new network: this one has "
+            f"{rate / 0.02:.2g} times the rate of a new network of few weights: this one has "
         )
 
     X, y = DIGITS[NEW], LABELS[NEW]
