@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
 from skort.common.sklearn_private import input_indices
-from skort.estimators.data.columns import columns_with, has_missing, has_text, listed
+from skort.estimators.data.columns import columns_with, has_missing, has_text, is_missing, listed
 from skort.estimators.data.nesting import thawed
 from skort.estimators.data.not_numbers import IN_STREAMS
 
@@ -35,15 +35,23 @@ def not_filled_error(error: Exception, X: Any, steps: Any) -> Exception:
     parts = list(_parts(*found)) if found else [_whole(steps, X)]
     rows = found[1] if found else X
     with_none = columns_with(rows, _has_none)
-    encoded, imputed, others = [], [], []
+    with_nan = columns_with(rows, _has_nan)
+    encoded: list[Any] = []
+    imputed: list[Any] = []
+    others: list[Any] = []
+    are_mixed = False
     for part in parts:
-        for name in part.missing:
-            if _has(part.transformer, OrdinalEncoder):
-                encoded.append(name)
-            elif name in with_none and _has(part.transformer, SimpleImputer):
-                imputed.append(name)
-            else:
-                others.append(name)
+        if _has(part.transformer, OrdinalEncoder):
+            encoded += part.missing
+            continue
+
+        left = [name for name in part.missing if name in with_none]
+        if left and _has(part.transformer, SimpleImputer):
+            imputed += left
+            # An imputer of None refuses NaN in any of its columns.
+            are_mixed |= any(name in with_nan for name in part.missing)
+        else:
+            others += part.missing
     encoded, imputed, others = (list(dict.fromkeys(each)) for each in (encoded, imputed, others))
     if not (encoded or imputed or others):
         return ValueError(f"{error} {_maker(parts, found)}")
@@ -62,9 +70,11 @@ def not_filled_error(error: Exception, X: Any, steps: Any) -> Exception:
             f"Input X contains NaN in {listed(others)}. No step before the model fills them: {place}"
         )
     if imputed:
+        by_pandas = ", as X.fillna(numpy.nan) does" if hasattr(X, "fillna") else ""
+        of_none = "" if are_mixed else "take SimpleImputer(missing_values=None, ...), or "
         sentences.append(
-            f"Input X contains None in {listed(imputed)}. SimpleImputer fills NaN, and leaves None: take "
-            "SimpleImputer(missing_values=None, ...), or fill X with NaN: X.fillna(numpy.nan)."
+            f"Input X contains None in {listed(imputed)}. SimpleImputer fills NaN, and leaves None: "
+            f"{of_none}write NaN in place of None{by_pandas}."
         )
     if encoded:
         sentences.append(
@@ -130,6 +140,13 @@ def _has(transformer, cls):
 def _has_none(values):
     """Return whether some values are None, which is not NaN to scikit-learn."""
     return values.dtype == object and any(value is None for value in values.ravel())
+
+
+def _has_nan(values):
+    """Return whether some values are missing, and not None."""
+    if values.dtype != object:
+        return has_missing(values)
+    return any(value is not None and is_missing(value) for value in values.ravel())
 
 
 def _maker(parts, found):

@@ -641,7 +641,7 @@ def test_nan_of_an_encoder_behind_another_step_or_in_a_frozen_one_are_named():
 @pytest.mark.parametrize("is_alone", [False, True])
 def test_none_that_an_imputer_leaves_has_its_cure(is_alone):
     """To scikit-learn, None is not NaN."""
-    X = pd.DataFrame({"amount": np.arange(60.0), "member": [True, False, None] * 20})
+    X = pd.DataFrame({"amount": np.arange(60.0), "member": [True, True, False, None] * 15})
     large = X["amount"] > 30
 
     def estimator(**missing):
@@ -652,7 +652,8 @@ def test_none_that_an_imputer_leaves_has_its_cure(is_alone):
 
     told = (
         "Input X contains None in column 'member'. SimpleImputer fills NaN, and leaves None: take "
-        "SimpleImputer(missing_values=None, ...), or fill X with NaN: X.fillna(numpy.nan). "
+        "SimpleImputer(missing_values=None, ...), or write NaN in place of None, as X.fillna(numpy.nan) "
+        "does. "
         "partial_fit and fit_batches take fitted steps: FrozenEstimator(steps.fit(X))."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
@@ -660,6 +661,38 @@ def test_none_that_an_imputer_leaves_has_its_cure(is_alone):
     assert estimator(missing_values=None).fit(X, large).score(X, large) > 0.9
     filled = X.fillna(np.nan)
     assert estimator().fit(filled, large).score(filled, large) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore:The fitted model will have no ONNX")
+@pytest.mark.parametrize("in_one_column", [True, False])
+def test_none_beside_nan_has_only_the_cure_that_fills_both(in_one_column):
+    amount = np.arange(60.0)
+    large = amount > 30
+    nan = np.nan if in_one_column else False
+    X = pd.DataFrame({"amount": amount, "member": [True, True, True, False, nan, None] * 10})
+    if not in_one_column:
+        X.loc[3, "amount"] = np.nan
+    told = (
+        "Input X contains None in {}. SimpleImputer fills NaN, and leaves None: {}. "
+        "partial_fit and fit_batches take fitted steps: FrozenEstimator(steps.fit(X))."
+    )
+
+    imputer = SimpleImputer(strategy="most_frequent")
+    model = OrtSGDClassifier(make_pipeline(imputer, LogisticRegression()))
+    of_frame = told.format(
+        "column 'member'", "write NaN in place of None, as X.fillna(numpy.nan) does"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(of_frame)}$"):
+        model.fit(X, large)
+    filled = X.fillna(np.nan)
+    assert model.fit(filled, large).score(filled, large) > 0.9
+
+    rows = X.to_numpy(object)
+    of_rows = told.format("column 1", "write NaN in place of None")
+    with pytest.raises(ValueError, match=f"^{re.escape(of_rows)}$"):
+        model.fit(rows, large)
+    rows[[value is None for value in rows[:, 1]], 1] = np.nan
+    assert model.fit(rows, large).score(rows, large) > 0.9
 
 
 def test_nan_that_an_imputer_leaves_is_not_called_none():
