@@ -180,8 +180,8 @@ def explained_init(init: Callable[..., None], explain: Callable[..., str | None]
 def _refusal(cls, names, error, unknown, part, args, _given):
     """Return an error that names the parameters of the class of a part."""
     if unknown is None and type(part).__init__ is cls.__init__:
-        of_values = _of_values(type(part), args, names[cls])
-        return of_values if "() takes " in str(error) else None
+        is_of_values = "() takes " in str(error)
+        return _of_values(type(part), args, names[cls]) if is_of_values else None
     if unknown is None or type(part) is not cls:
         return None
     return (
@@ -194,7 +194,7 @@ def _of_values(cls, args, own):
     """Return an error for values without a name that a constructor does not take."""
     known = inspect.signature(cls).parameters.values()
     order = [each.name for each in known if each.kind is each.POSITIONAL_OR_KEYWORD]
-    taken = f"only {' and '.join(order)} without a name" if order else "no value without a name"
+    taken = f"only {', '.join(order)} without a name" if order else "no value without a name"
     parameters = f"Its parameters are {', '.join(own)}." if own else "It has no parameters."
     shown = ", ".join(map(repr, args))
     return f"{cls.__name__}({shown}) takes {taken}. {parameters} {cls._without_name}".rstrip()

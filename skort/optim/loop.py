@@ -326,12 +326,15 @@ def _make_joint_steps(trainings, step, batches):
 
 
 def _joint_outcome(training, alone, number):
-    """Return the outcome of a training that has ended. None: it is no better than at its beginning."""
+    """
+    Return the outcome of a training that has ended. None: it is no better than at its beginning, or
+    no better than a constant.
+    """
     training.end_epoch()
     _give_reason(training)
-    # A lane makes no steps of its own. A separate step makes them for its weights.
     if training.ends_as_a_constant():
         return None
+    # A lane makes no steps of its own. A separate step makes them for its weights.
     if training.seems_no_better() and training.ends_above_start(alone(number)):
         return None
 

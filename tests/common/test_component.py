@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from skort import OrtSGDRegressor
 from skort.common.component import check_parameters, own_copy, with_defaults
-from skort.objective import L2, ElasticLoss, Huber, Loss, SquaredError
+from skort.objective import L2, ElasticLoss, ElasticPenalty, Huber, Loss, SquaredError
 from skort.objective.loss import as_loss
 from skort.objective.penalties import Strength, WeightPenalty, as_penalty
 
@@ -144,8 +144,13 @@ def test_a_copy_is_deep_where_something_could_be_changed_in_place():
         ),
         (
             lambda: ElasticLoss(1, 2, 3),
-            "ElasticLoss(1, 2, 3) takes only l1_weight and l2_weight without a name. Its parameters are "
+            "ElasticLoss(1, 2, 3) takes only l1_weight, l2_weight without a name. Its parameters are "
             "l1_weight, l2_weight.",
+        ),
+        (
+            lambda: ElasticPenalty(1, 2, 3, 4),
+            "ElasticPenalty(1, 2, 3, 4) takes only alpha, l1_ratio, intercepts without a name. Its "
+            "parameters are alpha, intercepts, l1_ratio.",
         ),
     ],
 )
