@@ -149,13 +149,20 @@ def _eta0_of_network(plan, of_network, weights_per_row):
 
 
 def at_noise(plan: Plan, model: "Model", statistics: DataStatistics) -> Plan:
-    """Return the plan with the decay of a new network for the noise of y, if the rows tell it."""
-    is_open = "optimizer" in plan.left_open and model.is_drawn and not plan.is_full
-    # Ids are not near each other.
-    noise = statistics.noise if is_open and not model.score_graph.reads_ids else None
-    if noise is None:
+    """
+    Return the plan with the decay of a new network for the noise of y, if the rows tell it, and for
+    an `eta0` of the user.
+    """
+    if "optimizer" not in plan.left_open or not model.is_drawn or plan.is_full:
         return plan
-    return plan.with_optimizer(optimizer.at_noise(plan.decisions["optimizer"], noise))
+    of_optimizer = plan.decisions["optimizer"]
+    # Ids are not near each other.
+    noise = None if model.score_graph.reads_ids else statistics.noise
+    if noise is not None:
+        of_optimizer = optimizer.at_noise(of_optimizer, noise)
+    if "eta0" not in plan.left_open:
+        of_optimizer = optimizer.at_given_rate(of_optimizer, plan.given["eta0"])
+    return plan.with_optimizer(of_optimizer)
 
 
 def in_steps(plan: Plan) -> Plan:

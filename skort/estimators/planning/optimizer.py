@@ -21,6 +21,8 @@ _LEAST_SUM = 6.0
 _MOST_SUM = 9.0
 # The largest part in any case, which limits fits of fewer than 120 updates. No benchmark chose it.
 _MOST_DECAY = 0.05
+# More than a whole weight would turn it round. No planned rate takes more than this part.
+_MOST_OF_A_WEIGHT = 0.5
 # `python -m benchmarks.rules --only wide` measures it: up to so many weights a row have that decay,
 # more have it times their multiple, up to a factor. More than those of the largest decay have a
 # smaller rate, up to the same factor.
@@ -81,7 +83,8 @@ def asks_for_steps(given: Mapping[str, Any]) -> str | None:
 def network_optimizer(n_updates: int, weights_per_row: float = 0.0) -> Decision:
     """
     A network is trained by Adam, whose decay alone would shrink the weights 20 to 90 times in any
-    number of updates from 120 on, and grows in proportion to the weights a row, from 2 to 8 of them.
+    number of updates from 120 on, grows in proportion to the weights a row, from 2 to 8 of them, and
+    takes at most half of each weight in an update at your `eta0`.
     """
     # The decay is that of the planned rate at any rate: a smaller one would not learn against it.
     rate = planned_rate(Adam().tags.first_rates[1], weights_per_row)
@@ -136,6 +139,12 @@ def noise_growth(noise: float) -> float:
     noise is the mean squared difference of y between nearest rows, divided by that between any two.
     """
     return min(max(_OF_LITTLE_NOISE, _OF_NOISE * noise), _OF_MUCH_NOISE)
+
+
+def at_given_rate(network: Decision, eta0: float) -> Decision:
+    """Return the decision on the optimizer of a network, with a decay that suits a rate of the user."""
+    decay = min(network.value.weight_decay, _MOST_OF_A_WEIGHT / eta0)
+    return network._replace(value=Adam(weight_decay=decay))
 
 
 def at_noise(network: Decision, noise: float) -> Decision:

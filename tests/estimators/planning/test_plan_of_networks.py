@@ -510,3 +510,18 @@ def test_a_rate_of_the_users_schedule_is_that_of_a_fitted_network(data):
         FrozenEstimator(fitted), learning_rate=Cosine(50, 0.003), max_iter=2, random_state=0
     )
     assert tuning.fit(X, -y).eta0_ == pytest.approx(0.003)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_large_rate_of_the_user_takes_at_most_half_of_a_weight():
+    rng = np.random.RandomState(0)
+    rows = rng.normal(size=(403, 20))
+    target = rows[:, 0] + rows[:, 1] ** 2 + 2 * rng.normal(size=403)
+    network = MLPRegressor(hidden_layer_sizes=(256, 128))
+
+    def decay(**given):
+        model = OrtSGDRegressor(network, random_state=0, **given).fit(rows, target)
+        return model.plan_.decisions["optimizer"].value.weight_decay
+
+    assert decay(eta0=0.01) == decay()
+    assert decay(eta0=0.1) * 0.1 == pytest.approx(0.5)
