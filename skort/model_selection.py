@@ -142,9 +142,6 @@ class _SearchTogether(DocumentationLink):
 
 def _refusal(_error, unknown, search, _args, _given):
     """Return the error for an unknown argument of a search, with the search that has it, if one has."""
-    if unknown is None:
-        return None
-
     name = type(search).__name__
     refused = f"{name}() got an unexpected keyword argument {unknown!r}."
     owners = [

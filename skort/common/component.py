@@ -146,20 +146,29 @@ def name_their_parameters(classes: Iterable[type]) -> None:
     names = {cls: parameter_names(cls) for cls in parts}  # type: ignore[arg-type]
     for cls in parts:
         init = _no_parameters if cls.__init__ is object.__init__ else cls.__init__
-        explain = functools.partial(_refusal, cls, names)
-        cls.__init__ = explained_init(init, explain)  # type: ignore[method-assign]
+        explained = explained_init(
+            init,
+            functools.partial(_refusal, cls, names),
+            functools.partial(_refusal_of_values, cls, names),
+        )
+        cls.__init__ = explained  # type: ignore[method-assign]
 
 
 def _no_parameters(self):
     """Make a part without parameters."""
 
 
-def explained_init(init: Callable[..., None], explain: Callable[..., str | None]) -> Any:
+def explained_init(
+    init: Callable[..., None],
+    explain: Callable[..., str | None],
+    explain_values: Callable[..., str | None] | None = None,
+) -> Any:
     """
     Return a constructor with another error for an argument that it does not have.
 
-    `explain` takes the error, the unknown name or None, the object, and the positional and named
-    arguments. It returns the words of the other error, or None where the first one stays.
+    `explain` takes the error, the unknown name, the object, and the positional and named arguments;
+    `explain_values`, which is for values without a name, takes the error, the object and the values.
+    They return the words of the other error, or None where the first one stays.
     """
 
     @functools.wraps(init)
@@ -169,7 +178,11 @@ def explained_init(init: Callable[..., None], explain: Callable[..., str | None]
         except TypeError as error:
             known = inspect.signature(init).parameters
             unknown = next((name for name in given if name not in known), None)
-            message = explain(error, unknown, self, args, given)
+            message = None
+            if unknown is not None:
+                message = explain(error, unknown, self, args, given)
+            elif explain_values is not None:
+                message = explain_values(error, self, args)
             if not message:
                 raise
             raise TypeError(message) from None
@@ -177,12 +190,9 @@ def explained_init(init: Callable[..., None], explain: Callable[..., str | None]
     return __init__
 
 
-def _refusal(cls, names, error, unknown, part, args, _given):
-    """Return an error that names the parameters of the class of a part."""
-    if unknown is None and type(part).__init__ is cls.__init__:
-        is_of_values = "() takes " in str(error)
-        return _of_values(type(part), args, names[cls]) if is_of_values else None
-    if unknown is None or type(part) is not cls:
+def _refusal(cls, names, _error, unknown, part, _args, _given):
+    """Return an error that names the parameters of the class of a part, but not of its subclasses."""
+    if type(part) is not cls:
         return None
     return (
         f"{cls.__name__}() got an unexpected keyword argument {unknown!r}. "
@@ -190,14 +200,23 @@ def _refusal(cls, names, error, unknown, part, args, _given):
     )
 
 
-def _of_values(cls, args, own):
-    """Return an error for values without a name that a constructor does not take."""
-    known = inspect.signature(cls).parameters.values()
+def _refusal_of_values(cls, names, error, part, args):
+    """Return an error for values without a name that the constructor of a part does not take."""
+    if type(part).__init__ is not cls.__init__ or "() takes " not in str(error):
+        return None
+    own = type(part)
+    known = inspect.signature(own).parameters.values()
     order = [each.name for each in known if each.kind is each.POSITIONAL_OR_KEYWORD]
     taken = f"only {', '.join(order)} without a name" if order else "no value without a name"
-    parameters = f"Its parameters are {', '.join(own)}." if own else "It has no parameters."
     shown = ", ".join(map(repr, args))
-    return f"{cls.__name__}({shown}) takes {taken}. {parameters} {cls._without_name}".rstrip()
+    return (
+        f"{own.__name__}({shown}) takes {taken}. {_listed(names[cls])} {own._without_name}"
+    ).rstrip()
+
+
+def _listed(parameters):
+    """Return a sentence with the parameters of a class."""
+    return f"Its parameters are {', '.join(parameters)}." if parameters else "It has no parameters."
 
 
 def _place_of(unknown, cls, names):
@@ -207,7 +226,7 @@ def _place_of(unknown, cls, names):
 
     own = names[cls]
     others = [other.__name__ for other, theirs in names.items() if unknown in theirs]
-    known = f"Its parameters are {', '.join(own)}." if own else "It has no parameters."
+    known = _listed(own)
     meant = nearest(unknown, own, getattr(cls, "_other_names", {}), SIMILAR)
     if meant and not others:
         known = f"Did you mean {meant[0]}? {known}"

@@ -261,8 +261,6 @@ def _parameters(value):
 
 def _with_hint(error, unknown, estimator, args, given):
     """Return the error for an unknown parameter, with the suggestion of another one."""
-    if unknown is None:
-        return None
     inside = args[0] if args else given.get("estimator")
     # Since Python 3.13, the error itself suggests a similar name.
     refused = str(error).partition(". Did you mean")[0]

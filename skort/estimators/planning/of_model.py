@@ -148,7 +148,7 @@ def _eta0_of_network(plan, of_network, weights_per_row):
     return optimizer.planned_rate(tags.first_rates[1], weights_per_row)
 
 
-def at_noise(plan: Plan, model: "Model", statistics: DataStatistics) -> Plan:
+def with_decay(plan: Plan, model: "Model", statistics: DataStatistics) -> Plan:
     """
     Return the plan with the decay of a new network for the noise of y, if the rows tell it, and for
     an `eta0` of the user.

@@ -11,6 +11,7 @@ from skort.estimators.planning.decision import Decision
 from skort.estimators.planning.given import are_equal, parameters_inside
 from skort.estimators.planning.objective import counts_rows, penalty_decision, training_penalty
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.rate import given_rate
 
 if TYPE_CHECKING:
     from skort.estimators.model.model import Model
@@ -94,7 +95,7 @@ def _with_rates_after(plan, last):
     if plan.rate.is_found:
         plan = _with_kept(plan, last, ["first rate"] if last.rate.is_found else [])
     else:
-        plan = plan.decided("first rate", stream.given_rate(plan))
+        plan = plan.decided("first rate", given_rate(plan, 1.0, stream.OF_SCHEDULE))
     return plan.with_decisions(stream.rates_by_rows(plan))
 
 

@@ -62,9 +62,7 @@ def first_rate(basis: RateBasis, spread: tuple[float, float] | None) -> Decision
     is_linear = basis.score_graph.is_linear
     factor = plan.factor_of_few_rows
     if not plan.rate.is_found:
-        is_open = "eta0" in plan.left_open
-        because = _OWN if is_linear else _OF_NETWORK
-        return Decision(factor, because, "eta0") if is_open else yours(factor, "eta0")
+        return given_rate(plan, factor, _OWN if is_linear else _OF_NETWORK)
 
     tags = plan.update.tags
     if tags.gain is None:
@@ -110,6 +108,12 @@ def spread_of_fit(basis: RateBasis) -> tuple[float, float] | None:
     if not needs_spread(plan, score_graph):
         return None
     return statistics.largest_eigenvalue(used), statistics.largest_norm(used)
+
+
+def given_rate(plan: "Plan", factor: float, because: str) -> Decision:
+    """Return the decision on the factor of a rate that the user gives, or else something declares."""
+    is_open = "eta0" in plan.left_open
+    return Decision(factor, because, "eta0") if is_open else yours(factor, "eta0")
 
 
 @rule("first rate")

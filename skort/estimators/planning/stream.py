@@ -8,10 +8,11 @@ import numpy as np
 
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.planning.batches import STREAM_ROWS
-from skort.estimators.planning.decision import YOURS, Decision, rule, yours
+from skort.estimators.planning.decision import YOURS, Decision, rule
 from skort.estimators.planning.rate import (
     RateBasis,
     RateChoice,
+    given_rate,
     needs_spread,
     network_rate,
     stiffness,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 #: The number of rows that decide on the scales of a stream: `python -m benchmarks.rules --only
 #: "first rows"`.
 FIRST_ROWS = 20
+#: Why the rate of a stream has no factor, where `eta0` is left out and nothing finds a rate.
+OF_SCHEDULE = "the schedule has it"
 # The part of the largest stable rate that does not fall by rows. No benchmark chose it.
 _PART = 0.25
 # The part of a new network's rate that a fitted one has in a stream. No benchmark chose it.
@@ -139,12 +142,6 @@ def rates_by_rows(plan: "Plan") -> dict[str, Decision]:
     return decisions
 
 
-def given_rate(plan: "Plan") -> Decision:
-    """Return the decision on a rate that the user or the schedule gives."""
-    is_open = "eta0" in plan.left_open
-    return Decision(1.0, "the schedule has it", "eta0") if is_open else yours(1.0, "eta0")
-
-
 def at_bound(rate: Decision, bound: float | None) -> Decision:
     """Return the decision on a rate that is found, with the number for `eta0` that bounds it."""
     if bound is None:
@@ -157,7 +154,7 @@ def _stream_rate(basis, spread, *, is_fitted):
     """Return the decision on the rate of a stream, which multiplies the rates of the schedule."""
     plan = basis.plan
     if not plan.rate.is_found:
-        return given_rate(plan)
+        return given_rate(plan, 1.0, OF_SCHEDULE)
 
     tags = plan.update.tags
     is_linear = basis.score_graph.is_linear

@@ -56,7 +56,7 @@ def finish_of(
     """Return the end of a fit by SGD, or None if the user's parameters or the rows decide on it."""
     if not (plan.leaves_steps_open and aims_at_optimum(plan, model)):
         return None
-    # At a kink, a look takes hundreds of passes, and whitened columns would make it short.
+    # At a kink, a look at rows that are not whitened takes hundreds of passes.
     if are_sparse and plan.loss.smooth_instead is not None:
         return None
     return Finish(full_step)

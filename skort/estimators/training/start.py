@@ -10,7 +10,7 @@ from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision
 from skort.estimators.planning.fitted import fitted_part, knowledge_of
-from skort.estimators.planning.of_model import at_noise
+from skort.estimators.planning.of_model import with_decay
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import RateBasis, first_rate, spread_of_fit
 from skort.estimators.planning.scaling import at_relevance, scaling
@@ -83,8 +83,8 @@ def _with_part_of_rate(started, known):
     plan = started.plan
     part = fitted_part(known.share, is_fitted=started.model.inner.is_fitted)
     because = (
-        f"{part:.2g} times the rate of a new network of few weights: this one has {known.share:.2g} times the loss of "
-        "a constant prediction"
+        f"{part:.2g} times the rate of a new network of few weights: this one has "
+        f"{known.share:.2g} times the loss of a constant prediction"
     )
     of_rate = plan.decisions["first rate"]._replace(because=because)
 
@@ -113,7 +113,7 @@ def start_at_weights(
         warn_of_custom_penalty(plan.penalty, model.score_graph)
     of_scaling = scaling(plan, model.score_graph, statistics)
     if not (is_stream or model.score_graph.is_linear):
-        plan = at_noise(plan, model, statistics)
+        plan = with_decay(plan, model, statistics)
         of_scaling = _at_relevance(plan, model, of_scaling, statistics)
     standardization = of_scaling.value
     if standardization is not None and not model.is_drawn:
