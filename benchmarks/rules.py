@@ -31,10 +31,9 @@ from benchmarks.real_tables import load, real_tables
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.data.noise import noise_of
 from skort.estimators.data.relevance import explained_parts
-from skort.estimators.planning import fitted, optimizer, rate, scaling, stopping, stream
-from skort.estimators.training import fitted as fit_of_fitted
+from skort.estimators.planning import fine_tuning, optimizer, rate, scaling, stopping, stream
+from skort.estimators.training import cross_validation, start
 from skort.estimators.training import run_stream as streams
-from skort.estimators.training import start
 from skort.graphs.score_graph import ScoreGraph
 from skort.optim.transforms import Averaging, Recent
 
@@ -187,7 +186,7 @@ RULES = (
         "A fitted network has a twentieth of the rate of a new one.",
         "fitted",
         patches=((start, "fitted_part", lambda share, is_fitted: 1.0),),
-        code=(fitted.fitted_part,),
+        code=(fine_tuning.fitted_part,),
     ),
     Rule(
         "fitted weights",
@@ -195,18 +194,18 @@ RULES = (
         "fitted",
         {"early_stopping": False},
         code=(
-            fitted.best_weights,
-            fitted.says_nothing,
-            fit_of_fitted.chosen_weights,
-            fit_of_fitted.rise,
+            fine_tuning.best_weights,
+            fine_tuning.says_nothing,
+            cross_validation.chosen_weights,
+            cross_validation.rise,
         ),
     ),
     Rule(
         "new weights",
         "A fitted network that knows little of the rows is compared with new weights.",
         "other units",
-        patches=((fit_of_fitted, "knows_little", lambda share: False),),
-        code=(fitted.knows_little,),
+        patches=((cross_validation, "knows_little", lambda share: False),),
+        code=(fine_tuning.knows_little,),
     ),
     Rule(
         "batches of a stream",

@@ -164,7 +164,7 @@ def test_an_epoch_makes_the_order_of_the_rows_and_one_copy_of_them_at_most(
     solver, options, is_large, monkeypatch
 ):
     rows = np.tile(MANY, (25, 1))
-    monkeypatch.setattr("skort.optim.rows._LARGE", rows.nbytes - is_large)
+    monkeypatch.setattr("skort.optim.row_change._LARGE", rows.nbytes - is_large)
     model = OrtSGDRegressor(solver=solver, **options).partial_fit(rows, rows[:, 0])
     tracemalloc.start()
     model.partial_fit(rows, rows[:, 0])

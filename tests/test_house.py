@@ -115,6 +115,13 @@ def test_no_modules_import_each_other():
     assert sorted(map(str, left)) == []
 
 
+def test_a_name_leads_to_one_file_of_the_house():
+    # Solvers have the same parts, and public names are beside the rooms.
+    same = {"__init__.py", "base.py", "backend.py"}
+    names = collections.Counter(path.name for path in TREES if path.parts[0] in ROOMS)
+    assert {name for name, count in names.items() if count > 1} == same
+
+
 def test_one_module_makes_models():
     makers = {
         str(path)

@@ -29,10 +29,10 @@ from skort.dask.scores import PartLoss, PartScoring, check_scoring, merged_talli
 from skort.estimators.base import BaseOrtSGD, hand_over_fit
 from skort.estimators.data.rows import knowing
 from skort.estimators.model.wrapped import WrappedModel
-from skort.estimators.planning.batches import TrainingSize
-from skort.estimators.planning.objective import chosen_class_weight, objective_inside
-from skort.estimators.planning.of_model import for_model
+from skort.estimators.planning.batch_size import TrainingSize
+from skort.estimators.planning.loss_and_penalty import chosen_class_weight, objective_inside
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.plan_of_fit import for_model
 from skort.estimators.training.data_source import GivenRows
 from skort.estimators.training.fit import at_given_weights
 from skort.estimators.training.observers import Observers

@@ -30,7 +30,7 @@ from skort.estimators.literals import (
     ScheduleName,
     SolverName,
 )
-from skort.estimators.planning.objective import loss_before_fit
+from skort.estimators.planning.loss_and_penalty import loss_before_fit
 from skort.estimators.regressor import OrtSGDRegressor
 from skort.objective.loss import CLASSIFICATION_LOSSES, ScoreLoss
 from skort.objective.penalties import WeightPenalty

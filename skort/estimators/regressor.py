@@ -28,7 +28,7 @@ from skort.estimators.literals import (
     SolverName,
     Targets,
 )
-from skort.estimators.planning.objective import loss_before_fit
+from skort.estimators.planning.loss_and_penalty import loss_before_fit
 from skort.objective.loss import REGRESSION_LOSSES, ScoreLoss
 from skort.objective.penalties import WeightPenalty
 from skort.optim.callbacks import AnyCallback

@@ -8,7 +8,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.planning.objective import loss_before_fit
+from skort.estimators.planning.loss_and_penalty import loss_before_fit
 from skort.estimators.planning.optimizer import asks_for_steps
 
 __all__ = ["expected_failed_checks"]

@@ -9,7 +9,7 @@ import scipy.sparse
 from numpy.typing import DTypeLike
 
 from skort.common.random_state import seeded
-from skort.optim.rows import SparseRows, UnchangedRows, source_rows
+from skort.optim.row_change import SparseRows, UnchangedRows, source_rows
 
 #: A larger number of rows is shuffled in windows.
 MANY_ROWS = 2**17

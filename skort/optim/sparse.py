@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from skort.optim.batches import Batch, filler
 from skort.optim.optimizers import LinearUpdate
-from skort.optim.rows import SparseRows, source_rows
+from skort.optim.row_change import SparseRows, source_rows
 
 # With a larger momentum, velocities and weights have too different sizes for float32.
 _LARGEST_MOMENTUM = 0.99

@@ -13,7 +13,7 @@ import scipy.sparse
 
 from skort.common.blas import one_blas_thread
 from skort.common.random_state import seeded
-from skort.optim.rows import difference
+from skort.optim.row_change import difference
 
 # Statistics of more values come from so many evenly spaced blocks of rows.
 _MANY_VALUES = 2**22

@@ -19,9 +19,9 @@ from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.data.validation_set import ValidationSet
 from skort.estimators.model.model import Model
 from skort.estimators.planning.given import are_equal, snapshot
-from skort.estimators.planning.objective import strengths_inside
-from skort.estimators.planning.of_model import for_model
+from skort.estimators.planning.loss_and_penalty import strengths_inside
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.plan_of_fit import for_model
 from skort.estimators.training.data_source import BatchShape, GivenRows, InMemory, KnownRows
 from skort.estimators.training.observers import Observers, has_callbacks
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
@@ -29,7 +29,7 @@ from skort.estimators.training.result import FitResult
 from skort.estimators.training.run import ReadyTraining, TrainRun, fit_models, run_fit
 from skort.estimators.training.start import start_at_weights
 from skort.optim.callbacks import CallbackError
-from skort.optim.rows import source_rows
+from skort.optim.row_change import source_rows
 from skort.optim.state import TrainState
 from skort.optim.update import first_set
 

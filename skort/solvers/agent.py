@@ -16,6 +16,7 @@ from skort.optim.update import UpdateRule
 from skort.runtime.cache import COMPILED
 from skort.runtime.sessions import inference_session, session_options
 from skort.runtime.training_api import BoundTrainingAgent, gradient_graph
+from skort.solvers.backend_step import HostBackend
 from skort.solvers.base import Problem, flat, is_small, views
 from skort.solvers.derived_gradients import (
     add_custom_gradients,
@@ -23,7 +24,6 @@ from skort.solvers.derived_gradients import (
     derived_score_gradient,
 )
 from skort.solvers.graph.step_graph import constants_graph
-from skort.solvers.step import HostBackend
 
 #: The name of the output with the loss.
 RETURNED_LOSS, _RETURNED_WEIGHT = f"{LOSS}_returned", f"{SAMPLE_WEIGHT}_returned"

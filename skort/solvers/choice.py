@@ -15,13 +15,13 @@ from skort.optim.update import Update
 from skort.runtime.cache import COMPILED
 from skort.runtime.device import CPU, Device
 from skort.solvers.agent import AgentBackend
+from skort.solvers.backend_step import BackendStep, Masks
 from skort.solvers.base import Problem, Solver, needs_api, needs_float32, needs_own_update
 from skort.solvers.graph.backend import DeviceGraphBackend, GraphBackend, needs_onnx_update
 from skort.solvers.graph.lanes import JointStep, Lane
 from skort.solvers.module.backend import ModuleBackend, needs_plain_gradient
 from skort.solvers.session import SessionBackend, needs_corrections, needs_no_clipping
 from skort.solvers.sparse.backend import sparse_agent_backend, sparse_graph_backend
-from skort.solvers.step import BackendStep, Masks
 
 _SESSION = "TrainingSession"
 _ON_DEVICE = "the on-device API"

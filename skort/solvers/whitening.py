@@ -15,7 +15,7 @@ from skort.common.blas import one_blas_thread
 from skort.graphs.layers import Layer
 from skort.objective.objective import TARGET
 from skort.optim.batches import Batches
-from skort.optim.rows import UnchangedRows, source_rows
+from skort.optim.row_change import UnchangedRows, source_rows
 from skort.solvers.base import Problem, views
 from skort.solvers.loss_graph import CURVATURES, PROBABILITIES, curvature_model, softmax_model
 

@@ -730,7 +730,7 @@ def test_training_graphs(solver):
 @pytest.mark.parametrize("given, copies", [("float32", 1), ("float64", 1), ("large float32", 0)])
 def test_fit_copies_X_once_to_float32_at_most(solver, given, copies, monkeypatch):
     if copies == 0:
-        monkeypatch.setattr("skort.optim.rows._LARGE", 2**20)
+        monkeypatch.setattr("skort.optim.row_change._LARGE", 2**20)
     given = given.removeprefix("large ")
     X, y = np.random.default_rng(0).normal(size=(100_000, 60)).astype(given), np.zeros(100_000)
     model = short(OrtSGDRegressor, solver=solver, max_iter=1)

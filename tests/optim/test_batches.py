@@ -8,7 +8,7 @@ import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skort.optim import rows as rows_module
+from skort.optim import row_change
 from skort.optim.batches import (
     MANY_ROWS,
     Batches,
@@ -153,8 +153,8 @@ def test_sparse_rows_are_the_same_without_scipys_private_functions(
 ):
     X = rng.normal(size=(25, 4)).astype(dtype) * (rng.random((25, 4)) < 0.3)
     indices, batch = np.array([3, 24, 3, 0]), HostBatch.empty(4, 4, 1, dtype)
-    for functions in (rows_module.csr_row_index, None):
-        monkeypatch.setattr(rows_module, "csr_row_index", functions)
+    for functions in (row_change.csr_row_index, None):
+        monkeypatch.setattr(row_change, "csr_row_index", functions)
         batch.X.fill(np.nan)
         batch.fillers((container(X),))[0](indices)
         np.testing.assert_array_equal(batch.X, X[indices])

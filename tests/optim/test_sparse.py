@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from skort.optim import rows as rows_module
+from skort.optim import row_change
 from skort.optim.optimizers import SGD, Adam, Momentum, Nesterov, optimizer_tags
-from skort.optim.rows import SparseRows
+from skort.optim.row_change import SparseRows
 from skort.optim.sparse import LazyWeights, Recurrence, SparseBatch
 from skort.optim.update import Update
 
@@ -32,7 +32,7 @@ def with_repeated_indices(X):
 @pytest.fixture(params=[True, False], ids=["private functions", "public functions"])
 def kernels(request, monkeypatch):
     if not request.param:
-        monkeypatch.setattr(rows_module, "csr_row_index", None)
+        monkeypatch.setattr(row_change, "csr_row_index", None)
 
 
 @pytest.mark.parametrize(

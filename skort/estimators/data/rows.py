@@ -32,7 +32,7 @@ from skort.estimators.data.row_forms import (
     kept_dtypes,
     largest,
 )
-from skort.optim.rows import is_in_memory
+from skort.optim.row_change import is_in_memory
 from skort.optim.standardization import (
     Standardization,
     column_sums,

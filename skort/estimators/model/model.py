@@ -21,7 +21,7 @@ from skort.estimators.model.wrapped import WrappedModel
 from skort.exceptions import NotExportableError
 from skort.objective.loss import ScoreLoss, source_key
 from skort.optim.batches import is_wide
-from skort.optim.rows import RowChange
+from skort.optim.row_change import RowChange
 
 if TYPE_CHECKING:
     from skort.graphs.layers import Layer

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from skort.estimators.data.targets import EncodedTarget
-from skort.estimators.planning import batches, optimizer, stopping
-from skort.estimators.planning.batches import TrainingSize
+from skort.estimators.planning import optimizer, stopping
+from skort.estimators.planning.batch_size import TrainingSize, chosen_batches
 from skort.estimators.planning.decision import Decision, yours
 from skort.estimators.planning.given import given_parameters, names_left_open, parameters_inside
-from skort.estimators.planning.objective import (
+from skort.estimators.planning.loss_and_penalty import (
     class_weight_decision,
     loss_decision,
     penalty_decision,
@@ -112,7 +112,7 @@ class Plan:
 
         of_optimizer = optimizer.given_optimizer(estimator)
         is_full = of_optimizer is not None and optimizer_tags(of_optimizer.value).is_full
-        of_batches = batches.chosen_batches(
+        of_batches = chosen_batches(
             estimator,
             left_open,
             size.batch_size,

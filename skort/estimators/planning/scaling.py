@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skort.estimators.data.rows import DataStatistics
-from skort.estimators.planning.batches import STREAM_ROWS
+from skort.estimators.planning.batch_size import STREAM_ROWS
 from skort.estimators.planning.decision import Decision, rule, yours
 from skort.estimators.variables.reparametrization import FAR
 from skort.objective.loss import takes_standardized_y

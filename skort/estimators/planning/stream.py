@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skort.estimators.data.rows import TrainingData
-from skort.estimators.planning.batches import STREAM_ROWS
+from skort.estimators.planning.batch_size import STREAM_ROWS
 from skort.estimators.planning.decision import YOURS, Decision, rule
 from skort.estimators.planning.rate import (
     RateBasis,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from skort.estimators.model.model import Model
-from skort.estimators.planning.of_model import for_model
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.plan_of_fit import for_model
+from skort.estimators.training.cross_validation import at_fitted, chosen_weights, is_compared
 from skort.estimators.training.data_source import GivenRows, RowEncoder
-from skort.estimators.training.fitted import at_fitted, chosen_weights, is_compared
 from skort.estimators.training.observers import Observers, SklearnCallbacks, has_callbacks
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
 from skort.estimators.training.result import KEEPS, FitResult

@@ -14,8 +14,8 @@ from skort.estimators.data.nesting import is_fitted, model_inside
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS
-from skort.estimators.planning.fitted import Knowledge
-from skort.estimators.planning.objective import alpha_inside
+from skort.estimators.planning.fine_tuning import Knowledge
+from skort.estimators.planning.loss_and_penalty import alpha_inside
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.result import FAR_END, KEEPS, KEPT, Ending, FitResult
 from skort.estimators.variables.custom_loss import fault_at_scores, fault_of

@@ -19,8 +19,8 @@ from typing import Any
 
 from skort.estimators.data.rows import Columns, TrainingData
 from skort.estimators.data.sample_weight import is_counted, weighted
-from skort.estimators.planning.objective import chosen_class_weight
-from skort.estimators.planning.of_stream import (
+from skort.estimators.planning.loss_and_penalty import chosen_class_weight
+from skort.estimators.planning.plan_of_stream import (
     check_same_model,
     going_on,
     of_first_rows,

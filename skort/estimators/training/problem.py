@@ -4,9 +4,9 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skort.estimators.model.model import Model
-from skort.estimators.planning.objective import chosen_class_weight
-from skort.estimators.planning.of_model import in_steps
+from skort.estimators.planning.loss_and_penalty import chosen_class_weight
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.plan_of_fit import in_steps
 from skort.estimators.planning.stream import recent_updates
 from skort.estimators.training.result import result_of
 from skort.estimators.variables.reparametrization import Reparametrization

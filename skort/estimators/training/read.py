@@ -32,8 +32,8 @@ from skort.estimators.data.validation_set import (
 from skort.estimators.model.model import Model
 from skort.estimators.model.preprocessing import TargetTransform
 from skort.estimators.model.wrapped import WrappedModel
-from skort.estimators.planning.batches import batch_rows
-from skort.estimators.planning.objective import chosen_class_weight, objective_inside
+from skort.estimators.planning.batch_size import batch_rows
+from skort.estimators.planning.loss_and_penalty import chosen_class_weight, objective_inside
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import dense_if_narrow
 from skort.estimators.training.data_source import GivenRows

@@ -38,7 +38,7 @@ from skort.optim.batches import Batches
 from skort.optim.display import print_line
 from skort.optim.loop import Outcome, minimise, minimise_together
 from skort.optim.optimizers import LBFGS
-from skort.optim.rows import source_rows
+from skort.optim.row_change import source_rows
 from skort.optim.state import TrainState
 from skort.optim.training import Course, Training, TrainStep, Watchers
 from skort.optim.update import Update

@@ -13,7 +13,7 @@ import numpy as np
 from skort.estimators.data.row_forms import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
-from skort.estimators.planning.fitted import knowledge_of
+from skort.estimators.planning.fine_tuning import knowledge_of
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import RateBasis
 from skort.estimators.planning.stream import (

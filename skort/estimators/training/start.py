@@ -9,9 +9,9 @@ import numpy as np
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision
-from skort.estimators.planning.fitted import fitted_part, knowledge_of
-from skort.estimators.planning.of_model import with_decay
+from skort.estimators.planning.fine_tuning import fitted_part, knowledge_of
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.plan_of_fit import with_decay
 from skort.estimators.planning.rate import RateBasis, first_rate, spread_of_fit
 from skort.estimators.planning.scaling import at_relevance, scaling
 from skort.estimators.planning.stream import falls_by_rows, spread_of_stream, stream_rates

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import BaseEstimator
 
 from skort.common.user_warning import warn_user
-from skort.estimators.planning.objective import losses_of, named_loss, strengths_inside
+from skort.estimators.planning.loss_and_penalty import losses_of, named_loss, strengths_inside
 from skort.estimators.planning.optimizer import first_rates_of
 from skort.objective.penalties import PENALTIES
 from skort.optim.schedules import SCHEDULES, Constant, InvScaling

@@ -14,11 +14,15 @@ from skort.common.random_state import training_generator
 from skort.estimators.data.rows import Columns
 from skort.estimators.data.targets import EncodedTarget, class_labels
 from skort.estimators.model.wrapped import WrappedModel
-from skort.estimators.planning.batches import TrainingSize, batch_rows
-from skort.estimators.planning.objective import chosen_class_weight, counts_rows, objective_inside
-from skort.estimators.planning.of_model import in_steps
-from skort.estimators.planning.of_stream import renewed
+from skort.estimators.planning.batch_size import TrainingSize, batch_rows
+from skort.estimators.planning.loss_and_penalty import (
+    chosen_class_weight,
+    counts_rows,
+    objective_inside,
+)
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.plan_of_fit import in_steps
+from skort.estimators.planning.plan_of_stream import renewed
 from skort.estimators.training.data_source import GivenRows, RowEncoder
 from skort.estimators.training.read import FitInput, converted
 from skort.optim.state import TrainState

@@ -15,7 +15,7 @@ from skort.common.blas import one_blas_thread
 from skort.estimators.variables.score_losses import loss_unit
 from skort.objective.loss import InUnits, ScoreLoss, is_of_y
 from skort.objective.penalties import WeightPenalty, rescaled
-from skort.optim.rows import RowChange, UnchangedRows, difference, stays_where_it_is
+from skort.optim.row_change import RowChange, UnchangedRows, difference, stays_where_it_is
 from skort.optim.standardization import Standardization
 
 if TYPE_CHECKING:

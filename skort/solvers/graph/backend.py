@@ -9,11 +9,12 @@ import onnx
 
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
 from skort.optim.batches import HostBatch
-from skort.optim.rows import is_in_memory
+from skort.optim.row_change import is_in_memory
 from skort.optim.update import Update, UpdateRule
 from skort.runtime.device import Device, DeviceArray
 from skort.runtime.installed import load
 from skort.runtime.sessions import StepSession, norm_on, step_session_on
+from skort.solvers.backend_step import HostBackend
 from skort.solvers.base import Problem, step_session, views
 from skort.solvers.graph.step_graph import (
     CONTROLS,
@@ -28,7 +29,6 @@ from skort.solvers.graph.step_graph import (
     split_graph,
     state_name,
 )
-from skort.solvers.step import HostBackend
 
 
 class GraphBackend(HostBackend):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from skort.optim.optimizers import State
-from skort.optim.rows import SparseRows
+from skort.optim.row_change import SparseRows
 from skort.optim.sparse import LazyWeights, Recurrence
 from skort.optim.transforms import norm
 from skort.optim.update import PenaltyStrengths, UpdateRule

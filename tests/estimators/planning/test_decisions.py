@@ -15,7 +15,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.common.onnx_text import function
 from skort.estimators.planning import optimizer, rate, scaling, stopping, stream
-from skort.estimators.planning.batches import TrainingSize, batch_rows
+from skort.estimators.planning.batch_size import TrainingSize, batch_rows
 from skort.estimators.planning.decision import RULES, YOURS, sentence
 from skort.estimators.planning.rate import GIVEN_RATE, RateChoice
 from skort.estimators.planning.table import HEADINGS, MATTERS, rows

@@ -12,7 +12,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint
-from skort.estimators.planning.fitted import fitted_part
+from skort.estimators.planning.fine_tuning import fitted_part
 from skort.estimators.planning.optimizer import planned_decay
 from skort.estimators.planning.stopping import network_epochs
 from skort.model_selection import OrtGridSearchCV

@@ -8,7 +8,7 @@ from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDRegressor
 from skort.estimators.data.rows import DataStatistics, TrainingData
-from skort.estimators.planning.of_model import for_model
+from skort.estimators.planning.plan_of_fit import for_model
 from skort.estimators.training.data_source import GivenRows
 from skort.estimators.training.read import model_and_data, read_fit
 from skort.estimators.training.start import check_first_rows, start, start_at_weights

@@ -15,14 +15,14 @@ from skort.common.user_warning import unwarned
 from skort.estimators.data.nesting import model_inside
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
-from skort.estimators.planning.fitted import (
+from skort.estimators.planning.fine_tuning import (
     best_weights,
     knowledge_of,
     knows_little,
     says_nothing,
 )
-from skort.estimators.planning.of_model import for_model
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.plan_of_fit import for_model
 from skort.estimators.training.data_source import InMemory
 from skort.estimators.training.observers import Observers
 from skort.estimators.training.result import FitResult

@@ -6,7 +6,7 @@ and the same bits wherever they are changed.
 import numpy as np
 import pytest
 
-from skort.optim.rows import RowChange, difference
+from skort.optim.row_change import RowChange, difference
 from skort.optim.standardization import moments
 
 

@@ -21,8 +21,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.planning.fitted import best_weights, knows_little, says_nothing
-from skort.estimators.training import fitted
+from skort.estimators.planning.fine_tuning import best_weights, knows_little, says_nothing
+from skort.estimators.training import cross_validation
 from skort.estimators.training.run import run_fit
 from skort.model_selection import OrtGridSearchCV
 from skort.networks import TabularNetwork
@@ -70,7 +70,7 @@ def test_without_early_stopping_a_fit_ends_at_the_optimum_of_its_rows():
 def test_the_folds_are_those_of_plain_cross_validation(monkeypatch):
     found = []
     monkeypatch.setattr(
-        fitted, "best_weights", lambda rises: found.append(rises) or best_weights(rises)
+        cross_validation, "best_weights", lambda rises: found.append(rises) or best_weights(rises)
     )
     rows = slice(300, 340)
     stays(OrtSGDRegressor(FrozenEstimator(OLD), dtype="float64"), X[rows], y[rows])
@@ -87,9 +87,9 @@ def test_the_folds_are_those_of_plain_cross_validation(monkeypatch):
 
 
 def test_many_rows_are_held_out_once():
-    folds = list(fitted._folds(np.arange(10_000)))
+    folds = list(cross_validation._folds(np.arange(10_000)))
     assert [(len(held_out), len(others)) for held_out, others in folds] == [(2000, 8000)]
-    sizes = [len(held_out) for held_out, _ in fitted._folds(np.arange(2001))]
+    sizes = [len(held_out) for held_out, _ in cross_validation._folds(np.arange(2001))]
     assert sizes == [401, 400, 400]
 
 
@@ -284,7 +284,7 @@ def ends_interrupted(*args):
 def test_an_interrupt_of_the_comparison_leaves_the_fitted_weights(curve, monkeypatch, run):
     network, drawn = curve
     rows, target = drawn(53)
-    monkeypatch.setattr(fitted, "run_fit", run)
+    monkeypatch.setattr(cross_validation, "run_fit", run)
     tuning = OrtSGDRegressor(FrozenEstimator(network), random_state=0)
     with pytest.warns(UserWarning) as warned:
         # Trained weights would be far from them.

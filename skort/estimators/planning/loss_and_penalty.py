@@ -8,7 +8,7 @@ from sklearn.base import ClassifierMixin, clone
 
 from skort.estimators.data.nesting import layers, model_inside
 from skort.estimators.data.sample_weight import ClassWeight
-from skort.estimators.planning.batches import TrainingSize
+from skort.estimators.planning.batch_size import TrainingSize
 from skort.estimators.planning.decision import Decision, rule, yours
 from skort.estimators.planning.given import for_training
 from skort.objective.combined import OutputLosses

@@ -6,10 +6,20 @@ after a fit.
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from skort.estimators.planning import batches, optimizer, stream
+from skort.estimators.planning import optimizer, stream
+from skort.estimators.planning.batch_size import (
+    OF_FIRST_CALL,
+    YOUR_BATCHES,
+    batch_decision,
+    batch_rows,
+)
 from skort.estimators.planning.decision import Decision
 from skort.estimators.planning.given import are_equal, parameters_inside
-from skort.estimators.planning.objective import counts_rows, penalty_decision, training_penalty
+from skort.estimators.planning.loss_and_penalty import (
+    counts_rows,
+    penalty_decision,
+    training_penalty,
+)
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import given_rate
 
@@ -118,7 +128,7 @@ def going_on(last: Plan, estimator: Any, n_rows: int, *, is_linear: bool) -> Pla
     # The size of the fit's batches stays if they are the user's, or if the user's rate is that of
     # a batch.
     kept = last.decisions["batches"]
-    if kept.because == batches.YOUR_BATCHES or not plan.rate.is_auto:
+    if kept.because == YOUR_BATCHES or not plan.rate.is_auto:
         plan = plan.decided("batches", kept, batch_size=last.batch_size)
     elif "batch_size" in plan.left_open:
         plan = _with_batches_of(plan, n_rows)
@@ -128,7 +138,7 @@ def going_on(last: Plan, estimator: Any, n_rows: int, *, is_linear: bool) -> Pla
 
 def of_first_rows(plan: Plan, n_rows: int) -> Plan:
     """Return the plan of a stream for the first call in which rows count: so many."""
-    if plan.decisions["batches"].because == batches.OF_FIRST_CALL:
+    if plan.decisions["batches"].because == OF_FIRST_CALL:
         plan = _with_batches_of(plan, n_rows)
     size = plan.size._replace(batch_size=min(plan.batch_size, n_rows))
     return dataclasses.replace(plan, size=size)
@@ -136,8 +146,8 @@ def of_first_rows(plan: Plan, n_rows: int) -> Plan:
 
 def _with_batches_of(plan, n_rows):
     """Return the plan with the batches of a stream whose first call has so many rows."""
-    n_rows = min(batches.batch_rows(is_stream=True), n_rows)
-    of_batches = batches.batch_decision(n_rows, is_stream=True)
+    n_rows = min(batch_rows(is_stream=True), n_rows)
+    of_batches = batch_decision(n_rows, is_stream=True)
     return plan.decided("batches", of_batches, batch_size=n_rows)
 
 
