@@ -80,7 +80,7 @@ def _give_reason(training: Training, error: BaseException | None = None) -> None
         training.stopping_reason = (
             f"The learning rate reached zero after {training.n_epochs} epochs, as planned."
         )
-    elif not training.stopped and training.max_iter is not None:
+    elif not (training.stopped or training.finishes) and training.max_iter is not None:
         training.stopping_reason = f"The training reached max_iter={training.max_iter} epochs."
 
 

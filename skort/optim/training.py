@@ -522,7 +522,7 @@ class Training:
         assert self._course.finish is not None
         assert self.max_iter is not None
         reason = self.stopping_reason or ""
-        found = self._course.finish(self.step.weights(), self.max_iter - self.n_epochs)
+        found = self._course.finish(self.step.weights(), self.max_iter)
         if found is None:
             self.stop(reason)
             return None
@@ -531,7 +531,10 @@ class Training:
         state["weights"] = found.weights.astype(state["weights"].dtype)
         self.step.restore(state)
         if found.is_falling:
-            self.stopping_reason = None
+            self.stopping_reason = (
+                f"{reason} L-BFGS made max_iter={self.max_iter} iterations over all rows, and it was "
+                "still falling."
+            )
         else:
             self.stop(f"{reason} L-BFGS found a lower one over all rows, until it no longer fell.")
         return found

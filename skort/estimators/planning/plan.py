@@ -364,9 +364,7 @@ def _solver(estimator, dtype, update, device):
 def _end(estimator, left_open, dtype, *, is_full, is_validated):
     """Return the part that says when the training ends."""
     of_epochs = stopping.chosen_epochs(estimator, left_open)
-    of_stopping = stopping.chosen_tolerance(
-        estimator, left_open, dtype, is_full=is_full, is_validated=is_validated
-    )
+    of_stopping = stopping.chosen_tolerance(estimator, left_open, dtype, is_full=is_full)
     decisions = {"epochs": of_epochs, "stopping": of_stopping}
     if is_validated:
         decisions["validation"] = yours("ends the training", "early_stopping")

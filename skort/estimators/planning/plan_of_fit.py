@@ -123,6 +123,8 @@ def _of_network(plan, model):
     runs_out = plan.left_open >= {"tol", "n_iter_no_change"}
     if runs_out and not (plan.is_validated or may_fall(rates.value)):
         plan = plan.decided("stopping", stopping.no_tolerance(), tol=None)
+    elif plan.is_validated and plan.given["scoring"] is None and "tol" in plan.left_open:
+        plan = plan.decided("stopping", stopping.validated_tolerance(), tol=0.0)
     return plan
 
 

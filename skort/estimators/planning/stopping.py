@@ -73,13 +73,11 @@ def longer(rows_per_column: float) -> float:
 
 
 @rule("stopping")
-def tolerance(*, is_scored_by_loss: bool) -> Decision:
+def tolerance() -> Decision:
     """
-    An epoch counts as better if the objective falls by a thousandth of itself, or if the loss of a
-    validation set falls at all.
+    An epoch counts as better if the objective, or with early_stopping the loss of the validation
+    set, falls by a thousandth of itself.
     """
-    if is_scored_by_loss:
-        return Decision(0.0, "the best weights on the validation set come back", "tol")
     return Decision(_TOL, "a smaller fall is no improvement", "tol")
 
 
@@ -92,15 +90,19 @@ def full_tolerance(dtype: str) -> Decision:
     return Decision(_FULL_TOL[dtype], f"gradients in {dtype} tell no more", "tol")
 
 
-def chosen_tolerance(
-    estimator: Any, left_open: Set[str], dtype: str, *, is_full: bool, is_validated: bool
-) -> Decision:
+def chosen_tolerance(estimator: Any, left_open: Set[str], dtype: str, *, is_full: bool) -> Decision:
     """Return the decision on the smallest improvement, before the model is known."""
     if "tol" not in left_open:
         return yours(estimator.tol, "tol")
     if is_full:
         return full_tolerance(dtype)
-    return tolerance(is_scored_by_loss=is_validated and estimator.scoring is None)
+    return tolerance()
+
+
+@rule("stopping")
+def validated_tolerance() -> Decision:
+    """With early_stopping, an epoch of a network counts as better if the loss falls at all."""
+    return Decision(0.0, "the best weights on the validation set come back", "tol")
 
 
 @rule("stopping")

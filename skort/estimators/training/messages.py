@@ -17,6 +17,7 @@ from skort.estimators.planning.decision import FITTED_WEIGHTS
 from skort.estimators.planning.fine_tuning import Knowledge
 from skort.estimators.planning.loss_and_penalty import alpha_inside
 from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.stopping import is_lower
 from skort.estimators.training.result import FAR_END, KEEPS, KEPT, Ending, FitResult
 from skort.estimators.variables.custom_loss import fault_at_scores, fault_of
 from skort.estimators.variables.custom_penalty import fault_of_penalty
@@ -36,6 +37,8 @@ _FAR_START = 100.0
 # The smaller of two columns of y has a 10,000th of their squared error.
 _FAR_UNITS = 100.0
 _ROUNDING = 1e-7
+# A class of a smaller share of the rows is rare.
+_RARE = 0.1
 # The number of columns that a warning names.
 _SHOWN = 5
 # If standard deviations differ by more than this factor, a training is slow, or diverges.
@@ -49,6 +52,8 @@ _FAR_BELOW = 0.9
 # squared error. A search for it begins with a y so many standard deviations from the mean.
 _OUTLYING = 1e3
 _SUSPECT = 5.0
+# The epochs that tell whether a training was still going on at its end.
+_LAST_EPOCHS = 10
 # A schedule that is over before this part of the planned epochs was meant to be longer.
 _EARLY = 0.5
 _CHECK_OF_FITTED = (
@@ -136,11 +141,9 @@ def _warn_of_fit(estimator, result):
     if too_strong is not None:
         warn_user(too_strong, ConvergenceWarning)
     elif not (state.stopped or plan.tol is None or has_ended(plan.schedule, state.n_updates)):
-        warn_user(
-            f"Maximum number of epochs reached before convergence (max_iter={plan.max_iter}, "
-            f"tol={plan.tol}): {_last_epochs(state, plan, result.ending.rows)}",
-            ConvergenceWarning,
-        )
+        of_last_epoch = _warning_of_last_epoch(result)
+        if of_last_epoch is not None:
+            warn_user(of_last_epoch, ConvergenceWarning)
     else:
         # With tol=None, the user decides when the training ends.
         says_when = plan.given["tol"] is None
@@ -286,12 +289,14 @@ def _is_far_below_constants(result):
     if state.first_objective is None:
         return False
 
-    if plan.is_classifier:
-        # The loss of a score of zero, and less if one class is rare.
+    if plan.is_classifier and not plan.loss.custom_parts:
+        # For a share p, the best constant of a log-loss has at least 4 log(2) p (1 - p), and that
+        # of a hinge 2 min(p, 1 - p), which is above 2 p (1 - p).
+        factor = math.log(2) * 4 if plan.loss.is_logistic else 2.0
         of_classes = np.average(rows.target, axis=0, weights=rows.sample_weight)
-        constant = math.log(2) * 4 * float(np.mean(of_classes * (1 - of_classes)))
+        constant = factor * float(np.mean(of_classes * (1 - of_classes)))
     elif (
-        not plan.loss.is_robust
+        not (plan.is_classifier or plan.loss.is_robust)
         and plan.loss.curvature(result.model.score_graph.n_outputs) is not None
     ):
         with np.errstate(over="ignore", under="ignore"):
@@ -314,6 +319,13 @@ def _checks_of_useless(result):
         ours = 'standardize="auto", or ' if plan.standardize is False else ""
         return f"Use {ours}a y whose mean is about zero and whose standard deviation is about one."
 
+    if plan.is_classifier and plan.loss.smooth_instead is not None and _has_rare_class(result):
+        return (
+            f"The loss {type(plan.loss).__name__} gains little by a rare class. "
+            'class_weight="balanced" lets its rows count more; loss="log_loss" gives probabilities, '
+            "for which you can choose a threshold."
+        )
+
     causes = ["the rows of X and y belong together", "the columns say anything about y"]
     if plan.penalty is not None:
         causes.append("alpha is too large")
@@ -323,6 +335,13 @@ def _checks_of_useless(result):
         causes.append("max_iter is too small")
     *others, last = causes
     return f"Check whether {', whether '.join(others)}, and whether {last}."
+
+
+def _has_rare_class(result):
+    """Return whether a class counts less than a tenth of all rows."""
+    rows = result.ending.rows
+    shares = np.average(rows.target, axis=0, weights=rows.sample_weight)
+    return bool(np.min([shares, 1 - shares]) < _RARE)
 
 
 def _fault_of_ended(result):
@@ -605,9 +624,53 @@ def _of_beginning(plan, rows, model, variables):
     )
 
 
-def _last_epochs(state, plan, rows):
+def _warning_of_last_epoch(result):
+    """Return a warning of a training that used all its epochs, or None if more would change little."""
+    state = result.state
+    plan = result.plan
+    if state.n_epochs < plan.max_iter:
+        # The search for a lower objective, which is one epoch, had no time left.
+        begin, end = state.column("objective")[-2:]
+        return (
+            "SGD no longer lowered the objective. Then L-BFGS over all rows lowered it from "
+            f"{begin:.4g} to {end:.4g} in max_iter={plan.max_iter} iterations, and it was still "
+            "falling: the optimum is lower. Increase max_iter. Or increase alpha: L-BFGS then needs "
+            "fewer iterations."
+        )
+
+    what = _rising_score(state) if plan.is_validated else _last_epochs(result)
+    if what is None:
+        return None
+    return (
+        f"Maximum number of epochs reached before convergence (max_iter={plan.max_iter}, "
+        f"tol={plan.tol}): {what}"
+    )
+
+
+def _rising_score(state):
+    """
+    Return what the validation score did at the end, or None if the last epochs did not clearly
+    raise it: the best weights have come back.
+    """
+    scores = state.column("validation_score")
+    best = [max(scores[:n]) for n in (len(scores) - _LAST_EPOCHS, len(scores)) if n > 0]
+    if len(best) == 1:
+        best = [scores[0], *best]
+    begin, end = best
+    # A score is minus an objective.
+    if len(scores) > 1 and not is_lower(-end, -begin):
+        return None
+    return (
+        f"the best validation score was still rising, from {begin:.4g} to {end:.4g} in the last "
+        f"{min(len(scores), _LAST_EPOCHS)} epochs. Increase max_iter, or eta0."
+    )
+
+
+def _last_epochs(result):
     """Return what the objective did at the end, and what to do about it."""
-    objective = (state.column("objective") or [])[-10:]
+    plan = result.plan
+    rows = result.ending.rows
+    objective = (result.state.column("objective") or [])[-_LAST_EPOCHS:]
     begin = objective[0]
     end = objective[-1]
     if len(objective) == 1:

@@ -4,6 +4,7 @@ otherwise, a warning says how far above it the steps ended.
 """
 
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,6 +25,8 @@ from skort.optim.transforms import norm
 
 # The last round lowers the objective by a smaller part of it.
 _ROUND = 1e-2
+# An objective that so many last iterations have not clearly lowered is no longer falling.
+_LAST = 100
 # The changes that L-BFGS remembers at kinks, unless these are more numbers; and without kinks.
 _MEMORY = 100
 _MOST_NUMBERS = 10**7
@@ -106,7 +109,7 @@ def rounds(full: Any, point: Point, max_iter: int) -> tuple[Point, bool]:
     """
     Lower the objective of a `FullStep` by several descents, each with a new memory, until one hardly
     lowers it. Return the lowest point, and whether the objective was still falling when the
-    iterations were over.
+    iterations were over: whether the last hundred lowered it by more than 1 %.
     """
     l1 = full.l1
     is_smooth = l1 is None and not full.has_kink
@@ -115,11 +118,13 @@ def rounds(full: Any, point: Point, max_iter: int) -> tuple[Point, bool]:
     history_size = max(_LEAST_MEMORY, min(most, _MOST_NUMBERS // point.weights.size))
     n_left = max_iter
     best = point
+    lowest = deque([point.objective], maxlen=_LAST + 1)
 
     def after(each):
         nonlocal best, n_left
         n_left -= 1
         best = min(best, each, key=lambda at: at.objective)
+        lowest.append(best.objective)
         return False
 
     while n_left > 0:
@@ -133,7 +138,7 @@ def rounds(full: Any, point: Point, max_iter: int) -> tuple[Point, bool]:
         if not begin.objective - best.objective > _ROUND * abs(begin.objective):
             return best, False
 
-    return best, True
+    return best, is_lower(best.objective, lowest[0])
 
 
 class EndOfSteps(NamedTuple):

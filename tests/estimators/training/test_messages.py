@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_diabetes, load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss
@@ -203,3 +203,39 @@ def test_steps_on_raw_columns_are_compared_with_the_best_constant():
     ended = np.square(model.predict(X) - y).sum()
     least = np.square(LinearRegression().fit(X, y).predict(X) - y).sum()
     assert told == pytest.approx(100 * (ended - least) / ended, abs=0.5)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.002])
+def test_a_hinge_of_a_rare_class_that_gains_nothing_says_what_does(share):
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(5000, 10))
+    y = (random.random(5000) < share).astype(int)
+    with pytest.warns(ConvergenceWarning, match="clearly better than a constant") as caught:
+        model = OrtSGDClassifier(loss="hinge", random_state=0).fit(rows, y)
+    assert not model.predict(rows).any()
+    text = str(caught[0].message)
+    # A constant -1 misses each row of the class by 2.
+    assert f"that of the best constant {2 * y.mean():.4g}." in text
+    assert 'class_weight="balanced"' in text
+    assert OrtSGDClassifier(loss="hinge", class_weight="balanced").fit(rows, y).predict(rows).any()
+
+
+def test_early_stopping_of_a_linear_model_ends_where_its_score_hardly_rises():
+    rows, y = load_digits(return_X_y=True)
+    # These classes can be separated: the loss falls for ever.
+    model = OrtSGDClassifier(early_stopping=True, random_state=0).fit(rows, y)
+    longer = OrtSGDClassifier(early_stopping=True, tol=1e-6, random_state=0).fit(rows, y)
+    assert model.n_iter_ < 0.75 * longer.n_iter_
+    assert "did not improve by 0.001 of itself" in model.stopping_reason_
+    assert model.score(rows, y) == pytest.approx(longer.score(rows, y), abs=0.01)
+
+
+def test_the_last_epoch_of_early_stopping_tells_of_the_score():
+    rows, y = X, Y > 2
+    model = OrtSGDClassifier(early_stopping=True, max_iter=3, random_state=0)
+    with pytest.warns(
+        ConvergenceWarning, match="validation score was still rising, from"
+    ) as caught:
+        model.fit(rows, y)
+    scores = model.validation_scores_
+    assert f"from {scores[0]:.4g} to {max(scores):.4g} in the last 3" in str(caught[0].message)

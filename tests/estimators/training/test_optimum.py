@@ -8,7 +8,7 @@ import scipy.sparse
 from scipy.optimize import linprog, minimize
 from scipy.special import expit, logsumexp, softmax
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import (
     Lasso,
@@ -54,6 +54,7 @@ def least_hinge(X, y):
     return linprog(cost, A_ub=rows, b_ub=-np.ones(n), bounds=bounds).fun
 
 
+@pytest.mark.filterwarnings("ignore:The model is not clearly better")
 @pytest.mark.parametrize("seed", [0, 2])
 def test_a_rare_class_ends_at_the_least_hinge_loss(seed):
     X, y = rare_class(seed)
@@ -242,6 +243,7 @@ def test_steps_with_an_l1_term_say_how_far_they_end():
     assert 0.05 < part_above(model) <= 1 - exact.loss_ / model.loss_ + 0.01
 
 
+@pytest.mark.filterwarnings("ignore:The model is not clearly better")
 def test_steps_that_the_user_chose_end_where_they_lead():
     X, y = rare_class(0)
     chosen = OrtSGDClassifier(loss="hinge", penalty=None, optimizer="sgd", random_state=0)
@@ -250,12 +252,14 @@ def test_steps_that_the_user_chose_end_where_they_lead():
     assert left_out.n_iter_ == chosen.n_iter_ + 1
 
 
+@pytest.mark.filterwarnings("ignore:The model is not clearly better")
 def test_a_tolerance_above_that_of_skort_ends_where_it_says():
     X, y = rare_class(0)
     model = OrtSGDClassifier(loss="hinge", penalty=None, tol=0.1, random_state=0).fit(X, y)
     assert model.loss_ > 1.02 * least_hinge(X, y)
 
 
+@pytest.mark.filterwarnings("ignore:The model is not clearly better")
 def test_a_fit_that_is_resumed_before_its_end_has_the_same_end(tmp_path):
     X, y = rare_class(0)
     path = tmp_path / "training.npz"
@@ -461,3 +465,27 @@ def test_a_fit_that_ends_near_its_optimum_makes_no_step_to_tell(monkeypatch):
     assert not told
     OrtSGDRegressor(loss="poisson", optimizer="sgd", random_state=0).fit(X, np.abs(y[:, 0]))
     assert told
+
+
+def test_the_last_look_at_a_hinge_has_its_own_iterations_and_ends_near_the_optimum():
+    X, y = load_digits(return_X_y=True)
+    model = OrtSGDClassifier(loss="hinge", random_state=0).fit(X, y)
+    longer = OrtSGDClassifier(loss="hinge", max_iter=5000, random_state=0).fit(X, y)
+    assert model.n_iter_ == longer.n_iter_ == 702
+    assert longer.loss_ < model.loss_ < 1.01 * longer.loss_
+
+
+def test_a_last_look_that_ends_far_above_the_optimum_says_how_far_it_came():
+    random = np.random.default_rng(200)
+    X = random.normal(size=(1500, 200)) @ random.normal(size=(200, 200))
+    noisy = X[:, :5].sum(axis=1) + random.normal(size=1500) * X.std()
+    y = (noisy > np.quantile(noisy, 0.95)).astype(int)
+    model = OrtSGDClassifier(loss="hinge", random_state=0)
+    with pytest.warns(ConvergenceWarning, match="L-BFGS over all rows lowered it from") as caught:
+        model.fit(X, y)
+    begin, end = model.loss_curve_[-2:]
+    assert f"from {begin:.4g} to {end:.4g} in max_iter=1000 iterations" in str(caught[0].message)
+    assert model.n_iter_ < 1000
+    assert "made max_iter=1000 iterations over all rows" in model.stopping_reason_
+    longer = OrtSGDClassifier(loss="hinge", max_iter=3000, random_state=0).fit(X, y)
+    assert longer.loss_ < 0.99 * end
