@@ -1,5 +1,6 @@
 """Searches that train candidates together."""
 
+import inspect
 from collections.abc import Callable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -42,7 +43,7 @@ class _SearchTogether(DocumentationLink):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.__init__ = explained_init(cls.__init__, _refusal)  # type: ignore[method-assign]
+        cls.__init__ = explained_init(cls.__init__, _refusal, _without_names)  # type: ignore[method-assign]
 
     def fit(self: Own, X: Rows, y: Targets | None = None, **params: Any) -> Own:
         """Run the search: scikit-learn's `fit`, with the same parameters."""
@@ -138,6 +139,20 @@ class _SearchTogether(DocumentationLink):
         """Move the bar, if there is one."""
         if self._bar is not None:
             self._bar.update(n_fits)
+
+
+def _without_names(error, search, values):
+    """Return the error for values without a name that a search does not take."""
+    if "() takes " not in str(error):
+        return None
+    name = type(search).__name__
+    known = [*inspect.signature(type(search)).parameters.values()]
+    order = [each.name for each in known if each.kind is each.POSITIONAL_OR_KEYWORD]
+    n_more = len(values) - len(order)
+    return (
+        f"{name} takes only {', '.join(order)} without a name, and got {n_more} more. Name the "
+        f"others, such as {known[len(order)].name}=..."
+    )
 
 
 def _refusal(_error, unknown, search, _args, _given):

@@ -17,6 +17,7 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -1360,3 +1361,17 @@ def test_an_unfitted_step_in_a_stream_is_frozen_first():
         "call fit first: partial_fit then keeps its steps, and trains a network at a tenth of the "
         "rate."
     )
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_a_column_that_the_steps_lack_is_named_beside_those_of_x(is_frozen):
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    y = (X[:, 0] > np.median(X[:, 0])).astype(int)
+    pipeline = make_pipeline(
+        make_column_transformer((StandardScaler(), ["a", "b"])), LogisticRegression()
+    )
+    inside = FrozenEstimator(pipeline.fit(frame, y)) if is_frozen else pipeline
+    with pytest.raises(
+        ValueError, match=r"X lacks a column .* takes: 'b'\. X has 2 columns: 'a', 'c'\."
+    ):
+        OrtSGDClassifier(inside).fit(frame[["a", "c"]], y)

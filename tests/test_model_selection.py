@@ -585,3 +585,10 @@ def test_a_joint_fit_with_a_small_l1_penalty_ends_at_its_optimum_too():
     ours, theirs = scores_of_both(model, {"alpha": [1e-4, 1e-2]}, X, y, cv=folds)
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
     assert ours == pytest.approx([-0.1092, -0.1458], abs=1e-4)
+
+
+def test_values_of_a_search_without_a_name_are_told():
+    with pytest.raises(
+        TypeError, match="takes only estimator, param_grid without a name, and got 1"
+    ):
+        OrtGridSearchCV(OrtSGDClassifier(), {"alpha": [1.0]}, "accuracy")

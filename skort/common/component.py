@@ -5,6 +5,7 @@ import difflib
 import functools
 import importlib.metadata
 import inspect
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,13 @@ _MOST = 10_000
 _LONG = 300
 #: How much of a name must be right for a hint.
 SIMILAR = 0.75
+# What other libraries call the values of a network, and of steps.
+_VALUES = {
+    "logistic": ("sigmoid",),
+    "identity": ("linear", "none"),
+    "relu": ("rectifier", "leaky_relu", "elu", "gelu", "selu", "silu", "swish"),
+    "piecewise": ("bins", "ple", "quantile"),
+}
 # What other libraries call the learning rate, and give to the optimizer.
 _RATES = ("lr", "learning_rate", "learning_rate_init")
 
@@ -320,4 +328,20 @@ def check_parameters(part: Any) -> None:
     if hasattr(part, "_parameter_constraints"):
         # scikit-learn's own method makes all constraints in every call.
         is_theirs = getattr(type(part), "_validate_params", None) is BaseEstimator._validate_params
-        (Component if is_theirs else type(part))._validate_params(part)
+        try:
+            (Component if is_theirs else type(part))._validate_params(part)
+        except InvalidParameterError as error:
+            raise InvalidParameterError(f"{error}{_named_elsewhere(error, part)}") from None
+
+
+def _named_elsewhere(error, part):
+    """Return a sentence, after a space, for a text that a part takes under another name, if any."""
+    found = re.match(r"The '(\w+)' parameter of ", str(error))
+    name = found[1] if found else ""
+    value = getattr(part, name, None)
+    if not isinstance(value, str) or "Did you mean" in str(error):
+        return ""
+    constraints = part._parameter_constraints.get(name, ())
+    options = sorted(set().union(*(getattr(each, "options", ()) for each in constraints)))
+    meant = nearest(value, [each for each in options if isinstance(each, str)], _VALUES, SIMILAR)
+    return f" Did you mean {name}={meant[0]!r}?" if meant else ""

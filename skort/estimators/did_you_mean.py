@@ -25,10 +25,13 @@ from skort.estimators.value_hints import (
     value_hint,
 )
 from skort.optim.optimizers import OPTIMIZERS
+from skort.optim.scorers import nearest_name
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Own = TypeVar("Own", bound="NamedParameters")
 
+# The parameters whose values are given without a name.
+_FIRST_GIVEN = ("optimizer", "loss", "penalty", "solver")
 # The methods that train.
 _METHODS = ("fit", "partial_fit", "fit_batches")
 # Parameter -> the sentence, after a space, for the estimator that lacks it.
@@ -53,7 +56,7 @@ class NamedParameters(Component):
             if re.fullmatch(r"set_\w+_request", name):
                 setattr(cls, name, _ShortHelp(method))
             elif name == "__init__":
-                setattr(cls, name, explained_init(method, _with_hint))
+                setattr(cls, name, explained_init(method, _with_hint, _without_names))
 
     def set_params(self: Own, **params: Any) -> Own:  # noqa: D102 - it has scikit-learn's
         for path in params:
@@ -93,6 +96,25 @@ class NamedParameters(Component):
     # To a type checker, a class with this method has every attribute.
     if not TYPE_CHECKING:
         __getattr__ = missing_attribute(ATTRIBUTES)
+
+
+class _OfPickle:
+    """A name that reads a file elsewhere: an error says what does, of a class and of an instance."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __get__(self, instance, owner=None):
+        # An instance asks its `__getattr__` after this error, which says the same.
+        raise AttributeError(
+            f"{owner.__name__!r} has no attribute {self._name!r}: {ATTRIBUTES[self._name]}.",
+            name=self._name,
+            obj=owner,
+        )
+
+
+for _name in ("load", "load_model", "load_onnx", "from_onnx", "from_pretrained"):
+    setattr(NamedParameters, _name, _OfPickle(_name))
 
 
 class _ShortHelp:
@@ -278,11 +300,55 @@ def _with_hint(error, unknown, estimator, args, given):
     return f"{refused}.{name_hint(type(estimator), inside, unknown, given[unknown])}"
 
 
+def _without_names(error, estimator, values):
+    """Return the error for values without a name but that of the model inside."""
+    if "() takes " not in str(error):
+        return None
+    cls = type(estimator)
+    constraints = cls._parameter_constraints
+    texts = [each for each in values[1:] if isinstance(each, str)]
+    meant = [
+        f"{name}={text!r}"
+        for text in texts
+        for name in _FIRST_GIVEN
+        if name in constraints and is_valid(name, text, constraints)
+    ]
+    advice = f" Did you mean {meant[0]}?" if meant else ""
+    return (
+        f"{cls.__name__}({', '.join(map(repr, values))}) takes only estimator without a name. Give "
+        f"all other parameters by name.{advice}"
+    )
+
+
+def _scoring_hint(value):
+    """Return the sentence for the metrics of other libraries, of which `scoring` is one."""
+    values = value if isinstance(value, list | tuple) else [value]
+    names = [nearest_name(each) or each if isinstance(each, str) else each for each in values]
+    if len(names) == 1:
+        return f"Did you mean scoring={names[0]!r}?"
+    return (
+        "Did you mean scoring, which takes one scorer? skort.callbacks.EpochScoring records others."
+    )
+
+
 def _paths_inside(inside, name):
     """Return the paths of the parameters of a model inside that have a name."""
     if not isinstance(inside, BaseEstimator):
         return []
     return [path for path in inside.get_params() if path == name or path.endswith(f"__{name}")]
+
+
+def _of_similar(cls, parameter, name, value):
+    """Return a sentence, after a space, that suggests a parameter for one of a similar name."""
+    if parameter == "scoring":
+        return f" {_scoring_hint(value)}"
+    refused = _value_hint(cls, parameter, value)
+    if refused:
+        named = "" if refused.startswith(" Did you mean") else f" Did you mean {parameter}?"
+        return f"{named}{refused}"
+
+    alone = _ALONE.get(parameter, "") if name in PARAMETERS.get(parameter, ()) else ""
+    return f" Did you mean {parameter}={value!r}?{alone}"
 
 
 def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
@@ -296,14 +362,7 @@ def name_hint(cls: type[Component], inside: Any, name: str, value: Any) -> str:
 
     similar = nearest(name, cls._get_param_names(), PARAMETERS, 0.75)
     if similar:
-        value = VALUES.get(name, value)
-        refused = _value_hint(cls, similar[0], value)
-        if refused:
-            named = "" if refused.startswith(" Did you mean") else f" Did you mean {similar[0]}?"
-            return f"{named}{refused}"
-
-        alone = _ALONE.get(similar[0], "") if name in PARAMETERS.get(similar[0], ()) else ""
-        return f" Did you mean {similar[0]}={value!r}?{alone}"
+        return _of_similar(cls, similar[0], name, VALUES.get(name, value))
     if name in _OF_OTHER_KIND:
         return _OF_OTHER_KIND[name]
     methods = _methods_with(cls, name)

@@ -50,20 +50,28 @@ def scorer_of(model: Any, scoring: Any) -> Callable[..., float]:
 
 def check_name(scoring: str) -> None:
     """Raise a ValueError that suggests a name if scikit-learn has no scorer of a name."""
+    similar = nearest_name(scoring)
+    if similar == scoring:
+        return
+
+    suggestion = "" if similar is None else f" Did you mean scoring={similar!r}?"
+    raise ValueError(
+        f"scoring={scoring!r} is not a scorer of scikit-learn.{suggestion} "
+        "sklearn.metrics.get_scorer_names() lists them."
+    )
+
+
+def nearest_name(scoring: str) -> str | None:
+    """Return scikit-learn's name of a scorer that has another name elsewhere, or None."""
     from difflib import get_close_matches
 
     from sklearn.metrics import get_scorer_names
 
     names = get_scorer_names()
     if scoring in names:
-        return
-
+        return scoring
     similar = _SYNONYMS.get(scoring.lower()) or next(iter(get_close_matches(scoring, names, 1)), "")
-    suggestion = f" Did you mean scoring={similar!r}?" if similar in names else ""
-    raise ValueError(
-        f"scoring={scoring!r} is not a scorer of scikit-learn.{suggestion} "
-        "sklearn.metrics.get_scorer_names() lists them."
-    )
+    return similar if similar in names else None
 
 
 def scoring_advice(model: Any, scoring: Any, y: Any) -> str:

@@ -20,6 +20,7 @@ from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import EarlyStopping
 from skort.estimators.other_names import ATTRIBUTES, ELSEWHERE, PARAMETERS
 from skort.model_selection import OrtGridSearchCV, OrtRandomizedSearchCV
+from skort.networks import TabularNetwork
 from skort.objective import Huber, Quantile, SquaredError
 from skort.optimizers import SGD, Adam, Momentum
 from skort.schedules import Cosine
@@ -286,8 +287,8 @@ def test_nothing_is_said_where_nothing_is_known():
     # Errors of the parts are theirs.
     with pytest.raises(ValueError, match=r"for estimator MLPRegressor\(\)\. .*\]\.$"):
         OrtSGDRegressor(MLPRegressor()).set_params(estimator__lr=0.1)
-    with pytest.raises(TypeError, match="positional"):
-        OrtSGDRegressor(None, "graph")
+    with pytest.raises(TypeError, match=r"Give all other parameters by name\.$"):
+        OrtSGDRegressor(None, "nonsense")
 
 
 def test_the_signature_is_that_of_the_class():
@@ -351,3 +352,50 @@ def test_a_part_names_its_parameters(part, given, advice):
     with pytest.raises(TypeError, match=f"{part.__name__}.. got .* {name!r}. .*{advice}"):
         part(**given)
     assert "lr" not in inspect.signature(part).parameters
+
+
+@pytest.mark.parametrize("cls", [OrtSGDClassifier, OrtSGDRegressor])
+@pytest.mark.parametrize("name", ["from_onnx", "from_pretrained", "load", "load_model"])
+def test_a_class_says_what_reads_a_file(cls, name):
+    with pytest.raises(AttributeError, match=r"pickle or joblib .*; .* onnx\.load"):
+        getattr(cls, name)
+    assert not hasattr(cls, name)
+    with pytest.raises(AttributeError, match="pickle or joblib read an estimator"):
+        getattr(cls(), name)
+
+
+@pytest.mark.parametrize(
+    "given, meant",
+    [
+        ({"metrics": ["acc"]}, "Did you mean scoring='accuracy'?"),
+        ({"eval_metric": "auc"}, "Did you mean scoring='roc_auc'?"),
+        ({"metrics": ["mse"]}, "Did you mean scoring='neg_mean_squared_error'?"),
+        ({"metrics": ["acc", "auc"]}, "Did you mean scoring, which takes one scorer?"),
+    ],
+)
+def test_a_metric_gets_the_name_of_scikit_learn(given, meant):
+    with pytest.raises(TypeError, match=re.escape(meant)):
+        OrtSGDClassifier(**given)
+
+
+@pytest.mark.parametrize(
+    "values, meant",
+    [
+        ((None, "sgd"), "Did you mean optimizer='sgd'?"),
+        ((None, "hinge"), "Did you mean loss='hinge'?"),
+        ((None, 0.1), "takes only estimator without a name."),
+    ],
+)
+def test_values_without_a_name_lead_to_their_parameter(values, meant):
+    with pytest.raises(TypeError, match=re.escape(meant)) as caught:
+        OrtSGDClassifier(*values)
+    assert "Give all other parameters by name." in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "inside", [MLPClassifier(activation="sigmoid"), TabularNetwork(activation="sigmoid")]
+)
+def test_an_activation_gets_the_name_of_scikit_learn(inside):
+    model = OrtSGDClassifier(inside)
+    with pytest.raises(ValueError, match="Did you mean activation='logistic'"):
+        model.fit(np.eye(4), [0, 1, 0, 1])

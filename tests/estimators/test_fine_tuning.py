@@ -130,7 +130,8 @@ def test_training_goes_on_from_a_fitted_model_and_leaves_it_as_it_was():
 def test_classes_are_those_of_the_fitted_model():
     fitted = LogisticRegression().fit(FLOWERS, NAMES)
     some = NAMES != "versicolor"
-    tuned = still(OrtSGDClassifier, FrozenEstimator(fitted)).fit(FLOWERS[some], NAMES[some])
+    with pytest.warns(UserWarning, match="^y has no row of the class 'versicolor'"):
+        tuned = still(OrtSGDClassifier, FrozenEstimator(fitted)).fit(FLOWERS[some], NAMES[some])
     assert tuned.classes_.tolist() == ["setosa", "versicolor", "virginica"]
     np.testing.assert_allclose(
         tuned.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=3e-6
@@ -705,3 +706,37 @@ def test_the_plan_of_a_fitted_network_tells_its_first_rate_once():
     # The row above has the rate of a new network, 0.02.
     assert rate.value == pytest.approx(0.02 * float(times), rel=0.05)
     assert rest.startswith("this one has ") and rest.endswith("of a constant prediction")
+
+
+def _three_classes():
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(600, 4))
+    return rows, np.digitize(rows[:, 0] + random.normal(size=600), [-0.5, 0.5])
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_batches", "partial_fit"])
+def test_a_class_that_the_new_rows_lack_is_named_once(method):
+    rows, labels = _three_classes()
+    fitted = LogisticRegression().fit(rows, labels)
+    has_others = labels != 2
+    new = rows[has_others], labels[has_others]
+    model = OrtSGDClassifier(FrozenEstimator(fitted), random_state=0)
+    with pytest.warns(
+        UserWarning, match="^y has no row of the class 2, which the fitted"
+    ) as caught:
+        model.fit_batches([new]) if method == "fit_batches" else getattr(model, method)(*new)
+    assert len(caught) == 1
+    # It is forgotten.
+    assert model.predict_proba(rows)[:, 2].mean() < fitted.predict_proba(rows)[:, 2].mean() - 0.02
+
+    if method == "partial_fit":
+        # Warnings are errors. Few rows lack a class by chance.
+        model.partial_fit(*new)
+        OrtSGDClassifier(FrozenEstimator(fitted)).partial_fit(new[0][:50], new[1][:50])
+
+
+def test_a_class_that_the_first_rows_after_a_fit_lack_is_named():
+    rows, labels = _three_classes()
+    model = OrtSGDClassifier(random_state=0).fit(rows, labels)
+    with pytest.warns(UserWarning, match="^y has no row of the classes 0, 2, which the fitted"):
+        model.partial_fit(rows[labels == 1], labels[labels == 1])

@@ -40,6 +40,8 @@ _NO_TEXT = re.compile(
 _OF_MATRIX = re.compile(r"^lower not found|^expected string or bytes-like object")
 # The error of a vectorizer without lowercase for a row of an array.
 _OF_ARRAY = "cannot use a string pattern on a bytes-like object"
+# The number of columns that an error names.
+_MOST_NAMES = 10
 # The values that may be the words of a text.
 _TOKENS = ("list", "tuple")
 # The errors of numpy, pandas and scikit-learn for a date or a time beside numbers.
@@ -49,6 +51,10 @@ _OF_DATE = re.compile(
 )
 # The errors of numpy and scipy for transformers that return different numbers of rows.
 _OF_ROWS = re.compile(r"but along dimension 0, the array|incompatible row dimensions")
+# The errors of a ColumnTransformer for a DataFrame without some of its columns.
+_WITHOUT_COLUMNS = re.compile(
+    r"(?:columns are missing|not columns of the dataframe): \{(.*)\}|not a column of the dataframe"
+)
 # The values that are missing texts, by the names in errors.
 _MISSING = ("NaN", "NoneType", "NAType")
 
@@ -67,6 +73,9 @@ def step_error(error: Exception, X: Any, steps: Any) -> Exception:
         return error
     if "Found unknown categories" in str(error):
         return ValueError(f"{error}{_with_category(str(error), X)}. {_UNKNOWN}")
+    lacks = _WITHOUT_COLUMNS.search(str(error))
+    if lacks and hasattr(X, "columns"):
+        return _missing_columns_error(error, lacks[1], X)
     if "transformed X contains NaN" in str(error):
         # It loads scikit-learn's linear models.
         from skort.estimators.data.not_filled import not_filled_error
@@ -96,6 +105,23 @@ def _vectorizer_error(error, X, steps):
             f"{one_column(X, steps)}"
         )
     return None
+
+
+def _missing_columns_error(error, found, X):
+    """Return an error for columns that a step takes and X lacks: it names those of X."""
+    names = found and ", ".join(sorted(found.split(", ")))
+    # Where the steps are not fitted, the cause has the name.
+    cause = error.__cause__
+    names = names or (repr(cause.args[0]) if isinstance(cause, KeyError) and cause.args else None)
+    if names is None:
+        return error
+    given = [repr(name) for name in X.columns]
+    shown = ", ".join(given[:_MOST_NAMES])
+    more = f" and {len(given) - _MOST_NAMES} more" if len(given) > _MOST_NAMES else ""
+    return ValueError(
+        f"X lacks a column that a step of the pipeline inside takes: {names}. X has "
+        f"{len(given)} columns: {shown}{more}."
+    )
 
 
 def _object_error(error, X):

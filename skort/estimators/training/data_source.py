@@ -203,6 +203,10 @@ class GivenRows:
         """Return the class weights as they are."""
         return class_weight
 
+    def absent(self, encoded: EncodedTarget) -> list[Any]:
+        """Return the labels that are known, but that no row that counts has."""
+        return absent_labels(encoded.classes, encoded.y, self.sample_weight)
+
     def size(
         self,
         batch_size: int | str,
@@ -216,6 +220,14 @@ class GivenRows:
     def source(self, plan: Plan, data: TrainingData, encoder: "RowEncoder") -> InMemory:
         """Return the source of the rows in memory."""
         return InMemory(plan, data)
+
+
+def absent_labels(classes: Any, labels: Any, sample_weight: Any) -> list[Any]:
+    """Return the classes that no label of a row of positive weight is; none of a multi-label y."""
+    if classes is None or np.ndim(labels) != 1:
+        return []
+    counted = labels if sample_weight is None else labels[np.asarray(sample_weight) > 0]
+    return np.asarray(classes)[~np.isin(classes, np.unique(counted))].tolist()
 
 
 def _size(n_rows, weights, batch_size, encoded):
@@ -241,6 +253,13 @@ class GivenBatches(GivenRows):
         if class_weight is None or encoded.classes is None or self.first.all_labels is None:
             return class_weight
         return class_weight.of_rows(encoded.classes, self.first.all_labels, self.first.all_weights)
+
+    def absent(self, encoded: EncodedTarget) -> list[Any]:
+        """Return the labels that are known, but that no row that counts has."""
+        labels = self.first.all_labels
+        return (
+            [] if labels is None else absent_labels(encoded.classes, labels, self.first.all_weights)
+        )
 
     def weights(self, class_weight: ClassWeight | None, classes: Any) -> np.ndarray | None:
         """Return the weights of all rows, or None if all rows count the same."""

@@ -12,6 +12,7 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.plan_of_fit import for_model
 from skort.estimators.training.cross_validation import at_fitted, chosen_weights, is_compared
 from skort.estimators.training.data_source import GivenRows, RowEncoder
+from skort.estimators.training.messages import warn_of_absent
 from skort.estimators.training.observers import Observers, SklearnCallbacks, has_callbacks
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
 from skort.estimators.training.result import KEEPS, FitResult
@@ -49,7 +50,9 @@ def fit(
             source = given.source(plan, data, encoder)
             return run_fit(plan, model, source, TrainState.start(read.generator), observers)
 
+        absent = given.absent(read.encoded) if read.wrapped.is_fitted else []
         if rows is None or not is_compared(planned, model) or _are_given(init):
+            warn_of_absent(absent)
             return run(planned, model)
 
         plan_of = functools.partial(read.plan, estimator, dtype=plan.dtype)
@@ -57,6 +60,7 @@ def fit(
         if chosen.kept in KEEPS:
             return at_fitted(lambda plan: run(plan, model), planned, chosen)
 
+        warn_of_absent(absent)
         result = run(for_model(plan, chosen.model, rows), chosen.model)
         return dataclasses.replace(result, kept=result.kept or chosen.kept)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -417,6 +418,21 @@ def warn_of_far_start(share: float) -> None:
             "these rows, from which a training may not recover. Its weights seem to be for other "
             "units: scale X and y as they were where the weights were made."
         )
+
+
+def warn_of_absent(labels: Sequence[Any]) -> None:
+    """Warn of labels of a fitted model that no row of its training has."""
+    if not len(labels):
+        return
+    several = len(labels) > 1
+    shown = ", ".join(map(repr, labels[:_SHOWN]))
+    more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
+    warn_user(
+        f"y has no row of the class{'es' if several else ''} {shown}{more}, which the fitted model "
+        f"knows: training on these rows alone forgets {'them' if several else 'it'}. Give some old "
+        f"rows of {'these classes' if several else 'this class'}, too, or make fewer epochs, by "
+        "max_iter or fewer calls of partial_fit."
+    )
 
 
 def warn_of_one_target() -> None:

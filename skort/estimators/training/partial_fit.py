@@ -31,12 +31,16 @@ from skort.estimators.planning.plan_of_stream import (
 from skort.estimators.planning.scaling import dense_if_narrow
 from skort.estimators.training.data_source import GivenRows, encoded_rows
 from skort.estimators.training.fit import at_given_weights, in_wide_enough_dtype
+from skort.estimators.training.messages import warn_of_absent
 from skort.estimators.training.observers import Observers
 from skort.estimators.training.read import FitInput, model_and_data, read_fit
 from skort.estimators.training.result import FitResult
 from skort.estimators.training.run_stream import run_stream
 from skort.optim.callbacks import check_callbacks
 from skort.optim.state import TrainState
+
+# A call of fewer rows may lack a class by chance.
+_ROWS_PER_CLASS = 20
 
 
 def first_call(estimator: Any, given: GivenRows, classes: Any = None) -> tuple[FitResult, FitInput]:
@@ -45,6 +49,9 @@ def first_call(estimator: Any, given: GivenRows, classes: Any = None) -> tuple[F
     weights = read.sample_weight
     # A plan needs rows that count. Without any, it is made as if all counted, and the rows wait.
     of_plan = weights if is_counted(weights) else None
+
+    if read.wrapped.is_fitted:
+        _warn_of_absent(given, read.encoded)
 
     def train(plan):
         model, data = model_and_data(read, plan, weights, estimator.trainable)
@@ -73,6 +80,7 @@ def next_call(
 
     fitted = None if plan.is_stream else last
     if fitted is not None:
+        _warn_of_absent(given, encoded)
         is_linear = last.model.score_graph.is_linear
         plan = going_on(plan, estimator, len(encoded.target), is_linear=is_linear)
     plan = plan.for_target(encoded)
@@ -90,6 +98,12 @@ def next_call(
     state = dataclasses.replace(last.state, n_seen=n_seen)
     observers = Observers(estimator, columns)
     return run_stream(plan, model, data, state, observers, last), columns
+
+
+def _warn_of_absent(given, encoded):
+    """Warn of classes of a fitted model that the first call of its stream lacks, if it is long."""
+    if encoded.classes is not None and len(encoded.y) >= _ROWS_PER_CLASS * len(encoded.classes):
+        warn_of_absent(given.absent(encoded))
 
 
 def _present_plan(estimator, last):

@@ -66,7 +66,7 @@ def start(
     is_fitted = model.inner.is_fitted
     if not is_fitted:
         warn_of_far_start(known.share)
-    elif known.has_one_target and plan.size.n_rows > 1:
+    elif known.has_one_target and plan.size.n_rows > 1 and not plan.is_classifier:
         warn_of_one_target()
     elif known.is_worse:
         warn_of_fitted(known)
