@@ -4,7 +4,8 @@ Sparse X beside scikit-learn: the time of an epoch, the time to an objective, an
 Run it with `python -m benchmarks.sparse`: 15,000 rows with 40 values in 100,000 and in 2^20
 columns, one thread. The time of an epoch is that of a long fit less that of a short one, the
 shortest of several turns of all contenders. `python -m benchmarks.sparse --settings` prints the CPU
-time to an objective with several settings.
+time to an objective with several settings, and `python -m benchmarks.sparse --streams` the accuracy
+of streams of texts.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from sklearn.linear_model import SGDClassifier
 from sklearn.neural_network import MLPClassifier
 
@@ -37,6 +38,7 @@ __all__ = [
     "memory",
     "problem",
     "settings",
+    "streams",
     "times_to_objective",
 ]
 
@@ -348,11 +350,15 @@ def main(arguments=None):
     parser.add_argument(
         "--settings", action="store_true", help="the time to an objective with several settings"
     )
+    parser.add_argument("--streams", action="store_true", help="the accuracy of streams of texts")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     with threads():
         if options.settings:
             print_times_to_objective()
+            return
+        if options.streams:
+            print_streams()
             return
         print(
             f"{'an epoch, in ms':<28} {'columns':>9} {'skort':>9} {'scikit-learn':>13} "
@@ -377,6 +383,45 @@ def main(arguments=None):
                 end=" ",
             )
             print(f"6 vectors of the weights and 20 MB are {(6 * vector + 20e6) / 2**20:.0f} MB")
+
+
+def print_streams():
+    """Print the accuracies of streams of the docstrings of some packages, by package."""
+    from benchmarks.lbfgs import texts
+
+    name, documents, labels = next(texts())
+    order = np.random.default_rng(0).permutation(len(documents))
+    X = HashingVectorizer().transform([documents[i] for i in order])
+    y = np.array(labels)[order]
+    print(f"{name}: {X.shape[0]:,} rows, {len(set(labels))} classes")
+    for what, (seen, new) in streams(X, y).items():
+        print(f"{what:<28} {seen:.2f} of each call before it trains on it, {new:.2f} at the end")
+
+
+def streams(X, y, n_rows=200):
+    """
+    Return the mean accuracy of each call of a stream before it trains on its rows, and that on the
+    last quarter of the rows, by model.
+    """
+    models = {
+        "SGDClassifier": SGDClassifier(loss="log_loss", random_state=0),
+        "the defaults": OrtSGDClassifier(random_state=0),
+        "adam, constant, eta0=0.1": OrtSGDClassifier(
+            optimizer="adam", learning_rate="constant", eta0=0.1, random_state=0
+        ),
+    }
+    end = 3 * X.shape[0] // 4
+    found = {}
+    for name, model in models.items():
+        seen = []
+        for begin in range(0, end, n_rows):
+            part = slice(begin, min(begin + n_rows, end))
+            if begin:
+                seen.append(model.score(X[part], y[part]))
+            model.partial_fit(X[part], y[part], classes=np.unique(y))
+        found[name] = float(np.mean(seen)), float(model.score(X[end:], y[end:]))
+
+    return found
 
 
 def print_times_to_objective():

@@ -588,6 +588,15 @@ def test_sparse_cases_are_measured_beside_scikit_learn(benchmarks):
     assert 0 < peak < 10e6
 
 
+def test_streams_of_sparse_rows_are_scored_before_and_after(benchmarks):
+    sparse = benchmarks("sparse")
+    X, y = sparse.problem(300, n_rows=800)
+    scores = sparse.streams(X, y, n_rows=100)
+    assert len(scores) == 3
+    # More than half of the rows of two classes.
+    assert all(0.5 < seen <= 1 and 0.5 < new <= 1 for seen, new in scores.values())
+
+
 def test_settings_for_sparse_rows_are_timed_to_the_objective_of_scikit_learn(benchmarks):
     sparse = benchmarks("sparse")
     X, y = sparse.problem(1000, n_rows=300)
