@@ -226,6 +226,8 @@ def class_weight_decision(
     The weights of classes are those of the model inside; if it has none, all classes count the
     same.
     """
+    if not isinstance(estimator, ClassifierMixin):
+        return None
     if "class_weight" not in left_open:
         return yours(estimator.class_weight, "class_weight")
     if inside.class_weight is None:

@@ -11,7 +11,7 @@ from skort.estimators.planning.given import resolved, validated
 from skort.estimators.planning.rate import GIVEN_RATE, RateChoice
 from skort.objective.penalties import WeightPenalty
 from skort.optim.optimizers import LBFGS, OPTIMIZERS, SGD, Adam
-from skort.optim.schedules import SCHEDULES, Constant, Cosine, Schedule, rate
+from skort.optim.schedules import SCHEDULES, Adaptive, Constant, Cosine, rate
 from skort.optim.update import first_set
 
 # Chosen by `python -m benchmarks.defaults --networks`: the part of a weight that an update at the
@@ -164,12 +164,13 @@ def described(optimizer: Any, eta0: float) -> str:
 
 
 @rule("learning rate")
-def linear_schedule() -> type[Schedule]:
+def linear_schedule(eta0: float) -> Decision:
     """
     The rate of a linear model is divided by five whenever the objective no longer falls, at most four
     times; then the training ends.
     """
-    return SCHEDULES["adaptive"]
+    because = "the rate falls when the objective does not"
+    return Decision(Adaptive(eta0), because, "learning_rate")
 
 
 @rule("learning rate")
@@ -212,46 +213,48 @@ def given_optimizer(estimator: Any) -> Decision | None:
     return None if given == "auto" else yours(validated(OPTIMIZERS[given]()), "optimizer")
 
 
-def chosen_schedule(
+def given_schedule(
     estimator: Any, left_open: Set[str], penalty: WeightPenalty | None
-) -> tuple[Decision, RateChoice]:
-    """Return the decision on the schedule, and who chooses its first rate."""
+) -> tuple[Decision | None, RateChoice]:
+    """
+    Return the decision of the user on the schedule, or None if the model decides; and who chooses
+    its first rate. A rate that is found multiplies the schedule, which begins at one.
+    """
+    is_auto = "eta0" in left_open
+    if "learning_rate" in left_open:
+        return None, RateChoice(is_auto, is_found=is_auto)
+
     name = estimator.learning_rate
     if not isinstance(name, str):
         chosen = resolved(name, "learning_rate")
-        if "eta0" not in left_open and first_rates_of(chosen):
+        if not is_auto and first_rates_of(chosen):
             chosen = at_rate(chosen, float(estimator.eta0))
-        # It raises an error for a schedule whose first rate is no rate.
-        rate(chosen, 1)
-        return yours(chosen, "learning_rate"), GIVEN_RATE
+        choice = GIVEN_RATE
+    else:
+        chosen, choice = _named_schedule(estimator, name, left_open, penalty)
 
-    is_ours = "learning_rate" in left_open
-    component: type[Schedule] = linear_schedule() if is_ours else SCHEDULES[name]
+    # It raises an error for a schedule whose first rate is no rate.
+    rate(chosen, 1)
+    return yours(chosen, "learning_rate"), choice
+
+
+def _named_schedule(estimator, name, left_open, penalty):
+    """Return a schedule that is given by name, and who chooses its first rate."""
+    kind = SCHEDULES[name]
     of_penalty = 0.0 if penalty is None else penalty.alpha
     alpha = of_penalty if "alpha" in left_open else estimator.alpha
-    if "alpha" in component.shared_parameters and not (np.ndim(alpha) == 0 and alpha > 0):
+    if "alpha" in kind.shared_parameters and not (np.ndim(alpha) == 0 and alpha > 0):
         raise ValueError(
             f'learning_rate="{name}" divides by alpha, got alpha={alpha}. Set alpha > 0 (with '
             'penalty=None it is no penalty), or another learning_rate, such as "invscaling".'
         )
 
-    values = {name: getattr(estimator, name) for name in component.shared_parameters} | {
-        "alpha": alpha
-    }
     is_auto = "eta0" in left_open
-    choice = RateChoice(is_auto, is_found=is_auto and "eta0" in values)
-
-    if choice.is_found:
-        # It is multiplied by the rate that is found.
-        values["eta0"] = 1.0
-
-    chosen = validated(component(**{name: values[name] for name in component.shared_parameters}))
-    rate(chosen, 1)
-    if not is_ours:
-        return yours(chosen, "learning_rate"), choice
-
-    because = "the rate falls when the objective does not"
-    return Decision(chosen, because, "learning_rate"), choice
+    choice = RateChoice(is_auto, is_found=is_auto and "eta0" in kind.shared_parameters)
+    eta0 = 1.0 if is_auto else estimator.eta0
+    values = {"alpha": alpha, "eta0": eta0, "power_t": estimator.power_t}
+    chosen = kind(**{each: values[each] for each in kind.shared_parameters})
+    return validated(chosen), choice
 
 
 def searched_rates() -> Decision:

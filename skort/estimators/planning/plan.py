@@ -2,8 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -20,7 +20,7 @@ from skort.estimators.planning.loss_and_penalty import (
     training_loss,
     training_penalty,
 )
-from skort.estimators.planning.rate import GIVEN_RATE, RateChoice
+from skort.estimators.planning.rate import RateChoice
 from skort.estimators.planning.table import as_html, as_text
 from skort.estimators.planning.threads import threads_for, training_device
 from skort.estimators.variables.reparametrization import Reparametrization
@@ -28,7 +28,7 @@ from skort.objective.combined import ClassWeighted
 from skort.objective.loss import ScoreLoss
 from skort.objective.penalties import WeightPenalty
 from skort.optim.batches import block_size
-from skort.optim.optimizers import SGD, optimizer_tags
+from skort.optim.optimizers import SGD
 from skort.optim.schedules import largest_rate, last_update
 from skort.optim.standardization import Standardization
 from skort.optim.update import Update, check_full, first_set
@@ -56,10 +56,7 @@ class Plan:
     loss: ScoreLoss
     penalty: WeightPenalty | None
     update: Update
-    schedule: Callable[[int], float]
     rate: RateChoice
-    #: Whether a training that fails may begin again at a smaller rate: the user gave none.
-    can_restart: bool
     #: The solvers to choose from, the fastest first.
     solvers: list[str]
     device: "Device"
@@ -70,9 +67,6 @@ class Plan:
     standardize: bool | str
     dtype: str
     is_classifier: bool
-    max_iter: int
-    #: The smallest improvement, as a part of a loss. None: all epochs are made.
-    tol: float | None
     #: Whether a validation set ends the training and chooses its weights.
     is_validated: bool
     #: The decisions so far, by matter. Those that need the model or the data follow.
@@ -80,6 +74,15 @@ class Plan:
     class_weight: np.ndarray | None = None
     #: Whether calls of `partial_fit` go on with it.
     is_stream: bool = False
+
+    # What follows waits for the model: see `plan_of_fit` and `plan_of_stream`.
+    #: The learning rates, by the number of an update.
+    schedule: Any = None
+    max_iter: int = 0
+    #: The smallest improvement, as a part of a loss. None: all epochs are made.
+    tol: float | None = None
+    #: Whether a training that fails may begin again at a smaller rate: the user gave none.
+    can_restart: bool = False
 
     def __repr__(self) -> str:
         return f"Plan of {len(self.decisions)} decisions: print it"
@@ -103,15 +106,21 @@ class Plan:
         is_validated: bool = False,
     ) -> "Plan":
         """
-        Return the plan of an estimator for a training of some size, before its model is known.
-        `batch_size` and `dtype`, if they are given, replace those of the estimator.
+        Return the plan of an estimator for a training of some size, before its model is known: the
+        objective, and what the user decides. `batch_size` and `dtype`, if they are given, replace
+        those of the estimator.
         """
         device = training_device(estimator)
         given = given_parameters(estimator, device)
         left_open = names_left_open(given)
 
         of_optimizer = optimizer.given_optimizer(estimator)
-        is_full = of_optimizer is not None and optimizer_tags(of_optimizer.value).is_full
+        # SGD stands for an optimizer that the model decides on.
+        update = Update(
+            SGD() if of_optimizer is None else of_optimizer.value,
+            estimator.max_grad_norm,
+            estimator.average if "average" not in left_open else False,
+        )
         of_batches = chosen_batches(
             estimator,
             left_open,
@@ -119,25 +128,32 @@ class Plan:
             are_given=batch_size is not None,
             is_stream=is_stream,
         )
-        if is_full:
+        if update.tags.is_full:
             check_full(vars(estimator))
             size = size._replace(batch_size=size.n_rows)
-
-        objective = _objective(estimator, left_open, inside, size)
-        penalty = objective.values["penalty"]
-        steps = _steps(estimator, left_open, of_optimizer, penalty, is_full=is_full)
-        update = steps.values["update"]
         if batch_size is not None:
             update.check_steps("fit_batches")
 
-        solver = _solver(estimator, dtype, update, device)
-        end = _end(
-            estimator,
-            left_open,
-            solver.values["dtype"],
-            is_full=is_full,
-            is_validated=is_validated,
-        )
+        loss = training_loss(estimator, inside)
+        penalty = training_penalty(estimator, inside, size)
+        rates, rate = optimizer.given_schedule(estimator, left_open, penalty)
+        of_dtype = _dtype(estimator, dtype)
+        solvers = _solvers(estimator.solver, np.dtype(of_dtype.value), update, device)
+        decisions = {
+            "batches": of_batches,
+            "loss": loss_decision(left_open, inside, loss),
+            "penalty": penalty_decision(estimator, left_open, inside, penalty),
+            "class weights": class_weight_decision(estimator, left_open, inside),
+            "optimizer": of_optimizer,
+            "learning rate": rates,
+            "dtype": of_dtype,
+        }
+        if "max_iter" not in left_open:
+            decisions["epochs"] = yours(int(estimator.max_iter), "max_iter")
+        if "tol" not in left_open:
+            decisions["stopping"] = yours(estimator.tol, "tol")
+        if is_validated:
+            decisions["validation"] = yours("ends the training", "early_stopping")
 
         return cls(
             given=given,
@@ -145,19 +161,20 @@ class Plan:
             given_inside=parameters_inside(estimator),
             objective_inside=inside,
             size=size,
+            loss=loss,
+            penalty=penalty,
+            update=update,
+            rate=rate,
+            solvers=solvers,
             device=device,
             batch_size=of_batches.value,
-            shuffle=estimator.shuffle and not is_full,
+            n_iter_no_change=estimator.n_iter_no_change,
+            shuffle=estimator.shuffle and not update.tags.is_full,
             standardize=estimator.standardize,
+            dtype=of_dtype.value,
             is_classifier=isinstance(estimator, ClassifierMixin),
-            **(objective.values | steps.values | solver.values | end.values),
-            decisions={
-                "batches": of_batches,
-                **objective.decisions,
-                **steps.decisions,
-                **solver.decisions,
-                **end.decisions,
-            },
+            is_validated=is_validated,
+            decisions={name: each for name, each in decisions.items() if each is not None},
         )
 
     def decided(self, matter: str, decision: Decision, **values: Any) -> "Plan":
@@ -173,17 +190,18 @@ class Plan:
         update = dataclasses.replace(self.update, optimizer=of_optimizer.value)
         return self.decided("optimizer", of_optimizer, update=update)
 
-    def with_steps(self, of_optimizer: Decision, rates: Decision, rate: RateChoice) -> "Plan":
-        """Return the plan with decisions on the optimizer and on its learning rate."""
-        update = dataclasses.replace(
-            self.update, optimizer=of_optimizer.value, largest_rate=largest_rate(rates.value)
-        )
-        return self.with_decisions(
-            {"optimizer": of_optimizer, "learning rate": rates},
-            update=update,
-            schedule=rates.value,
-            rate=rate,
-        )
+    def with_rates(self, rates: Decision, rate: RateChoice) -> "Plan":
+        """Return the plan with a decision on the schedule, and on who chooses its first rate."""
+        update = dataclasses.replace(self.update, largest_rate=largest_rate(rates.value))
+        return self.decided("learning rate", rates, update=update, schedule=rates.value, rate=rate)
+
+    @property
+    def eta0_of_schedule(self) -> float:
+        """
+        The first rate of a schedule that skort chooses: a number for `eta0`, or one, which
+        multiplies the rate that is found.
+        """
+        return 1.0 if "eta0" in self.left_open else float(self.given["eta0"])
 
     def has_l1(self, model: "Model") -> bool:
         """Return whether the penalty has a kink for weights of a model."""
@@ -295,89 +313,6 @@ class Plan:
         return dataclasses.replace(
             self.device, n_threads=threads_for(step_work(score_graph, n_rows))
         )
-
-
-class _Part(NamedTuple):
-    """A part of a plan: its decisions, by matter, and the values that they stand for."""
-
-    decisions: dict[str, Decision]
-    #: The values of fields of the plan, by name.
-    values: dict[str, Any]
-
-
-def _objective(estimator, left_open, inside, size):
-    """Return the part that says what is minimised."""
-    loss = training_loss(estimator, inside)
-    penalty = training_penalty(estimator, inside, size)
-    decisions = {
-        "loss": loss_decision(left_open, inside, loss),
-        "penalty": penalty_decision(estimator, left_open, inside, penalty),
-    }
-
-    if isinstance(estimator, ClassifierMixin):
-        of_classes = class_weight_decision(estimator, left_open, inside)
-        if of_classes is not None:
-            decisions["class weights"] = of_classes
-
-    return _Part(decisions, {"loss": loss, "penalty": penalty})
-
-
-def _steps(estimator, left_open, of_optimizer, penalty, *, is_full):
-    """
-    Return the part that says how a step changes the weights. `of_optimizer=None`: the model decides
-    on the optimizer, and SGD stands for it.
-    """
-    if is_full:
-        rates = optimizer.searched_rates()
-        rate = GIVEN_RATE
-    else:
-        rates, rate = optimizer.chosen_schedule(estimator, left_open, penalty)
-
-    decisions = {"learning rate": rates}
-    if of_optimizer is not None:
-        decisions["optimizer"] = of_optimizer
-    update = Update(
-        SGD() if of_optimizer is None else of_optimizer.value,
-        estimator.max_grad_norm,
-        estimator.average if "average" not in left_open else False,
-        largest_rate(rates.value),
-    )
-
-    return _Part(
-        decisions,
-        {
-            "update": update,
-            "schedule": rates.value,
-            "rate": rate,
-            "can_restart": stopping.may_restart(is_rate_found=rate.is_found),
-        },
-    )
-
-
-def _solver(estimator, dtype, update, device):
-    """Return the part that says what computes the steps, and in which dtype."""
-    of_dtype = _dtype(estimator, dtype)
-    solvers = _solvers(estimator.solver, np.dtype(of_dtype.value), update, device)
-    return _Part({"dtype": of_dtype}, {"dtype": of_dtype.value, "solvers": solvers})
-
-
-def _end(estimator, left_open, dtype, *, is_full, is_validated):
-    """Return the part that says when the training ends."""
-    of_epochs = stopping.chosen_epochs(estimator, left_open)
-    of_stopping = stopping.chosen_tolerance(estimator, left_open, dtype, is_full=is_full)
-    decisions = {"epochs": of_epochs, "stopping": of_stopping}
-    if is_validated:
-        decisions["validation"] = yours("ends the training", "early_stopping")
-
-    return _Part(
-        decisions,
-        {
-            "max_iter": of_epochs.value,
-            "tol": of_stopping.value,
-            "n_iter_no_change": estimator.n_iter_no_change,
-            "is_validated": is_validated,
-        },
-    )
 
 
 def _solvers(name, dtype, update, device):

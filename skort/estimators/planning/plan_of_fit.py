@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.planning import optimizer, stopping
+from skort.estimators.planning.decision import YOURS
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import GIVEN_RATE
 from skort.objective.loss import known_curvature
-from skort.optim.optimizers import optimizer_tags
 from skort.optim.schedules import may_fall
 from skort.optim.update import full_obstacle
 
@@ -21,25 +21,37 @@ def for_model(plan: Plan, model: "Model", rows: TrainingData | None = None) -> P
     Return the plan of a fit for a model, which decides what the user leaves open. `rows` are all
     rows, or None if they are not in memory.
     """
-    is_open = "optimizer" in plan.left_open
-    if model.score_graph.is_linear:
-        return _of_linear_model(plan, model, rows) if is_open else plan
-
-    if is_open and rows is not None and _goes_over_all_rows(plan, model):
-        return _of_all_rows(plan, optimizer.full_optimizer())
-    return plan if plan.is_full else _of_network(plan, model)
-
-
-def _of_linear_model(plan, model, rows):
-    """Return the plan of a linear model whose optimizer is open."""
     obstacle = _obstacle(plan, model, rows)
-    of_optimizer = optimizer.linear_optimizer(obstacle)
-    if obstacle is None:
-        return _of_all_rows(plan, of_optimizer)
-    return plan.with_optimizer(of_optimizer)
+    is_full = obstacle is None
+    of_epochs = _epochs(plan, model, is_full=is_full)
+    n_updates = of_epochs.value * plan.size.n_batches
+    if "optimizer" in plan.left_open:
+        plan = plan.with_optimizer(_optimizer(plan, model, obstacle, n_updates))
+    can_restart = stopping.may_restart(is_rate_found=plan.rate.is_found) and not is_full
+    plan = plan.with_rates(*_rates(plan, model, n_updates, is_full=is_full))
+    of_stopping = _stopping(plan, model, is_full=is_full)
+
+    return plan.with_decisions(
+        {"epochs": of_epochs, "stopping": of_stopping},
+        max_iter=of_epochs.value,
+        tol=of_stopping.value,
+        can_restart=can_restart,
+        shuffle=plan.shuffle and not is_full,
+    )
 
 
 def _obstacle(plan, model, rows):
+    """Return why no optimizer over all rows makes the updates, or None if one does."""
+    if "optimizer" not in plan.left_open:
+        return None if plan.is_full else YOURS
+    if model.score_graph.is_linear:
+        return _linear_obstacle(plan, model, rows)
+
+    goes_over_all_rows = rows is not None and _follows_full_solver(plan, model)
+    return None if goes_over_all_rows else "a network makes steps"
+
+
+def _linear_obstacle(plan, model, rows):
     """Return why no optimizer over all rows trains a linear model, or None if one does."""
     if rows is None:
         return "its rows are not in memory as a whole"
@@ -58,7 +70,7 @@ def _obstacle(plan, model, rows):
     return None
 
 
-def _goes_over_all_rows(plan, model):
+def _follows_full_solver(plan, model):
     """Return whether the solver of a new network inside is "lbfgs", and nothing asks for steps."""
     return (
         plan.objective_inside.is_full
@@ -72,60 +84,69 @@ def _is_smooth(plan, model):
     return plan.loss.smooth_instead is None and not plan.has_l1(model)
 
 
-def _of_all_rows(plan, of_optimizer):
-    """Return the plan with an optimizer over all rows, which makes its updates itself."""
-    rates = optimizer.searched_rates()
-    of_stopping = plan.decisions["stopping"]
-    if "tol" in plan.left_open:
-        of_stopping = stopping.full_tolerance(plan.dtype)
+def _epochs(plan, model, *, is_full):
+    """Return the decision on the epochs."""
+    of_user = plan.decisions.get("epochs")
+    if of_user is not None:
+        return of_user
+    if is_full or model.score_graph.is_linear:
+        return stopping.linear_epochs()
 
-    return plan.with_decisions(
-        {"optimizer": of_optimizer, "learning rate": rates, "stopping": of_stopping},
-        update=dataclasses.replace(plan.update, optimizer=of_optimizer.value, largest_rate=None),
-        schedule=rates.value,
-        rate=GIVEN_RATE,
-        can_restart=False,
-        tol=of_stopping.value,
-        shuffle=False,
-    )
+    size = plan.size
+    return stopping.network_epochs(size.n_rows, size.n_batches, model.score_graph.n_features)
 
 
-def _of_network(plan, model):
-    """Return the plan of a network: a rule decides each matter that is open."""
-    n_batches = plan.size.n_batches
-    if "max_iter" in plan.left_open:
-        of_epochs = stopping.network_epochs(
-            plan.size.n_rows, n_batches, model.score_graph.n_features
-        )
-        plan = plan.decided("epochs", of_epochs, max_iter=of_epochs.value)
+def _optimizer(plan, model, obstacle, n_updates):
+    """Return the decision on an optimizer that the user leaves open."""
+    if model.score_graph.is_linear:
+        return optimizer.linear_optimizer(obstacle)
+    if obstacle is None:
+        return optimizer.full_optimizer()
 
-    n_updates = plan.max_iter * n_batches
-    weights_per_row = _weights_per_row(plan, model)
-    of_optimizer = (
-        optimizer.network_optimizer(n_updates, weights_per_row)
-        if "optimizer" in plan.left_open
-        else plan.decisions["optimizer"]
-    )
+    return optimizer.network_optimizer(n_updates, _weights_per_row(plan, model))
 
-    eta0 = _eta0_of_network(plan, of_optimizer.value, weights_per_row)
-    rates = plan.decisions["learning rate"]
-    if "learning_rate" in plan.left_open:
+
+def _rates(plan, model, n_updates, *, is_full):
+    """Return the decision on the schedule, and who chooses its first rate."""
+    if is_full:
+        return optimizer.searched_rates(), GIVEN_RATE
+
+    rates = plan.decisions.get("learning rate")
+    eta0 = plan.eta0_of_schedule
+    if model.score_graph.is_linear:
+        return rates or optimizer.linear_schedule(eta0), plan.rate
+
+    tags = plan.update.tags
+    rate = plan.rate
+    if tags.gain is None:
+        # The optimizer says the first rate, and the schedule has it.
+        rate = rate._replace(is_found=False)
+        if "eta0" in plan.left_open:
+            eta0 = optimizer.planned_rate(tags.first_rates[1], _weights_per_row(plan, model))
+    if rates is None:
         rates = optimizer.network_schedule(n_updates, eta0)
     elif plan.rate.is_found:
         rates = rates._replace(value=optimizer.at_rate(rates.value, eta0))
 
-    has_gain = optimizer_tags(of_optimizer.value).gain is not None
-    rate = plan.rate._replace(is_found=plan.rate.is_found and has_gain)
-    plan = plan.with_steps(of_optimizer, rates, rate)
+    return rates, rate
 
-    # Not only max_iter may end the training: so may a validation set, a tol or n_iter_no_change
-    # of the user, or an objective by which the rate falls.
-    runs_out = plan.left_open >= {"tol", "n_iter_no_change"}
-    if runs_out and not (plan.is_validated or may_fall(rates.value)):
-        plan = plan.decided("stopping", stopping.no_tolerance(), tol=None)
-    elif plan.is_validated and plan.given["scoring"] is None and "tol" in plan.left_open:
-        plan = plan.decided("stopping", stopping.validated_tolerance(), tol=0.0)
-    return plan
+
+def _stopping(plan, model, *, is_full):
+    """Return the decision on the smallest improvement."""
+    of_user = plan.decisions.get("stopping")
+    if is_full:
+        return of_user or stopping.full_tolerance(plan.dtype)
+    if model.score_graph.is_linear:
+        return of_user or stopping.tolerance()
+
+    # Not only max_iter may end the training of a network: so may a validation set, a tol or
+    # n_iter_no_change of the user, or an objective by which the rate falls.
+    is_open = plan.left_open >= {"tol", "n_iter_no_change"}
+    if is_open and not (plan.is_validated or may_fall(plan.schedule)):
+        return stopping.no_tolerance()
+
+    is_scored_by_loss = plan.is_validated and plan.given["scoring"] is None
+    return of_user or (stopping.validated_tolerance() if is_scored_by_loss else stopping.tolerance())
 
 
 def _weights_per_row(plan, model):
@@ -135,19 +156,6 @@ def _weights_per_row(plan, model):
     if not (model.is_drawn and optimizer.counts_weights(is_curved=is_curved)):
         return 0.0
     return model.score_graph.n_weights[0] / plan.size.n_rows
-
-
-def _eta0_of_network(plan, of_network, weights_per_row):
-    """
-    Return the first rate of a network's schedule. It is 1 if the schedule multiplies a rate that is
-    found from the data.
-    """
-    if "eta0" not in plan.left_open:
-        return float(plan.given["eta0"])
-    tags = optimizer_tags(of_network)
-    if tags.gain is not None:
-        return 1.0
-    return optimizer.planned_rate(tags.first_rates[1], weights_per_row)
 
 
 def with_decay(plan: Plan, model: "Model", statistics: DataStatistics) -> Plan:
@@ -172,5 +180,6 @@ def in_steps(plan: Plan) -> Plan:
     if not plan.is_full or plan.objective_inside.is_full or "optimizer" not in plan.left_open:
         return plan
 
-    # No schedule bounds their rates: an optimizer over all rows has none.
-    return plan.with_optimizer(optimizer.linear_optimizer("single steps are made"))
+    plan = plan.with_optimizer(optimizer.linear_optimizer("single steps are made"))
+    # Nothing bounds the rates of the user's steps.
+    return dataclasses.replace(plan, update=dataclasses.replace(plan.update, largest_rate=None))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def of_stream(plan: Plan, model: "Model") -> Plan:
     """Return the plan of a stream from its first call on, for its model."""
     is_linear = model.score_graph.is_linear
-    plan = _without_end(plan)
+    plan = _of_calls(plan)
     if "optimizer" in plan.left_open:
         of_optimizer = _steps_of_linear() if is_linear else optimizer.stream_optimizer()
         plan = plan.with_optimizer(of_optimizer)
@@ -49,10 +49,18 @@ def _steps_of_linear():
     return optimizer.linear_optimizer("partial_fit makes steps")
 
 
-def _without_end(plan):
+def _of_calls(plan):
+    """Return the plan with what holds for every stream: an epoch a call, rates, no end."""
     one = Decision("one for each call", "partial_fit makes one epoch")
     never = Decision("never", "a stream has no end")
-    return plan.with_decisions({"epochs": one, "stopping": never}, is_stream=True)
+    plan = plan.with_decisions({"epochs": one, "stopping": never}, is_stream=True)
+    return plan.with_rates(_rates(plan), plan.rate)
+
+
+def _rates(plan):
+    """Return the decision on the schedule of a stream."""
+    of_user = plan.decisions.get("learning rate")
+    return of_user or optimizer.linear_schedule(plan.eta0_of_schedule)
 
 
 def _at_rate_of_rows(plan, n_rows, *, falls):
@@ -64,7 +72,7 @@ def _at_rate_of_rows(plan, n_rows, *, falls):
     rates = plan.decisions["learning rate"]
     if rate.bound is not None:
         rates = rates._replace(value=optimizer.at_rate(rates.value, 1.0))
-    return plan.with_steps(plan.decisions["optimizer"], rates, rate)
+    return plan.with_rates(rates, rate)
 
 
 def renewed(last: Plan, estimator: Any) -> Plan:
@@ -80,14 +88,12 @@ def renewed(last: Plan, estimator: Any) -> Plan:
         last.given[name] == plan.given[name] for name in ("optimizer", "learning_rate", "eta0")
     )
     chosen = last if is_same else plan
-    rates = chosen.decisions["learning rate"]
-
     rate = chosen.rate._replace(falls=last.rate.falls)
-    plan = plan.with_steps(_optimizer_after(last, plan), rates, rate)
+    plan = plan.with_optimizer(_optimizer_after(last, plan)).with_rates(_rates(chosen), rate)
     if not last.is_stream:
         return plan
 
-    plan = _without_end(plan)
+    plan = _of_calls(plan)
     n_rows = last.rate.rows_of_a_step
     if n_rows is not None and plan.update.tags.gain is not None:
         plan = _at_rate_of_rows(plan, n_rows, falls=last.rate.falls)
@@ -122,7 +128,7 @@ def _optimizer_after(last, plan):
 def going_on(last: Plan, estimator: Any, n_rows: int, *, is_linear: bool) -> Plan:
     """Return the plan of a stream that goes on from a fit. Its first call has so many rows."""
     plan = Plan.of(estimator, last.objective_inside, last.size, dtype=last.dtype, is_stream=True)
-    plan = _with_kept(_without_end(plan), last, ["scaling"])
+    plan = _with_kept(_of_calls(plan), last, ["scaling"])
     plan = dataclasses.replace(plan, rate=plan.rate._replace(falls=is_linear))
 
     # The size of the fit's batches stays if they are the user's, or if the user's rate is that of

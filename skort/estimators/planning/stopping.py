@@ -1,10 +1,9 @@
 """The end of a training: its epochs at most, and its patience."""
 
 import math
-from collections.abc import Set
 from typing import Any, NamedTuple
 
-from skort.estimators.planning.decision import Decision, rule, yours
+from skort.estimators.planning.decision import Decision, rule
 
 # What LogisticRegression calls many iterations; a linear model ends by its `tol`.
 _LINEAR_EPOCHS = 1000
@@ -43,15 +42,8 @@ _VALIDATED_EPOCHS = 10
 
 @rule("epochs")
 def linear_epochs() -> Decision:
-    """A linear model is trained for at most 1,000 epochs."""
+    """A linear model, or any model by L-BFGS, is trained for at most 1,000 epochs."""
     return Decision(_LINEAR_EPOCHS, "tol ends the training of a linear model", "max_iter")
-
-
-def chosen_epochs(estimator: Any, left_open: Set[str]) -> Decision:
-    """Return the decision on the epochs, before the model is known."""
-    if "max_iter" in left_open:
-        return linear_epochs()
-    return yours(int(estimator.max_iter), "max_iter")
 
 
 @rule("epochs")
@@ -82,27 +74,18 @@ def tolerance() -> Decision:
 
 
 @rule("stopping")
+def validated_tolerance() -> Decision:
+    """With early_stopping, an epoch of a network counts as better if the loss falls at all."""
+    return Decision(0.0, "the best weights on the validation set come back", "tol")
+
+
+@rule("stopping")
 def full_tolerance(dtype: str) -> Decision:
     """
     L-BFGS ends when no entry of the gradient is above 2e-6, or 1e-8 in float64; in float32 also when
     the gradient tells that the objective of a linear model is within 1e-9 of the least one.
     """
     return Decision(_FULL_TOL[dtype], f"gradients in {dtype} tell no more", "tol")
-
-
-def chosen_tolerance(estimator: Any, left_open: Set[str], dtype: str, *, is_full: bool) -> Decision:
-    """Return the decision on the smallest improvement, before the model is known."""
-    if "tol" not in left_open:
-        return yours(estimator.tol, "tol")
-    if is_full:
-        return full_tolerance(dtype)
-    return tolerance()
-
-
-@rule("stopping")
-def validated_tolerance() -> Decision:
-    """With early_stopping, an epoch of a network counts as better if the loss falls at all."""
-    return Decision(0.0, "the best weights on the validation set come back", "tol")
 
 
 @rule("stopping")
