@@ -29,7 +29,7 @@ from skort.dask.scores import PartLoss, PartScoring, check_scoring, merged_talli
 from skort.estimators.base import BaseOrtSGD, hand_over_fit
 from skort.estimators.data.rows import knowing
 from skort.estimators.model.wrapped import WrappedModel
-from skort.estimators.planning.batch_size import TrainingSize
+from skort.estimators.planning.batch_size import TrainingSize, batch_rows
 from skort.estimators.planning.loss_and_penalty import chosen_class_weight, objective_inside
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.plan_of_fit import for_model
@@ -223,7 +223,10 @@ class DaskFit(BaseOrtSGD):
         )
         n_groups = min(_N_GROUPS if self.n_groups is None else self.n_groups, len(partitions.parts))
         size = TrainingSize.of(
-            counted.weight_sum, counted.n_rows, self.batch_size, read.encoded.target.shape[1]
+            counted.weight_sum,
+            counted.n_rows,
+            batch_rows(self.batch_size),
+            read.encoded.target.shape[1],
         )
         size = size._replace(n_batches=-(-size.n_batches // n_groups))
         plan = Plan.of(self, inside, size, is_validated=is_validated).for_target(read.encoded)
@@ -249,7 +252,7 @@ class DaskFit(BaseOrtSGD):
         model = model.with_loss_weights(
             plan.loss.initial_weights(some.counted(some.target), wrapped.fitted_model)
         )
-        source = PartitionedRows(plan, statistics, n_groups)
+        source = PartitionedRows(statistics, n_groups)
         observers = Observers(self, read.columns, scores)
         start = TrainState.start(generator)
         result = run_fit(plan, model, source, start, observers)

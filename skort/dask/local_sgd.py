@@ -221,7 +221,6 @@ def _like(state, mean):
 class PartitionedRows:
     """The source of rows in partitions on the workers. Groups of workers make the steps."""
 
-    plan: Plan
     of_parts: PartStatistics
     n_groups: int
     #: The rows are on other machines.
@@ -231,10 +230,12 @@ class PartitionedRows:
         """Return the statistics of all rows."""
         return self.of_parts
 
-    def batches(self, variables: Any, random_state: np.random.RandomState) -> Assignments:
+    def batches(
+        self, plan: Plan, variables: Any, random_state: np.random.RandomState
+    ) -> Assignments:
         """Return the `Assignments` of partitions to groups."""
         return Assignments(
-            self.of_parts.measures.sizes, self.n_groups, self.plan.batch_size, random_state
+            self.of_parts.measures.sizes, self.n_groups, plan.batch_size, random_state
         )
 
     def step(self, run: TrainRun, model: Model, state: TrainState) -> "DistributedStep":

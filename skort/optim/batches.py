@@ -252,22 +252,7 @@ class Batches:
     @property
     def are_sparse(self) -> bool:
         """Whether sparse rows are the fastest way to multiply the batches."""
-        X = source_rows(self.data[0])
-        return is_wide(X) and X.nnz <= _SHARE * X.shape[0] * X.shape[1]
-
-    def in_blocks(self) -> "Batches":
-        """Return the same sparse rows in the blocks of a pass that multiplies them as they are."""
-        X, target, *_ = self.data
-        n_rows = X.shape[0]
-        return Batches(
-            X,
-            target,
-            self.sample_weight if self._weighted else None,
-            batch_size=block_size(n_rows, -(-source_rows(X).nnz // n_rows)),
-            shuffle=self.shuffle,
-            random_state=self.random_state,
-            sample_weight_scale=float(self.sample_weight.sum()) / self.n_rows,
-        )
+        return has_few_values(source_rows(self.data[0]))
 
     def order(self, *, in_place: bool = False) -> Iterable[tuple[list[Any], np.ndarray]]:
         """Draw the order of the next epoch."""
@@ -385,6 +370,11 @@ def relative_mean(sample_weight: np.ndarray) -> tuple[float, float]:
 def is_wide(X: Any) -> bool:
     """Return whether X is sparse and has many columns."""
     return scipy.sparse.issparse(X) and X.shape[1] >= _MANY_COLUMNS
+
+
+def has_few_values(X: Any) -> bool:
+    """Return whether X is sparse, and its products are the fastest if it stays so."""
+    return is_wide(X) and X.nnz <= _SHARE * X.shape[0] * X.shape[1]
 
 
 def filler(rows: Any, out: np.ndarray) -> Callable[[np.ndarray], None]:

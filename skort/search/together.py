@@ -373,7 +373,7 @@ class _Common(NamedTuple):
         Train linear models by L-BFGS, from the strongest penalty to the weakest; return the results
         of those that reached their optimum, by place.
         """
-        known = KnownRows(InMemory(path[0].plan, self.data))
+        known = KnownRows(InMemory(self.data))
         optima: list[_Optimum] = []
         for candidate in sorted(path, key=lambda each: -each.strength):
             # The fits are made alone, and raise the errors of their data.
@@ -446,7 +446,7 @@ class _Common(NamedTuple):
         scale = fits[0].weight_scale
         data = self.data._replace(X=_rows(self.data.X, run.variables, fits[0].lane.n_ones))
         variables = dataclasses.replace(run.variables, inputs=None)
-        batches = InMemory(run.plan, data).batches(variables, copy.deepcopy(self.read.generator))
+        batches = InMemory(data).batches(run.plan, variables, copy.deepcopy(self.read.generator))
         if batches.are_sparse:
             # Separate fits do not make such rows dense.
             return {}

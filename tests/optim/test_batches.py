@@ -369,28 +369,6 @@ def test_batches_of_many_columns_with_few_values_are_sparse(density, n_columns, 
     assert batches.are_sparse is expected
 
 
-@pytest.mark.parametrize("is_weighted", [False, True])
-def test_blocks_of_sparse_rows_have_about_2_to_the_20_values_and_the_same_weights(is_weighted):
-    X = scipy.sparse.random(40_000, 2000, 0.02, format="csr", dtype=np.float32, random_state=0)
-    target = np.zeros((X.shape[0], 1), np.float32)
-    weight = np.linspace(0, 3, X.shape[0]) if is_weighted else None
-    rows = Batches(
-        X,
-        target,
-        weight,
-        batch_size=200,
-        shuffle=False,
-        random_state=None,
-        sample_weight_scale=0.3,
-    )
-    blocks = rows.in_blocks()
-    # 40 values a row
-    assert (blocks.batch_size, blocks.n_batches) == (20_000, 2)
-    assert blocks.n_rows == rows.n_rows
-    assert blocks.are_sparse
-    np.testing.assert_allclose(blocks.sample_weight, rows.sample_weight, rtol=1e-12)
-
-
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
 def test_rows_of_weight_zero_fill_the_batch_up(form):
     X, target = np.arange(6, dtype="float32").reshape(3, 2), np.arange(3, dtype="float32")[:, None]

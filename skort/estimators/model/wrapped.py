@@ -253,10 +253,8 @@ class WrappedModel:
         """
         from skort.graphs.export import check_names
         from skort.graphs.initialization import initial_score_graph
-        from skort.graphs.sklearn.encoders import category_counts, step_behind_ids
         from skort.graphs.sklearn.transformers import sample, trainable_steps
         from skort.graphs.trainable import select_trainable
-        from skort.optim.standardization import moments
 
         transformers = self.transformers
         raw_X = X
@@ -267,16 +265,9 @@ class WrappedModel:
             fit_transform = functools.partial(transformers.fit_transform, y=y)
             X = transformed(transformers, fit_transform, X, dtype)
 
-        categories = () if transformers is None else category_counts(transformers, X.shape[1])
         score_graph = initial_score_graph(
             self.sized_model,
-            spec(
-                X.shape[1],
-                categories=categories,
-                behind_ids=step_behind_ids(transformers),
-                rows=X,
-                moments=functools.partial(moments, X, None),
-            ),
+            spec_of_rows(spec, transformers, X),
             random_state,
             is_fitted=self.is_fitted,
         )
@@ -369,3 +360,18 @@ def _with_target(target, model, transform, single_output):
     fitted.transformer_ = transform.transformer
     fitted._training_dim = 1 if single_output else 2
     return fitted
+
+
+def spec_of_rows(spec: "Callable[..., ScoreSpec]", transformers: Any, X: Any) -> "ScoreSpec":
+    """Return the requirements of rows of X, which the steps have transformed."""
+    from skort.optim.standardization import moments
+
+    of_ids: dict[str, Any] = {}
+    if transformers is not None:
+        from skort.graphs.sklearn.encoders import category_counts, step_behind_ids
+
+        of_ids = {
+            "categories": category_counts(transformers, X.shape[1]),
+            "behind_ids": step_behind_ids(transformers),
+        }
+    return spec(X.shape[1], rows=X, moments=functools.partial(moments, X, None), **of_ids)

@@ -16,8 +16,10 @@ OF_FIRST_CALL = "the first call of a stream has so many rows, or more than 16"
 
 
 @rule("batches")
-def batch_rows(*, is_stream: bool = False) -> int:
+def batch_rows(batch_size: int | str = "auto", *, is_stream: bool = False) -> int:
     """A batch has 200 rows; in a stream it has the rows of the first call, at most 16."""
+    if not isinstance(batch_size, str):
+        return int(batch_size)
     return STREAM_ROWS if is_stream else _BATCH_ROWS
 
 
@@ -73,10 +75,7 @@ class TrainingSize(NamedTuple):
         return self._replace(weight_sum=float(n_rows), mean_weight=1.0)
 
     @classmethod
-    def of(
-        cls, weight_sum: float, n_rows: int, batch_size: int | str, n_outputs: int
-    ) -> "TrainingSize":
+    def of(cls, weight_sum: float, n_rows: int, batch_size: int, n_outputs: int) -> "TrainingSize":
         """Return the size of a training on rows of positive sample weight."""
-        largest = batch_rows() if isinstance(batch_size, str) else int(batch_size)
-        n_batches = -(-n_rows // largest)
-        return cls(weight_sum, weight_sum / n_rows, min(largest, n_rows), n_outputs, n_batches)
+        n_batches = -(-n_rows // batch_size)
+        return cls(weight_sum, weight_sum / n_rows, min(batch_size, n_rows), n_outputs, n_batches)

@@ -36,6 +36,22 @@ def fitted_part(share: float, *, is_fitted: bool) -> float:
 
 
 @rule("weights")
+def is_compared(plan: "Plan", model: Model) -> bool:
+    """
+    A `fit` to rows in memory compares the weights of a fitted model with others, unless you give
+    first weights, `early_stopping`, `warm_start`, `loss="perceptron"`, or the steps of SGD or Adam by
+    one of their parameters.
+    """
+    return (
+        model.inner.is_fitted
+        and (plan.is_full or plan.leaves_steps_open)
+        and "early_stopping" in plan.left_open
+        and not plan.given["warm_start"]
+        and not plan.loss.is_least_at_zero
+    )
+
+
+@rule("weights")
 def says_nothing(target: np.ndarray) -> bool:
     """
     Fewer than 20 rows leave the weights of a fitted model as they are; of rows with the same y, only

@@ -27,7 +27,7 @@ from skort.estimators.variables.reparametrization import Reparametrization
 from skort.objective.combined import ClassWeighted
 from skort.objective.loss import ScoreLoss
 from skort.objective.penalties import WeightPenalty
-from skort.optim.batches import block_size
+from skort.optim.batches import block_size, has_few_values
 from skort.optim.optimizers import SGD
 from skort.optim.schedules import largest_rate, last_update
 from skort.optim.standardization import Standardization
@@ -83,6 +83,8 @@ class Plan:
     tol: float | None = None
     #: Whether a training that fails may begin again at a smaller rate: the user gave none.
     can_restart: bool = False
+    #: Whether the steps can multiply sparse rows as they are.
+    multiplies_sparse: bool = False
 
     def __repr__(self) -> str:
         return f"Plan of {len(self.decisions)} decisions: print it"
@@ -218,10 +220,15 @@ class Plan:
         of_model = ['solver="lbfgs" of the network inside'] if "optimizer" in self.left_open else []
         self.update.check_steps(what, *of_model)
 
-    def rows_of_batch(self, n_rows: int, n_features: int) -> int:
-        """Return the largest number of rows of a batch, or of a block of a pass over all rows."""
-        is_free = self.is_full and "batch_size" in self.left_open
-        return block_size(n_rows, n_features) if is_free else self.batch_size
+    def rows_of_batch(self, X: Any) -> int:
+        """Return the largest number of rows of a batch, or of a block of a pass over all rows of X."""
+        if not (self.is_full and "batch_size" in self.left_open):
+            return self.batch_size
+
+        n_rows, n_values = X.shape
+        if self.multiplies_sparse and has_few_values(X):
+            n_values = -(-X.nnz // n_rows)
+        return block_size(n_rows, n_values)
 
     @property
     def leaves_steps_open(self) -> bool:

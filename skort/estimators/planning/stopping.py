@@ -1,9 +1,14 @@
 """The end of a training: its epochs at most, and its patience."""
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skort.estimators.planning.decision import Decision, rule
+
+if TYPE_CHECKING:
+    from skort.estimators.data.rows import TrainingData
+    from skort.estimators.model.model import Model
+    from skort.estimators.planning.plan import Plan
 
 # What LogisticRegression calls many iterations; a linear model ends by its `tol`.
 _LINEAR_EPOCHS = 1000
@@ -150,9 +155,26 @@ def may_restart(*, is_rate_found: bool) -> bool:
     return is_rate_found
 
 
-def is_exacting(tol: float | None) -> bool:
-    """Return whether a training is to end at its optimum, and not at an earlier, larger fall."""
-    return tol is not None and tol <= _TOL
+def may_go_on(plan: "Plan", model: "Model", rows: "TrainingData") -> bool:
+    """Return whether L-BFGS looks for a lower objective where the steps of a fit have ended."""
+    if not (_aims_at_optimum(plan, model) and plan.leaves_steps_open):
+        return False
+    # At a kink, a look at rows that are not whitened takes hundreds of passes.
+    return plan.loss.smooth_instead is None or not rows.is_sparse
+
+
+def is_measured(plan: "Plan", model: "Model", rows: "TrainingData") -> bool:
+    """Return whether a fit by the user's steps says how far above the optimum it has ended."""
+    aims = _aims_at_optimum(plan, model)
+    return aims and not (plan.leaves_steps_open or rows.is_sparse)
+
+
+def _aims_at_optimum(plan, model):
+    """Return whether steps should end at the least objective of a linear model, as L-BFGS does."""
+    if plan.is_full or plan.is_validated or plan.loss.is_least_at_zero:
+        return False
+    is_exacting = plan.tol is not None and plan.tol <= _TOL
+    return is_exacting and model.score_graph.is_linear
 
 
 @rule("stopping")

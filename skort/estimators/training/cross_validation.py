@@ -15,6 +15,7 @@ from skort.common.user_warning import unwarned
 from skort.estimators.data.nesting import model_inside
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
+from skort.estimators.model.wrapped import spec_of_rows
 from skort.estimators.planning.fine_tuning import (
     best_weights,
     knowledge_of,
@@ -46,18 +47,6 @@ class Chosen(NamedTuple):
     kept: str
     #: What ended the comparison early, or None.
     interrupt: KeyboardInterrupt | None = None
-
-
-def is_compared(plan: Plan, model: Model) -> bool:
-    """Return whether a fit to rows in memory compares fitted weights with others."""
-    return (
-        not model.is_drawn
-        and model.inner.is_fitted
-        and (plan.is_full or plan.leaves_steps_open)
-        and "early_stopping" in plan.left_open
-        and not plan.given["warm_start"]
-        and not plan.loss.is_least_at_zero
-    )
 
 
 def chosen_weights(
@@ -114,26 +103,20 @@ def _new_weights(plan, model, rows, generator):
     """Return new initial weights of a network for some rows, by name, or None."""
     from skort.graphs.initialization import drawn_weights
     from skort.graphs.score_graph import ScoreSpec
-    from skort.graphs.sklearn.encoders import category_counts
-    from skort.optim.standardization import moments
 
     graph = model.score_graph
-    transformers = model.preprocessing.transformers
-    categories = () if transformers is None else category_counts(transformers, graph.n_features)
-    spec = ScoreSpec(
-        graph.n_features,
-        graph.n_outputs,
-        graph.dtype,
-        plan.is_classifier,
-        categories=categories,
-        rows=rows.X,
-        moments=functools.partial(moments, rows.X, None),
+    spec = functools.partial(
+        ScoreSpec,
+        n_outputs=graph.n_outputs,
+        dtype=graph.dtype,
+        is_classifier=plan.is_classifier,
     )
     network = model.inner.model
     if hasattr(network, "__skort_apart__"):
         # An estimator of skort has the network inside.
         network = model_inside(network.estimator)
-    return drawn_weights(network, graph, spec, generator)
+    of_rows = spec_of_rows(spec, model.preprocessing.transformers, rows.X)
+    return drawn_weights(network, graph, of_rows, generator)
 
 
 def rise(
@@ -160,7 +143,7 @@ def rise(
         plan = for_model(plan_of(of_rest), other, taken)
         start = TrainState.start(seeded(0))
         try:
-            end = run_fit(plan, other, InMemory(plan, taken), start, quiet_observers)
+            end = run_fit(plan, other, InMemory(taken), start, quiet_observers)
         except DivergedError:
             return np.inf, 0.0
         if end.ending.error is not None:

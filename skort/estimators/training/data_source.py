@@ -39,7 +39,9 @@ class DataSource(Protocol):
     def statistics(self) -> DataStatistics:
         """Return the statistics of the rows, for the variables and the learning rate."""
 
-    def batches(self, variables: Reparametrization, random_state: np.random.RandomState) -> Any:
+    def batches(
+        self, plan: Plan, variables: Reparametrization, random_state: np.random.RandomState
+    ) -> Any:
         """Return the batches of the training, like `Batches`, in the variables of the training."""
 
     def step(self, run: Any, model: Model, state: Any) -> Any:
@@ -54,7 +56,6 @@ class DataSource(Protocol):
 class InMemory:
     """All rows, as arrays."""
 
-    plan: Plan
     data: TrainingData
 
     @property
@@ -66,9 +67,11 @@ class InMemory:
         """Return the statistics of all rows."""
         return DataStatistics(self.data)
 
-    def batches(self, variables: Reparametrization, random_state: np.random.RandomState) -> Batches:
+    def batches(
+        self, plan: Plan, variables: Reparametrization, random_state: np.random.RandomState
+    ) -> Any:
         """Return batches of rows in random order."""
-        return batches_in_memory(self.plan, self.data, variables, random_state)
+        return batches_in_memory(plan, self.data, variables, random_state)
 
     def step(self, run: Any, model: Model, state: Any) -> Any:
         """Return the step of the run."""
@@ -92,7 +95,7 @@ def batches_in_memory(
         variables.rows(X),
         variables.target(target),
         sample_weight,
-        batch_size=plan.rows_of_batch(*X.shape),
+        batch_size=plan.rows_of_batch(X),
         shuffle=plan.shuffle,
         random_state=random_state,
         sample_weight_scale=variables.sample_weight_scale(target.shape[1]) * weight / copies,
@@ -113,10 +116,11 @@ class InBatches(InMemory):
         """None: only some of the rows are in memory."""
         return None
 
-    def batches(self, variables: Reparametrization, random_state: np.random.RandomState) -> Any:
+    def batches(
+        self, plan: Plan, variables: Reparametrization, random_state: np.random.RandomState
+    ) -> Any:
         """Return the user's batches. Batches of more than `batch_size` rows are divided."""
         encoder = self.encoder
-        plan = self.plan
         class_weight = None if plan.class_weight is not None else encoder.class_weight
         weights = self.rows.weights(class_weight, encoder.model.classes)
 
@@ -165,10 +169,12 @@ class KnownRows:
         """The statistics of the rows, for the variables and the learning rate."""
         return self.source.statistics()
 
-    def batches(self, variables: Reparametrization, random_state: np.random.RandomState) -> Any:
+    def batches(
+        self, plan: Plan, variables: Reparametrization, random_state: np.random.RandomState
+    ) -> Any:
         """Return the batches of the rows in the variables of a training."""
         if self._batches is None or self._standardization != variables.standardization:
-            self._batches = self.source.batches(variables, random_state)
+            self._batches = self.source.batches(plan, variables, random_state)
             self._standardization = variables.standardization
             self._grams = None
 
@@ -209,7 +215,7 @@ class GivenRows:
 
     def size(
         self,
-        batch_size: int | str,
+        batch_size: int,
         encoded: EncodedTarget,
         weights: np.ndarray | None,
         class_weight: ClassWeight | None,
@@ -217,9 +223,9 @@ class GivenRows:
         """Return the size of a training on the encoded rows."""
         return _size(len(encoded.target), weights, batch_size, encoded)
 
-    def source(self, plan: Plan, data: TrainingData, encoder: "RowEncoder") -> InMemory:
+    def source(self, data: TrainingData, encoder: "RowEncoder") -> InMemory:
         """Return the source of the rows in memory."""
-        return InMemory(plan, data)
+        return InMemory(data)
 
 
 def absent_labels(classes: Any, labels: Any, sample_weight: Any) -> list[Any]:
@@ -273,7 +279,7 @@ class GivenBatches(GivenRows):
 
     def size(
         self,
-        batch_size: int | str,
+        batch_size: int,
         encoded: EncodedTarget,
         weights: np.ndarray | None,
         class_weight: ClassWeight | None,
@@ -296,9 +302,9 @@ class GivenBatches(GivenRows):
         largest = max(self.first.sizes)
         return largest if isinstance(self.largest, str) else min(int(self.largest), largest)
 
-    def source(self, plan: Plan, data: TrainingData, encoder: "RowEncoder") -> InBatches:
+    def source(self, data: TrainingData, encoder: "RowEncoder") -> InBatches:
         """Return the source of the batches."""
-        return InBatches(plan, data, self, encoder)
+        return InBatches(data, self, encoder)
 
 
 def encoded_rows(

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from skort.estimators.model.model import Model
+from skort.estimators.planning.fine_tuning import is_compared
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.plan_of_fit import for_model
-from skort.estimators.training.cross_validation import at_fitted, chosen_weights, is_compared
+from skort.estimators.training.cross_validation import at_fitted, chosen_weights
 from skort.estimators.training.data_source import GivenRows, RowEncoder
 from skort.estimators.training.messages import warn_of_absent
 from skort.estimators.training.observers import Observers, SklearnCallbacks, has_callbacks
@@ -47,11 +48,11 @@ def fit(
 
         def run(plan, model):
             encoder = RowEncoder(estimator, read.columns, model, read.class_weight)
-            source = given.source(plan, data, encoder)
+            source = given.source(data, encoder)
             return run_fit(plan, model, source, TrainState.start(read.generator), observers)
 
         absent = given.absent(read.encoded) if read.wrapped.is_fitted else []
-        if rows is None or not is_compared(planned, model) or _are_given(init):
+        if rows is None or model.is_drawn or _are_given(init) or not is_compared(planned, model):
             warn_of_absent(absent)
             return run(planned, model)
 

@@ -15,7 +15,7 @@ from skort.common.blas import one_blas_thread
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.plan import Plan
-from skort.estimators.planning.stopping import is_exacting, is_far_above, is_lower
+from skort.estimators.planning.stopping import is_far_above, is_lower
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.estimators.variables.row_loss import RowLoss, some_of
 from skort.optim.descent import AT_KINKS, Point, descent
@@ -51,29 +51,6 @@ _LEAST = 1e-6
 _RARE = 0.1
 # The number of values in a block of rows.
 _BLOCK = 2**17
-
-
-def finish_of(
-    plan: Plan, model: Model, full_step: Callable[[], Any], *, are_sparse: bool
-) -> "Finish | None":
-    """Return the end of a fit by SGD, or None if the user's parameters or the rows decide on it."""
-    if not (plan.leaves_steps_open and aims_at_optimum(plan, model)):
-        return None
-    # At a kink, a look at rows that are not whitened takes hundreds of passes.
-    if are_sparse and plan.loss.smooth_instead is not None:
-        return None
-    return Finish(full_step)
-
-
-def aims_at_optimum(plan: Plan, model: Model) -> bool:
-    """Return whether a fit by steps should end at the least objective, as L-BFGS does."""
-    return not (
-        plan.is_full
-        or not is_exacting(plan.tol)
-        or plan.is_validated
-        or plan.loss.is_least_at_zero
-        or not model.score_graph.is_linear
-    )
 
 
 @dataclass(frozen=True, eq=False)

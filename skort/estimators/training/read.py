@@ -131,9 +131,7 @@ class FitInput:
         estimator's.
         """
         given = self.given
-        batch_size = estimator.batch_size
-        if is_stream and isinstance(batch_size, str):
-            batch_size = batch_rows(is_stream=True)
+        batch_size = batch_rows(estimator.batch_size, is_stream=is_stream)
         size = given.size(batch_size, self.encoded, sample_weight, self.class_weight)
         if is_stream:
             size = size.of_stream(size.n_rows)

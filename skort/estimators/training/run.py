@@ -19,15 +19,11 @@ from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision, yours
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import whitens
+from skort.estimators.planning.stopping import is_measured, may_go_on
 from skort.estimators.training.data_source import BatchShape, DataSource, InMemory, KnownRows
 from skort.estimators.training.messages import diverged_error
 from skort.estimators.training.observers import Observers
-from skort.estimators.training.optimum import (
-    EndOfSteps,
-    aims_at_optimum,
-    finish_of,
-    part_above_least,
-)
+from skort.estimators.training.optimum import EndOfSteps, Finish, part_above_least
 from skort.estimators.training.problem import problem_of, sparse_solvers
 from skort.estimators.training.result import Ending, FitResult
 from skort.estimators.training.start import start
@@ -203,11 +199,10 @@ class ReadyTraining:
 
     def _finish(self):
         """Return the search for a lower objective that follows the steps, or None."""
-        if self.rows is None or self.run.plan.is_full:
+        rows = self.rows
+        if rows is None or not may_go_on(self.run.plan, self.model, rows):
             return None
-        full_step = functools.partial(self._full_step, self.rows)
-        are_sparse = self.rows.is_sparse
-        return finish_of(self.run.plan, self.model, full_step, are_sparse=are_sparse)
+        return Finish(functools.partial(self._full_step, rows))
 
     def _full_step(self, rows):
         """Return the `FullStep` of rows in memory."""
@@ -224,9 +219,9 @@ class ReadyTraining:
             solvers=[*SOLVERS],
             shuffle=False,
         )
-        batches = InMemory(plan, rows).batches(variables, seeded(0))
-        if batches.are_sparse:
-            batches = _in_blocks(batches, plan, self.model, variables)
+        is_sparse = rows.is_sparse and bool(sparse_solvers(plan, self.model, variables))
+        plan = dataclasses.replace(plan, multiplies_sparse=is_sparse)
+        batches = InMemory(rows).batches(plan, variables, seeded(0))
         shape = BatchShape(batches.batch_size, batches.are_sparse)
         state = dataclasses.replace(self.state, solver=None)
         run = TrainRun.of(plan, self.model, state, shape, batches.n_batches, variables).with_step(
@@ -241,15 +236,15 @@ class ReadyTraining:
         far, or not measured.
         """
         plan = self.run.plan
+        rows = self.rows
         is_at_end = outcome.state.stopped and outcome.error is None and not outcome.no_better
-        is_measured = not plan.leaves_steps_open and aims_at_optimum(plan, self.model)
-        if self.rows is None or self.rows.is_sparse or not (is_at_end and is_measured):
+        if rows is None or not (is_at_end and is_measured(plan, self.model, rows)):
             return None
 
         variables = self.run.variables
         weights = variables.training_weights(outcome.weights)
         end = EndOfSteps(plan, self.model, variables, weights)
-        return part_above_least(end, self.rows, statistics, self._full_step)
+        return part_above_least(end, rows, statistics, self._full_step)
 
     def result(
         self,
@@ -319,11 +314,8 @@ def run_fit(
     generator = state.first_generator()
     started = start(plan, model, statistics, state)
 
-    batches = known.batches(started.variables, generator)
-    are_sparse = batches.are_sparse
-    if are_sparse:
-        batches = _in_blocks(batches, started.plan, started.model, started.variables)
-    shape = BatchShape(batches.batch_size, are_sparse)
+    batches = known.batches(started.plan, started.variables, generator)
+    shape = BatchShape(batches.batch_size, batches.are_sparse)
     run = TrainRun.of(
         started.plan, started.model, started.state, shape, batches.n_batches, started.variables
     )
@@ -355,13 +347,6 @@ def run_fit(
 
     spread = step.spread() if plan.is_full and started.spread is None else started.spread
     return ready.result(outcome, statistics, spread)
-
-
-def _in_blocks(batches, plan, model, variables):
-    """Return batches of sparse rows; a pass over all of them has larger ones than of dense rows."""
-    is_free = plan.is_full and "batch_size" in plan.left_open
-    multiplies = is_free and sparse_solvers(plan, model, variables)
-    return batches.in_blocks() if multiplies else batches
 
 
 def full_step(

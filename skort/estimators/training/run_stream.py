@@ -95,7 +95,7 @@ def _of_later_rows(plan, model, rows, state, observers, last):
         plan.variables(model.score_graph, state.standardization) if run is None else run.variables
     )
     spread = last.spread
-    if is_after_fit or _has_other_rate(plan, state):
+    if is_after_fit or _has_other_rate(plan, last.plan):
         basis = RateBasis(plan, variables, model.score_graph, DataStatistics(rows))
         spread = spread or spread_of_stream(basis)
         plan, state = _at_new_rate(basis, state, spread, is_after_fit=is_after_fit)
@@ -177,10 +177,11 @@ def _constant(plan, model, rows):
     return model.with_weights(weights)
 
 
-def _has_other_rate(plan, state):
-    """Return whether the parameters that decide on the rate of a stream have changed."""
-    has_fallen = state.n_in_rate is not None
-    return falls_by_rows(plan) != has_fallen or plan.rate.is_found != state.is_rate_found
+def _has_other_rate(plan, last):
+    """Return whether parameters that decide on the rate of a stream have changed since the last plan."""
+    # The state does not say it: that of a checkpoint of a fit, from which a call may go on, has a
+    # rate that no rows lower.
+    return falls_by_rows(plan) != falls_by_rows(last) or plan.rate.is_found != last.rate.is_found
 
 
 def _at_new_rate(basis, state, spread, *, is_after_fit):
@@ -245,12 +246,7 @@ def _trained(started, rows, run, observers):
     ended = dataclasses.replace(outcome.state, live=live, told=state.told, n_seen=state.n_seen)
 
     outcome = dataclasses.replace(outcome, state=ended)
-    result = ready.result(outcome, statistics, started.spread)
-    if ended.n_in_rate is None and falls_by_rows(result.plan):
-        # The call went on from the checkpoint of a fit, whose rate rows do not lower.
-        kept = dataclasses.replace(result.plan, rate=result.plan.rate._replace(falls=False))
-        result = dataclasses.replace(result, plan=kept)
-    return result
+    return ready.result(outcome, statistics, started.spread)
 
 
 def _check_terms(plan, model, used):

@@ -20,6 +20,7 @@ from skort.estimators.training.messages import (
     warn_of_fitted,
     warn_of_one_target,
 )
+from skort.estimators.training.problem import sparse_solvers
 from skort.estimators.variables.custom_loss import warn_of_custom_loss
 from skort.estimators.variables.custom_penalty import warn_of_custom_penalty
 from skort.estimators.variables.reparametrization import Reparametrization, with_offsets
@@ -150,11 +151,13 @@ def start_at_weights(
         standardization=standardization,
         rate_scale=rates["first rate"].value,
         is_rate_found=plan.rate.is_found,
-        n_in_rate=0 if falls_by_rows(plan) else None,
+        n_in_rate=0 if is_stream and falls_by_rows(plan) else None,
     )
     decisions = {"scaling": of_scaling, "weights": _of_weights(plan, model), **rates}
     model = dataclasses.replace(model, score_graph=score_graph, is_drawn=False)
-    return Start(plan.with_decisions(decisions), model, state, variables, spread=spread)
+    is_sparse = statistics.some_rows.is_sparse and bool(sparse_solvers(plan, model, variables))
+    plan = plan.with_decisions(decisions, multiplies_sparse=is_sparse)
+    return Start(plan, model, state, variables, spread=spread)
 
 
 def _at_relevance(plan, model, of_scaling, statistics):

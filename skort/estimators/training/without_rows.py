@@ -130,8 +130,7 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
     read = FitInput.of(estimator, given, wrapped, inside, generator, classes)
 
     n_rows = estimator.n_total
-    given_size = estimator.batch_size
-    batch_size = batch_rows() if isinstance(given_size, str) else given_size
+    batch_size = batch_rows(estimator.batch_size)
     _check_size_is_known(estimator, inside)
     n_outputs = read.encoded.target.shape[1]
     size = TrainingSize(float(n_rows or batch_size), 1.0, batch_size, n_outputs)

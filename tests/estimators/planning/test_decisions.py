@@ -1,5 +1,6 @@
 """Each rule as a pure function of small numbers, and the plan that shows what was decided."""
 
+import dataclasses
 import pickle
 import warnings
 
@@ -87,11 +88,29 @@ def test_every_rule_says_what_it_does_in_one_sentence():
 
 
 def test_a_batch_of_a_size_above_the_rows_is_all_rows():
-    size = TrainingSize.of(weight_sum=74.0, n_rows=37, batch_size="auto", n_outputs=2)
+    size = TrainingSize.of(weight_sum=74.0, n_rows=37, batch_size=200, n_outputs=2)
     assert size == TrainingSize(74.0, 2.0, 37, 2, 1)
     assert size.n_rows == 37
-    assert TrainingSize.of(451.0, 451, "auto", 1)[2:] == (batch_rows(), 1, 3)
-    assert batch_rows(is_stream=True) == 16
+    assert TrainingSize.of(451.0, 451, 200, 1)[2:] == (200, 1, 3)
+
+
+def test_the_rows_of_a_batch_are_those_of_the_user_or_of_a_rule():
+    assert [batch_rows(), batch_rows("auto", is_stream=True)] == [200, 16]
+    assert [batch_rows(7), batch_rows(np.int64(7), is_stream=True)] == [7, 7]
+
+
+def test_blocks_of_sparse_rows_have_about_2_to_the_20_values_that_are_not_zero():
+    few = scipy.sparse.random(60, 1500, 0.05, format="csr", dtype=np.float32, random_state=0)
+    model = OrtSGDRegressor(optimizer="lbfgs", random_state=0)
+    plan = model.fit(few, np.arange(60.0))._result.plan
+    assert plan.multiplies_sparse
+    # 40 values a row
+    many = scipy.sparse.random(40_000, 2000, 0.02, format="csr", dtype=np.float32, random_state=0)
+    assert plan.rows_of_batch(many) == 20_000
+    # 2^20 / 2000 rows, in blocks of the same size
+    assert dataclasses.replace(plan, multiplies_sparse=False).rows_of_batch(many) == 520
+    of_user = model.set_params(batch_size=50).fit(few, np.arange(60.0))._result.plan
+    assert of_user.rows_of_batch(many) == 50
 
 
 @pytest.mark.parametrize(
