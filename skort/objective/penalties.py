@@ -213,6 +213,12 @@ class ModelPenalty(WeightPenalty):
         self.coefficients = coefficients
         self.intercepts = intercepts
 
+    def __repr__(self) -> str:
+        terms = _in_words(self.coefficients)
+        if self.intercepts is not None:
+            terms += f"; of intercepts: {_in_words(self.intercepts)}"
+        return f"{type(self).__name__}({terms})"
+
     def strengths(self, names: tuple[str, ...]) -> dict[str, Strength]:
         """Return the strengths of the weights `names`, by name: all have the same."""
         return dict.fromkeys(names, self.coefficients)
@@ -223,6 +229,16 @@ class ModelPenalty(WeightPenalty):
         all have the same, or none has a penalty.
         """
         return {} if self.intercepts is None else dict.fromkeys(names, self.intercepts)
+
+
+def _in_words(strength):
+    """Return strengths of three digits; of those that differ, the least and the largest."""
+    ends = {name: (np.min(part), np.max(part)) for name, part in strength._asdict().items()}
+    return ", ".join(
+        f"{name}={least:.3g}" if least == most else f"{name}={least:.3g} to {most:.3g}"
+        for name, (least, most) in ends.items()
+        if most > 0
+    )
 
 
 class UnitFreeL2(L2):

@@ -10,6 +10,7 @@ from skort.objective.penalties import (
     L2,
     PENALTIES,
     ElasticPenalty,
+    ModelPenalty,
     Strength,
     rescaled,
     soft_threshold,
@@ -148,3 +149,10 @@ def test_a_penalty_says_whether_it_has_an_l1_term():
     assert not (L1(0.0).has_l1(names) or L2(0.5).has_l1(names))
     of_second = ElasticPenalty({"*1": 0.5}, l1_ratio={"coefficient": 0, "*1": 0.1})
     assert of_second.has_l1(names)
+
+
+def test_the_penalty_of_a_model_inside_says_its_strengths():
+    both = ModelPenalty(Strength(0.0, 0.0012345), Strength(0.0, 0.5))
+    assert repr(both) == "ModelPenalty(l2=0.00123; of intercepts: l2=0.5)"
+    several = ModelPenalty(Strength(np.array([0.1, 2.0]), 0.3))
+    assert repr(several) == "ModelPenalty(l1=0.1 to 2, l2=0.3)"

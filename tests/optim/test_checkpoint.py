@@ -190,6 +190,19 @@ def test_partial_fit_goes_on_from_a_checkpoint_once(tmp_path):
     assert model.onnx_.SerializeToString() == whole.onnx_.SerializeToString()
 
 
+def test_later_calls_keep_the_rate_of_the_fit_that_a_stream_went_on_from(tmp_path):
+    path = tmp_path / "training.npz"
+    fitted = short(OrtSGDRegressor, callbacks=[Checkpoint(path)], max_iter=2).fit(X, Y)
+    model = short(OrtSGDRegressor, callbacks=[Checkpoint(resume_from=path)])
+    for _ in range(2):
+        model.partial_fit(X, Y)
+    model.set_params(alpha=0.1).partial_fit(X, Y)
+    assert model.history_["eta"] == [fitted.eta0_] * 5
+    # A schedule of the user has a rate of its own.
+    model.set_params(learning_rate="constant").partial_fit(X, Y)
+    assert model.history_["eta"][-1] < fitted.eta0_
+
+
 @pytest.mark.parametrize("before, after", [("auto", 0.01), (0.01, "auto")])
 def test_a_resumed_training_has_the_learning_rate_that_is_given(before, after, tmp_path):
     options = {"learning_rate": "constant", "tol": None, "random_state": 0}

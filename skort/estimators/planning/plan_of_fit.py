@@ -27,7 +27,7 @@ def for_model(plan: Plan, model: "Model", rows: TrainingData | None = None) -> P
     n_updates = of_epochs.value * plan.size.n_batches
     if "optimizer" in plan.left_open:
         plan = plan.with_optimizer(_optimizer(plan, model, obstacle, n_updates))
-    can_restart = stopping.may_restart(is_rate_found=plan.rate.is_found) and not is_full
+    can_restart = not is_full and stopping.may_restart(is_rate_found=plan.rate.is_found)
     plan = plan.with_rates(*_rates(plan, model, n_updates, is_full=is_full))
     of_stopping = _stopping(plan, model, is_full=is_full)
 
