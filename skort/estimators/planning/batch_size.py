@@ -9,9 +9,9 @@ from skort.estimators.planning.decision import YOURS, Decision, rule, yours
 _BATCH_ROWS = 200
 #: The rows of a batch of a stream, chosen by `python -m benchmarks.rules --only batches`.
 STREAM_ROWS = 16
-#: The reason of a batch size that the user's batches have.
+#: The reason if the user gives the batches.
 YOUR_BATCHES = "your batches have so many"
-#: The reason of a batch size that the first call of a stream has.
+#: The reason if the first call of a stream decides.
 OF_FIRST_CALL = "the first call of a stream has so many rows, or more than 16"
 
 
@@ -24,7 +24,7 @@ def batch_rows(batch_size: int | str = "auto", *, is_stream: bool = False) -> in
 
 
 def batch_decision(batch_size: int, *, is_stream: bool) -> Decision:
-    """Return the decision of the rule."""
+    """Return the decision on a number of rows that skort chooses."""
     if is_stream:
         return Decision(batch_size, OF_FIRST_CALL, "batch_size")
     return Decision(batch_size, "a batch has 200 rows, if there are as many", "batch_size")
@@ -33,10 +33,7 @@ def batch_decision(batch_size: int, *, is_stream: bool) -> Decision:
 def chosen_batches(
     estimator: Any, left_open: Set[str], n_rows: int, *, are_given: bool, is_stream: bool
 ) -> Decision:
-    """
-    Return the decision on the rows of a batch. `n_rows` are those of the user's batches, if these
-    are given.
-    """
+    """Return the decision on the rows of a batch. If the user gives batches, the largest has `n_rows`."""
     if "batch_size" not in left_open:
         one = "; all rows are one batch, and an epoch is one update"
         is_one = not is_stream and int(estimator.batch_size) > n_rows
@@ -49,11 +46,11 @@ def chosen_batches(
 
 class TrainingSize(NamedTuple):
     """
-    The size of a training: the strength of a model's own penalty and the length of a plan depend on
-    it.
+    The size of a training. The strength of a model's own penalty and the number of planned epochs
+    depend on it.
     """
 
-    #: Sum and mean of the sample weights of the rows trained on, class weights included.
+    #: The sum and the mean of the sample weights of all training rows, class weights included.
     weight_sum: float
     mean_weight: float
     batch_size: int
@@ -69,7 +66,7 @@ class TrainingSize(NamedTuple):
 
     def of_stream(self, n_rows: int) -> "TrainingSize":
         """
-        Return the size of a stream that begins with so many rows. Its sample weights multiply
+        Return the size of a stream that begins with so many rows. Sample weights multiply its
         losses as they are.
         """
         return self._replace(weight_sum=float(n_rows), mean_weight=1.0)

@@ -15,9 +15,10 @@ from skort.estimators.variables.row_loss import RowLoss, some_of
 if TYPE_CHECKING:
     from skort.estimators.planning.plan import Plan
 
-# Chosen by `python -m benchmarks.fine_tuning --tables`: the part of the rate, and the number of rows
-# below which cross-validation tells nothing. Of 60 rows, training on 59 with one y and one with
-# another lowers the score on other rows by more than .01 on 14 of 24 tables; on 50 and ten, on 4.
+# Chosen by `python -m benchmarks.fine_tuning --tables`: the part of the rate, and the number of
+# rows below which cross-validation tells nothing. If 59 of 60 rows have the same y, training on
+# them lowers the score of other rows by more than .01 on 14 of 24 tables; if 50 have the same y, on
+# 4.
 _PART = 0.05
 _LEAST_ROWS = 20
 _MOST_OF_ONE_TARGET = 10
@@ -31,7 +32,7 @@ def fitted_part(share: float, *, is_fitted: bool) -> float:
     A fitted network has a twentieth of the rate of a new one; an ONNX file and a warm start have it
     if their loss on the new rows is at most half the loss of a constant prediction.
     """
-    # Other weights of a file may be initial ones.
+    # A file that knows little may hold initial weights.
     return 1.0 if not is_fitted and knows_little(share) else _PART
 
 
@@ -39,8 +40,8 @@ def fitted_part(share: float, *, is_fitted: bool) -> float:
 def is_compared(plan: "Plan", model: Model) -> bool:
     """
     A `fit` to rows in memory compares the weights of a fitted model with others, unless you give
-    first weights, `early_stopping`, `warm_start`, `loss="perceptron"`, or the steps of SGD or Adam by
-    one of their parameters.
+    `coef_init`, `intercept_init`, `early_stopping`, `warm_start`, `loss="perceptron"`, an optimizer
+    other than L-BFGS, its rate or its batches.
     """
     return (
         model.inner.is_fitted
@@ -67,7 +68,7 @@ def knows_little(share: float) -> bool:
     New weights are compared with those of a fitted network if its loss on the new rows is more than
     half the loss of a constant prediction.
     """
-    # One that knows more may know of rows that these do not show.
+    # A network that knows more may know rows that are not among these.
     return share > _KNOWS_LITTLE
 
 
@@ -77,8 +78,8 @@ def best_weights(rises: Mapping[str, tuple[float, float]]) -> str | None:
     A fitted model keeps its weights unless trained or new ones lower the loss by more than a standard
     error in five-fold cross-validation on the new rows.
     """
-    # Of each name, the rise of the loss and its standard error. A loss that is no number says nothing
-    # against the model.
+    # A rise is that of the loss, with its standard error. If it is no number, the fitted weights
+    # stay.
     most = {name: float(np.nan_to_num(sum(rise), nan=np.inf)) for name, rise in rises.items()}
     best = min(most, key=most.__getitem__)
     return best if most[best] < 0 else None
@@ -108,7 +109,7 @@ def knowledge_of(
 
     loss = RowLoss(plan, model.score_graph, variables, some_of(statistics.some_rows))
     if not loss.has_several_targets:
-        # A constant has no loss here, and a part of it means nothing.
+        # The best constant fits one target exactly: no part of its loss means anything.
         return Knowledge(has_one_target=True)
 
     weights = variables.training_weights(model.trained_weights)

@@ -11,12 +11,12 @@ from skort.common.component import PLAIN, check_parameters, parameter_names
 
 # The parameters that say nothing about the steps.
 _NO_SETTINGS = ("estimator", "trainable", "callbacks", "client", "n_groups")
-# What stands for a NaN, which does not equal itself.
+# It replaces a NaN, which does not equal itself.
 _NAN = ("NaN",)
 
 
 def given_parameters(estimator: Any, device: Any) -> dict[str, Any]:
-    """Return the parameters that a plan is made from, as values, with the device that they mean here."""
+    """Return the parameters that a plan is made from, as values. The device is one of this machine."""
     names = [name for name in estimator._parameter_constraints if name not in _NO_SETTINGS]
     values = {name: getattr(estimator, name) for name in names}
     # Most are plain values, and each call of a stream compares all of them.
@@ -49,7 +49,8 @@ def snapshot(value: Any, model: Any = None, left_out: Collection[str] = ()) -> A
     if type(value) in PLAIN or isinstance(value, np.generic):
         return _equal_to_itself(value)
 
-    # So is an Index of pandas, such as X.columns. A Series and a DataFrame have more than values.
+    # An array is its values, and so is an Index of pandas, such as X.columns. A Series has an
+    # index, too.
     if hasattr(type(value), "__array__") and not hasattr(value, "index"):
         value = np.asarray(value)
         is_object = value.dtype.kind == "O"
@@ -69,8 +70,8 @@ def snapshot(value: Any, model: Any = None, left_out: Collection[str] = ()) -> A
         }
 
     if isinstance(value, dict):
-        # The order of the keys decides on the columns of an output, and on which of two patterns
-        # counts.
+        # The order of the keys counts: it decides on the columns of an output, and between two
+        # patterns.
         return [(key, snapshot(part, model, left_out)) for key, part in value.items()]
 
     if isinstance(value, (list, tuple)):
@@ -97,7 +98,7 @@ def are_equal(snapshots: Any, others: Any) -> bool:
 
 
 def for_training(chosen: Any, given: Any, name: str) -> Any:
-    """Return a validated component. The one that the user gave is copied, as the user may change it."""
+    """Return a validated component: a copy if the user gave it, as the user may change it."""
     return resolved(chosen, name) if chosen is given else validated(chosen)
 
 
@@ -108,7 +109,7 @@ def resolved(component: Any, name: str = "component") -> Any:
 
 
 def validated(component: Any, name: str = "component") -> Any:
-    """Return a component itself, validated. The errors are those of `resolved`."""
+    """Validate a component, and return it. The errors are those of `resolved`."""
     if isinstance(component, type):
         raise ValueError(
             f"{name}: {component.__name__} is a class: give an instance of it, "

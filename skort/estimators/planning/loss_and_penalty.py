@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # The defaults of SGDRegressor, if nothing else decides.
 _ALPHA = 1e-4
 _L1_RATIO = 0.15
-# The parameters of scikit-learn's models with the strength of a penalty.
+# They set the strength of a penalty in scikit-learn's models.
 _STRENGTHS = ("alpha", "C")
 
 
@@ -44,7 +44,7 @@ def objective_inside(estimator: Any, model: Any) -> "SklearnObjective":
 
 
 def strengths_inside(estimator: Any) -> list[str]:
-    """Return the names of the parameters of the model inside with the strength of its penalty."""
+    """Return the parameters that set the strength of the penalty of the model inside, by name."""
     from skort.objective.sklearn_objectives import OBJECTIVES
 
     if estimator.estimator is None:
@@ -87,7 +87,10 @@ def chosen_loss(estimator: Any, inside: "SklearnObjective") -> ScoreLoss:
 
 
 def training_loss(estimator: Any, inside: "SklearnObjective") -> ScoreLoss:
-    """Return the loss of a training. Raise a ValueError if it is one of the other kind of estimator."""
+    """
+    Return the loss of a training. Raise a ValueError if a regressor has a loss of classifiers, or
+    the other way round.
+    """
     loss = as_loss(for_training(chosen_loss(estimator, inside), estimator.loss, "loss"))
     assert loss is not None  # The parameter was validated: it has the method.
     kind = "classifier" if isinstance(estimator, ClassifierMixin) else "regressor"
@@ -171,7 +174,10 @@ def training_penalty(
 
 
 def counts_rows(estimator: Any, inside: "SklearnObjective") -> bool:
-    """Return whether the model inside weighs its penalty against a sum over rows of unknown number."""
+    """
+    Return whether the penalty of the model inside depends on the number of all rows, which no
+    parameter says.
+    """
     is_inside = (
         isinstance(estimator.penalty, str)
         and isinstance(estimator.alpha, str)
@@ -181,7 +187,7 @@ def counts_rows(estimator: Any, inside: "SklearnObjective") -> bool:
 
 
 def alpha_inside(estimator: Any, inside: "SklearnObjective", size: TrainingSize) -> Any:
-    """Return the alpha that means the same penalty as that of the model inside."""
+    """Return the alpha with which skort has the penalty of the model inside."""
     if estimator.n_total is not None:
         size = size._replace(weight_sum=estimator.n_total * size.mean_weight)
     return inside.skort_alpha(*size[:4])
@@ -204,8 +210,8 @@ def penalty_decision(
     estimator: Any, left_open: Set[str], inside: "SklearnObjective", penalty: WeightPenalty | None
 ) -> Decision:
     """
-    The penalty is the one of the model inside, in the units of skort: those of a mean over the rows;
-    without a model, an L2 penalty of 1e-4 on standardised columns.
+    The penalty is that of the model inside, rescaled to a loss that is a mean over the rows;
+    without a model, it is an L2 penalty of 1e-4 on standardised columns.
     """
     if not left_open >= {"penalty", "alpha"}:
         return yours(penalty, "penalty, alpha")

@@ -15,22 +15,22 @@ from skort.optim.schedules import SCHEDULES, Adaptive, Constant, Cosine, rate
 from skort.optim.update import first_set
 
 # Chosen by `python -m benchmarks.defaults --networks`: the part of a weight that an update at the
-# first rate takes, if that of all updates together is at least and at most so much.
+# first rate takes, and the least and the largest sum of these parts over all updates.
 _DECAY = 0.027
 _LEAST_SUM = 6.0
 _MOST_SUM = 9.0
-# The largest part in any case, which limits fits of fewer than 120 updates. No benchmark chose it.
+# The largest part. It limits fits of fewer than 120 updates. No benchmark chose it.
 _MOST_DECAY = 0.05
-# More than a whole weight would turn it round. No planned rate takes more than this part.
+# An update that takes more than a whole weight changes its sign. No planned rate takes more than
+# this part.
 _MOST_OF_A_WEIGHT = 0.5
-# `python -m benchmarks.rules --only wide` measures it: up to so many weights a row have that decay,
-# more have it times their multiple, up to a factor. More than those of the largest decay have a
-# smaller rate, up to the same factor.
+# `python -m benchmarks.rules --only wide` measures it: from two to eight weights a row, the decay
+# grows in proportion, up to four times. From eight to 32, the rate falls with their root.
 _WEIGHTS_PER_ROW = 2.0
 _MANY_WEIGHTS_PER_ROW = 8.0
 _MOST_TIMES = 4.0
-# `python -m benchmarks.rules --only noise` measures it: how much of the noise of y multiplies the
-# decay, and the factors at its ends.
+# `python -m benchmarks.rules --only noise` measures it: so many times the noise of y is the factor
+# of the decay, between the two limits.
 _OF_NOISE = 2.5
 _OF_LITTLE_NOISE, _OF_MUCH_NOISE = 0.4, 2.5
 
@@ -43,7 +43,7 @@ DECIDE_ON_STEPS: dict[str, Any] = {
     "max_grad_norm": None,
     "average": False,
 }
-# The parameters that only steps have a use for, with the values that leave it to skort.
+# The parameters that only steps use, with the values at which they ask for nothing.
 _OF_STEPS = {
     "batch_size": "auto",
     "learning_rate": "auto",
@@ -59,8 +59,8 @@ _OF_STEPS = {
 @rule("optimizer")
 def linear_optimizer(obstacle: str | None) -> Decision:
     """
-    L-BFGS trains a linear model to an optimum, the exact one of a convex loss, if the objective is
-    smooth, the rows are dense and in memory, and no parameter asks for steps; otherwise SGD trains it.
+    L-BFGS trains a linear model to its optimum if the objective is smooth, the rows are dense and
+    in memory, and no parameter asks for steps; otherwise SGD trains it.
     """
     if obstacle is not None:
         return Decision(SGD(), obstacle, "optimizer")
@@ -69,7 +69,7 @@ def linear_optimizer(obstacle: str | None) -> Decision:
 
 
 def asks_for_steps(given: Mapping[str, Any]) -> str | None:
-    """Return which parameter asks for steps, as a sentence, or None."""
+    """Return a sentence that names a parameter that asks for steps, or None."""
     name = first_set(given, _OF_STEPS)
     if name is not None:
         return f"{name} asks for steps"
@@ -81,12 +81,9 @@ def asks_for_steps(given: Mapping[str, Any]) -> str | None:
 
 @rule("optimizer")
 def network_optimizer(n_updates: int, weights_per_row: float = 0.0) -> Decision:
-    """
-    A network is trained by Adam, whose decay alone would shrink the weights 20 to 90 times in any
-    number of updates from 120 on, grows in proportion to the weights a row, from 2 to 8 of them, and
-    takes at most half of each weight in an update at your `eta0`.
-    """
-    # The decay is that of the planned rate at any rate: a smaller one would not learn against it.
+    """A network is trained by Adam with weight decay."""
+    # A rate of the user does not change the decay: a network with a small rate and a decay made for
+    # it would not learn.
     rate = planned_rate(Adam().tags.first_rates[1], weights_per_row)
     decay = decay_growth(weights_per_row) * planned_decay(n_updates, rate)
     return Decision(
@@ -109,25 +106,27 @@ def full_optimizer() -> Decision:
     return Decision(LBFGS(), 'the solver of the network inside is "lbfgs"', "optimizer")
 
 
+@rule("optimizer")
 def planned_decay(n_updates: int, eta0: float) -> float:
     """
-    Return the weight decay with which a cosine shrinks weights by about the same factor,
-    however long it is.
+    The decay alone would shrink the weights of a network 20 to 90 times, whether the training makes
+    120 updates or many more.
     """
     part = min(max(_DECAY, _LEAST_SUM / n_updates), _MOST_SUM / n_updates, _MOST_DECAY)
     return part / eta0
 
 
+@rule("optimizer")
 def decay_growth(weights_per_row: float) -> float:
-    """Return how many times larger the decay of a network is with many weights a row."""
+    """The decay of a new network grows in proportion to the weights a row, from two to eight of them."""
     return min(max(1.0, weights_per_row / _WEIGHTS_PER_ROW), _MOST_TIMES)
 
 
 @rule("optimizer")
 def counts_weights(*, is_curved: bool) -> bool:
     """
-    The decay and the rate of a network do not depend on the weights a row in a regression by tanh or
-    logistic units, which small weights make linear.
+    In a regression by tanh or logistic units, which small weights make linear, the decay and the
+    rate do not depend on the weights a row.
     """
     return not is_curved
 
@@ -135,27 +134,31 @@ def counts_weights(*, is_curved: bool) -> bool:
 @rule("optimizer")
 def noise_growth(noise: float) -> float:
     """
-    The decay of a new network is multiplied by 2.5 times the noise of y, from 0.4 to 2.5: the
-    noise is the mean squared difference of y between nearest rows, divided by that between any two.
+    The decay of a new network is multiplied by 2.5 times the noise of y, from 0.4 to 2.5: the noise
+    is the mean squared difference of y between nearest rows, divided by that between any two rows.
     """
     return min(max(_OF_LITTLE_NOISE, _OF_NOISE * noise), _OF_MUCH_NOISE)
 
 
+@rule("optimizer")
 def at_given_rate(network: Decision, eta0: float) -> Decision:
-    """Return the decision on the optimizer of a network, with a decay that suits a rate of the user."""
+    """At your `eta0`, an update of a new network loses at most half of each weight to the decay."""
     decay = min(network.value.weight_decay, _MOST_OF_A_WEIGHT / eta0)
     return network._replace(value=Adam(weight_decay=decay))
 
 
 def at_noise(network: Decision, noise: float) -> Decision:
-    """Return the decision on the optimizer of a network, with the decay for a noise of y."""
+    """Return the decision on the optimizer of a network, with the decay that the noise of y asks for."""
     decay = network.value.weight_decay * noise_growth(noise)
     because = f"{network.because}, for a noise of y of {noise:.2g}"
     return network._replace(value=Adam(weight_decay=decay), because=because)
 
 
 def described(optimizer: Any, eta0: float) -> str:
-    """Return an optimizer as text, with the part of a weight that the decay of an update takes."""
+    """
+    Return an optimizer as text. If it has a decay, the text says which part of a weight an update
+    takes.
+    """
     decay = getattr(optimizer, "weight_decay", 0.0)
     if not decay:
         return repr(optimizer)
@@ -176,8 +179,8 @@ def linear_schedule(eta0: float) -> Decision:
 @rule("learning rate")
 def planned_rate(of_optimizer: float, weights_per_row: float) -> float:
     """
-    The first rate of a network is 0.02 with Adam, and falls with the root of the weights a row, from
-    8 to 32 of them, to its half.
+    The first rate of a network by Adam is 0.02; from 8 to 32 weights a row, it falls with their
+    root, to 0.01.
     """
     times = min(max(1.0, weights_per_row / _MANY_WEIGHTS_PER_ROW), _MOST_TIMES)
     return of_optimizer / times**0.5
@@ -204,8 +207,8 @@ def at_rate(schedule: Any, eta0: float) -> Any:
 
 def given_optimizer(estimator: Any) -> Decision | None:
     """
-    Return the decision of the user on the optimizer, or None if the model decides. A name has its
-    own defaults: its epsilon is not that of a loss.
+    Return the decision of the user on the optimizer, or None if the model decides. A name stands
+    for an optimizer with its own defaults: the `epsilon` of the estimator belongs to the loss.
     """
     given = estimator.optimizer
     if not isinstance(given, str):
@@ -258,5 +261,8 @@ def _named_schedule(estimator, name, left_open, penalty):
 
 
 def searched_rates() -> Decision:
-    """Return the decision on the rates of an optimizer that makes its updates itself: one."""
+    """
+    Return the decision on the rates of L-BFGS, which finds the length of each step itself: all are
+    one.
+    """
     return Decision(Constant(1.0), "a line search finds the length of each step")

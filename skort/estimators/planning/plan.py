@@ -48,7 +48,8 @@ class Plan:
     given: dict[str, Any]
     #: The names of the parameters that the user leaves to skort.
     left_open: frozenset[str]
-    #: The model inside and its trained weights, as values to compare, see `parameters_inside`.
+    #: The model inside and the names of its trained weights, as values to compare, see
+    #: `parameters_inside`.
     given_inside: dict[str, Any]
     #: The objective of the model inside.
     objective_inside: "SklearnObjective"
@@ -293,7 +294,7 @@ class Plan:
         )
 
     def has_parameters_of(self, estimator: Any) -> bool:
-        """Return whether an estimator still has the parameters that this plan was made from."""
+        """Return whether an estimator has the same parameters as when this plan was made."""
         try:
             return self.given == given_parameters(estimator, training_device(estimator))
         except ValueError:  # The caller validates the parameters then.
@@ -310,8 +311,8 @@ class Plan:
 
     def device_for(self, score_graph: "ScoreGraph", n_rows: int) -> "Device":
         """
-        Return the device of steps of so many rows. If skort chooses the threads, there are as many
-        as the work is worth.
+        Return the device of steps of so many rows. If skort chooses the threads, their number
+        follows from the work of a step.
         """
         from skort.graphs.score_graph import step_work
 

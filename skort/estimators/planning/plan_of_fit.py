@@ -139,14 +139,16 @@ def _stopping(plan, model, *, is_full):
     if model.score_graph.is_linear:
         return of_user or stopping.tolerance()
 
-    # Not only max_iter may end the training of a network: so may a validation set, a tol or
-    # n_iter_no_change of the user, or an objective by which the rate falls.
+    # A network is trained to its last epoch, unless the user gave a tol or n_iter_no_change, a
+    # validation set, or a schedule that falls when the objective does not.
     is_open = plan.left_open >= {"tol", "n_iter_no_change"}
     if is_open and not (plan.is_validated or may_fall(plan.schedule)):
         return stopping.no_tolerance()
 
     is_scored_by_loss = plan.is_validated and plan.given["scoring"] is None
-    return of_user or (stopping.validated_tolerance() if is_scored_by_loss else stopping.tolerance())
+    return of_user or (
+        stopping.validated_tolerance() if is_scored_by_loss else stopping.tolerance()
+    )
 
 
 def _weights_per_row(plan, model):
@@ -166,7 +168,7 @@ def with_decay(plan: Plan, model: "Model", statistics: DataStatistics) -> Plan:
     if "optimizer" not in plan.left_open or not model.is_drawn or plan.is_full:
         return plan
     of_optimizer = plan.decisions["optimizer"]
-    # Ids are not near each other.
+    # Distances between ids mean nothing.
     noise = None if model.score_graph.reads_ids else statistics.noise
     if noise is not None:
         of_optimizer = optimizer.at_noise(of_optimizer, noise)

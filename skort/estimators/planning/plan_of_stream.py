@@ -1,7 +1,4 @@
-"""
-The plan of a stream: of its first call, of a call with other parameters or more rows, and of one
-after a fit.
-"""
+"""The plan of a stream: at its first call, after a fit, with other parameters, and with more rows."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any
@@ -35,7 +32,7 @@ def of_stream(plan: Plan, model: "Model") -> Plan:
         of_optimizer = _steps_of_linear() if is_linear else optimizer.stream_optimizer()
         plan = plan.with_optimizer(of_optimizer)
 
-    # The numbers of a function of the update belong to batches.
+    # A function of the number of an update gives rates of batches, and not of rows.
     has_first_rate = bool(optimizer.first_rates_of(plan.schedule))
     if not (is_linear and has_first_rate and plan.update.tags.gain is not None):
         return plan
@@ -65,8 +62,8 @@ def _rates(plan):
 
 def _at_rate_of_rows(plan, n_rows, *, falls):
     """
-    Return the plan of a linear stream. A step of so many rows has the whole rate. `falls`: rows
-    seen lower it.
+    Return the plan of a linear stream. A step of so many rows has the whole rate. `falls`: the rows
+    seen lower the rate.
     """
     rate = stream.rate_of_rows(plan, n_rows, falls=falls)
     rates = plan.decisions["learning rate"]
@@ -79,7 +76,7 @@ def renewed(last: Plan, estimator: Any) -> Plan:
     """Return the plan after a change of parameters, for the same model and the same size."""
     plan = Plan.of(estimator, last.objective_inside, last.size, dtype=last.dtype, is_stream=True)
     plan = _with_kept(plan, last, ("weights", "scaling"))
-    # The size of a batch may be that of the user's batches.
+    # In a stream after `fit_batches`, it may be that of the user's batches.
     if estimator.batch_size == last.given["batch_size"]:
         plan = plan.decided("batches", last.decisions["batches"], batch_size=last.batch_size)
 
@@ -101,13 +98,13 @@ def renewed(last: Plan, estimator: Any) -> Plan:
 
 
 def _with_kept(plan, last, matters):
-    """Return the plan with decisions of the last one on some matters, which were taken from data."""
+    """Return the plan with the last decisions on some matters. They came from data."""
     decisions = last.decisions
     return plan.with_decisions({name: decisions[name] for name in matters if name in decisions})
 
 
 def _with_rates_after(plan, last):
-    """Return the plan of a stream that goes on with the rate of the last plan, if that was found."""
+    """Return the plan of a stream with the first rate of the last plan, if data decided on it."""
     if plan.rate.is_found:
         plan = _with_kept(plan, last, ["first rate"] if last.rate.is_found else [])
     else:
@@ -116,7 +113,7 @@ def _with_rates_after(plan, last):
 
 
 def _optimizer_after(last, plan):
-    """Return the decision on the optimizer of a plan that follows the last one, and has its memory."""
+    """Return the decision on the optimizer, which goes on with the memory of the last one."""
     is_open = "optimizer" in plan.left_open
     # After a fit over all rows, a linear model goes on by steps of SGD.
     makes_steps = last.objective_inside.is_full or not last.is_full
@@ -131,8 +128,8 @@ def going_on(last: Plan, estimator: Any, n_rows: int, *, is_linear: bool) -> Pla
     plan = _with_kept(_of_calls(plan), last, ["scaling"])
     plan = dataclasses.replace(plan, rate=plan.rate._replace(falls=is_linear))
 
-    # The size of the fit's batches stays if they are the user's, or if the user's rate is that of
-    # a batch.
+    # The batches of the fit keep their size if the user gave them, or if the user gave a rate,
+    # which is that of a batch.
     kept = last.decisions["batches"]
     if kept.because == YOUR_BATCHES or not plan.rate.is_auto:
         plan = plan.decided("batches", kept, batch_size=last.batch_size)
@@ -143,7 +140,7 @@ def going_on(last: Plan, estimator: Any, n_rows: int, *, is_linear: bool) -> Pla
 
 
 def of_first_rows(plan: Plan, n_rows: int) -> Plan:
-    """Return the plan of a stream for the first call in which rows count: so many."""
+    """Return the plan of a stream after the first call in which rows count. So many count."""
     if plan.decisions["batches"].because == OF_FIRST_CALL:
         plan = _with_batches_of(plan, n_rows)
     size = plan.size._replace(batch_size=min(plan.batch_size, n_rows))
@@ -159,8 +156,8 @@ def _with_batches_of(plan, n_rows):
 
 def of_seen_rows(plan: Plan, estimator: Any, n_rows: int) -> Plan:
     """
-    Return the plan of a stream after so many rows. A penalty that the model inside weighs
-    against a sum over rows counts the rows so far, anew whenever they have doubled.
+    Return the plan of a stream after so many rows. If the penalty of the model inside depends on
+    the number of rows, it counts the rows so far, and again whenever they have doubled.
     """
     inside = plan.objective_inside
     if not counts_rows(estimator, inside) or n_rows < 2 * plan.size.n_rows:
@@ -173,7 +170,10 @@ def of_seen_rows(plan: Plan, estimator: Any, n_rows: int) -> Plan:
 
 
 def check_same_model(plan: Plan, estimator: Any) -> None:
-    """Raise an error if the model, its trained weights or the dtype is no longer that of a plan."""
+    """
+    Raise an error if the model, the choice of trained weights or the dtype has changed since a
+    plan.
+    """
     for name, value in parameters_inside(estimator).items():
         if not are_equal(value, plan.given_inside[name]):
             raise ValueError(

@@ -28,14 +28,14 @@ class RateChoice(NamedTuple):
 
     #: Whether skort chooses it, in a stream up to the `bound`.
     is_auto: bool
-    #: Whether it is found when the training starts. The schedule then begins at one, and multiplies
-    #: it.
+    #: Whether the data decide on it when the training starts. The schedule then begins at one, and
+    #: multiplies the rate.
     is_found: bool
-    #: m rows make a step of m / rows_of_a_step of it. None: those of a batch.
+    #: A step of m rows has m / rows_of_a_step of the rate. None: m / batch_size.
     rows_of_a_step: int | None = None
-    #: Whether the rows of a stream lower it, unless a schedule is given.
+    #: Whether the rows of a stream lower the rate, unless a schedule is given.
     falls: bool = False
-    #: A number for `eta0`, which it does not exceed. None: no bound.
+    #: A number for `eta0`: the rate does not exceed it. None: no bound.
     bound: float | None = None
 
 
@@ -95,7 +95,8 @@ def needs_spread(plan: "Plan", score_graph: "ScoreGraph") -> bool:
 def spread_of_fit(basis: RateBasis) -> tuple[float, float] | None:
     """
     Return the largest eigenvalue and squared norm of the rows of a fit, for its rate and for a
-    stream that goes on from it. None: neither needs them, or the Gram matrix will tell them.
+    stream that goes on from it. None: neither needs them, or the Gram matrix of L-BFGS will have
+    them.
     """
     plan, variables, score_graph, statistics = basis
     used = variables.standardization
@@ -111,7 +112,10 @@ def spread_of_fit(basis: RateBasis) -> tuple[float, float] | None:
 
 
 def given_rate(plan: "Plan", factor: float, because: str) -> Decision:
-    """Return the decision on the factor of a rate that the user gives, or else something declares."""
+    """
+    Return the decision on the factor of a rate that is given: by the user, or else by the optimizer
+    or the schedule.
+    """
     is_open = "eta0" in plan.left_open
     return Decision(factor, because, "eta0") if is_open else yours(factor, "eta0")
 
@@ -132,7 +136,10 @@ def network_rate(gain: float, mean_square: float, part: float = 1.0) -> float:
 
 
 def stiffness(basis: RateBasis, smoothness: float) -> float:
-    """Return how fast the gradient of a linear model's objective changes, for rows of this smoothness."""
+    """
+    Return a bound of the second derivatives of a linear model's objective, for rows of this
+    smoothness.
+    """
     loss = basis.variables.loss
     penalty = basis.variables.penalty
     n_outputs = basis.score_graph.n_outputs
@@ -147,10 +154,7 @@ def stiffness(basis: RateBasis, smoothness: float) -> float:
 
 
 def _mean_square(basis) -> float:
-    """
-    Return the mean square of the columns that the first layer is trained on, at least 1. Scaled
-    columns have 1.
-    """
+    """Return the mean square of the columns of X in the training, at least 1. Scaled columns have 1."""
     used = basis.variables.standardization
     if basis.score_graph.first_layer is None or (used is not None and used.scale is not None):
         return 1.0
@@ -161,7 +165,10 @@ def _mean_square(basis) -> float:
 
 
 def _estimated(basis) -> float:
-    """Return an estimate of the loss's second derivative by the score of the training."""
+    """
+    Return an estimate of the second derivative of the loss by the score, in the variables of the
+    training.
+    """
     from skort.graphs.standardized import linear_weights
 
     plan, variables, score_graph, statistics = basis
@@ -183,10 +190,13 @@ def _estimated(basis) -> float:
 def estimated_curvature(
     loss: ScoreLoss, n_outputs: int, start: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 ) -> float:
-    """Return an estimate of the largest second derivative of a row's loss by one column of its score."""
-    # Long steps look across kinks. Their length is one for a classifier. For a regressor that
-    # starts at a score s, it is the root mean square of s - y; it is one if that is zero, or if the
-    # score is a logarithm.
+    """
+    Return an estimate of the largest second derivative of the loss of a row by one column of its
+    score.
+    """
+    # The differences are long, to look across kinks. Their length is one for a classifier. For a
+    # regressor that starts at a score s, it is the root mean square of s - y, or one if that is
+    # zero or the score is a logarithm.
     moved = np.repeat(np.eye(n_outputs), 3, axis=0)
     steps = np.array([[-1.0], [0.0], [1.0]] * n_outputs)
 

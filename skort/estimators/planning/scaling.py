@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from skort.graphs.layers import Layer
     from skort.graphs.score_graph import ScoreGraph
 
-# The factor that makes so many columns uncorrelated costs as much as some ten passes over the rows:
-# `python -m benchmarks.lbfgs`.
+# To make so many columns uncorrelated costs as much as about ten passes over the rows: `python -m
+# benchmarks.lbfgs`.
 _MANY_COLUMNS = 256
-# More columns are those of text, mostly; and a gigabyte.
+# More columns are mostly those of texts. The second limit is a gigabyte.
 _FEW_COLUMNS = 256
 _MOST_BYTES = 2**30
-# `python -m benchmarks.rules --only relevance` measures it: the part of the mean that a column has
-# which explains nothing alone.
+# `python -m benchmarks.rules --only relevance` measures it: a column that explains nothing alone
+# has this part of the mean.
 _LEAST_PART = 0.1
 
 
@@ -71,8 +71,8 @@ def dense_if_narrow(X: Any, *, is_partition: bool = False) -> Any:
 @rule("scaling")
 def whitens(n_columns: int, *, are_sparse: bool) -> bool:
     """
-    L-BFGS trains a linear model of at most 256 dense columns
-    in variables that make these uncorrelated.
+    L-BFGS trains a linear model of at most 256 dense columns in variables in which these are
+    uncorrelated.
     """
     return n_columns <= _MANY_COLUMNS and not are_sparse
 
@@ -90,7 +90,7 @@ def column_relevance(explained: np.ndarray) -> np.ndarray:
 
 
 def at_relevance(of_scaling: Decision, first: "Layer", statistics: DataStatistics) -> Decision:
-    """Return the decision on scales that a first layer reads, with the relevance of its columns."""
+    """Return the decision on the scales, with the relevance of the columns that a first layer reads."""
     explained = statistics.explained
     if explained is None:
         return of_scaling
@@ -153,8 +153,8 @@ def _standardization(plan, score_graph, statistics):
 
 def _of_columns(first, statistics, batch_size, *, is_free):
     """
-    Return the means and scales of the columns, and which columns are zero without their means, or
-    None if none is.
+    Return the means and scales of the columns, and the numbers of the constant columns, or None if
+    there are none.
     """
     if first is None:
         return None, None, None
@@ -162,7 +162,7 @@ def _of_columns(first, statistics, batch_size, *, is_free):
     X = statistics.some_rows.X
     if statistics.some_rows.is_sparse:
         scale = usable_scale(statistics.sparse_scale(batch_size), np.float64)
-        # Vectors of one number would take more memory than the weights of many columns.
+        # Vectors of one repeated number would take more memory than the weights of many columns.
         mean, scale = (np.broadcast_to(number, X.shape[1]) for number in (0.0, scale))
         return mean, scale, None
 
@@ -174,7 +174,7 @@ def _of_columns(first, statistics, batch_size, *, is_free):
         mean[others] = 0.0
         deviation[others] = 1.0
     scale = _scale(deviation, "a column of X")
-    # Rounded as the training subtracts it.
+    # The training subtracts the rounded mean.
     mean = mean.astype(np.float32 if X.dtype == np.float32 else np.float64).astype(np.float64)
     constant = np.flatnonzero(deviation == 0)
     return mean, scale, constant if len(constant) else None
@@ -182,8 +182,8 @@ def _of_columns(first, statistics, batch_size, *, is_free):
 
 def _scale(deviation: Any, what: str) -> np.ndarray:
     """
-    Return standard deviations to divide by, with one for zero. Raise a ValueError if float64 cannot
-    hold an inverse.
+    Return standard deviations to divide by. A deviation of zero becomes one. Raise a ValueError if
+    float64 cannot hold an inverse.
     """
     scale = usable_scale(deviation, np.float64)
     lost = np.compress(np.ravel((deviation > 0) & (scale != deviation)), np.ravel(deviation))
@@ -212,7 +212,8 @@ def _of_target(loss, n_outputs, statistics, *, centre):
         return (np.zeros(n_outputs), total) if total > 0 else (None, 1.0)
 
     if loss.is_robust and centre:
-        # The outliers that such a loss is made for would make everything else small.
+        # Such a loss is made for outliers, whose standard deviation would make everything else
+        # small.
         mean, deviation = statistics.robust_targets()
     else:
         mean, deviation = _centred(*statistics.targets, centre=centre)

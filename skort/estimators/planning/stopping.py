@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from skort.estimators.model.model import Model
     from skort.estimators.planning.plan import Plan
 
-# What LogisticRegression calls many iterations; a linear model ends by its `tol`.
+# A linear model ends by its `tol`, long before so many epochs.
 _LINEAR_EPOCHS = 1000
 
 # Chosen by `python -m benchmarks.defaults --networks`: the updates of a network of so many rows,
@@ -21,8 +21,8 @@ _POWER = 0.6
 _LEAST_EPOCHS = 20
 _MOST_EPOCHS = 300
 # `python -m benchmarks.epochs`, also with `--hidden 256 128`, measures it: from so many rows a
-# column on, longer trainings help. With fewer rows they learn noise. They take less than twice the
-# time.
+# column on, longer trainings help. With fewer rows, these learn noise. A training takes less than
+# twice the time.
 _ROWS_PER_COLUMN = 400
 _MOST_LONGER = 1.75
 
@@ -31,11 +31,11 @@ _TOL = 1e-3
 # The largest entry of the gradient over all rows at which L-BFGS ends, by
 # `python -m benchmarks.lbfgs`.
 _FULL_TOL = {"float32": 2e-6, "float64": 1e-8}
-# The updates of a linear model, and the epochs, without an improvement before the rate falls:
-# chosen by `python -m benchmarks.defaults`.
+# The rate falls after so many updates of a linear model, and so many epochs, without an
+# improvement: chosen by `python -m benchmarks.defaults`.
 _LINEAR_UPDATES = 30
 _LEAST_PATIENCE = 5
-# An objective that is lower by a smaller part is the same.
+# An objective that is lower by a smaller part counts as the same.
 _CLEARLY = 0.01
 # A smaller fall changes scores of new rows by less than .01 with optimizer="sgd" on all tables of
 # `python -m benchmarks.defaults`.
@@ -87,8 +87,9 @@ def validated_tolerance() -> Decision:
 @rule("stopping")
 def full_tolerance(dtype: str) -> Decision:
     """
-    L-BFGS ends when no entry of the gradient is above 2e-6, or 1e-8 in float64; in float32 also when
-    the gradient tells that the objective of a linear model is within 1e-9 of the least one.
+    L-BFGS ends when no entry of the gradient is above 2e-6, or 1e-8 in float64; in float32, a
+    linear model also ends when its gradient shows that the objective is within 1e-9 of the least
+    one.
     """
     return Decision(_FULL_TOL[dtype], f"gradients in {dtype} tell no more", "tol")
 
@@ -112,17 +113,17 @@ def patience(
     is_validated: bool,
 ) -> int:
     """
-    Five epochs without an improvement, or as many as 30 updates of a linear model or twice the
-    updates in which a momentum keeps a gradient take, lower the rate or end the training; with
-    early_stopping, ten epochs or half of the planned ones.
+    The rate falls or the training ends after five epochs without an improvement, and not before 30
+    updates of a linear model or twice the updates in which a momentum keeps a gradient; with
+    early_stopping, after ten epochs or half of the planned ones.
     """
-    # A gradient of an optimizer with momentum counts in several updates. It gets twice as many:
-    # fewer may be a part of one oscillation.
+    # With momentum, a gradient counts in several updates, and an oscillation takes about as many.
+    # Twice as many are more than one oscillation.
     n_updates = max(2 * memory, _LINEAR_UPDATES if is_linear else 1)
     least = _LEAST_PATIENCE
 
     if is_validated:
-        # A plan gains most near its end, where the rate is small.
+        # A planned training gains most near its end, where the rate is small.
         least = max(_VALIDATED_EPOCHS, math.ceil((planned_epochs or 0) / 2))
 
     return max(least, math.ceil(n_updates / n_batches))
@@ -131,8 +132,8 @@ def patience(
 @rule("stopping")
 def patience_grows(n_iter_no_change: Any, *, is_validated: bool) -> bool:
     """
-    After n epochs, the patience is at least n / 5 epochs, up to 20, as the noise of few epochs hides
-    a slow descent.
+    After n epochs, the patience is at least n / 5 epochs, up to 20, as noise hides a slow descent
+    in few epochs.
     """
     return isinstance(n_iter_no_change, str) and not is_validated
 
@@ -140,8 +141,8 @@ def patience_grows(n_iter_no_change: Any, *, is_validated: bool) -> bool:
 @rule("stopping")
 def keeps_best(*, is_validated: bool) -> bool:
     """
-    With early_stopping, the best weights come back, among them fitted ones that the training began
-    at; a new model keeps its last weights if they are worse by less than one standard error.
+    With early_stopping, the best weights come back, which may be the fitted ones that the training
+    began at; a new model keeps its last weights if they are worse by less than one standard error.
     """
     return is_validated
 
@@ -180,9 +181,9 @@ def _aims_at_optimum(plan, model):
 @rule("stopping")
 def is_lower(objective: float, other: float) -> bool:
     """
-    If SGD no longer lowers the objective of a linear model of up to a million weights, L-BFGS over
-    all rows in memory, sparse ones only without a kink in the loss, goes on, if that finds one that
-    is more than 1 % lower and you chose neither the optimizer nor its rate or its batches.
+    If you leave the steps of a linear model to skort, L-BFGS over all rows in memory goes on where
+    SGD ends, for up to a million weights, and for sparse rows only if the loss has no kink; its end
+    counts if it lowers the objective by more than 1 %.
     """
     return objective < other - _CLEARLY * abs(other)
 
@@ -190,8 +191,8 @@ def is_lower(objective: float, other: float) -> bool:
 @rule("stopping")
 def is_far_above(fall: float, objective: float, constant: float) -> bool:
     """
-    A linear fit by steps that you chose, of dense rows in memory, warns if its optimum is lower by
-    more than 5 % of its objective and by more than 5 % of that of a constant prediction.
+    If you choose the steps of a linear model, a fit to dense rows in memory warns if the optimum is
+    lower by more than 5 % of the objective, and by more than 5 % of that of a constant prediction.
     """
     return fall > _FAR_ABOVE * max(objective, constant)
 

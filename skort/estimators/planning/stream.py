@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 #: The number of rows that decide on the scales of a stream: `python -m benchmarks.rules --only
 #: "first rows"`.
 FIRST_ROWS = 20
-#: Why the rate of a stream has no factor, where `eta0` is left out and nothing finds a rate.
+#: The reason if `eta0` is left out and the data do not decide on a rate.
 OF_SCHEDULE = "the schedule has it"
-# The part of the largest stable rate that does not fall by rows. No benchmark chose it.
+# A rate that rows do not lower is this part of the largest stable rate. No benchmark chose it.
 _PART = 0.25
-# The part of a new network's rate that a fitted one has in a stream. No benchmark chose it.
+# A fitted network has this part of the rate of a new one. No benchmark chose it.
 _FITTED = 0.1
-# The power of the rows by which a short call lowers a declared rate. Its optimizer divides by the
-# size of the gradients: of m rows, that is about m^-(1/2) if they are noise, and the same if not.
+# A short call of m rows lowers a declared rate by this power of m. The optimizer divides by the
+# size of the gradients: this is in proportion to m^(-1/2) if they are noise, and constant if not.
 # `python -m benchmarks.rules --only "short calls"`.
 _SHORT = 2 / 3
-# More copies cost more time than rows of such a weight are worth. No benchmark chose it.
+# More copies would take too much time. No benchmark chose it.
 _MOST_COPIES = 16
 # The rows for each column that count in the mean of recent weights: `python -m benchmarks.rules --only
 # "mean of a stream"`.
@@ -50,16 +50,16 @@ _ROWS_PER_COLUMN = 20
 @rule("stream")
 def rows_of_a_step() -> int:
     """
-    In a stream, `eta0` of a linear model that SGD trains is the rate of a row, as in SGDRegressor: a
-    batch of m rows makes a step of m times the rate, unless you give `batch_size`.
+    In a stream, unless you give `batch_size`, `eta0` of a linear model that SGD trains is the rate
+    of a row, as in SGDRegressor: a batch of m rows makes a step of m times the rate.
     """
     return 1
 
 
 def rate_of_rows(plan: "Plan", n_rows: int, *, falls: bool) -> RateChoice:
     """
-    Return who chooses the rate of a linear stream, which a step of so many rows has as a whole. If
-    rows lower it, it is found from the data, and a number for `eta0` is its bound.
+    Return who chooses the rate of a linear stream, and that a step of so many rows has the whole
+    rate. If rows lower the rate, the data decide on it, and a number for `eta0` is its bound.
     """
     choice = plan.rate._replace(rows_of_a_step=n_rows, falls=falls)
     if not falls or "learning_rate" not in plan.left_open or "eta0" in plan.left_open:
@@ -72,8 +72,8 @@ def rate_of_rows(plan: "Plan", n_rows: int, *, falls: bool) -> RateChoice:
 @rule("stream")
 def is_waiting(plan: "Plan", n_rows: int) -> bool:
     """
-    The first rows of a stream wait until there are 20 that count if scales or the rate come from
-    them, otherwise until one counts.
+    If scales or the rate come from the first rows of a stream, these wait until 20 rows count;
+    otherwise the first row that counts begins the training.
     """
     return n_rows < (FIRST_ROWS if plan.standardize or plan.rate.is_found else 1)
 
@@ -81,8 +81,8 @@ def is_waiting(plan: "Plan", n_rows: int) -> bool:
 @rule("stream")
 def with_late_scales(used: Standardization | None, rows: TrainingData) -> Standardization | None:
     """
-    In a stream, the first call in which a column varies that was constant so far gives it a scale of
-    at most one: the root mean square of its differences from that constant, over 20 rows or more.
+    If a column of a stream was constant, the first call in which it varies gives it a scale: the
+    root mean square of its differences from the constant, over 20 rows or more, and at most one.
     """
     if used is None or used.constant is None or used.mean is None or used.scale is None:
         return used
@@ -95,7 +95,7 @@ def with_late_scales(used: Standardization | None, rows: TrainingData) -> Standa
 
     # Few rows count as if others had the constant, so that calls of any size give similar scales.
     mean_square = np.square(differences[:, varies]).sum(axis=0) / max(len(differences), FIRST_ROWS)
-    # A scaler of the user's that learns from each call makes large values smaller later.
+    # The user may have a scaler that learns from each call, and makes large values smaller later.
     late = usable_scale(np.minimum(np.sqrt(mean_square), 1.0), rows.X.dtype)
     scale = used.scale.copy()
     scale[used.constant[varies]] = late
@@ -106,8 +106,8 @@ def with_late_scales(used: Standardization | None, rows: TrainingData) -> Standa
 
 def spread_of_stream(basis: RateBasis) -> tuple[float, float] | None:
     """
-    Return the largest eigenvalue and squared norm of the first rows of a stream, which later calls
-    keep. None: no rate needs them.
+    Return the largest eigenvalue and squared norm of the first rows of a stream. Later calls keep
+    them. None: no rate needs them.
     """
     if not needs_spread(basis.plan, basis.score_graph):
         return None
@@ -121,8 +121,8 @@ def stream_rates(
     basis: RateBasis, spread: tuple[float, float] | None, *, is_fitted: bool
 ) -> dict[str, Decision]:
     """
-    Return the decisions on the rates of a stream, by matter. `spread` is that of its first rows, or
-    of the fit before them.
+    Return the decisions on the rates of a stream, by matter. `spread` is that of the first rows, or
+    of the fit before the stream.
     """
     rate = _stream_rate(basis, spread, is_fitted=is_fitted)
     return {"first rate": rate, **rates_by_rows(basis.plan)}
@@ -143,7 +143,7 @@ def rates_by_rows(plan: "Plan") -> dict[str, Decision]:
 
 
 def at_bound(rate: Decision, bound: float | None) -> Decision:
-    """Return the decision on a rate that is found, with the number for `eta0` that bounds it."""
+    """Return the decision on a rate, with a reason that names `eta0` if its number bounds the rate."""
     if bound is None:
         return rate
     because = YOURS if bound <= rate.value else f"{rate.because}; eta0 is larger"
@@ -158,7 +158,7 @@ def _stream_rate(basis, spread, *, is_fitted):
 
     tags = plan.update.tags
     is_linear = basis.score_graph.is_linear
-    # The rate of a row is that in a batch of so many rows, however small the calls are.
+    # The rate is made for batches of so many rows, however small the calls are.
     n_rows = max(plan.batch_size, STREAM_ROWS)
 
     if tags.gain is None:
@@ -183,7 +183,7 @@ def _stream_rate(basis, spread, *, is_fitted):
 def stream_linear_rate(stable: float, *, falls: bool) -> float:
     """
     A linear model in a stream begins at the largest rate at which its first rows are stable; a
-    frozen one, or one with a `learning_rate`, at a quarter of it.
+    model in a `FrozenEstimator`, or with a `learning_rate`, begins at a quarter of this rate.
     """
     return stable if falls else stable * _PART
 
@@ -198,8 +198,9 @@ def falls_by_rows(plan: "Plan") -> bool:
 @rule("stream")
 def falling_part(n_rows: int, n_columns: int, most: float = 1.0) -> float:
     """
-    The rate of a linear model in a stream is divided by the cube root of 1 + the rows seen before,
-    those of a `fit` included, / the columns; a number for `eta0` is the largest rate.
+    The rate of a linear model in a stream is divided by the cube root of 1 + rows / columns, where
+    the rows are all that it has seen before, in a `fit`, too; a number for `eta0` is the largest
+    rate.
     """
     return min(most, (1.0 + n_rows / n_columns) ** (-1 / 3))
 
@@ -207,8 +208,8 @@ def falling_part(n_rows: int, n_columns: int, most: float = 1.0) -> float:
 @rule("stream")
 def recent_updates(n_columns: int, n_rows: int) -> int:
     """
-    Where rows lower the rate, the weights of the model are a mean of recent ones: of about the last
-    quarter of all updates, and at most of the last 20 rows for each column.
+    If rows lower the rate, the model has a mean of recent weights: those of about the last quarter
+    of all updates, and at most of the last 20 rows for each column.
     """
     return math.ceil(_ROWS_PER_COLUMN * n_columns / n_rows)
 
@@ -216,8 +217,8 @@ def recent_updates(n_columns: int, n_rows: int) -> int:
 @rule("stream")
 def softmax_factor(largest: float, first: float) -> float:
     """
-    The rate of a softmax in a stream is that for a curvature between its largest one, 1/2, and that
-    at scores of zero, 1 / classes: their geometric mean.
+    The rate of a softmax in a stream is that for the geometric mean of two curvatures: the largest
+    one, 1/2, and that at scores of zero, 1 / classes.
     """
     return math.sqrt(largest / first)
 
@@ -225,8 +226,8 @@ def softmax_factor(largest: float, first: float) -> float:
 @rule("stream")
 def declared_rate(first_rate: float, n_rows: int) -> float:
     """
-    An optimizer that declares its rate has it in batches of 16 rows of a stream,
-    and in calls of m < 16 rows (m / 16)^(2/3) of it.
+    An optimizer that declares its rate has this rate in a stream for batches of 16 rows, and (m /
+    16)^(2/3) of it for calls of m < 16 rows.
     """
     return first_rate * _short_part(n_rows)
 
@@ -243,7 +244,10 @@ def fitted_rate(rate: float) -> float:
 
 
 def call_part(basis: RateBasis, first: float) -> float:
-    """Return the factor of a stream's rate in a call that would begin with the rate `first`."""
+    """
+    Return the factor that a call has of the rate of its stream. Without it, the call would begin at
+    the rate `first`.
+    """
     plan = basis.plan
     if plan.rate.is_found and plan.update.tags.gain is None and "batch_size" in plan.left_open:
         # The rate is that of a batch of B rows. The step of a call of m rows is m / B of it.
@@ -268,13 +272,13 @@ def heavy_row_copies(part: float, mean_weight: float) -> int:
 @rule("stream")
 def stable_part(basis: RateBasis, first: float) -> float:
     """
-    If the rate of a stream is not stable for the rows of a call, this call has the largest rate
-    that is.
+    If the rate of a stream is not stable for the rows of a call, the call has the largest stable
+    rate.
     """
     rows = basis.statistics.some_rows
     n_rows = min(basis.plan.batch_size, rows.n_rows)
     rate = math.inf
-    # A worse estimate takes less time.
+    # The first estimate takes the least time, and may be sure enough.
     used = basis.variables.standardization
     for spread, sure in spreads_of_some(rows.X, rows.sample_weight, used):
         rate = stable_rate(basis, n_rows, spread)

@@ -71,10 +71,8 @@ def _text(matter: str, value: Any, decisions: Mapping[str, Decision]) -> str:
 
 def _short(value: Any) -> Any:
     """
-    Return a value as the table shows it. Numbers have three digits, and ONNX functions are their
-    names.
-
-    So are those that a component or a list holds.
+    Return a value as the table shows it. Numbers have three digits, and ONNX functions are shown by
+    name, also inside of components and lists.
     """
     if isinstance(value, BaseEstimator):
         parameters = value.get_params(deep=False).items()

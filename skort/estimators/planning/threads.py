@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Below this, waking threads costs more than predicting.
 _MANY_ROWS = 1000
-# The floating-point operations of a step that are worth one more thread, even if others use a core
+# So many floating-point operations of a step are worth one more thread, even if others use a core
 # now and then: `python -m benchmarks.threads`.
 _WORK_OF_THREAD = 1e8
 # Counting the cores takes as long as a prediction.
@@ -32,8 +32,8 @@ _warn_once = functools.cache(functools.partial(warn_user, category=RuntimeWarnin
 
 def training_device(estimator: Any) -> "Device":
     """
-    Return the device that an estimator trains on. With n_jobs="auto" it has one thread: see
-    `threads_for`.
+    Return the device that an estimator trains on. With n_jobs="auto" it has one thread at first:
+    see `threads_for`.
     """
     from skort.runtime.device import device_named
 
@@ -99,15 +99,15 @@ def threads_for(work: float, n_cores: int | None = None) -> int:
 
 def free_cores() -> int:
     """
-    Return how many threads this process may use: its cores, less the limits of libraries and the
-    shares of other workers.
+    Return how many threads this process may use: its cores, within the limits of libraries and of
+    the workers around it.
     """
     backend, of_context = get_active_backend()
     named = re.match(r"\s*([1-9]\d*)", os.environ.get("OMP_NUM_THREADS", ""))
     n_cores = _n_cores()
     share = min(n_cores, int(named[1])) if named else n_cores
     if backend.nesting_level or _is_in_dask_worker():
-        # loky tells each of its processes its own number. A number of all cores is nobody's own.
+        # loky tells each of its processes how many threads it may use. All cores are no share.
         is_told = (
             backend.nesting_level == 1
             and multiprocessing.parent_process() is not None

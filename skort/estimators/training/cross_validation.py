@@ -1,6 +1,7 @@
 """
-A fit of a fitted model to new rows. It ends with the weights that cross-validation on these rows finds
-best: fitted, trained, or new ones. A fit to few rows would forget all that the model knows.
+A fit of a fitted model to new rows. Cross-validation on these rows decides which weights it ends
+with: fitted, trained or new ones. Without it, a fit to few rows would forget all that the model
+knows.
 """
 
 import dataclasses
@@ -36,12 +37,12 @@ from skort.optim.schedules import Constant
 from skort.optim.state import TrainState
 
 _FOLDS = 5
-# So many held-out rows tell enough; more would only take time.
+# So many held-out rows are enough. More would only take time.
 _ENOUGH_ROWS = 1000
 
 
 class Chosen(NamedTuple):
-    """The model that a fit begins at, and why it ends with its weights: see `FitResult.kept`."""
+    """The model that a fit begins with, and why: see `FitResult.kept`."""
 
     model: Model
     kept: str
@@ -83,8 +84,8 @@ def chosen_weights(
 
 def _drawn(plan, model, rows, generator):
     """
-    Return a network that knows little of some rows at new weights; None for another model, and where
-    weights are frozen.
+    Return a network with new weights, or None. None: it knows these rows, it is no network, or some
+    of its weights are frozen.
     """
     graph = model.score_graph
     if graph.is_linear or plan.given_inside["trainable"] is not None:
@@ -127,8 +128,8 @@ def rise(
     observers: Observers,
 ) -> tuple[float, float]:
     """
-    Return how much higher the loss of held-out rows is with another model, fitted to the other rows,
-    than with a fitted model; and the standard error.
+    Return the rise of the loss of held-out rows from a fitted model to another one that is trained
+    on the other rows, and its standard error.
     """
     weights = np.ones(len(rows.target)) if rows.sample_weight is None else rows.sample_weight
     parameters = observers.estimator.get_params(deep=False)
@@ -151,7 +152,7 @@ def rise(
 
         total += _rise_of_rows(end, model, rows.taken(held_out))
 
-    # A fitted model of infinite loss is worse than any other one, whatever the error.
+    # If the loss of the fitted model is infinite, any other model is better, and there is no error.
     error = np.sqrt(total[1]) if np.isfinite(total[1]) else 0.0
     return float(total[0]), float(error)
 
@@ -172,8 +173,8 @@ def _folds(numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 def _rise_of_rows(result, model, rows):
     """
-    Return how much higher the sum of the losses of rows is at the end of a fit than at a fitted
-    model, and its squared standard error.
+    Return the rise of the summed losses of rows from a fitted model to the end of a fit, and its
+    squared standard error.
     """
     end = result.model
     variables = result.plan.variables(end.score_graph, result.state.standardization)
@@ -197,8 +198,8 @@ def _at_weights(trained, fitted):
 
 def at_fitted(run: Callable[[Plan], FitResult], plan: Plan, chosen: Chosen) -> FitResult:
     """
-    Return the result of a fit that keeps the fitted weights. `run` makes the training of a plan: here
-    one epoch at a rate of zero, which finds the loss and the scores of these weights.
+    Return the result of a fit that keeps the fitted weights. `run` makes the training of a plan.
+    Here this is one epoch at a rate of zero, which finds the loss and the scores of these weights.
     """
     still = dataclasses.replace(
         plan,
@@ -207,7 +208,7 @@ def at_fitted(run: Callable[[Plan], FitResult], plan: Plan, chosen: Chosen) -> F
         max_iter=1,
         can_restart=False,
     )
-    # What it would say of a training is not true of these weights.
+    # Its warnings would be of a training, and there is none.
     with unwarned():
         result = run(still)
 
@@ -219,7 +220,7 @@ def at_fitted(run: Callable[[Plan], FitResult], plan: Plan, chosen: Chosen) -> F
         can_restart=plan.can_restart,
     )
     ending = result.ending._replace(went_back=True)
-    # The memory of the optimizer is that of other weights.
+    # The memory of the optimizer belongs to other weights.
     result = result.with_weights({})
     state = result.state
     if chosen.interrupt is not None:

@@ -27,7 +27,7 @@ from skort.optim.batches import Batches, EpochSize, UserBatches
 
 
 class BatchShape(NamedTuple):
-    """The number of rows of a batch, and whether the steps multiply them as sparse rows."""
+    """The number of rows of a batch, and whether the steps multiply these as sparse rows."""
 
     batch_size: int
     are_sparse: bool = False
@@ -155,8 +155,8 @@ class InBatches(InMemory):
 @dataclass(eq=False)
 class KnownRows:
     """
-    Rows whose statistics, batches and Gram matrices are found once, for fits that differ only in
-    the strength of the penalty.
+    The same rows for several fits, which differ only in the strength of the penalty. Their
+    statistics, batches and Gram matrices are found once.
     """
 
     source: DataSource
@@ -255,7 +255,7 @@ class GivenBatches(GivenRows):
     def class_weight(
         self, class_weight: ClassWeight | None, encoded: EncodedTarget
     ) -> ClassWeight | None:
-        """Return the class weights, with "balanced" as numbers computed from all labels."""
+        """Return the class weights. "balanced" becomes numbers that all labels decide."""
         if class_weight is None or encoded.classes is None or self.first.all_labels is None:
             return class_weight
         return class_weight.of_rows(encoded.classes, self.first.all_labels, self.first.all_weights)
@@ -298,7 +298,7 @@ class GivenBatches(GivenRows):
 
     @property
     def batch_size(self) -> int:
-        """The number of rows of the largest batch, or of the parts that it is divided into."""
+        """The number of rows of the largest batch, or of the parts into which it is divided."""
         largest = max(self.first.sizes)
         return largest if isinstance(self.largest, str) else min(int(self.largest), largest)
 
@@ -311,7 +311,7 @@ def encoded_rows(
     estimator: Any, model: Model, X: Any, y: Any, columns: Columns
 ) -> tuple[Any, EncodedTarget]:
     """
-    Return the validated rows of X for a model that exists, and y as the target of its training.
+    Return the rows of X, validated for a model that exists, and y as the target of its training.
 
     X must have the given columns. The steps before the model do not transform it.
     """

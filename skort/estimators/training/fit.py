@@ -1,4 +1,4 @@
-"""A fit from top to bottom: read, plan, and `run_fit`, which starts, runs and gives the result."""
+"""A fit from top to bottom: read, plan, then `run_fit`, which starts, runs and returns the result."""
 
 import dataclasses
 import functools
@@ -77,14 +77,14 @@ def in_wide_enough_dtype(
     is_stream: bool = False,
 ) -> FitResult:
     """
-    Return the result of a plan. If float32 cannot hold the weights in the units of X and y, it is
-    that of a plan in float64.
+    Return the result of a plan. If float32 cannot hold the weights in the units of X and y, the
+    plan is one in float64.
     """
     last = vars(estimator).get("_result")
-    # The default model, a linear one, draws nothing before its scales are known.
+    # The default model is linear, and draws nothing before its range is checked.
     drawn = None if read.wrapped.is_default else read.generator.get_state(legacy=False)
     if estimator.warm_start and last is not None and last.plan.dtype == "float64":
-        # float32 may be unable to hold the weights that the training continues from.
+        # The training continues from weights that float32 may be unable to hold.
         return train(read.plan(estimator, weights, "float64", is_stream=is_stream))
 
     try:
@@ -105,7 +105,7 @@ def in_wide_enough_dtype(
 
 
 def at_given_weights(estimator: Any, model: Model, init: tuple[Any, Any]) -> Model:
-    """Return a model at the weights of the last fit, or of the user, if there are any."""
+    """Return a model with the weights of the last fit, or of the user, if there are any."""
     last = vars(estimator).get("_result")
     if estimator.warm_start and last is not None:
         model = model.going_on_from(last.model)

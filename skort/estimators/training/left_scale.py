@@ -15,11 +15,12 @@ from skort.optim.standardization import FAR_UNITS, Standardization
 if TYPE_CHECKING:
     from skort.graphs.layers import Layer
 
-# A column has left its scale if its mean distance from the first rows is so many scales, over 20
-# rows.
+# A column has left its scale if its mean distance from the first rows is so many scales. Fewer than
+# 20 rows count as 20.
 _FAR = 10.0
 _AWAY = "is {:.3g} standard deviations away from"
-# A warning names a column again if it is so many times farther away than the last one said.
+# A warning names a column again if the column is so many times farther away than at the last
+# warning.
 _FARTHER = 10.0
 # Positive values have a long tail if their standard deviation is so many times their mean.
 _LONG_TAIL = 2.0
@@ -41,7 +42,10 @@ class _Change(NamedTuple):
 
     @property
     def way(self) -> str:
-        """How it has left, as warnings are remembered: one value is no drift of the column."""
+        """
+        The key by which warnings are remembered. One far value is another matter than a drift of
+        the column.
+        """
         return self.how if self.lone is None else f"in one row {self.how}"
 
     def text(self) -> str:
@@ -58,8 +62,9 @@ def warn_of_left_scale(
     told: Mapping[tuple[str, str], float] | None,
 ) -> Mapping[tuple[str, str], float]:
     """
-    Warn of the columns that the first layer reads, and of a y, that have left the scale of the first
-    rows by far, and ten times as far as `told`, which warnings have said. Return what they say now.
+    Warn of columns that are far from the scale of the first rows, and of such a y. Only columns
+    that the first layer reads count. `told` has the distances of earlier warnings, and a new
+    warning needs a distance ten times as large. Return `told` with the new distances.
     """
     told = told or {}
     if used is None:
@@ -148,7 +153,10 @@ def _changes(values, mean, scale):
 
 
 def _lone(column, values, mean, scale):
-    """Return the change of a column that would be near without its farthest row, or None."""
+    """
+    Return the change of the farthest row if it is the only one that takes a column far away, or
+    None.
+    """
     distance = _distances(values, mean, scale)
     row = np.argmax(distance)
     if np.delete(distance, row).sum() > _FAR * max(len(values), FIRST_ROWS):
@@ -157,7 +165,10 @@ def _lone(column, values, mean, scale):
 
 
 def _lone_changes(target, mean, scale):
-    """Return the change of a y that is so far away in one row that it spoils a squared error."""
+    """
+    Return the change of a row whose y is so far away that it spoils a squared error; none, if there
+    is no such row.
+    """
     distance = _distances(target, mean, scale)
     row, column = np.unravel_index(np.argmax(distance), distance.shape)
     if distance[row, column] <= _FAR * FIRST_ROWS:
@@ -166,7 +177,7 @@ def _lone_changes(target, mean, scale):
 
 
 def _largest(sizes, limit):
-    """Return the places of the sizes above a limit, the largest first."""
+    """Return the positions of the sizes above a limit, the largest first."""
     above = np.flatnonzero(sizes > limit)
     return above[np.argsort(-sizes[above], kind="stable")].tolist()
 
@@ -199,8 +210,9 @@ def _sparse_distance(values, scale):
 
 def _shrinking(values, mean, scale):
     """
-    Return how many times smaller most values of each column are than its root mean square was, or 0
-    where nothing can be said. Zeros do not count, and nor do the largest values, a twentieth.
+    Return, for each column, the root mean square of the first rows divided by the size of most
+    values now; 0 if nothing can be said. Zeros and the largest twentieth of the values do not
+    count.
     """
     shrinking = np.zeros(len(mean))
     if len(values) < FIRST_ROWS:
@@ -208,7 +220,7 @@ def _shrinking(values, mean, scale):
 
     size = np.hypot(mean, scale)
     counts = np.count_nonzero(values, axis=0)
-    # A column of one value, or of fewer than 20 but zeros, has not changed.
+    # A column with one value, or with fewer than 20 values that are not zero, tells nothing.
     can_tell = (counts >= FIRST_ROWS) & (np.ptp(values, axis=0) > 0)
     can_tell &= FAR_UNITS * np.abs(values).sum(axis=0) < size * counts
     # One value of a long tail may have been most of the root mean square.

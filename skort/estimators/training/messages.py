@@ -32,30 +32,33 @@ from skort.optim.state import TrainState
 
 # Beyond so many standard deviations, a mean leaves three digits of a standard deviation in float32.
 _LOST = 2**14
-# New networks on raw columns of wine begin at 35 to 64 times a constant's loss, and learn; weights
-# that were fitted in other units begin at 220 (wine) or 610 times (breast cancer), and do not.
+# New networks on raw columns of wine begin at 35 to 64 times the loss of a constant, and learn.
+# Weights that were fitted in other units begin at 220 times (wine) or 610 times (breast cancer),
+# and do not learn.
 _FAR_START = 100.0
-# The smaller of two columns of y has a 10,000th of their squared error.
+# With this factor between the units of two columns of y, one has 10,000 times the squared error of
+# the other.
 _FAR_UNITS = 100.0
 _ROUNDING = 1e-7
-# A class of a smaller share of the rows is rare.
+# A class is rare if it has a smaller share of the rows.
 _RARE = 0.1
 # The number of columns that a warning names.
 _SHOWN = 5
 # If standard deviations differ by more than this factor, a training is slow, or diverges.
 _DIFFERENT = 10.0
-# Near the best constant's loss, within this factor, the penalty leaves little more than a constant.
+# A loss above this part of the best constant's shows that the penalty leaves little more than a
+# constant.
 _NEARLY = 0.95
-# A loss that is below this part of the loss at the start, and of the spread of y, is below every
-# constant's.
+# A loss below this part of the loss at the start, and of the loss that follows from the spread of
+# y, is below that of every constant.
 _FAR_BELOW = 0.9
-# A y that is so many interquartile ranges / 1.349 from the median decides alone on the end of a
-# squared error. A search for it begins with a y so many standard deviations from the mean.
+# A y so many interquartile ranges / 1.349 from the median decides alone where a squared error ends.
+# It is searched for only if a y is so many standard deviations from the mean.
 _OUTLYING = 1e3
 _SUSPECT = 5.0
-# The epochs that tell whether a training was still going on at its end.
+# So many last epochs tell whether the objective was still falling.
 _LAST_EPOCHS = 10
-# A schedule that is over before this part of the planned epochs was meant to be longer.
+# A schedule that ends before this part of the planned epochs is shorter than its user meant.
 _EARLY = 0.5
 _CHECK_OF_FITTED = (
     "Check that X and y have the columns, units and labels of the rows that it was fitted on."
@@ -135,7 +138,7 @@ def _warn_of_stream(result):
 
 
 def _warn_of_fit(estimator, result):
-    """Warn of a fit with a bad end."""
+    """Warn if a fit has ended badly."""
     state = result.state
     plan = result.plan
     too_strong = _too_strong(estimator, result)
@@ -159,7 +162,7 @@ def _warn_of_fit(estimator, result):
 
 def _too_strong(estimator, result):
     """
-    Return a warning of an alpha that leaves a constant because it is not in the units of the model
+    Return a warning of an alpha that is too strong because it is not in the units of the model
     inside, or None.
     """
     plan = result.plan
@@ -210,8 +213,9 @@ def _too_strong(estimator, result):
 
 def _is_as_stiff_as_loss(result):
     """
-    Return whether half of the columns have a penalty as strong as the curvature of the loss, in the
-    variables of the training. A weaker penalty leaves a constant for another reason.
+    Return whether, in the variables of the training, the penalty of half of the columns is as
+    strong as the curvature of the loss. If a weaker penalty leaves a constant, this has another
+    reason.
     """
     variables = result.ending.variables
     graph = result.model.score_graph
@@ -239,7 +243,8 @@ def _warning_of_useless(result):
     weights = variables.training_weights(model.trained_weights)
     if row_loss.is_clearly_better(weights):
         return None
-    # A fitted model has learned from other rows: these must speak against it.
+    # A fitted model has learned from other rows. It is useless only if it is clearly worse on
+    # these.
     if model.inner.is_fitted and not row_loss.is_clearly_worse(weights):
         return None
 
@@ -267,7 +272,7 @@ def _warning_of_zero_rate(result):
     """Return a warning of a schedule that comes to zero long before the planned epochs, or None."""
     plan = result.plan
     state = result.state
-    # The epochs of a linear model are a limit, and no plan.
+    # The default epochs of a linear model are a limit, and no plan.
     is_planned = not result.model.score_graph.is_linear or "max_iter" not in plan.left_open
     is_early = state.n_epochs < _EARLY * plan.max_iter
     if not (is_planned and is_early and has_ended(plan.schedule, state.n_updates)):
@@ -283,7 +288,10 @@ def _warning_of_zero_rate(result):
 
 
 def _is_far_below_constants(result):
-    """Return whether no constant prediction can be as good, by what is known without the rows of X."""
+    """
+    Return whether the loss is below that of every constant prediction, as far as y and the history
+    tell.
+    """
     plan = result.plan
     state = result.state
     rows = result.ending.rows
@@ -346,22 +354,22 @@ def _has_rare_class(result):
 
 
 def _fault_of_ended(result):
-    """Return the fault of a custom loss whose training has ended badly, or ""."""
+    """Return what is wrong with a custom loss after a bad end of the training, or ""."""
     target = result.ending.rows.target
     fault = fault_of(result.plan.loss, target)
-    # Only a training that began again has met scores at which the loss is no number.
+    # Only a training that began again may have met scores at which the loss is no number.
     if fault or not result.state.column("restarts"):
         return fault
     return _fault_at_scores(result.plan, target, result.model)
 
 
 def _fault_at_scores(plan, target, model):
-    """Return the fault of a custom loss at scores that a training may reach, or ""."""
+    """Return what is wrong with a custom loss at scores that a training may reach, or ""."""
     return fault_at_scores(plan.loss, target, model.score_graph, is_classifier=plan.is_classifier)
 
 
 def _is_above_usual_rate(result):
-    """Return whether eta0 is above the rate that the optimizer declares, if it declares one."""
+    """Return whether the optimizer declares a rate, and eta0 is above it."""
     tags = result.plan.update.tags
     usual = tags.first_rates[0 if result.model.score_graph.is_linear else 1]
     return tags.gain is None and result.plan.given["eta0"] > usual
@@ -398,10 +406,7 @@ def _warning_of_outlier(result):
 
 
 def warn_of_fitted(known: Knowledge) -> None:
-    """
-    Warn of a fitted model that is worse than the best constant prediction, on the rows of its
-    training.
-    """
+    """Warn if a fitted model is worse than the best constant prediction of the new rows."""
     warn_user(
         "On these rows, the fitted model is worse than a constant prediction: its loss is "
         f"{known.loss:.4g}, that of the best constant {known.constant:.4g}. "
@@ -411,7 +416,10 @@ def warn_of_fitted(known: Knowledge) -> None:
 
 
 def warn_of_far_start(share: float) -> None:
-    """Warn of a model whose loss at the first weights is so many times a constant's if it is large."""
+    """
+    Warn if the loss at the first weights of a model is many times that of a constant: `share`
+    times.
+    """
     if share > _FAR_START:
         warn_user(
             f"The model in estimator begins at {share:.3g} times the loss of a constant prediction on "
@@ -436,7 +444,7 @@ def warn_of_absent(labels: Sequence[Any]) -> None:
 
 
 def warn_of_one_target() -> None:
-    """Warn of rows of one target, on which a fitted network is to train."""
+    """Warn if all rows that a fitted network is to train on have the same target."""
     warn_user(
         "y is the same in all rows: a fitted network that trains on them alone forgets the rest. "
         "Give rows with other values of y, too, or call partial_fit once, which forgets less."
@@ -450,8 +458,8 @@ def _ends_as_constant(ending: Ending) -> bool:
 
 def warn_of_unused_weights(wrapped: Any, result: FitResult) -> None:
     """
-    Warn of a fitted model inside that is trained from new weights, unless the end is the same from
-    any weights.
+    Warn if the model inside is fitted, but was trained from new weights; not if any weights lead to
+    the same end.
     """
     plan = result.plan
     ends_at_optimum = plan.is_full and result.model.score_graph.is_linear
@@ -477,7 +485,7 @@ def warn_of_unused_weights(wrapped: Any, result: FitResult) -> None:
 
 
 def _why_they_stay(result):
-    """Return the end of the warning of a training that went back to the fitted weights."""
+    """Return the end of the warning that the fitted weights stay."""
     if result.kept in KEEPS:
         return (
             f"{KEPT[result.kept].because}. partial_fit learns from 20 rows or more and forgets "
@@ -523,7 +531,7 @@ def _cure_of_constant(plan):
 
 
 def warn_of_target_units(result: FitResult) -> None:
-    """Warn of a network whose columns of y have units that are far apart."""
+    """Warn if the columns of y of a network have units that are far apart."""
     rows = result.ending.rows
     graph = result.model.score_graph
     plan = result.plan
@@ -550,8 +558,8 @@ def warn_of_target_units(result: FitResult) -> None:
 
 def warn_of_lost_digits(estimator: Any, result: FitResult) -> None:
     """
-    Warn, when a training begins, of columns and of a y whose digits the ONNX file in float32 cannot
-    hold.
+    Warn, at a first training, of columns and of a y that lose digits in the float32 of the ONNX
+    file.
     """
     from skort.graphs.layers import TARGET_OFFSET
 
@@ -623,7 +631,7 @@ def diverged_error(
 
 
 def _of_beginning(plan, rows, model, variables):
-    """Return a sentence on fitted weights whose loss is no number before the first update, or ""."""
+    """Return a sentence if the loss of the fitted weights is no number before the first update, or ""."""
     weights = plan.decisions.get("weights")
     if weights is None or weights.value != FITTED_WEIGHTS:
         return ""
@@ -665,8 +673,8 @@ def _warning_of_last_epoch(result):
 
 def _rising_score(state):
     """
-    Return what the validation score did at the end, or None if the last epochs did not clearly
-    raise it: the best weights have come back.
+    Return what the validation score did at the end. None: the last epochs did not clearly raise it,
+    and the best weights have come back.
     """
     scores = state.column("validation_score")
     best = [max(scores[:n]) for n in (len(scores) - _LAST_EPOCHS, len(scores)) if n > 0]
@@ -718,7 +726,7 @@ def _cure(plan, state, data):
         of_y = f"y has values of up to {largest:.3g}."
 
     cures = []
-    # The scale of a logarithm is one.
+    # A score that is a logarithm has a scale of one.
     is_log = plan.loss.inverse_link_function(target.shape[1]) is not None
     if of_X or (of_y and not is_log):
         # "auto" leaves X and y as they are if the model does not allow a change.

@@ -1,6 +1,6 @@
 """
-The observers of a training: they watch it, and see the result that it would have now. Those of
-scikit-learn (`set_callbacks`, since scikit-learn 1.9) are among them.
+The observers of a training, which see the result that it would have now: callbacks of skort, and
+those of scikit-learn (`set_callbacks`, since scikit-learn 1.9).
 """
 
 import dataclasses
@@ -71,21 +71,21 @@ class ModelPreview:
 @dataclass(frozen=True, eq=False)
 class Observers:
     """
-    The observers of a training, which may stop it: parameters of an estimator, its validation set,
-    the user's callbacks.
+    The observers of a training, which may stop it: those that parameters of the estimator ask for,
+    its validation set, and the user's callbacks.
     """
 
     estimator: Any
     #: The columns of the fit.
     columns: Columns
     scoring: ValidationSet | None = None
-    #: The last callbacks.
+    #: Callbacks that come after all others.
     more: list[Any] = dataclasses.field(default_factory=list)
 
     def callbacks(
         self, tol: float | None, patience: int | float, *, is_validated: bool, is_stream: bool
     ) -> list[Any]:
-        """Return the callbacks in their order. None of them stops a single epoch."""
+        """Return the callbacks in their order. In a stream, none of them stops the epoch."""
         estimator = self.estimator
         users = in_order(estimator.callbacks or ())
         lines: list[Any] = [EpochLines()] if estimator.verbose > 1 else []
@@ -116,7 +116,7 @@ class Observers:
         return [LossStopping(monitor, patience, tol, restore_best=keeps, grows=grows)]
 
     def preview(self, plan: Plan, model: Model, state: TrainState) -> ModelPreview | None:
-        """Return what shows the model of a training at a state, or None if nobody looks."""
+        """Return the preview of a training at a state, or None if nobody looks at it."""
         if not (self.scoring or self.estimator.callbacks or self.more):
             return None
         return ModelPreview(self.estimator, self.columns, FitResult(plan, model, state))
@@ -124,7 +124,7 @@ class Observers:
 
 def has_callbacks(estimator: Any) -> bool:
     """Return whether `set_callbacks` was called on an estimator, or on a meta-estimator around it."""
-    # Each fit of a search of scikit-learn has a context of callbacks, even if there are none.
+    # In a search of scikit-learn, each fit has a context of callbacks, even if this has none.
     return bool(vars(estimator).get("_skl_callbacks"))
 
 

@@ -1,6 +1,6 @@
 """
-The optimum of a linear fit by steps. If the user leaves the steps open, L-BFGS goes there at the end;
-otherwise, a warning says how far above it the steps ended.
+The optimum of a linear fit by steps. If the user leaves the steps open, L-BFGS goes on to the
+optimum; otherwise, a warning says how far above it the steps ended.
 """
 
 import math
@@ -23,31 +23,33 @@ from skort.optim.split import product_descent, split_descent
 from skort.optim.training import Finished
 from skort.optim.transforms import norm
 
-# The last round lowers the objective by a smaller part of it.
+# A round that lowers the objective by a smaller part is the last one.
 _ROUND = 1e-2
-# An objective that so many last iterations have not clearly lowered is no longer falling.
+# An objective is no longer falling if so many last iterations have not clearly lowered it.
 _LAST = 100
-# The changes that L-BFGS remembers at kinks, unless these are more numbers; and without kinks.
+# The number of changes that L-BFGS remembers at kinks, if they are not too many numbers; and
+# without kinks.
 _MEMORY = 100
 _MOST_NUMBERS = 10**7
 _LEAST_MEMORY = 10
-# More weights, as of texts without a vocabulary, would have changes of more numbers.
+# The changes of more weights would be too many numbers. Texts without a vocabulary have so many
+# weights.
 _MOST_WEIGHTS = _MOST_NUMBERS // _LEAST_MEMORY
-# Without kinks, a descent shows in fewer iterations that it falls no further:
-# `python -m benchmarks.lbfgs --texts`.
+# Without kinks, fewer iterations show that a descent falls no further: `python -m benchmarks.lbfgs
+# --texts`.
 _SMOOTH = AT_KINKS._replace(n_iterations=10)
-# The rows on which a gap is measured, and more for many columns: few rows have a least objective
-# that fits their noise.
+# A gap is measured on so many rows, and on more for many columns: the least objective of few rows
+# fits their noise.
 _ROWS = 2000
 _ROWS_PER_COLUMN = 50
 # The iterations that measure a gap if the curvature of the loss has no bound.
 _ITERATIONS = 10
-# A gap from the Gram matrix of other rows is sure enough if it is below this part of one worth a
-# warning.
+# A gap by the Gram matrix of other rows is sure enough if it is below this part of a gap that is
+# worth a warning.
 _SURE = 0.8
-# As in a `Whitening` for float32.
+# The same as in a `Whitening` for float32.
 _LEAST = 1e-6
-# With a smaller share of rows in a class, the curvature of a log-loss is far below its bound.
+# If a class has a smaller share of the rows, the curvature of a log-loss is far below its bound.
 _RARE = 0.1
 # The number of values in a block of rows.
 _BLOCK = 2**17
@@ -84,9 +86,9 @@ class Finish:
 
 def rounds(full: Any, point: Point, max_iter: int) -> tuple[Point, bool]:
     """
-    Lower the objective of a `FullStep` by several descents, each with a new memory, until one hardly
-    lowers it. Return the lowest point, and whether the objective was still falling when the
-    iterations were over: whether the last hundred lowered it by more than 1 %.
+    Lower the objective of a `FullStep` by several descents, each with a new memory, until a descent
+    hardly lowers it. Return the lowest point, and whether the objective was still falling when no
+    iterations were left: whether the last hundred lowered it by more than 1 %.
     """
     l1 = full.l1
     is_smooth = l1 is None and not full.has_kink
@@ -124,7 +126,7 @@ class EndOfSteps(NamedTuple):
     plan: Plan
     model: Model
     variables: Reparametrization
-    #: Those of the training.
+    #: In the variables of the training.
     weights: dict[str, np.ndarray]
 
 
@@ -136,7 +138,8 @@ def part_above_least(
     full_step: Callable[[TrainingData], Any],
 ) -> float | None:
     """
-    Return how far above the least objective the steps ended, as a part of it. None: not far.
+    Return the gap between the end of the steps and the least objective, as a part of the objective.
+    None: it is small.
 
     `full_step` makes the `FullStep` of rows.
     """
@@ -158,7 +161,7 @@ def part_above_least(
     start = full.variables_of(flat(weights).astype(np.float64))
     point = full.evaluate(start)
     if not point.objective > 0:
-        # No part of such an objective means anything.
+        # A part of a negative objective means nothing.
         return None
 
     gap = _least_gap(full, point, is_bounded=has_bound)
@@ -198,7 +201,7 @@ def _rarest_share(plan, rows):
 def _rows_for_gap(rows, share=_RARE):
     """Return the rows on which the gap is measured: more if a class has a smaller share of them."""
     most = max(_ROWS, _ROWS_PER_COLUMN * rows.X.shape[1])
-    # As many rows of a rarer class need more rows of all.
+    # To have as many rows of a rare class, it takes more rows of all.
     times = max(1.0, min(_RARE / max(share, 1e-9), float(len(rows.target))))
     return some_of(rows, math.ceil(times * most))
 
@@ -217,8 +220,8 @@ def _constant_weights(end, rows):
 
 def is_surely_near(end: EndOfSteps, statistics: DataStatistics) -> bool:
     """
-    Return whether the objective is clearly near the least one. False: it is not, or this takes
-    steps to find out.
+    Return whether the objective is clearly near the least one. False: it is not, or only steps over
+    the rows can tell.
     """
     found = rough_gap(end, statistics)
     if found is None:
@@ -229,11 +232,11 @@ def is_surely_near(end: EndOfSteps, statistics: DataStatistics) -> bool:
 
 def rough_gap(end: EndOfSteps, statistics: DataStatistics) -> tuple[float, float] | None:
     """
-    Return a bound of the gap of a linear model, and its objective. None: it takes steps to find
-    one.
+    Return a bound of the gap of a linear model, and its objective. None: only steps over the rows
+    find one.
 
-    It is that of `part_above_least`, but with the Gram matrix of rows from which the first rate was
-    found, and without a copy of the rows.
+    The bound is that of `part_above_least`. It needs no copy of the rows: its Gram matrix is the
+    one from which the first rate was found.
     """
     from skort.solvers.whitening import inverse_factor
 
@@ -270,8 +273,8 @@ def rough_gap(end: EndOfSteps, statistics: DataStatistics) -> tuple[float, float
 
 def _only_layer(end):
     """
-    Return the layer of a model that is one product and maybe an intercept, with no penalty but l2.
-    None: another model.
+    Return the only layer of a model: a product, maybe with an intercept, and no penalty but l2.
+    None: the model has another form.
     """
     score_graph = end.model.score_graph
     variables = end.variables
@@ -339,7 +342,7 @@ def _of_rows(end, rows):
     sums = np.zeros(n_outputs)
     by_X = np.zeros(of_X.shape)
 
-    # The second product finds the block still in the cache.
+    # The block is still in the cache at the second product.
     length = max(1, _BLOCK // rows.X.shape[1])
     with one_blas_thread(length * of_X.size), np.errstate(all="ignore"):
         for begin in range(0, len(counts), length):

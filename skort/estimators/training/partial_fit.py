@@ -4,12 +4,12 @@ A call of `partial_fit` from top to bottom: the first one plans a stream, later 
 A stream differs from a `fit`:
 
 - A call is one epoch. Nothing ends the training, and nothing begins it again.
-- If scales or the first rate come from the first rows, these wait until there are 20. They do not
-  tell which columns of a network are relevant.
+- If scales or the first rate come from the first rows, these wait until there are 20. All columns
+  of a network have the same variance, however relevant they are.
 - A batch has the rows of the first call, at most 16.
-- No optimizer over all rows makes the steps. `eta0` of a linear model is the rate of a row, and
-  falls with the rows seen; that of a network stays.
-- A penalty that the model inside weighs against the sum over its rows counts the rows so far.
+- Steps are made by an optimizer of batches, never by L-BFGS. `eta0` of a linear model is the rate
+  of a row, and falls with the rows seen; that of a network stays.
+- If the penalty of the model inside depends on the number of rows, it counts the rows so far.
 - Sample weights multiply the losses as they are, and are not divided by their mean.
 - No rows are held out, and no validation set is scored.
 """
@@ -47,7 +47,7 @@ def first_call(estimator: Any, given: GivenRows, classes: Any = None) -> tuple[F
     """Train on the first call of a stream. Return the result and the input."""
     read = read_fit(estimator, given, classes=classes, is_stream=True)
     weights = read.sample_weight
-    # A plan needs rows that count. Without any, it is made as if all counted, and the rows wait.
+    # A plan needs rows that count. If none counts, it is made as if all did, and the rows wait.
     of_plan = weights if is_counted(weights) else None
 
     if read.wrapped.is_fitted:

@@ -1,4 +1,4 @@
-"""The problem that a solver makes steps of: of a training, or of a fitted estimator."""
+"""The problem that a solver gets: that of a training, or of a fitted estimator."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple

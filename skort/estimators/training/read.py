@@ -1,4 +1,4 @@
-"""The input of a fit: what it reads of its arguments before its plan. No estimator changes."""
+"""The input of a fit: its arguments, checked and encoded before the plan. No estimator changes."""
 
 import dataclasses
 import functools
@@ -209,7 +209,10 @@ def converted(read: FitInput, plan: Plan, trainable: Any) -> tuple[Model, Any]:
 def model_and_data(
     read: FitInput, plan: Plan, sample_weight: np.ndarray | None, trainable: Any
 ) -> tuple[Model, TrainingData]:
-    """Return the model, which now has the loss's own weights, and the rows that it is trained on."""
+    """
+    Return the model, with the weights of the loss, if that has any, and the rows that it is trained
+    on.
+    """
     target = read.encoded.target
     plan.loss.check_target(target)
     model, X = converted(read, plan, trainable)
@@ -229,7 +232,7 @@ def read_fit(
     check_callbacks(estimator.callbacks)
     generator = training_generator(estimator.random_state)
     read = FitInput.of(estimator, given, wrapped, inside, generator, classes)
-    # One row of a stream says nothing of others.
+    # The first rows of a stream may not show what later ones are like.
     if isinstance(estimator, ClassifierMixin) and not is_stream:
         _warn_of_one_hot(read.encoded)
     return read.weighted(estimator, is_stream=is_stream)
@@ -249,8 +252,8 @@ def with_validation_set(
     estimator: Any, read: FitInput, X_val: Any = None, y_val: ArrayLike | None = None
 ) -> tuple[FitInput, ValidationLoss | ValidationScoring | None, np.ndarray | None]:
     """
-    Return the input, which now knows whether a validation set ends the training; the scoring of
-    that set, or None; and the weights of the other rows.
+    Return three things: the input, which now knows whether a validation set ends the training; the
+    scoring of that set, or None; and the weights of the other rows.
     """
     are_given = is_given(X_val, y_val)
     has_rows = are_given or read.given.batch_size is None
@@ -282,14 +285,14 @@ def _held_out_set(estimator, read):
     rows, rest = hold_out(
         estimator, y, weights, read.generator, may_lack_classes=read.wrapped.is_fitted
     )
-    # An iterator has given its texts before.
+    # If X is an iterator, it was read before: `read.rows` has its texts.
     X = read.rows if read.wrapped.has_steps else as_rows(read.given.X)
     X = safe_indexing(X, rows)
     if estimator.scoring is None:
         weights = None if weights is None else weights[rows]
         return ValidationLoss(X, read.encoded.target[rows], weights, decides=True), rest
 
-    # A score counts the sample weights, and no class weights.
+    # A score uses the sample weights, but no class weights.
     given = read.given.sample_weight
     given = None if given is None else np.broadcast_to(np.asarray(given), len(y))[rows]
     return ValidationScoring(X, y[rows], estimator.scoring, given, name=VALIDATION_SCORE), rest

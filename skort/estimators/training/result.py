@@ -30,7 +30,7 @@ class Ending(NamedTuple):
 
     error: BaseException | None
     no_better: bool
-    #: All rows, or some that stand for all. None: nothing is said of them.
+    #: All rows, or some that stand for all. None: no warning looks at them.
     rows: TrainingData | None
     #: The variables of the training.
     variables: Reparametrization | None = None
@@ -48,7 +48,7 @@ class Ending(NamedTuple):
 NO_ENDING = Ending(None, False, None)
 
 
-#: The reason of steps that end far above the least objective.
+#: Why steps end far above the least objective.
 FAR_END = "steps are slow where columns of X are strongly correlated, or rates small"
 #: The values of `FitResult.kept` at which a fitted model keeps its weights after no training.
 KEEPS = ("not beaten", "few rows", "interrupted")
@@ -101,19 +101,20 @@ class FitResult:
     n_before: int = 0
     #: The learning rate of the first update. None: there was no update.
     first_eta: float | None = None
-    #: The weights that the training ended with: see `Training.kept`, and for a fitted model "trained", "new"
-    #: and `KEEPS`.
+    #: Which weights the training ended with: see `Training.kept`; for a fitted model also
+    #: "trained", "new" or one of `KEEPS`.
     kept: str | None = None
     #: The validation score of the fitted weights that the training began with. None: there is none.
     initial_score: float | None = None
     #: How far above the least objective the user's steps ended, as a part of it. None: not far, or
     #: not known.
     above_least: float | None = None
-    #: The largest eigenvalue and the largest squared norm of the rows of a linear fit, in its
-    #: variables, or of the first rows of a stream. A stream that goes on has its rate from them.
+    #: The largest eigenvalue and the largest squared norm of the rows of a linear fit, or of the
+    #: first rows of a stream, in the variables of the training. A later stream has its rate from
+    #: them.
     spread: tuple[float, float] | None = None
     ending: Ending = NO_ENDING
-    #: The shapes of the trained weights, in a copy whose weights are in the state alone.
+    #: The shapes of the trained weights, if only the state has these, as in a file.
     shapes: dict[str, tuple[int, ...]] | None = None
 
     @property
@@ -123,10 +124,7 @@ class FitResult:
 
     @property
     def eta0(self) -> float:
-        """
-        The learning rate of the first update. A resumed training without updates would have begun
-        with it.
-        """
+        """The learning rate of the first update, or of the next one if a resumed training made none."""
         return (
             self.state.rate_scale * rate(self.plan.schedule, 1)
             if self.first_eta is None

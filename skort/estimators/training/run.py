@@ -1,6 +1,6 @@
 """
-The way of every training: a plan, a model, its rows and a state go in;
-a fitted model and a state come out.
+Every training: a plan, a model, its rows and a state go in; a fitted model and a new state come
+out.
 """
 
 import dataclasses
@@ -77,8 +77,8 @@ class TrainRun:
         variables: Reparametrization | None = None,
     ) -> "TrainRun":
         """
-        Return a run without a step. `n_batches=None`: not known. `variables=None`: they are found
-        here.
+        Return a run without a step. `n_batches=None`: the number is not known. `variables=None`:
+        they are made here.
         """
         from skort.solvers import choose
 
@@ -151,7 +151,8 @@ class ReadyTraining:
     constant_loss: float | None = None
     #: A factor of all rates, at which these batches are stable.
     rate_part: float = 1.0
-    #: Number of the rows that count before a batch -> factor of its rate. None: rows do not lower it.
+    #: The factor of the rate of a batch, by the number of rows before it. None: rows do not lower
+    #: the rate.
     fall: Callable[[int], float] | None = None
     #: All rows, if they are in memory.
     rows: TrainingData | None = None
@@ -165,7 +166,7 @@ class ReadyTraining:
         observers = self.observers
         patience = plan.patience(batches.n_batches, is_linear=self.model.score_graph.is_linear)
 
-        # An optimizer over all rows decides itself when it ends.
+        # An optimizer over all rows decides itself when the training ends.
         tol = None if plan.is_full else plan.tol
         course = Course(
             schedule=plan.schedule,
@@ -232,8 +233,8 @@ class ReadyTraining:
 
     def _above_least(self, outcome, statistics):
         """
-        Return how far above the least objective the user's steps ended, as a part of it. None: not
-        far, or not measured.
+        Return the gap between the end of the user's steps and the least objective, as a part of the
+        objective. None: it is small, or not measured.
         """
         plan = self.run.plan
         rows = self.rows
@@ -306,7 +307,7 @@ def run_fit(
     observers: Observers,
     known: KnownRows | None = None,
 ) -> FitResult:
-    """Train a model from the beginning. `known` has what other fits have found of the same rows."""
+    """Train a model from the beginning. `known` has what other fits on the same rows have found."""
     from skort.solvers.full import check_smooth
 
     known = KnownRows(source) if known is None else known
@@ -357,8 +358,8 @@ def full_step(
     grams: Any = None,
 ) -> Any:
     """
-    Return the step of L-BFGS: the objective of all rows and its gradient. Other fits may have found
-    some `grams`, the `Grams` of the rows.
+    Return the step of L-BFGS: the objective of all rows and its gradient. `grams` are the `Grams`
+    of the rows, of which other fits may have found some.
     """
     from skort.solvers.full import FullStep
 
@@ -387,10 +388,9 @@ def whitener_of(
 
     X = source_rows(batches.data[0])
     has_l1 = run.problem.terms.l1 is not None
-    # An l1 term is one of each weight, and not of their sums.
+    # An l1 term is made of single weights, and variables that are sums of weights do not keep it.
     is_diagonal = has_l1 or not whitens(X.shape[1], are_sparse=scipy.sparse.issparse(X))
-    # Beside a loss of unknown curvature, the penalty has the weight that it has beside half a
-    # square.
+    # If the curvature of the loss is not known, it counts as that of half a square.
     curvature = known_curvature(run.variables.loss, score_graph.n_outputs) or 1.0
     return Whitener(run.problem, layer, batches, curvature, grams, is_diagonal=is_diagonal)
 

@@ -1,7 +1,4 @@
-"""
-The way of a stream: each call of `partial_fit` is one pass over its rows. Scales come from the
-first rows.
-"""
+"""A call of `partial_fit`: one pass over its rows. The scales of a stream come from its first rows."""
 
 import copy
 import dataclasses
@@ -63,7 +60,7 @@ def run_stream(
 
 
 def _of_first_rows(plan, model, rows, state, observers):
-    """Return the result of all first rows: of the first pass, or of rows that wait for more."""
+    """Return the result of the first rows: they make the first pass, or wait for more rows."""
     if is_waiting(plan, rows.n_rows):
         return _waiting(plan, model, rows, state)
 
@@ -87,7 +84,7 @@ def _of_later_rows(plan, model, rows, state, observers, last):
 
     used = with_late_scales(state.standardization, rows)
     if used is not state.standardization:
-        # The weights of the training stay: those of a constant column have changed no score so far.
+        # The weights of the training stay: that of a constant column has changed no score so far.
         state = dataclasses.replace(state, standardization=used)
         run = None
 
@@ -127,8 +124,8 @@ def _told(plan, model, rows, state, columns):
 
 def _warn_of_worse(plan, model, variables, rows, fitted_loss=-np.inf):
     """
-    Warn if a fitted network is worse than a constant on the rows of a first call: by more than two
-    standard errors, and worse than in the last epoch of its fit.
+    Warn if a fitted network is worse than a constant on the rows of a first call, by more than two
+    standard errors, and if its loss is above that of the last epoch of its fit.
     """
     if model.score_graph.is_linear:
         return
@@ -144,7 +141,7 @@ def _waiting(plan, model, rows, state):
     shape = BatchShape(min(plan.batch_size, max(rows.n_rows, 1)), rows.is_sparse)
     run = TrainRun.of(plan, model, state, shape)
     if state.first_rows is None:
-        # Errors of the rows and the parameters come now.
+        # Errors of the rows and the parameters are raised now, and not when the rows are enough.
         check_first_rows(plan, model, rows)
         run.with_step(state)
 
@@ -185,18 +182,18 @@ def _has_other_rate(plan, last):
 
 
 def _at_new_rate(basis, state, spread, *, is_after_fit):
-    """Return the plan and the state of a stream with the rate of its next steps, which is found anew."""
+    """Return the plan and the state of a stream with a new rate for its next steps."""
     plan, _, graph, statistics = basis
     rates = stream_rates(basis, spread, is_fitted=is_after_fit and not graph.is_linear)
 
-    # The falls of a rate belong to its schedule, which the user may have set.
+    # The falls of a rate belong to its schedule. After a fit, an open schedule is another one.
     n_falls = 0 if is_after_fit and "learning_rate" in plan.left_open else state.n_falls
     n_in_rate = None
     if falls_by_rows(plan):
         # All rows before this call were seen.
         n_in_rate = state.n_seen - statistics.n_rows
         if state.solver is not None:
-            # A step without such a mean does not read it.
+            # A step that makes no mean of recent weights does not read it.
             n_updates = math.ceil(n_in_rate / plan.batch_size)
             state = dataclasses.replace(state, solver=with_recent_mean(state.solver, n_updates))
 
@@ -216,7 +213,7 @@ def _trained(started, rows, run, observers):
     plan, model, state, variables, *_ = started
     generator = state.first_generator() if run is None else run.random_state
     statistics = DataStatistics(rows)
-    # Sample weights multiply losses as they are, since nobody knows the mean of a stream.
+    # Sample weights multiply losses as they are, since the mean of a whole stream is not known.
     weight = statistics.mean_weight
 
     first = state.rate_scale * rate(plan.schedule, state.n_updates + 1)

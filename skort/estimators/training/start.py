@@ -26,7 +26,8 @@ from skort.estimators.variables.custom_penalty import warn_of_custom_penalty
 from skort.estimators.variables.reparametrization import Reparametrization, with_offsets
 from skort.optim.state import TrainState
 
-# It does not say that the model is new: without a FrozenEstimator, a fitted one begins anew, too.
+# It does not say that the model is new: a fitted model without a FrozenEstimator has new weights,
+# too.
 _NOT_FROZEN = "no FrozenEstimator gives others"
 
 
@@ -74,13 +75,16 @@ def start(
 
     started = started._replace(warned_of_fitted=is_fitted and known.is_worse)
     if not plan.rate.is_auto:
-        # Who sets the rate may want a few epochs with another aim.
+        # A user who sets the rate may want a few epochs for another purpose.
         return started._replace(constant_loss=math.inf)
     return _with_part_of_rate(started, known)
 
 
 def _with_part_of_rate(started, known):
-    """Return the start of a fitted network with the part of the rate that suits what it knows."""
+    """
+    Return the start of a fitted network, with a part of the rate. It depends on how well the
+    network knows the rows.
+    """
     plan = started.plan
     part = fitted_part(known.share, is_fitted=started.model.inner.is_fitted)
     because = (
@@ -118,7 +122,7 @@ def start_at_weights(
         of_scaling = _at_relevance(plan, model, of_scaling, statistics)
     standardization = of_scaling.value
     if standardization is not None and not model.is_drawn:
-        # Weights that were fitted or given may have seen the column vary.
+        # A column that is constant here may have varied where the weights were fitted.
         standardization = dataclasses.replace(standardization, constant=None)
 
     score_graph = model.score_graph
@@ -128,7 +132,7 @@ def start_at_weights(
     variables = plan.variables(score_graph, standardization)
     variables.check_range()
 
-    # Drawn weights are for standardized columns, all others for X and y as they are.
+    # New weights are drawn for standardized columns. All others belong to X and y as they are.
     if model.is_drawn:
         score_graph = score_graph.with_weights(variables.model_weights(initial))
     elif variables.score is not None and not score_graph.is_linear:

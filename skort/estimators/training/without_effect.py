@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from skort.estimators.training.result import FitResult
     from skort.objective.sklearn_objectives import SklearnObjective
 
-# Number that parts given by name take from the estimator -> the kind of the part.
+# The numbers that a part takes from the estimator if it is given by name, with the kind of the
+# part.
 _SHARED = {
     "alpha": "penalty",
     "l1_ratio": "penalty",
@@ -23,9 +24,9 @@ _SHARED = {
     "quantile": "loss",
     "power_t": "learning_rate",
 }
-# The defaults of those that are not "auto".
+# The defaults of numbers that are not "auto".
 _DEFAULTS = {"power_t": InvScaling.power_t}
-# So strong a penalty leaves little of the loss of quantiles.
+# A penalty of this strength would hide the loss of quantiles, so the user means a quantile.
 _LEAST_QUANTILE = 0.05
 
 
@@ -39,14 +40,14 @@ def warn_of_other_terms(
     sentences = []
     is_full = result.plan.is_full
     unused = dict(inside.unused)
-    # A network's solver "lbfgs" is followed, if nothing asks for steps.
+    # The solver "lbfgs" of a network is used, if nothing asks for steps.
     if inside.is_full and is_full:
         unused.pop("solver", None)
-    # A seed on the estimator says enough, and a linear model's optimum has no need of one.
+    # A seed of the estimator replaces it, and the optimum of a linear model needs none.
     if estimator.random_state is not None or (is_full and result.model.score_graph.is_linear):
         unused.pop("random_state", None)
 
-    # An ONNX model has no objective that one could miss.
+    # An ONNX model has no objective that the training could change.
     is_open = any(
         isinstance(term, str) and term == "auto" for term in (estimator.loss, estimator.penalty)
     )
@@ -68,7 +69,10 @@ def warn_of_other_terms(
 
 
 def _replaced(estimator, model):
-    """Return the strengths of the model inside that its user has set, and that alpha replaces."""
+    """
+    Return the parameters of the model inside that set the strength of its penalty, if the user has
+    set them. alpha replaces them.
+    """
     from skort.objective.sklearn_objectives import defaults_of
 
     names = strengths_inside(estimator)
@@ -102,8 +106,8 @@ def warn_of_late_average(first: Any, n_updates: int) -> None:
 
 def warn_of_unused(estimator: Any, inside: "SklearnObjective") -> None:
     """
-    Warn of each number for the loss, the penalty or the schedule that none of them takes. There is
-    no warning if the user names the loss, the penalty or the schedule.
+    Warn of each number that belongs to a loss, a penalty or a schedule, if the chosen one does not
+    take it. There is no warning if the user chose that by name.
     """
     if not isinstance(estimator.learning_rate, str):
         _warn_of_first_rate(estimator)
@@ -149,7 +153,7 @@ def _is_set(estimator, name):
 
 
 def _kinds(estimator, part):
-    """Return the parts of a kind that have a name."""
+    """Return the losses, penalties or schedules that have a name, by name."""
     kinds: dict[str, Any] = {
         "penalty": PENALTIES,
         "loss": losses_of(estimator),
@@ -159,7 +163,7 @@ def _kinds(estimator, part):
 
 
 def _warn_of_first_rate(estimator):
-    """Warn of a first rate beside a function, or beside a schedule that has another one."""
+    """Warn of an `eta0` beside a function, or beside a schedule that has another first rate."""
     schedule = estimator.learning_rate
     if not isinstance(estimator.eta0, Real):
         return
@@ -181,7 +185,7 @@ def _warn_of_first_rate(estimator):
 
 
 def _warn_of_alpha_for_quantile(estimator):
-    """Warn of an `alpha` that is a quantile in other libraries, beside the loss of quantiles."""
+    """Warn of an `alpha` beside the loss of quantiles, as it is the quantile in other libraries."""
     alpha = estimator.alpha
     if (
         isinstance(estimator.loss, str)
@@ -198,7 +202,10 @@ def _warn_of_alpha_for_quantile(estimator):
 
 
 def _taken(estimator, inside):
-    """Return the shared parameters of the parts that are given by name."""
+    """
+    Return the parameters that the loss, the penalty and the schedule take, if they are given by
+    name.
+    """
     losses = estimator.loss.values() if isinstance(estimator.loss, dict) else [estimator.loss]
     named: list[Any] = [
         named_loss(estimator, inside, each) for each in losses if isinstance(each, str)

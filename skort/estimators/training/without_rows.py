@@ -135,7 +135,7 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
     n_outputs = read.encoded.target.shape[1]
     size = TrainingSize(float(n_rows or batch_size), 1.0, batch_size, n_outputs)
 
-    # The loss may have the class weights, if they are those of positives only.
+    # If class weights are those of positives only, the loss may take them.
     _class_weight(estimator, inside)
     read = read.weighted(estimator, is_stream=False)
     plan = Plan.of(estimator, inside, size).for_target(read.encoded)

@@ -99,9 +99,10 @@ def test_the_rows_of_a_batch_are_those_of_the_user_or_of_a_rule():
     assert [batch_rows(7), batch_rows(np.int64(7), is_stream=True)] == [7, 7]
 
 
+@pytest.mark.filterwarnings("ignore:Maximum number of epochs reached")
 def test_blocks_of_sparse_rows_have_about_2_to_the_20_values_that_are_not_zero():
     few = scipy.sparse.random(60, 1500, 0.05, format="csr", dtype=np.float32, random_state=0)
-    model = OrtSGDRegressor(optimizer="lbfgs", random_state=0)
+    model = OrtSGDRegressor(optimizer="lbfgs", max_iter=2, random_state=0)
     plan = model.fit(few, np.arange(60.0))._result.plan
     assert plan.multiplies_sparse
     # 40 values a row
