@@ -44,7 +44,7 @@ def objective_inside(estimator: Any, model: Any) -> "SklearnObjective":
 
 
 def strengths_inside(estimator: Any) -> list[str]:
-    """Return the parameters that set the strength of the penalty of the model inside, by name."""
+    """Return the names of the parameters that set the strength of the penalty of the model inside."""
     from skort.objective.sklearn_objectives import OBJECTIVES
 
     if estimator.estimator is None:

@@ -103,9 +103,9 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
         warn_user(
             "The training ended no better than a constant prediction: the loss of the validation "
             f"set is {-estimator.best_validation_score_:.4g} at best, that of its best constant "
-            f"prediction {ending.validation_constant_loss:.4g}. Check that an X_val of yours has "
-            "the units of X, as no pipeline around the estimator transforms it. Otherwise, more "
-            "rows, other columns of X or a larger validation_fraction may help.",
+            f"prediction {ending.validation_constant_loss:.4g}. If you gave X_val, check that it "
+            "has the units of X: a pipeline around the estimator does not transform it. Otherwise, "
+            "more rows, other columns of X or a larger validation_fraction may help.",
             ConvergenceWarning,
         )
     elif is_stream:

@@ -66,7 +66,7 @@ KEPT = {
     ),
     "few rows": Decision(
         "the fitted weights",
-        "of rows with the same y only ten count, and fewer than 20 say nothing",
+        "fewer than 20 rows say nothing, and of rows with the same y only ten count",
         "early_stopping",
     ),
     "trained": Decision(

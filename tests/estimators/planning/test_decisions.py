@@ -20,6 +20,8 @@ from skort.estimators.planning.batch_size import TrainingSize, batch_rows
 from skort.estimators.planning.decision import RULES, YOURS, sentence
 from skort.estimators.planning.rate import GIVEN_RATE, RateChoice
 from skort.estimators.planning.table import HEADINGS, MATTERS, rows
+from skort.estimators.training.data_source import GivenRows
+from skort.estimators.training.read import read_fit
 from skort.objective import Huber, Loss, WeightedSum
 from skort.schedules import Constant, Cosine, InvScaling
 
@@ -264,6 +266,22 @@ def test_the_plan_of_a_linear_model():
     assert (found["batches"].value, found["weights"].value) == ("all rows", "zeros")
     assert (found["learning rate"].value, found["first rate"].value) == ("none", "none")
     assert not any(each.is_yours for each in found.values())
+
+
+@pytest.mark.parametrize(
+    ("given", "matters"),
+    [
+        ({}, []),
+        ({"optimizer": "adam", "max_iter": 7}, ["optimizer", "epochs"]),
+        ({"learning_rate": "constant", "tol": 1e-4}, ["learning rate", "stopping"]),
+    ],
+)
+def test_before_its_model_a_plan_has_what_the_user_decides_on_the_steps_and_the_end(given, matters):
+    estimator = OrtSGDRegressor(random_state=0, **given)
+    plan = read_fit(estimator, GivenRows(X, y, None)).plan(estimator, None)
+    of_model = ("optimizer", "learning rate", "epochs", "stopping")
+    assert [matter for matter in of_model if matter in plan.decisions] == matters
+    assert all(plan.decisions[matter].is_yours for matter in matters)
 
 
 def test_the_plan_of_a_linear_model_that_is_trained_by_sgd():
