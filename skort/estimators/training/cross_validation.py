@@ -84,8 +84,8 @@ def chosen_weights(
 
 def _drawn(plan, model, rows, generator):
     """
-    Return a network with new weights, or None. None: it knows these rows, it is no network, or some
-    of its weights are frozen.
+    Return a network with new weights. None: the fitted model knows these rows, is no network, or
+    has frozen weights.
     """
     graph = model.score_graph
     if graph.is_linear or plan.given_inside["trainable"] is not None:
