@@ -75,6 +75,9 @@ ELSEWHERE = _by_name(
         "decision_function(X) of a classifier gives the raw scores": "raw_score output_margin raw",
         "predict_proba(X) of a classifier gives the probabilities": "return_proba proba",
         "It is a parameter of skort.networks.TabularNetwork": "dropout",
+        'partial_fit follows recent rows; learning_rate="constant" follows a fast drift': (
+            "forgetting forgetting_factor fading_factor half_life drift_detector"
+        ),
         "skort.networks.TabularNetwork has dropout": "dropout_rate drop_rate p_dropout",
         "They are beta_1 and beta_2 of skort.optimizers.Adam": "betas",
         "It is epsilon of skort.optimizers.Adam": "eps adam_epsilon",

@@ -32,6 +32,16 @@ _LOSS = "skort_loss_sum"
 #: A function (objective, batch size) -> the gradient of the loss by the score.
 Derive: TypeAlias = Callable[[Objective, int], onnx.FunctionProto]
 
+# How to write an operator without a gradient with others, after a space.
+_WITH_OTHERS = {
+    "Cosh": (
+        " Cosh(d) is (Exp(d) + Exp(-d)) / 2, and Log(Cosh(d)) is d + Softplus(-2 * d) - log(2), "
+        "which stays finite."
+    ),
+    "Sinh": " Sinh(d) is (Exp(d) - Exp(-d)) / 2.",
+    "Tan": " Tan(d) is Sin(d) / Cos(d).",
+}
+
 
 def check_loss(objective: Objective, batch_size: int, gradient: Gradient) -> None:
     """Raise a NotTrainableError if an operator between the score and the loss has no gradient."""
@@ -130,10 +140,11 @@ def _check(part, model, names, gradient):
             f"{part}: ONNX Runtime has no gradient of the operator {found[0]} in float64. Train with "
             'dtype="float32", or write the value with other operators.'
         )
+    others = _WITH_OTHERS.get(found[0], "")
     raise NotTrainableError(
         f"{part}: no gradient goes through the operator {found[0]} on the way from the "
         f"{start} to its value. Write the value with others, or give its gradient and "
-        'use solver="graph".'
+        f'use solver="graph".{others}'
     )
 
 

@@ -28,6 +28,8 @@ _ROUNDED = 1e-6
 _N_ROWS = 8
 # The scores near y, in standard deviations from its mean.
 _NEAR = np.linspace(-3.0, 3.0, 13)
+# A loss may be the same at all scores near the target.
+_NEAR_AND_FAR = 1.0, 100.0, 1e4
 # Scores of classes that a good model gives, the smallest first.
 _REACHED = 10.0, -10.0, 20.0, -20.0, 50.0, -50.0, 100.0, -100.0
 # Logarithms of large and small predictions.
@@ -76,7 +78,7 @@ def warn_of_custom_loss(
     loss: ScoreLoss, target: np.ndarray, score_graph: "ScoreGraph", *, is_classifier: bool
 ) -> None:
     """
-    Warn, before a training, of a custom loss with a wrong gradient, or without a lower bound, or
+    Warn, before a training, of a custom loss with a wrong gradient, or none, or without a lower bound, or
     that is the same at all scores of a class, or with a least value for a first class that predicts
     the second, or that is no number at scores that a training may reach.
 
@@ -96,7 +98,11 @@ def _fault_before(loss, target, is_classifier):
         raise NotTrainableError("loss: its value does not use the target.")
 
     losses = _most_exact(loss, target.shape[1])
-    fault = _wrong_gradient(losses, target) or _no_lower_bound(losses, target)
+    fault = (
+        _wrong_gradient(losses, target)
+        or _no_gradient(losses, target)
+        or _no_lower_bound(losses, target)
+    )
     if not fault and is_classifier:
         fault = _same_at_all_scores(losses, target.shape[1])
     if not fault and is_classifier and target.shape[1] == 1:
@@ -246,6 +252,22 @@ def _most_exact(loss, n_outputs):
             losses.gradients(point, point)
 
     return most_exact(lambda dtype: ScoreLosses(loss, n_outputs, dtype), run)
+
+
+def _no_gradient(losses, target):
+    """Return a sentence on a derived gradient that is zero at near and at far scores, or ""."""
+    y = target[:: -(-len(target) // _N_ROWS)].astype(np.float64)
+    away = np.linspace(-1.93, 1.87, y.size).reshape(y.shape) * _unit(target)
+    for factor in _NEAR_AND_FAR:
+        found = None if losses.has_gradient else losses.derived_gradients(y + factor * away, y)
+        # NaN counts as a gradient here: its fault is another one.
+        if found is None or found.any():
+            return ""
+    return (
+        "has a gradient of zero at all scores, so that nothing is trained: operators with steps, "
+        "such as Sign, Round or Greater, have no other one. Write a loss that falls with the score, "
+        "or give its gradient."
+    )
 
 
 def _wrong_gradient(losses, target):

@@ -808,3 +808,43 @@ def test_a_part_of_a_sum_needs_no_target():
 def test_a_wrong_name_is_told_before_a_target_that_is_not_used(text, match):
     with pytest.raises(ValueError, match=f"loss: value .*{re.escape(match)}"):
         OrtSGDRegressor(loss=Loss(text)).fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_loss_whose_gradient_is_zero_is_told():
+    steps = Loss(
+        "steps (score, target) => (loss) { d = Sub (score, target) s = Mul (d, d) loss = Sign (s) }"
+    )
+    with pytest.warns(UserWarning, match="'steps' has a gradient of zero at all scores"):
+        model = OrtSGDRegressor(loss=steps, random_state=0).fit(X, Y)
+    assert not model.coef_.any()
+
+
+def test_a_loss_that_is_flat_near_the_target_has_a_gradient():
+    wide = Loss(
+        "wide (score, target) => (loss) { width = Constant <value = float {30.0}> () "
+        "d = Sub (score, target) a = Abs (d) b = Sub (a, width) loss = Relu (b) }"
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        OrtSGDRegressor(loss=wide, eta0=0.01, random_state=0).fit(X, Y)
+    assert not any("gradient of zero" in str(each.message) for each in caught)
+
+
+def test_an_operator_without_a_gradient_is_written_with_others():
+    log_cosh = (
+        "log_cosh (score, target) => (loss) { d = Sub (score, target) c = Cosh (d) loss = Log (c) }"
+    )
+    with pytest.raises(NotTrainableError, match=r"Log\(Cosh\(d\)\) is d \+ Softplus\(-2 \* d\)"):
+        OrtSGDRegressor(loss=Loss(log_cosh)).fit(X, Y)
+
+    written = Loss(
+        "log_cosh (score, target) => (loss) { two = Constant <value = float {-2.0}> () "
+        "log2 = Constant <value = float {0.6931472}> () d = Sub (score, target) "
+        "e = Mul (d, two) s = Softplus (e) t = Add (d, s) loss = Sub (t, log2) }"
+    )
+    model = OrtSGDRegressor(loss=written, penalty=None, random_state=0).fit(X, Y)
+    residuals = model.predict(X) - Y
+    # It is least where the mean of the gradients is zero.
+    np.testing.assert_allclose(X.T @ np.tanh(residuals) / len(X), 0, atol=1e-3)
+    assert model.loss_ == pytest.approx(np.log(np.cosh(residuals)).mean(), rel=1e-4)
