@@ -209,7 +209,7 @@ RULES = (
     ),
     Rule(
         "batches of a stream",
-        "A stream has batches of the rows of its first call, at most 16.",
+        "A stream has batches of the rows of its first call, at most 16, fewer if columns are correlated.",
         "stream",
         {"batch_size": 200},
     ),

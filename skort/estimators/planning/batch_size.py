@@ -13,14 +13,33 @@ STREAM_ROWS = 16
 YOUR_BATCHES = "your batches have so many"
 #: The reason if the first call of a stream decides.
 OF_FIRST_CALL = "the first call of a stream has so many rows, or more than 16"
+#: The reason of a smaller one.
+OF_SPREAD = "columns are correlated, or few: a row of a larger batch has less than half of its rate"
 
 
 @rule("batches")
-def batch_rows(batch_size: int | str = "auto", *, is_stream: bool = False) -> int:
-    """A batch has 200 rows; in a stream it has the rows of the first call, at most 16."""
+def batch_rows(
+    batch_size: int | str = "auto",
+    *,
+    is_stream: bool = False,
+    spread: tuple[float, float] | None = None,
+) -> int:
+    """
+    A batch has 200 rows; in a stream it has the rows of the first call, at most 16, and at most 1 +
+    q / L where rows of squared norm q and largest eigenvalue L lower the rate of a linear model.
+    """
     if not isinstance(batch_size, str):
         return int(batch_size)
-    return STREAM_ROWS if is_stream else _BATCH_ROWS
+    if not is_stream:
+        return _BATCH_ROWS
+    if spread is None:
+        return STREAM_ROWS
+
+    # The rate of a row is then at least half of what it is alone: (m - 1) L + q is at most 2 q.
+    largest, norm = spread
+    return (
+        STREAM_ROWS if norm >= STREAM_ROWS * largest else min(STREAM_ROWS, 1 + int(norm / largest))
+    )
 
 
 def batch_decision(batch_size: int, *, is_stream: bool) -> Decision:

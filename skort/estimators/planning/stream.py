@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skort.estimators.data.rows import TrainingData
-from skort.estimators.planning.batch_size import STREAM_ROWS
+from skort.estimators.planning.batch_size import (
+    OF_SPREAD,
+    STREAM_ROWS,
+    YOUR_BATCHES,
+    batch_rows,
+)
 from skort.estimators.planning.decision import YOURS, Decision, rule
 from skort.estimators.planning.rate import (
     RateBasis,
@@ -117,6 +122,21 @@ def spread_of_stream(basis: RateBasis) -> tuple[float, float] | None:
     return spread
 
 
+def with_batches_of_spread(plan: "Plan", spread: tuple[float, float] | None) -> "Plan":
+    """Return the plan of a stream with the batches that the spread of its rows lets it have."""
+    of_batches = plan.decisions["batches"]
+    is_open = "batch_size" in plan.left_open and of_batches.because != YOUR_BATCHES
+    if spread is None or not (is_open and falls_by_rows(plan)):
+        return plan
+
+    n_rows = batch_rows(is_stream=True, spread=spread)
+    if n_rows >= plan.batch_size:
+        return plan
+    of_batches = Decision(n_rows, OF_SPREAD, "batch_size")
+    size = plan.size._replace(batch_size=min(n_rows, plan.size.batch_size))
+    return plan.decided("batches", of_batches, batch_size=n_rows, size=size)
+
+
 def stream_rates(
     basis: RateBasis, spread: tuple[float, float] | None, *, is_fitted: bool
 ) -> dict[str, Decision]:
@@ -159,14 +179,14 @@ def _stream_rate(basis, spread, *, is_fitted):
     tags = plan.update.tags
     is_linear = basis.score_graph.is_linear
     # The rate is made for batches of so many rows, however small the calls are.
-    n_rows = max(plan.batch_size, STREAM_ROWS)
+    falls = falls_by_rows(plan)
+    n_rows = max(plan.batch_size, batch_rows(is_stream=True, spread=spread if falls else None))
 
     if tags.gain is None:
         rate = declared_rate(tags.first_rates[0 if is_linear else 2], plan.batch_size)
         because = "the optimizer says it, for batches of so many rows"
     elif is_linear:
         assert spread is not None  # The rate needs it.
-        falls = falls_by_rows(plan)
         rate = stream_linear_rate(stable_rate(basis, n_rows, spread), falls=falls)
         part = "" if falls else "a quarter of "
         because = f"{part}the largest rate at which batches of the first rows are stable"
@@ -182,8 +202,9 @@ def _stream_rate(basis, spread, *, is_fitted):
 @rule("stream")
 def stream_linear_rate(stable: float, *, falls: bool) -> float:
     """
-    A linear model in a stream begins at the largest rate at which its first rows are stable; a
-    model in a `FrozenEstimator`, or with a `learning_rate`, begins at a quarter of this rate.
+    A linear model in a stream begins at the largest rate at which batches of its first rows are
+    stable; a model in a `FrozenEstimator`, or with a `learning_rate`, begins at a quarter of this rate
+    for batches of 16 rows.
     """
     return stable if falls else stable * _PART
 

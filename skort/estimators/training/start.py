@@ -14,7 +14,12 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.plan_of_fit import with_decay
 from skort.estimators.planning.rate import RateBasis, first_rate, spread_of_fit
 from skort.estimators.planning.scaling import at_relevance, scaling
-from skort.estimators.planning.stream import falls_by_rows, spread_of_stream, stream_rates
+from skort.estimators.planning.stream import (
+    falls_by_rows,
+    spread_of_stream,
+    stream_rates,
+    with_batches_of_spread,
+)
 from skort.estimators.training.messages import (
     warn_of_far_start,
     warn_of_fitted,
@@ -142,6 +147,8 @@ def start_at_weights(
     if is_stream:
         is_fitted = not (model.is_drawn or model.score_graph.is_linear)
         spread = spread_of_stream(basis)
+        plan = with_batches_of_spread(plan, spread)
+        basis = basis._replace(plan=plan)
         rates = stream_rates(basis, spread, is_fitted=is_fitted)
     else:
         spread = spread_of_fit(basis)

@@ -117,6 +117,22 @@ def test_blocks_of_sparse_rows_have_about_2_to_the_20_values_that_are_not_zero()
 
 
 @pytest.mark.parametrize(
+    ("spread", "n_rows"),
+    [((1.0, 1.0), 2), ((1.0, 3.5), 4), ((2.0, 9.0), 5), ((1.0, 15.0), 16), ((1.0, 40.0), 16)],
+)
+def test_a_row_of_a_stream_has_half_of_its_rate_alone_in_the_largest_batch(spread, n_rows):
+    assert batch_rows(is_stream=True, spread=spread) == n_rows
+    largest, norm = spread
+    rates = [norm / ((m - 1) * largest + norm) for m in (n_rows, n_rows + 1)]
+    assert rates[0] >= 0.5
+    assert n_rows == 16 or rates[1] < 0.5
+
+
+def test_a_stream_without_a_column_that_varies_has_batches_of_16_rows():
+    assert batch_rows(is_stream=True, spread=(0.0, 0.0)) == 16
+
+
+@pytest.mark.parametrize(
     ("memory", "n_batches", "options", "expected"),
     [
         (1.0, 1, {"is_linear": True}, 30),
@@ -428,8 +444,9 @@ def test_the_plan_of_a_stream_says_that_it_has_no_end():
     assert (found["epochs"].value, found["stopping"].value, found["batches"].value) == (
         "one for each call",
         "never",
-        16,
+        4,
     )
+    assert "a row of a larger batch has less than half of its rate" in found["batches"].because
     assert found["first rate"].value == pytest.approx(model.eta0_)
     assert "largest rate" in found["first rate"].because
     assert found["learning rate"].because.endswith("rows seen / columns")
@@ -438,5 +455,6 @@ def test_the_plan_of_a_stream_says_that_it_has_no_end():
     because = classifier.plan_.decisions["learning rate"].because
     assert because.endswith("cube root of 1 + rows seen / columns")
     constant = OrtSGDRegressor(learning_rate="constant", random_state=0).partial_fit(X, y)
-    assert constant.eta0_ == pytest.approx(model.eta0_ / 4)
+    of_batch = OrtSGDRegressor(batch_size=16, random_state=0).partial_fit(X, y)
+    assert constant.eta0_ == pytest.approx(of_batch.eta0_ / 16 / 4)
     assert "quarter" in constant.plan_.decisions["first rate"].because

@@ -337,7 +337,7 @@ def test_a_stream_goes_on_from_the_weights_that_stay():
     before = model.coef_.copy()
     model.partial_fit(X[300:330], y[300:330])
     changed = np.linalg.norm(model.coef_ - before) / np.linalg.norm(before)
-    assert 0.001 < changed < 0.2
+    assert 0.001 < changed < 0.5
 
 
 def test_a_validation_set_keeps_the_better_weights():
