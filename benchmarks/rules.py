@@ -41,10 +41,12 @@ SCORE, LOG_LOSS, MOST_ROWS, HIDDEN, WIDE = 0.01, 0.02, 3000, (50,), (256, 128)
 # The rows of the calls of a stream, and of one whose calls are single rows after the first.
 CALLS = (37, 2, 200)
 FIRST_CALL = 20
+FEW_EPOCHS = 15
 NETWORKS = (
     "network",
     "wide network",
     "wide network of tanh",
+    "wide network of few epochs",
     "fitted",
     "other units",
     "stream of a network",
@@ -143,10 +145,17 @@ RULES = (
             name,
             "The rate falls with the root of the weights a row, from 8 to 32 of them.",
             kind,
-            patches=((optimizer, "planned_rate", lambda of_optimizer, weights_per_row: 0.02),),
+            patches=((optimizer, "planned_rate", lambda *of_network, is_short: 0.02),),
             code=(optimizer.planned_rate,),
         )
         for name, kind in (("rate", "network"), ("rate, wide", "wide network"))
+    ),
+    Rule(
+        "rate, few epochs",
+        "That of a classifier does not, with less than half of the planned epochs.",
+        "wide network of few epochs",
+        patches=((optimizer, "is_short", lambda *epochs, is_classifier: False),),
+        code=(optimizer.is_short,),
     ),
     Rule(
         "decay, curved",
@@ -270,6 +279,8 @@ def estimator(table, kind, seed, parameters):
     inner = None
     if kind == "linear by SGD":
         parameters = {"optimizer": "sgd", **parameters}
+    if kind == "wide network of few epochs":
+        parameters = {"max_iter": FEW_EPOCHS, **parameters}
     if kind in NETWORKS:
         inner = (MLPRegressor if is_regression else MLPClassifier)(
             hidden_layer_sizes=WIDE if kind.startswith("wide") else HIDDEN,

@@ -29,6 +29,9 @@ _MOST_OF_A_WEIGHT = 0.5
 _WEIGHTS_PER_ROW = 2.0
 _MANY_WEIGHTS_PER_ROW = 8.0
 _MOST_TIMES = 4.0
+# `python -m benchmarks.rules --only "few epochs"` measures it: with less than this part of the planned
+# epochs, a classifier learns too little at a smaller rate. A regression does not.
+_SHORT = 0.5
 # `python -m benchmarks.rules --only noise` measures it: so many times the noise of y is the factor
 # of the decay, between the two limits.
 _OF_NOISE = 2.5
@@ -80,11 +83,13 @@ def asks_for_steps(given: Mapping[str, Any]) -> str | None:
 
 
 @rule("optimizer")
-def network_optimizer(n_updates: int, weights_per_row: float = 0.0) -> Decision:
+def network_optimizer(
+    n_updates: int, weights_per_row: float = 0.0, *, is_short: bool = False
+) -> Decision:
     """A network is trained by Adam with weight decay."""
     # A rate of the user does not change the decay: a network with a small rate and a decay made for
     # it would not learn.
-    rate = planned_rate(Adam().tags.first_rates[1], weights_per_row)
+    rate = planned_rate(Adam().tags.first_rates[1], weights_per_row, is_short=is_short)
     decay = decay_growth(weights_per_row) * planned_decay(n_updates, rate)
     return Decision(
         Adam(weight_decay=decay), "a network is trained by Adam with decay", "optimizer"
@@ -177,13 +182,21 @@ def linear_schedule(eta0: float) -> Decision:
 
 
 @rule("learning rate")
-def planned_rate(of_optimizer: float, weights_per_row: float) -> float:
+def planned_rate(of_optimizer: float, weights_per_row: float, *, is_short: bool = False) -> float:
     """
     The first rate of a network by Adam is 0.02; from 8 to 32 weights a row, it falls with their
-    root, to 0.01.
+    root, to 0.01, but not in a classifier for which `max_iter` is less than half of the planned
+    epochs.
     """
+    if is_short:
+        return of_optimizer
     times = min(max(1.0, weights_per_row / _MANY_WEIGHTS_PER_ROW), _MOST_TIMES)
     return of_optimizer / times**0.5
+
+
+def is_short(n_epochs: int, planned_epochs: int, *, is_classifier: bool) -> bool:
+    """Return whether so few epochs of the user need the rate of a network of few weights."""
+    return is_classifier and n_epochs < _SHORT * planned_epochs
 
 
 @rule("learning rate")

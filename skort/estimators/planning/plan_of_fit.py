@@ -24,11 +24,10 @@ def for_model(plan: Plan, model: "Model", rows: TrainingData | None = None) -> P
     obstacle = _obstacle(plan, model, rows)
     is_full = obstacle is None
     of_epochs = _epochs(plan, model, is_full=is_full)
-    n_updates = of_epochs.value * plan.size.n_batches
     if "optimizer" in plan.left_open:
-        plan = plan.with_optimizer(_optimizer(plan, model, obstacle, n_updates))
+        plan = plan.with_optimizer(_optimizer(plan, model, obstacle, of_epochs.value))
     can_restart = not is_full and stopping.may_restart(is_rate_found=plan.rate.is_found)
-    plan = plan.with_rates(*_rates(plan, model, n_updates, is_full=is_full))
+    plan = plan.with_rates(*_rates(plan, model, of_epochs.value, is_full=is_full))
     of_stopping = _stopping(plan, model, is_full=is_full)
 
     return plan.with_decisions(
@@ -92,21 +91,36 @@ def _epochs(plan, model, *, is_full):
     if is_full or model.score_graph.is_linear:
         return stopping.linear_epochs()
 
+    return _planned_epochs(plan, model)
+
+
+def _planned_epochs(plan, model):
+    """Return the decision on the epochs of a network that the user leaves open."""
     size = plan.size
     return stopping.network_epochs(size.n_rows, size.n_batches, model.score_graph.n_features)
 
 
-def _optimizer(plan, model, obstacle, n_updates):
+def _is_short(plan, model, n_epochs):
+    """Return whether a network is trained for so few epochs that its rate does not fall."""
+    planned = _planned_epochs(plan, model).value
+    return optimizer.is_short(n_epochs, planned, is_classifier=plan.is_classifier)
+
+
+def _optimizer(plan, model, obstacle, n_epochs):
     """Return the decision on an optimizer that the user leaves open."""
     if model.score_graph.is_linear:
         return optimizer.linear_optimizer(obstacle)
     if obstacle is None:
         return optimizer.full_optimizer()
 
-    return optimizer.network_optimizer(n_updates, _weights_per_row(plan, model))
+    return optimizer.network_optimizer(
+        n_epochs * plan.size.n_batches,
+        _weights_per_row(plan, model),
+        is_short=_is_short(plan, model, n_epochs),
+    )
 
 
-def _rates(plan, model, n_updates, *, is_full):
+def _rates(plan, model, n_epochs, *, is_full):
     """Return the decision on the schedule, and who chooses its first rate."""
     if is_full:
         return optimizer.searched_rates(), GIVEN_RATE
@@ -122,9 +136,13 @@ def _rates(plan, model, n_updates, *, is_full):
         # The optimizer says the first rate, and the schedule has it.
         rate = rate._replace(is_found=False)
         if "eta0" in plan.left_open:
-            eta0 = optimizer.planned_rate(tags.first_rates[1], _weights_per_row(plan, model))
+            eta0 = optimizer.planned_rate(
+                tags.first_rates[1],
+                _weights_per_row(plan, model),
+                is_short=_is_short(plan, model, n_epochs),
+            )
     if rates is None:
-        rates = optimizer.network_schedule(n_updates, eta0)
+        rates = optimizer.network_schedule(n_epochs * plan.size.n_batches, eta0)
     elif plan.rate.is_found:
         rates = rates._replace(value=optimizer.at_rate(rates.value, eta0))
 

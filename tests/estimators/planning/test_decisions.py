@@ -241,6 +241,7 @@ def test_the_decay_grows_with_the_weights_a_row(weights_per_row, times):
 )
 def test_the_rate_falls_with_the_root_of_many_weights_a_row(weights_per_row, rate):
     assert optimizer.planned_rate(0.02, weights_per_row) == pytest.approx(rate)
+    assert optimizer.planned_rate(0.02, weights_per_row, is_short=True) == 0.02
 
 
 @pytest.mark.parametrize(
@@ -266,8 +267,9 @@ def test_decay_and_rate_do_not_depend_on_the_weights_in_a_regression_by_curved_u
     kind = MLPRegressor if estimator is OrtSGDRegressor else MLPClassifier
     # 90 * 6 + 90 weights of 60 rows: 10.5 of them a row
     inner = kind(hidden_layer_sizes=(90,), activation=activation)
-    model = estimator(inner, max_iter=3, random_state=0).fit(X, (X[:, 0] > 0).astype(int))
-    growth = model.optimizer_.weight_decay / optimizer.planned_decay(3, model.eta0_)
+    # More than half of the planned 225 epochs
+    model = estimator(inner, max_iter=120, random_state=0).fit(X, (X[:, 0] > 0).astype(int))
+    growth = model.optimizer_.weight_decay / optimizer.planned_decay(120, model.eta0_)
     is_curved = estimator is OrtSGDRegressor and activation != "relu"
     assert growth == pytest.approx(1.0 if is_curved else 4.0)
     assert model.eta0_ == pytest.approx(0.02 if is_curved else 0.02 / (10.5 / 8) ** 0.5)

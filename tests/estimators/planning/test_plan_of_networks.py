@@ -117,6 +117,16 @@ def test_the_plan_of_a_wide_network_given_back_is_the_same(data):
         assert same.onnx_.SerializeToString() == planned.onnx_.SerializeToString()
 
 
+@pytest.mark.parametrize(("max_iter", "times"), [(4, 1.0), (37, 1.0), (38, (8 / 18.25) ** 0.5)])
+def test_a_wide_classifier_of_few_epochs_keeps_the_rate_of_a_narrow_one(data, max_iter, times):
+    X, y = data
+    # 18.25 weights a row, and 75 planned epochs
+    network = MLPClassifier(hidden_layer_sizes=(60, 15))
+    model = OrtSGDClassifier(network, batch_size=BATCH, max_iter=max_iter, random_state=0)
+    model.fit(X, y > 0)
+    assert model.eta0_ == pytest.approx(0.02 * times, rel=1e-12)
+
+
 def test_a_network_goes_along_a_cosine_to_its_end(data):
     model = regressor().fit(*data)
     n_updates = 75 * N_BATCHES
