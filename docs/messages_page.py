@@ -59,7 +59,13 @@ GROUPS = {
     "Training": (
         {"DivergedError", "ConvergenceWarning"},
         ("Training", "scoring"),
-        ("optim/loop", "optim/training", "estimators/training/messages"),
+        (
+            "optim/loop",
+            "optim/training",
+            "estimators/training/diverged",
+            "estimators/training/no_better_than_constant",
+            "estimators/training/warnings_",
+        ),
     ),
     "Data": (
         set(),

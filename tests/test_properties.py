@@ -94,7 +94,7 @@ def ends_well(model, X, y, weights):
             # What a training has to say of itself.
             warnings.simplefilter("ignore", ConvergenceWarning)
             # Columns near 1e-26 that differ by 1e-30, say: the file loses their digits.
-            far = "The mean of .* is more than 16,384 standard deviations from zero"
+            far = "The means? of .* more than 16,384 standard deviations from zero"
             warnings.filterwarnings("ignore", far, UserWarning)
             warnings.filterwarnings("ignore", ".* has no effect: penalty=", UserWarning)
             warnings.filterwarnings("ignore", "average=3 has no effect: ", UserWarning)

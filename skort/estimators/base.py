@@ -35,15 +35,11 @@ from skort.estimators.persistence import from_plain, to_plain
 from skort.estimators.planning.threads import predicting_device
 from skort.estimators.training.data_source import GivenBatches, GivenRows
 from skort.estimators.training.fit import fit
-from skort.estimators.training.messages import (
-    warn_of_lost_digits,
-    warn_of_outcome,
-    warn_of_target_units,
-    warn_of_unused_weights,
-)
 from skort.estimators.training.observers import CallbackSupportMixin
 from skort.estimators.training.partial_fit import first_call, next_call
 from skort.estimators.training.result import NO_ENDING, is_of_fit, result_of
+from skort.estimators.training.warnings_at_end import warn_of_outcome, warn_of_unused_weights
+from skort.estimators.training.warnings_of_values import warn_of_lost_digits, warn_of_target_units
 from skort.estimators.training.without_effect import (
     warn_of_late_average,
     warn_of_other_terms,

@@ -1,7 +1,7 @@
 """What the columns of an X hold that are no numbers, and how a message names them."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 # The number of columns that a message names.
-_SHOWN = 10
+_SHOWN = 5
 # Fewer texts than these may all differ and be categories.
 _FEWEST_TEXTS = 20
 # The beginning of numpy's errors for text. The text follows.
@@ -110,3 +110,9 @@ def listed(texts: Iterable[Any]) -> str:
     names = [repr(text) for text in texts]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{'column' if len(names) == 1 else 'columns'} {', '.join(names[:_SHOWN])}{more}"
+
+
+def listed_with_y(names: Sequence[Any], *, has_y: bool, place: str = "X") -> str:
+    """Return the names of columns of X, and y if it belongs to them, as a message shows them."""
+    parts = [f"{listed(names)} of {place}"] if names else []
+    return " and ".join(parts + ["y"] * has_y)

@@ -13,11 +13,11 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.plan_of_fit import for_model
 from skort.estimators.training.cross_validation import at_fitted, chosen_weights
 from skort.estimators.training.data_source import GivenRows, RowEncoder
-from skort.estimators.training.messages import warn_of_absent
 from skort.estimators.training.observers import Observers, SklearnCallbacks, has_callbacks
 from skort.estimators.training.read import FitInput, model_and_data, read_fit, with_validation_set
 from skort.estimators.training.result import KEEPS, FitResult
 from skort.estimators.training.run import run_fit
+from skort.estimators.training.warnings_at_start import warn_of_absent
 from skort.estimators.variables.reparametrization import WeightRangeError
 from skort.optim.state import TrainState
 

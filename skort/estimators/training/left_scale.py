@@ -26,8 +26,6 @@ _FARTHER = 10.0
 _LONG_TAIL = 2.0
 # The most rows of a call that are looked at.
 _SOME_ROWS = 1000
-# The most other columns that a warning names.
-_NAMED = 5
 
 
 class _Change(NamedTuple):
@@ -57,13 +55,13 @@ def warn_of_left_scale(
     rows: TrainingData,
     used: Standardization | None,
     layer: "Layer | None",
-    name_of: Callable[[int], str],
+    named: Callable[..., str],
     loss: ScoreLoss,
     told: Mapping[tuple[str, str], float] | None,
 ) -> Mapping[tuple[str, str], float]:
     """
     Warn of columns that are far from the scale of the first rows, and of such a y. Only columns
-    that the first layer reads count. `told` has the distances of earlier warnings, and a new
+    that the first layer reads count; `named` lists them. `told` has the distances of earlier warnings, and a new
     warning needs a distance ten times as large. Return `told` with the new distances.
     """
     told = told or {}
@@ -75,7 +73,11 @@ def warn_of_left_scale(
         changes = _changes(rows.counted(rows.X), used.mean, used.deviation)
         # The columns that the layer does not read are ids, which have no scale.
         read = layer.read(np.arange(len(used.deviation)))
-        found += [(name_of(change.column), change) for change in changes if change.column in read]
+        found += [
+            (named([change.column], has_y=False), change)
+            for change in changes
+            if change.column in read
+        ]
 
     if used.target_mean is not None:
         target = rows.counted(rows.target)
@@ -91,11 +93,11 @@ def warn_of_left_scale(
         if change.size >= _FARTHER * told.get((name, change.way), 0)
     ]
     if found:
-        _warn_of(found, loss)
+        _warn_of(found, named, loss)
     return {**told, **{(name, change.way): change.size for name, change in found}}
 
 
-def _warn_of(found, loss):
+def _warn_of(found, named, loss):
     """Warn of columns and y, which have names and changes."""
     (name, change), *others = found
     cures = [_cure(name, change, loss)]
@@ -105,13 +107,13 @@ def _warn_of(found, loss):
         cures.append(_cure(last, lone, loss))
         y_too = f" {last} {lone.text()} them."
 
-    also = ", ".join(name for name, _ in others[:_NAMED])
-    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-    also_said = f" These have left theirs, too: {also}{more}." if others else ""
+    has_y = bool(others) and others[-1][0] == "y"
+    numbers = [change.column for _, change in (others[:-1] if has_y else others)]
+    also = f" These have left theirs, too: {named(numbers, has_y=has_y)}." if others else ""
 
     warn_user(
         f"partial_fit: {name} {change.text()} the rows that the stream began with, whose scale it "
-        f"keeps.{also_said}{y_too} {' '.join(cures)}"
+        f"keeps.{also}{y_too} {' '.join(cures)}"
     )
 
 

@@ -32,11 +32,11 @@ from skort.estimators.planning.plan_of_stream import (
 from skort.estimators.planning.scaling import dense_if_narrow
 from skort.estimators.training.data_source import GivenRows, encoded_rows
 from skort.estimators.training.fit import at_given_weights, in_wide_enough_dtype
-from skort.estimators.training.messages import warn_of_absent
 from skort.estimators.training.observers import Observers
 from skort.estimators.training.read import FitInput, model_and_data, read_fit
 from skort.estimators.training.result import FitResult
 from skort.estimators.training.run_stream import run_stream
+from skort.estimators.training.warnings_at_start import warn_of_absent
 from skort.optim.callbacks import check_callbacks
 from skort.optim.state import TrainState
 

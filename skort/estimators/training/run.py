@@ -21,7 +21,7 @@ from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import whitens
 from skort.estimators.planning.stopping import is_measured, may_go_on
 from skort.estimators.training.data_source import BatchShape, DataSource, InMemory, KnownRows
-from skort.estimators.training.messages import diverged_error
+from skort.estimators.training.diverged import diverged_error
 from skort.estimators.training.observers import Observers
 from skort.estimators.training.optimum import EndOfSteps, Finish, part_above_least
 from skort.estimators.training.problem import problem_of, sparse_solvers

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from skort.estimators.data.columns import listed_with_y
 from skort.estimators.data.row_forms import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
@@ -25,12 +26,13 @@ from skort.estimators.planning.stream import (
     with_late_scales,
 )
 from skort.estimators.training.data_source import BatchShape, batches_in_memory
+from skort.estimators.training.diverged import diverged_error
 from skort.estimators.training.left_scale import warn_of_left_scale
-from skort.estimators.training.messages import diverged_error, warn_of_fitted
 from skort.estimators.training.observers import Observers
 from skort.estimators.training.result import FitResult
 from skort.estimators.training.run import ReadyTraining, TrainRun
 from skort.estimators.training.start import Start, check_first_rows, start_at_weights
+from skort.estimators.training.warnings_at_start import warn_of_fitted
 from skort.estimators.variables.row_loss import RowLoss
 from skort.exceptions import DivergedError
 from skort.objective.loss import takes_standardized_y
@@ -116,11 +118,12 @@ def _told(plan, model, rows, state, columns):
     names = None if model.has_steps else columns.names
     place = "the transformed X" if model.has_steps else "X"
 
-    def name_of(column):
-        return f"column {column if names is None else repr(names[column])} of {place}"
+    def named(numbers, *, has_y):
+        shown = numbers if names is None else [names[number] for number in numbers]
+        return listed_with_y(shown, has_y=has_y, place=place)
 
     layer = model.score_graph.first_layer
-    return warn_of_left_scale(rows, state.standardization, layer, name_of, plan.loss, state.told)
+    return warn_of_left_scale(rows, state.standardization, layer, named, plan.loss, state.told)
 
 
 def _warn_of_worse(plan, model, variables, rows, fitted_loss=-np.inf):

@@ -20,12 +20,12 @@ from skort.estimators.planning.stream import (
     stream_rates,
     with_batches_of_spread,
 )
-from skort.estimators.training.messages import (
+from skort.estimators.training.problem import sparse_solvers
+from skort.estimators.training.warnings_at_start import (
     warn_of_far_start,
     warn_of_fitted,
     warn_of_one_target,
 )
-from skort.estimators.training.problem import sparse_solvers
 from skort.estimators.variables.custom_loss import warn_of_custom_loss
 from skort.estimators.variables.custom_penalty import warn_of_custom_penalty
 from skort.estimators.variables.reparametrization import Reparametrization, with_offsets

@@ -715,14 +715,6 @@ def test_y_may_have_any_units_whose_square_float64_holds(unit, rng):
         OrtSGDRegressor(dtype="float64").fit(X, y * 1e200)
 
 
-def test_a_warning_of_lost_digits_names_five_columns(rng):
-    X = rng.normal(size=(100, 7)) + 1e6
-    with pytest.warns(
-        UserWarning, match="column 0 of X, .*, column 4 of X, 2 more is more than 16,384"
-    ):
-        OrtSGDRegressor(random_state=0).fit(X, X[:, 0] - 1e6)
-
-
 @pytest.mark.parametrize(
     "inner", [None, Ridge(1.0), MLPRegressor(hidden_layer_sizes=(8,))], ids=str
 )
@@ -777,7 +769,7 @@ def test_the_intercept_of_columns_far_from_zero_keeps_its_digits(dtype, rng):
     )
 
 
-@pytest.mark.filterwarnings("ignore:The mean of")
+@pytest.mark.filterwarnings("ignore:The means? of")
 @pytest.mark.parametrize(
     "inner",
     [LinearRegression(), MLPRegressor(**NETWORK, random_state=0)],
@@ -792,7 +784,7 @@ def test_a_warm_start_far_from_zero_goes_on_from_the_weights_of_the_model(inner,
     np.testing.assert_allclose(model.predict(X), before, rtol=0, atol=1e-4)
 
 
-@pytest.mark.filterwarnings("ignore:The mean of", "ignore:Maximum number")
+@pytest.mark.filterwarnings("ignore:The means? of", "ignore:Maximum number")
 @pytest.mark.parametrize(
     "inner",
     [LinearRegression(), MLPRegressor(**NETWORK, random_state=0)],
