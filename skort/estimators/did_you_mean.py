@@ -32,6 +32,8 @@ Own = TypeVar("Own", bound="NamedParameters")
 
 # The parameters whose values are given without a name.
 _FIRST_GIVEN = ("optimizer", "loss", "penalty", "solver")
+# The names that read a file elsewhere.
+_OF_FILES = ("load", "load_model", "load_onnx", "from_onnx", "from_pretrained")
 # The methods that train.
 _METHODS = ("fit", "partial_fit", "fit_batches")
 # Parameter -> the sentence, after a space, for the estimator that lacks it.
@@ -57,6 +59,10 @@ class NamedParameters(Component):
                 setattr(cls, name, _ShortHelp(method))
             elif name == "__init__":
                 setattr(cls, name, explained_init(method, _with_hint, _without_names))
+
+    def __dir__(self) -> list[str]:
+        # scikit-learn < 1.9 does not ask whether an instance has the names of its class.
+        return [name for name in super().__dir__() if name not in _OF_FILES]
 
     def set_params(self: Own, **params: Any) -> Own:  # noqa: D102 - it has scikit-learn's
         for path in params:
@@ -103,6 +109,8 @@ class _OfPickle:
 
     def __init__(self, name):
         self._name = name
+        # `help` shows all names of a class.
+        self.__doc__ = f"Not here: {ATTRIBUTES[name]}."
 
     def __get__(self, instance, owner=None):
         # An instance asks its `__getattr__` after this error, which says the same.
@@ -113,7 +121,7 @@ class _OfPickle:
         )
 
 
-for _name in ("load", "load_model", "load_onnx", "from_onnx", "from_pretrained"):
+for _name in _OF_FILES:
     setattr(NamedParameters, _name, _OfPickle(_name))
 
 

@@ -3,6 +3,7 @@
 import inspect
 import operator
 import pickle
+import pydoc
 import re
 
 import numpy as np
@@ -362,6 +363,13 @@ def test_a_class_says_what_reads_a_file(cls, name):
     assert not hasattr(cls, name)
     with pytest.raises(AttributeError, match="pickle or joblib read an estimator"):
         getattr(cls(), name)
+    assert not hasattr(cls(), name)
+    assert name not in dir(cls())
+    assert name not in cls().get_params()
+    # It is in the class, and reading all of its members raises no error.
+    assert dict(inspect.getmembers(cls))[name].__doc__.startswith("Not here: pickle or joblib")
+    page = pydoc.plain(pydoc.render_doc(cls))
+    assert re.search(rf"\|  {name}\n \|      Not here: pickle or joblib read an estimator", page)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ _VALIDATED_EPOCHS = 10
 @rule("epochs")
 def linear_epochs() -> Decision:
     """A linear model, or any model by L-BFGS, is trained for at most 1,000 epochs."""
-    return Decision(_LINEAR_EPOCHS, "tol ends the training of a linear model", "max_iter")
+    return Decision(_LINEAR_EPOCHS, "a limit: tol ends the training", "max_iter")
 
 
 @rule("epochs")

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -198,10 +198,8 @@ class GivenRows:
     y: Any
     sample_weight: Any
 
-    @property
-    def batch_size(self) -> int | None:
-        """The number of rows of a batch, or None if the parameter `batch_size` decides."""
-        return None
+    #: The parameter `batch_size` of the estimator decides how many rows a batch has.
+    batch_size: ClassVar[int | None] = None
 
     def class_weight(
         self, class_weight: ClassWeight | None, encoded: EncodedTarget
@@ -297,7 +295,7 @@ class GivenBatches(GivenRows):
         return sum(-(-n // self.batch_size) for n in self.first.sizes)
 
     @property
-    def batch_size(self) -> int:
+    def batch_size(self) -> int:  # type: ignore[override]  # only batches have one to compute
         """The number of rows of the largest batch, or of the parts into which it is divided."""
         largest = max(self.first.sizes)
         return largest if isinstance(self.largest, str) else min(int(self.largest), largest)

@@ -188,6 +188,14 @@ def test_heavy_rows_come_several_times(part, mean_weight, expected):
     assert stream.heavy_row_copies(part, mean_weight) == expected
 
 
+def test_linear_models_and_any_model_by_lbfgs_have_a_limit_of_epochs():
+    limit = stopping.linear_epochs()
+    assert (limit.value, limit.because) == (1000, "a limit: tol ends the training")
+    network = MLPRegressor(hidden_layer_sizes=(3,))
+    model = OrtSGDRegressor(network, optimizer="lbfgs", random_state=0)
+    assert model.fit(np.eye(40), np.arange(40.0)).plan_.decisions["epochs"] == limit
+
+
 def test_plans_of_networks_are_those_of_their_formulas():
     assert stopping.network_epochs(150, 1, 1).value == 225
     assert repr(optimizer.network_schedule(90, 0.02).value) == repr(Cosine(90, 0.02))
