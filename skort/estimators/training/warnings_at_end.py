@@ -129,10 +129,9 @@ def _warning_of_last_epoch(result):
         # The search for a lower objective, which is one epoch, had no time left.
         begin, end = state.column("objective")[-2:]
         return (
-            "SGD no longer lowered the objective. Then L-BFGS over all rows lowered it from "
-            f"{begin:.4g} to {end:.4g} in max_iter={plan.max_iter} iterations, and it was still "
-            "falling: the optimum is lower. Increase max_iter. Or increase alpha: L-BFGS then needs "
-            "fewer iterations."
+            "SGD no longer lowered the objective. L-BFGS over all rows lowered it from "
+            f"{begin:.4g} to {end:.4g} in max_iter={plan.max_iter} iterations, and the optimum is "
+            "lower. Increase max_iter, or alpha, with which L-BFGS needs fewer iterations."
         )
 
     what = _rising_score(state) if plan.is_validated else _last_epochs(result)
@@ -200,9 +199,9 @@ def _warning_of_zero_rate(result):
     n_batches = result.n_batches or 1
     return (
         f"The learning rate reached zero after {state.n_epochs} of {plan.max_iter} epochs: the "
-        f"schedule ends with update {last_update(plan.schedule)}. An update is a batch, and an epoch "
-        f"has {n_batches}: n_updates={plan.max_iter * n_batches} lets it end with the last epoch. If "
-        f"it should end here, give max_iter={state.n_epochs}."
+        f"schedule ends with update {last_update(plan.schedule)}, and an epoch has {n_batches}. "
+        f"n_updates={plan.max_iter * n_batches} lets the schedule end with the last epoch. If the "
+        f"training should end here, give max_iter={state.n_epochs}."
     )
 
 

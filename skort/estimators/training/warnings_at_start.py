@@ -35,8 +35,8 @@ def warn_of_far_start(share: float) -> None:
     if share > _FAR_START:
         warn_user(
             f"The model in estimator begins at {share:.3g} times the loss of a constant prediction on "
-            "these rows, from which a training may not recover. Its weights seem to be for other "
-            "units: scale X and y as they were where the weights were made."
+            "these rows. Its weights seem to be for other units, and a training may not recover "
+            "from that: scale X and y as they were where the weights were made."
         )
 
 
@@ -50,8 +50,8 @@ def warn_of_absent(labels: Sequence[Any]) -> None:
     warn_user(
         f"y has no row of the class{'es' if several else ''} {shown}{more}, which the fitted model "
         f"knows: training on these rows alone forgets {'them' if several else 'it'}. Give some old "
-        f"rows of {'these classes' if several else 'this class'}, too, or make fewer epochs, by "
-        "max_iter or fewer calls of partial_fit."
+        f"rows of {'these classes' if several else 'this class'}, too, or train less: lower "
+        "max_iter, or call partial_fit less often."
     )
 
 

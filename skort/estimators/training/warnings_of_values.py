@@ -121,5 +121,5 @@ def warning_of_outlier(result):
     return (
         f"y has the value {target[row, column]:.4g}, which is {distance[row, column]:.2g} times as "
         f"far from the median {median[column]:.4g} as usual values are: a squared error follows "
-        'it, and no other row. Check y, or use loss="huber".'
+        'this row alone. Check y, or use loss="huber".'
     )
