@@ -107,6 +107,40 @@ def test_a_wrong_gradient_has_its_error():
     )
 
 
+ASYMMETRIC = """asymmetric (score, target) => (loss) {
+    nine = Constant <value = float {9}> ()  r = Sub (score, target)  over = Relu (r)  n = Neg (r)
+    under = Relu (n)  a = Mul (over, over)  u = Mul (under, under)  b = Mul (nine, u)
+    loss = Add (a, b)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "score", "target"),
+    [
+        (Loss(ASYMMETRIC), [[1.0]], [[1.0]]),
+        (Loss(ASYMMETRIC), [[1.0], [3.0]], [[1.0], [0.0]]),
+        ("squared_hinge", [[1.0]], [[1.0]]),
+        ("squared_epsilon_insensitive", [[1.1], [0.9]], [[1.0], [1.0]]),
+        ("hinge", [[1.0]], [[1.0]]),
+        ("epsilon_insensitive", [[1.1], [0.9]], [[1.0], [1.0]]),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-6, 1e-8])
+def test_a_gradient_between_the_slopes_of_both_sides_is_right(loss, score, target, epsilon):
+    assert check_gradient(loss, score, target, epsilon=epsilon) < 1e-7
+
+
+@pytest.mark.parametrize("factor", [-1.0, 0.98, 3.0])
+def test_a_wrong_gradient_beside_a_kink_has_its_error(factor):
+    wrong = (
+        f"wrong (score, target) => (g) {{ c = Constant <value = float {{{2 * factor}}}> ()  r = Sub "
+        "(score, target)  over = Relu (r)  g = Mul (c, over) }"
+    )
+    over = "over (score, target) => (loss) { r = Sub (score, target)  o = Relu (r)  loss = Mul (o, o) }"
+    error = check_gradient(Loss(over, wrong), [[1.0], [3.0]], [[1.0], [0.0]])
+    assert error == pytest.approx(abs(factor - 1) / max(1, abs(factor)), rel=1e-5)
+
+
 def test_where_nothing_changes_the_error_is_zero():
     assert check_gradient("l2", np.zeros(3)) == 0
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.utils import check_array
 
-from skort.estimators.data.dates import check_dates, dates_in_steps
+from skort.estimators.data.dates import check_dates, date_columns, dates_in_steps
 from skort.estimators.data.row_forms import is_in_range, kept_dtypes
 from skort.estimators.data.step_errors import one_column, step_error
 from skort.estimators.data.targets import EncodedTarget
@@ -44,7 +44,7 @@ class Preprocessing:
         except NotExportableError as error:
             return cls(transformers, None, dtype, str(error))
         except DatesError as error:
-            raise dates_in_steps(list(error.args)) from None
+            raise dates_in_steps(_among(error.args, some_rows)) from None
 
     def exported(self) -> "onnx.ModelProto | None":
         """Return the steps as ONNX, or None if there are no steps."""
@@ -56,7 +56,24 @@ class Preprocessing:
         """Return X after the steps: an array or a CSR matrix of `dtype`."""
         if self.transformers is None:
             return X
+        if self.graph is not None and date_columns(X):
+            _check_dates(self.graph, X)
         return transformed(self.transformers, self.transformers.transform, X, self.dtype)
+
+
+def _check_dates(graph, X):
+    """Raise an error for columns of dates that the steps, and so the file, take for numbers."""
+    from skort.graphs.sklearn.transformers import numeric_names
+
+    if refused := _among(numeric_names(graph), X):
+        raise dates_in_steps(refused)
+
+
+def _among(inputs, X):
+    """Return the columns of X with dates, as `date_columns` does, that some inputs have."""
+    if hasattr(X, "columns"):
+        return [name for name in date_columns(X) if str(name) in inputs]
+    return [name for name in date_columns(X) if "X" in inputs or f"x{name}" in inputs]
 
 
 def transformed(steps: Any, transform: Callable[[Any], Any], X: Any, dtype: DTypeLike) -> Any:

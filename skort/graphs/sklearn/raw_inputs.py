@@ -108,7 +108,8 @@ def _parts(X, is_mixed=None):
 def _is_text(values):
     if scipy.sparse.issparse(values) or values.dtype.kind in "biuf":
         return False
-    if values.dtype.kind in "UT":
+    # To numpy, a duration is a number.
+    if values.dtype.kind in "UTmM":
         return True
 
     numbers = (bool, int, float, np.number, np.bool_)

@@ -103,6 +103,16 @@ def transformer_graph(transformers: Any, X: Any, dtype: DTypeLike) -> onnx.Model
     return model
 
 
+def numeric_names(graph: onnx.ModelProto) -> set[str]:
+    """Return the names of the inputs of numbers that the nodes of a graph take."""
+    taken = {name for node in graph.graph.node for name in node.input}
+    return {
+        i.name
+        for i in graph.graph.input
+        if i.name in taken and i.type.tensor_type.elem_type != onnx.TensorProto.STRING
+    }
+
+
 def _of_numbers(transformers, X, dtype):
     """Return the conversion with texts of numbers as numbers, or None if there is none."""
     try:

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 from onnx.numpy_helper import from_array
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.frozen import FrozenEstimator
@@ -309,6 +310,56 @@ def test_a_step_makes_no_nanoseconds_of_a_table_of_dates(step):
         OrtSGDRegressor(make_pipeline(frozen, LinearRegression())).partial_fit(
             DATES[["day"]], SIZES
         )
+
+
+COLUMN_OF_DATES = " in column 'day'"
+
+
+@pytest.mark.parametrize(
+    ("X", "place"),
+    [
+        (DATES[["took"]].rename(columns={"took": "day"}), COLUMN_OF_DATES),
+        (DATES[["took"]].rename(columns={"took": "day"}).astype("timedelta64[s]"), COLUMN_OF_DATES),
+        (DATES[["day"]], COLUMN_OF_DATES),
+        (DATES[["took"]].to_numpy(), ""),
+        (DATES[["day"]].to_numpy(), ""),
+    ],
+    ids=["durations", "in seconds", "dates", "array of durations", "array of dates"],
+)
+@pytest.mark.parametrize(
+    "step",
+    [
+        StandardScaler(),
+        SimpleImputer(),
+        ColumnTransformer([("fill", SimpleImputer(), [0])], remainder="passthrough"),
+    ],
+    ids=["scaler", "imputer", "columns"],
+)
+def test_no_step_takes_dates_or_durations_for_numbers_in_any_method(step, X, place):
+    message = f"^X has dates or times{place}, and a step of the pipeline inside takes numbers"
+    days = X.assign(day=SIZES) if hasattr(X, "columns") else SIZES[:, None]
+    with pytest.raises(ValueError, match=message):
+        OrtSGDRegressor(make_pipeline(step, LinearRegression())).fit(X, SIZES)
+    fitted = OrtSGDRegressor(make_pipeline(step, LinearRegression())).fit(days, SIZES)
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(X)
+    assert fitted.score(days, SIZES) > 0.999
+    frozen = FrozenEstimator(clone(step).fit(days))
+    stream = OrtSGDRegressor(make_pipeline(frozen, LinearRegression()))
+    with pytest.raises(ValueError, match=message):
+        stream.partial_fit(X, SIZES)
+    stream.partial_fit(days, SIZES)
+    with pytest.raises(ValueError, match=message):
+        stream.partial_fit(X, SIZES)
+
+
+def test_a_step_may_make_numbers_of_durations():
+    in_days = FunctionTransformer(lambda X: X.assign(day=X["day"].dt.days))
+    X = DATES[["took"]].rename(columns={"took": "day"})
+    model = OrtSGDRegressor(make_pipeline(in_days, StandardScaler(), LinearRegression()))
+    with pytest.warns(UserWarning, match="cannot be part of an ONNX model"):
+        model.fit(X, SIZES)
+    assert model.score(X, SIZES) == pytest.approx(1)
 
 
 def test_dates_in_a_list_or_an_array_of_objects_are_named():
