@@ -141,7 +141,9 @@ def test_a_loss_without_any_is_refused(regression):
     message = 'eta0="auto": the loss Loss does not say its largest second derivative'
     with pytest.raises(ValueError, match=message):
         OrtSGDRegressor(loss=FLAT).fit(X, y)
-    OrtSGDRegressor(loss=FLAT, eta0=0.1, max_iter=1, tol=None, standardize=False).fit(X, y)
+    given = OrtSGDRegressor(loss=FLAT, eta0=0.1, max_iter=1, tol=None, standardize=False)
+    with pytest.warns(UserWarning, match="has a gradient of zero at all scores"):
+        given.fit(X, y)
 
 
 def test_a_sum_has_what_its_parts_have():
