@@ -256,7 +256,9 @@ def _most_exact(loss, n_outputs):
 
 def _no_gradient(losses, target):
     """Return a sentence on a derived gradient that is zero at near and at far scores, or ""."""
-    y = target[:: -(-len(target) // _N_ROWS)].astype(np.float64)
+    # The least and the largest y are among them: a rare class may be the only one with a gradient.
+    y = target[:: -(-len(target) // _N_ROWS)]
+    y = np.concatenate([y, _small_usual_large(target)]).astype(np.float64)
     away = np.linspace(-1.93, 1.87, y.size).reshape(y.shape) * _unit(target)
     for factor in _NEAR_AND_FAR:
         found = None if losses.has_gradient else losses.derived_gradients(y + factor * away, y)
