@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
-from sklearn.linear_model import SGDClassifier
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.neural_network import MLPClassifier
 
 from benchmarks.timing import threads
@@ -403,12 +403,14 @@ def streams(X, y, n_rows=200):
     Return the mean accuracy of each call of a stream before it trains on its rows, and that on the
     last quarter of the rows, by model.
     """
+    logistic = LogisticRegression()
+    adam = {"optimizer": "adam", "learning_rate": "constant", "eta0": 0.1, "random_state": 0}
     models = {
         "SGDClassifier": SGDClassifier(loss="log_loss", random_state=0),
-        "the defaults": OrtSGDClassifier(random_state=0),
-        "adam, constant, eta0=0.1": OrtSGDClassifier(
-            optimizer="adam", learning_rate="constant", eta0=0.1, random_state=0
-        ),
+        "defaults": OrtSGDClassifier(random_state=0),
+        "adam": OrtSGDClassifier(**adam),
+        "adam, logistic": OrtSGDClassifier(logistic, **adam),
+        "adam, logistic, no penalty": OrtSGDClassifier(logistic, penalty=None, **adam),
     }
     end = 3 * X.shape[0] // 4
     found = {}

@@ -592,7 +592,7 @@ def test_streams_of_sparse_rows_are_scored_before_and_after(benchmarks):
     sparse = benchmarks("sparse")
     X, y = sparse.problem(300, n_rows=800)
     scores = sparse.streams(X, y, n_rows=100)
-    assert len(scores) == 3
+    assert len(scores) == 5
     # More than half of the rows of two classes.
     assert all(0.5 < seen <= 1 and 0.5 < new <= 1 for seen, new in scores.values())
 

@@ -242,7 +242,7 @@ class OrtSGDClassifier(ClassifierMixin, BaseOrtSGD):
         Make one pass over X and y, and continue where the last `partial_fit` or `fit` ended.
 
         The description of `OrtSGDRegressor.partial_fit` holds here, too. For a stream of texts, give
-        ``optimizer="adam", learning_rate="constant", eta0=0.1``: :doc:`/text_and_sparse`.
+        ``penalty=None, optimizer="adam", learning_rate="constant", eta0=0.1``: :doc:`/text_and_sparse`.
 
         Parameters
         ----------

@@ -58,8 +58,13 @@ def says_nothing(target: np.ndarray) -> bool:
     Fewer than 20 rows leave the weights of a fitted model as they are; of rows with the same y, only
     ten count.
     """
+    return n_that_count(target) < _LEAST_ROWS
+
+
+def n_that_count(target: np.ndarray) -> int:
+    """Return the number of rows, of which only ten with the same y count."""
     _, counts = np.unique(target, axis=0, return_counts=True)
-    return int(np.minimum(counts, _MOST_OF_ONE_TARGET).sum()) < _LEAST_ROWS
+    return int(np.minimum(counts, _MOST_OF_ONE_TARGET).sum())
 
 
 @rule("weights")

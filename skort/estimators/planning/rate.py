@@ -234,12 +234,17 @@ def estimated_curvature(
 
 def _no_curvature_error(loss, n_outputs, target):
     """Return the error of a loss without a usable second derivative around targets."""
-    from skort.estimators.variables.custom_loss import check_differentiable, fault_of
+    from skort.estimators.variables.custom_loss import (
+        UNLESS_BOUNDED,
+        check_differentiable,
+        fault_of,
+    )
 
     check_differentiable(loss, n_outputs)
     fault = fault_of(loss, target)
     if fault:
-        return ValueError(f"{fault} If a penalty does, give eta0 a number.")
+        is_endless = fault.endswith(UNLESS_BOUNDED)
+        return ValueError(f"{fault} If one does, give eta0 a number." if is_endless else fault)
     return ValueError(
         f'eta0="auto": the loss {type(loss).__name__} does not say its largest second derivative, '
         "and float32 shows none around the targets of these rows. Give eta0 a number."

@@ -21,6 +21,7 @@ from skort.estimators.planning.fine_tuning import (
     best_weights,
     knowledge_of,
     knows_little,
+    n_that_count,
     says_nothing,
 )
 from skort.estimators.planning.plan import Plan
@@ -48,6 +49,8 @@ class Chosen(NamedTuple):
     kept: str
     #: What ended the comparison early, or None.
     interrupt: KeyboardInterrupt | None = None
+    #: For few rows: see `Ending.counts`.
+    counts: tuple[int, int] | None = None
 
 
 def chosen_weights(
@@ -62,8 +65,9 @@ def chosen_weights(
     Return the weights that are best on held-out rows. `plan_of` takes sample weights, and returns the
     plan of a fit with them.
     """
-    if says_nothing(rows.counted(rows.target)):
-        return Chosen(model, "few rows")
+    target = rows.counted(rows.target)
+    if says_nothing(target):
+        return Chosen(model, "few rows", counts=(n_that_count(target), len(target)))
 
     others = {"trained": model}
     try:
@@ -219,7 +223,7 @@ def at_fitted(run: Callable[[Plan], FitResult], plan: Plan, chosen: Chosen) -> F
         max_iter=plan.max_iter,
         can_restart=plan.can_restart,
     )
-    ending = result.ending._replace(went_back=True)
+    ending = result.ending._replace(went_back=True, counts=chosen.counts)
     # The memory of the optimizer belongs to other weights.
     result = result.with_weights({})
     state = result.state

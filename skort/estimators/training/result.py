@@ -42,6 +42,8 @@ class Ending(NamedTuple):
     constant_loss: float | None = None
     #: Whether a warning has said that the fitted network is worse than a constant.
     warned_of_fitted: bool = False
+    #: How many rows count against a fitted model, and how many there are, if they are too few.
+    counts: tuple[int, int] | None = None
 
 
 #: The ending in a result that an estimator keeps.

@@ -221,8 +221,10 @@ def _warning_of_steps(result):
 def _why_they_stay(result):
     """Return the end of the warning that the fitted weights stay."""
     if result.kept in KEEPS:
+        counts = result.ending.counts
+        here = f" Here, {counts[0]} of {counts[1]:,} rows count." if counts else ""
         return (
-            f"{KEPT[result.kept].because}. partial_fit learns from 20 rows or more and forgets "
+            f"{KEPT[result.kept].because}.{here} partial_fit learns from 20 rows or more and forgets "
             "little. Or fit a new model to the old and the new rows. early_stopping=False trains on "
             "the new rows to the end, and forgets the old ones."
         )

@@ -36,6 +36,8 @@ _REACHED = 10.0, -10.0, 20.0, -20.0, 50.0, -50.0, 100.0, -100.0
 _REACHED_LOGARITHMS = 10.0, -10.0, 20.0, -20.0
 # So far is a score from a whole number of standard deviations.
 _KINK = 0.0137
+#: The end of the fault of a loss without a lower bound.
+UNLESS_BOUNDED = "Check its sign, unless a penalty bounds it."
 # What to write in place of the Log of a Sigmoid.
 _OF_SIGMOID = (
     "Softplus(-score) is -Log(Sigmoid(score)) at any score, and Softplus(score) is "
@@ -354,7 +356,7 @@ def _no_lower_bound(losses, target):
             return (
                 f"seems to have no lower bound: for the target {_shown(y[row])}, it is "
                 f"{values[0, row]:.3g} at a score {DISTANCES[0]:,.0f} standard deviations away, and "
-                f"{values[1, row]:.3g} at {DISTANCES[1]:,.0f}. Check its sign, unless a penalty bounds it."
+                f"{values[1, row]:.3g} at {DISTANCES[1]:,.0f}. {UNLESS_BOUNDED}"
             )
     return ""
 

@@ -598,6 +598,25 @@ def test_a_training_that_a_textbook_loss_ruins_names_the_loss():
         model.fit(X, y)
 
 
+def test_only_a_loss_without_a_lower_bound_is_told_of_a_penalty():
+    log = Loss(
+        "log (score, target) => (loss) { r = Sub (score, target)  a = Abs (r)  n = Neg (a)"
+        "  loss = Log (n) }"
+    )
+    with (
+        pytest.raises(ValueError, match=r"^The loss 'log' .* Log, Sqrt, .* get in the value\.$"),
+        pytest.warns(UserWarning, match="The loss 'log' is nan in float32"),
+    ):
+        OrtSGDRegressor(loss=log).fit(X[:80], X[:80, 0])
+    line = Loss("line (score, target) => (loss) { loss = Sub (score, target) }")
+    end = r"unless a penalty bounds it\. If one does, give eta0 a number\.$"
+    with (
+        pytest.raises(ValueError, match=rf"^The loss 'line' seems to have no lower bound.*{end}"),
+        pytest.warns(UserWarning, match="The loss 'line' seems to have no lower bound"),
+    ):
+        OrtSGDRegressor(loss=line).fit(X[:80], X[:80, 0])
+
+
 def test_a_divergence_at_a_rate_of_skort_does_not_say_to_lower_eta0():
     # sqrt((s - 0.02) (s - 0.2)) is no number between 0.02 and 0.2, which all large scores pass.
     value = """
