@@ -1,4 +1,4 @@
-"""The columns of X that the vectorizers of steps take: each value of them is a document."""
+"""The columns of X that steps take for documents or for categories, and those for numbers."""
 
 from typing import Any
 
@@ -15,16 +15,38 @@ def columns_of_documents(steps: Any, X: Any) -> list[Any]:
     Return the names or the numbers of the columns that the first `ColumnTransformer` of the steps
     gives to vectorizers; none if X is no table or another step comes first.
     """
+    return [name for part, names in _parts(steps, X) if _takes_documents(part) for name in names]
+
+
+def columns_of_numbers(steps: Any, X: Any) -> list[Any]:
+    """
+    Return the columns that the first `ColumnTransformer` of the steps gives to no encoder, as
+    `columns_of_documents` does.
+    """
+    return [name for part, names in _parts(steps, X) if not _encodes(part) for name in names]
+
+
+def _parts(steps, X):
+    """Return the transformers of the first step of X, if it has several, with their columns."""
     first = _first_of(steps)
     if not isinstance(first, ColumnTransformer) or getattr(X, "ndim", 0) != 2:
         return []
+    return [(part, _names(columns, X)) for _, part, columns in first.transformers]
 
-    return [
-        name
-        for _, transformer, columns in first.transformers
-        if _takes_documents(transformer)
-        for name in _names(columns, X)
-    ]
+
+def _encodes(transformer):
+    """Return whether a transformer, or a part of it, may make numbers of text."""
+    step = thawed(transformer)
+    if step is None or isinstance(step, str):
+        return step == "drop"
+    if isinstance(step, Pipeline):
+        return any(_encodes(part) for _, part in step.steps)
+    if isinstance(step, FeatureUnion):
+        return any(_encodes(part) for _, part in step.transformer_list)
+
+    takes = get_tags(step).input_tags
+    # A function may do anything.
+    return takes.string or takes.categorical or get_tags(step).no_validation
 
 
 def _first_of(steps):

@@ -11,8 +11,10 @@ from skort.estimators.data.columns import (
     column_of_texts,
     columns_with,
     first_texts,
+    has_missing,
     has_text,
     is_missing,
+    is_number,
     listed,
 )
 from skort.estimators.data.dates import date_columns, dates_in_steps
@@ -66,8 +68,8 @@ def step_error(error: Exception, X: Any, steps: Any) -> Exception:
     if _OF_DATE.search(str(error)) and (dates := date_columns(X)):
         return dates_in_steps(dates)
     if types := _MIXED.search(str(error)):
-        return _mixed_error(types[1], X)
-    if (of_object := _object_error(error, X)) is not None:
+        return _mixed_error(types[1], X, steps)
+    if (of_object := _object_error(error, X, steps)) is not None:
         return of_object
     if not isinstance(error, ValueError):
         return error
@@ -124,7 +126,7 @@ def _missing_columns_error(error, found, X):
     )
 
 
-def _object_error(error, X):
+def _object_error(error, X, steps):
     """Return an error for values of another type than a step takes, or None for another error."""
     if _OF_LABELS.match(str(error)):
         return TypeError(
@@ -133,11 +135,27 @@ def _object_error(error, X):
     if OF_OBJECT.search(str(error)):
         return object_error(error, X)
     if "boolean value of NA is ambiguous" in str(error):
+        # Beside text, numbers are objects, and NA one of them.
+        if (of_text := _text_beside_numbers(X, steps)) is not None:
+            return of_text
         names = columns_with(X, lambda values: any(repr(value) == "<NA>" for value in values.flat))
         return ValueError(
             f"X has pandas.NA in {listed(names)}, and a step of the pipeline inside does not take it. "
             "Write it as NaN: X = X.astype(object).fillna(numpy.nan)."
         )
+    return None
+
+
+def _text_beside_numbers(X, steps):
+    """Return the error for text in a column that no encoder takes, or None if there is none."""
+    # It loads scikit-learn's linear models.
+    from skort.estimators.data.documents import columns_of_numbers
+
+    for name in columns_of_numbers(steps, X):
+        part = np.asarray(X[name] if hasattr(X, "columns") else X[:, name], object)
+        text = next((each for each in part if isinstance(each, str) and not is_number(each)), None)
+        if text is not None:
+            return _text_error(name, text)
     return None
 
 
@@ -172,11 +190,24 @@ def _with_empty_texts(X, names):
     return f'Write a missing text as the empty text: {column} = {given}.fillna("").'
 
 
-def _mixed_error(types, X):
+def _mixed_error(types, X, steps):
     """Return an error for a column of several types that an encoder refused: it names the column."""
+    # It loads scikit-learn's linear models.
+    from skort.estimators.data.documents import columns_of_numbers
+
     kinds = set(re.findall(r"'(\w+)'", types))
     parts = dict(X.items()) if hasattr(X, "items") else dict(enumerate(np.asarray(X, object).T))
     names = [name for name, part in parts.items() if kinds == _kinds(part)]
+    if not names and "NAType" not in kinds:
+        # An imputer has filled in a value of another type.
+        numbers = columns_of_numbers(steps, X)
+        names = [
+            name
+            for name, part in parts.items()
+            if name not in numbers
+            and has_missing(np.asarray(part, object))
+            and _kinds(part) < kinds
+        ]
     place = f" in {listed(names)}" if names else ""
     cure = _with_empty_texts(X, names) if "NAType" in kinds else _as_text(X, names)
     return ValueError(
@@ -273,10 +304,15 @@ def _step_text_error(error, X):
     if not names:
         return error
 
-    encode = advice_on_form({names[0]: texts[names[0]]}) or (
+    return _text_error(names[0], texts[names[0]])
+
+
+def _text_error(name, text):
+    """Return the error for a text in a column where a step takes numbers."""
+    encode = advice_on_form({name: text}) or (
         "Encode that column before the step, for instance with OneHotEncoder in a ColumnTransformer."
     )
     return ValueError(
-        f"X has text in column {names[0]!r}, such as {refused}, and a step of the pipeline inside "
-        f"takes numbers. {encode}"
+        f"X has text in column {name!r}, such as {text!r}, and a step of the pipeline inside takes "
+        f"numbers. {encode}"
     )

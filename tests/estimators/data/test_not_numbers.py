@@ -835,6 +835,52 @@ def test_a_column_of_several_types_is_named_with_the_cure(cities, kinds, cure):
             OrtSGDRegressor(numbered).fit(X.to_numpy(), SIZES)
 
 
+def test_a_column_that_an_imputer_fills_with_text_is_named_with_the_cure():
+    code = np.where(np.arange(20) % 4 == 0, np.nan, np.arange(20) % 3)
+    X = FRAME[["size", "city"]].assign(code=code, flag=np.arange(20) % 2 == 0)
+    X.loc[3, "size"] = np.nan
+    categories = make_pipeline(
+        SimpleImputer(strategy="constant", fill_value="none"),
+        OneHotEncoder(handle_unknown="ignore"),
+    )
+    columns = ColumnTransformer(
+        [
+            ("text", categories, ["code", "city"]),
+            ("number", SimpleImputer(), ["size"]),
+            ("flag", "passthrough", ["flag"]),
+        ]
+    )
+    model = OrtSGDRegressor(make_pipeline(columns, LinearRegression()))
+    cure = "X['code'] = X['code'].astype(str)"
+    message = re.escape(
+        "X has values of several types in column 'code', float, str, and an encoder takes one type. "
+        f"Make all of them text: {cure}."
+    )
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        model.fit(X, SIZES)
+    X["code"] = X["code"].astype(str)
+    assert model.fit(X, SIZES).score(X, SIZES) > 0.9
+
+
+def test_text_beside_a_column_with_na_is_named_before_it():
+    flag = pd.array([True, None] * 10, "boolean")
+    X = FRAME[["size"]].assign(a=["True", "False"] * 10, flag=flag)
+
+    def model():
+        columns = ColumnTransformer(
+            [
+                ("fill", SimpleImputer(strategy="most_frequent"), ["a", "flag"]),
+                ("number", StandardScaler(), ["size"]),
+            ]
+        )
+        return OrtSGDRegressor(make_pipeline(columns, LinearRegression()))
+
+    with pytest.raises(ValueError, match=r"^X has text in column 'a', such as 'True', and a step"):
+        model().fit(X, SIZES)
+    X["a"] = X["a"] == "True"
+    assert model().fit(X, SIZES).score(X, SIZES) > 0.99
+
+
 def test_a_new_category_is_named_by_its_column_with_the_cure():
     X = FRAME[["size", "city"]]
     new = X.assign(city=["Lima"] * 20)
