@@ -25,8 +25,8 @@ def batch_rows(
     spread: tuple[float, float] | None = None,
 ) -> int:
     """
-    A batch has 200 rows; in a stream it has the rows of the first call, at most 16, and at most 1 +
-    q / L where rows of squared norm q and largest eigenvalue L lower the rate of a linear model.
+    A batch has 200 rows; a batch of a stream has the rows of the first call, at most 16, and fewer
+    if a linear model has few or correlated columns.
     """
     if not isinstance(batch_size, str):
         return int(batch_size)
@@ -35,11 +35,13 @@ def batch_rows(
     if spread is None:
         return STREAM_ROWS
 
-    # The rate of a row is then at least half of what it is alone: (m - 1) L + q is at most 2 q.
     largest, norm = spread
-    return (
-        STREAM_ROWS if norm >= STREAM_ROWS * largest else min(STREAM_ROWS, 1 + int(norm / largest))
-    )
+    if norm >= STREAM_ROWS * largest:
+        return STREAM_ROWS
+
+    # For rows of squared norm q and largest eigenvalue L, the stable rate of a row of a batch of m
+    # rows is 1 / ((m - 1) L + q). With m of 1 + q / L, this is at least half of that alone, 1 / q.
+    return min(STREAM_ROWS, 1 + int(norm / largest))
 
 
 def batch_decision(batch_size: int, *, is_stream: bool) -> Decision:
