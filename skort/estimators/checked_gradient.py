@@ -22,6 +22,8 @@ from skort.solvers.part_graph import part_graph
 
 # The rounding of a difference, as a part of what is subtracted.
 _ROUNDING = 2 * np.finfo(np.float64).eps
+# A rounding above this part of the largest derivative would hide a wrong gradient.
+_SMALL_ROUNDING = 1e-3
 
 
 def check_gradient(
@@ -62,6 +64,8 @@ def check_gradient(
         The largest difference, divided by the largest derivative. For a correct gradient, it is
         1e-7 or less, or more if `x0` is nearer than `epsilon` to several kinks. A gradient between
         the slopes on both sides of `x0` has no error, as at a kink of a loss or of its gradient.
+        Where values are so large that float64 rounds their differences, the error has this rounding
+        too. It is NaN where the value is not finite within `epsilon` of `x0`.
         Like `scipy.optimize.check_grad`, the function does not raise an error for a wrong gradient.
 
     Raises
@@ -140,13 +144,17 @@ def _gradient_error(
     steps: Collection[float],
 ) -> float:
     """Return the largest difference from central differences, divided by the largest derivative."""
-    errors = np.full(gradient.size, np.inf)
+    errors = np.full(gradient.size, np.nan)
     largest = np.abs(gradient).max()
     for step in steps:
         shifts = step * np.eye(point.size).reshape(-1, *point.shape)
         above = np.array([value(point + by) for by in shifts])
         below = np.array([value(point - by) for by in shifts])
+        # A value that is not finite has no differences.
+        is_known = np.isfinite(above) & np.isfinite(below)
+        above, below = (np.where(is_known, values, np.nan) for values in (above, below))
         central = (above - below) / (2 * step)
+        largest = max(largest, np.abs(central).max(initial=0.0, where=is_known))
         right, left = (above - at_point) / step, (at_point - below) / step
         # Where the gradient has a kink, the central difference is wrong by some steps, and this
         # may be all that it is.
@@ -154,11 +162,12 @@ def _gradient_error(
         sizes = np.maximum(np.abs(above), np.abs(below))
         sizes += np.abs(point).ravel() * np.maximum(np.abs(left), np.abs(right))
         rounding = _ROUNDING * sizes / step
-        is_between = (gradient >= np.minimum(left, right) - rounding) & (
-            gradient <= np.maximum(left, right) + rounding
+        is_between = (
+            (gradient >= np.minimum(left, right) - rounding)
+            & (gradient <= np.maximum(left, right) + rounding)
+            & (rounding <= _SMALL_ROUNDING * largest)
         )
-        errors = np.minimum(errors, np.where(is_between, 0.0, np.abs(central - gradient)))
-        largest = max(largest, np.abs(central).max())
+        errors = np.fmin(errors, np.where(is_between, 0.0, np.abs(central - gradient)))
 
     return float(errors.max() / (largest or 1.0))
 

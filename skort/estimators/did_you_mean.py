@@ -62,7 +62,11 @@ class NamedParameters(Component):
 
     def __dir__(self) -> list[str]:
         # scikit-learn < 1.9 does not ask whether an instance has the names of its class.
-        return [name for name in super().__dir__() if name not in _OF_FILES]
+        return [
+            name
+            for name in super().__dir__()
+            if not isinstance(inspect.getattr_static(self, name, None), _OfPickle)
+        ]
 
     def set_params(self: Own, **params: Any) -> Own:  # noqa: D102 - it has scikit-learn's
         for path in params:

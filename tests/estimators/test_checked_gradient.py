@@ -141,6 +141,37 @@ def test_a_wrong_gradient_beside_a_kink_has_its_error(factor):
     assert error == pytest.approx(abs(factor - 1) / max(1, abs(factor)), rel=1e-5)
 
 
+LOGARITHM = "log (score, target) => (loss) { l = Log (score)  loss = Neg (l) }"
+
+
+@pytest.mark.parametrize("factor", [-1.0, -5.0])
+def test_a_step_to_an_infinite_value_has_no_error_to_tell(factor):
+    slope = (
+        f"slope (score, target) => (g) {{ c = Constant <value = float {{{factor}}}> ()  "
+        "g = Div (c, score) }"
+    )
+    assert np.isnan(check_gradient(Loss(LOGARITHM, slope), [[1e-6]], [[0.0]]))
+    error = check_gradient(Loss(LOGARITHM, slope), [[1.0]], [[0.0]])
+    assert error == pytest.approx((abs(factor) - 1) / abs(factor), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("factor", "score", "least"), [(1.005, 1e7, 0.004), (1.05, 1e6, 0.047), (1.05, 1e9, 0.01)]
+)
+def test_rounding_does_not_hide_a_wrong_gradient(factor, score, least):
+    wrong = (
+        f"wrong (score, target) => (g) {{ c = Constant <value = float {{{2 * factor}}}> ()  r = Sub "
+        "(score, target)  g = Mul (c, r) }"
+    )
+    assert check_gradient(Loss(SQUARES, wrong), [[score]], [[0.0]]) > least
+
+
+def test_rounding_does_not_hide_a_wrong_sign():
+    absolute = "a (score, target) => (loss) { r = Sub (score, target)  loss = Abs (r) }"
+    wrong = "g (score, target) => (g) { r = Sub (target, score)  g = Sign (r) }"
+    assert check_gradient(Loss(absolute, wrong), [[1e10]], [[0.0]]) > 1
+
+
 def test_where_nothing_changes_the_error_is_zero():
     assert check_gradient("l2", np.zeros(3)) == 0
 

@@ -370,6 +370,9 @@ def test_a_class_says_what_reads_a_file(cls, name):
     assert dict(inspect.getmembers(cls))[name].__doc__.startswith("Not here: pickle or joblib")
     page = pydoc.plain(pydoc.render_doc(cls))
     assert re.search(rf"\|  {name}\n \|      Not here: pickle or joblib read an estimator", page)
+    # One of a user is there.
+    own = type("Own", (cls,), {name: lambda self: 1})()
+    assert getattr(own, name)() == 1 and name in dir(own)
 
 
 @pytest.mark.parametrize(

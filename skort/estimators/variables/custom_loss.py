@@ -117,8 +117,8 @@ def fault_of(loss: ScoreLoss, target: np.ndarray) -> str:
     Return the fault of a custom loss whose training fails, and what to do about it; "" if none is
     found.
 
-    Its gradient is not the derivative of its value, its value is no number near y, or falls
-    without end.
+    Its gradient is not the derivative of its value, or is zero at all scores, or its value is no
+    number near y, or falls without end.
     """
     if not isinstance(loss, Loss):
         return ""
@@ -128,6 +128,7 @@ def fault_of(loss: ScoreLoss, target: np.ndarray) -> str:
     fault = (
         _wrong_gradient(losses, target)
         or _no_number(in_float32, target, _beginnings(loss, target))
+        or _no_gradient(losses, target)
         or _no_lower_bound(losses, target)
     )
     return _of(loss, fault) if fault else ""
@@ -269,7 +270,7 @@ def _no_gradient(losses, target):
             return ""
     return (
         "has a gradient of zero at all scores, so that nothing is trained: operators with steps, "
-        "such as Sign, Round or Greater, have no other one. Write a loss that falls with the score, "
+        "such as Sign or Greater, have no other one. Write a loss that falls with the score, "
         "or give its gradient."
     )
 

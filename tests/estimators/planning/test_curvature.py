@@ -138,7 +138,7 @@ def test_a_fit_that_begins_at_a_model_looks_at_its_scores(regression):
 
 def test_a_loss_without_any_is_refused(regression):
     X, y = regression
-    message = 'eta0="auto": the loss Loss does not say its largest second derivative'
+    message = "has a gradient of zero at all scores, so that nothing is trained"
     given = OrtSGDRegressor(loss=FLAT, eta0=0.1, max_iter=1, tol=None, standardize=False)
     with pytest.warns(UserWarning, match="has a gradient of zero at all scores"):
         with pytest.raises(ValueError, match=message):

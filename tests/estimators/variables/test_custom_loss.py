@@ -829,14 +829,20 @@ def test_a_wrong_name_is_told_before_a_target_that_is_not_used(text, match):
         OrtSGDRegressor(loss=Loss(text)).fit(X, Y)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_loss_whose_gradient_is_zero_is_told():
+@pytest.mark.parametrize("options", [{}, {"max_iter": 30}, {"eta0": 0.1, "max_iter": 30}])
+def test_a_loss_whose_gradient_is_zero_is_told(options):
     steps = Loss(
         "steps (score, target) => (loss) { d = Sub (score, target) s = Mul (d, d) loss = Sign (s) }"
     )
-    with pytest.warns(UserWarning, match="'steps' has a gradient of zero at all scores"):
-        model = OrtSGDRegressor(loss=steps, random_state=0).fit(X, Y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = OrtSGDRegressor(loss=steps, random_state=0, **options).fit(X, Y)
     assert not model.coef_.any()
+    # Each warning says so, and none has a cure that changes nothing.
+    messages = [str(each.message) for each in caught]
+    told = "'steps' has a gradient of zero at all scores, so that nothing is trained"
+    assert len(messages) > 1 and all(told in each for each in messages)
+    assert not any(re.search("Round|eta0|alpha|Check whether", each) for each in messages)
 
 
 def test_a_loss_that_is_flat_near_the_target_has_a_gradient():
