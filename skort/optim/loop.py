@@ -41,6 +41,8 @@ class Outcome:
     went_back: bool = False
     #: The weights that it ended with: see `Training.kept`.
     kept: str | None = None
+    #: Whether it ended with a search for a lower objective over all rows, which still fell.
+    is_falling: bool = False
 
 
 def minimise(training: Training) -> Outcome:
@@ -67,6 +69,7 @@ def minimise(training: Training) -> Outcome:
         first_eta=training.first_eta,
         went_back=training.went_back,
         kept=training.kept,
+        is_falling=training.is_falling,
     )
 
 

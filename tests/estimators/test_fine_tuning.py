@@ -735,6 +735,15 @@ def test_a_class_that_the_new_rows_lack_is_named_once(method):
         OrtSGDClassifier(FrozenEstimator(fitted)).partial_fit(new[0][:50], new[1][:50])
 
 
+def test_rows_of_weight_zero_lack_no_class():
+    rows, labels = _three_classes()
+    fitted = LogisticRegression().fit(rows, labels)
+    model = OrtSGDClassifier(FrozenEstimator(fitted))
+    # Warnings are errors.
+    model.partial_fit(rows, labels, sample_weight=np.zeros(600))
+    np.testing.assert_allclose(model.coef_, fitted.coef_, rtol=1e-6)
+
+
 def test_a_class_that_the_first_rows_after_a_fit_lack_is_named():
     rows, labels = _three_classes()
     model = OrtSGDClassifier(random_state=0).fit(rows, labels)

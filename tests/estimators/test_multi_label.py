@@ -238,3 +238,12 @@ def test_lists_of_labels_lead_to_a_y_that_trains(first):
     assert str(raised.value).endswith("(y), and MLPClassifier() as estimator.")
     indicator = MultiLabelBinarizer().fit_transform(labels)
     assert trained().fit(X, indicator).predict(X).shape == indicator.shape
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_batches"])
+def test_rows_of_the_same_labels_make_a_fitted_network_forget(method):
+    same = (Y == [1, 0, 1]).all(axis=1)
+    model = trained(fitted(Y), max_iter=5, early_stopping=False)
+    with pytest.warns(UserWarning, match="^y is the same in all rows: a fitted network") as caught:
+        model.fit(X[same], Y[same]) if method == "fit" else model.fit_batches([(X[same], Y[same])])
+    assert len([each for each in caught if "forgets" in str(each.message)]) == 1

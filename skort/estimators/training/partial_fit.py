@@ -51,7 +51,7 @@ def first_call(estimator: Any, given: GivenRows, classes: Any = None) -> tuple[F
     # A plan needs rows that count. If none counts, it is made as if all did, and the rows wait.
     of_plan = weights if is_counted(weights) else None
 
-    if read.wrapped.is_fitted:
+    if read.wrapped.is_fitted and is_counted(weights):
         _warn_of_absent(given, read.encoded)
 
     def train(plan):

@@ -44,6 +44,8 @@ class Ending(NamedTuple):
     warned_of_fitted: bool = False
     #: How many rows count against a fitted model, and how many there are, if they are too few.
     counts: tuple[int, int] | None = None
+    #: Whether it ended with a search for a lower objective over all rows, which still fell.
+    is_falling: bool = False
 
 
 #: The ending in a result that an estimator keeps.

@@ -278,6 +278,7 @@ class ReadyTraining:
             went_back=outcome.went_back,
             constant_loss=self.constant_loss,
             warned_of_fitted=self.warned_of_fitted,
+            is_falling=outcome.is_falling,
         )
 
         return FitResult(

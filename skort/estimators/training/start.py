@@ -71,9 +71,11 @@ def start(
     # have been short.
     known = knowledge_of(plan, started.model, started.variables, statistics)
     is_fitted = model.inner.is_fitted
+    # Where a row has one label, another warning names the classes that no row has.
+    names_absent = plan.is_classifier and not model.multi_label
     if not is_fitted:
         warn_of_far_start(known.share)
-    elif known.has_one_target and plan.size.n_rows > 1 and not plan.is_classifier:
+    elif known.has_one_target and plan.size.n_rows > 1 and not names_absent:
         warn_of_one_target()
     elif known.is_worse:
         warn_of_fitted(known)

@@ -125,8 +125,8 @@ def _warning_of_last_epoch(result):
     """Return a warning of a training that used all its epochs, or None if more would change little."""
     state = result.state
     plan = result.plan
-    if state.n_epochs < plan.max_iter:
-        # The search for a lower objective, which is one epoch, had no time left.
+    if result.ending.is_falling:
+        # The search for a lower objective had no iterations left.
         begin, end = state.column("objective")[-2:]
         return (
             "SGD no longer lowered the objective. L-BFGS over all rows lowered it from "
@@ -149,12 +149,15 @@ def _rising_score(state):
     and the best weights have come back.
     """
     scores = state.column("validation_score")
+    if len(scores) == 1:
+        return "one epoch does not tell whether the score rises. Increase max_iter."
+
     best = [max(scores[:n]) for n in (len(scores) - _LAST_EPOCHS, len(scores)) if n > 0]
     if len(best) == 1:
         best = [scores[0], *best]
     begin, end = best
     # A score is minus an objective.
-    if len(scores) > 1 and not is_lower(-end, -begin):
+    if not is_lower(-end, -begin):
         return None
     return (
         f"the best validation score was still rising, from {begin:.4g} to {end:.4g} in the last "

@@ -489,3 +489,18 @@ def test_a_last_look_that_ends_far_above_the_optimum_says_how_far_it_came():
     assert "made max_iter=1000 iterations over all rows" in model.stopping_reason_
     longer = OrtSGDClassifier(loss="hinge", max_iter=3000, random_state=0).fit(X, y)
     assert longer.loss_ < 0.99 * end
+
+
+@pytest.mark.parametrize("max_iter", [20, 21])
+def test_a_last_look_in_the_last_epoch_says_how_far_it_came(max_iter):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(2000, 10))
+    y = X[:, 0] + 0.3 * random.normal(size=2000) > 2
+    model = OrtSGDClassifier(loss="hinge", n_iter_no_change=2, max_iter=max_iter, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="^SGD no longer lowered the objective") as caught:
+        model.fit(X, y)
+    begin, end = model.loss_curve_[-2:]
+    assert f"from {begin:.4g} to {end:.4g} in max_iter={max_iter} it" in str(caught[0].message)
+    # The look is the last of 20 epochs.
+    assert model.n_iter_ == 20
+    assert f"made max_iter={max_iter} iterations over all rows" in model.stopping_reason_

@@ -84,6 +84,14 @@ def test_the_last_epoch_of_early_stopping_tells_of_the_score():
     assert f"from {scores[0]:.4g} to {max(scores):.4g} in the last 3" in str(caught[0].message)
 
 
+def test_the_score_of_one_epoch_does_not_rise():
+    model = OrtSGDClassifier(early_stopping=True, max_iter=1, random_state=0)
+    told = r"tol=0\.001\): one epoch does not tell whether the score rises\. Increase max_iter\.$"
+    with pytest.warns(ConvergenceWarning, match=told):
+        model.fit(X, Y > 2)
+    assert len(model.validation_scores_) == 1
+
+
 def test_an_alpha_that_is_a_quantile_elsewhere_is_told():
     model = OrtSGDRegressor(loss="quantile", alpha=0.9, random_state=0)
     with pytest.warns(UserWarning, match='alpha=0.9 is the strength .* give loss="quantile" and q'):
