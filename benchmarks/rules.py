@@ -219,7 +219,7 @@ RULES = (
     Rule(
         "batches of a stream",
         "A stream has batches of the rows of its first call, at most 16, "
-        "fewer if columns are few or correlated.",
+        "fewer if columns are correlated.",
         "stream",
         {"batch_size": 200},
     ),

@@ -224,9 +224,7 @@ def test_heavy_rows_of_a_call_are_rows_that_come_several_times(weight, copies):
     X = rng.normal(size=(57, 6))
     y = (X[:, 0] > 0).astype(int)
     heavy, repeated = (
-        OrtSGDClassifier(random_state=0, shuffle=False, batch_size=16).partial_fit(
-            X[:41], y[:41], classes=[0, 1]
-        )
+        OrtSGDClassifier(random_state=0, shuffle=False).partial_fit(X[:41], y[:41], classes=[0, 1])
         for _ in range(2)
     )
     rows, ones = X[41:], np.ones(16, dtype=int)
@@ -270,8 +268,8 @@ def test_a_first_call_without_a_row_that_counts_knows_the_classes_and_waits(opti
 
 def test_a_stream_begins_at_the_largest_stable_rate():
     """
-    Of batches of an endless stream in which a row has half of its rate alone or more, for half the
-    squared error and columns of mean zero, scale one.
+    Of batches of 16 rows of an endless stream, for half the squared error
+    and columns of mean zero, scale one.
     """
     X, y = data(203)
     for size in (203, 1):
@@ -282,8 +280,6 @@ def test_a_stream_begins_at_the_largest_stable_rate():
                 break
         if size > 1:
             assert model.eta0_ == pytest.approx(_stable(scale(X)), rel=1e-4)
-            assert model.plan_.decisions["batches"].value == _batch(scale(X)) < 16
-    assert model.plan_.decisions["batches"].value == 1
     # The rate is that of a row, however many the first call has.
     assert model.history_["eta"][0] == pytest.approx(
         _stable(scale(X[:20])) / np.cbrt(1 + 19 / 5), rel=1e-4
@@ -300,24 +296,23 @@ def test_each_batch_of_a_stream_has_the_rate_that_the_rows_before_it_leave(eta0,
     model = OrtSGDRegressor(eta0=eta0, average=average, **options)
     # A number is the largest rate.
     most = np.inf if eta0 == "auto" else eta0
-    stable, size = _stable(X[:23]), _batch(X[:23])
-    assert size == 4
+    stable = _stable(X[:23])
     weights, seen, etas, t = np.zeros(4), 0, [], 0
     mean = weights
     for rows in np.split(np.arange(371), [23, 24, 31]):
         model.partial_fit(X[rows], y[rows])
-        for i in range(0, len(rows), size):
-            Z = np.column_stack([X, np.ones(371)])[rows[i : i + size]]
+        for i in range(0, len(rows), 16):
+            Z = np.column_stack([X, np.ones(371)])[rows[i : i + 16]]
             eta = min(most, stable / np.cbrt(1 + seen / 3))
             # The rate is that of a row, wherever it falls.
-            weights = weights - eta * (Z @ weights - y[rows[i : i + size]]) @ Z
+            weights = weights - eta * (Z @ weights - y[rows[i : i + 16]]) @ Z
             seen += len(Z)
             t += 1
             # The last quarter of all updates counts, and at most 20 rows for each column.
-            share = max(4 / (t + 3), 1 / np.ceil(20 * 3 / size)) if average == "auto" else 1
+            share = max(4 / (t + 3), 1 / np.ceil(20 * 3 / 16)) if average == "auto" else 1
             mean = mean + share * (weights - mean)
         etas.append(eta)
-    assert model.t_ == t == 6 + 1 + 2 + 85
+    assert model.t_ == t == 2 + 1 + 1 + 22
     assert model.eta0_ == pytest.approx(min(most, stable))
     np.testing.assert_allclose(model.history_["eta"], etas, rtol=1e-9)
     np.testing.assert_allclose(model.coef_, mean[:3], rtol=1e-9)
@@ -350,10 +345,10 @@ def test_all_solvers_have_the_mean_of_recent_weights(solver, optimizer, form):
 )
 def test_the_weights_of_a_fit_begin_the_mean_of_its_stream(n_rows, share):
     """
-    With batches of 10 rows, n rows are n / 10 updates, and 20 rows for each of 5 columns are 10.
+    With calls of 10 rows, n rows are n / 10 updates, and 20 rows for each of 5 columns are 10.
     """
     X, y = data(1000)
-    model = OrtSGDRegressor(random_state=0).fit(X[:n_rows], y[:n_rows]).set_params(batch_size=10)
+    model = OrtSGDRegressor(random_state=0).fit(X[:n_rows], y[:n_rows])
     last = copy.deepcopy(model).set_params(average=False)
     fitted = model.coef_
     for each in (model, last):
@@ -373,7 +368,7 @@ def test_a_schedule_that_is_given_later_ends_the_mean():
 
 def test_a_schedule_that_is_left_out_again_begins_the_mean():
     X, y = data(300)
-    options = {"learning_rate": "constant", "eta0": 1e-2, "batch_size": 16, "random_state": 0}
+    options = {"learning_rate": "constant", "eta0": 1e-3, "random_state": 0}
     model, last = (OrtSGDRegressor(average=given, **options) for given in ("auto", False))
     for each in (model, last):
         each.partial_fit(X[:200], y[:200])
@@ -461,8 +456,7 @@ def test_a_number_for_eta0_is_the_largest_rate_from_the_call_on_that_has_it():
     for i, (eta0, most) in enumerate([(1e-4, 1e-4), (10.0, 1.0), ("auto", 1.0)], start=2):
         rows = slice(20 * i, 20 * i + 20)
         model.set_params(eta0=eta0).partial_fit(X[rows], y[rows])
-        size = model.plan_.decisions["batches"].value
-        seen = 20 * i + 19 // size * size
+        seen = 20 * i + 16
         assert model.history_["eta"][-1] == pytest.approx(min(most, stable / np.cbrt(1 + seen / 5)))
 
 
@@ -481,16 +475,14 @@ def test_a_rate_of_the_rows_falls_again_when_a_schedule_is_left_out_again(betwee
     stable = model.eta0_
     constant = {"learning_rate": "constant", **between}
     model.set_params(**constant).partial_fit(X[100:150], y[100:150])
-    # A quarter of the largest stable rate for batches of 16 rows
-    alone = OrtSGDRegressor(learning_rate="constant", random_state=0).partial_fit(X[:100], y[:100])
-    given = between.get("eta0", alone.eta0_)
+    given = between.get("eta0", stable / 4)
     assert model.history_["eta"][-1] == pytest.approx(given)
     assert "average" not in model.plan_.decisions
 
     # The largest stable rate is that of the first rows, and not that of a call of one row.
     model.set_params(learning_rate="auto", eta0="auto").partial_fit(X[150:151], y[150:151])
     assert model.history_["eta"][-1] == pytest.approx(stable / np.cbrt(1 + 150 / 5))
-    model.partial_fit(X[151:153], y[151:153])
+    model.partial_fit(X[151:160], y[151:160])
     assert model.history_["eta"][-1] == pytest.approx(stable / np.cbrt(1 + 151 / 5))
     assert model.plan_.decisions["average"].value == "of recent weights"
 
@@ -498,14 +490,12 @@ def test_a_rate_of_the_rows_falls_again_when_a_schedule_is_left_out_again(betwee
 def test_the_rate_after_a_fit_falls_again_when_a_schedule_is_left_out_again():
     X, y = data(203)
     model, other = (OrtSGDRegressor(random_state=0).fit(X[:100], y[:100]) for _ in range(2))
-    model.partial_fit(X[100:102], y[100:102])
+    model.partial_fit(X[100:110], y[100:110])
     stable = model.history_["eta"][-1] * np.cbrt(1 + 100 / 5)
-    other.set_params(learning_rate="constant").partial_fit(X[100:102], y[100:102])
-    largest, norm = other._result.spread
-    # Of a batch of two rows
-    assert other.history_["eta"][-1] == pytest.approx(2 / (15 * largest + norm) / 4, rel=1e-3)
-    other.set_params(learning_rate="auto").partial_fit(X[102:104], y[102:104])
-    assert other.history_["eta"][-1] == pytest.approx(stable / np.cbrt(1 + 102 / 5))
+    other.set_params(learning_rate="constant").partial_fit(X[100:110], y[100:110])
+    assert other.history_["eta"][-1] == pytest.approx(stable / 4)
+    other.set_params(learning_rate="auto").partial_fit(X[110:120], y[110:120])
+    assert other.history_["eta"][-1] == pytest.approx(stable / np.cbrt(1 + 110 / 5))
 
 
 def test_a_schedule_after_optimal_has_the_rate_of_the_rows():
@@ -522,12 +512,12 @@ def test_a_call_has_the_largest_stable_rate_if_a_given_one_is_larger():
     X, y = data(203)
     model = OrtSGDRegressor(eta0=0.5, learning_rate="constant", random_state=0)
     model.partial_fit(X, y)
-    assert model.history_["eta"] == pytest.approx([_stable(scale(X), 16)], rel=1e-4)
+    assert model.history_["eta"] == pytest.approx([_stable(scale(X))], rel=1e-4)
 
 
 def test_the_rate_is_constant_where_the_weights_were_fitted_or_the_schedule_is_given():
     X, y = data(203)
-    largest = _stable(scale(X), 16)
+    largest = OrtSGDRegressor(random_state=0).partial_fit(X, y).eta0_
     frozen = FrozenEstimator(LinearRegression().fit(X, y))
     for model in (
         OrtSGDRegressor(frozen, random_state=0).partial_fit(X, y),
@@ -542,23 +532,12 @@ def test_the_rate_is_constant_where_the_weights_were_fitted_or_the_schedule_is_g
         assert "quarter" in model.plan_.decisions["first rate"].because
 
 
-def _spread(X):
-    """Return the largest eigenvalue and squared norm of rows."""
+def _stable(X):
+    """Return the largest stable rate of a row, in batches of 16 rows of an endless stream."""
     Z = np.column_stack([X, np.ones(len(X))])
     squares = (Z**2).sum(axis=1)
-    return np.linalg.eigvalsh(Z.T @ Z / len(X))[-1], (squares**2).mean() / squares.mean()
-
-
-def _batch(X):
-    """Return the rows of a batch of a stream that begins with rows X: a row has half its rate alone."""
-    largest, norm = _spread(X)
-    return min(16, 1 + int(norm / largest))
-
-
-def _stable(X, n_rows=None):
-    """Return the largest stable rate of a row, in batches of so many rows of an endless stream."""
-    largest, norm = _spread(X)
-    return 1 / (((n_rows or _batch(X)) - 1) * largest + norm)
+    norm = (squares**2).mean() / squares.mean()
+    return 1 / (15 * np.linalg.eigvalsh(Z.T @ Z / len(X))[-1] + norm)
 
 
 @pytest.mark.parametrize(("size", "large", "least"), [(100, 300, 0.95), (1000, 3302, -0.1)])
@@ -1081,9 +1060,8 @@ def test_scales_are_those_of_the_first_call():
     first = OrtSGDRegressor(random_state=0)
     stream(first, 1)
     assert model.standardization_ == first.standardization_
-    assert model.plan_.decisions["batches"].value == 5
-    # The last batch of a call of 200 rows comes after 195 of them.
-    seen = 200 * np.arange(1, 4) - 5
+    # The last batch of a call of 200 has 8 rows.
+    seen = 200 * np.arange(1, 4) - 8
     np.testing.assert_allclose(model.history_["eta"], first.eta0_ / np.cbrt(1 + seen / 3))
 
 
@@ -1154,7 +1132,7 @@ def test_weights_that_were_given_for_a_constant_column_keep_its_scale():
         predicted = model.predict(X[100:])
         model.partial_fit(X[100:], y[100:], sample_weight=np.full(100, 1e-12))
         assert model.standardization_.scale[2] == 1
-        np.testing.assert_allclose(model.predict(X[100:]), predicted, rtol=1e-3)
+        np.testing.assert_allclose(model.predict(X[100:]), predicted, rtol=3e-4)
 
 
 @pytest.mark.parametrize(

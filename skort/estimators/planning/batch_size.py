@@ -14,7 +14,7 @@ YOUR_BATCHES = "your batches have so many"
 #: The reason if the first call of a stream decides.
 OF_FIRST_CALL = "the first call of a stream has so many rows, or more than 16"
 #: The reason of a smaller one.
-OF_SPREAD = "columns are correlated, or few: a row of a larger batch has less than half of its rate"
+OF_SPREAD = "columns are correlated: a row of a larger batch has less than half of its rate"
 
 
 @rule("batches")
@@ -23,10 +23,11 @@ def batch_rows(
     *,
     is_stream: bool = False,
     spread: tuple[float, float] | None = None,
+    n_columns: int = 1,
 ) -> int:
     """
     A batch has 200 rows; a batch of a stream has the rows of the first call, at most 16, and fewer
-    if a linear model has few or correlated columns.
+    if the columns of a linear model are correlated.
     """
     if not isinstance(batch_size, str):
         return int(batch_size)
@@ -35,13 +36,14 @@ def batch_rows(
     if spread is None:
         return STREAM_ROWS
 
+    # For rows of squared norm q and largest eigenvalue L, the stable rate of a row in a batch of m
+    # rows is 1 / ((m - 1) L + q). It is at least half of that in 16 rows of independent columns,
+    # whose eigenvalues are q / n_columns.
     largest, norm = spread
-    if norm >= STREAM_ROWS * largest:
+    of_independent = norm * (1 + (STREAM_ROWS - 1) / n_columns)
+    if norm + (STREAM_ROWS - 1) * largest <= 2 * of_independent:
         return STREAM_ROWS
-
-    # For rows of squared norm q and largest eigenvalue L, the stable rate of a row of a batch of m
-    # rows is 1 / ((m - 1) L + q). With m of 1 + q / L, this is at least half of that alone, 1 / q.
-    return min(STREAM_ROWS, 1 + int(norm / largest))
+    return 1 + int((2 * of_independent - norm) / largest)
 
 
 def batch_decision(batch_size: int, *, is_stream: bool) -> Decision:

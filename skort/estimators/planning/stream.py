@@ -122,19 +122,22 @@ def spread_of_stream(basis: RateBasis) -> tuple[float, float] | None:
     return spread
 
 
-def with_batches_of_spread(plan: "Plan", spread: tuple[float, float] | None) -> "Plan":
-    """Return the plan of a stream with the batches that the spread of its rows lets it have."""
+def with_batches_of_spread(basis: RateBasis, spread: tuple[float, float] | None) -> RateBasis:
+    """Return the basis of a rate with the batches that the spread of the rows lets a stream have."""
+    plan = basis.plan
     of_batches = plan.decisions["batches"]
     is_open = "batch_size" in plan.left_open and of_batches.because != YOUR_BATCHES
     if spread is None or not (is_open and falls_by_rows(plan)):
-        return plan
+        return basis
 
-    n_rows = batch_rows(is_stream=True, spread=spread)
+    n_rows = batch_rows(is_stream=True, spread=spread, n_columns=basis.score_graph.n_features)
     if n_rows >= plan.batch_size:
-        return plan
+        return basis
     of_batches = Decision(n_rows, OF_SPREAD, "batch_size")
     size = plan.size._replace(batch_size=min(n_rows, plan.size.batch_size))
-    return plan.decided("batches", of_batches, batch_size=n_rows, size=size)
+    return basis._replace(
+        plan=plan.decided("batches", of_batches, batch_size=n_rows, size=size)
+    )
 
 
 def stream_rates(
@@ -180,7 +183,12 @@ def _stream_rate(basis, spread, *, is_fitted):
     is_linear = basis.score_graph.is_linear
     # The rate is made for batches of so many rows, however small the calls are.
     falls = falls_by_rows(plan)
-    n_rows = max(plan.batch_size, batch_rows(is_stream=True, spread=spread if falls else None))
+    least = batch_rows(
+        is_stream=True,
+        spread=spread if falls else None,
+        n_columns=basis.score_graph.n_features,
+    )
+    n_rows = max(plan.batch_size, least)
 
     if tags.gain is None:
         rate = declared_rate(tags.first_rates[0 if is_linear else 2], plan.batch_size)

@@ -187,9 +187,8 @@ def _has_other_rate(plan, last):
 
 def _at_new_rate(basis, state, spread, *, is_after_fit):
     """Return the plan and the state of a stream with a new rate for its next steps."""
+    basis = with_batches_of_spread(basis, spread)
     plan, _, graph, statistics = basis
-    plan = with_batches_of_spread(plan, spread)
-    basis = basis._replace(plan=plan)
     rates = stream_rates(basis, spread, is_fitted=is_after_fit and not graph.is_linear)
 
     # The falls of a rate belong to its schedule. After a fit, an open schedule is another one.

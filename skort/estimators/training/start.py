@@ -149,8 +149,8 @@ def start_at_weights(
     if is_stream:
         is_fitted = not (model.is_drawn or model.score_graph.is_linear)
         spread = spread_of_stream(basis)
-        plan = with_batches_of_spread(plan, spread)
-        basis = basis._replace(plan=plan)
+        basis = with_batches_of_spread(basis, spread)
+        plan = basis.plan
         rates = stream_rates(basis, spread, is_fitted=is_fitted)
     else:
         spread = spread_of_fit(basis)

@@ -117,15 +117,22 @@ def test_blocks_of_sparse_rows_have_about_2_to_the_20_values_that_are_not_zero()
 
 
 @pytest.mark.parametrize(
-    ("spread", "n_rows"),
-    [((1.0, 1.0), 2), ((1.0, 3.5), 4), ((2.0, 9.0), 5), ((1.0, 15.0), 16), ((1.0, 40.0), 16)],
+    ("spread", "n_columns", "n_rows"),
+    [
+        ((1.0, 1.0), 1, 16),
+        ((3.0, 3.0), 3, 12),
+        ((20.0, 20.0), 20, 3),
+        ((4.0, 19.5), 20, 13),
+        ((1.9, 19.5), 20, 16),
+    ],
 )
-def test_a_row_of_a_stream_has_half_of_its_rate_alone_in_the_largest_batch(spread, n_rows):
-    assert batch_rows(is_stream=True, spread=spread) == n_rows
+def test_a_row_of_a_stream_has_half_of_the_rate_of_independent_columns(spread, n_columns, n_rows):
+    assert batch_rows(is_stream=True, spread=spread, n_columns=n_columns) == n_rows
     largest, norm = spread
-    rates = [norm / ((m - 1) * largest + norm) for m in (n_rows, n_rows + 1)]
-    assert rates[0] >= 0.5
-    assert n_rows == 16 or rates[1] < 0.5
+    of_independent = 1 / (15 * norm / n_columns + norm)
+    rates = [1 / ((m - 1) * largest + norm) for m in (n_rows, n_rows + 1)]
+    assert rates[0] >= of_independent / 2 - 1e-12
+    assert n_rows == 16 or rates[1] < of_independent / 2
 
 
 def test_a_stream_without_a_column_that_varies_has_batches_of_16_rows():
@@ -454,7 +461,7 @@ def test_the_plan_of_a_stream_says_that_it_has_no_end():
     assert (found["epochs"].value, found["stopping"].value, found["batches"].value) == (
         "one for each call",
         "never",
-        4,
+        14,
     )
     assert "a row of a larger batch has less than half of its rate" in found["batches"].because
     assert found["first rate"].value == pytest.approx(model.eta0_)

@@ -18,9 +18,9 @@ def test_the_first_call_plans_a_stream_and_changes_no_estimator():
     before = dict(vars(estimator))
     result, read = first_call(estimator, GivenRows(X, y, None))
     assert vars(estimator) == before
-    assert result.plan.is_stream and result.plan.batch_size == 5
-    # Seven batches of 5 rows, and one of 2
-    assert (result.state.n_epochs, result.state.n_updates) == (1, 8)
+    assert result.plan.is_stream and result.plan.batch_size == 16
+    # 16, 16 and 5 rows
+    assert (result.state.n_epochs, result.state.n_updates) == (1, 3)
     assert read.columns.n_features == 3
 
 
@@ -66,12 +66,13 @@ def test_a_call_after_a_fit_plans_a_stream_of_its_rows():
     assert not fitted.plan.is_stream
     estimator.n_features_in_ = 3
     result, _ = next_call(estimator, fitted, GivenRows(X[:5], y[:5], None))
-    assert result.plan.is_stream and result.plan.batch_size == 4
-    # The largest stable rate of the fitted rows, in batches of 4. The rows of the fit lower it.
+    assert result.plan.is_stream and result.plan.batch_size == 5
+    # The largest stable rate of the fitted rows, in batches of 16, of which 5 rows are a part.
+    # The rows of the fit lower it.
     largest, norm = fitted.spread
-    assert result.state.rate_scale == pytest.approx(4 / (3 * largest + norm), rel=1e-6)
+    assert result.state.rate_scale == pytest.approx(5 / 16 / ((15 * largest + norm) / 16), rel=1e-6)
     assert result.state.n_in_rate == 37 + 5
-    expected = result.state.rate_scale / np.cbrt(1 + 41 / 3)
+    expected = result.state.rate_scale / np.cbrt(1 + 37 / 3)
     assert result.state.rows()["eta"][-1] == pytest.approx(expected)
 
 
