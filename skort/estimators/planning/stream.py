@@ -135,9 +135,7 @@ def with_batches_of_spread(basis: RateBasis, spread: tuple[float, float] | None)
         return basis
     of_batches = Decision(n_rows, OF_SPREAD, "batch_size")
     size = plan.size._replace(batch_size=min(n_rows, plan.size.batch_size))
-    return basis._replace(
-        plan=plan.decided("batches", of_batches, batch_size=n_rows, size=size)
-    )
+    return basis._replace(plan=plan.decided("batches", of_batches, batch_size=n_rows, size=size))
 
 
 def stream_rates(
