@@ -193,6 +193,10 @@ def test_a_lasso_of_raw_columns_ends_at_scikit_learns_objective():
     assert values[0] == pytest.approx(values[1], rel=0.01)
 
 
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "1.26.0",
+    reason="with the rounding of an older numpy, the last look ends elsewhere",
+)
 @pytest.mark.parametrize(("quantile", "alpha"), [(0.1, 0.01), (0.99, 0.001), (0.999, 0.01)])
 def test_a_quantile_with_an_l1_term_ends_at_scikit_learns_objective(quantile, alpha):
     X, label = load_wine(return_X_y=True)
@@ -475,6 +479,10 @@ def test_the_last_look_at_a_hinge_has_its_own_iterations_and_ends_near_the_optim
     assert longer.loss_ < model.loss_ < 1.01 * longer.loss_
 
 
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "1.26.0",
+    reason="with the rounding of an older numpy, the last look ends elsewhere",
+)
 def test_a_last_look_that_ends_far_above_the_optimum_says_how_far_it_came():
     random = np.random.default_rng(200)
     X = random.normal(size=(1500, 200)) @ random.normal(size=(200, 200))
