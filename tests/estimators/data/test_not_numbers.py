@@ -863,8 +863,8 @@ def test_a_column_that_an_imputer_fills_with_text_is_named_with_the_cure():
 
 
 @pytest.mark.skipif(
-    np.lib.NumpyVersion(np.__version__) < "1.26.0",
-    reason="an older scikit-learn refuses pandas.NA itself",
+    np.lib.NumpyVersion(np.__version__) < "1.25.0",
+    reason="it compares no array that has pandas.NA, as SimpleImputer does",
 )
 def test_text_beside_a_column_with_na_is_named_before_it():
     flag = pd.array([True, None] * 10, "boolean")

@@ -193,11 +193,21 @@ def test_a_lasso_of_raw_columns_ends_at_scikit_learns_objective():
     assert values[0] == pytest.approx(values[1], rel=0.01)
 
 
-@pytest.mark.skipif(
-    np.lib.NumpyVersion(np.__version__) < "1.26.0",
-    reason="with the rounding of an older numpy, the last look ends elsewhere",
+@pytest.mark.parametrize(
+    ("quantile", "alpha"),
+    [
+        (0.1, 0.01),
+        pytest.param(
+            0.99,
+            0.001,
+            marks=pytest.mark.skipif(
+                np.lib.NumpyVersion(np.__version__) < "1.25.0",
+                reason="by its rounding on some processors, the search ends 6 % above the optimum",
+            ),
+        ),
+        (0.999, 0.01),
+    ],
 )
-@pytest.mark.parametrize(("quantile", "alpha"), [(0.1, 0.01), (0.99, 0.001), (0.999, 0.01)])
 def test_a_quantile_with_an_l1_term_ends_at_scikit_learns_objective(quantile, alpha):
     X, label = load_wine(return_X_y=True)
     y = X[:, 0] + 0.1 * label
@@ -479,23 +489,21 @@ def test_the_last_look_at_a_hinge_has_its_own_iterations_and_ends_near_the_optim
     assert longer.loss_ < model.loss_ < 1.01 * longer.loss_
 
 
-@pytest.mark.skipif(
-    np.lib.NumpyVersion(np.__version__) < "1.26.0",
-    reason="with the rounding of an older numpy, the last look ends elsewhere",
-)
 def test_a_last_look_that_ends_far_above_the_optimum_says_how_far_it_came():
     random = np.random.default_rng(200)
     X = random.normal(size=(1500, 200)) @ random.normal(size=(200, 200))
     noisy = X[:, :5].sum(axis=1) + random.normal(size=1500) * X.std()
     y = (noisy > np.quantile(noisy, 0.95)).astype(int)
-    model = OrtSGDClassifier(loss="hinge", random_state=0)
+    # At its limit of iterations, L-BFGS is far from its end, however a version of numpy rounds.
+    options = {"loss": "hinge", "n_iter_no_change": 2, "random_state": 0}
+    model = OrtSGDClassifier(max_iter=100, **options)
     with pytest.warns(ConvergenceWarning, match="L-BFGS over all rows lowered it from") as caught:
         model.fit(X, y)
     begin, end = model.loss_curve_[-2:]
-    assert f"from {begin:.4g} to {end:.4g} in max_iter=1000 iterations" in str(caught[0].message)
-    assert model.n_iter_ < 1000
-    assert "made max_iter=1000 iterations over all rows" in model.stopping_reason_
-    longer = OrtSGDClassifier(loss="hinge", max_iter=3000, random_state=0).fit(X, y)
+    assert f"from {begin:.4g} to {end:.4g} in max_iter=100 iterations" in str(caught[0].message)
+    assert model.n_iter_ < 100
+    assert "made max_iter=100 iterations over all rows" in model.stopping_reason_
+    longer = OrtSGDClassifier(max_iter=3000, **options).fit(X, y)
     assert longer.loss_ < 0.99 * end
 
 
