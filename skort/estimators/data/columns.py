@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-# The number of columns that a message names.
+# The number of columns, or of labels, that a message names.
 _SHOWN = 5
 # Fewer texts than these may all differ and be categories.
 _FEWEST_TEXTS = 20
@@ -105,11 +105,17 @@ def is_missing(value: Any) -> bool:
     )
 
 
-def listed(texts: Iterable[Any]) -> str:
+def first_of(names: Iterable[Any]) -> str:
+    """Return names as a message shows them: the first five, and how many more there are."""
+    texts = [repr(name) for name in names]
+    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return f"{', '.join(texts[:_SHOWN])}{more}"
+
+
+def listed(names: Iterable[Any]) -> str:
     """Return the names of columns as a message shows them."""
-    names = [repr(text) for text in texts]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{'column' if len(names) == 1 else 'columns'} {', '.join(names[:_SHOWN])}{more}"
+    names = list(names)
+    return f"{'column' if len(names) == 1 else 'columns'} {first_of(names)}"
 
 
 def listed_with_y(names: Sequence[Any], *, has_y: bool, place: str = "X") -> str:

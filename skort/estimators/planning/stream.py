@@ -130,12 +130,21 @@ def with_batches_of_spread(basis: RateBasis, spread: tuple[float, float] | None)
     if spread is None or not (is_open and falls_by_rows(plan)):
         return basis
 
-    n_rows = batch_rows(is_stream=True, spread=spread, n_columns=basis.score_graph.n_features)
+    n_rows = _rows_of_spread(basis, spread)
     if n_rows >= plan.batch_size:
         return basis
     of_batches = Decision(n_rows, OF_SPREAD, "batch_size")
     size = plan.size._replace(batch_size=min(n_rows, plan.size.batch_size))
     return basis._replace(plan=plan.decided("batches", of_batches, batch_size=n_rows, size=size))
+
+
+def _rows_of_spread(basis, spread):
+    """Return the rows of a batch that the spread of the first rows lets a stream have."""
+    return batch_rows(
+        is_stream=True,
+        spread=spread if falls_by_rows(basis.plan) else None,
+        n_columns=basis.score_graph.n_features,
+    )
 
 
 def stream_rates(
@@ -180,19 +189,14 @@ def _stream_rate(basis, spread, *, is_fitted):
     tags = plan.update.tags
     is_linear = basis.score_graph.is_linear
     # The rate is made for batches of so many rows, however small the calls are.
-    falls = falls_by_rows(plan)
-    least = batch_rows(
-        is_stream=True,
-        spread=spread if falls else None,
-        n_columns=basis.score_graph.n_features,
-    )
-    n_rows = max(plan.batch_size, least)
+    n_rows = max(plan.batch_size, _rows_of_spread(basis, spread))
 
     if tags.gain is None:
         rate = declared_rate(tags.first_rates[0 if is_linear else 2], plan.batch_size)
         because = "the optimizer says it, for batches of so many rows"
     elif is_linear:
         assert spread is not None  # The rate needs it.
+        falls = falls_by_rows(plan)
         rate = stream_linear_rate(stable_rate(basis, n_rows, spread), falls=falls)
         part = "" if falls else "a quarter of "
         because = f"{part}the largest rate at which batches of the first rows are stable"

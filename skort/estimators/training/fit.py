@@ -53,8 +53,7 @@ def fit(
 
         absent = given.absent(read.encoded) if read.wrapped.is_fitted else []
         if rows is None or model.is_drawn or _are_given(init) or not is_compared(planned, model):
-            if absent:
-                warn_of_absent(absent)
+            warn_of_absent(absent)
             return run(planned, model)
 
         plan_of = functools.partial(read.plan, estimator, dtype=plan.dtype)

@@ -61,8 +61,9 @@ def warn_of_left_scale(
 ) -> Mapping[tuple[str, str], float]:
     """
     Warn of columns that are far from the scale of the first rows, and of such a y. Only columns
-    that the first layer reads count; `named` lists them. `told` has the distances of earlier warnings, and a new
-    warning needs a distance ten times as large. Return `told` with the new distances.
+    that the first layer reads count; `named` lists them. `told` has the distances of earlier
+    warnings, and a new warning needs a distance ten times as large. Return `told` with the new
+    distances.
     """
     told = told or {}
     if used is None:

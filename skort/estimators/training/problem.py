@@ -71,8 +71,16 @@ def problem_of(  # noqa: PLR0913  # what steps depend on
     )
 
 
-def sparse_solvers(plan: Plan, model: Model, variables: Reparametrization) -> list[str]:
-    """Return the names of the solvers that can multiply the sparse rows of a model as they are."""
+def sparse_solvers(
+    plan: Plan, model: Model, variables: Reparametrization, *, are_sparse: bool
+) -> list[str]:
+    """
+    Return the names of the solvers that can multiply the rows of a model as they are, if these
+    `are_sparse`.
+    """
+    if not are_sparse:
+        return []
+
     from skort.graphs.standardized import product_layer
     from skort.solvers import has_sparse_steps
 

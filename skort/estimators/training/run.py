@@ -84,7 +84,7 @@ class TrainRun:
 
         if variables is None:
             variables = plan.variables(model.score_graph, state.standardization)
-        names = sparse_solvers(plan, model, variables) if shape.are_sparse else []
+        names = sparse_solvers(plan, model, variables, are_sparse=shape.are_sparse)
         is_sparse = bool(names)
 
         if not is_sparse:
@@ -220,8 +220,8 @@ class ReadyTraining:
             solvers=[*SOLVERS],
             shuffle=False,
         )
-        is_sparse = rows.is_sparse and bool(sparse_solvers(plan, self.model, variables))
-        plan = dataclasses.replace(plan, multiplies_sparse=is_sparse)
+        of_sparse = sparse_solvers(plan, self.model, variables, are_sparse=rows.is_sparse)
+        plan = dataclasses.replace(plan, multiplies_sparse=bool(of_sparse))
         batches = InMemory(rows).batches(plan, variables, seeded(0))
         shape = BatchShape(batches.batch_size, batches.are_sparse)
         state = dataclasses.replace(self.state, solver=None)

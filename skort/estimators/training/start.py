@@ -168,8 +168,9 @@ def start_at_weights(
     )
     decisions = {"scaling": of_scaling, "weights": _of_weights(plan, model), **rates}
     model = dataclasses.replace(model, score_graph=score_graph, is_drawn=False)
-    is_sparse = statistics.some_rows.is_sparse and bool(sparse_solvers(plan, model, variables))
-    plan = plan.with_decisions(decisions, multiplies_sparse=is_sparse)
+    are_sparse = statistics.some_rows.is_sparse
+    of_sparse = sparse_solvers(plan, model, variables, are_sparse=are_sparse)
+    plan = plan.with_decisions(decisions, multiplies_sparse=bool(of_sparse))
     return Start(plan, model, state, variables, spread=spread)
 
 

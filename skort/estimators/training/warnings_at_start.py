@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from skort.common.user_warning import warn_user
+from skort.estimators.data.columns import first_of
 from skort.estimators.planning.fine_tuning import Knowledge
 
 # New networks on raw columns of wine begin at 35 to 64 times the loss of a constant, and learn.
 # Weights that were fitted in other units begin at 220 times (wine) or 610 times (breast cancer),
 # and do not learn.
 _FAR_START = 100.0
-# The number of labels that a warning names.
-_SHOWN = 5
 CHECK_OF_FITTED = (
     "Check that X and y have the columns, units and labels of the rows that it was fitted on."
 )
@@ -45,11 +44,9 @@ def warn_of_absent(labels: Sequence[Any]) -> None:
     if not len(labels):
         return
     several = len(labels) > 1
-    shown = ", ".join(map(repr, labels[:_SHOWN]))
-    more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
     warn_user(
-        f"y has no row of the class{'es' if several else ''} {shown}{more}, which the fitted model "
-        f"knows: training on these rows alone forgets {'them' if several else 'it'}. Give some old "
+        f"y has no row of the class{'es' if several else ''} {first_of(labels)}, which the fitted "
+        f"model knows: training on these rows alone forgets {'them' if several else 'it'}. Give some old "
         f"rows of {'these classes' if several else 'this class'}, too, or train less: lower "
         "max_iter, or call partial_fit less often."
     )

@@ -80,9 +80,9 @@ def warn_of_custom_loss(
     loss: ScoreLoss, target: np.ndarray, score_graph: "ScoreGraph", *, is_classifier: bool
 ) -> None:
     """
-    Warn, before a training, of a custom loss with a wrong gradient, or none, or without a lower bound, or
-    that is the same at all scores of a class, or with a least value for a first class that predicts
-    the second, or that is no number at scores that a training may reach.
+    Warn, before a training, of a custom loss with a wrong gradient, or none, or without a lower
+    bound, or that is the same at all scores of a class, or with a least value for a first class
+    that predicts the second, or that is no number at scores that a training may reach.
 
     Raise a NotTrainableError if it does not use the target. A part of a sum need not.
     """
