@@ -18,6 +18,8 @@ _FALL = 1e-7
 # objective by no more than a part of it.
 _SMALL = (1e-2, 1e-3, 1e-4, 1e-5)
 _RISE = 1e-4
+# The least first number of a product at its start, in standardised units.
+_LEAST = 0.1
 
 
 def split_descent(
@@ -141,8 +143,8 @@ def product_descent(
         return Point(product, point.objective + float(strengths @ squares), gradient)
 
     roots = np.sqrt(np.abs(start.weights[has_term]))
-    # With two zeros, a weight would stay zero.
-    first = np.maximum(roots, roots.mean() or 1.0)
+    # With two numbers near zero, a weight would stay there.
+    first = np.maximum(roots, max(roots.mean(), _LEAST))
     weights = start.weights.copy()
     weights[has_term] = first
     begin = of_product(np.concatenate([weights, start.weights[has_term] / first]))

@@ -39,7 +39,9 @@ def test_few_evaluations_end_a_descent():
     assert 3 <= len(points) <= 25
 
 
-@pytest.mark.parametrize("start", [np.zeros(5), np.array([-1.0, 2.0, 3.0, -4.0, 5.0])])
+@pytest.mark.parametrize(
+    "start", [np.zeros(5), np.full(5, 1e-12), np.array([-1.0, 2.0, 3.0, -4.0, 5.0])]
+)
 def test_a_product_ends_at_the_kinks_of_the_least_absolute_distance(start):
     slopes = np.array([2.0, 1.0, 0.1, 0.05, 3.0])
 
