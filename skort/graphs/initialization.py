@@ -48,14 +48,14 @@ def initial_score_graph(
     else:
         stand_in = initial_stand_in(of_score, spec.n_features, spec.n_outputs, random_state)
 
-    if layers(stand_in)[0][-1].shape[1] != spec.n_outputs:
+    log_link = spec.keeps_link and not is_classifier(model) and has_log_link(model)
+    score_graph = stand_in_graph(stand_in, spec.dtype, log_link=log_link)
+    if score_graph.n_outputs != spec.n_outputs:
         raise ValueError(
             f"y asks for {spec.n_outputs} outputs, which the fitted {type(model).__name__} does "
             "not have."
         )
-
-    log_link = spec.keeps_link and not is_classifier(model) and has_log_link(model)
-    return stand_in_graph(stand_in, spec.dtype, log_link=log_link)
+    return score_graph
 
 
 def _of_other_model(model, spec, random_state, *, is_fitted):

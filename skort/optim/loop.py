@@ -41,8 +41,8 @@ class Outcome:
     went_back: bool = False
     #: The weights that it ended with: see `Training.kept`.
     kept: str | None = None
-    #: Whether it ended with a search for a lower objective over all rows, which still fell.
-    is_falling: bool = False
+    #: The lower objective over all rows with which it ended. None: none was searched or found.
+    found: Finished | None = None
 
 
 def minimise(training: Training) -> Outcome:
@@ -69,7 +69,7 @@ def minimise(training: Training) -> Outcome:
         first_eta=training.first_eta,
         went_back=training.went_back,
         kept=training.kept,
-        is_falling=training.is_falling,
+        found=training.found,
     )
 
 

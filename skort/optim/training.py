@@ -268,8 +268,8 @@ class Training:
         self._n_falls = 0
         #: Whether only the search for a lower objective over all rows is left.
         self.finishes: bool = False
-        #: Whether this search has ended while the objective was still falling.
-        self.is_falling: bool = False
+        #: What this search has found.
+        self.found: Finished | None = None
         self._fall_to(state.n_falls)
         self._rate_scale = state.rate_scale
         self._is_rate_found = state.is_rate_found
@@ -464,7 +464,7 @@ class Training:
         self.schedule = _copied(self._course.schedule)
         self._n_falls = 0
         self.finishes = False
-        self.is_falling = False
+        self.found = None
 
         self.step.restore(self._start)
         # This forgets the means of the steps so far.
@@ -533,7 +533,7 @@ class Training:
         state = self.step.state()
         state["weights"] = found.weights.astype(state["weights"].dtype)
         self.step.restore(state)
-        self.is_falling = found.is_falling
+        self.found = found
         if found.is_falling:
             self.stopping_reason = (
                 f"{reason} L-BFGS made max_iter={self.max_iter} iterations over all rows, and it was "

@@ -126,13 +126,14 @@ def choose(names: list[str], problem: Problem) -> str:
         names = sorted(names, key=lambda name: name != "agent")
 
     for name in names:
+        solver = _declared(name)
         try:
-            check_solver(name, problem.objective.dtype, problem.update, problem.device)
+            solver.check(problem.objective.dtype, problem.update, problem.device)
         except (ValueError, ImportError) as error:
             of_steps.append(error)
             continue
         try:
-            _check_model(name, problem)
+            _check_model(solver, problem)
         except NotTrainableError as error:
             of_models.append(error)
         else:
@@ -141,7 +142,7 @@ def choose(names: list[str], problem: Problem) -> str:
     raise (of_models + of_steps)[0]
 
 
-def _check_model(name, problem):
+def _check_model(solver, problem):
     """Let a solver check a problem, once for all problems that differ only in numbers."""
     objective = problem.objective
     source, *others = objective.loss_key
@@ -151,5 +152,5 @@ def _check_model(name, problem):
         (n, source_key(term.value), source_key(term.gradient))
         for n, term in objective.custom_terms.items()
     )
-    key = name, problem.structure, text, *others, has_gradient, custom
-    COMPILED.get(("checked model", *key), lambda: _declared(name).check_model(problem))
+    key = solver.name, problem.structure, text, *others, has_gradient, custom
+    COMPILED.get(("checked model", *key), lambda: solver.check_model(problem))

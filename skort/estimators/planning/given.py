@@ -18,12 +18,7 @@ _NAN = ("NaN",)
 def given_parameters(estimator: Any, device: Any) -> dict[str, Any]:
     """Return the parameters that a plan is made from, as values. The device is one of this machine."""
     names = [name for name in estimator._parameter_constraints if name not in _NO_SETTINGS]
-    values = {name: getattr(estimator, name) for name in names}
-    # Most are plain values, and each call of a stream compares all of them.
-    given = {
-        name: value if type(value) in PLAIN else snapshot(value) for name, value in values.items()
-    }
-    return {**given, "device": device}
+    return {**_values(estimator, names), "device": device}
 
 
 def names_left_open(given: Mapping[str, Any]) -> frozenset[str]:
@@ -35,9 +30,16 @@ def names_left_open(given: Mapping[str, Any]) -> frozenset[str]:
 
 def parameters_inside(estimator: Any) -> dict[str, Any]:
     """Return the parameters that decide which weights are trained, as values."""
+    return _values(estimator, ("estimator", "trainable"))
+
+
+def _values(estimator, names):
+    """Return some parameters of an estimator as values, by name."""
+    parameters = {name: getattr(estimator, name) for name in names}
+    # Most are plain values, and each call of a stream compares all of them.
     return {
-        "estimator": snapshot(estimator.estimator),
-        "trainable": snapshot(estimator.trainable),
+        name: value if type(value) in PLAIN else snapshot(value)
+        for name, value in parameters.items()
     }
 
 

@@ -245,7 +245,9 @@ def chosen_class_weight(
     estimator: Any, inside: "SklearnObjective", *, is_stream: bool
 ) -> ClassWeight | None:
     """Return the class weights of a training, or None if all classes count the same."""
-    class_weight = getattr(estimator, "class_weight", None)
+    if not isinstance(estimator, ClassifierMixin):
+        return None
+    class_weight = estimator.class_weight
     if isinstance(class_weight, str) and class_weight == "auto":
         class_weight = inside.class_weight
     if is_stream and class_weight == "balanced":

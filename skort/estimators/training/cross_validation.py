@@ -151,8 +151,10 @@ def rise(
             end = run_fit(plan, other, InMemory(taken), start, quiet_observers)
         except DivergedError:
             return np.inf, 0.0
-        if end.ending.error is not None:
-            raise end.ending.error
+        outcome = end.ending.outcome
+        assert outcome is not None
+        if outcome.error is not None:
+            raise outcome.error
 
         total += _rise_of_rows(end, model, rows.taken(held_out))
 
@@ -223,12 +225,14 @@ def at_fitted(run: Callable[[Plan], FitResult], plan: Plan, chosen: Chosen) -> F
         max_iter=plan.max_iter,
         can_restart=plan.can_restart,
     )
-    ending = result.ending._replace(went_back=True, counts=chosen.counts)
+    outcome = result.ending.outcome
+    assert outcome is not None
+    error = outcome.error
     # The memory of the optimizer belongs to other weights.
     result = result.with_weights({})
     state = result.state
     if chosen.interrupt is not None:
-        ending = ending._replace(error=ending.error or chosen.interrupt)
+        error = error or chosen.interrupt
         state = dataclasses.replace(state, stopping_reason=INTERRUPTED)
 
     return dataclasses.replace(
@@ -237,5 +241,8 @@ def at_fitted(run: Callable[[Plan], FitResult], plan: Plan, chosen: Chosen) -> F
         model=_at_weights(result.model, chosen.model),
         state=state,
         kept=chosen.kept,
-        ending=ending,
+        ending=result.ending._replace(
+            outcome=dataclasses.replace(outcome, went_back=True, error=error),
+            counts=chosen.counts,
+        ),
     )

@@ -21,6 +21,7 @@ from skort.estimators.planning.stopping import Stopping
 from skort.estimators.planning.stream import at_bound
 from skort.estimators.planning.table import MATTERS
 from skort.estimators.variables.reparametrization import Reparametrization
+from skort.optim.loop import Outcome
 from skort.optim.schedules import rate
 from skort.optim.state import TrainState
 
@@ -28,28 +29,24 @@ from skort.optim.state import TrainState
 class Ending(NamedTuple):
     """How a training ended, for warnings. A fitted model keeps nothing of it."""
 
-    error: BaseException | None
-    no_better: bool
+    #: What the loop returned. None: no step was made, or the estimator is fitted.
+    outcome: Outcome | None
     #: All rows, or some that stand for all. None: no warning looks at them.
     rows: TrainingData | None
     #: The variables of the training.
     variables: Reparametrization | None = None
     #: The loss of the validation set's best constant prediction. None: this loss does not decide.
     validation_constant_loss: float | None = None
-    #: Whether the training went back to its initial, fitted weights.
-    went_back: bool = False
     #: The loss of the best constant prediction, if the training began at fitted weights.
     constant_loss: float | None = None
     #: Whether a warning has said that the fitted network is worse than a constant.
     warned_of_fitted: bool = False
     #: How many rows count against a fitted model, and how many there are, if they are too few.
     counts: tuple[int, int] | None = None
-    #: Whether it ended with a search for a lower objective over all rows, which still fell.
-    is_falling: bool = False
 
 
 #: The ending in a result that an estimator keeps.
-NO_ENDING = Ending(None, False, None)
+NO_ENDING = Ending(None, None)
 
 
 #: Why steps end far above the least objective.

@@ -270,15 +270,12 @@ class ReadyTraining:
             initial = scoring.initial if is_fitted else None
 
         ending = Ending(
-            error=outcome.error,
-            no_better=outcome.no_better,
+            outcome=outcome,
             rows=statistics.some_rows,
             variables=run.variables,
             validation_constant_loss=constant,
-            went_back=outcome.went_back,
             constant_loss=self.constant_loss,
             warned_of_fitted=self.warned_of_fitted,
-            is_falling=outcome.is_falling,
         )
 
         return FitResult(

@@ -14,7 +14,7 @@ from skort.estimators.training.no_better_than_constant import (
     warning_of_strong_alpha,
     warning_of_useless,
 )
-from skort.estimators.training.result import FAR_END, KEEPS, KEPT, Ending, FitResult
+from skort.estimators.training.result import FAR_END, KEEPS, KEPT, FitResult
 from skort.estimators.training.warnings_at_start import CHECK_OF_FITTED
 from skort.estimators.training.warnings_of_values import warning_of_outlier
 from skort.estimators.variables.custom_loss import fault_of
@@ -29,10 +29,15 @@ _EARLY = 0.5
 def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> None:
     """Warn if a training ended early or did not converge. Raise the error of a callback that ended it."""
     ending = result.ending
+    outcome = ending.outcome
+    if outcome is None:
+        # The first rows of a stream wait for more, and no step was made.
+        return
+
     state = result.state
-    interrupted = isinstance(ending.error, KeyboardInterrupt)
-    if ending.error is not None and not interrupted:
-        raise ending.error
+    interrupted = isinstance(outcome.error, KeyboardInterrupt)
+    if outcome.error is not None and not interrupted:
+        raise outcome.error
 
     if interrupted:
         end = (
@@ -41,9 +46,9 @@ def warn_of_outcome(estimator: Any, result: FitResult, *, is_stream: bool) -> No
             else f"fitted up to the last whole epoch, {state.n_epochs}"
         )
         warn_user(f"Training interrupted by the user: {end}.")
-    elif ending.went_back and (not ending.no_better or "eta0" in result.plan.left_open):
+    elif outcome.went_back and (not outcome.no_better or "eta0" in result.plan.left_open):
         warn_user(f"The fitted weights stay: {_why_they_stay(result)}", ConvergenceWarning)
-    elif ending.no_better:
+    elif outcome.no_better:
         warn_user(
             f"The training ended no better than {_no_better_than(result)}", ConvergenceWarning
         )
@@ -125,7 +130,8 @@ def _warning_of_last_epoch(result):
     """Return a warning of a training that used all its epochs, or None if more would change little."""
     state = result.state
     plan = result.plan
-    if result.ending.is_falling:
+    found = result.ending.outcome.found
+    if found is not None and found.is_falling:
         # The search for a lower objective had no iterations left.
         begin, end = state.column("objective")[-2:]
         return (
@@ -249,16 +255,16 @@ def _no_better_than(result):
         )
 
     cure = fault_of_ended(result) or likely_cause(result.plan, result.state, ending.rows)
-    kept = ", which it keeps" if ending.went_back else ""
+    kept = ", which it keeps" if ending.outcome.went_back else ""
     return (
         f"it began: its objective is {result.new_losses[-1]:.4g}, above that of the initial "
         f"weights{kept}. {rate} {cure}"
     )
 
 
-def _ends_as_constant(ending: Ending) -> bool:
+def _ends_as_constant(ending):
     """Return whether fitted weights ended no better than a constant does."""
-    return ending.constant_loss is not None and not ending.went_back
+    return ending.constant_loss is not None and not ending.outcome.went_back
 
 
 def _cure_of_constant(plan):

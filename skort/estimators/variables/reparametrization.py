@@ -5,7 +5,7 @@ them.
 
 import contextlib
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,20 +31,6 @@ _ROOM = 2.0**20
 
 class WeightRangeError(ValueError):
     """The dtype of a model cannot hold its weights in the units of X and y."""
-
-
-def _multiply(weights, names, factor):
-    """Multiply some weights in float64, as far as the dict has them. The dict changes."""
-    for name in names:
-        if name in weights:
-            exact = weights[name].astype(np.float64)
-            weights[name] = np.multiply(exact, factor, out=exact)
-
-
-def _add(weights, name, values):
-    """Add to a vector in float64, if the dict has it. The dict changes."""
-    if name in weights:
-        weights[name] = weights[name].astype(np.float64) + values
 
 
 def _changed(weights, changes):
@@ -97,16 +83,23 @@ class _Inputs:
         return factors[None] if self.layer.transposed else factors[:, None]
 
     def to_model(self, weights: dict[str, np.ndarray]) -> None:
-        """Change the weights of the training into those of the model."""
-        _multiply(weights, [self.layer.coefficient], self.factors)
-        if self.layer.intercept in weights:
-            _add(weights, self.layer.intercept, -self._shift(weights))
+        """Change the weights of the training into those of the model, in float64."""
+        coefficient, intercept = self.layer.coefficient, self.layer.intercept
+        if coefficient in weights:
+            weights[coefficient] = np.multiply(weights[coefficient], self.factors, dtype=np.float64)
+        if intercept in weights:
+            shift = self._shift(weights)
+            weights[intercept] = np.subtract(weights[intercept], shift, dtype=np.float64)
 
     def to_training(self, weights: dict[str, np.ndarray]) -> None:
-        """Change the weights of the model into those of the training."""
-        if self.layer.intercept in weights:
-            _add(weights, self.layer.intercept, self._shift(weights))
-        _multiply(weights, [self.layer.coefficient], 1 / self.factors)
+        """Change the weights of the model into those of the training, in float64."""
+        coefficient, intercept = self.layer.coefficient, self.layer.intercept
+        if intercept in weights:
+            shift = self._shift(weights)
+            weights[intercept] = np.add(weights[intercept], shift, dtype=np.float64)
+        if coefficient in weights:
+            factors = 1 / self.factors
+            weights[coefficient] = np.multiply(weights[coefficient], factors, dtype=np.float64)
 
     def _shift(self, weights):
         """Return the result of the layer for the means, with the weights of the model."""
@@ -134,19 +127,26 @@ class _Score:
     offset: Any = 0.0
 
     @functools.cached_property
-    def scaled(self) -> tuple[str | None, ...]:
+    def scaled(self) -> set[str]:
         """The names of all weights in units of y."""
-        return (self.layer.coefficient, self.layer.intercept, *self.loss_weights)
+        names = (self.layer.coefficient, self.layer.intercept, *self.loss_weights)
+        return {name for name in names if name is not None}
 
     def to_model(self, weights: dict[str, np.ndarray]) -> None:
-        """Change the weights of the training into those of the model."""
-        _multiply(weights, self.scaled, self.scale)
-        _add(weights, self.layer.intercept, self.shift)
+        """Change the weights of the training into those of the model, in float64."""
+        for name in self.scaled & weights.keys():
+            weights[name] = np.multiply(weights[name], self.scale, dtype=np.float64)
+        intercept = self.layer.intercept
+        if intercept in weights:
+            weights[intercept] = np.add(weights[intercept], self.shift, dtype=np.float64)
 
     def to_training(self, weights: dict[str, np.ndarray]) -> None:
-        """Change the weights of the model into those of the training."""
-        _add(weights, self.layer.intercept, -self.shift)
-        _multiply(weights, self.scaled, 1 / self.scale)
+        """Change the weights of the model into those of the training, in float64."""
+        intercept = self.layer.intercept
+        if intercept in weights:
+            weights[intercept] = np.subtract(weights[intercept], self.shift, dtype=np.float64)
+        for name in self.scaled & weights.keys():
+            weights[name] = np.multiply(weights[name], 1 / self.scale, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +169,8 @@ class Reparametrization:
     score: _Score | None = None
     #: The dtype of the training.
     dtype: Any = np.float32
+    #: The factors from weights of the training to those of the model, numbers or arrays, by name.
+    factors: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -192,35 +194,26 @@ class Reparametrization:
         elif score is not None:
             in_units = _scaled(loss, used.target_scale)
 
-        variables = cls(used, in_units, penalty, inputs, score, score_graph.dtype)
-        factors, unit = variables.factors(), in_units.unit
-        if not (score_graph.is_linear or penalty is None or penalty.is_custom):
-            # The penalty of a network is on the weights of standardized X and y.
-            if inputs is None or used.relevance is None:
-                return variables
-            factors = {inputs.layer.coefficient: inputs.of_columns(used.relevance)}
-            unit = 1.0
+        factors: dict[str, Any] = {}
+        if score is not None:
+            factors = dict.fromkeys(score.scaled, score.scale)
+        if inputs is not None:
+            name = inputs.layer.coefficient
+            factors[name] = factors.get(name, 1.0) * inputs.factors
 
-        return replace(variables, penalty=rescaled(penalty, factors, unit))
+        if score_graph.is_linear or penalty is None or penalty.is_custom:
+            penalty = rescaled(penalty, factors, in_units.unit)
+        elif inputs is not None and used.relevance is not None:
+            # The penalty of a network is on the weights of standardized X and y.
+            relevance = {inputs.layer.coefficient: inputs.of_columns(used.relevance)}
+            penalty = rescaled(penalty, relevance, 1.0)
+
+        return cls(used, in_units, penalty, inputs, score, score_graph.dtype, factors)
 
     @functools.cached_property
     def loss(self) -> ScoreLoss:
         """The loss of scores and targets in the training."""
         return self.in_units.loss
-
-    def factors(self) -> dict[str, Any]:
-        """
-        Return the factors from weights of the training to those of the model, by name. They are
-        numbers or arrays.
-        """
-        factors: dict[str, Any] = {}
-        if self.score is not None:
-            factors = {name: self.score.scale for name in self.score.scaled if name}
-        if self.inputs is not None:
-            name = self.inputs.layer.coefficient
-            factors[name] = factors.get(name, 1.0) * self.inputs.factors
-
-        return factors
 
     def check_range(self) -> None:
         """
@@ -235,7 +228,7 @@ class Reparametrization:
         if used.target_mean is not None:
             numbers["y"] = np.abs(used.target_scale)
         if self.inputs is not None:
-            factors = self.factors()[self.inputs.layer.coefficient]
+            factors = self.factors[self.inputs.layer.coefficient]
             numbers["X, column {},"] = self.inputs.scale
             numbers["the weights of column {} of X"] = np.ravel(factors)
 

@@ -280,7 +280,8 @@ def interrupts(*args):
 
 def ends_interrupted(*args):
     end = run_fit(*args)
-    return dataclasses.replace(end, ending=end.ending._replace(error=KeyboardInterrupt()))
+    outcome = dataclasses.replace(end.ending.outcome, error=KeyboardInterrupt())
+    return dataclasses.replace(end, ending=end.ending._replace(outcome=outcome))
 
 
 @pytest.mark.parametrize("run", [interrupts, ends_interrupted], ids=["at once", "after an epoch"])
