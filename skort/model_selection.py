@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from joblib import effective_n_jobs
 from sklearn.base import clone
 
-from skort.common.component import SIMILAR, DocumentationLink, explained_init, nearest
+from skort.common.component import (
+    OF_FILES,
+    SIMILAR,
+    DocumentationLink,
+    explained_init,
+    nearest,
+    reads_no_file,
+)
 from skort.common.elsewhere import asked_of
 from skort.common.user_warning import Counted, warn_user
 from skort.estimators.base import BaseOrtSGD
 from skort.estimators.literals import Rows, Targets
+from skort.estimators.other_names import ATTRIBUTES
 from skort.optim.display import bar
 from skort.optim.scorers import check_name
 from skort.search.together import Together
@@ -31,6 +39,12 @@ if not TYPE_CHECKING:
     __getattr__ = asked_of(__name__)
 
 
+# The attributes of a fitted search.
+_OF_FIT = ("best_estimator_", "best_index_", "best_params_", "best_score_", "cv_results_")
+_OF_FILE = "pickle or joblib keep and read a search"
+
+
+@reads_no_file(_OF_FILE)
 class _SearchTogether(DocumentationLink):
     """A base class before a search of scikit-learn: it makes the fits of a fold together."""
 
@@ -127,10 +141,17 @@ class _SearchTogether(DocumentationLink):
 
             known = vars(self)
             of_estimator = known.get("best_estimator_", type(known.get("estimator")))
-            is_there = not name.startswith("_") and hasattr(of_estimator, name)
+            advice = ""
+            if name in OF_FILES:
+                advice = f": {_OF_FILE}."
+            elif name in _OF_FIT:
+                advice = "" if "cv_results_" in known else ": the search is not fitted yet."
+            elif not name.startswith("_") and hasattr(of_estimator, name):
+                advice = ": search.best_estimator_ has it, after fit."
+            elif name in ATTRIBUTES:
+                advice = f": ask search.best_estimator_. There, {ATTRIBUTES[name]}."
             raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}"
-                + (": search.best_estimator_ has it, after fit." if is_there else ""),
+                f"{type(self).__name__!r} object has no attribute {name!r}{advice}",
                 name=name,
                 obj=self,
             )

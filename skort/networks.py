@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from skort.common.component import Component, name_their_parameters
+from skort.common.component import OF_FILES, Component, name_their_parameters, reads_no_file
 from skort.common.elsewhere import asked_of
 from skort.common.sklearn_private import Interval, StrOptions
 
@@ -22,6 +22,11 @@ if not TYPE_CHECKING:
 Activation = Literal["relu", "tanh", "logistic", "identity"]
 
 
+_TRAINED = "OrtSGDRegressor(network) or OrtSGDClassifier(network) trains it"
+_OF_FILE = f"{_TRAINED}, and pickle or joblib read the trained estimator"
+
+
+@reads_no_file(_OF_FILE)
 class TabularNetwork(Component):
     r"""
     A network for tables: layers with dropout, and embeddings of categories and of numbers.
@@ -163,9 +168,10 @@ class TabularNetwork(Component):
 
         def __getattr__(self, name):
             """Say what trains the network."""
-            advice = ": OrtSGDRegressor(network) or OrtSGDClassifier(network) trains it"
+            advice = _OF_FILE if name in OF_FILES else _TRAINED
             raise AttributeError(
-                f"'TabularNetwork' object has no attribute {name!r}{advice if name == 'fit' else ''}."
+                f"'TabularNetwork' object has no attribute {name!r}"
+                f"{'' if name.startswith('_') else f': {advice}'}."
             )
 
 

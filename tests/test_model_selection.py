@@ -592,3 +592,18 @@ def test_values_of_a_search_without_a_name_are_told():
         TypeError, match="takes only estimator, param_grid without a name, and got 1"
     ):
         OrtGridSearchCV(OrtSGDClassifier(), {"alpha": [1.0]}, "accuracy")
+
+
+def test_a_search_says_what_reads_a_file_and_what_has_an_attribute(data):
+    search = OrtGridSearchCV(OrtSGDRegressor(max_iter=2, tol=None), {"alpha": [1.0]}, cv=2)
+    for each in (OrtGridSearchCV, OrtRandomizedSearchCV, search):
+        with pytest.raises(
+            AttributeError, match=r"'load': pickle or joblib keep and read a search\.$"
+        ):
+            each.load("search.pkl")
+    assert not hasattr(search, "load") and "load" not in dir(search)
+    with pytest.raises(AttributeError, match=r"'best_score_': the search is not fitted yet\.$"):
+        search.best_score_  # noqa: B018
+    there = r"'coefs_': ask search\.best_estimator_\. There, weights_ has all weights by name\.$"
+    with pytest.raises(AttributeError, match=there):
+        search.coefs_  # noqa: B018

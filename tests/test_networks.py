@@ -411,8 +411,14 @@ def test_it_has_no_scikit_learn_model(table):
 def test_errors_say_what_trains_it_and_which_parameters_it_has():
     with pytest.raises(AttributeError, match=r"OrtSGDRegressor\(network\) or .* trains it\.$"):
         TabularNetwork().fit([[1.0]], [1.0])
-    with pytest.raises(AttributeError, match=r"no attribute 'coefs_'\.$"):
+    with pytest.raises(AttributeError, match=r"no attribute 'coefs_': OrtSGD.* trains it\.$"):
         TabularNetwork().coefs_  # noqa: B018
+    assert not hasattr(TabularNetwork, "load") and "load" not in dir(TabularNetwork())
+    for each in (TabularNetwork, TabularNetwork()):
+        with pytest.raises(
+            AttributeError, match=r"trains it, and pickle or joblib read the trained"
+        ):
+            each.load  # noqa: B018
     with pytest.raises(
         TypeError,
         match=r"Did you mean hidden\? Its parameters are activation, dropout, embeddings, hidden, num",

@@ -7,7 +7,7 @@ import importlib.metadata
 import inspect
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from skort.common.sklearn_private import InvalidParameterError, validate_parameter_constraints
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from skort.common.sklearn_types import Parametrized as BaseEstimator
 else:
     from sklearn.base import BaseEstimator
+
+
+Class = TypeVar("Class", bound=type)
 
 
 def project_address(name: str) -> str:
@@ -270,6 +273,53 @@ def missing_attribute(meant: Mapping[str, str]) -> Callable[[Any, str], Any]:
         )
 
     return __getattr__
+
+
+#: The names that read a file elsewhere.
+OF_FILES = ("load", "load_model", "load_onnx", "from_onnx", "from_pretrained")
+
+
+def reads_no_file(instead: str) -> Callable[[Class], Class]:
+    """
+    Return a decorator of a class: the names that read a file elsewhere raise an error of the class
+    and of its instances, which says what does so.
+    """
+
+    def decorated(cls):
+        for name in OF_FILES:
+            setattr(cls, name, _NotHere(name, instead))
+        names_of = cls.__dir__
+
+        def __dir__(self):
+            # scikit-learn < 1.9 does not ask whether an instance has the names of its class.
+            return [
+                name
+                for name in names_of(self)
+                if not isinstance(inspect.getattr_static(self, name, None), _NotHere)
+            ]
+
+        cls.__dir__ = __dir__
+        return cls
+
+    return decorated
+
+
+class _NotHere:
+    """A name of a class whose error says what to use in its place."""
+
+    def __init__(self, name, instead):
+        self._name = name
+        self._instead = instead
+        # `help` shows all names of a class.
+        self.__doc__ = f"Not here: {instead}."
+
+    def __get__(self, instance, owner=None):
+        # An instance asks its `__getattr__` after this error, which says the same.
+        raise AttributeError(
+            f"{owner.__name__!r} has no attribute {self._name!r}: {self._instead}.",
+            name=self._name,
+            obj=owner,
+        )
 
 
 def name_here(cls: Any, name: str) -> str | None:

@@ -27,6 +27,7 @@ from skort.dask.partitions import (
 )
 from skort.dask.scores import PartLoss, PartScoring, check_scoring, merged_tallies, tally
 from skort.estimators.base import BaseOrtSGD, hand_over_fit
+from skort.estimators.data.first_pass import known_classes
 from skort.estimators.data.rows import knowing
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batch_size import TrainingSize, batch_rows
@@ -39,6 +40,7 @@ from skort.estimators.training.observers import Observers
 from skort.estimators.training.read import FitInput, converted
 from skort.estimators.training.result import result_of
 from skort.estimators.training.run import run_fit
+from skort.estimators.training.warnings_at_start import warn_of_absent
 from skort.optim.callbacks import check_callbacks
 from skort.optim.state import TrainState
 from skort.optim.update import asks_to_stop_early
@@ -267,7 +269,12 @@ class DaskFit(BaseOrtSGD):
         """Return the `FitInput` of some rows of all partitions, and the counts of all rows."""
         X, y = partitions.survey.some_rows()
         given = GivenRows(X, y, None)
-        read = FitInput.of(self, given, wrapped, inside, generator, partitions.survey.classes)
+        # A fitted model knows its classes, of which the rows may lack some.
+        classes = partitions.survey.classes
+        known = None if classes is None else known_classes(self.estimator, None, classes)
+        read = FitInput.of(self, given, wrapped, inside, generator, known)
+        if known is not None and wrapped.is_fitted:
+            warn_of_absent(np.setdiff1d(known, classes).tolist())
         counted = partitions.counts(
             chosen_class_weight(self, inside, is_stream=False), read.encoded.classes
         )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
+from skort.common.named_errors import errors_of
 from skort.common.random_state import advance
 from skort.common.sklearn_private import HasMethods, Interval, Options, StrOptions, fit_context
 from skort.estimators.data.first_pass import FirstPass, known_classes, repeatable
@@ -342,7 +343,8 @@ class BaseOrtSGD(CallbackSupportMixin, FittedAttributes, HTMLRepr, NamedParamete
         passes = repeatable(batches)
         steps, *_ = split(self.estimator)
         first = FirstPass.over(passes(), has_labels=is_labelled, has_steps=bool(steps))
-        known = known_classes(self.estimator, classes, first.all_labels)
+        with errors_of("batches"):
+            known = known_classes(self.estimator, classes, first.all_labels)
         given = GivenBatches(first.X, first.y, first.sample_weight, passes, first, self.batch_size)
 
         return self._fit(given, X_val=X_val, y_val=y_val, classes=known)

@@ -15,6 +15,7 @@ from skort.common.component import (
     missing_attribute,
     name_here,
     nearest,
+    reads_no_file,
 )
 from skort.common.sklearn_private import InvalidParameterError
 from skort.estimators.other_names import ARGUMENTS, ATTRIBUTES, ELSEWHERE, PARAMETERS, VALUES
@@ -32,8 +33,6 @@ Own = TypeVar("Own", bound="NamedParameters")
 
 # The parameters whose values are given without a name.
 _FIRST_GIVEN = ("optimizer", "loss", "penalty", "solver")
-# The names that read a file elsewhere.
-_OF_FILES = ("load", "load_model", "load_onnx", "from_onnx", "from_pretrained")
 # The methods that train.
 _METHODS = ("fit", "partial_fit", "fit_batches")
 # Parameter -> the sentence, after a space, for the estimator that lacks it.
@@ -47,6 +46,7 @@ _ALONE = {
 }
 
 
+@reads_no_file(ATTRIBUTES["load"])
 class NamedParameters(Component):
     """Parameters whose errors suggest a name or a value."""
 
@@ -59,14 +59,6 @@ class NamedParameters(Component):
                 setattr(cls, name, _ShortHelp(method))
             elif name == "__init__":
                 setattr(cls, name, explained_init(method, _with_hint, _without_names))
-
-    def __dir__(self) -> list[str]:
-        # scikit-learn < 1.9 does not ask whether an instance has the names of its class.
-        return [
-            name
-            for name in super().__dir__()
-            if not isinstance(inspect.getattr_static(self, name, None), _OfPickle)
-        ]
 
     def set_params(self: Own, **params: Any) -> Own:  # noqa: D102 - it has scikit-learn's
         for path in params:
@@ -106,27 +98,6 @@ class NamedParameters(Component):
     # To a type checker, a class with this method has every attribute.
     if not TYPE_CHECKING:
         __getattr__ = missing_attribute(ATTRIBUTES)
-
-
-class _OfPickle:
-    """A name that reads a file elsewhere: an error says what does, of a class and of an instance."""
-
-    def __init__(self, name):
-        self._name = name
-        # `help` shows all names of a class.
-        self.__doc__ = f"Not here: {ATTRIBUTES[name]}."
-
-    def __get__(self, instance, owner=None):
-        # An instance asks its `__getattr__` after this error, which says the same.
-        raise AttributeError(
-            f"{owner.__name__!r} has no attribute {self._name!r}: {ATTRIBUTES[self._name]}.",
-            name=self._name,
-            obj=owner,
-        )
-
-
-for _name in _OF_FILES:
-    setattr(NamedParameters, _name, _OfPickle(_name))
 
 
 class _ShortHelp:

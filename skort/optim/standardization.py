@@ -284,7 +284,7 @@ def _eigenvalue(rows):
 
 def _gram(rows, n_rows):
     """Return rows^T rows / n."""
-    with one_blas_thread(rows.size * rows.shape[1]):
+    with one_blas_thread(rows.size * rows.shape[1]), np.errstate(over="ignore", invalid="ignore"):
         return rows.T @ rows / n_rows
 
 
@@ -302,10 +302,16 @@ def gram_of_some(
 
 
 def eigenvalue_of_gram(gram: np.ndarray) -> float:
-    """Return the largest eigenvalue of a Gram matrix, within a few percent."""
+    """
+    Return the largest eigenvalue of a Gram matrix, within a few percent; infinity if a square of
+    its rows is infinite.
+    """
     with one_blas_thread(gram.size * len(gram)):
         if len(gram) <= _FEW_COLUMNS:
-            return float(np.linalg.eigvalsh(gram)[-1])
+            try:
+                return float(np.linalg.eigvalsh(gram)[-1])
+            except np.linalg.LinAlgError:
+                return np.inf
         return _largest(gram.__matmul__, len(gram), _STEPS)
 
 

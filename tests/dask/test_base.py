@@ -444,6 +444,20 @@ class TestValidation:
         residuals = model.to_local().predict(X) - target
         assert model.validation_scores_[-1] == pytest.approx(-np.mean(residuals**2) / 2, rel=1e-4)
 
+    def test_classes_of_a_fitted_model(self, client, data):
+        X = (data[0] - data[0].mean(axis=0)) / data[0].std(axis=0)
+        labels = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+        of_two = labels != "c"
+        frozen = FrozenEstimator(LogisticRegression().fit(X[of_two], labels[of_two]))
+        told = r"^y has the labels \['c'\], and the known classes are \['a', 'b'\]\. Give y these"
+        with pytest.raises(ValueError, match=told):
+            OrtSGDClassifier(frozen, **SAME).fit(*chunked(X, labels))
+
+        frozen = FrozenEstimator(LogisticRegression().fit(X, labels))
+        with pytest.warns(UserWarning, match="has no row of the class 'c'"):
+            model = OrtSGDClassifier(frozen, **SAME).fit(*chunked(X, np.where(of_two, labels, "b")))
+        assert model.classes_.tolist() == ["a", "b", "c"]
+
     @pytest.mark.parametrize(
         "scoring", ["r2", "neg_mean_squared_error", "neg_root_mean_squared_error"]
     )

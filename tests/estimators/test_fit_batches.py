@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -350,6 +351,44 @@ def test_bad_batches_are_named_and_the_estimator_stays(batches, message):
     with pytest.raises(ValueError, match=message):
         model.fit_batches(batches)
     assert pickle.dumps(model.weights_) == before
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize(
+    "inside, X_bad, y_bad, told",
+    [
+        (None, np.full((10, 3), "a", object), y[:10], "X has text in columns 0, 1, 2"),
+        (None, np.full((10, 3), 1e300), y[:10], "Input X contains infinity or a value too large"),
+        (None, X[:10], np.full(10, 1e300), "y contains values too large for dtype='float32'"),
+        (PoissonRegressor(), X[:10], -np.abs(y[:10]), 'loss="poisson" needs y >= 0'),
+        (
+            make_pipeline(FrozenEstimator(StandardScaler().fit(X)), LinearRegression()),
+            np.full((10, 3), "a", object),
+            y[:10],
+            "X has text in column 0, such as 'a', and a step of the pipeline",
+        ),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, str) else "",
+)
+def test_an_error_of_values_names_the_batch_also_if_it_is_the_first(
+    inside, X_bad, y_bad, told, number
+):
+    batches = [(X, np.abs(y)), (X, np.abs(y))]
+    batches[number] = (X_bad, y_bad)
+    with pytest.raises(ValueError, match=rf"^batches: batch {number}: {re.escape(told)}"):
+        OrtSGDRegressor(inside).fit_batches(batches)
+
+
+def test_errors_of_all_batches_name_no_single_one():
+    labels = np.zeros(40, int)
+    told = r"^batches: The number of classes has to be greater than one; got 1 class, \[0\]\."
+    with pytest.raises(ValueError, match=told):
+        OrtSGDClassifier().fit_batches([(X, labels), (X, labels)])
+    weights = np.ones(40)
+    with pytest.raises(
+        ValueError, match=r"^batches: batch 1: Negative values in data passed to `sa"
+    ):
+        OrtSGDRegressor().fit_batches([(X, y, weights), (X, y, -weights)])
 
 
 def test_an_error_of_the_users_own_is_theirs():

@@ -1167,6 +1167,36 @@ def test_all_columns_that_leave_their_scale_are_named_the_farthest_first():
         model.partial_fit(many + 100 * (1 + np.arange(9)), X[:, 0])
 
 
+@pytest.mark.parametrize("value", [1e100, 1e160, 1e300], ids=str)
+@pytest.mark.parametrize("standardize", ["auto", False])
+@pytest.mark.filterwarnings("ignore:partial_fit")
+def test_a_value_whose_square_is_infinite_is_named(standardize, value):
+    X, y = data()
+    frame = pd.DataFrame(X).rename(columns=str)
+    model = OrtSGDRegressor(dtype="float64", standardize=standardize, random_state=0)
+    model.partial_fit(frame, y)
+    far = frame.copy()
+    far.iloc[3, 1] = value
+    before = model.coef_.copy()
+    told = (
+        rf"^partial_fit: column '1' of X has the value {value:.4g}, which is too far from the rows"
+    )
+    with pytest.raises(ValueError, match=re.escape(told).replace("\\^", "^")):
+        model.partial_fit(far, y)
+    assert np.array_equal(model.coef_, before)
+
+
+@pytest.mark.filterwarnings("ignore:partial_fit")
+def test_the_error_of_divergence_names_the_column_that_left_its_scale():
+    X, y = data()
+    X[:, 2] += 1.0
+    model = OrtSGDRegressor(random_state=0).partial_fit(X, y)
+    X[3, 1] = 1e30
+    told = "Check column 1 of X, far from the rows that the stream began with, or lower eta0"
+    with pytest.raises(ValueError, match=f"^Training diverged: .* {told}"):
+        model.partial_fit(X, y)
+
+
 def test_a_column_that_leaves_its_scale_by_far_is_named_once():
     rng, model = np.random.RandomState(0), OrtSGDRegressor(random_state=0)
     X = rng.randn(100, 3)

@@ -15,7 +15,7 @@ from skort.estimators.data.nesting import layers
 from skort.estimators.data.not_numbers import FILL_BATCHES, missing_error
 from skort.estimators.data.rows import as_array, check_form
 from skort.estimators.data.sample_weight import check_numbers
-from skort.estimators.data.targets import check_target, class_labels, unknown_error
+from skort.estimators.data.targets import check_target, class_labels, one_class_error, unknown_error
 
 # The first pass keeps rows with at most so many values of X: 32 MB in float64.
 _MANY_VALUES = 2**22
@@ -69,6 +69,30 @@ def numbered(batches: Iterable[Any], encode: Callable[..., Any]) -> Iterator[Any
             yield encode(*batch)
         except ValueError as error:
             raise ValueError(f"batches: batch {number}: {error}") from error
+
+
+def named_batch(
+    batches: Iterable[Any], error: ValueError, again: Callable[[Any, Any], Any]
+) -> ValueError:
+    """
+    Return an error of rows of all batches with the number of the first batch whose X and y alone
+    give it in `again`, or the error as it is.
+    """
+
+    def check(X, y, sample_weight=None):
+        try:
+            again(as_array(X, "X"), y)
+        except ValueError as of_batch:
+            # A single batch may lack a class, or have rows of one kind.
+            if str(of_batch) == str(error):
+                raise
+
+    try:
+        for _ in numbered(batches, check):
+            pass
+    except ValueError as of_batch:
+        return of_batch
+    return error
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +171,8 @@ def _as_arrays(X, y, sample_weight=None, *, has_labels, has_steps):
         sample_weight = as_array(sample_weight, "sample_weight")
         check_numbers(sample_weight)
         sample_weight = np.asarray(sample_weight, float)
+        if (sample_weight < 0).any():
+            raise ValueError("Negative values in data passed to `sample_weight`.")
         checked["sample_weight"] = sample_weight
 
     for name, array in checked.items():
@@ -275,10 +301,10 @@ def known_classes(
         return known
 
     seen = np.unique(labels)
-    if known is None:
-        return seen
-
+    known = seen if known is None else known
     unknown = np.setdiff1d(seen, known)
     if unknown.size:
-        raise ValueError(f"batches: {unknown_error(unknown, known)}")
+        raise unknown_error(unknown, known)
+    if len(known) < 2:
+        raise one_class_error(known)
     return known

@@ -175,9 +175,7 @@ class LabelEncoder:
         if is_unknown.any():
             raise unknown_error(np.unique(y[is_unknown]), classes)
         if len(classes) < 2:
-            raise ValueError(
-                f"The number of classes has to be greater than one; got {len(classes)} class."
-            )
+            raise one_class_error(classes)
         if len(classes) == 2:
             return EncodedTarget(y, codes.reshape(-1, 1).astype(self.dtype), classes)
 
@@ -278,6 +276,14 @@ def unknown_error(unknown: np.ndarray, classes: np.ndarray) -> ValueError:
     return ValueError(
         f"y has the labels {_shown(unknown)}, and the known classes are {_shown(classes)}. Give y "
         "these labels. A new class needs a new fit."
+    )
+
+
+def one_class_error(classes: np.ndarray) -> ValueError:
+    """Return the error for labels that are all the same."""
+    return ValueError(
+        f"The number of classes has to be greater than one; got 1 class, {_shown(classes)}. Give rows "
+        "of another class, too."
     )
 
 

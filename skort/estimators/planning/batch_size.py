@@ -13,6 +13,8 @@ STREAM_ROWS = 16
 YOUR_BATCHES = "your batches have so many"
 #: The reason if the first call of a stream decides.
 OF_FIRST_CALL = "the first call of a stream has so many rows, or more than 16"
+#: The reason if it is "auto" again in a stream, after a number.
+AUTO_AGAIN = "the first batches had so many rows"
 #: The reason of a smaller one.
 OF_SPREAD = "columns are correlated: a row of a larger batch has less than half of its rate"
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from skort.estimators.planning import optimizer, stream
 from skort.estimators.planning.batch_size import (
+    AUTO_AGAIN,
     OF_FIRST_CALL,
     YOUR_BATCHES,
     batch_decision,
@@ -79,6 +80,9 @@ def renewed(last: Plan, estimator: Any) -> Plan:
     # In a stream after `fit_batches`, it may be that of the user's batches.
     if estimator.batch_size == last.given["batch_size"]:
         plan = plan.decided("batches", last.decisions["batches"], batch_size=last.batch_size)
+    elif "batch_size" in plan.left_open:
+        again = Decision(plan.batch_size, AUTO_AGAIN, "batch_size")
+        plan = plan.decided("batches", again, batch_size=plan.batch_size)
 
     # What skort chose in the first call stays.
     is_same = all(
@@ -141,7 +145,7 @@ def going_on(last: Plan, estimator: Any, n_rows: int, *, is_linear: bool) -> Pla
 
 def of_first_rows(plan: Plan, n_rows: int) -> Plan:
     """Return the plan of a stream after the first call in which rows count. So many count."""
-    if plan.decisions["batches"].because == OF_FIRST_CALL:
+    if plan.decisions["batches"].because in (OF_FIRST_CALL, AUTO_AGAIN):
         plan = _with_batches_of(plan, n_rows)
     size = plan.size._replace(batch_size=min(plan.batch_size, n_rows))
     return dataclasses.replace(plan, size=size)

@@ -150,7 +150,7 @@ def stiffness(basis: RateBasis, smoothness: float) -> float:
     l2 = np.concatenate([np.zeros(1), *(np.ravel(strength.l2) for strength in strengths.values())])
 
     # The step of a stiffer penalty is implicit, and stable at every rate.
-    return curvature + float(np.max(l2[l2 <= curvature]))
+    return curvature + float(np.max(l2[l2 <= curvature], initial=0.0))
 
 
 def _mean_square(basis) -> float:

@@ -316,7 +316,8 @@ def stable_part(basis: RateBasis, first: float) -> float:
         if first <= sure * rate:
             return 1.0
 
-    return min(1.0, rate / first)
+    # A rate that is no number stays one.
+    return min(rate / first, 1.0)
 
 
 def stable_rate(basis: RateBasis, n_rows: int, spread: tuple[float, float]) -> float:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from skort.estimators.data.first_pass import FirstPass, numbered
+from skort.estimators.data.first_pass import FirstPass, named_batch, numbered
 from skort.estimators.data.row_forms import flat_rows
 from skort.estimators.data.rows import (
     Columns,
@@ -207,6 +207,10 @@ class GivenRows:
         """Return the class weights as they are."""
         return class_weight
 
+    def named(self, error: ValueError, again: Callable[[Any, Any], Any]) -> ValueError:
+        """Return an error of the rows. `again` repeats what raised it for some X and y."""
+        return error
+
     def absent(self, encoded: EncodedTarget) -> list[Any]:
         """Return the labels that are known, but that no row that counts has."""
         return absent_labels(encoded.classes, encoded.y, self.sample_weight)
@@ -257,6 +261,10 @@ class GivenBatches(GivenRows):
         if class_weight is None or encoded.classes is None or self.first.all_labels is None:
             return class_weight
         return class_weight.of_rows(encoded.classes, self.first.all_labels, self.first.all_weights)
+
+    def named(self, error: ValueError, again: Callable[[Any, Any], Any]) -> ValueError:
+        """Return an error of the rows with the number of the batch, if one batch has it alone."""
+        return named_batch(self.passes(), error, again)
 
     def absent(self, encoded: EncodedTarget) -> list[Any]:
         """Return the labels that are known, but that no row that counts has."""

@@ -94,7 +94,7 @@ def likely_cause(plan, state, data):
         cures.append(f"divide y by {largest:.0e}")
     if plan.loss.custom_parts and is_log and not (plan.is_full or plan.is_stream):
         cures.append('use optimizer="lbfgs" if the loss is smooth')
-    lower = 'use optimizer="adam"' if plan.is_full else _advice_on_rate(plan)
+    lower = 'use optimizer="adam"' if plan.is_full else _advice_on_rate(plan, state)
 
     cure = f"{', '.join(cures)}, or {lower}" if cures else lower
     return " ".join([*filter(None, (of_X, of_y)), f"{cure[0].upper()}{cure[1:]}."])
@@ -119,8 +119,11 @@ def _spread_of_columns(X, sample_weight):
     return ""
 
 
-def _advice_on_rate(plan):
+def _advice_on_rate(plan, state):
     """Return what to do about a rate that seems too large."""
+    if state.told:
+        (name, _), _ = max(state.told.items(), key=lambda item: item[1])
+        return f"check {name}, far from the rows that the stream began with, or lower eta0"
     if not (plan.rate.is_found and "eta0" in plan.left_open):
         return advice_to_lower(plan.schedule)
 

@@ -1,7 +1,7 @@
 """The warning of a stream whose columns have left the scale of its first rows."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -96,6 +96,23 @@ def warn_of_left_scale(
     if found:
         _warn_of(found, named, loss)
     return {**told, **{(name, change.way): change.size for name, change in found}}
+
+
+def too_far_error(X: Any, used: Standardization | None, named: Callable[..., str]) -> ValueError:
+    """
+    Return the error for values so far from the first rows that the square of their distance is
+    infinite: it names their column.
+    """
+    n_columns = X.shape[1]
+    mean = np.zeros(n_columns) if used is None or used.mean is None else used.mean
+    scale = np.ones(n_columns) if used is None or used.deviation is None else used.deviation
+    rows = X.toarray() if scipy.sparse.issparse(X) else X
+    row, column = np.unravel_index(np.argmax(_distances(rows, mean, scale)), rows.shape)
+    return ValueError(
+        f"partial_fit: {named([int(column)], has_y=False)} has the value {rows[row, column]:.4g}, which "
+        "is too far from the rows that the stream began with. Check this value, or clip such values "
+        "before the model."
+    )
 
 
 def _warn_of(found, named, loss):

@@ -30,7 +30,7 @@ from skort.estimators.data.validation_set import (
     hold_out,
 )
 from skort.estimators.model.model import Model
-from skort.estimators.model.preprocessing import TargetTransform
+from skort.estimators.model.preprocessing import TargetTransform, transformed
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batch_size import batch_rows
 from skort.estimators.planning.loss_and_penalty import chosen_class_weight, objective_inside
@@ -84,14 +84,24 @@ class FitInput:
         y = encoder.columns(given.y)
         has_steps = wrapped.has_steps
         X = given.X if has_steps else flat_rows(wrapped.model, given.X)
-        rows, y, columns = training_rows(estimator, X, y, has_steps=has_steps)
-        wrapped.check_columns(given.X)
+
+        def again(X, y):
+            FitInput.of(estimator, GivenRows(X, y, None), wrapped, inside, generator, classes)
+
+        try:
+            rows, y, columns = training_rows(estimator, X, y, has_steps=has_steps)
+            wrapped.check_columns(given.X)
+        except ValueError as error:
+            raise given.named(error, again) from error.__cause__
         target_transform = wrapped.fit_target(y)
 
         known = (
             wrapped.known_classes(classes, y) if isinstance(estimator, ClassifierMixin) else None
         )
-        encoded = target_transform.applied(encoder.encode(y, known))
+        try:
+            encoded = target_transform.applied(encoder.encode(y, known))
+        except ValueError as error:
+            raise given.named(error, again) from error.__cause__
         wrapped.check_labels(encoded)
 
         return cls(
@@ -214,13 +224,28 @@ def model_and_data(
     on.
     """
     target = read.encoded.target
-    plan.loss.check_target(target)
-    model, X = converted(read, plan, trainable)
+    try:
+        plan.loss.check_target(target)
+        model, X = converted(read, plan, trainable)
+    except ValueError as error:
+        raise read.given.named(error, functools.partial(_check_rows, read, plan)) from (
+            error.__cause__
+        )
     data = TrainingData(dense_if_narrow(X), target, sample_weight)
     if plan.loss.weight_names:
         initial = plan.loss.initial_weights(data.counted(target), read.wrapped.fitted_model)
         model = model.with_loss_weights(initial)
     return model, data
+
+
+def _check_rows(read, plan, X, y):
+    """Raise the error of the loss for some y, or of fitted steps for some X, if there is one."""
+    plan.loss.check_target(
+        read.encoder.encode(read.encoder.columns(y), read.encoded.classes).target
+    )
+    steps = read.wrapped.transformers
+    if steps is not None:
+        transformed(steps, steps.transform, as_rows(X), plan.dtype)
 
 
 def read_fit(

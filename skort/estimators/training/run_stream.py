@@ -27,7 +27,7 @@ from skort.estimators.planning.stream import (
 )
 from skort.estimators.training.data_source import BatchShape, batches_in_memory
 from skort.estimators.training.diverged import diverged_error
-from skort.estimators.training.left_scale import warn_of_left_scale
+from skort.estimators.training.left_scale import too_far_error, warn_of_left_scale
 from skort.estimators.training.observers import Observers
 from skort.estimators.training.result import FitResult
 from skort.estimators.training.run import ReadyTraining, TrainRun
@@ -115,15 +115,16 @@ def _of_later_rows(plan, model, rows, state, observers, last):
 
 def _told(plan, model, rows, state, columns):
     """Warn of columns that have left their scale. Return what warnings have said so far."""
-    names = None if model.has_steps else columns.names
-    place = "the transformed X" if model.has_steps else "X"
-
-    def named(numbers, *, has_y):
-        shown = numbers if names is None else [names[number] for number in numbers]
-        return listed_with_y(shown, has_y=has_y, place=place)
-
+    named = functools.partial(_named, model, columns)
     layer = model.score_graph.first_layer
     return warn_of_left_scale(rows, state.standardization, layer, named, plan.loss, state.told)
+
+
+def _named(model, columns, numbers, *, has_y):
+    """Return the names of columns of X, by their numbers, and y, as a message shows them."""
+    names = None if model.has_steps else columns.names
+    shown = numbers if names is None else [names[number] for number in numbers]
+    return listed_with_y(shown, has_y=has_y, place="the transformed X" if model.has_steps else "X")
 
 
 def _warn_of_worse(plan, model, variables, rows, fitted_loss=-np.inf):
@@ -229,6 +230,9 @@ def _trained(started, rows, run, observers):
         fall = functools.partial(falling_part, n_columns=rows.X.shape[1], most=most)
         first *= fall(state.n_in_rate)
     part = call_part(RateBasis(plan, variables, model.score_graph, statistics), first)
+    if not part > 0:
+        named = functools.partial(_named, model, observers.columns)
+        raise too_far_error(rows.X, variables.standardization, named)
     copies = heavy_row_copies(part, weight)
     if copies > 1:
         part = min(1.0, copies * part)

@@ -36,6 +36,16 @@ def test_another_parameter_leaves_every_decision_that_the_data_took(inside, chan
     assert here["first rate"].value == there["first rate"].value == model.eta0_
 
 
+@pytest.mark.parametrize("first, n_rows", [("auto", 16), (50, 50)], ids=str)
+def test_batches_left_to_skort_again_say_what_they_have(first, n_rows):
+    model = OrtSGDRegressor(batch_size=first, random_state=0).partial_fit(X, y)
+    for size in (7, "auto"):
+        model.set_params(batch_size=size).partial_fit(X, y)
+    batches = model.plan_.decisions["batches"]
+    assert batches.value == n_rows
+    assert batches.because == "the first batches had so many rows"
+
+
 @pytest.mark.parametrize("inside", [None, NETWORK], ids=repr)
 def test_a_stream_after_a_fit_has_the_scales_of_the_fit(inside):
     model = OrtSGDRegressor(inside, optimizer="adam", random_state=0, max_iter=30, tol=None).fit(
