@@ -17,6 +17,7 @@ from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, read_names, rename, with_parameter_inputs
 from skort.estimators.training.problem import fitted_problem
 from skort.estimators.variables.reparametrization import Reparametrization
+from skort.graphs.export import check_columns
 from skort.graphs.onnx_models.onnx_score_graph import plain_model
 from skort.graphs.score_graph import ScoreGraph, find_weights
 from skort.graphs.standardized import STANDARDIZED_SCORE, rescaled_score
@@ -107,6 +108,7 @@ def estimator_source(
         after=lambda fragment: fragment.call(to_model_units, [OBJECTIVE], [LOSS]),
     )
     _check_results(additional, blueprint.structure.graph)
+    check_columns(score_graph, fitted.preprocessing.exported())
     exported = replace(fitted, score_graph=score_graph).onnx
     _check_names(blueprint, exported.graph)
     predictions = tuple(output.name for output in exported.graph.output)

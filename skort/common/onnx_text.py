@@ -215,12 +215,53 @@ def infos(arrays: Mapping[str, np.ndarray]) -> list[onnx.ValueInfoProto]:
 def read_names(node: onnx.NodeProto) -> list[str]:
     """Return the names of all results that a node and its subgraphs read."""
     names = [name for name in node.input if name]
-    for attribute in node.attribute:
-        for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
-            names.extend(name for inner in graph.node for name in read_names(inner))
-            names.extend(output.name for output in graph.output)
+    for graph in _subgraphs(node):
+        names.extend(name for inner in graph.node for name in read_names(inner))
+        names.extend(output.name for output in graph.output)
 
     return names
+
+
+def _subgraphs(node):
+    for attribute in node.attribute:
+        yield from (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else []))
+
+
+def name_inputs(graph: onnx.GraphProto, names: Sequence[str]) -> None:
+    """Name the inputs of a graph, in place. A name inside, or an output, that is taken gets a "_"."""
+    old = [i.name for i in graph.input]
+    if old == list(names):
+        return
+
+    inside = _names_inside(graph).difference(old)
+    taken = inside.union(names)
+    renamed = dict(zip(old, names, strict=True))
+    for name in sorted(inside.intersection(names)):
+        free = f"{name}_"
+        while free in taken:
+            free += "_"
+        taken.add(free)
+        renamed[name] = free
+
+    _rename_all(graph, renamed)
+
+
+def _names_inside(graph):
+    """Return all names in a graph and its subgraphs."""
+    names = {info.name for info in (*graph.input, *graph.initializer)}
+    for node in graph.node:
+        names.update(node.output, *map(_names_inside, _subgraphs(node)))
+    return names
+
+
+def _rename_all(graph, names):
+    """Rename in a graph and its subgraphs, in place."""
+    rename(graph.node, names)
+    for info in (*graph.input, *graph.initializer, *graph.value_info, *graph.output):
+        info.name = names.get(info.name, info.name)
+    for node in graph.node:
+        for inner in _subgraphs(node):
+            _rename_all(inner, names)
 
 
 def leading_to(nodes: Iterable[onnx.NodeProto], outputs: Iterable[str]) -> set[str]:

@@ -283,6 +283,7 @@ class FittedAttributes:
             return model.original()
 
         model = self.onnx_
+        result_of(self).model.warn_of_renamed_outputs()
         return copy.deepcopy(model) if target_opset is None else at_opset(model, target_opset)
 
     @explained_arguments
@@ -314,7 +315,9 @@ class FittedAttributes:
                 f"path={os.fspath(path)!r} is the name of {_OTHER_FORMATS[suffix]}. save_onnx writes "
                 "ONNX: end the name in .onnx."
             )
-        write_file(path, self.onnx_.SerializeToString())
+        serialized = self.onnx_.SerializeToString()
+        result_of(self).model.warn_of_renamed_outputs()
+        write_file(path, serialized)
 
     def to_sklearn(self) -> Any:
         """

@@ -19,6 +19,7 @@ from skort.common.onnx_text import (
     function,
     import_each_domain_once,
     inlined,
+    name_inputs,
     onnx_dtype,
 )
 from skort.exceptions import NotExportableError
@@ -35,6 +36,9 @@ SCORE = "skort_score"
 _TRANSFORMED = "skort_transformed_target"
 # The name of the raw score in float64, if the probabilities are computed in float64.
 _LINKED = "skort_float64_score"
+
+# What names of the steps before the model begin with. The inputs lose it at the end.
+_BEFORE = "transformers/"
 
 _OLDEST_OPSET = 13
 
@@ -91,7 +95,7 @@ def regressor_model(
         helper.make_tensor_value_info(name, element_type, [None, width])
         for name, width in widths.items()
     ]
-    return _finished(inlined(model, head), infos)
+    return _finished(inlined(model, head), infos, transformers)
 
 
 def classifier_model(
@@ -140,35 +144,42 @@ def classifier_model(
         )
 
     model.graph.node.extend(head.nodes)
-    return _finished(inlined(model, head), outputs)
+    return _finished(inlined(model, head), outputs, transformers)
 
 
-def check_names(score_graph: ScoreGraph, transformers: onnx.ModelProto | None = None) -> None:
-    """Raise a ValueError if an input, a column of X or a weight has a name that the model uses."""
-    graph = score_graph.structure.graph
-    inside = {name for node in graph.node for name in node.output}
-    weights = {*score_graph.arrays, *(i.name for i in graph.initializer)}
-    owner = "estimator has an input"
-    inputs = graph.input[:1]
+def check_names(score_graph: ScoreGraph, *, has_steps: bool) -> None:
+    """Raise a ValueError if an ONNX model has an input or a weight with a name that a file uses."""
+    inside, weights = _names(score_graph)
+    if not has_steps:
+        inputs = [i.name for i in score_graph.structure.graph.input[:1]]
+        _check_free("estimator has an input", inputs, inside | weights)
+    _check_free("estimator has a weight", sorted(weights), inside)
 
+
+def check_columns(score_graph: ScoreGraph, transformers: onnx.ModelProto | None) -> None:
+    """Raise a ValueError if a column of X has a name that another part of the model has."""
     if transformers is not None:
-        owner = "X has a column"
-        inputs = transformers.graph.input
+        names = [i.name for i in transformers.graph.input]
+        _check_free("X has a column", names, set().union(*_names(score_graph)))
 
-    kinds = (
-        (owner, [i.name for i in inputs], inside | weights),
-        ("estimator has a weight", weights, inside),
-    )
-    for kind, names, others in kinds:
-        for name in names:
-            if (
-                name in (PREDICTION, LABEL, PROBABILITIES)
-                or name in others
-                or name.startswith("skort_")
-            ):
-                raise ValueError(
-                    f"{kind} named {name!r}, which is also a name inside the ONNX model: rename it."
-                )
+
+def _names(score_graph):
+    """Return the names of results, and those of weights."""
+    graph = score_graph.structure.graph
+    results = {name for node in graph.node for name in node.output}
+    return results, {*score_graph.arrays, *(i.name for i in graph.initializer)}
+
+
+def _check_free(kind, names, others):
+    for name in names:
+        if (
+            name in (PREDICTION, LABEL, PROBABILITIES)
+            or name in others
+            or name.startswith("skort_")
+        ):
+            raise ValueError(
+                f"{kind} named {name!r}, which is also a name inside the ONNX model: rename it."
+            )
 
 
 def at_opset(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
@@ -210,7 +221,7 @@ def _raw_score(score_graph, transformers):
     if transformers is None:
         return score_graph.model
 
-    before = onnx.compose.add_prefix(transformers, "transformers/", rename_inputs=False)
+    before = onnx.compose.add_prefix(transformers, _BEFORE)
     link = [(before.graph.output[0].name, score_graph.input_name)]
     model = onnx.compose.merge_models(before, score_graph.model, io_map=link)
     import_each_domain_once(model)
@@ -238,9 +249,11 @@ def label_tensor(classes: np.ndarray) -> onnx.TensorProto:
         ) from error
 
 
-def _finished(model, outputs):
+def _finished(model, outputs, transformers):
     del model.graph.output[:]
     model.graph.output.extend(outputs)
+    if transformers is not None:
+        name_inputs(model.graph, [i.name for i in transformers.graph.input])
     model.graph.name = "skort"
     model.graph.doc_string = ""
     model.producer_name = "skort"

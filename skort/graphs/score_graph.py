@@ -18,13 +18,13 @@ from skort.common.onnx_text import (
     constant_value,
     import_each_domain_once,
     known_shapes,
+    name_inputs,
     read_names,
     with_parameter_inputs,
 )
 from skort.graphs.differentiable import Gradient, undifferentiable
 from skort.graphs.gradient.elementwise import CURVED
 from skort.graphs.layers import TARGET_OFFSET, Layer, first_layer, last_layer, reads_ids
-from skort.graphs.sklearn.conversion import rename_input
 
 _PRODUCTS = ("MatMul", "Gemm", "Conv")
 _SAME_NUMBERS = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
@@ -283,7 +283,8 @@ class ScoreGraph:
     def with_input_name(self, name: str) -> "ScoreGraph":
         """Return the same graph whose input X has another name."""
         structure = copy.deepcopy(self.structure)
-        rename_input(structure.graph, structure.graph.input[0], name)
+        weights = [i.name for i in structure.graph.input[1:]]
+        name_inputs(structure.graph, [name, *weights])
         return replace(self, structure=structure)
 
     def with_frozen_inputs(self, batch_size: int) -> onnx.ModelProto:

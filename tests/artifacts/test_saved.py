@@ -9,6 +9,7 @@ import types
 import numpy as np
 import onnx
 import onnx.parser
+import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -16,7 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.artifacts import OnDeviceTraining, load_checkpoint, save_training_artifacts
@@ -659,6 +660,16 @@ line (float[N, 5] {rows}) => (float[N, 1] score) <float[5, 1] {coef} = {{1, 2, 3
             ValueError, match=rf"results named \['{name}'\], which artifacts add: rename them"
         ):
             save_training_artifacts(each, tmp_path, loss=loss, batch_size=4, sample_weight=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["coef", "label", "variable"])
+def test_a_column_with_a_name_inside_the_model_is_refused(name, tmp_path):
+    rows = pd.DataFrame(X[:, :2], columns=[name, "other"])
+    model = make_pipeline(StandardScaler(), LinearRegression())
+    estimator = OrtSGDRegressor(model, **OPTIONS).fit(rows, y)
+    with pytest.raises(ValueError, match=f"^X has a column named '{name}', which is also a name"):
+        save_training_artifacts(estimator, tmp_path, batch_size=4)
     assert list(tmp_path.iterdir()) == []
 
 

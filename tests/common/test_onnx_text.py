@@ -21,6 +21,7 @@ from skort.common.onnx_text import (
     import_each_domain_once,
     inlined,
     leading_to,
+    name_inputs,
     pruned,
     repeated_constants,
 )
@@ -224,3 +225,28 @@ def test_models_are_made_in_one_place():
     folder = pathlib.Path(skort.__file__).parent
     callers = [path.name for path in folder.rglob("*.py") if "make_model(" in path.read_text()]
     assert callers == ["onnx_text.py"]
+
+
+def test_named_inputs_go_before_the_names_inside(run_onnx):
+    """A subgraph reads results and inputs from outside, and has a result with a new name."""
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+m (float[2] p, float[2] q) => (float[2] result) <float[2] b = {1, 2}> {
+    a = Mul (p, b)
+    nothing = Sub (q, q)
+    total = ReduceSum <keepdims = 0> (nothing)
+    flag = Equal (total, total)
+    result = If (flag) <
+        then_branch = then () => (float[2] same) { c = Add (a, q) same = Add (c, b) },
+        else_branch = other () => (float[2] less) { less = Sub (a, p) }
+    >
+}""")
+    p, q = np.float32([3, 4]), np.float32([10, 20])
+    expected = run_onnx(model, p=p, q=q)["result"]
+    name_inputs(model.graph, ["a", "c"])
+    np.testing.assert_array_equal(run_onnx(model, a=p, c=q)["result"], expected)
+    name_inputs(model.graph, ["result", "a"])
+    np.testing.assert_array_equal(run_onnx(model, result=p, a=q)["result_"], expected)
+    name_inputs(model.graph, ["b", "result_"])
+    np.testing.assert_array_equal(run_onnx(model, b=p, result_=q)["result__"], expected)
+    assert [i.name for i in model.graph.initializer] == ["b_"]

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import cross_val_score
@@ -277,19 +278,87 @@ def test_another_dataframe_is_refused_by_name(X, message):
     np.testing.assert_array_equal(model.predict(FRAME), before)
 
 
+# Columns with the names of an output, of weights and results of a model, of a step, and of skort.
+INNER_NAMES = ["label", "variable", "probabilities", "coef", "intercept", "coefficient"]
+INNER_NAMES += ["intercepts", "skort_score", "skort_X", "label_"]
+
+
+def from_file(model, X, run_onnx):
+    """Return the last output of the file of a model, and the names of its outputs."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("skort.estimators.model.model.warn_user", lambda message: None)
+        file = model.to_onnx()
+    assert [i.name for i in file.graph.input] == list(X.columns)
+    outputs = run_onnx(
+        file,
+        **{
+            name: X[[name]].to_numpy(np.float32 if X[name].dtype.kind == "f" else object)
+            for name in X
+        },
+    )
+    return list(outputs.values())[-1], list(outputs)
+
+
+@pytest.mark.parametrize("name", INNER_NAMES)
 @pytest.mark.parametrize(
-    "part", [OneHotEncoder(), "passthrough", TfidfVectorizer()], ids=["encoder", "passed", "text"]
+    "steps",
+    [
+        make_column_transformer((StandardScaler(), [0]), (OneHotEncoder(), [1])),
+        make_column_transformer((TfidfVectorizer(), 1), remainder="passthrough"),
+        make_column_transformer((StandardScaler(), [0])),
+    ],
+    ids=["encoder", "text", "unused"],
 )
-@pytest.mark.parametrize("name", ["label", "variable", "probabilities"])
-def test_a_column_named_like_an_output_is_refused_with_any_step(name, part):
-    values = np.arange(40.0) if part == "passthrough" else ["one", "two"] * 20
-    X = pd.DataFrame({name: values})
-    columns = make_column_transformer((part, name if hasattr(part, "vocabulary") else [name]))
-    with pytest.raises(
-        ValueError,
-        match=f"^X has a column named '{name}', which is also a name inside the ONNX model: rename it",
-    ):
-        short(make_pipeline(columns, LinearRegression())).fit(X, np.arange(40.0))
+@pytest.mark.parametrize("model", [LogisticRegression(), MLPClassifier((2, 2))])
+def test_a_column_may_have_a_name_inside_the_file(model, steps, name, run_onnx):
+    for names in (["number", name], [name, "text"]):
+        X = pd.DataFrame(dict(zip(names, (np.arange(40.0), ["one", "two"] * 20), strict=True)))
+        usual = X.set_axis(["number", "text"], axis=1)
+        y = np.arange(40) > 15
+        fitted = short(make_pipeline(steps, model)).fit(X, y)
+        other = short(make_pipeline(steps, model)).fit(usual, y)
+        assert list(fitted.weights_) == list(other.weights_)
+        given, outputs = from_file(fitted, X, run_onnx)
+        expected, _ = from_file(other, usual, run_onnx)
+        np.testing.assert_array_equal(given, expected)
+        assert outputs == [
+            f"{each}_" * (each == name) or each for each in ("label", "probabilities")
+        ]
+
+
+@pytest.mark.parametrize("name", ["variable", "coef", "skort_X"])
+def test_a_column_of_a_matrix_may_have_a_name_inside_the_file(name, run_onnx):
+    X = FRAME[["rooms", "garden"]].astype(float).rename(columns={"rooms": name})
+    model = short(make_pipeline(SimpleImputer(), StandardScaler(), LinearRegression())).fit(X, Y)
+    prediction, outputs = from_file(model, X, run_onnx)
+    np.testing.assert_allclose(prediction[:, 0], model.predict(X), rtol=1e-5)
+    assert outputs == ["variable_" if name == "variable" else "variable"]
+
+
+def test_an_output_with_another_name_is_told_where_a_file_is_made(tmp_path):
+    X = pd.DataFrame({"label": ["a", "b"] * 20, "variable": np.arange(40.0)})
+    steps = make_column_transformer((OneHotEncoder(), ["label"]), (StandardScaler(), ["variable"]))
+    classifier = short(make_pipeline(steps, LogisticRegression())).fit(X, X["label"])
+    message = "in the file, the names of these outputs are 'label_' instead of 'label'.$"
+    with pytest.warns(UserWarning, match=message):
+        classifier.save_onnx(tmp_path / "model.onnx")
+    with pytest.warns(UserWarning, match=message):
+        assert classifier.to_onnx(target_opset=18).graph.output[0].name == "label_"
+    assert onnx.load(tmp_path / "model.onnx").graph.output[0].name == "label_"
+
+    regressor = short(make_pipeline(steps, LinearRegression())).fit(X, X["variable"])
+    with pytest.warns(UserWarning, match="are 'variable_' instead of 'variable'.$"):
+        regressor.to_onnx()
+
+
+def test_a_stream_takes_a_column_with_the_name_of_an_output(run_onnx):
+    X = pd.DataFrame({"label": ["a", "b"] * 20, "coef": np.arange(40.0)})
+    steps = make_column_transformer((OneHotEncoder(), ["label"]), (StandardScaler(), ["coef"]))
+    model = short(make_pipeline(FrozenEstimator(steps.fit(X)), LogisticRegression()))
+    model.partial_fit(X, X["label"], classes=["a", "b"])
+    probabilities, outputs = from_file(model, X, run_onnx)
+    np.testing.assert_allclose(probabilities, model.predict_proba(X), rtol=1e-5)
+    assert outputs == ["label_", "probabilities"]
 
 
 def test_a_column_named_like_a_result_of_a_step_is_written():
@@ -299,17 +368,6 @@ def test_a_column_named_like_a_result_of_a_step_is_written():
     columns = make_column_transformer((StandardScaler(), names[:2]), remainder="passthrough")
     model = short(make_pipeline(columns, LinearRegression())).fit(X, X["scaled"])
     assert [i.name for i in model.onnx_.graph.input] == names
-
-
-@pytest.mark.parametrize("name", ["intercept", "variable", "skort_target"])
-def test_a_column_named_like_a_part_of_the_model_is_refused_before_the_training(name, monkeypatch):
-    X = FRAME[["rooms", "garden"]].rename(columns={"rooms": name})
-    monkeypatch.delattr("skort.estimators.training.run.minimise")
-    with pytest.raises(
-        ValueError,
-        match=f"X has a column named '{name}', which is also a name inside the ONNX model",
-    ):
-        short(make_pipeline(StandardScaler(), LinearRegression())).fit(X, Y)
 
 
 @pytest.mark.parametrize(

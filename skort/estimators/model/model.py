@@ -93,6 +93,19 @@ class Model:
         row_shape = self.inner.row_shape
         return with_input_of_rows(model, row_shape) if row_shape else model
 
+    def warn_of_renamed_outputs(self) -> None:
+        """Warn if an output of the deployable model has another name, because a column has its."""
+        from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES
+
+        of_regressor = list(self.named_outputs) or [PREDICTION]
+        usual = of_regressor if self.classes is None else [LABEL, PROBABILITIES]
+        pairs = zip(usual, (output.name for output in self.onnx.graph.output), strict=False)
+        if renamed := [f"{new!r} instead of {old!r}" for old, new in pairs if old != new]:
+            warn_user(
+                "X has columns with the names of outputs: in the file, the names of these outputs "
+                f"are {', '.join(renamed)}."
+            )
+
     def _deployable(self, steps, *, in_float64=False):
         """
         Return the deployable model after `steps`, which are ONNX or None.

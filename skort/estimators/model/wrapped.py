@@ -281,7 +281,7 @@ class WrappedModel:
 
         preprocessing = Preprocessing.of(transformers, some_rows, dtype)
         if not self.is_default:
-            check_names(score_graph, preprocessing.graph)
+            check_names(score_graph, has_steps=transformers is not None)
         return preprocessing, self.checked(X), score_graph
 
     def without_data(self) -> "WrappedModel":

@@ -21,9 +21,8 @@ from skort.common.onnx_text import (
     IR_VERSION,
     OPSET,
     import_each_domain_once,
+    name_inputs,
     onnx_dtype,
-    read_names,
-    rename,
 )
 from skort.common.sklearn_private import input_indices
 from skort.graphs.sklearn.converters import CONVERTERS, SHAPES
@@ -80,8 +79,7 @@ def to_onnx(
             # from there to OPSET.
             opset.version = OPSET
 
-    for raw_input, value in zip(inputs, model.graph.input, strict=True):
-        rename_input(model.graph, value, raw_input.name)
+    name_inputs(model.graph, [i.name for i in inputs])
     return model
 
 
@@ -146,23 +144,3 @@ def _positions(transformer, names):
     }
     place = {name: position for position, name in enumerate(names)}
     return {name: [place[known[j]] for j in indices] for name, indices in used.items()}
-
-
-def rename_input(graph: onnx.GraphProto, value: onnx.ValueInfoProto, name: str) -> None:
-    """Rename an input of a graph, in place. A result of the graph with the new name gets another."""
-    if value.name == name:
-        return
-
-    made = {result for node in graph.node for result in node.output}
-    given = {i.name for i in (*graph.input, *graph.initializer)}
-    captured = any(name in read_names(node) and name not in node.input for node in graph.node)
-    if name in given or (name in made and captured):
-        raise ValueError(
-            f"X has a column named {name!r}, which is also a name inside the ONNX model: rename it."
-        )
-
-    inside = f"inside/{name}"
-    rename(graph.node, {name: inside, value.name: name})
-    value.name = name
-    for info in (*graph.output, *graph.value_info):
-        info.name = inside if info.name == name else info.name

@@ -20,7 +20,7 @@ from sklearn.base import ClassifierMixin, is_classifier
 from sklearn.compose import TransformedTargetRegressor
 
 from skort.common.onnx_text import function, onnx_dtype
-from skort.graphs.export import LABEL, PREDICTION, PROBABILITIES, SCORE
+from skort.graphs.export import PREDICTION, SCORE
 from skort.graphs.sklearn.converters import Nodes, target_inverse
 from skort.graphs.sklearn.thresholds import register_thresholds
 
@@ -102,7 +102,7 @@ def _convert(scope, operator, container):
     estimator = operator.raw_operator
     # One model may hold several estimators: each has a prefix of its own.
     prefix = scope.get_unique_operator_name(type(estimator).__name__) + "/"
-    model = estimator.to_onnx()
+    model = estimator.onnx_
     kinds = {
         node.op_type
         for node in model.graph.node
@@ -118,20 +118,20 @@ def _convert(scope, operator, container):
     # The label of a classifier without probabilities may be text.
     last = model.graph.output[-1].type.tensor_type.elem_type
     numbers = onnx_dtype(estimator.dtype) if last == TensorProto.STRING else last
-    types = dict.fromkeys((prefix + SCORE, prefix + PREDICTION), numbers)
-    types.update(
-        (info.name, info.type.tensor_type.elem_type)
+    inner = _made(model, prefix + (SCORE if is_classifier(estimator) else PREDICTION))
+    outputs = [info.name for info in model.graph.output]
+    types = {inner: numbers} | {
+        info.name: info.type.tensor_type.elem_type
         for info in (*model.graph.input, *model.graph.output)
-    )
+    }
     nodes = Nodes(scope, container)
     _add_inputs(
         nodes, operator, [i.name.removeprefix(prefix) for i in model.graph.input], prefix, types
     )
     container.nodes.extend(model.graph.node)
 
-    for result, variable in zip(
-        _results(nodes, operator, prefix, types), operator.outputs, strict=True
-    ):
+    results = _results(nodes, operator, inner, outputs, types)
+    for result, variable in zip(results, operator.outputs, strict=True):
         _cast(nodes, result, types[result], guess_proto_type(variable.type), variable.onnx_name)
 
     container.initializers.extend(model.graph.initializer)
@@ -173,25 +173,33 @@ def _add_inputs(nodes, operator, names, prefix, types):
         _cast(nodes, column, guess_proto_type(variable.type), types[prefix + name], prefix + name)
 
 
-def _results(nodes, operator, prefix, types):
+def _made(model, name):
+    """Return the name of a result: it has a "_" at the end if a column has its usual name."""
+    made = {result for node in model.graph.node for result in node.output}
+    while name not in made:
+        name += "_"
+    return name
+
+
+def _results(nodes, operator, inner, outputs, types):
     """
-    Return the names of the results of an estimator's operator;
-    raw scores have one column per class.
+    Return the names of the results of an estimator's operator: some of `outputs`, or `inner`.
+
+    `inner` is a regressor's prediction or a raw score, which gets one column per class.
     """
     estimator = operator.raw_operator
     if not is_classifier(estimator):
-        return [prefix + PREDICTION]
+        return [inner]
 
     raw_scores = nodes.container.get_options(estimator, {"raw_scores": False})["raw_scores"]
-    if prefix + PROBABILITIES in types and not raw_scores:
-        return [prefix + LABEL, prefix + PROBABILITIES]
+    if len(outputs) > 1 and not raw_scores:
+        return outputs
+    if len(estimator.classes_) > 2 or _is_multi_label(estimator):
+        return [outputs[0], inner]
 
-    score = prefix + SCORE
-    if len(estimator.classes_) == 2 and not _is_multi_label(estimator):
-        score = nodes.add("Concat", [nodes.add("Neg", [score]), score], axis=1)
-        types[score] = types[prefix + SCORE]
-
-    return [prefix + LABEL, score]
+    score = nodes.add("Concat", [nodes.add("Neg", [inner]), inner], axis=1)
+    types[score] = types[inner]
+    return [outputs[0], score]
 
 
 def _cast(nodes, name, from_type, to_type, result=""):

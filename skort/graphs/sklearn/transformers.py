@@ -19,7 +19,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from skort.common.onnx_text import onnx_dtype, rename
+from skort.common.onnx_text import name_inputs, onnx_dtype, rename
 from skort.common.sklearn_private import num_samples, safe_indexing
 from skort.common.user_warning import warn_user
 from skort.exceptions import NotExportableError
@@ -388,16 +388,17 @@ def _joined_columns(transformers, X, inputs, dtype):
 
     width = sum(i.width for i in inputs)
     model = to_onnx(transformers, (RawInput("X", inputs[0].is_text, width),), dtype)
-    # The prefix keeps the names of results apart from those of columns.
+    # The prefix keeps the names of results apart from those of the columns for now.
     model = onnx.compose.add_prefix(model, "skort_")
     joined = model.graph.input[0].name
     element_type = model.graph.input[0].type.tensor_type.elem_type
     del model.graph.input[:]
-    names = [i.name for i in inputs]
+    columns = [f"column{i}" for i in range(width)]
     model.graph.input.extend(
-        helper.make_tensor_value_info(name, element_type, [None, 1]) for name in names
+        helper.make_tensor_value_info(name, element_type, [None, 1]) for name in columns
     )
-    model.graph.node.insert(0, helper.make_node("Concat", names, [joined], axis=1))
+    model.graph.node.insert(0, helper.make_node("Concat", columns, [joined], axis=1))
+    name_inputs(model.graph, [i.name for i in inputs])
 
     return model
 

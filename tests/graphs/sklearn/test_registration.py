@@ -65,6 +65,10 @@ def inner(*steps, **parameters):
     )
 
 
+def inner_classifier():
+    return classifier().set_params(estimator=make_pipeline(StandardScaler(), LogisticRegression()))
+
+
 COLUMNS = ColumnTransformer([("scaled", StandardScaler(), [0, 3]), ("other", "passthrough", [1])])
 TWO = [
     ("a", regressor(3)),
@@ -244,6 +248,28 @@ def test_columns_of_a_frame(frame, run_onnx):
     onnx_model = skl2onnx.to_onnx(model, frame[:1], target_opset=OPSET)
     (prediction,) = run_onnx(onnx_model, **feeds(frame)).values()
     np.testing.assert_allclose(prediction.ravel(), model.predict(frame), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("raw_scores", [False, True])
+def test_columns_with_the_names_of_outputs_and_of_the_score(raw_scores, run_onnx):
+    names = ["label", "probabilities", "skort_score"]
+    rows = pd.DataFrame(X[:, :3].astype(np.float32), columns=names)
+    model = inner_classifier().fit(rows, CLASSES)
+    options = {"zipmap": False, "raw_scores": raw_scores}
+    proto = skl2onnx.to_onnx(model, rows[:1], target_opset=OPSET, options={id(model): options})
+    inputs = {
+        i.name: rows[[name]].to_numpy() for i, name in zip(proto.graph.input, names, strict=True)
+    }
+    _, numbers = run_onnx(proto, **inputs).values()
+    expected = model.decision_function(rows) if raw_scores else model.predict_proba(rows)
+    np.testing.assert_allclose(numbers, expected, rtol=1e-4, atol=1e-5)
+
+    rows = rows.rename(columns={"label": "variable"})
+    regressor = inner(StandardScaler()).fit(rows, TARGET)
+    proto = skl2onnx.to_onnx(regressor, rows[:1], target_opset=OPSET)
+    inputs = dict(zip([i.name for i in proto.graph.input], inputs.values(), strict=True))
+    (numbers,) = run_onnx(proto, **inputs).values()
+    np.testing.assert_allclose(numbers[:, 0], regressor.predict(rows), rtol=1e-4)
 
 
 def test_columns_of_a_frame_without_a_transformer(frame, run_onnx):
