@@ -32,7 +32,7 @@ from skort.estimators.data.rows import knowing
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batch_size import TrainingSize, batch_rows
 from skort.estimators.planning.loss_and_penalty import chosen_class_weight, objective_inside
-from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.plan import OpenPlan
 from skort.estimators.planning.plan_of_fit import for_model
 from skort.estimators.training.data_source import GivenRows
 from skort.estimators.training.fit import at_given_weights
@@ -231,11 +231,12 @@ class DaskFit(BaseOrtSGD):
             read.encoded.target.shape[1],
         )
         size = size._replace(n_batches=-(-size.n_batches // n_groups))
-        plan = Plan.of(self, inside, size, is_validated=is_validated).for_target(read.encoded)
-        plan.update.check_steps("the estimators of skort.dask")
-        model, _ = converted(read, plan, self.trainable)
+        open_plan = OpenPlan.of(self, inside, size, is_validated=is_validated)
+        open_plan = open_plan.for_target(read.encoded)
+        open_plan.check_steps("the estimators of skort.dask")
+        model, _ = converted(read, open_plan, self.trainable)
         model = at_given_weights(self, model, init)
-        plan = for_model(plan, model)
+        plan = for_model(open_plan, model)
         preparation = self._preparation(partitions, counted, model, read.columns)
         parts = cluster.each(prepared_rows, partitions.parts, preparation)
         scores: PartLoss | PartScoring | None = None

@@ -327,18 +327,21 @@ def _read(estimators, X, y, sample_weight):
     read = read_fit(first, GivenRows(X, y, sample_weight))
     read, scoring, weights = with_validation_set(first, read)
 
-    candidates = []
+    opened = []
     for place, estimator in enumerate(estimators):
         with contextlib.suppress(ValueError, TypeError):
             check_parameters(estimator)
             own = read.of_model_inside(estimator)
-            candidates.append(_Candidate(place, estimator, own, own.plan(estimator, weights)))
+            opened.append((place, estimator, own, own.plan(estimator, weights)))
 
-    if len(candidates) < 2:
+    if len(opened) < 2:
         return None, []
 
-    model, data = model_and_data(read, candidates[0].plan, weights, first.trainable)
-    candidates = [each._replace(plan=for_model(each.plan, model, data)) for each in candidates]
+    model, data = model_and_data(read, opened[0][-1], weights, first.trainable)
+    candidates = [
+        _Candidate(place, estimator, own, for_model(open_plan, model, data))
+        for place, estimator, own, open_plan in opened
+    ]
     chain = chain_of(model.score_graph)
     # A fitted network has a part of the rate, and a fitted model may keep its weights or begin anew. A
     # common training has none of these.

@@ -226,7 +226,7 @@ def given_optimizer(estimator: Any) -> Decision | None:
     given = estimator.optimizer
     if not isinstance(given, str):
         return yours(resolved(given, "optimizer"), "optimizer")
-    return None if given == "auto" else yours(validated(OPTIMIZERS[given]()), "optimizer")
+    return None if given == "auto" else yours(OPTIMIZERS[given](), "optimizer")
 
 
 def given_schedule(

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -39,10 +39,15 @@ if TYPE_CHECKING:
     from skort.objective.sklearn_objectives import SklearnObjective
     from skort.runtime.device import Device
 
+P = TypeVar("P", bound="OpenPlan")
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Plan:
-    """Every decision of a training, made once by pure functions: no data, and no weights."""
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class OpenPlan:
+    """
+    What the user decides of a training, before its model is known. `plan_of_fit` and
+    `plan_of_stream` make a `Plan` of it.
+    """
 
     #: The parameters of the estimator, as values to compare, see `given_parameters`.
     given: dict[str, Any]
@@ -56,7 +61,8 @@ class Plan:
     size: TrainingSize
     loss: ScoreLoss
     penalty: WeightPenalty | None
-    update: Update
+    #: The update of the user's optimizer. None: the model decides on the optimizer.
+    update: Update | None
     rate: RateChoice
     #: The solvers to choose from, the fastest first.
     solvers: list[str]
@@ -70,31 +76,11 @@ class Plan:
     is_classifier: bool
     #: Whether a validation set ends the training and chooses its weights.
     is_validated: bool
-    #: The decisions so far, by matter. Those that need the model or the data follow.
+    #: The decisions so far, by matter.
     decisions: Mapping[str, Decision]
     class_weight: np.ndarray | None = None
     #: Whether calls of `partial_fit` go on with it.
     is_stream: bool = False
-
-    # What follows waits for the model: see `plan_of_fit` and `plan_of_stream`.
-    #: The learning rates, by the number of an update.
-    schedule: Any = None
-    max_iter: int = 0
-    #: The smallest improvement, as a part of a loss. None: all epochs are made.
-    tol: float | None = None
-    #: Whether a training that fails may begin again at a smaller rate: the user gave none.
-    can_restart: bool = False
-    #: Whether the steps can multiply sparse rows as they are.
-    multiplies_sparse: bool = False
-
-    def __repr__(self) -> str:
-        return f"Plan of {len(self.decisions)} decisions: print it"
-
-    def __str__(self) -> str:
-        return as_text(self.decisions)
-
-    def _repr_html_(self) -> str:
-        return as_html(self.decisions)
 
     @classmethod
     def of(  # noqa: PLR0913  # what is known before the model is
@@ -107,23 +93,18 @@ class Plan:
         *,
         is_stream: bool = False,
         is_validated: bool = False,
-    ) -> "Plan":
+    ) -> "OpenPlan":
         """
-        Return the plan of an estimator for a training of some size, before its model is known: the
-        objective, and what the user decides. `batch_size` and `dtype`, if they are given, replace
-        those of the estimator.
+        Return the plan of an estimator for a training of some size. `batch_size` and `dtype`, if
+        they are given, replace those of the estimator.
         """
         device = training_device(estimator)
         given = given_parameters(estimator, device)
         left_open = names_left_open(given)
 
         of_optimizer = optimizer.given_optimizer(estimator)
-        # SGD stands for an optimizer that the model decides on.
-        update = Update(
-            SGD() if of_optimizer is None else of_optimizer.value,
-            estimator.max_grad_norm,
-            estimator.average if "average" not in left_open else False,
-        )
+        update = None if of_optimizer is None else _update(of_optimizer, given)
+        is_full = update is not None and update.tags.is_full
         of_batches = chosen_batches(
             estimator,
             left_open,
@@ -131,17 +112,17 @@ class Plan:
             are_given=batch_size is not None,
             is_stream=is_stream,
         )
-        if update.tags.is_full:
+        if is_full:
             check_full(vars(estimator))
             size = size._replace(batch_size=size.n_rows)
-        if batch_size is not None:
+        if update is not None and batch_size is not None:
             update.check_steps("fit_batches")
 
         loss = training_loss(estimator, inside)
         penalty = training_penalty(estimator, inside, size)
         rates, rate = optimizer.given_schedule(estimator, left_open, penalty)
         of_dtype = _dtype(estimator, dtype)
-        solvers = _solvers(estimator.solver, np.dtype(of_dtype.value), update, device)
+        solvers = _solvers(estimator, np.dtype(of_dtype.value), update, device)
         decisions = {
             "batches": of_batches,
             "loss": loss_decision(left_open, inside, loss),
@@ -172,7 +153,7 @@ class Plan:
             device=device,
             batch_size=of_batches.value,
             n_iter_no_change=estimator.n_iter_no_change,
-            shuffle=estimator.shuffle and not update.tags.is_full,
+            shuffle=estimator.shuffle and not is_full,
             standardize=estimator.standardize,
             dtype=of_dtype.value,
             is_classifier=isinstance(estimator, ClassifierMixin),
@@ -180,23 +161,22 @@ class Plan:
             decisions={name: each for name, each in decisions.items() if each is not None},
         )
 
-    def decided(self, matter: str, decision: Decision, **values: Any) -> "Plan":
+    def decided(self: P, matter: str, decision: Decision, **values: Any) -> P:
         """Return the plan with one more decision, and the values that it stands for."""
         return dataclasses.replace(self, decisions={**self.decisions, matter: decision}, **values)
 
-    def with_decisions(self, decisions: Mapping[str, Decision], **values: Any) -> "Plan":
+    def with_decisions(self: P, decisions: Mapping[str, Decision], **values: Any) -> P:
         """Return the plan with more decisions, and the values that they stand for."""
         return dataclasses.replace(self, decisions={**self.decisions, **decisions}, **values)
 
-    def with_optimizer(self, of_optimizer: Decision) -> "Plan":
-        """Return the plan with a decision on the optimizer."""
-        update = dataclasses.replace(self.update, optimizer=of_optimizer.value)
-        return self.decided("optimizer", of_optimizer, update=update)
-
-    def with_rates(self, rates: Decision, rate: RateChoice) -> "Plan":
-        """Return the plan with a decision on the schedule, and on who chooses its first rate."""
-        update = dataclasses.replace(self.update, largest_rate=largest_rate(rates.value))
-        return self.decided("learning rate", rates, update=update, schedule=rates.value, rate=rate)
+    def completed(self, decisions: Mapping[str, Decision], **values: Any) -> "Plan":
+        """Return the whole plan. The decisions are on the optimizer, the learning rate, and others."""
+        decisions = {**self.decisions, **decisions}
+        schedule = decisions["learning rate"].value
+        update = _update(decisions["optimizer"], self.given, largest_rate(schedule))
+        known = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        known |= {"decisions": decisions, "update": update, "schedule": schedule}
+        return Plan(**known | values)
 
     @property
     def eta0_of_schedule(self) -> float:
@@ -214,22 +194,13 @@ class Plan:
     @functools.cached_property
     def is_full(self) -> bool:
         """Whether the optimizer makes its updates itself, from the gradient over all rows."""
-        return self.update.tags.is_full
+        return self.update is not None and self.update.tags.is_full
 
     def check_steps(self, what: str) -> None:
         """Raise an error if the optimizer needs all rows at once, which `what` does not have."""
         of_model = ['solver="lbfgs" of the network inside'] if "optimizer" in self.left_open else []
-        self.update.check_steps(what, *of_model)
-
-    def rows_of_batch(self, X: Any) -> int:
-        """Return the largest number of rows of a batch, or of a block of a pass over all rows of X."""
-        if not (self.is_full and "batch_size" in self.left_open):
-            return self.batch_size
-
-        n_rows, n_values = X.shape
-        if self.multiplies_sparse and has_few_values(X):
-            n_values = -(-X.nnz // n_rows)
-        return block_size(n_rows, n_values)
+        if self.update is not None:
+            self.update.check_steps(what, *of_model)
 
     @property
     def leaves_steps_open(self) -> bool:
@@ -241,20 +212,7 @@ class Plan:
         """The first parameter by which the user decides on the steps, or None."""
         return first_set(self.given, optimizer.DECIDE_ON_STEPS)
 
-    @property
-    def factor_of_few_rows(self) -> float:
-        """
-        The factor of a rate that skort chooses. It is above one if all rows are fewer than
-        `batch_size`: the step of a batch then takes a part of the rate, and the factor undoes that.
-        """
-        return self.batch_size / self.size.batch_size if self.rate.is_auto else 1.0
-
-    @property
-    def takes_start(self) -> bool:
-        """Whether the penalty compares the weights with those before the training."""
-        return self.penalty is not None and self.penalty.takes_start
-
-    def for_target(self, encoded: EncodedTarget) -> "Plan":
+    def for_target(self: P, encoded: EncodedTarget) -> P:
         """
         Return the plan for a target. Several labels get a log-loss each, and the loss may take the
         class weights.
@@ -275,6 +233,65 @@ class Plan:
 
     def _with_loss(self, loss):
         return self.decided("loss", self.decisions["loss"]._replace(value=loss), loss=loss)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Plan(OpenPlan):
+    """Every decision of a training, made once by pure functions: no data, and no weights."""
+
+    update: Update
+    #: The learning rates, by the number of an update.
+    schedule: Any
+    # A stream, which has an epoch a call and no end, keeps these three.
+    max_iter: int = 0
+    #: The smallest improvement, as a part of a loss. None: all epochs are made.
+    tol: float | None = None
+    #: Whether a training that fails may begin again at a smaller rate: the user gave none.
+    can_restart: bool = False
+    #: Whether the steps can multiply sparse rows as they are. The start of a training finds it.
+    multiplies_sparse: bool = False
+
+    def __repr__(self) -> str:
+        return f"Plan of {len(self.decisions)} decisions: print it"
+
+    def __str__(self) -> str:
+        return as_text(self.decisions)
+
+    def _repr_html_(self) -> str:
+        return as_html(self.decisions)
+
+    def with_optimizer(self, of_optimizer: Decision) -> "Plan":
+        """Return the plan with another decision on the optimizer."""
+        update = dataclasses.replace(self.update, optimizer=of_optimizer.value)
+        return self.decided("optimizer", of_optimizer, update=update)
+
+    def with_rates(self, rates: Decision, rate: RateChoice) -> "Plan":
+        """Return the plan with another schedule, and with who chooses its first rate."""
+        update = dataclasses.replace(self.update, largest_rate=largest_rate(rates.value))
+        return self.decided("learning rate", rates, update=update, schedule=rates.value, rate=rate)
+
+    def rows_of_batch(self, X: Any) -> int:
+        """Return the largest number of rows of a batch, or of a block of a pass over all rows of X."""
+        if not (self.is_full and "batch_size" in self.left_open):
+            return self.batch_size
+
+        n_rows, n_values = X.shape
+        if self.multiplies_sparse and has_few_values(X):
+            n_values = -(-X.nnz // n_rows)
+        return block_size(n_rows, n_values)
+
+    @property
+    def factor_of_few_rows(self) -> float:
+        """
+        The factor of a rate that skort chooses. It is above one if all rows are fewer than
+        `batch_size`: the step of a batch then takes a part of the rate, and the factor undoes that.
+        """
+        return self.batch_size / self.size.batch_size if self.rate.is_auto else 1.0
+
+    @property
+    def takes_start(self) -> bool:
+        """Whether the penalty compares the weights with those before the training."""
+        return self.penalty is not None and self.penalty.takes_start
 
     def patience(self, n_batches: int, *, is_linear: bool) -> int | float:
         """
@@ -323,13 +340,24 @@ class Plan:
         )
 
 
-def _solvers(name, dtype, update, device):
+def _update(of_optimizer, given, largest=None):
+    """Return the update by an optimizer, with the user's clipping and average."""
+    average = given["average"]
+    if isinstance(average, str):
+        average = False
+    return Update(of_optimizer.value, given["max_grad_norm"], average, largest)
+
+
+def _solvers(estimator, dtype, update, device):
     """Return the names of the solvers to choose from, the fastest first. Check a solver that is set."""
     from skort.solvers import SOLVERS, check_solver
 
+    name = estimator.solver
     if name == "auto":
         return [*SOLVERS]
-    check_solver(name, dtype, update, device)
+
+    # If the model decides on the optimizer, the check is that of SGD.
+    check_solver(name, dtype, update or Update(SGD(), estimator.max_grad_norm), device)
     return [name]
 
 

@@ -1,14 +1,15 @@
 """The plan of a fit for its model: the rules of linear models, or those of networks."""
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.planning import optimizer, stopping
 from skort.estimators.planning.decision import YOURS
-from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.plan import OpenPlan, Plan
 from skort.estimators.planning.rate import GIVEN_RATE
 from skort.objective.loss import known_curvature
+from skort.optim.optimizers import optimizer_tags
 from skort.optim.schedules import may_fall
 from skort.optim.update import full_obstacle
 
@@ -16,25 +17,48 @@ if TYPE_CHECKING:
     from skort.estimators.model.model import Model
 
 
-def for_model(plan: Plan, model: "Model", rows: TrainingData | None = None) -> Plan:
+class NetworkSteps(NamedTuple):
+    """What the decay and the rate of a network that is trained by steps depend on."""
+
+    n_updates: int
+    weights_per_row: float
+    #: Whether the epochs are so few that the rate does not fall.
+    is_short: bool
+
+
+def for_model(plan: OpenPlan, model: "Model", rows: TrainingData | None = None) -> Plan:
     """
     Return the plan of a fit for a model, which decides what the user leaves open. `rows` are all
     rows, or None if they are not in memory.
     """
     obstacle = _obstacle(plan, model, rows)
     is_full = obstacle is None
-    of_epochs = _epochs(plan, model, is_full=is_full)
-    if "optimizer" in plan.left_open:
-        plan = plan.with_optimizer(_optimizer(plan, model, obstacle, of_epochs.value))
-    can_restart = not is_full and stopping.may_restart(is_rate_found=plan.rate.is_found)
-    plan = plan.with_rates(*_rates(plan, model, of_epochs.value, is_full=is_full))
-    of_stopping = _stopping(plan, model, is_full=is_full)
+    network = None
+    of_epochs = plan.decisions.get("epochs")
+    if is_full or model.score_graph.is_linear:
+        of_epochs = of_epochs or stopping.linear_epochs()
+    else:
+        size = plan.size
+        planned = stopping.network_epochs(size.n_rows, size.n_batches, model.score_graph.n_features)
+        of_epochs = of_epochs or planned
+        network = _network_steps(plan, model, of_epochs.value, planned.value)
 
-    return plan.with_decisions(
-        {"epochs": of_epochs, "stopping": of_stopping},
+    of_optimizer = plan.decisions.get("optimizer") or _optimizer(model, obstacle, network)
+    rates, rate = _rates(plan, of_optimizer.value, network, is_full=is_full)
+    of_stopping = _stopping(plan, model, rates.value, is_full=is_full)
+    decisions = {
+        "optimizer": of_optimizer,
+        "learning rate": rates,
+        "epochs": of_epochs,
+        "stopping": of_stopping,
+    }
+
+    return plan.completed(
+        decisions,
+        rate=rate,
         max_iter=of_epochs.value,
         tol=of_stopping.value,
-        can_restart=can_restart,
+        can_restart=not is_full and stopping.may_restart(is_rate_found=plan.rate.is_found),
         shuffle=plan.shuffle and not is_full,
     )
 
@@ -83,73 +107,61 @@ def _is_smooth(plan, model):
     return plan.loss.smooth_instead is None and not plan.has_l1(model)
 
 
-def _epochs(plan, model, *, is_full):
-    """Return the decision on the epochs."""
-    of_user = plan.decisions.get("epochs")
-    if of_user is not None:
-        return of_user
-    if is_full or model.score_graph.is_linear:
-        return stopping.linear_epochs()
+def _network_steps(plan, model, n_epochs, planned_epochs):
+    """Return what the decay and the rate of a network depend on."""
+    is_curved = model.score_graph.has_curved_units and not plan.is_classifier
+    weights_per_row = 0.0
+    # A fitted network keeps what it knows.
+    if model.is_drawn and optimizer.counts_weights(is_curved=is_curved):
+        weights_per_row = model.score_graph.n_weights[0] / plan.size.n_rows
 
-    return _planned_epochs(plan, model)
-
-
-def _planned_epochs(plan, model):
-    """Return the decision on the epochs of a network that the user leaves open."""
-    size = plan.size
-    return stopping.network_epochs(size.n_rows, size.n_batches, model.score_graph.n_features)
-
-
-def _is_short(plan, model, n_epochs):
-    """Return whether a network is trained for so few epochs that its rate does not fall."""
-    planned = _planned_epochs(plan, model).value
-    return optimizer.is_short(n_epochs, planned, is_classifier=plan.is_classifier)
-
-
-def _optimizer(plan, model, obstacle, n_epochs):
-    """Return the decision on an optimizer that the user leaves open."""
-    if model.score_graph.is_linear:
-        return optimizer.linear_optimizer(obstacle)
-    if obstacle is None:
-        return optimizer.full_optimizer()
-
-    return optimizer.network_optimizer(
+    return NetworkSteps(
         n_epochs * plan.size.n_batches,
-        _weights_per_row(plan, model),
-        is_short=_is_short(plan, model, n_epochs),
+        weights_per_row,
+        optimizer.is_short(n_epochs, planned_epochs, is_classifier=plan.is_classifier),
     )
 
 
-def _rates(plan, model, n_epochs, *, is_full):
-    """Return the decision on the schedule, and who chooses its first rate."""
+def _optimizer(model, obstacle, network):
+    """Return the decision on an optimizer that the user leaves open."""
+    if network is not None:
+        return optimizer.network_optimizer(
+            network.n_updates, network.weights_per_row, is_short=network.is_short
+        )
+    if model.score_graph.is_linear:
+        return optimizer.linear_optimizer(obstacle)
+
+    return optimizer.full_optimizer()
+
+
+def _rates(plan, chosen, network, *, is_full):
+    """Return the decision on the schedule of an optimizer, and who chooses its first rate."""
     if is_full:
         return optimizer.searched_rates(), GIVEN_RATE
 
     rates = plan.decisions.get("learning rate")
-    eta0 = plan.eta0_of_schedule
-    if model.score_graph.is_linear:
-        return rates or optimizer.linear_schedule(eta0), plan.rate
-
-    tags = plan.update.tags
     rate = plan.rate
+    eta0 = plan.eta0_of_schedule
+    if network is None:
+        return rates or optimizer.linear_schedule(eta0), rate
+
+    tags = optimizer_tags(chosen)
     if tags.gain is None:
         # The optimizer says the first rate, and the schedule has it.
         rate = rate._replace(is_found=False)
         if "eta0" in plan.left_open:
             eta0 = optimizer.planned_rate(
-                tags.first_rates[1],
-                _weights_per_row(plan, model),
-                is_short=_is_short(plan, model, n_epochs),
+                tags.first_rates[1], network.weights_per_row, is_short=network.is_short
             )
     if rates is None:
-        rates = optimizer.network_schedule(n_epochs * plan.size.n_batches, eta0)
+        rates = optimizer.network_schedule(network.n_updates, eta0)
     elif plan.rate.is_found:
         rates = rates._replace(value=optimizer.at_rate(rates.value, eta0))
 
     return rates, rate
 
 
-def _stopping(plan, model, *, is_full):
+def _stopping(plan, model, schedule, *, is_full):
     """Return the decision on the smallest improvement."""
     of_user = plan.decisions.get("stopping")
     if is_full:
@@ -160,22 +172,13 @@ def _stopping(plan, model, *, is_full):
     # A network is trained to its last epoch, unless the user gave a tol or n_iter_no_change, a
     # validation set, or a schedule that falls when the objective does not.
     is_open = plan.left_open >= {"tol", "n_iter_no_change"}
-    if is_open and not (plan.is_validated or may_fall(plan.schedule)):
+    if is_open and not (plan.is_validated or may_fall(schedule)):
         return stopping.no_tolerance()
 
     is_scored_by_loss = plan.is_validated and plan.given["scoring"] is None
     return of_user or (
         stopping.validated_tolerance() if is_scored_by_loss else stopping.tolerance()
     )
-
-
-def _weights_per_row(plan, model):
-    """Return the weights a row on which the decay and the rate of a network depend."""
-    is_curved = model.score_graph.has_curved_units and not plan.is_classifier
-    # A fitted network keeps what it knows.
-    if not (model.is_drawn and optimizer.counts_weights(is_curved=is_curved)):
-        return 0.0
-    return model.score_graph.n_weights[0] / plan.size.n_rows
 
 
 def with_decay(plan: Plan, model: "Model", statistics: DataStatistics) -> Plan:
@@ -195,11 +198,23 @@ def with_decay(plan: Plan, model: "Model", statistics: DataStatistics) -> Plan:
     return plan.with_optimizer(of_optimizer)
 
 
+def of_steps(plan: OpenPlan) -> Plan:
+    """Return the plan of single steps of a model that is not fitted: SGD, if the user leaves it open."""
+    of_optimizer = plan.decisions.get("optimizer") or _of_single_steps()
+    # The user gives each step its rate.
+    rates = plan.decisions.get("learning rate") or optimizer.linear_schedule(plan.eta0_of_schedule)
+    return plan.completed({"optimizer": of_optimizer, "learning rate": rates})
+
+
 def in_steps(plan: Plan) -> Plan:
     """Return the plan for single steps: SGD trains a linear model whose optimizer is open."""
     if not plan.is_full or plan.objective_inside.is_full or "optimizer" not in plan.left_open:
         return plan
 
-    plan = plan.with_optimizer(optimizer.linear_optimizer("single steps are made"))
+    plan = plan.with_optimizer(_of_single_steps())
     # Nothing bounds the rates of the user's steps.
     return dataclasses.replace(plan, update=dataclasses.replace(plan.update, largest_rate=None))
+
+
+def _of_single_steps():
+    return optimizer.linear_optimizer("single steps are made")

@@ -18,41 +18,44 @@ from skort.estimators.planning.loss_and_penalty import (
     penalty_decision,
     training_penalty,
 )
-from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.plan import OpenPlan, Plan
 from skort.estimators.planning.rate import given_rate
 
 if TYPE_CHECKING:
     from skort.estimators.model.model import Model
 
 
-def of_stream(plan: Plan, model: "Model") -> Plan:
+def of_stream(plan: OpenPlan, model: "Model") -> Plan:
     """Return the plan of a stream from its first call on, for its model."""
     is_linear = model.score_graph.is_linear
-    plan = _of_calls(plan)
-    if "optimizer" in plan.left_open:
-        of_optimizer = _steps_of_linear() if is_linear else optimizer.stream_optimizer()
-        plan = plan.with_optimizer(of_optimizer)
+    of_optimizer = plan.decisions.get("optimizer") or (
+        _steps_of_linear() if is_linear else optimizer.stream_optimizer()
+    )
+    whole = _of_calls(plan, of_optimizer, _rates(plan))
 
     # A function of the number of an update gives rates of batches, and not of rows.
-    has_first_rate = bool(optimizer.first_rates_of(plan.schedule))
-    if not (is_linear and has_first_rate and plan.update.tags.gain is not None):
-        return plan
+    has_first_rate = bool(optimizer.first_rates_of(whole.schedule))
+    if not (is_linear and has_first_rate and whole.update.tags.gain is not None):
+        return whole
 
     is_open = "batch_size" in plan.left_open
     n_rows = stream.rows_of_a_step() if is_open else plan.batch_size
-    return _at_rate_of_rows(plan, n_rows, falls=model.is_drawn)
+    return _at_rate_of_rows(whole, n_rows, falls=model.is_drawn)
 
 
 def _steps_of_linear():
     return optimizer.linear_optimizer("partial_fit makes steps")
 
 
-def _of_calls(plan):
-    """Return the plan with what holds for every stream: an epoch a call, rates, no end."""
-    one = Decision("one for each call", "partial_fit makes one epoch")
-    never = Decision("never", "a stream has no end")
-    plan = plan.with_decisions({"epochs": one, "stopping": never}, is_stream=True)
-    return plan.with_rates(_rates(plan), plan.rate)
+def _of_calls(plan, of_optimizer, rates, rate=None):
+    """Return the whole plan of a stream: an epoch a call, rates, no end."""
+    decisions = {
+        "optimizer": of_optimizer,
+        "learning rate": rates,
+        "epochs": Decision("one for each call", "partial_fit makes one epoch"),
+        "stopping": Decision("never", "a stream has no end"),
+    }
+    return plan.completed(decisions, rate=rate or plan.rate, is_stream=True)
 
 
 def _rates(plan):
@@ -75,7 +78,7 @@ def _at_rate_of_rows(plan, n_rows, *, falls):
 
 def renewed(last: Plan, estimator: Any) -> Plan:
     """Return the plan after a change of parameters, for the same model and the same size."""
-    plan = Plan.of(estimator, last.objective_inside, last.size, dtype=last.dtype, is_stream=True)
+    plan = _of_parameters(last, estimator)
     plan = _with_kept(plan, last, ("weights", "scaling"))
     # In a stream after `fit_batches`, it may be that of the user's batches.
     if estimator.batch_size == last.given["batch_size"]:
@@ -90,15 +93,23 @@ def renewed(last: Plan, estimator: Any) -> Plan:
     )
     chosen = last if is_same else plan
     rate = chosen.rate._replace(falls=last.rate.falls)
-    plan = plan.with_optimizer(_optimizer_after(last, plan)).with_rates(_rates(chosen), rate)
+    of_optimizer = _optimizer_after(last, plan)
     if not last.is_stream:
-        return plan
+        decisions = {"optimizer": of_optimizer, "learning rate": _rates(chosen)}
+        return plan.completed(decisions, rate=rate)
 
-    plan = _of_calls(plan)
+    whole = _of_calls(plan, of_optimizer, _rates(chosen), rate)
     n_rows = last.rate.rows_of_a_step
-    if n_rows is not None and plan.update.tags.gain is not None:
-        plan = _at_rate_of_rows(plan, n_rows, falls=last.rate.falls)
-    return _with_rates_after(plan, last)
+    if n_rows is not None and whole.update.tags.gain is not None:
+        whole = _at_rate_of_rows(whole, n_rows, falls=last.rate.falls)
+    return _with_rates_after(whole, last)
+
+
+def _of_parameters(last, estimator):
+    """Return the open plan of a stream, by the present parameters."""
+    return OpenPlan.of(
+        estimator, last.objective_inside, last.size, dtype=last.dtype, is_stream=True
+    )
 
 
 def _with_kept(plan, last, matters):
@@ -128,9 +139,7 @@ def _optimizer_after(last, plan):
 
 def going_on(last: Plan, estimator: Any, n_rows: int, *, is_linear: bool) -> Plan:
     """Return the plan of a stream that goes on from a fit. Its first call has so many rows."""
-    plan = Plan.of(estimator, last.objective_inside, last.size, dtype=last.dtype, is_stream=True)
-    plan = _with_kept(_of_calls(plan), last, ["scaling"])
-    plan = dataclasses.replace(plan, rate=plan.rate._replace(falls=is_linear))
+    plan = _with_kept(_of_parameters(last, estimator), last, ["scaling"])
 
     # The batches of the fit keep their size if the user gave them, or if the user gave a rate,
     # which is that of a batch.
@@ -140,7 +149,8 @@ def going_on(last: Plan, estimator: Any, n_rows: int, *, is_linear: bool) -> Pla
     elif "batch_size" in plan.left_open:
         plan = _with_batches_of(plan, n_rows)
 
-    return plan.with_optimizer(_optimizer_after(last, plan))
+    rate = plan.rate._replace(falls=is_linear)
+    return _of_calls(plan, _optimizer_after(last, plan), _rates(plan), rate)
 
 
 def of_first_rows(plan: Plan, n_rows: int) -> Plan:

@@ -24,7 +24,7 @@ from skort.estimators.planning.fine_tuning import (
     n_that_count,
     says_nothing,
 )
-from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.plan import OpenPlan, Plan
 from skort.estimators.planning.plan_of_fit import for_model
 from skort.estimators.training.data_source import InMemory
 from skort.estimators.training.observers import Observers
@@ -55,7 +55,7 @@ class Chosen(NamedTuple):
 
 def chosen_weights(
     plan: Plan,
-    plan_of: Callable[[np.ndarray], Plan],
+    plan_of: Callable[[np.ndarray], OpenPlan],
     model: Model,
     rows: TrainingData,
     observers: Observers,
@@ -125,7 +125,7 @@ def _new_weights(plan, model, rows, generator):
 
 
 def rise(
-    plan_of: Callable[[np.ndarray], Plan],
+    plan_of: Callable[[np.ndarray], OpenPlan],
     model: Model,
     other: Model,
     rows: TrainingData,

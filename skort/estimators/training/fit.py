@@ -9,7 +9,7 @@ import numpy as np
 
 from skort.estimators.model.model import Model
 from skort.estimators.planning.fine_tuning import is_compared
-from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.plan import OpenPlan
 from skort.estimators.planning.plan_of_fit import for_model
 from skort.estimators.training.cross_validation import at_fitted, chosen_weights
 from skort.estimators.training.data_source import GivenRows, RowEncoder
@@ -51,7 +51,10 @@ def fit(
             source = given.source(data, encoder)
             return run_fit(plan, model, source, TrainState.start(read.generator), observers)
 
-        absent = given.absent(read.encoded) if read.wrapped.is_fitted else []
+        if not read.wrapped.is_fitted:
+            return run(planned, model)
+
+        absent = given.absent(read.encoded)
         if rows is None or model.is_drawn or _are_given(init) or not is_compared(planned, model):
             warn_of_absent(absent)
             return run(planned, model)
@@ -72,7 +75,7 @@ def in_wide_enough_dtype(
     estimator: Any,
     read: FitInput,
     weights: np.ndarray | None,
-    train: Callable[[Plan], FitResult],
+    train: Callable[[OpenPlan], FitResult],
     *,
     is_stream: bool = False,
 ) -> FitResult:

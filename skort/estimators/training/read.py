@@ -34,7 +34,7 @@ from skort.estimators.model.preprocessing import TargetTransform, transformed
 from skort.estimators.model.wrapped import WrappedModel
 from skort.estimators.planning.batch_size import batch_rows
 from skort.estimators.planning.loss_and_penalty import chosen_class_weight, objective_inside
-from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.plan import OpenPlan
 from skort.estimators.planning.scaling import dense_if_narrow
 from skort.estimators.training.data_source import GivenRows
 from skort.optim.callbacks import check_callbacks
@@ -135,7 +135,7 @@ class FitInput:
         dtype: str | None = None,
         *,
         is_stream: bool = False,
-    ) -> Plan:
+    ) -> OpenPlan:
         """
         Return the plan of an estimator for this target and these sample weights. `dtype=None`: the
         estimator's.
@@ -145,7 +145,7 @@ class FitInput:
         size = given.size(batch_size, self.encoded, sample_weight, self.class_weight)
         if is_stream:
             size = size.of_stream(size.n_rows)
-        plan = Plan.of(
+        plan = OpenPlan.of(
             estimator,
             self.objective_inside,
             size,
@@ -183,7 +183,7 @@ class FitInput:
         return encoded.target, weights
 
 
-def converted(read: FitInput, plan: Plan, trainable: Any) -> tuple[Model, Any]:
+def converted(read: FitInput, plan: OpenPlan, trainable: Any) -> tuple[Model, Any]:
     """Fit the steps before the model. Return the model at its initial weights, and X after the steps."""
     from skort.graphs.score_graph import ScoreSpec
 
@@ -217,7 +217,7 @@ def converted(read: FitInput, plan: Plan, trainable: Any) -> tuple[Model, Any]:
 
 
 def model_and_data(
-    read: FitInput, plan: Plan, sample_weight: np.ndarray | None, trainable: Any
+    read: FitInput, plan: OpenPlan, sample_weight: np.ndarray | None, trainable: Any
 ) -> tuple[Model, TrainingData]:
     """
     Return the model, with the weights of the loss, if that has any, and the rows that it is trained

@@ -20,8 +20,8 @@ from skort.estimators.planning.loss_and_penalty import (
     counts_rows,
     objective_inside,
 )
-from skort.estimators.planning.plan import Plan
-from skort.estimators.planning.plan_of_fit import in_steps
+from skort.estimators.planning.plan import OpenPlan, Plan
+from skort.estimators.planning.plan_of_fit import in_steps, of_steps
 from skort.estimators.planning.plan_of_stream import renewed
 from skort.estimators.training.data_source import GivenRows, RowEncoder
 from skort.estimators.training.read import FitInput, converted
@@ -138,14 +138,14 @@ def _of_unfitted(estimator, n_features, n_outputs, classes, generator):
     # If class weights are those of positives only, the loss may take them.
     _class_weight(estimator, inside)
     read = read.weighted(estimator, is_stream=False)
-    plan = Plan.of(estimator, inside, size).for_target(read.encoded)
+    plan = OpenPlan.of(estimator, inside, size).for_target(read.encoded)
     if plan.loss.weight_names:
         raise ValueError(
             f"loss={plan.loss!r} has weights of its own, whose initial values come from all of y. "
             "Fit an estimator with it, for instance for one epoch, and give the fitted estimator."
         )
 
-    return plan, converted(read, plan, estimator.trainable)[0], read.columns
+    return of_steps(plan), converted(read, plan, estimator.trainable)[0], read.columns
 
 
 def _class_weight(estimator, inside):
