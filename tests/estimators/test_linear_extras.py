@@ -9,9 +9,15 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.feature_selection import RFE, SelectFromModel
-from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier, SGDRegressor
+from sklearn.linear_model import (
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    SGDClassifier,
+    SGDRegressor,
+)
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -184,6 +190,15 @@ class TestCoefficientsAreShown:
             AttributeError, match="'OrtSGDRegressor' object has no attribute 'coef_'"
         ):
             _ = clone(model).coef_
+
+
+def test_a_lasso_inside_selects_as_outside_with_its_threshold():
+    rows, target = load_diabetes(return_X_y=True)
+    rows = StandardScaler().fit_transform(rows)
+    theirs = SelectFromModel(Lasso(5)).fit(rows, target).get_support()
+    ours = SelectFromModel(OrtSGDRegressor(Lasso(5)), threshold=1e-5).fit(rows, target)
+    assert 1 < theirs.sum() < 9
+    np.testing.assert_array_equal(ours.get_support(), theirs)
 
 
 def test_penalties_without_a_ratio_take_none():

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.base import BaseEstimator, clone
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import (
     load_breast_cancer,
     load_diabetes,
@@ -1359,8 +1360,8 @@ def test_values_that_become_much_smaller_are_told_once():
     (said,) = later_calls(euros, y)
     assert said == (
         f"partial_fit: column 1 of X has values {times:.3g} times smaller than the rows that the "
-        "stream began with, whose scale it keeps. Call fit on rows of today, or put a scaler of "
-        "your own before the model."
+        "stream began with, whose scale it keeps. Call fit on rows of today, or fit a scaler "
+        "before the model to them."
     )
 
     small = np.where(np.arange(200) < 100, y, y / 100)
@@ -1778,6 +1779,28 @@ def test_a_far_column_behind_steps_is_one_of_the_transformed_rows():
     model.partial_fit(X[:200], y[:200])
     with pytest.warns(UserWarning, match="column 0 of the transformed X is .* deviations away"):
         model.partial_fit(X[200:] + 1e6, y[200:])
+
+
+def test_a_far_column_behind_steps_has_the_name_that_the_steps_give_it():
+    X, y = data(400)
+    table = pd.DataFrame(X, columns=[f"size {i}" for i in range(X.shape[1])])
+    scaler = make_column_transformer((StandardScaler(), ["size 1"]), remainder="passthrough")
+    steps = FrozenEstimator(scaler.fit(table[:200]))
+    model = short(OrtSGDRegressor, make_pipeline(steps, LinearRegression()))
+    model.partial_fit(table[:200], y[:200])
+    name = "standardscaler__size 1"
+    with pytest.warns(UserWarning, match=f"^partial_fit: column '{name}' of the transformed X is"):
+        model.partial_fit(table[200:].assign(**{"size 1": 1e6}), y[200:])
+
+
+def test_a_far_column_of_a_step_that_tells_no_names_has_its_number():
+    X, y = data(400)
+    table = pd.DataFrame(X, columns=[f"size {i}" for i in range(X.shape[1])])
+    steps = FrozenEstimator(FunctionTransformer(np.negative).fit(table))
+    model = short(OrtSGDRegressor, make_pipeline(steps, LinearRegression()))
+    model.partial_fit(table[:200], y[:200])
+    with pytest.warns(UserWarning, match="^partial_fit: column 1 of the transformed X is"):
+        model.partial_fit(table[200:].assign(**{"size 1": 1e6}), y[200:])
 
 
 def test_an_estimator_whose_rows_wait_shows_itself():

@@ -138,7 +138,7 @@ def _warn_of(found, named, loss):
 def _cure(name, change, loss):
     """Return what to do about a column, or y, that has left its scale."""
     if change.lone is None:
-        scaler = ", or put a scaler of your own before the model"
+        scaler = ", or fit a scaler before the model to them"
         return f"Call fit on rows of today{'' if name == 'y' else scaler}."
     if name != "y":
         return "Check this value, or clip such values before the model."

@@ -122,7 +122,9 @@ def _told(plan, model, rows, state, columns):
 
 def _named(model, columns, numbers, *, has_y):
     """Return the names of columns of X, by their numbers, and y, as a message shows them."""
-    names = None if model.has_steps else columns.names
+    names = columns.names
+    if model.has_steps and names is not None:
+        names = model.preprocessing.names_out()
     shown = numbers if names is None else [names[number] for number in numbers]
     return listed_with_y(shown, has_y=has_y, place="the transformed X" if model.has_steps else "X")
 

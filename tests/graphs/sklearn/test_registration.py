@@ -15,8 +15,13 @@ import skl2onnx
 from sklearn import ensemble
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import (
+    ColumnTransformer,
+    TransformedTargetRegressor,
+    make_column_transformer,
+)
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
     FixedThresholdClassifier,
@@ -278,6 +283,55 @@ def test_columns_of_a_frame_without_a_transformer(frame, run_onnx):
     onnx_model = skl2onnx.to_onnx(model, numbers[:1], target_opset=OPSET)
     (prediction,) = run_onnx(onnx_model, **feeds(numbers)).values()
     np.testing.assert_allclose(prediction.ravel(), model.predict(numbers), rtol=1e-5, atol=1e-5)
+
+
+OF_REGRESSORS = {
+    "stacking": REGRESSORS["stacking"],
+    "bagging": REGRESSORS["bagging"],
+    "voting": REGRESSORS["voting"],
+    "transformed target": TransformedTargetRegressor(regressor(), transformer=MinMaxScaler()),
+}
+
+
+@pytest.mark.parametrize("model", OF_REGRESSORS.values(), ids=OF_REGRESSORS)
+def test_regressors_around_take_no_options(model, converted):
+    rows = X.astype(np.float32)
+    model = clone(model).fit(rows, TARGET)
+    (prediction,) = converted(model, rows)
+    np.testing.assert_allclose(prediction.ravel(), model.predict(rows), rtol=1e-4, atol=1e-4)
+    with pytest.raises(NameError, match="Option 'zipmap' not in"):
+        converted(model, rows, zipmap=False)
+
+
+@pytest.mark.parametrize("voting", ["hard", "soft"])
+def test_a_voting_classifier_needs_flatten_transform_false(voting, converted):
+    rows = X.astype(np.float32)
+    model = ensemble.VotingClassifier(TWO_CLASSIFIERS, voting=voting).fit(rows, TEXTS)
+    with pytest.raises(NotImplementedError, match="flatten_transform==True is not implemented yet"):
+        converted(model, rows, zipmap=False)
+    labels, *_ = converted(model.set_params(flatten_transform=False), rows, zipmap=False)
+    assert (labels == model.predict(rows)).all()
+
+
+def test_an_imputer_of_texts_around_needs_a_text_for_what_is_missing(run_onnx):
+    text = np.where(CLASSES == 1, None, TEXTS)
+    table = pd.DataFrame({"number": X[:, 0].astype(np.float32), "text": text})
+    filled = table.fillna({"text": "nan"})
+
+    def around(missing):
+        imputer = SimpleImputer(strategy="most_frequent", missing_values=missing)
+        columns = make_column_transformer(
+            (StandardScaler(), ["number"]), (make_pipeline(imputer, OneHotEncoder()), ["text"])
+        )
+        return make_pipeline(columns, CalibratedClassifierCV(classifier(), cv=2))
+
+    options = {"target_opset": OPSET, "options": {"zipmap": False}}
+    with pytest.raises(NotImplementedError, match="missing values are string not <class 'float'>"):
+        skl2onnx.to_onnx(around(np.nan).fit(filled, CLASSES), filled[:1], **options)
+    model = around("nan").fit(filled, CLASSES)
+    proto = skl2onnx.to_onnx(model, filled[:1], **options)
+    _, probabilities = run_onnx(proto, **feeds(filled)).values()
+    np.testing.assert_allclose(probabilities, model.predict_proba(filled), atol=1e-5)
 
 
 AROUND = {
