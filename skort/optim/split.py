@@ -15,9 +15,10 @@ from skort.optim.descent import AT_KINKS, Evaluate, Point, descent
 # A smaller fall of the objective in an iteration, as a part of it, is the rounding of float32.
 _FALL = 1e-7
 # The weights below one of these parts of the largest weight become zero, if this raises the
-# objective by no more than a part of it.
+# objective by no more than a part of it: at kinks, a descent ends further from its minimum.
 _SMALL = (1e-2, 1e-3, 1e-4, 1e-5)
-_RISE = 1e-4
+_RISE = _FALL
+_RISE_AT_KINKS = 1e-4
 # The least first number of a product at its start, in standardised units.
 _LEAST = 0.1
 
@@ -29,15 +30,17 @@ def split_descent(
     max_iter: int,
     history_size: int,
     after: Callable[[Point], Any],
-) -> None:
+) -> Point:
     r"""
-    Lower a function with an l1 term from a point until it no longer falls.
+    Lower a function with an l1 term from a point until it no longer falls. Return the lowest point.
 
     A weight with a strength :math:`\lambda > 0` is the difference of two numbers that are not
     negative. Their sum is :math:`|w|` at the minimum, so that the objective is as smooth as without
     its l1 term:
 
     .. math:: \min_{p, n \ge 0} f(p - n) + \lambda (p + n)
+
+    Weights that are zero but for the rounding of the objective become zero at the end.
 
     Parameters
     ----------
@@ -52,17 +55,24 @@ def split_descent(
         The number of changes that are remembered.
     after : callable
         Takes each point.
+
+    Returns
+    -------
+    point : Point
     """
     from scipy.optimize import minimize
 
     has_term = l1 > 0
     strengths = l1[has_term]
     n_weights = len(l1)
+    lowest = start
 
     def of_split(split):
+        nonlocal lowest
         weights = split[:n_weights].copy()
         weights[has_term] -= split[n_weights:]
         point = evaluate(weights)
+        lowest = min(lowest, point, key=lambda at: at.objective)
         after(point)
 
         both = split[:n_weights][has_term] + split[n_weights:] - np.abs(weights[has_term])
@@ -89,6 +99,8 @@ def split_descent(
                 "gtol": 0.0,
             },
         )
+
+    return _with_zeros(evaluate, has_term, lowest, _RISE)
 
 
 def product_descent(
@@ -149,16 +161,19 @@ def product_descent(
     weights[has_term] = first
     begin = of_product(np.concatenate([weights, start.weights[has_term] / first]))
     descent(of_product, begin, AT_KINKS, max_iter, history_size, lambda _: after(lowest))
-    return _with_zeros(evaluate, has_term, lowest)
+    return _with_zeros(evaluate, has_term, lowest, _RISE_AT_KINKS)
 
 
-def _with_zeros(evaluate, has_term, point):
-    """Return a point whose small weights are zero, if it is about as low; otherwise the point."""
+def _with_zeros(evaluate, has_term, point, rise):
+    """
+    Return a point whose small weights are zero, if it is higher by no more than a part `rise` of
+    the objective; otherwise the point.
+    """
     sizes = np.where(has_term, np.abs(point.weights), np.inf)
     for part in _SMALL:
         weights = np.where(sizes < part * sizes[has_term].max(), 0, point.weights)
         zeroed = evaluate(weights)
-        if zeroed.objective <= point.objective + _RISE * abs(point.objective):
+        if zeroed.objective <= point.objective + rise * abs(point.objective):
             return zeroed
 
     return point

@@ -16,13 +16,22 @@ def distance(weights):
 
 @pytest.mark.parametrize("start", [np.zeros(5), np.array([-1.0, 2.0, 3.0, -4.0, 5.0])])
 def test_the_least_distance_has_soft_thresholds_and_exact_zeros(start):
-    points = []
-    split_descent(distance, L1, distance(start), 100, 10, points.append)
-    best = min(points, key=lambda point: point.objective)
+    best = split_descent(distance, L1, distance(start), 100, 10, lambda _: None)
     expected = np.sign(TARGET) * np.maximum(np.abs(TARGET) - L1, 0)
     np.testing.assert_allclose(best.weights, expected, atol=1e-6)
     assert best.weights[2] == best.weights[3] == 0
     assert best.objective == pytest.approx(distance(expected).objective)
+
+
+def test_weights_within_rounding_of_zero_are_zero():
+    start = np.array([1.0, 1.0, 1e-7, 1e-6, 1.0])
+
+    def evaluate(weights):
+        point = distance(weights)
+        return point._replace(objective=float(np.float32(point.objective)))
+
+    best = split_descent(evaluate, L1, evaluate(start), 1, 10, lambda _: None)
+    np.testing.assert_array_equal(best.weights == 0, [False, False, True, True, False])
 
 
 def test_few_evaluations_end_a_descent():

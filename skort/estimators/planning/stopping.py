@@ -156,8 +156,13 @@ def may_restart(*, is_rate_found: bool) -> bool:
     return is_rate_found
 
 
+@rule("stopping")
 def may_go_on(plan: "Plan", model: "Model", rows: "TrainingData") -> bool:
-    """Return whether L-BFGS looks for a lower objective where the steps of a fit have ended."""
+    """
+    If you leave the steps of a linear model to skort, L-BFGS over all rows in memory goes on to the
+    optimum where SGD ends, for up to a million weights, and for sparse rows only if the loss has no
+    kink.
+    """
     if not (_aims_at_optimum(plan, model) and plan.leaves_steps_open):
         return False
     # At a kink, a look at rows that are not whitened takes hundreds of passes.
@@ -178,13 +183,8 @@ def _aims_at_optimum(plan, model):
     return is_exacting and model.score_graph.is_linear
 
 
-@rule("stopping")
 def is_lower(objective: float, other: float) -> bool:
-    """
-    If you leave the steps of a linear model to skort, L-BFGS over all rows in memory goes on where
-    SGD ends, for up to a million weights, and for sparse rows only if the loss has no kink; its end
-    counts if it lowers the objective by more than 1 %.
-    """
+    """Return whether an objective is lower than another by more than 1 %."""
     return objective < other - _CLEARLY * abs(other)
 
 

@@ -17,6 +17,7 @@ from sklearn.linear_model import (
     QuantileRegressor,
     Ridge,
 )
+from sklearn.preprocessing import StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint
@@ -191,6 +192,33 @@ def test_a_lasso_of_raw_columns_ends_at_scikit_learns_objective():
         np.mean((y - each.predict(X)) ** 2) / 2 + np.abs(each.coef_).sum() for each in (ours, exact)
     ]
     assert values[0] == pytest.approx(values[1], rel=0.01)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 2, 5, 20])
+def test_a_lasso_has_scikit_learns_zeros(alpha):
+    X, y = load_diabetes(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    ours = OrtSGDRegressor(Lasso(alpha=alpha), random_state=0).fit(X, y)
+    exact = Lasso(alpha=alpha, tol=1e-10).fit(X, y)
+
+    np.testing.assert_array_equal(ours.coef_ == 0, exact.coef_ == 0)
+    np.testing.assert_allclose(ours.coef_, exact.coef_, atol=0.05)
+
+
+@pytest.mark.parametrize("n_left", [2, 4, 5])
+def test_a_log_loss_with_an_l1_term_has_the_zeros_of_its_optimum(n_left):
+    alpha = {2: 0.3515, 4: 0.08787, 5: 0.03515}[n_left]
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = OrtSGDClassifier(penalty="l1", alpha=alpha, random_state=0).fit(X, y)
+
+    # The conditions of the optimum: a weight is zero only where its gradient is below alpha.
+    gradient = X.T @ (expit(model.decision_function(X)) - y) / len(y)
+    coef = model.coef_.ravel()
+    of_others = np.clip(gradient, -alpha, alpha)
+    expected = np.where(coef == 0, of_others, -alpha * np.sign(coef))
+    np.testing.assert_allclose(gradient, expected, atol=2e-3 * alpha)
+    assert np.count_nonzero(coef) == n_left
 
 
 @pytest.mark.parametrize(("quantile", "alpha"), [(0.1, 0.01), (0.99, 0.001), (0.999, 0.01)])
