@@ -238,11 +238,11 @@ RULES = (
         code=(stream.recent_updates, Averaging, Recent),
     ),
     Rule(
-        "softmax of a stream",
-        "The rate of a softmax in a stream is that between its curvatures at the start and at most.",
+        "curvature of a stream",
+        "The rate of a log-loss in a stream is that for half the largest curvature, or less.",
         "stream",
-        patches=((stream, "softmax_factor", lambda largest, first: 1.0),),
-        code=(stream.softmax_factor,),
+        patches=((stream, "curvature_factor", lambda largest, usual: 1.0),),
+        code=(stream.curvature_factor,),
     ),
     Rule(
         "first rows",

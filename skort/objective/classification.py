@@ -5,6 +5,7 @@ Two classes have one score and a target of 0 or 1. More classes have one score e
 targets.
 """
 
+import math
 from typing import ClassVar
 
 from skort.objective.loss import FormulaLoss, FunctionSource
@@ -115,10 +116,11 @@ class LogLoss(ClassificationLoss, name="log_loss"):
         # Böhning, Multinomial logistic regression algorithm, Ann. Inst. Stat. Math. 44, 1992.
         return 0.25 if n_outputs == 1 else 0.5
 
-    def first_curvature(self, n_outputs: int) -> float:
-        """Return the second derivative at scores of zero: 1/4 for sigmoids, 1 / n for the softmax."""
+    def usual_curvature(self, n_outputs: int) -> float:
+        """Return half the bound for sigmoids, and the root of 1 / (8 n) for the softmax."""
+        # Most rows of a training are far from the score of the bound.
         is_softmax = not self.is_elementwise and n_outputs > 1
-        return 1 / n_outputs if is_softmax else self.curvature(n_outputs)
+        return math.sqrt(1 / (8 * n_outputs)) if is_softmax else 0.5 * self.curvature(n_outputs)
 
 
 class OneVsRestLogLoss(LogLoss):

@@ -181,7 +181,14 @@ class ClassWeighted(ScoreLoss):
 
     def curvature(self, n_outputs: int) -> float | None:
         """Return a bound of the second derivative of a row's loss by its score, or None."""
-        curvature = self.loss.curvature(n_outputs)
+        return self._with_largest(self.loss.curvature(n_outputs))
+
+    def usual_curvature(self, n_outputs: int) -> float | None:
+        """Return the second derivative for which the rate of a stream is made, or None."""
+        return self._with_largest(self.loss.usual_curvature(n_outputs))
+
+    def _with_largest(self, curvature):
+        """Return a curvature times the largest class weight, if this is above one."""
         return None if curvature is None else curvature * max(1.0, float(np.max(self.class_weight)))
 
     def _weighted(self, source):

@@ -114,8 +114,8 @@ class ScoreLoss:
         """Return a bound of the second derivative of a row's loss by its score, or None."""
         return self._curvature
 
-    def first_curvature(self, n_outputs: int) -> float | None:
-        """Return a bound of the second derivative at scores of zero, or None."""
+    def usual_curvature(self, n_outputs: int) -> float | None:
+        """Return the second derivative for which the rate of a stream is made, or None."""
         return self.curvature(n_outputs)
 
     def curvature_function(self, n_outputs: int) -> "FunctionSource | None":

@@ -393,14 +393,13 @@ def test_recent_weights_that_a_penalty_holds_at_zero_are_zero():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 12])
-def test_a_softmax_of_many_classes_begins_at_a_larger_rate(n_classes):
-    """Its curvature is 1 / classes at the start, and at most 1/2: the rate is between the two."""
+def test_a_log_loss_begins_at_the_rate_of_half_its_largest_curvature_or_less(n_classes):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(240, 3)), np.arange(240) % n_classes
     model = OrtSGDClassifier(penalty=None, standardize=False).partial_fit(
         X, y, classes=np.arange(n_classes)
     )
-    curvature = 0.25 if n_classes == 2 else np.sqrt(0.5 / n_classes)
+    curvature = 1 / 8 if n_classes == 2 else np.sqrt(1 / (8 * n_classes))
     assert model.eta0_ == pytest.approx(_stable(X) / curvature, rel=1e-5)
 
 

@@ -246,12 +246,12 @@ def recent_updates(n_columns: int, n_rows: int) -> int:
 
 
 @rule("stream")
-def softmax_factor(largest: float, first: float) -> float:
+def curvature_factor(largest: float, usual: float) -> float:
     """
-    The rate of a softmax in a stream is that for the geometric mean of two curvatures: the largest
-    one, 1/2, and that at scores of zero, 1 / classes.
+    The rate of a log-loss in a stream is that for a curvature of 1/8, half the largest one; of a
+    softmax, that for sqrt(1 / (8 classes)).
     """
-    return math.sqrt(largest / first)
+    return largest / usual
 
 
 @rule("stream")
@@ -339,6 +339,6 @@ def stable_rate(basis: RateBasis, n_rows: int, spread: tuple[float, float]) -> f
 
 
 def _factor(loss, n_outputs):
-    """Return the `softmax_factor` of a loss; one if its curvature has no bound."""
+    """Return the `curvature_factor` of a loss; one if its curvature has no bound."""
     largest = loss.curvature(n_outputs)
-    return 1.0 if largest is None else softmax_factor(largest, loss.first_curvature(n_outputs))
+    return 1.0 if largest is None else curvature_factor(largest, loss.usual_curvature(n_outputs))

@@ -174,7 +174,7 @@ def test_rates_are_those_of_their_formulas():
     falls = [stream.falling_part(n, 5, most=0.3) for n in (0, 35, 620)]
     assert falls == pytest.approx([0.3, 0.3, 0.2])
     assert [stream.recent_updates(*each) for each in ((4, 16), (5, 16), (5, 1))] == [5, 7, 100]
-    assert stream.softmax_factor(0.5, 1 / 8) == 2
+    assert stream.curvature_factor(0.5, 1 / 8) == 4
     declared = [stream.declared_rate(0.01, n) for n in (2, 16, 200)]
     assert declared == pytest.approx([0.0025, 0.01, 0.01])
     assert stream.fitted_rate(0.01) == pytest.approx(0.001)
