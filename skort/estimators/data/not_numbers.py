@@ -25,9 +25,18 @@ _ONNX_TEXT = 8
 # The encoder of categories for a model that names no other.
 _ENCODER = 'OneHotEncoder(handle_unknown="ignore")'
 # The errors of Python and numpy for a value that is no number, with its type, or for a sequence.
-OF_OBJECT = re.compile(
-    r"a string or a (?:real )?number, not '(?:\w+\.)*(\w+)'|setting an array element with a sequence"
+_OF_OBJECT = re.compile(
+    r"(?:a string or a (?:real )?number, not|unhashable type:) '(?:\w+\.)*(\w+)'"
+    r"|setting an array element with a sequence"
 )
+_SEQUENCES = ("list", "tuple", "ndarray")
+# The types of dates and times.
+_OF_DATES = (
+    *("Timestamp", "Timedelta", "Period", "NaTType"),
+    *("date", "time", "datetime", "timedelta", "datetime64", "timedelta64"),
+)
+_BYTES = "could not convert string to float: b"
+_COMPLEX = "Complex data not supported"
 # No call of a stream fits a step.
 IN_STREAMS = (
     "partial_fit and fit_batches take a fitted imputer: FrozenEstimator(SimpleImputer().fit(X))."
@@ -157,34 +166,89 @@ def fitted_text_error(error: Exception, X: Any) -> Exception:
     )
 
 
+def is_of_object(error: Exception) -> bool:
+    """Return whether an error is about values that are no numbers: `object_error` names them."""
+    text = str(error)
+    return _OF_OBJECT.search(text) is not None or text.startswith((_BYTES, _COMPLEX))
+
+
 def object_error(error: Exception, X: Any) -> Exception:
     """Return an error that names the columns of values that are no numbers, or the given error."""
-    refused = OF_OBJECT.search(str(error))
+    if str(error).startswith((_BYTES, _COMPLEX)):
+        return _coded_error(error, X)
+    refused = _OF_OBJECT.search(str(error))
     if refused is None or not hasattr(X, "shape"):
         return error
-    kind = refused[1]
+    kind = None if refused[1] in _SEQUENCES else refused[1]
     names = columns_with(X, lambda values: any(_is_of(value, kind) for value in values.ravel()))
     if not names:
         return error
 
+    if kind in _OF_DATES:
+        return ValueError(
+            f"X has dates or times in {listed(names)}, but the model takes numbers. {DAYS}"
+        )
     column = f"X[{names[0]!r}]" if hasattr(X, "columns") else f"X[:, {names[0]}]"
-    cure = (
-        "encode them, for instance with OneHotEncoder in a pipeline inside"
-        if kind
-        else f"make a column of each of their numbers, pandas.DataFrame({column}.tolist())"
-    )
+    cure = "encode them, for instance with OneHotEncoder in a pipeline inside"
+    if kind in (None, "dict"):
+        cure = f"make a column of each of their values, pandas.DataFrame({column}.tolist())"
     return type(error)(f"{str(error).rstrip('.')}. X has such values in {listed(names)}: {cure}.")
+
+
+def _coded_error(error, X):
+    """Return the error for bytes or complex numbers in X, without all of its values."""
+    if str(error).startswith(_COMPLEX):
+        names = columns_with(X, lambda values: values.dtype.kind == "c")
+        place = f" in {listed(names)} of X" if names else ""
+        return ValueError(
+            f"{_COMPLEX}{place}. Give the real and the imaginary parts as columns of their own."
+        )
+    names = columns_with(X, lambda values: any(isinstance(value, bytes) for value in values.flat))
+    if not names:
+        return error
+    column = f"X[{names[0]!r}]" if hasattr(X, "columns") else f"X[:, {names[0]}]"
+    return ValueError(
+        f"X has bytes in {listed(names)}. Make them text, {column} = [value.decode() for value in "
+        f"{column}], and then numbers: float, or OneHotEncoder in a pipeline inside."
+    )
+
+
+def target_error(error: Exception, y: Any) -> Exception:
+    """Return an error about y that names the first row that it is of, or the given error."""
+    if str(error).startswith(_COMPLEX):
+        return ValueError(f"{_COMPLEX} in y. Give its real and imaginary parts as two columns.")
+    if not str(error).startswith("Input y contains "):
+        return error
+    try:
+        values = np.asarray(y, np.float64)
+    except (TypeError, ValueError):
+        return error
+    rows = np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))
+    if not len(rows):
+        return error
+    more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+    return ValueError(
+        f"{str(error).rstrip('.')} in row {rows[0]}{more}. Leave out rows without a target."
+    )
 
 
 def _is_of(value, kind):
     """Return whether a value is of a type, by its name; None: a sequence."""
     if kind is None:
-        return isinstance(value, (list, tuple, np.ndarray))
+        return isinstance(value, (list, tuple, set, np.ndarray))
     return type(value).__name__ == kind
 
 
 def _shape_error(error, X):
-    """Return an error that shows how to flatten images, or the given error."""
+    """Return an error that shows how to flatten images, or which columns share a name, or the given."""
+    if "unique column names" in str(error):
+        names = list(X.columns)
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        return ValueError(f"X has several columns of one name: {listed(twice)}. Rename them.")
+    # scikit-learn shows all rows before the cure.
+    shown = re.search(r":\narray=.*\nReshape", str(error), re.DOTALL)
+    if shown:
+        return ValueError(str(error).replace(shown[0], ". Reshape"))
     if len(getattr(X, "shape", ())) < 3:
         return error
     return ValueError(
@@ -204,13 +268,26 @@ def missing_error(error: Exception, X: Any, cure: str) -> Exception:
 
 
 def infinity_error(error: Exception, X: Any) -> Exception:
-    """Return an error that names the columns of X with infinity, or the given one."""
-    names = columns_with(X, _has_infinite)
-    return ValueError(f"{str(error).rstrip('.')} in {listed(names)}.") if names else error
+    """Return an error that names the columns of X with infinity, or too large for float32, or the given."""
+    refused = str(error).rstrip(".")
+    if names := columns_with(X, _has_infinite):
+        return ValueError(
+            f"{refused} in {listed(names)}. Leave out these rows, or write NaN and fill it."
+        )
+    if names := columns_with(X, _has_large):
+        return ValueError(
+            f'{refused} in {listed(names)}. Use dtype="float64", or divide the column by a constant.'
+        )
+    return error
 
 
 def _has_infinite(values):
     return values.dtype.kind == "f" and bool(np.isinf(values).any())
+
+
+def _has_large(values):
+    most = float(np.finfo(np.float32).max)
+    return values.dtype.kind == "f" and bool((np.abs(values) > most).any())
 
 
 def _is_onnx(inside):

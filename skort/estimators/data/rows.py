@@ -15,11 +15,14 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from skort.common.blas import aligned
+from skort.common.sklearn_private import num_samples
 from skort.estimators.data.dates import check_dates
 from skort.estimators.data.noise import noise_of
 from skort.estimators.data.not_numbers import (
     check_table,
     fitted_text_error,
+    infinity_error,
+    target_error,
     text_error,
     with_lists_of_labels,
 )
@@ -246,8 +249,11 @@ def training_rows(
     estimator = knowing(estimator, Columns() if columns is None else columns)
 
     if has_steps:
-        X, y = validate_data(estimator, as_rows(X), y, reset=reset, skip_check_array=True)
-        y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=estimator)
+        try:
+            X, y = validate_data(estimator, as_rows(X), y, reset=reset, skip_check_array=True)
+            y = check_array(y, dtype=None, ensure_2d=False, input_name="y", estimator=estimator)
+        except ValueError as error:
+            raise target_error(fitted_text_error(error, X), y) from None
     else:
         if reset and isinstance(X, np.ndarray) and X.ndim == 2:
             estimator.n_features_in_ = X.shape[1]
@@ -257,7 +263,10 @@ def training_rows(
         elif len(rows) == len(y):
             return rows, y, Columns.of(estimator)
 
-    check_consistent_length(X, y)
+    try:
+        check_consistent_length(X, y)
+    except ValueError as error:
+        raise ValueError(f"{error}: X has {num_samples(X)} rows, and y has {len(y)}.") from None
     return X, aligned(y), Columns.of(estimator)
 
 
@@ -292,11 +301,13 @@ def _validated(estimator, X, y, *, reset):
         except (ValueError, TypeError) as error:
             if "inhomogeneous" in str(error):
                 raise with_lists_of_labels(error, y) from None
+            if (of_y := _of_y(error, y)) is not None:
+                raise of_y from None
             if reset:
                 raise text_error(error, X, estimator) from None
             raise fitted_text_error(error, X) from None
 
-        X = _aligned_rows(_in_range(X, estimator.dtype, estimator))
+        X = _aligned_rows(_in_range(X, estimator.dtype, estimator, given))
         _check_no_column_is_lost(given, X)
 
     return X, y
@@ -311,7 +322,10 @@ def prepared(estimator: Any, model: Any, X: Any) -> Any:
     X = _aligned_rows(X)
 
     if model.has_steps:
-        rows = validate_data(estimator, as_rows(X), reset=False, skip_check_array=True)
+        try:
+            rows = validate_data(estimator, as_rows(X), reset=False, skip_check_array=True)
+        except ValueError as error:
+            raise fitted_text_error(error, X) from None
     elif (rows := plain_rows(estimator, X, dtype)) is None:
         check_table(X)
         check_dates(X)
@@ -323,7 +337,7 @@ def prepared(estimator: Any, model: Any, X: Any) -> Any:
             except (ValueError, TypeError) as error:
                 raise fitted_text_error(error, X) from None
 
-            rows = _aligned_rows(_in_range(rows, dtype, estimator))
+            rows = _aligned_rows(_in_range(rows, dtype, estimator, X))
 
     return model.transform(rows)
 
@@ -350,13 +364,21 @@ def _aligned_rows(X: Any) -> Any:
     return X if isinstance(X, np.ndarray) and not is_in_memory(X) else aligned(X)
 
 
-def _in_range(rows, dtype, estimator):
-    """Return the rows; raise scikit-learn's error if a number is infinite in a dtype."""
-    return (
-        rows
-        if is_in_range(rows, dtype)
-        else check_array(rows, dtype=dtype, input_name="X", estimator=estimator)
-    )
+def _in_range(rows, dtype, estimator, given):
+    """Return the rows; raise an error with the columns of X if a number is infinite in a dtype."""
+    if is_in_range(rows, dtype):
+        return rows
+    try:
+        return check_array(rows, dtype=dtype, input_name="X", estimator=estimator)
+    except ValueError as error:
+        raise infinity_error(error, given) from None
+
+
+def _of_y(error, y):
+    """Return the error to raise for an error about y, or None for one about X."""
+    is_complex = getattr(y, "dtype", None) is not None and getattr(y.dtype, "kind", "") == "c"
+    is_of_y = is_complex or str(error).startswith("Input y ")
+    return target_error(error, y) if is_of_y else None
 
 
 def plain_rows(estimator: Any, X: Any, dtype: DTypeLike) -> np.ndarray | None:
@@ -392,6 +414,13 @@ def check_form(X: Any) -> None:
     if type(X) is np.ndarray:
         return
     check_in_memory(X)
+    if np.ma.is_masked(X):
+        raise ValueError(
+            "X has masked values. Give X.filled(numpy.nan), with an imputer in the pipeline inside, or "
+            "leave out these rows."
+        )
+    if getattr(getattr(X, "dtype", None), "names", None):
+        raise ValueError("X is a structured array, and no matrix: give pandas.DataFrame(X).")
     if not scipy.sparse.issparse(X) or X.ndim != 2:
         return
 

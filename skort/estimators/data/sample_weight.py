@@ -43,6 +43,8 @@ def check_numbers(sample_weight: Any) -> None:
     """Raise an error for sample weights that are not numbers."""
     try:
         np.asarray(sample_weight, dtype=np.float64)
+        if getattr(getattr(sample_weight, "dtype", None), "kind", "") in ("m", "M"):
+            raise TypeError
     except (TypeError, ValueError):
         advice = ""
         if isinstance(sample_weight, dict | str):

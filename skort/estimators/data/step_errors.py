@@ -19,9 +19,9 @@ from skort.estimators.data.columns import (
 )
 from skort.estimators.data.dates import date_columns, dates_in_steps
 from skort.estimators.data.not_numbers import (
-    OF_OBJECT,
     advice_on_form,
     infinity_error,
+    is_of_object,
     object_error,
 )
 
@@ -63,8 +63,12 @@ _MISSING = ("NaN", "NoneType", "NAType")
 
 def step_error(error: Exception, X: Any, steps: Any) -> Exception:
     """Return an error that names what the steps refused: no text, dates, NaN, text; or the given."""
-    if (of_vectorizer := _vectorizer_error(error, X, steps)) is not None:
-        return of_vectorizer
+    # It loads scikit-learn's linear models.
+    from skort.estimators.data.encoded_types import other_type_error
+
+    of_column = other_type_error(error, X, steps) or _vectorizer_error(error, X, steps)
+    if of_column is not None:
+        return of_column
     if _OF_DATE.search(str(error)) and (dates := date_columns(X)):
         return dates_in_steps(dates)
     if types := _MIXED.search(str(error)):
@@ -74,7 +78,9 @@ def step_error(error: Exception, X: Any, steps: Any) -> Exception:
     if not isinstance(error, ValueError):
         return error
     if "Found unknown categories" in str(error):
-        return ValueError(f"{error}{_with_category(str(error), X)}. {_UNKNOWN}")
+        # Each missing value is a category of its own to scikit-learn.
+        told = re.sub(r"\bnan(, nan)+\b", "nan", str(error))
+        return ValueError(f"{told}{_with_category(told, X)}. {_UNKNOWN}")
     lacks = _WITHOUT_COLUMNS.search(str(error))
     if lacks and hasattr(X, "columns"):
         return _missing_columns_error(error, lacks[1], X)
@@ -132,7 +138,13 @@ def _object_error(error, X, steps):
         return TypeError(
             f"{error}. It is for y: take OneHotEncoder or OrdinalEncoder for columns of X."
         )
-    if OF_OBJECT.search(str(error)):
+    if "support data with dtype bool" in str(error) and hasattr(X, "columns"):
+        names = columns_with(X, lambda values: values.dtype == bool)
+        cure = f"X[{names[0]!r}] = X[{names[0]!r}].astype(float)" if names else ""
+        return ValueError(
+            f"SimpleImputer takes no bools: {listed(names)}. Make them numbers: {cure}."
+        )
+    if is_of_object(error):
         return object_error(error, X)
     if "boolean value of NA is ambiguous" in str(error):
         # Beside text, numbers are objects, and NA one of them.
@@ -245,10 +257,14 @@ def _kinds(values):
 
 def _with_category(message, X):
     """Return where X has the first category of a message, as the end of a sentence, if it is found."""
-    category = re.search(r"\[('[^']*'|[^,\]]*)", message)
-    if category is None or not hasattr(X, "columns"):
+    listing = message.partition("[")[2]
+    if not listing or not hasattr(X, "columns"):
         return ""
-    names = [name for name in X.columns if category[1] in map(repr, np.asarray(X[name], object))]
+
+    def has_first(values):
+        return any(listing.startswith((f"{value!r},", f"{value!r}]")) for value in values.flat)
+
+    names = columns_with(X.astype(object), has_first)
     return f", {listed(names)} of X" if names else ""
 
 

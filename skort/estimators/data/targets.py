@@ -225,7 +225,8 @@ class NumberEncoder:
             )
 
         if not is_in_range(y, self.dtype):
-            raise ValueError(f"y contains values too large for dtype={self.dtype!r}.")
+            wide = ' Use dtype="float64", or divide y by a constant.' * (self.dtype != "float64")
+            raise ValueError(f"y contains values too large for dtype={self.dtype!r}.{wide}")
 
         target = (np.asarray(given) if is_whole else y).reshape(len(y), -1)
         return EncodedTarget(y, target, None, single_output=y.ndim == 1, outputs=self.outputs)

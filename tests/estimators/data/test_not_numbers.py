@@ -990,3 +990,101 @@ def test_a_column_of_vectors_becomes_columns():
     vectors = pd.DataFrame({"v": [[size, size**2] for size in SIZES]})
     columns = pd.DataFrame(vectors["v"].tolist())
     assert OrtSGDRegressor().fit(columns, SIZES).score(columns, SIZES) == pytest.approx(1)
+
+
+ROWS = np.column_stack([SIZES, SIZES**2, np.cos(SIZES)])
+TABLE = pd.DataFrame(ROWS, columns=["a", "b", "c"])
+LARGE = ROWS * [1, 1e200, 1]
+TWICE = pd.DataFrame(ROWS, columns=["a", "a", "b"])
+
+
+@pytest.mark.parametrize(
+    "X, told",
+    [
+        (LARGE, 'in column 1. Use dtype="float64", or divide the column by a constant.'),
+        (TABLE.assign(c=1e200), "in column 'c'. Use dtype=\"float64\", or divide the column by"),
+        (TABLE.assign(c=np.inf), "in column 'c'. Leave out these rows, or write NaN and fill it."),
+        (
+            TABLE.assign(a=1j),
+            "Complex data not supported in column 'a' of X. Give the real and the",
+        ),
+        (ROWS + 1j, "Complex data not supported in columns 0, 1, 2 of X. Give the real and"),
+        (
+            TABLE.assign(b=b"x"),
+            "X has bytes in column 'b'. Make them text, X['b'] = [value.decode()",
+        ),
+        (SIZES, "Expected 2D array, got 1D array instead. Reshape your data either using"),
+        (TWICE, "X has several columns of one name: column 'a'. Rename them."),
+        (np.ma.masked_greater(ROWS, 0.5), "X has masked values. Give X.filled(numpy.nan), with an"),
+        (TABLE.to_records(index=False), "X is a structured array, and no matrix: give pandas.Data"),
+        (
+            TABLE.assign(a=pd.Series([1.0] * 19 + [pd.Timestamp(2020, 1, 1)], dtype=object)),
+            "X has dates or times in column 'a', but the model takes numbers. Convert them",
+        ),
+        (
+            TABLE.assign(a=[{"x": 1}] * 20),
+            "make a column of each of their values, pandas.DataFrame(X['a'].tolist()).",
+        ),
+    ],
+    ids=range(12),
+)
+def test_what_is_no_table_of_numbers_is_named_with_a_cure(X, told):
+    with pytest.raises((ValueError, TypeError)) as raised:
+        OrtSGDRegressor().fit(X, SIZES)
+    assert told in str(raised.value) and len(str(raised.value)) < 300
+
+
+def test_columns_of_one_name_are_refused_before_steps_too():
+    pytest.importorskip("sklearn", "1.9")
+    inside = make_pipeline(StandardScaler(), LinearRegression())
+    told = r"^X has several columns of one name: column 'a'\. Rename them\.$"
+    with pytest.raises(ValueError, match=told):
+        OrtSGDRegressor(inside).fit(TWICE, SIZES)
+    model = OrtSGDRegressor(inside, random_state=0).fit(TABLE, SIZES)
+    with pytest.raises(ValueError, match=told):
+        model.predict(TWICE)
+
+
+def test_bools_that_an_imputer_refuses_are_named():
+    X = TABLE.assign(b=SIZES > 0, c=SIZES > 0.5)
+    imputed = make_column_transformer((SimpleImputer(), ["b"]), remainder="passthrough")
+    told = (
+        r"^SimpleImputer takes no bools: columns 'b', 'c'\. .*: X\['b'\] = X\['b'\]\.astype\(float"
+    )
+    with pytest.raises(ValueError, match=told):
+        OrtSGDRegressor(make_pipeline(imputed, LinearRegression())).fit(X, SIZES)
+
+
+@pytest.mark.parametrize("has_steps", [False, True])
+@pytest.mark.parametrize(
+    "y, told",
+    [
+        (
+            np.where(SIZES > 0.8, np.nan, SIZES),
+            r"Input y contains NaN in row 18 and 1 more\. Leave out",
+        ),
+        (
+            np.where(SIZES > 0.9, np.inf, SIZES),
+            r"dtype\('float64'\) in row 19\. Leave out rows without",
+        ),
+        (SIZES[:7], r"numbers of samples: \[20, 7\]: X has 20 rows, and y has 7\.$"),
+        (
+            SIZES + 1j,
+            r"^Complex data not supported in y\. Give its real and imaginary parts as two",
+        ),
+        (1e300 * SIZES, r"dtype='float32'\. Use dtype=\"float64\", or divide y by a constant\.$"),
+    ],
+    ids=range(5),
+)
+def test_an_error_of_y_names_the_row_and_the_cure(y, told, has_steps):
+    inside = make_pipeline(StandardScaler(), LinearRegression()) if has_steps else None
+    with pytest.raises(ValueError, match=told):
+        OrtSGDRegressor(inside).fit(ROWS, y)
+
+
+def test_durations_are_no_sample_weights():
+    weights = pd.to_timedelta(np.ones(20), unit="D")
+    with pytest.raises(
+        ValueError, match=r"sample_weight must have a number for each row, got values"
+    ):
+        OrtSGDRegressor().fit(ROWS, SIZES, sample_weight=weights)
