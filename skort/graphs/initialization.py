@@ -53,7 +53,7 @@ def initial_score_graph(
     if score_graph.n_outputs != spec.n_outputs:
         raise ValueError(
             f"y asks for {spec.n_outputs} outputs, which the fitted {type(model).__name__} does "
-            "not have."
+            f"not have: it has {score_graph.n_outputs}."
         )
     return score_graph
 

@@ -147,6 +147,8 @@ def got_instead(value: Any) -> str:
             f"Got {shown}. A network with layers of such sizes is "
             f"MLPRegressor(hidden_layer_sizes={shown}) or MLPClassifier."
         )
+    if isinstance(value, str) and value == "passthrough":
+        return "Got 'passthrough'. Put a model after the steps, such as LinearRegression()."
     if isinstance(value, (str, os.PathLike)):
         load = _LOADERS.get(pathlib.PurePath(value).suffix, "onnx.load reads an ONNX file")
         return f"Got {shown}. If it is a path, load the model: {load}."

@@ -102,10 +102,19 @@ def _encoders(step: Any, X: Any) -> Iterator[tuple[Any, Any]]:
                 return
     elif isinstance(step, ColumnTransformer):
         for _, part, columns in getattr(step, "transformers_", ()):
-            if not isinstance(part, str) and np.ndim(X) == 2:
-                yield from _encoders(part, safe_indexing(X, columns, axis=1))
+            rows = None if isinstance(part, str) else _taken(X, columns)
+            if rows is not None:
+                yield from _encoders(part, rows)
     elif isinstance(step, FeatureUnion):
         for _, part in step.transformer_list:
             yield from _encoders(part, X)
     elif hasattr(step, "categories_") and np.ndim(X) == 2 and not hasattr(X, "tocsr"):
         yield step, X
+
+
+def _taken(X, columns):
+    """Return the columns of X that a part of a `ColumnTransformer` takes; None: X lacks some."""
+    try:
+        return safe_indexing(X, columns, axis=1)
+    except (KeyError, IndexError, ValueError):
+        return None

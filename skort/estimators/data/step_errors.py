@@ -73,7 +73,7 @@ def step_error(error: Exception, X: Any, steps: Any) -> Exception:
         return dates_in_steps(dates)
     if types := _MIXED.search(str(error)):
         return _mixed_error(types[1], X, steps)
-    if (of_object := _object_error(error, X, steps)) is not None:
+    if (of_object := _object_error(error, X, steps) or _columns_error(error, X)) is not None:
         return of_object
     if not isinstance(error, ValueError):
         return error
@@ -112,6 +112,24 @@ def _vectorizer_error(error, X, steps):
             "A transformer of the pipeline inside returns another number of rows than X has. "
             f"{one_column(X, steps)}"
         )
+    return None
+
+
+def _columns_error(error, X):
+    """Return an error for columns that a step takes and X or other steps do not have, or None."""
+    n_columns = np.shape(X)[1] if np.ndim(X) == 2 else 0
+    if str(error).startswith("all features must be in ["):
+        return ValueError(
+            "A step of the pipeline inside takes a column by a number that X does not have. X has "
+            f"{n_columns} columns: 0 to {n_columns - 1}."
+        )
+    if "using strings is only supported for dataframes" in str(error).lower():
+        return ValueError(
+            "A step of the pipeline inside takes columns by their names, and X has no names: give a "
+            "DataFrame."
+        )
+    if n_columns and str(error).startswith("Found array with 0 feature(s)"):
+        return ValueError(f"{error} The steps before the model leave no column of X.")
     return None
 
 

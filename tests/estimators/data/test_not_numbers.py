@@ -1047,7 +1047,7 @@ def test_columns_of_one_name_are_refused_before_steps_too():
 
 def test_bools_that_an_imputer_refuses_are_named():
     X = TABLE.assign(b=SIZES > 0, c=SIZES > 0.5)
-    imputed = make_column_transformer((SimpleImputer(), ["b"]), remainder="passthrough")
+    imputed = make_column_transformer((SimpleImputer(strategy="most_frequent"), ["b"]))
     told = (
         r"^SimpleImputer takes no bools: columns 'b', 'c'\. .*: X\['b'\] = X\['b'\]\.astype\(float"
     )
@@ -1088,3 +1088,27 @@ def test_durations_are_no_sample_weights():
         ValueError, match=r"sample_weight must have a number for each row, got values"
     ):
         OrtSGDRegressor().fit(ROWS, SIZES, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    "columns, X, told",
+    [
+        ([7], TABLE, "by a number that X does not have. X has 3 columns: 0 to 2."),
+        (["a"], ROWS, "takes columns by their names, and X has no names: give a DataFrame."),
+        ([], TABLE, "The steps before the model leave no column of X."),
+    ],
+    ids=["number", "name", "none"],
+)
+def test_columns_of_a_transformer_that_x_lacks_are_told(columns, X, told):
+    steps = make_column_transformer((StandardScaler(), columns))
+    with pytest.raises(ValueError, match=f"{re.escape(told)}$"):
+        OrtSGDRegressor(make_pipeline(steps, LinearRegression())).fit(X, SIZES)
+
+
+def test_a_pipeline_without_a_model_and_a_model_of_other_outputs_say_what_to_do():
+    told = r"Got 'passthrough'\. Put a model after the steps, such as LinearRegression\(\)\.$"
+    with pytest.raises(ValueError, match=told):
+        OrtSGDRegressor(make_pipeline(StandardScaler(), "passthrough")).fit(ROWS, SIZES)
+    two = FrozenEstimator(LinearRegression().fit(ROWS, np.column_stack([SIZES, SIZES])))
+    with pytest.raises(ValueError, match=r"LinearRegression does not have: it has 2\.$"):
+        OrtSGDRegressor(two).fit(ROWS, SIZES)
