@@ -14,6 +14,7 @@ numbers of fits that end more than .01 below and above it. With `--linear`, the 
 """
 
 import argparse
+import copy
 import warnings
 
 import numpy as np
@@ -113,6 +114,7 @@ def scores_of_table(table, seed, n_new, *, changes, is_linear):
         "tuned, all defaults": fitted(frozen),
         "tuned, early_stopping=False": fitted(frozen, early_stopping=False),
         "partial_fit once": fitted(frozen, "partial_fit"),
+        "warm_start": copy.deepcopy(old).set_params(warm_start=True).fit(X[:n_new], y[:n_new]),
     }
     return {name: max(model.score(X[n_new:], y[n_new:]), -1.0) for name, model in models.items()}
 

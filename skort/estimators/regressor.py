@@ -156,8 +156,9 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
         :ref:`window by window <shuffling>`. It has no effect on "lbfgs", which uses all rows at
         once, and in `fit_batches`.
     warm_start : bool, default=False
-        Whether `fit` starts with the weights of the last fit. Transformers inside are fitted again,
-        to the new rows: see :doc:`/stopping`.
+        Whether `fit` starts with the weights of the last fit. All else of the plan is that of a new
+        model, but a network that knows the new rows has a smaller rate: see :doc:`/fine_tuning`.
+        Transformers inside are fitted again, to the new rows: see :doc:`/stopping`.
     tol : float, "auto" or None, default="auto"
         The smallest improvement of an epoch. The training ends after `n_iter_no_change` epochs
         without it. The objective and the loss of a validation set have to fall by more than `tol`

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.planning import optimizer, stopping
 from skort.estimators.planning.decision import YOURS
+from skort.estimators.planning.fine_tuning import is_planned_as_new
 from skort.estimators.planning.plan import OpenPlan, Plan
 from skort.estimators.planning.rate import GIVEN_RATE
 from skort.objective.loss import known_curvature
@@ -111,8 +112,8 @@ def _network_steps(plan, model, n_epochs, planned_epochs):
     """Return what the decay and the rate of a network depend on."""
     is_curved = model.score_graph.has_curved_units and not plan.is_classifier
     weights_per_row = 0.0
-    # A fitted network keeps what it knows.
-    if model.is_drawn and optimizer.counts_weights(is_curved=is_curved):
+    # A frozen network keeps what it knows.
+    if is_planned_as_new(model) and optimizer.counts_weights(is_curved=is_curved):
         weights_per_row = model.score_graph.n_weights[0] / plan.size.n_rows
 
     return NetworkSteps(
@@ -183,10 +184,10 @@ def _stopping(plan, model, schedule, *, is_full):
 
 def with_decay(plan: Plan, model: "Model", statistics: DataStatistics) -> Plan:
     """
-    Return the plan with the decay of a new network for the noise of y, if the rows tell it, and for
-    an `eta0` of the user.
+    Return the plan with the decay of a new network or a warm start for the noise of y, if the rows
+    tell it, and for an `eta0` of the user.
     """
-    if "optimizer" not in plan.left_open or not model.is_drawn or plan.is_full:
+    if "optimizer" not in plan.left_open or not is_planned_as_new(model) or plan.is_full:
         return plan
     of_optimizer = plan.decisions["optimizer"]
     # Distances between ids mean nothing.

@@ -9,7 +9,7 @@ import numpy as np
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision
-from skort.estimators.planning.fine_tuning import fitted_part, knowledge_of
+from skort.estimators.planning.fine_tuning import fitted_part, is_planned_as_new, knowledge_of
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.plan_of_fit import with_decay
 from skort.estimators.planning.rate import RateBasis, first_rate, spread_of_fit
@@ -93,9 +93,11 @@ def _with_part_of_rate(started, known):
     network knows the rows.
     """
     plan = started.plan
-    part = fitted_part(known.share, is_fitted=started.model.inner.is_fitted)
+    model = started.model
+    part = fitted_part(known.share, is_fitted=model.inner.is_fitted)
+    other = "a new network" if is_planned_as_new(model) else "a new network of few weights"
     because = (
-        f"{part:.2g} times the rate of a new network of few weights: this one has "
+        f"{part:.2g} times the rate of {other}: this one has "
         f"{known.share:.2g} times the loss of a constant prediction"
     )
     of_rate = plan.decisions["first rate"]._replace(because=because)
@@ -175,9 +177,12 @@ def start_at_weights(
 
 
 def _at_relevance(plan, model, of_scaling, statistics):
-    """Return the decision on the scales, with the relevance of the columns of a new network."""
+    """
+    Return the decision on the scales, with the relevance of the columns of a new network or a warm
+    start.
+    """
     used, first = of_scaling.value, model.score_graph.first_layer
-    is_open = "standardize" in plan.left_open and model.is_drawn and not plan.is_full
+    is_open = "standardize" in plan.left_open and not plan.is_full and is_planned_as_new(model)
     if not is_open or first is None or used is None or used.scale is None:
         return of_scaling
     return at_relevance(of_scaling, first, statistics)

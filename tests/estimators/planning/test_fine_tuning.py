@@ -112,6 +112,47 @@ def test_nothing_is_said_of_a_file_whose_weights_may_be_initial_ones(network):
     )
 
 
+def noisy_rows(n_rows, effect, seed):
+    """Return rows with a quarter of wrong labels, where a column has an effect of either sign."""
+    rng = np.random.RandomState(seed)
+    X = rng.normal(size=(n_rows, 10)) * np.arange(1, 11)
+    label = X[:, 0] + effect * X[:, 1] / 2 > 0
+    return X, np.where(rng.random_sample(n_rows) < 0.25, ~label, label).astype(int)
+
+
+@pytest.mark.filterwarnings("ignore:On these rows, the fitted model is worse than a constant")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_plan_of_a_warm_start_is_that_of_a_new_network():
+    (X, y), changed = noisy_rows(1000, 1, 0), noisy_rows(300, -1, 1)
+    new = OrtSGDClassifier(MLPClassifier((60,)), max_iter=20, random_state=0).fit(*changed)
+    warm = OrtSGDClassifier(MLPClassifier((60,)), max_iter=20, random_state=0).fit(X, y)
+    frozen = tuned(warm.to_sklearn(), *changed, max_iter=20, early_stopping=False)
+    warm.set_params(warm_start=True).fit(*changed)
+
+    plan, of_new = (model.plan_.decisions for model in (warm, new))
+    assert plan["weights"].value == "fitted ones"
+    assert plan["first rate"].because.startswith("1 times the rate of a new network: this one")
+    for matter in ("optimizer", "learning rate", "epochs"):
+        assert str(plan[matter]) == str(of_new[matter])
+    scales = plan["scaling"].value
+    np.testing.assert_array_equal(scales.scale, of_new["scaling"].value.scale)
+    assert scales.relevance[:2].min() > scales.relevance[2:].max() == pytest.approx(0.98, abs=0.01)
+    assert frozen.plan_.decisions["scaling"].value.relevance is None
+    # 660 weights for 300 rows multiply the decay by 1.1, and the noise by 2.
+    decay = warm.optimizer_.weight_decay / frozen.optimizer_.weight_decay
+    assert decay == pytest.approx(2.28, abs=0.02)
+
+
+def test_a_warm_start_on_noisy_rows_of_another_kind_is_as_good_as_a_new_network():
+    (X, y), changed, test = noisy_rows(2000, 1, 0), noisy_rows(300, -1, 1), noisy_rows(4000, -1, 2)
+    model = OrtSGDClassifier(MLPClassifier((24,)), random_state=0)
+    new = clone(model).fit(*changed)
+    warm = model.fit(X, y).set_params(warm_start=True).fit(*changed)
+    of_new, of_warm = (log_loss(test[1], each.predict_proba(test[0])) for each in (new, warm))
+    assert of_new < 0.69
+    assert of_warm < 1.02 * of_new
+
+
 def test_a_training_that_ends_above_the_fitted_weights_keeps_them(network):
     rows = DIGITS[NEW], LABELS[NEW]
     with pytest.warns(
