@@ -39,9 +39,8 @@ def fitted_part(share: float, *, is_fitted: bool) -> float:
 @rule("weights")
 def is_planned_as_new(model: Model) -> bool:
     """
-    The plan of a warm start is that of a new network, but for the first rate; that of a frozen
-    network or of an ONNX file depends neither on the noise of y nor on the weights a row, nor on the
-    relevance of columns.
+    A warm start has the plan of a new network, but for the first rate; that of a frozen network or
+    of an ONNX file ignores the noise of y, the weights a row and the relevance of columns.
     """
     # With a smaller decay, a warm start remembers what is no longer so, and learns the noise of few
     # rows.
