@@ -57,6 +57,6 @@ def fit_context(method: Method) -> Method:
 
 
 def input_indices(columns: Any) -> dict[str, list[int]]:
-    """Return the columns of X that each part of a fitted `ColumnTransformer` takes, by its name."""
-    taken: dict[str, list[int]] = columns._transformer_to_input_indices
+    """Return the columns of X that each part of a `ColumnTransformer` takes; {} before its fit."""
+    taken: dict[str, list[int]] = getattr(columns, "_transformer_to_input_indices", {})
     return taken

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skort.common.sklearn_private import safe_indexing
+from skort.common.sklearn_private import input_indices, safe_indexing
 from skort.estimators.data.columns import is_missing
 from skort.estimators.data.nesting import thawed
 
@@ -26,7 +26,12 @@ _CURES = {
     "numbers": "pandas.to_numeric({column})",
     "dates": "pandas.to_datetime({column})",
     "durations": "pandas.to_timedelta({column})",
+    "objects": "{column}.astype(object)",
 }
+# What a message calls bytes, in an array of them and in one of objects.
+_BYTES = ("bytes", "values of type bytes")
+# The error of numpy for a comparison of objects with numbers.
+_OF_OBJECTS = "ufunc 'isnan' not supported"
 
 
 def other_type_error(error: Exception, X: Any, steps: Any) -> ValueError | None:
@@ -34,32 +39,51 @@ def other_type_error(error: Exception, X: Any, steps: Any) -> ValueError | None:
     Return the error for the first column of X whose values have no type of the categories that an
     encoder in fitted steps knows, or None. `error` is that of the steps.
     """
-    for encoder, rows in _encoders(steps, X):
-        names = list(getattr(rows, "columns", range(np.shape(rows)[1])))
+    has_names = hasattr(X, "columns")
+    n_columns = np.shape(X)[1] if np.ndim(X) == 2 else 0
+    names = list(X.columns) if has_names else list(range(n_columns))
+    for encoder, rows, names_of_rows in _encoders(steps, X, names):
         for j, categories in enumerate(encoder.categories_):
-            if j >= len(names):
+            if j >= np.shape(rows)[1]:
                 return None
-            known = _kinds_of(categories)
-            given = _kinds_of(_column(rows, j))
-            # A column of missing values only may have a dtype that scikit-learn takes for numbers.
-            if not given and isinstance(error, TypeError) and known != {"numbers"}:
-                given = {"missing values"}
-            if known and given and not known & given:
-                return _error(names[j], hasattr(rows, "columns"), encoder, known, given)
+            kinds = _other_kinds(error, categories, rows, j)
+            if kinds is not None:
+                return _error(names_of_rows[j], has_names, encoder, *kinds)
     return None
+
+
+def _other_kinds(error, categories, rows, j):
+    """Return the kinds of the categories and those of a column, if none is the same; or None."""
+    known = _kinds_of(categories)
+    given = _kinds_of(_column(rows, j))
+    # A column of missing values only may have a dtype that scikit-learn takes for numbers.
+    if not given and isinstance(error, TypeError) and known != {"numbers"}:
+        given = {"missing values"}
+    # scikit-learn compares numbers with objects only if they are objects, too.
+    if known == given == {"numbers"} and _OF_OBJECTS in str(error):
+        dtype = str(rows.dtypes.iloc[j] if hasattr(rows, "dtypes") else rows.dtype)
+        if categories.dtype.kind == "O" and dtype != "object":
+            return {"objects"}, {f"values of dtype {dtype}"}
+    return (known, given) if known and given and not known & given else None
 
 
 def _error(name, has_names, encoder, known, given):
     """Return the error for a column, with how to make its values such as they were."""
     (was, *_), (is_now, *_) = sorted(known), sorted(given)
-    advice = "."
-    if has_names and (was == "text" or is_now == "text") and was in _CURES:
-        column = f"X[{name!r}]"
-        advice = f": {column} = {_CURES[was].format(column=column)}."
-    return ValueError(
-        f"X has {is_now} in column {name!r}, where {type(encoder).__name__} was fitted on {was}. Give "
-        f"the column that type{advice}"
-    )
+    fitted = f"where {type(encoder).__name__} was fitted on {was}. Give"
+    if name is None:
+        return ValueError(
+            f"The steps before the model make {is_now} of a column, {fitted} X the types of the fit."
+        )
+
+    cure = _CURES.get(was)
+    if is_now in _BYTES:
+        cure = '{column}.str.decode("utf-8")'
+    elif "text" not in (was, is_now) and was != "objects":
+        cure = None
+    column = f"X[{name!r}]"
+    advice = f": {column} = {cure.format(column=column)}" if has_names and cure else ""
+    return ValueError(f"X has {is_now} in column {name!r}, {fitted} the column that type{advice}.")
 
 
 def _column(rows, j):
@@ -89,32 +113,58 @@ def _kind(value):
     return f"values of type {type(value).__name__}"
 
 
-def _encoders(step: Any, X: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the fitted encoders in a step, each with the rows that it is given."""
+def _encoders(step: Any, X: Any, names: list[Any]) -> Iterator[tuple[Any, Any, list[Any]]]:
+    """
+    Yield the fitted encoders in a step, each with the rows that it is given, and with the names that
+    the columns of these have in X. The name of a column that steps have made is None.
+    """
     step = thawed(step)
-    if isinstance(step, Pipeline):
-        rows = X
-        for _, each in step.steps:
-            yield from _encoders(each, rows)
+    if not hasattr(step, "categories_"):
+        for part, rows, names_of_rows in _parts(step, X, names):
+            yield from _encoders(part, rows, names_of_rows)
+    elif np.ndim(X) == 2 and not hasattr(X, "tocsr"):
+        yield step, X, names
+
+
+def _parts(step, X, names):
+    """Yield the parts of a step, each with its rows and their names."""
+    if isinstance(step, FeatureUnion):
+        yield from ((part, X, names) for _, part in step.transformer_list)
+    elif isinstance(step, Pipeline):
+        for _, part in step.steps:
+            yield part, X, names
+            if part in (None, "passthrough"):
+                continue
             try:
-                rows = rows if each in (None, "passthrough") else each.transform(rows)
+                X = part.transform(X)
             except Exception:  # a step that failed may be half fitted
                 return
+            names = _names_after(part, names, np.shape(X)[-1])
     elif isinstance(step, ColumnTransformer):
-        for _, part, columns in getattr(step, "transformers_", ()):
-            rows = None if isinstance(part, str) else _taken(X, columns)
+        all_places = input_indices(step)
+        # A part may be fitted where the step is not.
+        for name, part, _ in getattr(step, "transformers_", step.transformers):
+            places = all_places.get(name, [])
+            rows = _taken(X, places) if places and not isinstance(part, str) else None
             if rows is not None:
-                yield from _encoders(part, rows)
-    elif isinstance(step, FeatureUnion):
-        for _, part in step.transformer_list:
-            yield from _encoders(part, X)
-    elif hasattr(step, "categories_") and np.ndim(X) == 2 and not hasattr(X, "tocsr"):
-        yield step, X
+                yield part, rows, [names[place] for place in places]
 
 
-def _taken(X, columns):
+def _names_after(step, names, width):
+    """Return the names in X of so many columns after a step. None: the step tells none."""
+    try:
+        out = [str(name) for name in step.get_feature_names_out()]
+    except (AttributeError, ValueError, NotImplementedError):
+        return [None] * width
+    # A step that leaves a column in place gives it the name of the fit, or x and its number.
+    is_of_table = hasattr(step, "feature_names_in_")
+    known = {str(name) if is_of_table else f"x{j}": name for j, name in enumerate(names)}
+    return [known.get(name) for name in out]
+
+
+def _taken(X, places):
     """Return the columns of X that a part of a `ColumnTransformer` takes; None: X lacks some."""
     try:
-        return safe_indexing(X, columns, axis=1)
+        return safe_indexing(X, places, axis=1)
     except (KeyError, IndexError, ValueError):
         return None

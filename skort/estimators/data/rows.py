@@ -411,15 +411,15 @@ def check_form(X: Any) -> None:
 
     Such indices could end the process.
     """
-    if type(X) is np.ndarray:
+    if type(X) is np.ndarray and X.dtype.names is None:
         return
     check_in_memory(X)
-    if np.ma.is_masked(X):
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError(
             "X has masked values. Give X.filled(numpy.nan), with an imputer in the pipeline inside, or "
             "leave out these rows."
         )
-    if getattr(getattr(X, "dtype", None), "names", None):
+    if isinstance(X, np.ndarray) and X.dtype.names is not None:
         raise ValueError("X is a structured array, and no matrix: give pandas.DataFrame(X).")
     if not scipy.sparse.issparse(X) or X.ndim != 2:
         return

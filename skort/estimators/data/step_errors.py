@@ -89,7 +89,7 @@ def step_error(error: Exception, X: Any, steps: Any) -> Exception:
         from skort.estimators.data.not_filled import not_filled_error
 
         return not_filled_error(error, X, steps)
-    if "transformed X contains infinity" in str(error):
+    if "X contains infinity" in str(error):
         return infinity_error(error, X)
 
     return _step_text_error(error, X)
@@ -124,6 +124,12 @@ def _columns_error(error, X):
             f"{n_columns} columns: 0 to {n_columns - 1}."
         )
     if "using strings is only supported for dataframes" in str(error).lower():
+        if hasattr(X, "columns"):
+            return ValueError(
+                "A step of the pipeline inside takes columns by their names, and the step before it "
+                'gives none: call set_output(transform="pandas") on the step before, or take columns '
+                "by their numbers."
+            )
         return ValueError(
             "A step of the pipeline inside takes columns by their names, and X has no names: give a "
             "DataFrame."

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
@@ -85,6 +86,83 @@ def test_the_cure_works():
     X = frame("text")
     X["code"] = pd.to_numeric(X["code"])
     assert np.array_equal(model.predict(X), model.predict(frame("numbers")))
+
+
+TEXTS = np.array(["a", "b", "c"])[N]
+TABLE = pd.DataFrame({"size": SIZE, "code": TEXTS})
+FILLED = SimpleImputer(strategy="most_frequent")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [make_column_transformer((StandardScaler(), [0]), (OneHotEncoder(), slice(1, 2)))],
+        [make_column_transformer((make_pipeline(FILLED, OneHotEncoder()), [1]))],
+        [FILLED, make_column_transformer((OneHotEncoder(), [1]), remainder="passthrough")],
+        [make_column_transformer((FrozenEstimator(OneHotEncoder().fit(TEXTS[:, None])), [1]))],
+    ],
+    ids=["columns", "pipeline", "after a step", "frozen"],
+)
+@pytest.mark.parametrize("has_names", [True, False])
+@pytest.mark.filterwarnings(
+    "ignore:The fitted model will have no ONNX", "ignore:X has feature names"
+)
+def test_the_column_is_that_of_x(steps, has_names):
+    X, other = TABLE, TABLE.assign(code=N)
+    told = (
+        "X has numbers in column {}, where OneHotEncoder was fitted on text. Give the column that "
+    )
+    told = told.format("'code'") + "type: X['code'] = X['code'].astype(str)."
+    if not has_names:
+        X, other = X.to_numpy(), other.to_numpy()
+        told = "X has numbers in column 1, where OneHotEncoder was fitted on text. Give the column that type."
+    model = OrtSGDRegressor(make_pipeline(*steps, LinearRegression()), random_state=0).fit(X, Y)
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
+        model.predict(other)
+
+
+@pytest.mark.filterwarnings("ignore:The fitted model will have no ONNX")
+def test_a_column_that_steps_have_made_has_no_name():
+    encoded = make_column_transformer((OneHotEncoder(), [1]))
+    moved = make_column_transformer((StandardScaler(), ["size"]), ("passthrough", ["code"]))
+    model = OrtSGDRegressor(make_pipeline(moved, encoded, LinearRegression()), random_state=0)
+    model.fit(TABLE, Y)
+    told = "The steps before the model make numbers of a column, where OneHotEncoder was fitted on text."
+    with pytest.raises(ValueError, match=f"^{told} Give X the types of the fit\\.$"):
+        model.predict(TABLE.assign(code=N))
+
+
+def test_a_frozen_encoder_in_a_step_that_is_not_fitted_is_told():
+    frozen = FrozenEstimator(OneHotEncoder().fit(TABLE[["code"]]))
+    told = r"^X has numbers in column 'code', where OneHotEncoder was fitted on text\. Give the"
+    with pytest.raises(ValueError, match=told):
+        OrtSGDRegressor(pipeline(frozen)).fit(frame("numbers"), Y)
+
+
+@pytest.mark.parametrize("given", [N, N.astype(float), pd.array(N, dtype="Int64")], ids=range(3))
+def test_numbers_are_told_where_numbers_as_objects_were_fitted(given):
+    fitted = frame("numbers").assign(code=N.astype(object))
+    model = OrtSGDRegressor(pipeline(OneHotEncoder()), random_state=0).fit(fitted, Y)
+    X = fitted.assign(code=given)
+    dtype = X["code"].dtype
+    told = (
+        f"X has values of dtype {dtype} in column 'code', where OneHotEncoder was fitted on objects. "
+        "Give the column that type: X['code'] = X['code'].astype(object)."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
+        model.predict(X)
+    X["code"] = X["code"].astype(object)
+    assert np.array_equal(model.predict(X), model.predict(fitted))
+
+
+def test_bytes_in_place_of_text_are_decoded():
+    model = OrtSGDRegressor(pipeline(OneHotEncoder()), random_state=0).fit(TABLE, Y)
+    X = TABLE.assign(code=[text.encode() for text in TEXTS])
+    told = r"values of type bytes in column 'code', .*: X\['code'\] = X\['code'\]\.str\.decode\(\"utf-8\"\)\.$"
+    with pytest.raises(ValueError, match=told):
+        model.predict(X)
+    X["code"] = X["code"].str.decode("utf-8")
+    assert np.array_equal(model.predict(X), model.predict(TABLE))
 
 
 def test_new_categories_are_told_with_their_column_whatever_they_are():

@@ -1018,6 +1018,10 @@ TWICE = pd.DataFrame(ROWS, columns=["a", "a", "b"])
         (np.ma.masked_greater(ROWS, 0.5), "X has masked values. Give X.filled(numpy.nan), with an"),
         (TABLE.to_records(index=False), "X is a structured array, and no matrix: give pandas.Data"),
         (
+            np.array(TABLE.to_records(index=False)),
+            "X is a structured array, and no matrix: give pandas.Data",
+        ),
+        (
             TABLE.assign(a=pd.Series([1.0] * 19 + [pd.Timestamp(2020, 1, 1)], dtype=object)),
             "X has dates or times in column 'a', but the model takes numbers. Convert them",
         ),
@@ -1026,12 +1030,39 @@ TWICE = pd.DataFrame(ROWS, columns=["a", "a", "b"])
             "make a column of each of their values, pandas.DataFrame(X['a'].tolist()).",
         ),
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_what_is_no_table_of_numbers_is_named_with_a_cure(X, told):
     with pytest.raises((ValueError, TypeError)) as raised:
         OrtSGDRegressor().fit(X, SIZES)
     assert told in str(raised.value) and len(str(raised.value)) < 300
+
+
+def test_a_column_may_have_the_name_of_an_attribute_of_numpy():
+    X = TABLE.set_axis(["_mask", "dtype", "mask"], axis=1)
+    model, usual = (OrtSGDRegressor(random_state=0, max_iter=5) for _ in range(2))
+    assert np.array_equal(model.fit(X, SIZES).coef_, usual.fit(TABLE, SIZES).coef_)
+
+
+def test_infinity_before_a_step_names_the_column():
+    inside = make_pipeline(StandardScaler(), LinearRegression())
+    told = (
+        r"^Input X contains infinity .* in column 'c'\. Leave out these rows, or write NaN and fill"
+    )
+    with pytest.raises(ValueError, match=told):
+        OrtSGDRegressor(inside).fit(TABLE.assign(c=np.inf), SIZES)
+
+
+def test_columns_by_their_names_after_a_step_that_gives_none_are_told():
+    named = make_column_transformer((StandardScaler(), ["a"]))
+    told = (
+        r"^A step of the pipeline inside takes columns by their names, and the step before it gives "
+        r'none: call set_output\(transform="pandas"\) on the step before'
+    )
+    with pytest.raises(ValueError, match=told):
+        OrtSGDRegressor(make_pipeline(StandardScaler(), named, LinearRegression())).fit(
+            TABLE, SIZES
+        )
 
 
 def test_columns_of_one_name_are_refused_before_steps_too():
