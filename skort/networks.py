@@ -64,8 +64,8 @@ class TabularNetwork(Component):
         The edges are quantiles of the column at 17 equal steps, of at most 10,000 evenly spaced
         rows of the fit, or of the first rows of a stream. A column of one or two values has no
         bins. X has to be dense, with means of at most 16,384 standard deviations in float32.
-        "auto" is "piecewise" for such X in a regression with at least 5,000 rows in memory, of at
-        most 32 numbers, and None otherwise, as with Dask and in a stream of smaller batches.
+        "auto" is "piecewise" for such X with at least 5,000 rows in memory, of at most 32 numbers,
+        and None otherwise, as with Dask and in a stream of smaller batches.
 
     Raises
     ------

@@ -199,7 +199,8 @@ def many(shape, scale=1.0, far=0.0):
         (many((4_999, 32)), {}, False),
         (many((5_000, 33)), {}, False),
         (many((5_000, 33)), {"categories": (3, *[0] * 32)}, True),
-        (many((5_000, 2)), {"is_classifier": True}, False),
+        (many((5_000, 2)), {"is_classifier": True}, True),
+        (many((4_999, 2)), {"is_classifier": True}, False),
         (None, {}, False),
         (scipy.sparse.csr_array((5_000, 2)), {}, False),
         # Means of ten and of a hundred thousand standard deviations.
@@ -210,7 +211,7 @@ def many(shape, scale=1.0, far=0.0):
         (many((5_000, 2), scale=0, far=0.1), {}, True),
     ],
 )
-def test_a_regression_of_many_dense_rows_has_bins_by_default(X, options, has_bins):
+def test_numbers_of_many_dense_rows_have_bins_by_default(X, options, has_bins):
     graph = TabularNetwork(3).initial_score_graph(spec_of(X, **options), np.random.RandomState(0))
     assert ("coefficient0_of_bins" in graph.trainable) == has_bins
     assert bool(graph.frozen_arrays) == has_bins
