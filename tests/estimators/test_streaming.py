@@ -1192,7 +1192,7 @@ def test_the_error_of_divergence_names_the_column_that_left_its_scale():
     X[:, 2] += 1.0
     model = OrtSGDRegressor(random_state=0).partial_fit(X, y)
     X[3, 1] = 1e30
-    told = "Check column 1 of X, far from the rows that the stream began with, or lower eta0"
+    told = "Check column 1 of X, far from the rows that the stream began with, or give eta0"
     with pytest.raises(ValueError, match=f"^Training diverged: .* {told}"):
         model.partial_fit(X, y)
 

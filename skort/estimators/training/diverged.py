@@ -121,14 +121,16 @@ def _spread_of_columns(X, sample_weight):
 
 def _advice_on_rate(plan, state):
     """Return what to do about a rate that seems too large."""
+    is_of_skort = plan.rate.is_found and "eta0" in plan.left_open
+    lower = "give eta0 a number below this rate" if is_of_skort else advice_to_lower(plan.schedule)
     if state.told:
         (name, _), _ = max(state.told.items(), key=lambda item: item[1])
-        return f"check {name}, far from the rows that the stream began with, or lower eta0"
-    if not (plan.rate.is_found and "eta0" in plan.left_open):
-        return advice_to_lower(plan.schedule)
+        return f"check {name}, far from the rows that the stream began with, or {lower}"
+    if not is_of_skort:
+        return lower
 
     # `fit` has tried smaller rates, so that another cause is more likely.
     check = "check X and y for values far from all others"
     if plan.loss.custom_parts:
         check = "check that the loss and its gradient are numbers at all scores"
-    return f"{check}, or give eta0 a number below this rate"
+    return f"{check}, or {lower}"

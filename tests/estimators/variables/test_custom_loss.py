@@ -670,7 +670,10 @@ def test_a_divergence_by_a_large_y_of_a_loss_with_a_link_names_what_cures_it(sta
 def test_a_divergence_of_a_stream_at_a_rate_of_skort_names_the_data():
     counts = rng.poisson(np.exp(0.5 * X[:, 0]))
     model = OrtSGDRegressor(loss="poisson", random_state=0).partial_fit(X, counts)
-    end = r"Check X and y for values far from all others, or give eta0 a number below this rate\.$"
+    end = (
+        r"Check column . of X, far from the rows that the stream began with, or give eta0 a number "
+        r"below this rate\.$"
+    )
     with pytest.raises(DivergedError, match=end):
         model.partial_fit(1e4 * X, counts)
 
