@@ -1186,6 +1186,17 @@ def test_a_value_whose_square_is_infinite_is_named(standardize, value):
     assert np.array_equal(model.coef_, before)
 
 
+def test_a_value_of_sparse_rows_whose_square_is_infinite_is_named():
+    X = scipy.sparse.random(64, 300, density=0.3, random_state=0, format="csr")
+    model = OrtSGDRegressor(dtype="float64", random_state=0).partial_fit(X, np.arange(64.0))
+    X.data[7] = 1e200
+    column = X.indices[7]
+    with pytest.raises(
+        ValueError, match=f"^partial_fit: column {column} of X has the value 1e\\+200,"
+    ):
+        model.partial_fit(X, np.arange(64.0))
+
+
 @pytest.mark.filterwarnings("ignore:partial_fit")
 def test_the_error_of_divergence_names_the_column_that_left_its_scale():
     X, y = data()

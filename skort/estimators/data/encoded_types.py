@@ -39,16 +39,15 @@ def other_type_error(error: Exception, X: Any, steps: Any) -> ValueError | None:
     Return the error for the first column of X whose values have no type of the categories that an
     encoder in fitted steps knows, or None. `error` is that of the steps.
     """
-    has_names = hasattr(X, "columns")
     n_columns = np.shape(X)[1] if np.ndim(X) == 2 else 0
-    names = list(X.columns) if has_names else list(range(n_columns))
+    names = list(getattr(X, "columns", range(n_columns)))
     for encoder, rows, names_of_rows in _encoders(steps, X, names):
         for j, categories in enumerate(encoder.categories_):
             if j >= np.shape(rows)[1]:
                 return None
             kinds = _other_kinds(error, categories, rows, j)
             if kinds is not None:
-                return _error(names_of_rows[j], has_names, encoder, *kinds)
+                return _error(names_of_rows[j], hasattr(X, "iloc"), encoder, *kinds)
     return None
 
 
@@ -61,13 +60,13 @@ def _other_kinds(error, categories, rows, j):
         given = {"missing values"}
     # scikit-learn compares numbers with objects only if they are objects, too.
     if known == given == {"numbers"} and _OF_OBJECTS in str(error):
-        dtype = str(rows.dtypes.iloc[j] if hasattr(rows, "dtypes") else rows.dtype)
+        dtype = str(rows.dtypes.iloc[j] if hasattr(rows, "iloc") else rows.dtype)
         if categories.dtype.kind == "O" and dtype != "object":
             return {"objects"}, {f"values of dtype {dtype}"}
     return (known, given) if known and given and not known & given else None
 
 
-def _error(name, has_names, encoder, known, given):
+def _error(name, is_pandas, encoder, known, given):
     """Return the error for a column, with how to make its values such as they were."""
     (was, *_), (is_now, *_) = sorted(known), sorted(given)
     fitted = f"where {type(encoder).__name__} was fitted on {was}. Give"
@@ -82,7 +81,7 @@ def _error(name, has_names, encoder, known, given):
     elif "text" not in (was, is_now) and was != "objects":
         cure = None
     column = f"X[{name!r}]"
-    advice = f": {column} = {cure.format(column=column)}" if has_names and cure else ""
+    advice = f": {column} = {cure.format(column=column)}" if is_pandas and cure else ""
     return ValueError(f"X has {is_now} in column {name!r}, {fitted} the column that type{advice}.")
 
 
@@ -97,7 +96,12 @@ def _kinds_of(values):
     if kind is not None:
         missing = values.dtype.kind == "f" and np.isnan(values).all()
         return set() if missing or not values.size else {kind}
-    return {_kind(value) for value in values.ravel() if not is_missing(value)}
+    all_values = values.ravel().tolist()
+    firsts = (
+        next((v for v in all_values if type(v) is each and not is_missing(v)), None)
+        for each in set(map(type, all_values))
+    )
+    return {_kind(value) for value in firsts if value is not None}
 
 
 def _kind(value):

@@ -285,10 +285,14 @@ def _with_category(message, X):
     if not listing or not hasattr(X, "columns"):
         return ""
 
-    def has_first(values):
-        return any(listing.startswith((f"{value!r},", f"{value!r}]")) for value in values.flat)
+    is_text = listing[0] in "'\""
 
-    names = columns_with(X.astype(object), has_first)
+    def has_first(values):
+        if is_text and values.dtype.kind in "biuf":
+            return False
+        return any(listing.startswith((f"{v!r},", f"{v!r}]")) for v in values.ravel().tolist())
+
+    names = columns_with(X, has_first)
     return f", {listed(names)} of X" if names else ""
 
 

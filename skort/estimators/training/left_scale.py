@@ -106,10 +106,14 @@ def too_far_error(X: Any, used: Standardization | None, named: Callable[..., str
     n_columns = X.shape[1]
     mean = np.zeros(n_columns) if used is None or used.mean is None else used.mean
     scale = np.ones(n_columns) if used is None or used.deviation is None else used.deviation
-    rows = X.toarray() if scipy.sparse.issparse(X) else X
-    row, column = np.unravel_index(np.argmax(_distances(rows, mean, scale)), rows.shape)
+    # All values, or those of a sparse X that are not zero, and their columns.
+    if scipy.sparse.issparse(X):
+        values, columns = X.data, X.tocoo().col
+    else:
+        values, columns = X.ravel(), np.tile(np.arange(n_columns), len(X))
+    far = np.argmax(_distances(values, mean[columns], scale[columns]))
     return ValueError(
-        f"partial_fit: {named([int(column)], has_y=False)} has the value {rows[row, column]:.4g}, which "
+        f"partial_fit: {named([int(columns[far])], has_y=False)} has the value {values[far]:.4g}, which "
         "is too far from the rows that the stream began with. Check this value, or clip such values "
         "before the model."
     )

@@ -165,6 +165,18 @@ def test_bytes_in_place_of_text_are_decoded():
     assert np.array_equal(model.predict(X), model.predict(TABLE))
 
 
+def test_columns_of_polars_are_told():
+    polars = pytest.importorskip("polars")
+    X = polars.DataFrame({"size": SIZE, "code": TEXTS})
+    model = OrtSGDRegressor(pipeline(OneHotEncoder()), random_state=0).fit(X, Y)
+    told = r"^X has numbers in column 'code', .* was fitted on text\. Give the column that type\.$"
+    with pytest.raises(ValueError, match=told):
+        model.predict(X.with_columns(polars.Series("code", N)))
+    told = r"^Found unknown categories \['z'\] in column 0 during transform, column 'code' of X\."
+    with pytest.raises(ValueError, match=told):
+        model.predict(X.with_columns(polars.lit("z").alias("code")))
+
+
 def test_new_categories_are_told_with_their_column_whatever_they_are():
     periods = frame("dates")
     periods["code"] = periods["code"].dt.to_period("D")
