@@ -1186,6 +1186,7 @@ def test_a_value_whose_square_is_infinite_is_named(standardize, value):
     assert np.array_equal(model.coef_, before)
 
 
+@pytest.mark.filterwarnings("ignore:partial_fit")
 def test_a_value_of_sparse_rows_whose_square_is_infinite_is_named():
     X = scipy.sparse.random(64, 300, density=0.3, random_state=0, format="csr")
     model = OrtSGDRegressor(dtype="float64", random_state=0).partial_fit(X, np.arange(64.0))
