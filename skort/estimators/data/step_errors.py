@@ -57,6 +57,8 @@ _OF_ROWS = re.compile(r"but along dimension 0, the array|incompatible row dimens
 _WITHOUT_COLUMNS = re.compile(
     r"(?:columns are missing|not columns of the dataframe): \{(.*)\}|not a column of the dataframe"
 )
+# The error for the number of a column, with the largest number that there is.
+_OF_NUMBER = re.compile(r"all features must be in \[0, (\d+)\]")
 # The values that are missing texts, by the names in errors.
 _MISSING = ("NaN", "NoneType", "NAType")
 
@@ -118,10 +120,14 @@ def _vectorizer_error(error, X, steps):
 def _columns_error(error, X):
     """Return an error for columns that a step takes and X or other steps do not have, or None."""
     n_columns = np.shape(X)[1] if np.ndim(X) == 2 else 0
-    if str(error).startswith("all features must be in ["):
+    if of_number := _OF_NUMBER.match(str(error)):
+        last = int(of_number[1])
+        given = (
+            f"X has {last + 1}" if last + 1 == n_columns else f"the step before leaves {last + 1}"
+        )
         return ValueError(
-            "A step of the pipeline inside takes a column by a number that X does not have. X has "
-            f"{n_columns} columns: 0 to {n_columns - 1}."
+            "A step of the pipeline inside takes a column by a number that its rows do not have: "
+            f"{given} columns, 0 to {last}."
         )
     if "using strings is only supported for dataframes" in str(error).lower():
         if hasattr(X, "columns"):

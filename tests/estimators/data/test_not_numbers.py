@@ -1124,7 +1124,7 @@ def test_durations_are_no_sample_weights():
 @pytest.mark.parametrize(
     "columns, X, told",
     [
-        ([7], TABLE, "by a number that X does not have. X has 3 columns: 0 to 2."),
+        ([7], TABLE, "by a number that its rows do not have: X has 3 columns, 0 to 2."),
         (["a"], ROWS, "takes columns by their names, and X has no names: give a DataFrame."),
         ([], TABLE, "The steps before the model leave no column of X."),
     ],
@@ -1134,6 +1134,16 @@ def test_columns_of_a_transformer_that_x_lacks_are_told(columns, X, told):
     steps = make_column_transformer((StandardScaler(), columns))
     with pytest.raises(ValueError, match=f"{re.escape(told)}$"):
         OrtSGDRegressor(make_pipeline(steps, LinearRegression())).fit(X, SIZES)
+
+
+def test_a_number_of_a_column_that_the_step_before_does_not_leave_is_told():
+    steps = (
+        make_column_transformer((StandardScaler(), [0, 1])),
+        make_column_transformer(("drop", [2])),
+    )
+    told = "its rows do not have: the step before leaves 2 columns, 0 to 1."
+    with pytest.raises(ValueError, match=f"{re.escape(told)}$"):
+        OrtSGDRegressor(make_pipeline(*steps, LinearRegression())).fit(TABLE, SIZES)
 
 
 def test_a_pipeline_without_a_model_and_a_model_of_other_outputs_say_what_to_do():
