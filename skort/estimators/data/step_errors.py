@@ -80,8 +80,9 @@ def step_error(error: Exception, X: Any, steps: Any) -> Exception:
     if not isinstance(error, ValueError):
         return error
     if "Found unknown categories" in str(error):
-        # Each missing value is a category of its own to scikit-learn.
-        told = re.sub(r"\bnan(, nan)+\b", "nan", str(error))
+        # numpy 2 shows the types of numbers. Each missing value is a category of its own.
+        told = re.sub(r"\bnp\.(?:float|u?int)\d+\(([^()]*)\)", r"\1", str(error))
+        told = re.sub(r"\bnan(, nan)+\b", "nan", told)
         return ValueError(f"{told}{_with_category(told, X)}. {_UNKNOWN}")
     lacks = _WITHOUT_COLUMNS.search(str(error))
     if lacks and hasattr(X, "columns"):

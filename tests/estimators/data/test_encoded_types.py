@@ -188,6 +188,9 @@ def test_new_categories_are_told_with_their_column_whatever_they_are():
     with pytest.raises(ValueError, match=told):
         model.predict(new)
     model = OrtSGDRegressor(pipeline(OneHotEncoder()), random_state=0).fit(frame("numbers"), Y)
+    told = r"^Found unknown categories \[7\] in column 0 during transform, column 'code' of X\."
+    with pytest.raises(ValueError, match=told):
+        model.predict(frame("numbers").replace({"code": {1: 7}}))
     told = r"^Found unknown categories \[nan\] in column 0 during transform"
     with pytest.raises(ValueError, match=told):
         model.predict(frame("missing"))
