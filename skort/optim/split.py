@@ -15,9 +15,10 @@ from skort.optim.descent import AT_KINKS, Evaluate, Point, descent
 # A smaller fall of the objective in an iteration, as a part of it, ends a descent. In float32, its
 # line search ends it before. With 1e-7, it may end where it has just begun.
 _FALL = 1e-9
-# The weights below one of these parts of the largest weight become zero, if this raises the
-# objective by no more than a part of it: at kinks, a descent ends further from its minimum.
-_SMALL = (1e-2, 1e-3, 1e-4, 1e-5)
+# The weights below one of these parts of the largest weight become zero, first all of them, if this
+# raises the objective by no more than a part of it: at kinks, a descent ends further from its
+# minimum.
+_SMALL = (2.0, 1e-2, 1e-3, 1e-4, 1e-5)
 _RISE = 1e-7
 _RISE_AT_KINKS = 1e-4
 # The least first number of a product at its start, in standardised units.

@@ -66,3 +66,17 @@ def test_a_product_ends_at_the_kinks_of_the_least_absolute_distance(start):
     np.testing.assert_allclose(point.weights, expected, atol=1e-3)
     np.testing.assert_array_equal(point.weights == 0, expected == 0)
     assert point.objective == pytest.approx(evaluate(expected).objective, rel=1e-3)
+
+
+@pytest.mark.parametrize("start", [np.zeros(5), np.full(5, 1e-12), np.ones(5)])
+def test_all_weights_of_a_product_may_be_zero(start):
+    slopes = np.array([0.9, 0.4, 0.4, 0.2, 0.1])
+    strengths = np.full(5, 1.0)
+
+    def evaluate(weights):
+        away = weights - TARGET
+        objective = float(slopes @ np.abs(away)) + float(strengths @ np.abs(weights))
+        return Point(weights, objective, slopes * np.sign(away))
+
+    point = product_descent(evaluate, strengths, evaluate(start), 2000, 10, lambda _: False)
+    np.testing.assert_array_equal(point.weights, 0)

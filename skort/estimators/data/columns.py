@@ -14,6 +14,8 @@ _SHOWN = 5
 _FEWEST_TEXTS = 20
 # The beginning of numpy's errors for text. The text follows.
 REFUSED = "could not convert string to float: "
+# The beginnings of pandas's errors for categories of text beside other types.
+_REFUSED_CATEGORIES = ("Cannot cast str dtype to ", "Cannot cast object dtype to ")
 # A number with other signs than Python's: 1,5 or 1.000,50 or 10 % or $ 7 or 1 000.
 OF_NUMBER = re.compile(r"[$€£+-]? ?\d{1,3}(?:[., ']?\d{3})*(?:[.,]\d+)? ?[%$€£]?")
 
@@ -34,7 +36,7 @@ def columns_with(X: Any, has: Callable[[np.ndarray], bool]) -> list[Any]:
 
 def first_texts(X: Any, error: Exception) -> dict[Any, str]:
     """Return the first text of each column of X with text, by name, for an error about text."""
-    if not str(error).startswith(REFUSED) or scipy.sparse.issparse(X):
+    if not str(error).startswith((REFUSED, *_REFUSED_CATEGORIES)) or scipy.sparse.issparse(X):
         return {}
 
     names = list(getattr(X, "columns", ()))

@@ -352,6 +352,10 @@ def _step_text_error(error, X):
     refused = str(error).removeprefix(REFUSED)
     texts = first_texts(X, error)
     names = [name for name, text in texts.items() if name is not None and repr(text) == refused]
+    if not names and refused == str(error):
+        # pandas does not tell which category it refuses.
+        names = [name for name in texts if str(getattr(X[name], "dtype", "")) == "category"]
+        names = names if len(names) == 1 else []
     if not names:
         return error
 

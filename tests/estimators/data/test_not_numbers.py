@@ -1153,3 +1153,13 @@ def test_a_pipeline_without_a_model_and_a_model_of_other_outputs_say_what_to_do(
     two = FrozenEstimator(LinearRegression().fit(ROWS, np.column_stack([SIZES, SIZES])))
     with pytest.raises(ValueError, match=r"LinearRegression does not have: it has 2\.$"):
         OrtSGDRegressor(two).fit(ROWS, SIZES)
+
+
+@pytest.mark.parametrize("scaler", [None, StandardScaler()])
+def test_a_category_beside_a_bool_is_named(scaler):
+    X = FRAME[["size"]].assign(
+        town=pd.Series(["Lima", "Oslo"] * 10, dtype="category"), flag=[True, False] * 10
+    )
+    inside = scaler and make_pipeline(scaler, LinearRegression())
+    with pytest.raises(ValueError, match=r"^X has text in column .town., such as .Lima.,"):
+        OrtSGDRegressor(inside).fit(X, SIZES)
