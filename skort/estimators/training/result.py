@@ -63,7 +63,7 @@ KEPT = {
         "the fitted weights", "the training ended no better than it began", "eta0, early_stopping"
     ),
     "not beaten": Decision(
-        "the fitted weights", "others are no better in cross-validation", "early_stopping"
+        "the fitted weights", "others are not clearly better in cross-validation", "early_stopping"
     ),
     "few rows": Decision(
         "the fitted weights",
