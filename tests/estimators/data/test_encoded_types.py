@@ -105,7 +105,10 @@ FILLED = SimpleImputer(strategy="most_frequent")
 )
 @pytest.mark.parametrize("has_names", [True, False])
 @pytest.mark.filterwarnings(
-    "ignore:The fitted model will have no ONNX", "ignore:X has feature names"
+    "ignore:The fitted model will have no ONNX",
+    "ignore:X has feature names",
+    # numpy 1.24, where scikit-learn compares numbers with text.
+    "ignore:elementwise comparison failed:FutureWarning",
 )
 def test_the_column_is_that_of_x(steps, has_names):
     X, other = TABLE, TABLE.assign(code=N)
