@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skort.common.sklearn_private import safe_indexing
 from skort.dask.cluster import Cluster
-from skort.estimators.data.sample_weight import ClassWeight, balanced
+from skort.estimators.data.sample_weight import ClassWeight, balanced, check_not_negative
 from skort.estimators.training.read import is_given
 
 # A survey keeps at least so many rows, if there are as many.
@@ -182,8 +182,7 @@ def survey(part: Part, is_classifier: bool) -> Survey:
         weights = check_array(
             part.sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
         )
-        if (weights < 0).any():
-            raise ValueError("Negative values in data passed to `sample_weight`.")
+        check_not_negative(weights)
 
     classes, codes = _classes_of(part, is_classifier)
     few = np.arange(min(n, _HEAD))

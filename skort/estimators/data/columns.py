@@ -34,6 +34,14 @@ def columns_with(X: Any, has: Callable[[np.ndarray], bool]) -> list[Any]:
     return [j for j, column in enumerate(rows.T) if has(column)] if rows.ndim == 2 else []
 
 
+def names_out(step: Any) -> list[str] | None:
+    """Return the names of the columns that a fitted step makes, or None if it tells none."""
+    try:
+        return [str(name) for name in step.get_feature_names_out()]
+    except (AttributeError, ValueError, NotImplementedError):
+        return None
+
+
 def first_texts(X: Any, error: Exception) -> dict[Any, str]:
     """Return the first text of each column of X with text, by name, for an error about text."""
     if not str(error).startswith((REFUSED, *_REFUSED_CATEGORIES)) or scipy.sparse.issparse(X):

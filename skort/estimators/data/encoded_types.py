@@ -10,7 +10,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skort.common.sklearn_private import input_indices, safe_indexing
-from skort.estimators.data.columns import is_missing
+from skort.estimators.data.columns import is_missing, names_out
 from skort.estimators.data.nesting import thawed
 
 _KINDS = {
@@ -156,9 +156,8 @@ def _parts(step, X, names):
 
 def _names_after(step, names, width):
     """Return the names in X of so many columns after a step. None: the step tells none."""
-    try:
-        out = [str(name) for name in step.get_feature_names_out()]
-    except (AttributeError, ValueError, NotImplementedError):
+    out = names_out(step)
+    if out is None:
         return [None] * width
     # A step that leaves a column in place gives it the name of the fit, or x and its number.
     is_of_table = hasattr(step, "feature_names_in_")

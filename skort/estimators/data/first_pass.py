@@ -14,7 +14,7 @@ from skort.estimators.data.known_labels import model_labels
 from skort.estimators.data.nesting import layers
 from skort.estimators.data.not_numbers import FILL_BATCHES, missing_error
 from skort.estimators.data.rows import as_array, check_form
-from skort.estimators.data.sample_weight import check_numbers
+from skort.estimators.data.sample_weight import check_not_negative, check_numbers
 from skort.estimators.data.targets import check_target, class_labels, one_class_error, unknown_error
 
 # The first pass keeps rows with at most so many values of X: 32 MB in float64.
@@ -171,8 +171,7 @@ def _as_arrays(X, y, sample_weight=None, *, has_labels, has_steps):
         sample_weight = as_array(sample_weight, "sample_weight")
         check_numbers(sample_weight)
         sample_weight = np.asarray(sample_weight, float)
-        if (sample_weight < 0).any():
-            raise ValueError("Negative values in data passed to `sample_weight`.")
+        check_not_negative(sample_weight)
         checked["sample_weight"] = sample_weight
 
     for name, array in checked.items():

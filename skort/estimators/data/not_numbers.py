@@ -18,7 +18,7 @@ from skort.estimators.data.columns import (
 )
 from skort.estimators.data.dates import DAYS, is_date
 from skort.estimators.data.nesting import model_inside
-from skort.estimators.data.row_forms import check_no_dict, check_no_iterator
+from skort.estimators.data.row_forms import check_no_dict, check_no_iterator, largest
 
 # The type of text in an ONNX graph, onnx.TensorProto.STRING.
 _ONNX_TEXT = 8
@@ -188,7 +188,7 @@ def object_error(error: Exception, X: Any) -> Exception:
         return ValueError(
             f"X has dates or times in {listed(names)}, but the model takes numbers. {DAYS}"
         )
-    column = f"X[{names[0]!r}]" if hasattr(X, "columns") else f"X[:, {names[0]}]"
+    column = _code_of(names[0], X)
     cure = "encode them, for instance with OneHotEncoder in a pipeline inside"
     if kind in (None, "dict"):
         cure = f"make a column of each of their values, pandas.DataFrame({column}.tolist())"
@@ -206,11 +206,16 @@ def _coded_error(error, X):
     names = columns_with(X, lambda values: any(isinstance(value, bytes) for value in values.flat))
     if not names:
         return error
-    column = f"X[{names[0]!r}]" if hasattr(X, "columns") else f"X[:, {names[0]}]"
+    column = _code_of(names[0], X)
     return ValueError(
         f"X has bytes in {listed(names)}. Make them text, {column} = [value.decode() for value in "
         f"{column}], and then numbers: float, or OneHotEncoder in a pipeline inside."
     )
+
+
+def _code_of(name, X):
+    """Return how Python writes a column of X."""
+    return f"X[{name!r}]" if hasattr(X, "columns") else f"X[:, {name}]"
 
 
 def target_error(error: Exception, y: Any) -> Exception:
@@ -286,8 +291,7 @@ def _has_infinite(values):
 
 
 def _has_large(values):
-    most = float(np.finfo(np.float32).max)
-    return values.dtype.kind == "f" and bool((np.abs(values) > most).any())
+    return values.dtype.kind == "f" and bool((np.abs(values) > largest(np.float32)).any())
 
 
 def _is_onnx(inside):

@@ -56,6 +56,12 @@ def check_numbers(sample_weight: Any) -> None:
         ) from None
 
 
+def check_not_negative(weights: np.ndarray) -> None:
+    """Raise scikit-learn's error for weights below zero."""
+    if (weights < 0).any():
+        raise ValueError("Negative values in data passed to `sample_weight`.")
+
+
 def _kind_of(value):
     """Return what a message calls a value that is not numbers."""
     if isinstance(value, str):

@@ -60,13 +60,6 @@ class Preprocessing:
             _check_dates(self.graph, X)
         return transformed(self.transformers, self.transformers.transform, X, self.dtype)
 
-    def names_out(self) -> list[str] | None:
-        """Return the names of the columns of the transformed X, or None if a step tells none."""
-        try:
-            return [str(name) for name in self.transformers.get_feature_names_out()]
-        except (AttributeError, ValueError, NotImplementedError):
-            return None
-
 
 def _check_dates(graph, X):
     """Raise an error for columns of dates that the steps, and so the file, take for numbers."""

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from skort.estimators.data.columns import listed_with_y
+from skort.estimators.data.columns import listed_with_y, names_out
 from skort.estimators.data.row_forms import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
@@ -124,7 +124,7 @@ def _named(model, columns, numbers, *, has_y):
     """Return the names of columns of X, by their numbers, and y, as a message shows them."""
     names = columns.names
     if model.has_steps and names is not None:
-        names = model.preprocessing.names_out()
+        names = names_out(model.preprocessing.transformers)
     shown = numbers if names is None else [names[number] for number in numbers]
     return listed_with_y(shown, has_y=has_y, place="the transformed X" if model.has_steps else "X")
 
