@@ -117,11 +117,11 @@ def test_quickstart_serves_the_same_predictions():
     lines = run.stdout.splitlines()
     assert run.stdout.count("same predictions") == 4
     others = SOLVERS[1:]
-    # They train linear models by SGD.
+    # They end at the same optimum, but for a row or two of the digits.
     differences = {line.split('"')[1]: float(line.split()[-1]) for line in lines[9:]}
     # Solver "module" is of other runtimes, too.
     assert [solver for solver in differences if solver != "module"] == others
-    assert all(difference < 0.03 for difference in differences.values())
+    assert all(difference < 0.006 for difference in differences.values())
     scores = {tuple(line[:39].split()): float(line[39:47]) for line in lines[1:9]}
     for (*data, solver), score in scores.items():
         assert score >= scores[(*data, "scikit-learn")] - 0.02, (data, solver)
