@@ -6,10 +6,10 @@ from skort.exceptions import RuntimeNotAvailableError
 from skort.optim.optimizers import SGD
 from skort.optim.update import Update
 from skort.runtime.installed import load
-from skort.solvers.base import Solver
 from skort.solvers.choice import (
     ON_REQUEST,
     SOLVERS,
+    Solver,
     check_solver,
     choose,
     has_sparse_steps,

@@ -16,8 +16,7 @@ from skort.optim.update import UpdateRule
 from skort.runtime.cache import COMPILED
 from skort.runtime.sessions import inference_session, session_options
 from skort.runtime.training_api import BoundTrainingAgent, gradient_graph
-from skort.solvers.backend_step import HostBackend
-from skort.solvers.base import Problem, flat, is_small, views
+from skort.solvers.base import HostBackend, Problem, flat, is_small, views
 from skort.solvers.derived_gradients import (
     add_custom_gradients,
     add_score_gradient,

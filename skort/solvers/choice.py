@@ -1,27 +1,128 @@
-"""The choice of a solver, and the step that it makes."""
+"""The solvers: what each one needs, which one is chosen, and the step that it makes."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from skort.common.parametrized_graph import with_parameters
-from skort.exceptions import NotTrainableError
-from skort.graphs.differentiable import runtime_gradient
+from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
+from skort.graphs.differentiable import Gradient, runtime_gradient
 from skort.graphs.gradient.reverse import rule_gradient
+from skort.graphs.initialization import check_differentiable
 from skort.objective.loss import source_key
 from skort.optim.update import Update
 from skort.runtime.cache import COMPILED
 from skort.runtime.device import CPU, Device
+from skort.runtime.installed import training_api, why_missing
 from skort.solvers.agent import AgentBackend
-from skort.solvers.backend_step import BackendStep, Masks
-from skort.solvers.base import Problem, Solver, needs_api, needs_float32, needs_own_update
+from skort.solvers.base import BackendStep, Masks, Problem
+from skort.solvers.derived_gradients import check_custom_penalty, check_loss
 from skort.solvers.graph.backend import DeviceGraphBackend, GraphBackend, needs_onnx_update
 from skort.solvers.graph.lanes import JointStep, Lane
 from skort.solvers.module.backend import ModuleBackend, needs_plain_gradient
 from skort.solvers.session import SessionBackend, needs_corrections, needs_no_clipping
 from skort.solvers.sparse.backend import sparse_agent_backend, sparse_graph_backend
+
+#: A requirement of a solver: for its name, a dtype and an update, it raises an error if not met.
+Requirement: TypeAlias = Callable[[str, np.dtype, Update], None]
+
+
+@dataclass(frozen=True)
+class Solver:
+    """
+    A way to make steps, and its requirements.
+
+    With `derives_given`, the solver derives the gradient even if a loss or penalty gives one. A
+    field that is None is not supported by the solver.
+    """
+
+    name: str
+    backend: Callable[[Problem], Any]
+    gradient: Gradient
+    requirements: tuple[Requirement, ...]
+    sparse_backend: Callable[[Problem], Any] | None = None
+    device_backend: Callable[[Problem], Any] | None = None
+    joint_step: Callable[[Any], Any] | None = None
+    derives_given: bool = False
+
+    def check(self, dtype: np.dtype, update: Update, device: Device = CPU) -> None:
+        """
+        Raise an error if the solver cannot make an update in a dtype on a device, or if the
+        installed ONNX Runtime cannot.
+        """
+        if device.is_remote and self.device_backend is None:
+            raise ValueError(
+                f'solver="{self.name}" trains with device="cpu" only, got device="{device.name}". '
+                'Use solver="graph" or device="cpu".'
+            )
+
+        device.check()
+        for requirement in self.requirements:
+            requirement(self.name, dtype, update)
+
+    def check_model(self, problem: Problem) -> None:
+        """
+        Raise an error if the solver cannot differentiate the model.
+
+        The loss and the penalty are checked, too, if their gradients are derived.
+        """
+        objective = problem.objective
+        check_differentiable(problem.score_graph, self.name, self.gradient)
+        if self.derives_given or objective.loss.gradient_function(objective.n_outputs) is None:
+            check_loss(objective, problem.batch_size, self.gradient)
+
+        # skort derives the gradient of a custom penalty if the user gives none.
+        gradient = self.gradient if self.derives_given else rule_gradient
+        check_custom_penalty(objective, problem.weights, gradient, derives_all=self.derives_given)
+
+    def backend_of(self, problem: Problem) -> Any:
+        """Return the backend for a problem: for sparse rows, another device, or the CPU."""
+        if problem.row_factor is not None:
+            make = self.sparse_backend
+        else:
+            make = self.device_backend if problem.device.is_remote else self.backend
+
+        assert make is not None, self.name
+        return make(problem)
+
+
+def needs_float32(solver: str, dtype: np.dtype, update: Update) -> None:
+    """Raise an error for float64."""
+    if dtype != np.float32:
+        raise ValueError(
+            f'solver="{solver}" trains in float32 only, got dtype="{dtype}". Use dtype="float32" '
+            'or solver="graph".'
+        )
+
+
+def needs_own_update(api: str) -> Requirement:
+    """Return the requirement of an optimizer that an API has, since it makes the update itself."""
+
+    def check(solver, dtype, update):
+        if update.tags.runtime is None:
+            raise ValueError(
+                f'solver="{solver}" has no optimizer={update.optimizer!r}: {api} makes the update '
+                'itself. Use solver="graph", or optimizer="sgd" or "adam".'
+            )
+
+    return check
+
+
+def needs_api(name: Any, api: str = "") -> Requirement:
+    """Return the requirement of a class of ONNX Runtime's training API."""
+
+    def check(solver, dtype, update):
+        if name not in training_api():
+            raise RuntimeNotAvailableError(
+                f'solver="{solver}" needs {api or name}; solver="graph" works here. '
+                f"{why_missing(name)}"
+            )
+
+    return check
+
 
 _SESSION = "TrainingSession"
 _ON_DEVICE = "the on-device API"

@@ -11,8 +11,7 @@ from skort.optim.batches import Batches
 from skort.optim.descent import Point, is_near
 from skort.optim.standardization import spread_of_gram
 from skort.optim.transforms import norm
-from skort.solvers.backend_step import BackendStep
-from skort.solvers.base import Problem
+from skort.solvers.base import BackendStep, Problem
 from skort.solvers.whitening import Whitener
 
 # The curvature of a row is about the same for so many iterations: `python -m benchmarks.lbfgs`.

@@ -21,8 +21,7 @@ from skort.runtime.training_api import (
     training_graph,
     training_session,
 )
-from skort.solvers.backend_step import HostBackend
-from skort.solvers.base import Problem, flat, is_small, views
+from skort.solvers.base import HostBackend, Problem, flat, is_small, views
 from skort.solvers.graph.step_graph import constants_graph
 
 

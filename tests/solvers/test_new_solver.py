@@ -16,9 +16,8 @@ from skort.graphs.score_graph import set_batch_size
 from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SMOOTH, TARGET
 from skort.optim.batches import HostBatch
 from skort.runtime.sessions import ArraySession
-from skort.solvers.backend_step import Backend, Sums
-from skort.solvers.base import Solver, flat, views
-from skort.solvers.choice import ON_REQUEST
+from skort.solvers.base import Backend, Sums, flat, views
+from skort.solvers.choice import ON_REQUEST, Solver
 
 
 def objective_model(problem):

@@ -14,8 +14,7 @@ from skort.optim.update import Update, UpdateRule
 from skort.runtime.device import Device, DeviceArray
 from skort.runtime.installed import load
 from skort.runtime.sessions import StepSession, norm_on, step_session_on
-from skort.solvers.backend_step import HostBackend
-from skort.solvers.base import Problem, step_session, views
+from skort.solvers.base import HostBackend, Problem, step_session, views
 from skort.solvers.graph.step_graph import (
     CONTROLS,
     ETA,

@@ -23,8 +23,7 @@ from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, SCORE_GRAD
 from skort.optim.batches import HostBatch
 from skort.optim.update import UpdateRule
 from skort.runtime.sessions import StepSession
-from skort.solvers.backend_step import Backend, BackendStep
-from skort.solvers.base import Problem, is_small, step_session, views
+from skort.solvers.base import Backend, BackendStep, Problem, is_small, step_session, views
 from skort.solvers.graph.step_graph import (
     ETA,
     GRADIENT,

@@ -21,8 +21,7 @@ from skort.runtime.checkpoint_file import (
 )
 from skort.runtime.device import value_vector
 from skort.runtime.module import ModuleSession
-from skort.solvers.backend_step import HostBackend
-from skort.solvers.base import Problem, flat, views
+from skort.solvers.base import HostBackend, Problem, flat, views
 from skort.solvers.module.models import Blueprint, Term, optimizer_model, training_model
 
 _TRAINING = "training_model.onnx"

@@ -24,8 +24,7 @@ from skort.optim.update import UpdateRule
 from skort.runtime.sessions import StepSession
 from skort.runtime.training_api import BoundTrainingAgent
 from skort.solvers.agent import RETURNED_LOSS, GradientGraph, gradient_of
-from skort.solvers.backend_step import Backend, Sums
-from skort.solvers.base import Problem, step_session, views
+from skort.solvers.base import Backend, Problem, Sums, step_session, views
 from skort.solvers.graph.step_graph import constants_graph, loss_program
 from skort.solvers.sparse.updates import FullUpdate, make_update
 

@@ -226,7 +226,7 @@ def test_a_device_of_its_own_is_refused():
         4,
         device_named("cuda", 1),
     )
-    from skort.solvers.backend_step import Masks
+    from skort.solvers.base import Masks
 
     with pytest.raises(NotTrainableError, match='masks are drawn on the CPU, got device="cuda'):
         Masks(problem, 0)
