@@ -13,9 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from skort.common.onnx_text import onnx_dtype, pruned
 from skort.common.own_graph import makes_graph
 from skort.exceptions import NotTrainableError
-from skort.graphs.differentiable import Gradient
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph, without_idle_nodes
-from skort.graphs.score_graph import ScoreGraph, ScoreSpec, obstacle_of
+from skort.graphs.score_graph import ScoreGraph, ScoreSpec
 from skort.graphs.sklearn.conversion import to_onnx
 from skort.graphs.sklearn.families import (
     FAMILY,
@@ -214,27 +213,3 @@ def _template(
         graph.output[0].name = "prediction"
 
     return ScoreGraph.of(model).explored()
-
-
-def check_differentiable(score_graph: ScoreGraph, solver: str, gradient: Gradient) -> None:
-    """Raise a NotTrainableError if no weight is trained, or if an operator stops a gradient."""
-    if not score_graph.trainable:
-        operators = ", ".join(
-            dict.fromkeys(node.op_type for node in score_graph.structure.graph.node)
-        )
-        has_branches = "If" in operators.split(", ")
-        branches = (
-            " The weights in the branches of If are not found: export the branch that is used."
-            * has_branches
-        )
-        raise NotTrainableError(
-            "estimator: the model has no weight to train: no initializer of its ONNX graph is an "
-            "operand of MatMul, Gemm, Conv or Add between its input and its output. Its operators "
-            f"are {operators}.{branches}"
-        )
-    if obstacle := obstacle_of(score_graph, score_graph.trainable, gradient):
-        raise NotTrainableError(
-            f"estimator: its ONNX graph computes with the operator {obstacle} between a weight and "
-            f"the score, which has no gradient in {score_graph.dtype} with solver={solver!r}. Name "
-            "the weights after it in trainable, or cut the model before it."
-        )

@@ -22,7 +22,7 @@ from skort.solvers.derived_gradients import (
     add_score_gradient,
     derived_score_gradient,
 )
-from skort.solvers.graph.step_graph import constants_graph
+from skort.solvers.graph.backend import constants_graph
 
 #: The name of the output with the loss.
 RETURNED_LOSS, _RETURNED_WEIGHT = f"{LOSS}_returned", f"{SAMPLE_WEIGHT}_returned"

@@ -11,7 +11,7 @@ from skort.common.parametrized_graph import with_parameters
 from skort.exceptions import NotTrainableError, RuntimeNotAvailableError
 from skort.graphs.differentiable import Gradient, runtime_gradient
 from skort.graphs.gradient.reverse import rule_gradient
-from skort.graphs.initialization import check_differentiable
+from skort.graphs.score_graph import ScoreGraph, obstacle_of
 from skort.objective.loss import source_key
 from skort.optim.update import Update
 from skort.runtime.cache import COMPILED
@@ -20,7 +20,8 @@ from skort.runtime.installed import training_api, why_missing
 from skort.solvers.agent import AgentBackend
 from skort.solvers.base import BackendStep, Masks, Problem
 from skort.solvers.derived_gradients import check_custom_penalty, check_loss
-from skort.solvers.graph.backend import DeviceGraphBackend, GraphBackend, needs_onnx_update
+from skort.solvers.graph.backend import GraphBackend, needs_onnx_update
+from skort.solvers.graph.device_backend import DeviceGraphBackend
 from skort.solvers.graph.lanes import JointStep, Lane
 from skort.solvers.module.backend import ModuleBackend, needs_plain_gradient
 from skort.solvers.session import SessionBackend, needs_corrections, needs_no_clipping
@@ -87,6 +88,30 @@ class Solver:
 
         assert make is not None, self.name
         return make(problem)
+
+
+def check_differentiable(score_graph: ScoreGraph, solver: str, gradient: Gradient) -> None:
+    """Raise a NotTrainableError if no weight is trained, or if an operator stops a gradient."""
+    if not score_graph.trainable:
+        operators = ", ".join(
+            dict.fromkeys(node.op_type for node in score_graph.structure.graph.node)
+        )
+        has_branches = "If" in operators.split(", ")
+        branches = (
+            " The weights in the branches of If are not found: export the branch that is used."
+            * has_branches
+        )
+        raise NotTrainableError(
+            "estimator: the model has no weight to train: no initializer of its ONNX graph is an "
+            "operand of MatMul, Gemm, Conv or Add between its input and its output. Its operators "
+            f"are {operators}.{branches}"
+        )
+    if obstacle := obstacle_of(score_graph, score_graph.trainable, gradient):
+        raise NotTrainableError(
+            f"estimator: its ONNX graph computes with the operator {obstacle} between a weight and "
+            f"the score, which has no gradient in {score_graph.dtype} with solver={solver!r}. Name "
+            "the weights after it in trainable, or cut the model before it."
+        )
 
 
 def needs_float32(solver: str, dtype: np.dtype, update: Update) -> None:

@@ -22,7 +22,7 @@ from skort.runtime.training_api import (
     training_session,
 )
 from skort.solvers.base import HostBackend, Problem, flat, is_small, views
-from skort.solvers.graph.step_graph import constants_graph
+from skort.solvers.graph.backend import constants_graph
 
 
 def _adam(optimizer):

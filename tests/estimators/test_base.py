@@ -351,7 +351,7 @@ def test_a_missing_runtime_is_named_and_changes_nothing(monkeypatch, solver, api
     model = short(OrtSGDRegressor, solver=solver).fit(*data())
     before = state(model)
     others = {name: each for name, each in training_api().items() if name != api}
-    monkeypatch.setattr("skort.solvers.base.training_api", lambda: others)
+    monkeypatch.setattr("skort.solvers.choice.training_api", lambda: others)
     with pytest.raises(RuntimeNotAvailableError) as error:
         model.fit(*data())
     message = str(error.value)

@@ -182,7 +182,7 @@ def test_a_solver_that_cannot_make_the_steps_does_not_hide_why_another_cannot_tr
 
 
 def test_where_no_solver_can_the_first_says_why(monkeypatch):
-    monkeypatch.setattr("skort.solvers.base.training_api", dict)
+    monkeypatch.setattr("skort.solvers.choice.training_api", dict)
     assert available_solvers()[0] == "graph"
     assert "agent" not in available_solvers()
     with pytest.raises(

@@ -27,7 +27,7 @@ from skort.solvers.derived_gradients import (
     ruled_penalty_gradient,
     ruled_score_gradient,
 )
-from skort.solvers.graph.step_graph import ETA, GRADIENT, WEIGHTS
+from skort.solvers.graph.backend import ETA, GRADIENT, WEIGHTS
 
 needs_agent = pytest.mark.skipif(
     "TrainingAgent" not in training_api(), reason="this runtime has no TrainingAgent"

@@ -1,33 +1,54 @@
-"""The backends of solver "graph": one ONNX graph for the whole step, on any ONNX Runtime."""
+"""
+Solver "graph": the whole step as one ONNX graph of standard operators, and the backend that runs
+it. The graph contains forward, loss, backward, penalty, clipping and update.
+"""
 
-import math
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
+from onnx import helper, numpy_helper
 
-from skort.objective.objective import LOSS, OBJECTIVE, SAMPLE_WEIGHT, TARGET
-from skort.optim.batches import HostBatch
-from skort.optim.row_change import is_in_memory
+from skort.common.formulas import function_text
+from skort.common.node_phases import mark_rest, marked
+from skort.common.onnx_text import Fragment, build_model, domains_of, infos, pruned
+from skort.common.parametrized_graph import Program
+from skort.graphs.gradient.forward_backward import GRADIENT, add_model, packed_text, unpacked_text
+from skort.graphs.gradient.reverse import add_gradients
+from skort.objective.loss import source_key
+from skort.objective.objective import LOSS, OBJECTIVE, SCORE_GRADIENT
 from skort.optim.update import Update, UpdateRule
-from skort.runtime.device import Device, DeviceArray
+from skort.runtime.cache import COMPILED
 from skort.runtime.installed import load
-from skort.runtime.sessions import StepSession, norm_on, step_session_on
-from skort.solvers.base import HostBackend, Problem, step_session, views
-from skort.solvers.graph.step_graph import (
-    CONTROLS,
-    ETA,
-    GRADIENT,
-    SUMS,
-    WEIGHTS,
-    StepGraph,
-    constants_graph,
-    indices_name,
-    rows_name,
-    split_graph,
-    state_name,
+from skort.runtime.sessions import StepSession, next_name
+from skort.solvers.base import HostBackend, Problem, flat, step_session, views
+from skort.solvers.derived_gradients import (
+    add_custom_gradients,
+    add_score_gradient,
+    custom_gradient_name,
 )
+
+ETA = "skort_learning_rate"
+WEIGHTS = "skort_weights"
+#: The weighted losses of the rows in a step of several trainings.
+LOSSES = "skort_losses_of_rows"
+
+_LOSS_GRADIENT = "skort_loss_gradient"
+_DOCUMENTATION = f"""\
+One step of a training by skort. Inputs of the next step are the outputs with "_next" behind their names; weights by
+their names are the parts of {WEIGHTS}. The graph "start" gives all that the first step reads beside a batch and a rate.
+
+After a fit with a `standardization_`, whose numbers these are, the rows of X are (X - mean) / scale: the first layer of
+the model has the weights W = V / scale and c - mean W, from those of the graph, V and c. A regressor's target is
+(y - target_mean) / target_scale, and its score is that of the model minus target_mean, divided by target_scale.
+"""
+
+_L1 = "skort_l1"
+_L2 = "skort_l2"
+# The sum over all weights: False, for one training; True, for each of several trainings.
+_SUM = {False: "ReduceSum(terms, keepdims=0)", True: "ReduceSum(terms, [1], keepdims=1)"}
 
 
 class GraphBackend(HostBackend):
@@ -112,175 +133,220 @@ class GraphBackend(HostBackend):
         return {"step": step, "start": start, "split": split_graph(weights)}
 
 
-class DeviceSums:
-    """The sums of objective and loss over the steps of an epoch, on a device."""
-
-    def __init__(self, device: Device, session: Any, objective: DeviceArray):
-        self._device = device
-        self._session = session
-        self._objective = objective
-
-    def last(self) -> float:
-        """Return the objective of the last step."""
-        return self._device.get(self._objective).item()
-
-    def take(self) -> tuple[float, float]:
-        """Return the sums of objective and loss since the last call."""
-        sums = self._session.state[SUMS]
-        objective, loss = self._device.get(sums).tolist()
-        self._device.fill(sums, np.zeros(2))
-        return objective, loss
+def state_name(name: str) -> str:
+    """Return the input name of an array of the optimizer's state."""
+    return f"skort_{name}"
 
 
-class DeviceRows:
-    """
-    The batch of a device.
+@dataclass(frozen=True, eq=False)
+class StepGraph:
+    """A step whose numbers are inputs. Steps with equal keys have the same graph."""
 
-    Rows in memory are copied to the device once, before the training. Rows of a file are copied
-    batch by batch.
-    """
+    problem: Problem
+    loss: Program
+    update: Program
+    #: The initial values of the inputs that each step changes.
+    states: dict[str, np.ndarray]
+    #: The values of the inputs that stay.
+    parameters: dict[str, np.ndarray]
 
-    #: Windows of rows need no copy: the device has all rows.
-    in_place = True
-
-    def __init__(self, device: Device, host: HostBatch):
-        self._device = device
-        self._host = host
-        self.sample_weight: np.ndarray = host.sample_weight
-        self._all, self._chosen = (device.put(np.arange(len(host))) for _ in range(2))
-        self.tables: list[_Table] = [
-            _Table(device, rows, self._all) for rows in (host.X, host.target)
-        ]
-
-    def arrays(self, input_name: str) -> dict[str, DeviceArray]:
-        """Return the device arrays by the names of their inputs. `input_name` is the name of X."""
-        tables = dict(zip((input_name, TARGET), self.tables, strict=True))
-        arrays = {rows_name(name): table.array for name, table in tables.items()}
-        return arrays | {indices_name(name): table.indices for name, table in tables.items()}
-
-    def __len__(self) -> int:
-        return len(self._host)
-
-    def begin(self, data: list[Any]) -> None:
-        """Copy the rows of a training that are in memory to the device."""
-        for table, rows in zip(self.tables, data, strict=False):
-            table.take(rows, self._chosen, self._all)
-
-    def fillers(self, data: list[Any]) -> list[Callable[[np.ndarray], None]]:
-        """Return the functions that, for some row numbers, make these rows the batch."""
-        host_fillers = self._host.fillers(data)
-        fillers = [self._choose] if any(table.is_whole for table in self.tables) else []
-
-        for table, fill in zip(self.tables, host_fillers, strict=False):
-            if not table.is_whole:
-                fillers += [fill, table.upload]
-
-        # The other functions fill the sample weights, if they differ.
-        return fillers + host_fillers[len(self.tables) :]
-
-    def _choose(self, indices):
-        self._device.fill(self._chosen, indices.astype(np.int64, copy=False))
-
-
-class _Table:
-    """
-    Rows on a device.
-
-    `indices` has the numbers of the rows of the batch, at first of all rows.
-    """
-
-    def __init__(self, device, batch, indices):
-        self._device = device
-        self._batch = batch
-        self.array = device.put(batch)
-        self.indices = indices
-        self.is_whole = False
-
-    def take(self, rows, chosen, every):
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        rule: UpdateRule,
+        memory: Mapping[str, np.ndarray],
+        *,
+        is_lane: bool = False,
+    ) -> "StepGraph":
         """
-        Copy all rows of a training to the device if they are in memory, else make room for a batch.
+        Return the step of a problem. `memory` is the initial state of its rule.
 
-        `chosen` will have the row numbers of the batch. `every` has the numbers from 0 to the size
-        of a batch.
+        With `is_lane`, the problem is one of several trainings with a common step.
         """
-        self.is_whole = is_in_memory(rows)
-        self.indices = chosen if self.is_whole else every
-        rows = np.asarray(rows, self._batch.dtype) if self.is_whole else self._batch
-
-        # A record of the step has the address of the array.
-        if tuple(self.array.shape()) == rows.shape:
-            self._device.fill(self.array, rows)
-        else:
-            self.array = self._device.put(rows)
-
-    def upload(self, indices):
-        """Copy the rows of the batch to the device."""
-        self._device.fill(self.array, self._batch)
-
-
-class DeviceGraphBackend(GraphBackend):
-    """
-    The steps of `GraphBackend` on a device with its own memory.
-
-    The device has the rows, and takes a batch of them by number. Results stay on the device until
-    they are read.
-    """
-
-    reads_in_place = False
-
-    def _open(self):
-        problem = self._problem
-        device = self._problem.device
-        dtype = problem.objective.dtype
-        self.batch: Any = DeviceRows(device, self.batch)
-        self._controls = np.zeros(2)
-
-        # The values that the device has a copy of.
-        self._given = {
-            SAMPLE_WEIGHT: self.batch.sample_weight.copy(),
-            CONTROLS: self._controls.copy(),
+        loss = loss_program(problem, is_lane=is_lane)
+        update, changed = _update_program(problem, rule, tuple(memory), is_lane)
+        states = {WEIGHTS: flat(problem.weights)} | {
+            state_name(name): memory[name] for name in changed
         }
-        self._copies = {name: device.put(array) for name, array in self._given.items()}
-        states = self._step.states | {SUMS: np.zeros(2)}
-        outputs = {LOSS: (), OBJECTIVE: (), GRADIENT: states[WEIGHTS].shape}
-        self._outputs = {
-            name: device.put(np.zeros(shape, dtype)) for name, shape in outputs.items()
+        fixed = {state_name(name): array for name, array in memory.items() if name not in changed}
+        strengths = {_L1: problem.terms.l1, _L2: problem.terms.l2}
+        parameters = {
+            **loss.parameters,
+            **update.parameters,
+            **fixed,
+            **problem.score_graph.frozen_arrays,
         }
-        inputs = {**self.batch.arrays(problem.score_graph.input_name), **self._copies}
-        graph = self._step.device_model().SerializeToString()
-        self.session: StepSession = step_session_on(device, graph, inputs, self._outputs, states)
-        self.sums: Any = DeviceSums(device, self.session, self._outputs[OBJECTIVE])
+        parameters |= {name: array for name, array in strengths.items() if array is not None}
 
-    def run(self, eta: float, share: float) -> None:
-        """Make one update with learning rate `eta` on the batch, a part `share` of the epoch."""
-        self._controls[:] = eta, share
-        for name, array in ((SAMPLE_WEIGHT, self.batch.sample_weight), (CONTROLS, self._controls)):
-            if not np.array_equal(array, self._given[name]):
-                self._given[name][...] = array
-                self._problem.device.fill(self._copies[name], array)
+        return cls(problem, loss, update, states, parameters)
 
-        for name, array in self.batch.arrays(self._problem.score_graph.input_name).items():
-            self.session.replace(name, array)
-        self.session.run()
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """A hashable value of everything that the graph depends on."""
+        shapes = {**self.states, **self.parameters}
+        described = tuple((name, a.dtype.str, a.shape) for name, a in shapes.items())
+        return self.problem.structure, self.loss.structure, self.update.structure, described
 
-    def last_gradient(self) -> np.ndarray:
-        """Return the gradient of the last step before clipping."""
-        return self._problem.device.get(self._outputs[GRADIENT])
+    def model(self) -> onnx.ModelProto:
+        """
+        Return the graph of the step.
 
-    def gradient_norm(self) -> float:
-        """Return the norm of that gradient, computed on the device."""
-        return norm_on(self._problem.device, self._outputs[GRADIENT])
-
-    def is_finite(self) -> bool:
-        """Return whether all weights are finite; copy them only if their norm is not."""
-        shape = self._step.states[WEIGHTS].shape
-        vectors = [
-            self.session.state[name]
-            for name, array in self._step.states.items()
-            if array.shape == shape
+        It reads the weights twice: as the vector of all weights, and as named parts of the vector.
+        """
+        problem = self.problem
+        scalar = np.zeros((), self.problem.objective.dtype)
+        fragment = Fragment(scalar.dtype)
+        model = add_model(fragment, problem.score_graph, problem.batch_size)
+        self.loss.write(fragment)
+        with marked(fragment, "backward"):
+            _add_gradient(fragment, problem, model.graph)
+        self.update.write(fragment)
+        X, *weights = model.graph.input
+        batch = [X, *problem.objective.inputs(problem.batch_size), *infos({ETA: scalar})]
+        given = {i.name for i in weights}
+        others = {**problem.loss_weights, **self.parameters}
+        inputs = [
+            *batch,
+            *infos(self.states),
+            *weights,
+            *infos({n: a for n, a in others.items() if n not in given}),
         ]
-        norms = (norm_on(self._problem.device, vector) for vector in vectors)
-        return all(map(math.isfinite, norms)) or super().is_finite()
+        outputs = step_outputs(self.states, scalar)
+        graph = helper.make_graph(fragment.nodes, "step", inputs, outputs, model.graph.initializer)
+        step = pruned(build_model(graph, fragment, domains=domains_of(model)), drop_inputs=True)
+        step.doc_string = _DOCUMENTATION
+
+        return mark_rest(step)
+
+
+def step_outputs(states: Mapping[str, np.ndarray], value: np.ndarray) -> list[onnx.ValueInfoProto]:
+    """Return the outputs of a step. `value` has the shape of the objective."""
+    next_states = {next_name(name): array for name, array in states.items()}
+    return infos({LOSS: value, OBJECTIVE: value, GRADIENT: states[WEIGHTS], **next_states})
+
+
+def constants_graph(model: onnx.ModelProto, arrays: Mapping[str, np.ndarray]) -> onnx.ModelProto:
+    """Return a model without inputs. Its outputs are the arrays that are inputs of `model`."""
+    given = {i.name: arrays[i.name] for i in model.graph.input if i.name in arrays}
+    values = [numpy_helper.from_array(array, f"{name}_value") for name, array in given.items()]
+    nodes = [helper.make_node("Identity", [f"{name}_value"], [name]) for name in given]
+    return build_model(helper.make_graph(nodes, "start", [], infos(given), values))
+
+
+def split_graph(weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
+    """Return the model from the vector of weights to the weights by name: a step reads both."""
+    fragment = Fragment(next(iter(weights.values())).dtype)
+    fragment.call(unpacked_text(weights), [WEIGHTS], list(weights))
+    return build_model(
+        helper.make_graph(
+            fragment.nodes, "split", infos({WEIGHTS: flat(dict(weights))}), infos(weights)
+        ),
+        fragment,
+    )
+
+
+def loss_program(problem: Problem, *, is_lane: bool = False) -> Program:
+    """
+    Return the part of a step with the loss, its gradient, and the gradient of a custom penalty.
+
+    With `is_lane`, it computes the losses of the rows instead of their sum.
+    """
+    objective, score = problem.objective, problem.score_graph.score_name
+
+    def make():
+        program = Program(objective.dtype, problem.batch_size, "loss")
+        with marked(program, "loss"):
+            (objective.add_losses if is_lane else objective.add_loss)(
+                program, score, LOSSES if is_lane else LOSS
+            )
+
+        with marked(program, "backward"):
+            add_score_gradient(program, objective, score, problem.batch_size)
+        with marked(program, "penalty"):
+            add_custom_gradients(program, objective, problem.weights)
+        return program
+
+    if objective.custom_terms:
+        return make()
+
+    key = *objective.loss_key, objective.gradient_source, score, problem.batch_size, is_lane
+    return COMPILED.get(("loss", *key), make)
+
+
+def _update_program(problem, rule, memory, is_lane):
+    """Return the part with penalty and update, and the names of the state arrays that change."""
+    objective, terms = problem.objective, problem.terms
+
+    def make():
+        program = Program(objective.dtype, problem.batch_size, "update")
+        with marked(program, "penalty"):
+            _add_penalty(program, objective.add_custom_value(program, LOSS), terms, is_lane)
+        with marked(program, "update"):
+            names = {"weights": WEIGHTS, "gradient": GRADIENT, "eta": ETA} | {
+                name: state_name(name) for name in memory
+            }
+            results = rule.add_nodes(program, names)
+            for name in results.keys() & names.keys():
+                program.rename(results[name], next_name(names[name]))
+
+        return program, [name for name in memory if name in results]
+
+    if objective.custom_terms or rule.transformations:
+        return make()
+
+    has_terms = terms.l1 is not None, terms.l2 is not None
+    source = source_key(problem.update.optimizer.onnx_update())
+    return COMPILED.get(
+        ("update", source, memory, np.dtype(objective.dtype).str, has_terms, is_lane), make
+    )
+
+
+def gradient_of_loss(problem: Problem) -> str:
+    """Return the name of the gradient of the loss by all weights, before an l2 term is added."""
+    return GRADIENT if problem.terms.l2 is None else _LOSS_GRADIENT
+
+
+def _add_gradient(fragment, problem, graph):
+    """
+    Add the backward pass, from the gradient by the score to the vector of gradients by all weights.
+
+    The gradients of a custom penalty are added to those of the loss.
+    """
+    gradients = add_gradients(fragment, graph, SCORE_GRADIENT, problem.score_graph.trainable)
+    gradients |= problem.objective.weight_gradients
+
+    for name in problem.objective.custom_terms:
+        total = f"skort_{name}_gradient"
+        fragment.node("Add", [gradients[name], custom_gradient_name(name)], [total])
+        gradients[name] = total
+
+    names = [gradients[name] for name in problem.weights]
+    fragment.call(packed_text(problem.weights), names, [gradient_of_loss(problem)])
+
+
+def _add_penalty(writer, value, terms, is_lane):
+    """Add the l1 and l2 terms to the objective `value`, and the gradient of the l2 term."""
+    if terms.l1 is not None:
+        formula = f"terms = Abs(weights) * strengths\npenalty = {_SUM[is_lane]}"
+        source = function_text("l1_by_weight (weights, strengths) => (penalty)", formula)
+        writer.call(source, [WEIGHTS, _L1], ["skort_l1_penalty"])
+        writer.node("Add", [value, "skort_l1_penalty"], ["skort_l1_objective"])
+        value = "skort_l1_objective"
+
+    if terms.l2 is not None:
+        formula = (
+            "gradient = strengths * weights\n"
+            "terms = gradient * weights\n"
+            f"penalty = 0.5 * {_SUM[is_lane]}"
+        )
+        source = function_text("l2_by_weight (weights, strengths) => (penalty, gradient)", formula)
+        writer.call(source, [WEIGHTS, _L2], ["skort_l2_penalty", "skort_l2_gradient"])
+        writer.node("Add", [value, "skort_l2_penalty"], ["skort_l2_objective"])
+        writer.node("Add", [_LOSS_GRADIENT, "skort_l2_gradient"], [GRADIENT])
+        value = "skort_l2_objective"
+
+    writer.node("Identity", [value], [OBJECTIVE])
 
 
 def needs_onnx_update(solver: str, dtype: np.dtype, update: Update) -> None:

@@ -24,7 +24,7 @@ from skort.optim.batches import HostBatch
 from skort.optim.update import UpdateRule
 from skort.runtime.sessions import StepSession
 from skort.solvers.base import Backend, BackendStep, Problem, is_small, step_session, views
-from skort.solvers.graph.step_graph import (
+from skort.solvers.graph.backend import (
     ETA,
     GRADIENT,
     LOSSES,

@@ -25,7 +25,7 @@ from skort.runtime.sessions import StepSession
 from skort.runtime.training_api import BoundTrainingAgent
 from skort.solvers.agent import RETURNED_LOSS, GradientGraph, gradient_of
 from skort.solvers.base import Backend, Problem, Sums, step_session, views
-from skort.solvers.graph.step_graph import constants_graph, loss_program
+from skort.solvers.graph.backend import constants_graph, loss_program
 from skort.solvers.sparse.updates import FullUpdate, make_update
 
 # The name of the output with the gradient of the loss by a weight or by the product.

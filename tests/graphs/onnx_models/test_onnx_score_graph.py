@@ -16,10 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import runtime_gradient
 from skort.graphs.gradient.reverse import rule_gradient
-from skort.graphs.initialization import check_differentiable
 from skort.graphs.layers import Layer
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph
 from skort.graphs.score_graph import ScoreSpec, Weights
+from skort.solvers.choice import check_differentiable
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
 
