@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.real_tables import RealTable, encode, read, real_tables
 from benchmarks.table_specs import MANY_ROWS
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.planning import stopping
+from skort.estimators.planning import epochs
 
 TIMES = (1, 1.5, 2, 4)
 LEAST_ROWS = 4000
@@ -53,7 +53,7 @@ def fits(table, hidden, times=TIMES):
         return model.n_iter_, model.score(X_test, y_test), seconds
 
     # What the rows a column add is left out.
-    with mock.patch.object(stopping, "_MOST_LONGER", 1.0):
+    with mock.patch.object(epochs, "_MOST_LONGER", 1.0):
         first = fit()
     return [first, *(fit(max_iter=round(multiple * first[0])) for multiple in times[1:])]
 
@@ -76,7 +76,7 @@ def main(arguments=None):
             scores = " | ".join(f"{score:.3f}" for _, score, _ in found)
             # Of the rows of the training.
             rows = 0.75 * table.X.shape[0] / table.X.shape[1]
-            longer = stopping.longer(rows)
+            longer = epochs.longer(rows)
             print(f"| {table.name} | {rows:.0f} | {longer:.2f} | {scores} |", flush=True)
 
     print("| time | | | " + " | ".join(f"{part:.1f}" for part in total / total[0]) + " |")

@@ -26,8 +26,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import all_estimators
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.training.problem import problem_of
 from skort.estimators.training.result import result_of
+from skort.estimators.training.run import problem_of
 from skort.graphs.trainable import check_trainable
 from skort.objective.sklearn_objectives import sklearn_objective
 from skort.runtime.device import CPU

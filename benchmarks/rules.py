@@ -31,7 +31,7 @@ from benchmarks.real_tables import load, real_tables
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.estimators.data.noise import noise_of
 from skort.estimators.data.relevance import explained_parts
-from skort.estimators.planning import fine_tuning, optimizer, rate, scaling, stopping, stream
+from skort.estimators.planning import epochs, fine_tuning, optimizer, rate, scaling, stream
 from skort.estimators.training import cross_validation, start
 from skort.estimators.training import run_stream as streams
 from skort.graphs.score_graph import ScoreGraph
@@ -188,7 +188,7 @@ RULES = (
         ),
         "network",
         {"max_iter": 200},
-        code=(stopping.network_epochs,),
+        code=(epochs.network_epochs,),
     ),
     Rule(
         "fitted rate",

@@ -22,7 +22,7 @@ from skort.artifacts.sources import (
 from skort.common.files import write_files
 from skort.common.onnx_text import build_model, domains_of
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.training.problem import fitted_problem
+from skort.estimators.training.fitted_problem import fitted_problem
 from skort.exceptions import RuntimeNotAvailableError
 from skort.graphs.trainable import got_instead
 from skort.optim.optimizers import SGD, Adam, optimizer_tags

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from skort.common.formulas import function_text
 from skort.common.onnx_text import Fragment, read_names, rename, with_parameter_inputs
-from skort.estimators.training.problem import fitted_problem
+from skort.estimators.training.fitted_problem import fitted_problem
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.graphs.export import check_columns
 from skort.graphs.onnx_models.onnx_score_graph import plain_model

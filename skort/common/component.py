@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sklearn.base import clone
+
 from skort.common.sklearn_private import InvalidParameterError, validate_parameter_constraints
 
 if TYPE_CHECKING:
@@ -395,3 +397,32 @@ def _named_elsewhere(error, part):
     options = sorted(set().union(*(getattr(each, "options", ()) for each in constraints)))
     meant = nearest(value, [each for each in options if isinstance(each, str)], _VALUES, SIMILAR)
     return f" Did you mean {name}={meant[0]!r}?" if meant else ""
+
+
+def for_training(chosen: Any, given: Any, name: str) -> Any:
+    """Return a validated component: a copy if the user gave it, as the user may change it."""
+    return resolved(chosen, name) if chosen is given else validated(chosen)
+
+
+def resolved(component: Any, name: str = "component") -> Any:
+    """Return a copy of a component, validated."""
+    validated(component, name)
+    return clone(component) if isinstance(component, BaseEstimator) else component
+
+
+def validated(component: Any, name: str = "component") -> Any:
+    """Validate a component, and return it. The errors are those of `resolved`."""
+    if isinstance(component, type):
+        raise ValueError(
+            f"{name}: {component.__name__} is a class: give an instance of it, "
+            f"{component.__name__}()."
+        )
+
+    check_parameters(component)
+    if isinstance(component, BaseEstimator):
+        parts = [getattr(component, each) for each in parameter_names(type(component))]  # type: ignore[arg-type]  # classes are hashable
+        for part in parts:
+            if type(part) not in PLAIN:
+                validated(part, name)
+
+    return component

@@ -30,7 +30,7 @@ from skort.estimators.base import BaseOrtSGD, hand_over_fit
 from skort.estimators.data.first_pass import known_classes
 from skort.estimators.data.rows import knowing
 from skort.estimators.model.wrapped import WrappedModel
-from skort.estimators.planning.batch_size import TrainingSize, batch_rows
+from skort.estimators.planning.epochs import TrainingSize, batch_rows
 from skort.estimators.planning.loss_and_penalty import chosen_class_weight, objective_inside
 from skort.estimators.planning.plan import OpenPlan
 from skort.estimators.planning.plan_of_fit import for_model

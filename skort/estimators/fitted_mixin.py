@@ -21,7 +21,7 @@ from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.did_you_mean import explained_arguments
 from skort.estimators.literals import ModelProto
 from skort.estimators.planning.plan import Plan
-from skort.estimators.training.problem import fitted_problem
+from skort.estimators.training.fitted_problem import fitted_problem
 from skort.estimators.training.result import FitResult, result_of, shown
 from skort.optim.optimizers import Optimizer
 from skort.optim.standardization import Standardization

@@ -43,7 +43,7 @@ _INNER = {
     "Plan": "skort.estimators.planning.plan.Plan",
     "TrainingData": "skort.estimators.data.rows.TrainingData",
     "TrainState": "skort.optim.state.TrainState",
-    "TrainingSize": "skort.estimators.planning.batch_size.TrainingSize",
+    "TrainingSize": "skort.estimators.planning.epochs.TrainingSize",
     "UnitFreeL2": "skort.objective.penalties.UnitFreeL2",
     "Update": "skort.optim.update.Update",
     "WeightPenalty": "skort.objective.penalties.WeightPenalty",

@@ -18,9 +18,8 @@ from skort.estimators.data.nesting import model_inside
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.data.validation_set import ValidationSet
 from skort.estimators.model.model import Model
-from skort.estimators.planning.given import are_equal, snapshot
 from skort.estimators.planning.loss_and_penalty import strengths_inside
-from skort.estimators.planning.plan import Plan
+from skort.estimators.planning.plan import Plan, are_equal, snapshot
 from skort.estimators.planning.plan_of_fit import for_model
 from skort.estimators.training.data_source import BatchShape, GivenRows, InMemory, KnownRows
 from skort.estimators.training.observers import Observers, has_callbacks

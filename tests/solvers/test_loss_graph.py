@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from skort import OrtSGDRegressor
-from skort.estimators.training.problem import fitted_problem
+from skort.estimators.training.fitted_problem import fitted_problem
 from skort.objective import Huber
 from skort.objective.objective import LOSS, SAMPLE_WEIGHT, TARGET, Objective
 from skort.runtime.cache import COMPILED, forget

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
 
+from skort.common.component import for_training
 from skort.estimators.data.nesting import layers, model_inside
 from skort.estimators.data.sample_weight import ClassWeight
-from skort.estimators.planning.batch_size import TrainingSize
 from skort.estimators.planning.decision import Decision, rule, yours
-from skort.estimators.planning.given import for_training
+from skort.estimators.planning.epochs import TrainingSize
 from skort.objective.combined import OutputLosses
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, ScoreLoss, as_loss
 from skort.objective.penalties import (

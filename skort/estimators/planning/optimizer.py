@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from skort.common.component import resolved, validated
 from skort.estimators.planning.decision import Decision, rule, yours
-from skort.estimators.planning.given import resolved, validated
 from skort.estimators.planning.rate import GIVEN_RATE, RateChoice
 from skort.objective.penalties import WeightPenalty
 from skort.optim.optimizers import LBFGS, OPTIMIZERS, SGD, Adam

@@ -4,7 +4,7 @@ import dataclasses
 from typing import TYPE_CHECKING, NamedTuple
 
 from skort.estimators.data.rows import DataStatistics, TrainingData
-from skort.estimators.planning import optimizer, stopping
+from skort.estimators.planning import epochs, optimizer
 from skort.estimators.planning.decision import YOURS
 from skort.estimators.planning.fine_tuning import is_planned_as_new
 from skort.estimators.planning.plan import OpenPlan, Plan
@@ -37,10 +37,10 @@ def for_model(plan: OpenPlan, model: "Model", rows: TrainingData | None = None) 
     network = None
     of_epochs = plan.decisions.get("epochs")
     if is_full or model.score_graph.is_linear:
-        of_epochs = of_epochs or stopping.linear_epochs()
+        of_epochs = of_epochs or epochs.linear_epochs()
     else:
         size = plan.size
-        planned = stopping.network_epochs(size.n_rows, size.n_batches, model.score_graph.n_features)
+        planned = epochs.network_epochs(size.n_rows, size.n_batches, model.score_graph.n_features)
         of_epochs = of_epochs or planned
         network = _network_steps(plan, model, of_epochs.value, planned.value)
 
@@ -59,7 +59,7 @@ def for_model(plan: OpenPlan, model: "Model", rows: TrainingData | None = None) 
         rate=rate,
         max_iter=of_epochs.value,
         tol=of_stopping.value,
-        can_restart=not is_full and stopping.may_restart(is_rate_found=plan.rate.is_found),
+        can_restart=not is_full and epochs.may_restart(is_rate_found=plan.rate.is_found),
         shuffle=plan.shuffle and not is_full,
     )
 
@@ -166,20 +166,18 @@ def _stopping(plan, model, schedule, *, is_full):
     """Return the decision on the smallest improvement."""
     of_user = plan.decisions.get("stopping")
     if is_full:
-        return of_user or stopping.full_tolerance(plan.dtype)
+        return of_user or epochs.full_tolerance(plan.dtype)
     if model.score_graph.is_linear:
-        return of_user or stopping.tolerance()
+        return of_user or epochs.tolerance()
 
     # A network is trained to its last epoch, unless the user gave a tol or n_iter_no_change, a
     # validation set, or a schedule that falls when the objective does not.
     is_open = plan.left_open >= {"tol", "n_iter_no_change"}
     if is_open and not (plan.is_validated or may_fall(schedule)):
-        return stopping.no_tolerance()
+        return epochs.no_tolerance()
 
     is_scored_by_loss = plan.is_validated and plan.given["scoring"] is None
-    return of_user or (
-        stopping.validated_tolerance() if is_scored_by_loss else stopping.tolerance()
-    )
+    return of_user or (epochs.validated_tolerance() if is_scored_by_loss else epochs.tolerance())
 
 
 def with_decay(plan: Plan, model: "Model", statistics: DataStatistics) -> Plan:

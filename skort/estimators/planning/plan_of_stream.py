@@ -4,21 +4,20 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from skort.estimators.planning import optimizer, stream
-from skort.estimators.planning.batch_size import (
+from skort.estimators.planning.decision import Decision
+from skort.estimators.planning.epochs import (
     AUTO_AGAIN,
     OF_FIRST_CALL,
     YOUR_BATCHES,
     batch_decision,
     batch_rows,
 )
-from skort.estimators.planning.decision import Decision
-from skort.estimators.planning.given import are_equal, parameters_inside
 from skort.estimators.planning.loss_and_penalty import (
     counts_rows,
     penalty_decision,
     training_penalty,
 )
-from skort.estimators.planning.plan import OpenPlan, Plan
+from skort.estimators.planning.plan import OpenPlan, Plan, are_equal, parameters_inside
 from skort.estimators.planning.rate import given_rate
 
 if TYPE_CHECKING:

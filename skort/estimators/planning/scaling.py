@@ -7,8 +7,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skort.estimators.data.rows import DataStatistics
-from skort.estimators.planning.batch_size import STREAM_ROWS
 from skort.estimators.planning.decision import Decision, rule, yours
+from skort.estimators.planning.epochs import STREAM_ROWS
 from skort.estimators.variables.reparametrization import FAR
 from skort.objective.loss import takes_standardized_y
 from skort.optim.standardization import Standardization, deviation_of_all, usable_scale

@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skort.estimators.data.rows import TrainingData
-from skort.estimators.planning.batch_size import (
-    OF_SPREAD,
-    STREAM_ROWS,
-    YOUR_BATCHES,
-    batch_rows,
-)
 from skort.estimators.planning.decision import YOURS, Decision, rule
+from skort.estimators.planning.epochs import OF_SPREAD, STREAM_ROWS, YOUR_BATCHES, batch_rows
 from skort.estimators.planning.rate import (
     RateBasis,
     RateChoice,

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
-from skort.estimators.planning import optimizer, scaling, stopping
+from skort.estimators.planning import epochs, optimizer, scaling
 from skort.estimators.planning.decision import Decision
 
 HEADINGS = ("decision", "value", "because", "change it with")
@@ -56,7 +56,7 @@ def _text(matter: str, value: Any, decisions: Mapping[str, Decision]) -> str:
     if matter == "scaling":
         return scaling.described(value)
     if matter == "stopping":
-        return stopping.described(value)
+        return epochs.described(value)
     if matter == "batches":
         return f"{value:,} rows" if value > 1 else "single rows"
     if matter == "epochs":

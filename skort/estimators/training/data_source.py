@@ -19,7 +19,7 @@ from skort.estimators.data.rows import (
 from skort.estimators.data.sample_weight import ClassWeight, weighted
 from skort.estimators.data.targets import EncodedTarget, target_encoder
 from skort.estimators.model.model import Model
-from skort.estimators.planning.batch_size import TrainingSize
+from skort.estimators.planning.epochs import TrainingSize
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import dense_if_narrow
 from skort.estimators.variables.reparametrization import Reparametrization

@@ -12,8 +12,8 @@ import numpy as np
 from skort.estimators.data.rows import Columns, TrainingData, prepared
 from skort.estimators.data.validation_set import VALIDATION_SCORE, ValidationSet
 from skort.estimators.model.model import Model
+from skort.estimators.planning.epochs import keeps_best, patience_grows
 from skort.estimators.planning.plan import Plan
-from skort.estimators.planning.stopping import keeps_best, patience_grows
 from skort.estimators.training.result import FitResult, shown
 from skort.estimators.variables.row_loss import RowLoss
 from skort.optim.callbacks import EarlyStopping, LossStopping, in_order

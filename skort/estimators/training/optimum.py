@@ -14,8 +14,8 @@ import numpy as np
 from skort.common.blas import one_blas_thread
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
+from skort.estimators.planning.epochs import is_far_above, is_lower
 from skort.estimators.planning.plan import Plan
-from skort.estimators.planning.stopping import is_far_above, is_lower
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.estimators.variables.row_loss import RowLoss, some_of
 from skort.optim.descent import AT_KINKS, Point, descent

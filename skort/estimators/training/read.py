@@ -32,7 +32,7 @@ from skort.estimators.data.validation_set import (
 from skort.estimators.model.model import Model
 from skort.estimators.model.preprocessing import TargetTransform, transformed
 from skort.estimators.model.wrapped import WrappedModel
-from skort.estimators.planning.batch_size import batch_rows
+from skort.estimators.planning.epochs import batch_rows
 from skort.estimators.planning.loss_and_penalty import chosen_class_weight, objective_inside
 from skort.estimators.planning.plan import OpenPlan
 from skort.estimators.planning.scaling import dense_if_narrow

@@ -13,11 +13,11 @@ from skort.estimators.data.rows import Columns, TrainingData
 from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import Decision
+from skort.estimators.planning.epochs import Stopping
 from skort.estimators.planning.optimizer import at_rate
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import described as scaling_as_text
 from skort.estimators.planning.scaling import whitens
-from skort.estimators.planning.stopping import Stopping
 from skort.estimators.planning.stream import at_bound
 from skort.estimators.planning.table import MATTERS
 from skort.estimators.variables.reparametrization import Reparametrization

@@ -17,16 +17,16 @@ from skort.estimators.data.row_forms import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import FITTED_WEIGHTS, Decision, yours
+from skort.estimators.planning.epochs import is_measured, may_go_on
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import whitens
-from skort.estimators.planning.stopping import is_measured, may_go_on
+from skort.estimators.planning.stream import recent_updates
 from skort.estimators.training.data_source import BatchShape, DataSource, InMemory, KnownRows
 from skort.estimators.training.diverged import diverged_error
 from skort.estimators.training.observers import Observers
 from skort.estimators.training.optimum import EndOfSteps, Finish, part_above_least
-from skort.estimators.training.problem import problem_of, sparse_solvers
 from skort.estimators.training.result import Ending, FitResult
-from skort.estimators.training.start import start
+from skort.estimators.training.start import sparse_solvers, start
 from skort.estimators.variables.reparametrization import Reparametrization
 from skort.exceptions import DivergedError
 from skort.objective.loss import known_curvature
@@ -37,6 +37,7 @@ from skort.optim.optimizers import LBFGS
 from skort.optim.row_change import source_rows
 from skort.optim.state import TrainState
 from skort.optim.training import Course, Training, TrainStep, Watchers
+from skort.optim.transforms import Recent
 from skort.optim.update import Update
 
 if TYPE_CHECKING:
@@ -124,6 +125,60 @@ class TrainRun:
                 ) from error
 
         return dataclasses.replace(self, step=step)
+
+
+def problem_of(  # noqa: PLR0913  # what steps depend on
+    plan: Plan,
+    model: Model,
+    variables: Reparametrization,
+    state: TrainState,
+    batch_size: int,
+    n_batches: int | None = None,
+    *,
+    is_sparse: bool = False,
+    of_model_rows: bool = False,
+) -> "Problem":
+    """
+    Return the problem of a plan: in the variables of the training, or of X itself.
+    `n_batches=None`: the batches of an epoch are not known.
+    """
+    from skort.graphs.training_mode import masked
+    from skort.objective.objective import Objective
+    from skort.solvers.base import Problem
+
+    graph = variables.graph(model.score_graph, of_model_rows=of_model_rows)
+    if graph.has_dropout:
+        graph = masked(graph, batch_size)
+    objective = Objective(
+        loss=variables.loss,
+        penalty=variables.penalty,
+        coefficients=model.score_graph.coefficients,
+        n_outputs=model.score_graph.n_outputs,
+        dtype=graph.dtype,
+        intercepts=model.score_graph.trained.intercepts,
+        start=state.penalty_start or {},
+    )
+
+    update = plan.update
+    largest = update.largest_rate
+    if largest is not None:
+        steps = plan.batch_size / (plan.rate.rows_of_a_step or plan.batch_size)
+        update = dataclasses.replace(update, largest_rate=steps * state.rate_scale * largest)
+    if state.n_in_rate is not None and "average" in plan.left_open:
+        recent = recent_updates(model.score_graph.n_features, plan.batch_size)
+        update = dataclasses.replace(update, average=Recent(recent))
+
+    return Problem(
+        graph,
+        objective,
+        update,
+        batch_size,
+        # The first product of sparse rows is little work.
+        device=plan.device_for(model.score_graph, 0 if is_sparse else batch_size),
+        n_batches=n_batches,
+        loss_weights=variables.training_weights(model.loss_weights),
+        row_factor=variables.row_factor if is_sparse else None,
+    )
 
 
 def _check_dense_batches(names, n_rows, n_columns):

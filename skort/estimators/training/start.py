@@ -20,7 +20,6 @@ from skort.estimators.planning.stream import (
     stream_rates,
     with_batches_of_spread,
 )
-from skort.estimators.training.problem import sparse_solvers
 from skort.estimators.training.warnings_at_start import (
     warn_of_far_start,
     warn_of_fitted,
@@ -212,3 +211,27 @@ def _of_weights(plan, model):
         return Decision("zeros", _NOT_FROZEN, "coef_init, warm_start")
 
     return Decision("new ones", _NOT_FROZEN, "warm_start")
+
+
+def sparse_solvers(
+    plan: Plan, model: Model, variables: Reparametrization, *, are_sparse: bool
+) -> list[str]:
+    """
+    Return the names of the solvers that can multiply the rows of a model as they are, if these
+    `are_sparse`.
+    """
+    if not are_sparse:
+        return []
+
+    from skort.graphs.standardized import product_layer
+    from skort.solvers import has_sparse_steps
+
+    has_own_penalty = plan.penalty is not None and plan.penalty.is_custom
+    if plan.device.is_remote or variables.row_factor is None or has_own_penalty:
+        return []
+
+    layer = product_layer(model.score_graph)
+    if layer is None or layer.coefficient != model.score_graph.trainable[0]:
+        return []
+
+    return [name for name in plan.solvers if has_sparse_steps(name)]

@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skort.common.user_warning import warn_user
 from skort.estimators.data.nesting import is_fitted
 from skort.estimators.planning.decision import FITTED_WEIGHTS
-from skort.estimators.planning.stopping import is_lower
+from skort.estimators.planning.epochs import is_lower
 from skort.estimators.training.diverged import likely_cause
 from skort.estimators.training.no_better_than_constant import (
     fault_of_ended,

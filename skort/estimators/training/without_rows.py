@@ -14,7 +14,7 @@ from skort.common.random_state import training_generator
 from skort.estimators.data.rows import Columns
 from skort.estimators.data.targets import EncodedTarget, class_labels
 from skort.estimators.model.wrapped import WrappedModel
-from skort.estimators.planning.batch_size import TrainingSize, batch_rows
+from skort.estimators.planning.epochs import TrainingSize, batch_rows
 from skort.estimators.planning.loss_and_penalty import (
     chosen_class_weight,
     counts_rows,

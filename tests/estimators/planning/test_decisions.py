@@ -15,9 +15,9 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.common.onnx_text import function
-from skort.estimators.planning import optimizer, rate, scaling, stopping, stream
-from skort.estimators.planning.batch_size import TrainingSize, batch_rows
+from skort.estimators.planning import epochs, optimizer, rate, scaling, stream
 from skort.estimators.planning.decision import RULES, YOURS, sentence
+from skort.estimators.planning.epochs import TrainingSize, batch_rows
 from skort.estimators.planning.rate import GIVEN_RATE, RateChoice
 from skort.estimators.planning.table import HEADINGS, MATTERS, rows
 from skort.estimators.training.data_source import GivenRows
@@ -153,15 +153,15 @@ def test_a_stream_without_a_column_that_varies_has_batches_of_16_rows():
 )
 def test_patience_is_that_of_updates_and_of_epochs(memory, n_batches, options, expected):
     options = {"planned_epochs": None, "is_validated": False, **options}
-    assert stopping.patience(memory, n_batches, **options) == expected
+    assert epochs.patience(memory, n_batches, **options) == expected
 
 
 def test_what_grows_comes_back_and_begins_again():
-    assert stopping.patience_grows("auto", is_validated=False)
-    assert not stopping.patience_grows(5, is_validated=False)
-    assert not stopping.patience_grows("auto", is_validated=True)
-    assert [stopping.keeps_best(is_validated=each) for each in (True, False)] == [True, False]
-    assert [stopping.may_restart(is_rate_found=each) for each in (True, False)] == [True, False]
+    assert epochs.patience_grows("auto", is_validated=False)
+    assert not epochs.patience_grows(5, is_validated=False)
+    assert not epochs.patience_grows("auto", is_validated=True)
+    assert [epochs.keeps_best(is_validated=each) for each in (True, False)] == [True, False]
+    assert [epochs.may_restart(is_rate_found=each) for each in (True, False)] == [True, False]
 
 
 def test_rates_are_those_of_their_formulas():
@@ -196,7 +196,7 @@ def test_heavy_rows_come_several_times(part, mean_weight, expected):
 
 
 def test_linear_models_and_any_model_by_lbfgs_have_a_limit_of_epochs():
-    limit = stopping.linear_epochs()
+    limit = epochs.linear_epochs()
     assert (limit.value, limit.because) == (1000, "a limit: tol ends the training")
     network = MLPRegressor(hidden_layer_sizes=(3,))
     model = OrtSGDRegressor(network, optimizer="lbfgs", random_state=0)
@@ -204,7 +204,7 @@ def test_linear_models_and_any_model_by_lbfgs_have_a_limit_of_epochs():
 
 
 def test_plans_of_networks_are_those_of_their_formulas():
-    assert stopping.network_epochs(150, 1, 1).value == 225
+    assert epochs.network_epochs(150, 1, 1).value == 225
     assert repr(optimizer.network_schedule(90, 0.02).value) == repr(Cosine(90, 0.02))
     assert repr(optimizer.at_rate(InvScaling(0.1, 0.5), 0.3)) == repr(InvScaling(0.3, 0.5))
     planned = optimizer.planned_decay(90, 0.02)
@@ -223,7 +223,7 @@ def test_plans_of_networks_are_those_of_their_formulas():
     [(3.0, 1.0), (400.0, 1.0), (500.0, 1.25), (700.0, 1.75), (1e6, 1.75)],
 )
 def test_many_rows_a_column_are_trained_on_longer(rows_per_column, times):
-    assert stopping.longer(rows_per_column) == times
+    assert epochs.longer(rows_per_column) == times
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
+from skort.common.component import resolved
 from skort.estimators import literals
-from skort.estimators.planning.given import resolved, snapshot
+from skort.estimators.planning.plan import snapshot
 from skort.objective.loss import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from skort.objective.penalties import PENALTIES
 from skort.optim.optimizers import OPTIMIZERS, SGD, Adam, Momentum, Nesterov

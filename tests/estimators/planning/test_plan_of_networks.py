@@ -12,9 +12,9 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.callbacks import Checkpoint
+from skort.estimators.planning.epochs import network_epochs
 from skort.estimators.planning.fine_tuning import fitted_part
 from skort.estimators.planning.optimizer import planned_decay
-from skort.estimators.planning.stopping import network_epochs
 from skort.model_selection import OrtGridSearchCV
 from skort.optim.optimizers import OptimizerTags
 from skort.optimizers import SGD, Adam, Momentum, Nesterov

@@ -11,8 +11,8 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.common.onnx_text import IR_VERSION, OPSET
 from skort.estimators.data.targets import target_encoder
-from skort.estimators.training.problem import problem_of
 from skort.estimators.training.result import result_of
+from skort.estimators.training.run import problem_of
 from skort.graphs.score_graph import Link, chain_of
 from skort.optimizers import Adam, Momentum
 from skort.runtime.sessions import compiled
