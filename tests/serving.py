@@ -35,7 +35,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.common.onnx_text import OPSET
-from skort.graphs.sklearn.families import FAMILY
+from skort.graphs.initialization import FAMILY
 from skort.graphs.sklearn.raw_inputs import feeds, raw_inputs
 from skort.objective.sklearn_objectives import SEARCHES
 from skort.solvers import available_solvers

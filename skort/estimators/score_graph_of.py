@@ -8,16 +8,14 @@ from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
 
 from skort.estimators.base import BaseOrtSGD
-from skort.estimators.model.preprocessing import Preprocessing, TargetTransform
-from skort.estimators.model.wrapped import WrappedModel
+from skort.estimators.model.wrapped import Preprocessing, TargetTransform, WrappedModel
 from skort.estimators.planning.threads import n_threads
 from skort.estimators.training.result import result_of
 from skort.exceptions import NotExportableError, NotTrainableError
 from skort.graphs.gradient.forward_backward import check_gradient
-from skort.graphs.initialization import fitted_score_graph
+from skort.graphs.initialization import fitted_score_graph, score_model
 from skort.graphs.onnx_models.onnx_score_graph import onnx_score_graph, spec_of
 from skort.graphs.score_graph import ScoreGraph, joined
-from skort.graphs.sklearn.families import score_model
 from skort.graphs.sklearn.transformers import StepGraphs, trainable_steps
 from skort.graphs.trainable import check_trainable, got_instead, select_trainable
 from skort.runtime.device import Device

@@ -95,7 +95,7 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
 
 def _reason(estimator):
     """Return why a fit on weighted rows differs by over 1e-7 from one on repeated rows, or None."""
-    from skort.graphs.sklearn.families import FAMILY
+    from skort.graphs.initialization import FAMILY
 
     if estimator.batch_size != "auto" and estimator.batch_size < _ROWS:
         return _OF_BATCHES

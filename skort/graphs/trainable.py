@@ -21,9 +21,9 @@ from skort.common.component import check_parameters
 from skort.common.own_graph import makes_graph
 from skort.exceptions import NotTrainableError
 from skort.graphs.differentiable import DIFFERENTIABLE
+from skort.graphs.initialization import FAMILY, score_model
 from skort.graphs.score_graph import ScoreGraph, joined
 from skort.graphs.sklearn.conversion import to_onnx
-from skort.graphs.sklearn.families import FAMILY, score_model
 from skort.graphs.sklearn.raw_inputs import RawInput
 from skort.graphs.sklearn.transformers import StepGraphs
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import RANSACRegressor, Ridge, TweedieRegressor
 from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.graphs.sklearn.families import FAMILY, has_log_link
+from skort.graphs.initialization import FAMILY, has_log_link
 from skort.objective.sklearn_objectives import SEARCHES
 from skort.runtime.installed import load
 

@@ -42,7 +42,7 @@ from sklearn.linear_model import (
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import LinearSVC, LinearSVR
 
-from skort.graphs.sklearn.families import FAMILY
+from skort.graphs.initialization import FAMILY
 from skort.objective.penalties import Strength
 from skort.objective.sklearn_objectives import SEARCHES, SklearnObjective, sklearn_objective
 

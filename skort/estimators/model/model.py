@@ -16,8 +16,7 @@ from skort.estimators.data.row_forms import ids_in_range
 from skort.estimators.data.rows import blocks
 from skort.estimators.data.targets import EncodedTarget, NamedOutputs
 from skort.estimators.literals import ModelProto
-from skort.estimators.model.preprocessing import Preprocessing, TargetTransform
-from skort.estimators.model.wrapped import WrappedModel
+from skort.estimators.model.wrapped import Preprocessing, TargetTransform, WrappedModel
 from skort.exceptions import NotExportableError
 from skort.objective.loss import ScoreLoss, source_key
 from skort.optim.batches import is_wide
@@ -512,7 +511,7 @@ class Model:
 
     def to_sklearn(self, feature_names: Any = None) -> Any:
         """Return the model as plain scikit-learn, see `WrappedModel.to_sklearn`."""
-        from skort.graphs.sklearn.families import score_model
+        from skort.graphs.initialization import score_model
 
         model = self.inner.to_sklearn(
             self.preprocessing,

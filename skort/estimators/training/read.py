@@ -30,8 +30,7 @@ from skort.estimators.data.validation_set import (
     hold_out,
 )
 from skort.estimators.model.model import Model
-from skort.estimators.model.preprocessing import TargetTransform, transformed
-from skort.estimators.model.wrapped import WrappedModel
+from skort.estimators.model.wrapped import TargetTransform, WrappedModel, transformed
 from skort.estimators.planning.epochs import batch_rows
 from skort.estimators.planning.loss_and_penalty import chosen_class_weight, objective_inside
 from skort.estimators.planning.plan import OpenPlan

@@ -1,1 +1,1 @@
-"""Models of scikit-learn as ONNX: conversion, trainable families, and the steps before a model."""
+"""Models of scikit-learn as ONNX: conversion, and the steps before a model."""

@@ -10,6 +10,7 @@ from onnx import numpy_helper
 from sklearn.model_selection import cross_val_score
 
 from skort import OrtSGDClassifier, OrtSGDRegressor, Step
+from skort.estimators.data.row_forms import is_in_range
 from skort.model_selection import OrtGridSearchCV
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -126,3 +127,20 @@ def test_other_shapes_are_named(X):
     fitted = OrtSGDRegressor(network(), **OPTIONS).fit(IMAGES, Y)
     with pytest.raises(ValueError, match=message):
         fitted.predict(X)
+
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(1.0, True), (1e30, True), (LARGEST, True), (1.01 * LARGEST, False), (1e200, False)],
+)
+def test_numbers_are_in_the_range_of_a_dtype(value, expected):
+    for rows in ([[value]], [[0.5, -value], [1.0, 2.0]], [value, 0.0]):
+        assert is_in_range(np.array(rows), np.float32) is expected
+        assert is_in_range(np.array(rows), np.float64)
+
+
+def test_no_rows_are_in_any_range():
+    assert is_in_range(np.empty((0, 3)), np.float32)

@@ -27,7 +27,7 @@ from skort.estimators.data.rows import (
     prepared,
     training_rows,
 )
-from skort.estimators.model.preprocessing import Preprocessing
+from skort.estimators.model.wrapped import Preprocessing
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 Y = (X[:, 0] > 0).astype(int)
