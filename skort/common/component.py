@@ -7,7 +7,7 @@ import importlib.metadata
 import inspect
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sklearn.base import clone
 
@@ -20,6 +20,7 @@ else:
 
 
 Class = TypeVar("Class", bound=type)
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def project_address(name: str) -> str:
@@ -40,6 +41,8 @@ PLAIN = frozenset({str, int, float, bool, type(None)})
 # values.
 _PASSED: set[tuple[Any, ...]] = set()
 _MOST = 10_000
+# How scikit-learn's error for an invalid value begins.
+_OF_PARAMETER = re.compile(r"The '(\w+)' parameter of ")
 # The letters of a value that a message does not show.
 _LONG = 300
 #: How much of a name must be right for a hint.
@@ -96,27 +99,41 @@ class Component(BaseEstimator):
         return list(parameter_names(cls))  # type: ignore[arg-type]  # classes are hashable
 
     def _validate_params(self) -> None:
-        """Raise scikit-learn's error for an invalid parameter; skip values that have passed before."""
-        cls = type(self)
-        unknown = {}
-        keys = []
-        for name in parameter_names(cls):  # type: ignore[arg-type]  # classes are hashable
-            value = getattr(self, name)
-            key = (cls, name, type(value), value) if type(value) in PLAIN else None
-            if key is None or key not in _PASSED:
-                unknown[name] = value
-                keys.append(key)
+        """Raise scikit-learn's error for an invalid parameter, maybe with advice."""
+        try:
+            _validate_values(self)
+        except InvalidParameterError as error:
+            found = _OF_PARAMETER.match(str(error))
+            advice = self._value_advice(found[1]) if found else ""
+            raise InvalidParameterError(f"{error}{advice}") from None
 
-        if unknown:
-            try:
-                validate_parameter_constraints(
-                    self._parameter_constraints, unknown, caller_name=cls.__name__
-                )
-            except InvalidParameterError as error:
-                raise _without_arrays(error, cls, unknown) from None
-            if len(_PASSED) > _MOST:
-                _PASSED.clear()
-            _PASSED.update(key for key in keys if key is not None)
+    def _value_advice(self, name: str) -> str:
+        """Return a sentence, after a space, for a parameter whose value is not valid, if any."""
+        return ""
+
+
+def _validate_values(part):
+    """Raise scikit-learn's error for an invalid parameter; skip values that have passed before."""
+    cls = type(part)
+    unknown = {}
+    keys = []
+    for name in parameter_names(cls):  # type: ignore[arg-type]  # classes are hashable
+        value = getattr(part, name)
+        key = (cls, name, type(value), value) if type(value) in PLAIN else None
+        if key is None or key not in _PASSED:
+            unknown[name] = value
+            keys.append(key)
+
+    if unknown:
+        try:
+            validate_parameter_constraints(
+                part._parameter_constraints, unknown, caller_name=cls.__name__
+            )
+        except InvalidParameterError as error:
+            raise _without_arrays(error, cls, unknown) from None
+        if len(_PASSED) > _MOST:
+            _PASSED.clear()
+        _PASSED.update(key for key in keys if key is not None)
 
 
 def _without_arrays(error, cls, values):
@@ -201,6 +218,34 @@ def explained_init(
             raise TypeError(message) from None
 
     return __init__
+
+
+def explained_method(
+    method: Method, explain: Callable[[TypeError, Any, Any, dict[str, Any]], str | None]
+) -> Method:
+    """
+    Return a method with another error for arguments that it does not have.
+
+    `explain` takes the error, the method, the object and the named arguments. It returns the words
+    of the other error, or None where the first one stays.
+    """
+
+    @functools.wraps(method)
+    def explained(self, *args, **given):
+        if not isinstance(self, Component):
+            raise TypeError(
+                f"{method.__qualname__} was called on the class: make an estimator first, and call "
+                f"its {method.__name__}."
+            )
+        try:
+            return method(self, *args, **given)
+        except TypeError as error:
+            message = explain(error, method, self, given)
+            if message is None:
+                raise
+            raise TypeError(message) from None
+
+    return cast("Method", explained)
 
 
 def _refusal(cls, names, _error, unknown, part, _args, _given):
@@ -381,14 +426,17 @@ def check_parameters(part: Any) -> None:
         # scikit-learn's own method makes all constraints in every call.
         is_theirs = getattr(type(part), "_validate_params", None) is BaseEstimator._validate_params
         try:
-            (Component if is_theirs else type(part))._validate_params(part)
+            if is_theirs:
+                _validate_values(part)
+            else:
+                part._validate_params()
         except InvalidParameterError as error:
             raise InvalidParameterError(f"{error}{_named_elsewhere(error, part)}") from None
 
 
 def _named_elsewhere(error, part):
     """Return a sentence, after a space, for a text that a part takes under another name, if any."""
-    found = re.match(r"The '(\w+)' parameter of ", str(error))
+    found = _OF_PARAMETER.match(str(error))
     name = found[1] if found else ""
     value = getattr(part, name, None)
     if not isinstance(value, str) or "Did you mean" in str(error):

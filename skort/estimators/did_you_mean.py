@@ -1,23 +1,22 @@
 """Suggestions in the errors for unknown parameters, arguments, attributes and values."""
 
-import functools
 import inspect
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skort.common.component import (
     SIMILAR,
     Component,
+    Method,
     explained_init,
+    explained_method,
     missing_attribute,
     name_here,
     nearest,
     reads_no_file,
 )
-from skort.common.sklearn_private import InvalidParameterError
 from skort.estimators.other_names import ARGUMENTS, ATTRIBUTES, ELSEWHERE, PARAMETERS, VALUES
 from skort.estimators.value_hints import (
     is_valid,
@@ -28,7 +27,6 @@ from skort.estimators.value_hints import (
 from skort.optim.optimizers import OPTIMIZERS
 from skort.optim.scorers import nearest_name
 
-Method = TypeVar("Method", bound=Callable[..., Any])
 Own = TypeVar("Own", bound="NamedParameters")
 
 # The parameters whose values are given without a name.
@@ -81,19 +79,8 @@ class NamedParameters(Component):
             refused = str(error).partition(" Valid parameters are: ")[0] if hint else error
             raise ValueError(f"{refused}{hint}") from None
 
-    def _validate_params(self) -> None:
-        try:
-            super()._validate_params()
-        except InvalidParameterError as error:
-            found = re.match(r"The '(\w+)' parameter of ", str(error))
-            advice = (
-                value_hint(
-                    type(self), found[1], getattr(self, found[1]), self._parameter_constraints
-                )
-                if found
-                else ""
-            )
-            raise InvalidParameterError(f"{error}{advice}") from None
+    def _value_advice(self, name: str) -> str:
+        return value_hint(type(self), name, getattr(self, name), self._parameter_constraints)
 
     # To a type checker, a class with this method has every attribute.
     if not TYPE_CHECKING:
@@ -117,39 +104,31 @@ def explained_arguments(method: Method) -> Method:
     Make the error for wrong arguments of a method name the user's class,
     and the right argument or parameter.
     """
+    return explained_method(method, _without_argument)
 
-    @functools.wraps(method)
-    def explained(self, *args, **given):
-        if not isinstance(self, NamedParameters):
-            raise TypeError(
-                f"{method.__qualname__} was called on the class: make an estimator first, and call "
-                f"its {method.__name__}."
-            )
-        try:
-            return method(self, *args, **given)
-        except TypeError as error:
-            # Python names the class that has the method.
-            place = f"{method.__qualname__}() "
-            if not str(error).startswith(place):
-                raise
 
-            refused = str(error).removeprefix(place)
-            known = inspect.signature(method).parameters
-            unknown = next((name for name in given if name not in known), None)
-            if unknown is not None:
-                advice = _argument_hint(type(self), method.__name__, unknown, given[unknown], known)
-                refused = f"got an unexpected keyword argument {unknown!r}.{advice}"
-            elif refused.startswith("takes "):
-                _, *names = known
-                listed = (
-                    f"argument is {names[0]}"
-                    if len(names) == 1
-                    else f"arguments are {', '.join(names)}"
-                )
-                refused = f"{refused}. Its {listed}."
-            raise TypeError(f"{type(self).__name__}.{method.__name__}() {refused}") from None
+def _without_argument(error, method, estimator, given):
+    """Return the error for wrong arguments of a method, or None for another error."""
+    # Python names the class that has the method.
+    place = f"{method.__qualname__}() "
+    if not str(error).startswith(place):
+        return None
 
-    return cast("Method", explained)
+    cls = type(estimator)
+    refused = str(error).removeprefix(place)
+    known = inspect.signature(method).parameters
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is not None:
+        advice = _argument_hint(cls, method.__name__, unknown, given[unknown], known)
+        refused = f"got an unexpected keyword argument {unknown!r}.{advice}"
+    elif refused.startswith("takes "):
+        _, *names = known
+        listed = (
+            f"argument is {names[0]}" if len(names) == 1 else f"arguments are {', '.join(names)}"
+        )
+        refused = f"{refused}. Its {listed}."
+
+    return f"{cls.__name__}.{method.__name__}() {refused}"
 
 
 def _argument_hint(cls, method, name, value, known):

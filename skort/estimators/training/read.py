@@ -113,6 +113,8 @@ class FitInput:
         class_weight = given.class_weight(
             chosen_class_weight(estimator, self.objective_inside, is_stream=is_stream), self.encoded
         )
+        if given.sample_weight is None and class_weight is None:
+            return self
         weights, encoded = weighted(
             given.sample_weight, self.rows, self.encoded, class_weight, is_stream=is_stream
         )
