@@ -75,40 +75,63 @@ def _at_rate_of_rows(plan, n_rows, *, falls):
     return plan.with_rates(rates, rate)
 
 
-def renewed(last: Plan, estimator: Any) -> Plan:
-    """Return the plan after a change of parameters, for the same model and the same size."""
-    plan = _of_parameters(last, estimator)
-    plan = _with_kept(plan, last, ("weights", "scaling"))
-    # In a stream after `fit_batches`, it may be that of the user's batches.
-    if estimator.batch_size == last.given["batch_size"]:
-        plan = plan.decided("batches", last.decisions["batches"], batch_size=last.batch_size)
-    elif "batch_size" in plan.left_open:
-        again = Decision(plan.batch_size, AUTO_AGAIN, "batch_size")
-        plan = plan.decided("batches", again, batch_size=plan.batch_size)
+def going_on(last: Plan, model: "Model", estimator: Any) -> Plan:
+    """
+    Return the plan of the next call of a stream by the present parameters, for the same model and
+    the same size. The last plan is that of a call, or of a fit that the stream goes on from.
+    """
+    plan = _of_parameters(last, estimator, keeps_batches=last.is_stream)
+    of_optimizer = _optimizer_after(last, plan)
+    if not last.is_stream:
+        plan = _with_kept(plan, last, ["scaling"])
+        rate = plan.rate._replace(falls=model.score_graph.is_linear)
+        return _of_calls(plan, of_optimizer, _rates(plan), rate)
 
+    plan = _with_kept(plan, last, ["weights", "scaling"])
+    whole = _of_calls(plan, of_optimizer, *_rates_after(last, plan))
+    n_rows = last.rate.rows_of_a_step
+    if n_rows is not None and whole.update.tags.gain is not None:
+        whole = _at_rate_of_rows(whole, n_rows, falls=last.rate.falls)
+    return _with_first_rates(whole, last)
+
+
+def renewed(last: Plan, model: "Model", estimator: Any) -> Plan:
+    """Return the plan of single steps after a fit or a call, by the present parameters."""
+    if last.is_stream:
+        return going_on(last, model, estimator)
+
+    plan = _of_parameters(last, estimator, keeps_batches=True)
+    plan = _with_kept(plan, last, ["weights", "scaling"])
+    rates, rate = _rates_after(last, plan)
+    decisions = {"optimizer": _optimizer_after(last, plan), "learning rate": rates}
+    return plan.completed(decisions, rate=rate)
+
+
+def _of_parameters(last, estimator, *, keeps_batches):
+    """Return the open plan by the present parameters, with its batches."""
+    plan = OpenPlan.of(
+        estimator, last.objective_inside, last.size, dtype=last.dtype, is_stream=True
+    )
+    kept = last.decisions["batches"]
+    # A rate of the user is that of a batch.
+    keeps_batches = keeps_batches or not plan.rate.is_auto
+    if estimator.batch_size == last.given["batch_size"]:
+        # They may be the user's batches, of `fit_batches`.
+        if keeps_batches or kept.because == YOUR_BATCHES:
+            return plan.decided("batches", kept, batch_size=last.batch_size)
+    elif keeps_batches and "batch_size" in plan.left_open:
+        return plan.decided("batches", Decision(plan.batch_size, AUTO_AGAIN, "batch_size"))
+    return plan
+
+
+def _rates_after(last, plan):
+    """Return the decision on the schedule, and who chooses its first rate."""
     # What skort chose in the first call stays.
     is_same = all(
         last.given[name] == plan.given[name] for name in ("optimizer", "learning_rate", "eta0")
     )
     chosen = last if is_same else plan
-    rate = chosen.rate._replace(falls=last.rate.falls)
-    of_optimizer = _optimizer_after(last, plan)
-    if not last.is_stream:
-        decisions = {"optimizer": of_optimizer, "learning rate": _rates(chosen)}
-        return plan.completed(decisions, rate=rate)
-
-    whole = _of_calls(plan, of_optimizer, _rates(chosen), rate)
-    n_rows = last.rate.rows_of_a_step
-    if n_rows is not None and whole.update.tags.gain is not None:
-        whole = _at_rate_of_rows(whole, n_rows, falls=last.rate.falls)
-    return _with_rates_after(whole, last)
-
-
-def _of_parameters(last, estimator):
-    """Return the open plan of a stream, by the present parameters."""
-    return OpenPlan.of(
-        estimator, last.objective_inside, last.size, dtype=last.dtype, is_stream=True
-    )
+    return _rates(chosen), chosen.rate._replace(falls=last.rate.falls)
 
 
 def _with_kept(plan, last, matters):
@@ -117,7 +140,7 @@ def _with_kept(plan, last, matters):
     return plan.with_decisions({name: decisions[name] for name in matters if name in decisions})
 
 
-def _with_rates_after(plan, last):
+def _with_first_rates(plan, last):
     """Return the plan of a stream with the first rate of the last plan, if data decided on it."""
     if plan.rate.is_found:
         plan = _with_kept(plan, last, ["first rate"] if last.rate.is_found else [])
@@ -136,20 +159,10 @@ def _optimizer_after(last, plan):
     return _steps_of_linear() if is_open else plan.decisions["optimizer"]
 
 
-def going_on(last: Plan, estimator: Any, n_rows: int, *, is_linear: bool) -> Plan:
-    """Return the plan of a stream that goes on from a fit. Its first call has so many rows."""
-    plan = _with_kept(_of_parameters(last, estimator), last, ["scaling"])
-
-    # The batches of the fit keep their size if the user gave them, or if the user gave a rate,
-    # which is that of a batch.
-    kept = last.decisions["batches"]
-    if kept.because == YOUR_BATCHES or not plan.rate.is_auto:
-        plan = plan.decided("batches", kept, batch_size=last.batch_size)
-    elif "batch_size" in plan.left_open:
-        plan = _with_batches_of(plan, n_rows)
-
-    rate = plan.rate._replace(falls=is_linear)
-    return _of_calls(plan, _optimizer_after(last, plan), _rates(plan), rate)
+def of_first_call(plan: Plan, n_rows: int) -> Plan:
+    """Return the plan of a stream after a fit, with the batches of its first call of so many rows."""
+    is_open = plan.decisions["batches"].because == OF_FIRST_CALL
+    return _with_batches_of(plan, n_rows) if is_open else plan
 
 
 def of_first_rows(plan: Plan, n_rows: int) -> Plan:

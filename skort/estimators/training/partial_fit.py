@@ -24,10 +24,10 @@ from skort.estimators.planning.loss_and_penalty import chosen_class_weight
 from skort.estimators.planning.plan_of_stream import (
     check_same_model,
     going_on,
+    of_first_call,
     of_first_rows,
     of_seen_rows,
     of_stream,
-    renewed,
 )
 from skort.estimators.planning.scaling import dense_if_narrow
 from skort.estimators.training.data_source import GivenRows, encoded_rows
@@ -79,20 +79,20 @@ def next_call(
     if not is_counted(weights):
         return None
 
-    fitted = None if plan.is_stream else last
-    if fitted is not None:
+    is_after_fit = not last.plan.is_stream
+    if is_after_fit:
         _warn_of_absent(given, encoded)
-        is_linear = last.model.score_graph.is_linear
-        plan = going_on(plan, estimator, len(encoded.target), is_linear=is_linear)
+        plan = of_first_call(plan, len(encoded.target))
     plan = plan.for_target(encoded)
     plan.loss.check_target(encoded.target)
     model = last.model.for_stream(plan.loss, encoded)
     data = TrainingData(dense_if_narrow(model.transform(rows)), encoded.target, weights)
 
-    n_before = last.state.n_seen if fitted is None else last.plan.size.n_rows
+    n_before = last.plan.size.n_rows if is_after_fit else last.state.n_seen
     n_seen = n_before + data.n_rows
     if last.state.is_new:
-        plan = _with_first_rows(plan, estimator, n_before, n_seen).for_target(encoded)
+        plan = _with_first_rows(plan, model, estimator, n_before, n_seen)
+        plan = plan.for_target(encoded)
     else:
         plan = of_seen_rows(plan, estimator, n_seen)
 
@@ -108,18 +108,20 @@ def _warn_of_absent(given, encoded):
 
 
 def _present_plan(estimator, last):
-    """Return the plan of the last training, renewed if parameters have changed since."""
-    if last.plan.has_parameters_of(estimator):
+    """Return the plan of the last call; another one after a fit, or if parameters have changed."""
+    is_same = last.plan.has_parameters_of(estimator)
+    if is_same and last.plan.is_stream:
         return last.plan
-    # scikit-learn validates the parameters before the first call only.
-    estimator._validate_params()
-    return renewed(last.plan, estimator)
+    if not is_same:
+        # scikit-learn validates the parameters before the first call only.
+        estimator._validate_params()
+    return going_on(last.plan, last.model, estimator)
 
 
-def _with_first_rows(plan, estimator, n_waiting, n_rows):
+def _with_first_rows(plan, model, estimator, n_waiting, n_rows):
     """Return the plan of a stream for its first rows, some of which have waited for this call."""
     if not n_waiting:
         plan = of_first_rows(plan, n_rows)
     # The number of rows divides the penalty of a model inside.
     plan = dataclasses.replace(plan, size=plan.size.of_stream(n_rows))
-    return renewed(plan, estimator)
+    return going_on(plan, model, estimator)

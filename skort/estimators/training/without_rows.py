@@ -108,7 +108,7 @@ def _of_fitted(estimator, result):
     plan = result.plan
     model = result.model
     if not plan.has_parameters_of(estimator):
-        plan = renewed(plan, estimator)
+        plan = renewed(plan, model, estimator)
     targets = np.zeros((1, model.score_graph.n_outputs), estimator.dtype)
     prototype = EncodedTarget(targets, targets, None, model.single_output, outputs=model.outputs)
 
