@@ -83,17 +83,12 @@ def asks_for_steps(given: Mapping[str, Any]) -> str | None:
 
 
 @rule("optimizer")
-def network_optimizer(
-    n_updates: int, weights_per_row: float = 0.0, *, is_short: bool = False
-) -> Decision:
+def network_optimizer(decay: float = 0.0, noise: float | None = None) -> Decision:
     """A network is trained by Adam with weight decay."""
-    # A rate of the user does not change the decay: a network with a small rate and a decay made for
-    # it would not learn.
-    rate = planned_rate(Adam().tags.first_rates[1], weights_per_row, is_short=is_short)
-    decay = decay_growth(weights_per_row) * planned_decay(n_updates, rate)
-    return Decision(
-        Adam(weight_decay=decay), "a network is trained by Adam with decay", "optimizer"
-    )
+    because = "a network is trained by Adam with decay"
+    if noise is not None:
+        because += f", for a noise of y of {noise:.2g}"
+    return Decision(Adam(weight_decay=decay), because, "optimizer")
 
 
 @rule("optimizer")
@@ -109,6 +104,14 @@ def full_optimizer() -> Decision:
     if its loss is smooth and all rows are in memory.
     """
     return Decision(LBFGS(), 'the solver of the network inside is "lbfgs"', "optimizer")
+
+
+def network_decay(n_updates: int, weights_per_row: float = 0.0, is_short: bool = False) -> float:
+    """Return the decay of a network, before it is known how noisy y is."""
+    # A rate of the user does not change the decay: a network with a small rate and a decay made for
+    # it would not learn.
+    rate = planned_rate(Adam().tags.first_rates[1], weights_per_row, is_short=is_short)
+    return decay_growth(weights_per_row) * planned_decay(n_updates, rate)
 
 
 @rule("optimizer")
@@ -146,17 +149,9 @@ def noise_growth(noise: float) -> float:
 
 
 @rule("optimizer")
-def at_given_rate(network: Decision, eta0: float) -> Decision:
+def largest_decay(eta0: float) -> float:
     """At your `eta0`, an update of a new network loses at most half of each weight to the decay."""
-    decay = min(network.value.weight_decay, _MOST_OF_A_WEIGHT / eta0)
-    return network._replace(value=Adam(weight_decay=decay))
-
-
-def at_noise(network: Decision, noise: float) -> Decision:
-    """Return the decision on the optimizer of a network, with the decay that the noise of y asks for."""
-    decay = network.value.weight_decay * noise_growth(noise)
-    because = f"{network.because}, for a noise of y of {noise:.2g}"
-    return network._replace(value=Adam(weight_decay=decay), because=because)
+    return _MOST_OF_A_WEIGHT / eta0
 
 
 def described(optimizer: Any, eta0: float) -> str:

@@ -39,10 +39,8 @@ def for_model(plan: OpenPlan, model: "Model", rows: TrainingData | None = None) 
     if is_full or model.score_graph.is_linear:
         of_epochs = of_epochs or epochs.linear_epochs()
     else:
-        size = plan.size
-        planned = epochs.network_epochs(size.n_rows, size.n_batches, model.score_graph.n_features)
-        of_epochs = of_epochs or planned
-        network = _network_steps(plan, model, of_epochs.value, planned.value)
+        of_epochs = of_epochs or _planned_epochs(plan, model)
+        network = _network_steps(plan, model, of_epochs.value)
 
     of_optimizer = plan.decisions.get("optimizer") or _optimizer(model, obstacle, network)
     rates, rate = _rates(plan, of_optimizer.value, network, is_full=is_full)
@@ -108,8 +106,15 @@ def _is_smooth(plan, model):
     return plan.loss.smooth_instead is None and not plan.has_l1(model)
 
 
-def _network_steps(plan, model, n_epochs, planned_epochs):
+def _planned_epochs(plan, model):
+    """Return the decision on the epochs of a network that the user leaves open."""
+    size = plan.size
+    return epochs.network_epochs(size.n_rows, size.n_batches, model.score_graph.n_features)
+
+
+def _network_steps(plan, model, n_epochs):
     """Return what the decay and the rate of a network depend on."""
+    planned_epochs = _planned_epochs(plan, model).value
     is_curved = model.score_graph.has_curved_units and not plan.is_classifier
     weights_per_row = 0.0
     # A frozen network keeps what it knows.
@@ -125,14 +130,13 @@ def _network_steps(plan, model, n_epochs, planned_epochs):
 
 def _optimizer(model, obstacle, network):
     """Return the decision on an optimizer that the user leaves open."""
-    if network is not None:
-        return optimizer.network_optimizer(
-            network.n_updates, network.weights_per_row, is_short=network.is_short
-        )
     if model.score_graph.is_linear:
         return optimizer.linear_optimizer(obstacle)
-
-    return optimizer.full_optimizer()
+    if network is None:
+        return optimizer.full_optimizer()
+    # The decay of a new network depends on y: the start of its training decides on it.
+    decay = 0.0 if is_planned_as_new(model) else optimizer.network_decay(*network)
+    return optimizer.network_optimizer(decay)
 
 
 def _rates(plan, chosen, network, *, is_full):
@@ -182,19 +186,20 @@ def _stopping(plan, model, schedule, *, is_full):
 
 def with_decay(plan: Plan, model: "Model", statistics: DataStatistics) -> Plan:
     """
-    Return the plan with the decay of a new network or a warm start for the noise of y, if the rows
-    tell it, and for an `eta0` of the user.
+    Return the plan of a new network or a warm start with the decay, if the user leaves the optimizer
+    open. It depends on the noise of y, if the rows tell it, and on an `eta0` of the user.
     """
     if "optimizer" not in plan.left_open or not is_planned_as_new(model) or plan.is_full:
         return plan
-    of_optimizer = plan.decisions["optimizer"]
+
+    decay = optimizer.network_decay(*_network_steps(plan, model, plan.max_iter))
     # Distances between ids mean nothing.
     noise = None if model.score_graph.reads_ids else statistics.noise
     if noise is not None:
-        of_optimizer = optimizer.at_noise(of_optimizer, noise)
+        decay *= optimizer.noise_growth(noise)
     if "eta0" not in plan.left_open:
-        of_optimizer = optimizer.at_given_rate(of_optimizer, plan.given["eta0"])
-    return plan.with_optimizer(of_optimizer)
+        decay = min(decay, optimizer.largest_decay(plan.given["eta0"]))
+    return plan.with_optimizer(optimizer.network_optimizer(decay, noise))
 
 
 def of_steps(plan: OpenPlan) -> Plan:

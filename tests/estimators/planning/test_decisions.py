@@ -208,14 +208,12 @@ def test_plans_of_networks_are_those_of_their_formulas():
     assert repr(optimizer.network_schedule(90, 0.02).value) == repr(Cosine(90, 0.02))
     assert repr(optimizer.at_rate(InvScaling(0.1, 0.5), 0.3)) == repr(InvScaling(0.3, 0.5))
     planned = optimizer.planned_decay(90, 0.02)
-    assert optimizer.network_optimizer(90).value.weight_decay == planned
-    assert optimizer.network_optimizer(90, 6.0).value.weight_decay == pytest.approx(3 * planned)
+    assert optimizer.network_decay(90) == planned
+    assert optimizer.network_decay(90, 6.0) == pytest.approx(3 * planned)
     # The part of an update at the first rate is the same at a smaller one.
-    of_many = optimizer.network_optimizer(90, 18.0).value.weight_decay
-    assert of_many == pytest.approx(4 * 1.5 * planned)
-    assert optimizer.described(optimizer.network_optimizer(90, 4.0).value, 0.02).endswith(
-        "takes 0.1 of each weight"
-    )
+    assert optimizer.network_decay(90, 18.0) == pytest.approx(4 * 1.5 * planned)
+    of_network = optimizer.network_optimizer(optimizer.network_decay(90, 4.0))
+    assert optimizer.described(of_network.value, 0.02).endswith("takes 0.1 of each weight")
 
 
 @pytest.mark.parametrize(
@@ -264,10 +262,8 @@ def test_the_rate_falls_with_the_root_of_many_weights_a_row(weights_per_row, rat
 )
 def test_the_decay_grows_with_the_noise(noise, times):
     assert optimizer.noise_growth(noise) == pytest.approx(times)
-    decision = optimizer.at_noise(optimizer.network_optimizer(90, 4.0), noise)
-    assert decision.value.weight_decay == pytest.approx(
-        times * 2 * optimizer.planned_decay(90, 0.02)
-    )
+    decision = optimizer.network_optimizer(0.5, noise)
+    assert decision.value.weight_decay == 0.5
     assert decision.because.endswith(f"for a noise of y of {noise:.2g}")
 
 
