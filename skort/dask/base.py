@@ -30,7 +30,7 @@ from skort.estimators.base import BaseOrtSGD, hand_over_fit
 from skort.estimators.data.first_pass import known_classes
 from skort.estimators.data.rows import knowing
 from skort.estimators.model.wrapped import WrappedModel
-from skort.estimators.planning.epochs import TrainingSize, batch_rows
+from skort.estimators.planning.epochs import TrainingSize, asks_to_stop_early, batch_rows
 from skort.estimators.planning.loss_and_penalty import chosen_class_weight, objective_inside
 from skort.estimators.planning.plan import OpenPlan
 from skort.estimators.planning.plan_of_fit import for_model
@@ -43,7 +43,6 @@ from skort.estimators.training.run import run_fit
 from skort.estimators.training.warnings_at_start import warn_of_absent
 from skort.optim.callbacks import check_callbacks
 from skort.optim.state import TrainState
-from skort.optim.update import asks_to_stop_early
 
 _N_GROUPS = 2
 

@@ -33,6 +33,7 @@ from skort.estimators.literals import (
     Targets,
 )
 from skort.estimators.persistence import from_plain, to_plain
+from skort.estimators.planning.epochs import asks_to_stop_early
 from skort.estimators.planning.threads import predicting_device
 from skort.estimators.training.data_source import GivenBatches, GivenRows
 from skort.estimators.training.fit import fit
@@ -52,7 +53,6 @@ from skort.optim.callbacks import AnyCallback
 from skort.optim.display import print_line
 from skort.optim.optimizers import OPTIMIZERS, Optimizer
 from skort.optim.schedules import SCHEDULES
-from skort.optim.update import asks_to_stop_early
 
 Own = TypeVar("Own", bound="BaseOrtSGD")
 # Constraints of several parameters.

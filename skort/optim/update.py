@@ -1,7 +1,6 @@
 """The update of the weights: an optimizer, and the transformations around it."""
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -213,54 +212,3 @@ class Update:
         if strengths.l2 is None or gain is None:
             return False
         return self.largest_rate is None or bool(strengths.l2.max() * gain * self.largest_rate > 1)
-
-
-# The values that an optimizer over all rows needs of some parameters, and why.
-_NEEDED = {
-    "learning_rate": ("auto", "a line search finds the length of each step"),
-    "eta0": ("auto", "a line search finds the length of each step"),
-    "max_grad_norm": (None, "a line search needs the gradient as it is"),
-    "average": (False, "its last weights are the best ones"),
-    "early_stopping": (
-        False,
-        "it makes few iterations. fit(X, y, X_val=..., y_val=...) records the score after each",
-    ),
-}
-
-
-def full_obstacle(given: Mapping[str, Any]) -> str | None:
-    """
-    Return a message about the first parameter that an optimizer over all rows cannot follow, or
-    None.
-    """
-    name = first_set(given, {name: value for name, (value, _) in _NEEDED.items()})
-    if name is None:
-        return None
-
-    value, why = _NEEDED[name]
-    return (
-        f'optimizer="lbfgs" needs {name}={value!r}, got {given[name]!r}: {why}. Leave {name} '
-        'out, or use another optimizer, such as "adam".'
-    )
-
-
-def asks_to_stop_early(early_stopping: Any) -> bool:
-    """Return whether a value of early_stopping is true. "auto" is not."""
-    return not isinstance(early_stopping, str) and bool(early_stopping)
-
-
-def first_set(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | None:
-    """Return the first parameter whose value is neither its default nor "auto", or None."""
-    for name, default in defaults.items():
-        value = given.get(name, default)
-        is_auto = isinstance(value, str) and value == "auto"
-        if value is not default and not is_auto and value != default:
-            return name
-
-    return None
-
-
-def check_full(given: Mapping[str, Any]) -> None:
-    """Raise an error for a parameter that an optimizer over all rows cannot follow."""
-    if (obstacle := full_obstacle(given)) is not None:
-        raise ValueError(obstacle)

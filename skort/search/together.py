@@ -19,6 +19,7 @@ from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.data.validation_set import ValidationSet
 from skort.estimators.model.model import Model
 from skort.estimators.planning.loss_and_penalty import strengths_inside
+from skort.estimators.planning.optimizer import first_set
 from skort.estimators.planning.plan import Plan, are_equal, snapshot
 from skort.estimators.planning.plan_of_fit import for_model
 from skort.estimators.training.data_source import BatchShape, GivenRows, InMemory, KnownRows
@@ -30,7 +31,6 @@ from skort.estimators.training.start import start_at_weights
 from skort.optim.callbacks import CallbackError
 from skort.optim.row_change import source_rows
 from skort.optim.state import TrainState
-from skort.optim.update import first_set
 
 if TYPE_CHECKING:
     from skort.graphs.score_graph import Link

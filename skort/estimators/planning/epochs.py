@@ -200,6 +200,11 @@ def no_tolerance() -> Decision:
     return Decision(None, "the rate of a network comes to zero with its last epoch", "tol")
 
 
+def asks_to_stop_early(early_stopping: Any) -> bool:
+    """Return whether a value of early_stopping is true. "auto" is not."""
+    return not isinstance(early_stopping, str) and bool(early_stopping)
+
+
 @rule("stopping")
 def patience(
     memory: float,

@@ -12,7 +12,6 @@ from skort.estimators.planning.rate import GIVEN_RATE, RateChoice
 from skort.objective.penalties import WeightPenalty
 from skort.optim.optimizers import LBFGS, OPTIMIZERS, SGD, Adam
 from skort.optim.schedules import SCHEDULES, Adaptive, Constant, Cosine, rate
-from skort.optim.update import first_set
 
 # Chosen by `python -m benchmarks.defaults --networks`: the part of a weight that an update at the
 # first rate takes, and the least and the largest sum of these parts over all updates.
@@ -57,6 +56,17 @@ _OF_STEPS = {
     "n_iter_no_change": "auto",
     "shuffle": True,
 }
+# The values that an optimizer over all rows needs of some parameters, and why.
+_NEEDED = {
+    "learning_rate": ("auto", "a line search finds the length of each step"),
+    "eta0": ("auto", "a line search finds the length of each step"),
+    "max_grad_norm": (None, "a line search needs the gradient as it is"),
+    "average": (False, "its last weights are the best ones"),
+    "early_stopping": (
+        False,
+        "it makes few iterations. fit(X, y, X_val=..., y_val=...) records the score after each",
+    ),
+}
 
 
 @rule("optimizer")
@@ -78,6 +88,39 @@ def asks_for_steps(given: Mapping[str, Any]) -> str | None:
         return f"{name} asks for steps"
     if given["solver"] not in ("auto", "graph"):
         return f'solver="{given["solver"]}" asks for steps'
+
+    return None
+
+
+def full_obstacle(given: Mapping[str, Any]) -> str | None:
+    """
+    Return a message about the first parameter that an optimizer over all rows cannot follow, or
+    None.
+    """
+    name = first_set(given, {name: value for name, (value, _) in _NEEDED.items()})
+    if name is None:
+        return None
+
+    value, why = _NEEDED[name]
+    return (
+        f'optimizer="lbfgs" needs {name}={value!r}, got {given[name]!r}: {why}. Leave {name} '
+        'out, or use another optimizer, such as "adam".'
+    )
+
+
+def check_full(given: Mapping[str, Any]) -> None:
+    """Raise an error for a parameter that an optimizer over all rows cannot follow."""
+    if (obstacle := full_obstacle(given)) is not None:
+        raise ValueError(obstacle)
+
+
+def first_set(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | None:
+    """Return the first parameter whose value is neither its default nor "auto", or None."""
+    for name, default in defaults.items():
+        value = given.get(name, default)
+        is_auto = isinstance(value, str) and value == "auto"
+        if value is not default and not is_auto and value != default:
+            return name
 
     return None
 

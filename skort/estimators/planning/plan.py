@@ -32,7 +32,7 @@ from skort.optim.batches import block_size, has_few_values
 from skort.optim.optimizers import SGD
 from skort.optim.schedules import largest_rate, last_update
 from skort.optim.standardization import Standardization
-from skort.optim.update import Update, check_full, first_set
+from skort.optim.update import Update
 
 if TYPE_CHECKING:
     from skort.estimators.model.model import Model
@@ -120,7 +120,7 @@ class OpenPlan:
             is_stream=is_stream,
         )
         if is_full:
-            check_full(vars(estimator))
+            optimizer.check_full(vars(estimator))
             size = size._replace(batch_size=size.n_rows)
         if update is not None and batch_size is not None:
             update.check_steps("fit_batches")
@@ -217,7 +217,7 @@ class OpenPlan:
     @property
     def chosen_of_steps(self) -> str | None:
         """The first parameter by which the user decides on the steps, or None."""
-        return first_set(self.given, optimizer.DECIDE_ON_STEPS)
+        return optimizer.first_set(self.given, optimizer.DECIDE_ON_STEPS)
 
     def for_target(self: P, encoded: EncodedTarget) -> P:
         """

@@ -12,7 +12,6 @@ from skort.estimators.planning.rate import GIVEN_RATE
 from skort.objective.loss import known_curvature
 from skort.optim.optimizers import optimizer_tags
 from skort.optim.schedules import may_fall
-from skort.optim.update import full_obstacle
 
 if TYPE_CHECKING:
     from skort.estimators.model.model import Model
@@ -97,7 +96,7 @@ def _follows_full_solver(plan, model):
     return (
         plan.objective_inside.is_full
         and model.inner.draws_weights
-        and full_obstacle(plan.given) is None
+        and optimizer.full_obstacle(plan.given) is None
         and _is_smooth(plan, model)
     )
 

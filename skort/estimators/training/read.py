@@ -31,13 +31,12 @@ from skort.estimators.data.validation_set import (
 )
 from skort.estimators.model.model import Model
 from skort.estimators.model.wrapped import TargetTransform, WrappedModel, transformed
-from skort.estimators.planning.epochs import batch_rows
+from skort.estimators.planning.epochs import asks_to_stop_early, batch_rows
 from skort.estimators.planning.loss_and_penalty import chosen_class_weight, objective_inside
 from skort.estimators.planning.plan import OpenPlan
 from skort.estimators.planning.scaling import dense_if_narrow
 from skort.estimators.training.data_source import GivenRows
 from skort.optim.callbacks import check_callbacks
-from skort.optim.update import asks_to_stop_early
 
 if TYPE_CHECKING:
     from skort.objective.sklearn_objectives import SklearnObjective
@@ -184,71 +183,6 @@ class FitInput:
         return encoded.target, weights
 
 
-def converted(read: FitInput, plan: OpenPlan, trainable: Any) -> tuple[Model, Any]:
-    """Fit the steps before the model. Return the model at its initial weights, and X after the steps."""
-    from skort.graphs.score_graph import ScoreSpec
-
-    wrapped = read.wrapped
-    encoded = read.encoded
-    n_outputs = encoded.target.shape[1]
-    spec = functools.partial(
-        ScoreSpec,
-        n_outputs=n_outputs,
-        dtype=plan.dtype,
-        is_classifier=encoded.classes is not None,
-        keeps_link=plan.loss.inverse_link_function(n_outputs) is None,
-        outputs=() if encoded.outputs is None else tuple(encoded.outputs.widths),
-    )
-    y = read.target_transform.for_steps(encoded.y)
-    preprocessing, X, score_graph = wrapped.fit(read.rows, y, spec, read.generator, trainable)
-    model = Model(
-        wrapped.without_data(),
-        preprocessing,
-        score_graph,
-        plan.loss,
-        encoded.classes,
-        encoded.single_output,
-        read.target_transform,
-        outputs=encoded.outputs,
-        is_drawn=wrapped.draws_weights,
-    )
-    model.warn_without_onnx()
-
-    return model, X
-
-
-def model_and_data(
-    read: FitInput, plan: OpenPlan, sample_weight: np.ndarray | None, trainable: Any
-) -> tuple[Model, TrainingData]:
-    """
-    Return the model, with the weights of the loss, if that has any, and the rows that it is trained
-    on.
-    """
-    target = read.encoded.target
-    try:
-        plan.loss.check_target(target)
-        model, X = converted(read, plan, trainable)
-    except ValueError as error:
-        raise read.given.named(error, functools.partial(_check_rows, read, plan)) from (
-            error.__cause__
-        )
-    data = TrainingData(dense_if_narrow(X), target, sample_weight)
-    if plan.loss.weight_names:
-        initial = plan.loss.initial_weights(data.counted(target), read.wrapped.fitted_model)
-        model = model.with_loss_weights(initial)
-    return model, data
-
-
-def _check_rows(read, plan, X, y):
-    """Raise the error of the loss for some y, or of fitted steps for some X, if there is one."""
-    plan.loss.check_target(
-        read.encoder.encode(read.encoder.columns(y), read.encoded.classes).target
-    )
-    steps = read.wrapped.transformers
-    if steps is not None:
-        transformed(steps, steps.transform, as_rows(X), plan.dtype)
-
-
 def read_fit(
     estimator: Any, given: GivenRows, *, classes: Any = None, is_stream: bool = False
 ) -> FitInput:
@@ -336,3 +270,68 @@ def _encoded_y_val(read, y_val):
     """Return the target and the weights of a validation set. Errors name y_val."""
     with errors_of("y_val"):
         return read.encoded_target(y_val)
+
+
+def model_and_data(
+    read: FitInput, plan: OpenPlan, sample_weight: np.ndarray | None, trainable: Any
+) -> tuple[Model, TrainingData]:
+    """
+    Return the model, with the weights of the loss, if that has any, and the rows that it is trained
+    on.
+    """
+    target = read.encoded.target
+    try:
+        plan.loss.check_target(target)
+        model, X = converted(read, plan, trainable)
+    except ValueError as error:
+        raise read.given.named(error, functools.partial(_check_rows, read, plan)) from (
+            error.__cause__
+        )
+    data = TrainingData(dense_if_narrow(X), target, sample_weight)
+    if plan.loss.weight_names:
+        initial = plan.loss.initial_weights(data.counted(target), read.wrapped.fitted_model)
+        model = model.with_loss_weights(initial)
+    return model, data
+
+
+def converted(read: FitInput, plan: OpenPlan, trainable: Any) -> tuple[Model, Any]:
+    """Fit the steps before the model. Return the model at its initial weights, and X after the steps."""
+    from skort.graphs.score_graph import ScoreSpec
+
+    wrapped = read.wrapped
+    encoded = read.encoded
+    n_outputs = encoded.target.shape[1]
+    spec = functools.partial(
+        ScoreSpec,
+        n_outputs=n_outputs,
+        dtype=plan.dtype,
+        is_classifier=encoded.classes is not None,
+        keeps_link=plan.loss.inverse_link_function(n_outputs) is None,
+        outputs=() if encoded.outputs is None else tuple(encoded.outputs.widths),
+    )
+    y = read.target_transform.for_steps(encoded.y)
+    preprocessing, X, score_graph = wrapped.fit(read.rows, y, spec, read.generator, trainable)
+    model = Model(
+        wrapped.without_data(),
+        preprocessing,
+        score_graph,
+        plan.loss,
+        encoded.classes,
+        encoded.single_output,
+        read.target_transform,
+        outputs=encoded.outputs,
+        is_drawn=wrapped.draws_weights,
+    )
+    model.warn_without_onnx()
+
+    return model, X
+
+
+def _check_rows(read, plan, X, y):
+    """Raise the error of the loss for some y, or of fitted steps for some X, if there is one."""
+    plan.loss.check_target(
+        read.encoder.encode(read.encoder.columns(y), read.encoded.classes).target
+    )
+    steps = read.wrapped.transformers
+    if steps is not None:
+        transformed(steps, steps.transform, as_rows(X), plan.dtype)

@@ -49,6 +49,58 @@ if TYPE_CHECKING:
 _MOST_NUMBERS = 2**24
 
 
+@ids_in_range()
+def run_fit(
+    plan: Plan,
+    model: Model,
+    source: DataSource,
+    state: TrainState,
+    observers: Observers,
+    known: KnownRows | None = None,
+) -> FitResult:
+    """Train a model from the beginning. `known` has what other fits on the same rows have found."""
+    from skort.solvers.full import check_smooth
+
+    known = KnownRows(source) if known is None else known
+    statistics = known.statistics
+    generator = state.first_generator()
+    started = start(plan, model, statistics, state)
+
+    batches = known.batches(started.plan, started.variables, generator)
+    shape = BatchShape(batches.batch_size, batches.are_sparse)
+    run = TrainRun.of(
+        started.plan, started.model, started.state, shape, batches.n_batches, started.variables
+    )
+    run = run.with_step(started.state)
+
+    ready = ReadyTraining(
+        run=run,
+        model=started.model,
+        state=started.state,
+        observers=observers,
+        epochs=plan.max_iter,
+        constant_loss=started.constant_loss,
+        rows=source.all_rows,
+        warned_of_fitted=started.warned_of_fitted,
+    )
+    step = source.step(run, started.model, started.state)
+    if plan.is_full:
+        check_smooth(run.problem)
+        step = full_step(run, step, batches, started.model.score_graph, known.grams)
+
+    training = ready.training(step, batches)
+    try:
+        outcome = minimise(training)
+    except DivergedError as error:
+        rows = statistics.some_rows
+        raise diverged_error(
+            run.plan, error, started.state, rows, started.model, run.variables
+        ) from None
+
+    spread = step.spread() if plan.is_full and started.spread is None else started.spread
+    return ready.result(outcome, statistics, spread)
+
+
 @dataclass(frozen=True, eq=False)
 class TrainRun:
     """
@@ -349,58 +401,6 @@ class ReadyTraining:
             first_eta=outcome.first_eta,
             ending=ending,
         )
-
-
-@ids_in_range()
-def run_fit(
-    plan: Plan,
-    model: Model,
-    source: DataSource,
-    state: TrainState,
-    observers: Observers,
-    known: KnownRows | None = None,
-) -> FitResult:
-    """Train a model from the beginning. `known` has what other fits on the same rows have found."""
-    from skort.solvers.full import check_smooth
-
-    known = KnownRows(source) if known is None else known
-    statistics = known.statistics
-    generator = state.first_generator()
-    started = start(plan, model, statistics, state)
-
-    batches = known.batches(started.plan, started.variables, generator)
-    shape = BatchShape(batches.batch_size, batches.are_sparse)
-    run = TrainRun.of(
-        started.plan, started.model, started.state, shape, batches.n_batches, started.variables
-    )
-    run = run.with_step(started.state)
-
-    ready = ReadyTraining(
-        run=run,
-        model=started.model,
-        state=started.state,
-        observers=observers,
-        epochs=plan.max_iter,
-        constant_loss=started.constant_loss,
-        rows=source.all_rows,
-        warned_of_fitted=started.warned_of_fitted,
-    )
-    step = source.step(run, started.model, started.state)
-    if plan.is_full:
-        check_smooth(run.problem)
-        step = full_step(run, step, batches, started.model.score_graph, known.grams)
-
-    training = ready.training(step, batches)
-    try:
-        outcome = minimise(training)
-    except DivergedError as error:
-        rows = statistics.some_rows
-        raise diverged_error(
-            run.plan, error, started.state, rows, started.model, run.variables
-        ) from None
-
-    spread = step.spread() if plan.is_full and started.spread is None else started.spread
-    return ready.result(outcome, statistics, spread)
 
 
 def full_step(
