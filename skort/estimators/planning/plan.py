@@ -13,7 +13,7 @@ from skort.common.component import PLAIN, parameter_names
 from skort.estimators.data.targets import EncodedTarget
 from skort.estimators.planning import epochs, optimizer
 from skort.estimators.planning.decision import Decision, yours
-from skort.estimators.planning.epochs import TrainingSize, chosen_batches
+from skort.estimators.planning.epochs import Stopping, TrainingSize, chosen_batches
 from skort.estimators.planning.loss_and_penalty import (
     class_weight_decision,
     loss_decision,
@@ -300,22 +300,26 @@ class Plan(OpenPlan):
         """Whether the penalty compares the weights with those before the training."""
         return self.penalty is not None and self.penalty.takes_start
 
-    def patience(self, n_batches: int, *, is_linear: bool) -> int | float:
+    def stopping(self, n_batches: int, *, is_linear: bool) -> Stopping:
         """
-        Return the patience: how many epochs without improvement let the rate fall or end the
-        training.
+        Return the smallest improvement, and how many epochs may lack it before the rate falls or the
+        training ends.
         """
+        if self.is_full:
+            # The optimizer decides itself when the training ends.
+            return Stopping(None)
         if not isinstance(self.n_iter_no_change, str):
-            return self.n_iter_no_change
+            return Stopping(self.tol, self.n_iter_no_change)
 
         last = last_update(self.schedule)
-        return epochs.patience(
+        patience = epochs.patience(
             self.update.tags.memory,
             n_batches,
             is_linear=is_linear,
             planned_epochs=None if last is None else min(-(-last // n_batches), self.max_iter),
             is_validated=self.is_validated,
         )
+        return Stopping(self.tol, patience)
 
     def has_parameters_of(self, estimator: Any) -> bool:
         """Return whether an estimator has the same parameters as when this plan was made."""

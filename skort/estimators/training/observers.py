@@ -12,7 +12,7 @@ import numpy as np
 from skort.estimators.data.rows import Columns, TrainingData, prepared
 from skort.estimators.data.validation_set import VALIDATION_SCORE, ValidationSet
 from skort.estimators.model.model import Model
-from skort.estimators.planning.epochs import keeps_best, patience_grows
+from skort.estimators.planning.epochs import Stopping, keeps_best, patience_grows
 from skort.estimators.planning.plan import Plan
 from skort.estimators.training.result import FitResult, shown
 from skort.estimators.variables.row_loss import RowLoss
@@ -82,9 +82,7 @@ class Observers:
     #: Callbacks that come after all others.
     more: list[Any] = dataclasses.field(default_factory=list)
 
-    def callbacks(
-        self, tol: float | None, patience: int | float, *, is_validated: bool, is_stream: bool
-    ) -> list[Any]:
+    def callbacks(self, stopping: Stopping, *, is_validated: bool, is_stream: bool) -> list[Any]:
         """Return the callbacks in their order. In a stream, none of them stops the epoch."""
         estimator = self.estimator
         users = in_order(estimator.callbacks or ())
@@ -96,14 +94,15 @@ class Observers:
         lines = [ProgressBar()] if estimator.verbose == 1 else lines
         return [
             *([] if self.scoring is None else [self.scoring]),
-            *self._stopping(tol, patience, is_validated=is_validated),
+            *self._stopping(stopping, is_validated=is_validated),
             *users,
             *lines,
             *self.more,
         ]
 
-    def _stopping(self, tol, patience, *, is_validated):
+    def _stopping(self, stopping, *, is_validated):
         """Return the callback that ends a training and keeps its best weights, if one does."""
+        tol, patience = stopping
         keeps = keeps_best(is_validated=is_validated)
         if tol is None and not keeps:
             return []

@@ -13,7 +13,6 @@ from skort.estimators.data.rows import Columns, TrainingData
 from skort.estimators.data.validation_set import VALIDATION_SCORE
 from skort.estimators.model.model import Model
 from skort.estimators.planning.decision import Decision
-from skort.estimators.planning.epochs import Stopping
 from skort.estimators.planning.optimizer import at_rate
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.scaling import described as scaling_as_text
@@ -176,9 +175,8 @@ class FitResult:
 
         if not (plan.tol is None or plan.is_stream) and self.n_batches:
             is_linear = self.model.score_graph.is_linear
-            patience = plan.patience(self.n_batches, is_linear=is_linear)
-            of_stopping = plan.decisions["stopping"]
-            decisions["stopping"] = of_stopping._replace(value=Stopping(plan.tol, patience))
+            stopping = plan.stopping(self.n_batches, is_linear=is_linear)
+            decisions["stopping"] = plan.decisions["stopping"]._replace(value=stopping)
 
         return decisions
 

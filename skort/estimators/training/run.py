@@ -271,10 +271,8 @@ class ReadyTraining:
         plan = self.run.plan
         variables = self.run.variables
         observers = self.observers
-        patience = plan.patience(batches.n_batches, is_linear=self.model.score_graph.is_linear)
+        stopping = plan.stopping(batches.n_batches, is_linear=self.model.score_graph.is_linear)
 
-        # An optimizer over all rows decides itself when the training ends.
-        tol = None if plan.is_full else plan.tol
         course = Course(
             schedule=plan.schedule,
             optimizer=plan.update.optimizer,
@@ -288,7 +286,7 @@ class ReadyTraining:
         )
         watchers = Watchers(
             callbacks=observers.callbacks(
-                tol, patience, is_validated=plan.is_validated, is_stream=self.epochs is None
+                stopping, is_validated=plan.is_validated, is_stream=self.epochs is None
             ),
             preview=observers.preview(plan, self.model, self.state),
         )
