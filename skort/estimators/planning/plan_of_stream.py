@@ -159,8 +159,8 @@ def _optimizer_after(last, plan):
     return _steps_of_linear() if is_open else plan.decisions["optimizer"]
 
 
-def of_first_call(plan: Plan, n_rows: int) -> Plan:
-    """Return the plan of a stream after a fit, with the batches of its first call of so many rows."""
+def with_batches_of_call(plan: Plan, n_rows: int) -> Plan:
+    """Return the plan of a stream after a fit, whose first call of so many rows decides on batches."""
     is_open = plan.decisions["batches"].because == OF_FIRST_CALL
     return _with_batches_of(plan, n_rows) if is_open else plan
 

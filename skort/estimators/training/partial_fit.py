@@ -24,10 +24,10 @@ from skort.estimators.planning.loss_and_penalty import chosen_class_weight
 from skort.estimators.planning.plan_of_stream import (
     check_same_model,
     going_on,
-    of_first_call,
     of_first_rows,
     of_seen_rows,
     of_stream,
+    with_batches_of_call,
 )
 from skort.estimators.planning.scaling import dense_if_narrow
 from skort.estimators.training.data_source import GivenRows, encoded_rows
@@ -82,7 +82,7 @@ def next_call(
     is_after_fit = not last.plan.is_stream
     if is_after_fit:
         _warn_of_absent(given, encoded)
-        plan = of_first_call(plan, len(encoded.target))
+        plan = with_batches_of_call(plan, len(encoded.target))
     plan = plan.for_target(encoded)
     plan.loss.check_target(encoded.target)
     model = last.model.for_stream(plan.loss, encoded)

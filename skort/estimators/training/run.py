@@ -65,37 +65,31 @@ def run_fit(
     statistics = known.statistics
     generator = state.first_generator()
     started = start(plan, model, statistics, state)
+    plan, model, state, variables, *_ = started
 
-    batches = known.batches(started.plan, started.variables, generator)
+    batches = known.batches(plan, variables, generator)
     shape = BatchShape(batches.batch_size, batches.are_sparse)
-    run = TrainRun.of(
-        started.plan, started.model, started.state, shape, batches.n_batches, started.variables
-    )
-    run = run.with_step(started.state)
+    run = TrainRun.of(plan, model, state, shape, batches.n_batches, variables).with_step(state)
+    step = source.step(run, model, state)
+    if plan.is_full:
+        check_smooth(run.problem)
+        step = full_step(run, step, batches, model.score_graph, known.grams)
 
     ready = ReadyTraining(
         run=run,
-        model=started.model,
-        state=started.state,
+        model=model,
+        state=state,
         observers=observers,
         epochs=plan.max_iter,
         constant_loss=started.constant_loss,
         rows=source.all_rows,
         warned_of_fitted=started.warned_of_fitted,
     )
-    step = source.step(run, started.model, started.state)
-    if plan.is_full:
-        check_smooth(run.problem)
-        step = full_step(run, step, batches, started.model.score_graph, known.grams)
-
-    training = ready.training(step, batches)
     try:
-        outcome = minimise(training)
+        outcome = minimise(ready.training(step, batches))
     except DivergedError as error:
         rows = statistics.some_rows
-        raise diverged_error(
-            run.plan, error, started.state, rows, started.model, run.variables
-        ) from None
+        raise diverged_error(run.plan, error, state, rows, model, variables) from None
 
     spread = step.spread() if plan.is_full and started.spread is None else started.spread
     return ready.result(outcome, statistics, spread)
