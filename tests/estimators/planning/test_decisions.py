@@ -217,6 +217,19 @@ def test_plans_of_networks_are_those_of_their_formulas():
 
 
 @pytest.mark.parametrize(
+    ("options", "tol", "patience"),
+    [
+        ({"optimizer": "lbfgs", "tol": 0.1}, None, None),
+        ({"optimizer": "sgd", "tol": 0.1}, 0.1, 10),
+        ({"optimizer": "sgd", "n_iter_no_change": 7}, 1e-3, 7),
+    ],
+)
+def test_an_optimizer_over_all_rows_decides_itself_when_a_training_ends(options, tol, patience):
+    plan = OrtSGDRegressor(random_state=0, **options).fit(X, y).plan_
+    assert plan.stopping(3, is_linear=True) == (tol, patience)
+
+
+@pytest.mark.parametrize(
     ("rows_per_column", "times"),
     [(3.0, 1.0), (400.0, 1.0), (500.0, 1.25), (700.0, 1.75), (1e6, 1.75)],
 )

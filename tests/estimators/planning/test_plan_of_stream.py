@@ -7,6 +7,7 @@ from sklearn.linear_model import Ridge
 from sklearn.neural_network import MLPRegressor
 
 from skort import OrtSGDRegressor
+from skort.estimators.planning.plan import OpenPlan
 
 X = np.random.default_rng(0).normal(size=(200, 5))
 y = X @ [1.0, -1.0, 0.5, 2.0, 0.0] + 0.1 * X[:, 0] ** 2
@@ -58,6 +59,18 @@ def test_a_stream_after_a_fit_has_the_scales_of_the_fit(inside):
     model.set_params(alpha=0.01).partial_fit(X, y)
     np.testing.assert_array_equal(model.plan_.decisions["scaling"].value.scale, scale)
     assert model.plan_.decisions["first rate"] == first
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_call_after_changed_parameters_makes_one_open_plan(method, monkeypatch):
+    made = []
+    of = OpenPlan.of
+    model = getattr(OrtSGDRegressor(random_state=0), method)(X, y)
+    monkeypatch.setattr(OpenPlan, "of", lambda *args, **kw: made.append(args) or of(*args, **kw))
+    model.set_params(alpha=0.01).partial_fit(X, y)
+    assert len(made) == 1
+    model.partial_fit(X, y)
+    assert len(made) == 1
 
 
 def test_a_number_for_eta0_is_told_from_the_call_on_that_has_it():

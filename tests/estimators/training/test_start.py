@@ -59,6 +59,24 @@ def test_without_scales_the_variables_are_those_of_the_model():
     np.testing.assert_array_equal(begun.variables.rows(X), X.astype("f"))
 
 
+def test_one_moment_decides_on_the_decay_of_a_network():
+    def decays(network):
+        plan, model, statistics, state = parts(network, rows, target)
+        begun = start(plan, model, statistics, state)
+        return [each.update.optimizer.weight_decay for each in (plan, begun.plan)]
+
+    rng = np.random.RandomState(0)
+    rows = rng.normal(size=(300, 2))
+    target = np.tanh(rows[:, 0])
+    network = MLPRegressor(hidden_layer_sizes=(8,), max_iter=2000, random_state=0)
+    # That of a new network depends on the noise of y, which is small here.
+    of_plan, of_start = decays(network)
+    assert of_plan == 0.0
+    plan_of_fitted, start_of_fitted = decays(FrozenEstimator(network.fit(rows, target)))
+    assert plan_of_fitted == start_of_fitted > 0.0
+    assert of_start == pytest.approx(0.4 * plan_of_fitted, rel=1e-12)
+
+
 def test_a_fitted_network_starts_at_its_weights_and_a_part_of_the_rate():
     rng = np.random.RandomState(0)
     rows = rng.normal(size=(300, 2))
