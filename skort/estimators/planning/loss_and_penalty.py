@@ -43,49 +43,6 @@ def objective_inside(estimator: Any, model: Any) -> "SklearnObjective":
     return sklearn_objective(given, is_classifier=isinstance(estimator, ClassifierMixin))
 
 
-def strengths_inside(estimator: Any) -> list[str]:
-    """Return the names of the parameters that set the strength of the penalty of the model inside."""
-    from skort.objective.sklearn_objectives import OBJECTIVES
-
-    if estimator.estimator is None:
-        return []
-    try:
-        inside, is_fitted = list(layers(estimator.estimator))[-1]
-    except ValueError:  # The fit raises it.
-        return []
-    if is_fitted or type(inside) not in OBJECTIVES:
-        return []
-    return [name for name in _STRENGTHS if hasattr(inside, name)]
-
-
-def losses_of(estimator: Any) -> dict[str, type]:
-    """Return the losses of an estimator, by name."""
-    return CLASSIFICATION_LOSSES if isinstance(estimator, ClassifierMixin) else REGRESSION_LOSSES
-
-
-def loss_before_fit(estimator: Any) -> ScoreLoss | None:
-    """Return the loss that a fit would have, or None if a parameter is not valid."""
-    try:
-        model = None if estimator.estimator is None else model_inside(estimator.estimator)
-        return as_loss(chosen_loss(estimator, objective_inside(estimator, model)))
-    except (ValueError, KeyError):  # fit raises it
-        return None
-
-
-def chosen_loss(estimator: Any, inside: "SklearnObjective") -> ScoreLoss:
-    """Return the loss of a training, not validated: the user's, or the one of the model inside."""
-    if isinstance(estimator.loss, dict):
-        return OutputLosses(
-            {name: named_loss(estimator, inside, x) for name, x in estimator.loss.items()}
-        )
-    if estimator.loss is None:
-        from skort.graphs.onnx_models.graph_loss import graph_loss
-
-        model = None if estimator.estimator is None else model_inside(estimator.estimator)
-        return graph_loss(model, is_classifier=isinstance(estimator, ClassifierMixin))
-    return named_loss(estimator, inside, estimator.loss)
-
-
 def training_loss(estimator: Any, inside: "SklearnObjective") -> ScoreLoss:
     """
     Return the loss of a training. Raise a ValueError if a regressor has a loss of classifiers, or
@@ -100,6 +57,20 @@ def training_loss(estimator: Any, inside: "SklearnObjective") -> ScoreLoss:
         raise ValueError(f"loss={type(loss).__name__} is not a loss of a {kind}. {cure}")
 
     return loss
+
+
+def chosen_loss(estimator: Any, inside: "SklearnObjective") -> ScoreLoss:
+    """Return the loss of a training, not validated: the user's, or the one of the model inside."""
+    if isinstance(estimator.loss, dict):
+        return OutputLosses(
+            {name: named_loss(estimator, inside, x) for name, x in estimator.loss.items()}
+        )
+    if estimator.loss is None:
+        from skort.graphs.onnx_models.graph_loss import graph_loss
+
+        model = None if estimator.estimator is None else model_inside(estimator.estimator)
+        return graph_loss(model, is_classifier=isinstance(estimator, ClassifierMixin))
+    return named_loss(estimator, inside, estimator.loss)
 
 
 def named_loss(estimator: Any, inside: "SklearnObjective", loss: Any) -> Any:
@@ -121,6 +92,31 @@ def named_loss(estimator: Any, inside: "SklearnObjective", loss: Any) -> Any:
     return named.set_params(
         **{name: value for name, value in values.items() if not isinstance(value, str)}
     )
+
+
+def losses_of(estimator: Any) -> dict[str, type]:
+    """Return the losses of an estimator, by name."""
+    return CLASSIFICATION_LOSSES if isinstance(estimator, ClassifierMixin) else REGRESSION_LOSSES
+
+
+@rule("loss")
+def loss_decision(left_open: Set[str], inside: "SklearnObjective", loss: ScoreLoss) -> Decision:
+    """
+    The loss is the one that the model inside minimises; without a model, the squared error or the
+    log-loss.
+    """
+    if "loss" not in left_open:
+        return yours(loss, "loss")
+    because = "it is the default" if inside.loss is None else "the model inside minimises it"
+    return Decision(loss, because, "loss")
+
+
+def training_penalty(
+    estimator: Any, inside: "SklearnObjective", size: TrainingSize
+) -> WeightPenalty | None:
+    """Return the penalty of a training."""
+    chosen = chosen_penalty(estimator, inside, size)
+    return as_penalty(for_training(chosen, estimator.penalty, "penalty"))
 
 
 def chosen_penalty(
@@ -165,12 +161,11 @@ def chosen_penalty(
     )
 
 
-def training_penalty(
-    estimator: Any, inside: "SklearnObjective", size: TrainingSize
-) -> WeightPenalty | None:
-    """Return the penalty of a training."""
-    chosen = chosen_penalty(estimator, inside, size)
-    return as_penalty(for_training(chosen, estimator.penalty, "penalty"))
+def alpha_inside(estimator: Any, inside: "SklearnObjective", size: TrainingSize) -> Any:
+    """Return the alpha with which skort has the penalty of the model inside."""
+    if estimator.n_total is not None:
+        size = size._replace(weight_sum=estimator.n_total * size.mean_weight)
+    return inside.skort_alpha(*size[:4])
 
 
 def counts_rows(estimator: Any, inside: "SklearnObjective") -> bool:
@@ -184,25 +179,6 @@ def counts_rows(estimator: Any, inside: "SklearnObjective") -> bool:
         and inside.penalty is not None
     )
     return is_inside and inside.alpha_per == "sum" and estimator.n_total is None
-
-
-def alpha_inside(estimator: Any, inside: "SklearnObjective", size: TrainingSize) -> Any:
-    """Return the alpha with which skort has the penalty of the model inside."""
-    if estimator.n_total is not None:
-        size = size._replace(weight_sum=estimator.n_total * size.mean_weight)
-    return inside.skort_alpha(*size[:4])
-
-
-@rule("loss")
-def loss_decision(left_open: Set[str], inside: "SklearnObjective", loss: ScoreLoss) -> Decision:
-    """
-    The loss is the one that the model inside minimises; without a model, the squared error or the
-    log-loss.
-    """
-    if "loss" not in left_open:
-        return yours(loss, "loss")
-    because = "it is the default" if inside.loss is None else "the model inside minimises it"
-    return Decision(loss, because, "loss")
 
 
 @rule("penalty")
@@ -222,23 +198,6 @@ def penalty_decision(
             "the model inside has none" if inside.penalty is None else "the model inside has it"
         )
     return Decision(penalty, because, "penalty, alpha")
-
-
-@rule("class weights")
-def class_weight_decision(
-    estimator: Any, left_open: Set[str], inside: "SklearnObjective"
-) -> Decision | None:
-    """
-    The weights of classes are those of the model inside; if it has none, all classes count the
-    same.
-    """
-    if not isinstance(estimator, ClassifierMixin):
-        return None
-    if "class_weight" not in left_open:
-        return yours(estimator.class_weight, "class_weight")
-    if inside.class_weight is None:
-        return None
-    return Decision(inside.class_weight, "the model inside has them", "class_weight")
 
 
 def chosen_class_weight(
@@ -267,3 +226,44 @@ def chosen_class_weight(
     loss = as_loss(chosen_loss(estimator, inside))
     of_positives = inside.weighs_positives and loss is not None and loss.one_against_rest
     return ClassWeight(class_weight, of_positives, inside.balances_rows)
+
+
+@rule("class weights")
+def class_weight_decision(
+    estimator: Any, left_open: Set[str], inside: "SklearnObjective"
+) -> Decision | None:
+    """
+    The weights of classes are those of the model inside; if it has none, all classes count the
+    same.
+    """
+    if not isinstance(estimator, ClassifierMixin):
+        return None
+    if "class_weight" not in left_open:
+        return yours(estimator.class_weight, "class_weight")
+    if inside.class_weight is None:
+        return None
+    return Decision(inside.class_weight, "the model inside has them", "class_weight")
+
+
+def loss_before_fit(estimator: Any) -> ScoreLoss | None:
+    """Return the loss that a fit would have, or None if a parameter is not valid."""
+    try:
+        model = None if estimator.estimator is None else model_inside(estimator.estimator)
+        return as_loss(chosen_loss(estimator, objective_inside(estimator, model)))
+    except (ValueError, KeyError):  # fit raises it
+        return None
+
+
+def strengths_inside(estimator: Any) -> list[str]:
+    """Return the names of the parameters that set the strength of the penalty of the model inside."""
+    from skort.objective.sklearn_objectives import OBJECTIVES
+
+    if estimator.estimator is None:
+        return []
+    try:
+        inside, is_fitted = list(layers(estimator.estimator))[-1]
+    except ValueError:  # The fit raises it.
+        return []
+    if is_fitted or type(inside) not in OBJECTIVES:
+        return []
+    return [name for name in _STRENGTHS if hasattr(inside, name)]
