@@ -169,6 +169,8 @@ def _checks_of_useless(result):
         )
 
     causes = ["the rows of X and y belong together", "the columns say anything about y"]
+    if _has_planned_decay(result):
+        causes.append('the weight decay is too large, which optimizer="adam" does not have')
     if plan.penalty is not None:
         causes.append("alpha is too large")
     if "eta0" not in plan.left_open:
@@ -177,6 +179,12 @@ def _checks_of_useless(result):
         causes.append("max_iter is too small")
     *others, last = causes
     return f"Check whether {', whether '.join(others)}, and whether {last}."
+
+
+def _has_planned_decay(result):
+    """Return whether a network has a weight decay that skort chose."""
+    decay = getattr(result.plan.update.optimizer, "weight_decay", 0.0)
+    return decay > 0 and "optimizer" in result.plan.left_open
 
 
 def _has_rare_class(result):

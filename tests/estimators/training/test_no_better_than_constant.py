@@ -4,9 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
-from sklearn.neural_network import MLPRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 
@@ -113,3 +114,26 @@ def test_a_hinge_of_a_rare_class_that_gains_nothing_says_what_does(share):
     assert f"that of the best constant {2 * y.mean():.4g}." in text
     assert 'class_weight="balanced"' in text
     assert OrtSGDClassifier(loss="hinge", class_weight="balanced").fit(rows, y).predict(rows).any()
+
+
+DECAY = 'the weight decay is too large, which optimizer="adam" does not have'
+
+
+@pytest.mark.parametrize(
+    "optimizer, causes",
+    [("auto", [DECAY, "alpha is too large"]), ("adam", ["alpha is too large"])],
+)
+def test_a_useless_network_names_the_decay_that_skort_chose(optimizer, causes):
+    rows, y = make_classification(
+        1500, 10, n_informative=4, n_redundant=2, flip_y=0.05, random_state=0
+    )
+    few = np.random.RandomState(3).permutation(1500)[:40]
+    network = MLPClassifier(hidden_layer_sizes=(30, 15))
+    model = OrtSGDClassifier(network, penalty="l2", alpha=0.1, optimizer=optimizer, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="not clearly better than a constant") as caught:
+        model.fit(rows[few], y[few])
+
+    always = ["the rows of X and y belong together", "the columns say anything about y"]
+    *others, last = always + causes
+    whole = f"Check whether {', whether '.join(others)}, and whether {last}."
+    assert str(caught[0].message).endswith(whole)
