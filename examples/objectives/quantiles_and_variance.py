@@ -18,7 +18,8 @@ from skort.objective import Loss
 
 # %%
 # The noise is normal, and its standard deviation grows with x: the true quantiles are known. A
-# custom loss with an inverse link does not standardise y, so y is of the size of one.
+# custom loss with an inverse link does not standardise y, so y is of the size of one. Without the
+# link, y may be in any unit.
 
 
 def trend(x):

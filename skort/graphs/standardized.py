@@ -89,15 +89,18 @@ def _vector(graph, name, size):
     return helper.make_tensor_value_info(name, graph.input[0].type.tensor_type.elem_type, [size])
 
 
-def rescaled_score(score_graph: ScoreGraph, mean: np.ndarray, scale: float) -> ScoreGraph:
+def rescaled_score(
+    score_graph: ScoreGraph, mean: np.ndarray, scale: float | np.ndarray
+) -> ScoreGraph:
     """
     Return a score graph that gives scale * score + mean.
 
     Scale and mean are weights that are not trained.
     """
     dtype = np.dtype(score_graph.dtype)
-    arrays = {_TARGET_SCALE: np.array([scale], dtype), _TARGET_MEAN: mean.astype(dtype)}
-    operators = (("Mul", _TARGET_SCALE, 1), ("Add", _TARGET_MEAN, len(mean)))
+    scales = np.array(scale, dtype, ndmin=1)
+    arrays = {_TARGET_SCALE: scales, _TARGET_MEAN: mean.astype(dtype)}
+    operators = (("Mul", _TARGET_SCALE, len(scales)), ("Add", _TARGET_MEAN, len(mean)))
     structure = _after_score(score_graph.structure, STANDARDIZED_SCORE, operators)
     return ScoreGraph(structure, {**score_graph.arrays, **arrays}, score_graph.trained)
 

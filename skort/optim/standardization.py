@@ -57,8 +57,8 @@ class Standardization:
     scale: np.ndarray | None
     #: float64 of shape (n_outputs,). None: y is as it is.
     target_mean: np.ndarray | None
-    #: The scale of all outputs.
-    target_scale: float
+    #: The scale of all outputs; float64 of shape (n_outputs,) if they have several.
+    target_scale: float | np.ndarray
     #: Whether the fitted model subtracts the mean from X itself: the mean is many standard
     #: deviations.
     is_offset: bool = False

@@ -35,3 +35,22 @@ class Cauchy(RegressionLoss):
     loss = 0.5 * (epsilon * epsilon) * Log(inner)
     gradient = residual / inner
     """
+
+
+# Of the mean and of the logarithm of the standard deviation.
+GAUSSIAN = """
+gaussian (score, target) => (loss) {
+    half = Constant <value = float {0.5}> ()
+    first = Constant <value = int64[1] {0}> ()
+    second = Constant <value = int64[1] {1}> ()
+    mean = Gather <axis = 1> (score, first)
+    y = Gather <axis = 1> (target, first)
+    logarithm = Gather <axis = 1> (score, second)
+    opposite = Neg (logarithm)
+    precision = Exp (opposite)
+    residual = Sub (mean, y)
+    z = Mul (residual, precision)
+    square = Mul (z, z)
+    halves = Mul (half, square)
+    loss = Add (halves, logarithm)
+}"""

@@ -167,16 +167,20 @@ def ids_in_range() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # the runtime raises errors of many kinds
-        # A backward pass scatters by the same ids, but the Gather of the forward pass fails first.
-        found = re.search(
-            r"running Gather node.*idx=(-?\d+) must be within .* \[-\d+,(\d+)\]",
-            str(error),
-            re.DOTALL,
-        )
+        found = missing_id(error)
         if found is None:
             raise
 
         raise ValueError(
-            f"X has the id {found[1]}, but the ids of a table in the ONNX model go from "
-            f"0 to {found[2]}."
+            f"X has the id {found[0]}, but the ids of a table in the ONNX model go from "
+            f"0 to {found[1]}."
         ) from error
+
+
+def missing_id(error: Exception) -> tuple[int, int] | None:
+    """Return the id that a Gather of ONNX Runtime did not find, and the last one that it knows."""
+    # A backward pass scatters by the same ids, but the Gather of the forward pass fails first.
+    found = re.search(
+        r"running Gather node.*idx=(-?\d+) must be within .* \[-\d+,(\d+)\]", str(error), re.DOTALL
+    )
+    return None if found is None else (int(found[1]), int(found[2]))

@@ -182,17 +182,22 @@ def _estimated(basis) -> float:
         start = start + coef @ statistics.columns[0]
 
     mean, deviation = statistics.targets
-    curvature = estimated_curvature(plan.loss, score_graph.n_outputs, (start, mean, deviation))
-    scale = 1.0 if variables.score is None else variables.score.scale**2
-    return curvature * scale / variables.in_units.unit
+    scale = 1.0 if variables.score is None else variables.score.scale
+    return (
+        estimated_curvature(plan.loss, score_graph.n_outputs, (start, mean, deviation), scale)
+        / variables.in_units.unit
+    )
 
 
 def estimated_curvature(
-    loss: ScoreLoss, n_outputs: int, start: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    loss: ScoreLoss,
+    n_outputs: int,
+    start: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+    scale: float | np.ndarray = 1.0,
 ) -> float:
     """
     Return an estimate of the largest second derivative of the loss of a row by one column of its
-    score.
+    score, divided by its scale.
     """
     # The differences are long, to look across kinks. Their length is one for a classifier. For a
     # regressor that starts at a score s, it is the root mean square of s - y, or one if that is
@@ -212,6 +217,9 @@ def estimated_curvature(
         length = np.hypot(score - mean, deviation)
         has_link = loss.inverse_link_function(n_outputs) is not None
         length = np.where((length > 0) & np.isfinite(length) & (not has_link), length, 1.0)
+        if np.ndim(scale):
+            # A column of one y has no deviation, and its score may begin far from it.
+            length = np.where(deviation > 0, length, scale)
         target = mean + steps * deviation
         score = np.tile(score, (len(steps), 1))
 
@@ -226,10 +234,12 @@ def estimated_curvature(
         is_bent = differences > 1e-6 * (np.abs(above) + 2 * np.abs(here) + np.abs(below))
         seconds = differences / (h**2).sum(axis=1)
 
-    curvature = float(np.max(seconds, initial=0.0, where=is_bent & np.isfinite(seconds)))
+    is_usable = is_bent & np.isfinite(seconds)
+    curvature = float(np.max(seconds, initial=0.0, where=is_usable))
     if not USABLE[0] <= curvature <= USABLE[1]:
         raise _no_curvature_error(loss, n_outputs, target)
-    return curvature
+    squares = (moved * scale**2).sum(axis=1)
+    return float(np.max(seconds * squares, initial=0.0, where=is_usable))
 
 
 def _no_curvature_error(loss, n_outputs, target):

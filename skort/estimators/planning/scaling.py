@@ -10,7 +10,8 @@ from skort.estimators.data.rows import DataStatistics
 from skort.estimators.planning.decision import Decision, rule, yours
 from skort.estimators.planning.epochs import STREAM_ROWS
 from skort.estimators.variables.reparametrization import FAR
-from skort.objective.loss import takes_standardized_y
+from skort.estimators.variables.score_losses import reads_together
+from skort.objective.loss import is_of_y, takes_standardized_y
 from skort.optim.standardization import Standardization, deviation_of_all, usable_scale
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ _LEAST_PART = 0.1
 def scaling(plan: "Plan", score_graph: "ScoreGraph", statistics: DataStatistics) -> Decision:
     """
     The columns of X, and y of a regressor, are standardised during the training,
-    if the weights can take it back.
+    if the weights can take it back; several columns of y have one scale, unless a custom loss reads
+    them together.
     """
     if not plan.standardize:
         return yours(None, "standardize")
@@ -134,7 +136,7 @@ def _standardization(plan, score_graph, statistics):
 
     last = score_graph.last_layer
     target_mean = None
-    target_scale = 1.0
+    target_scale: float | np.ndarray = 1.0
     if (
         last is not None
         and not plan.is_classifier
@@ -144,7 +146,8 @@ def _standardization(plan, score_graph, statistics):
         target_mean, deviation = _of_target(
             plan.loss, score_graph.n_outputs, statistics, centre=centre
         )
-        target_scale = float(_scale(deviation, "y"))
+        target_scale = _scale(deviation, "y")
+        target_scale = target_scale if target_scale.size > 1 else float(target_scale.item())
 
     if scale is None and target_mean is None:
         return None
@@ -218,4 +221,7 @@ def _of_target(loss, n_outputs, statistics, *, centre):
     else:
         mean, deviation = _centred(*statistics.targets, centre=centre)
 
+    if is_of_y(loss, n_outputs) and reads_together(loss, n_outputs):
+        # Each column may have another unit, as those of a mean and of a logarithm.
+        return mean, deviation
     return mean, deviation_of_all(deviation)

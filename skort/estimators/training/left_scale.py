@@ -82,7 +82,7 @@ def warn_of_left_scale(
 
     if used.target_mean is not None:
         target = rows.counted(rows.target)
-        scales = np.full(len(used.target_mean), used.target_scale)
+        scales = np.broadcast_to(used.target_scale, len(used.target_mean))
         changes = _changes(target, used.target_mean, scales)
         if not changes and not loss.is_robust and len(target):
             changes = _lone_changes(target, used.target_mean, scales)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skort.common.user_warning import warn_user
+from skort.estimators.data.row_forms import missing_id
 from skort.estimators.variables.faults import (
     DIGITS,
     DISTANCES,
@@ -13,7 +14,7 @@ from skort.estimators.variables.faults import (
     falls_without_end,
     most_exact,
 )
-from skort.estimators.variables.score_losses import ScoreLosses
+from skort.estimators.variables.score_losses import ScoreLosses, reads_together, score_units
 from skort.exceptions import NotTrainableError
 from skort.objective.custom import Loss, parsed, used_inputs
 from skort.objective.loss import ScoreLoss
@@ -98,6 +99,7 @@ def _fault_before(loss, target, is_classifier):
     loss.value_function(target.shape[1])
     if "target" not in used_inputs(parsed("loss: value", loss.value)):
         raise NotTrainableError("loss: its value does not use the target.")
+    _check_columns(loss, target.shape[1], is_classifier)
 
     losses = _most_exact(loss, target.shape[1])
     fault = (
@@ -110,6 +112,28 @@ def _fault_before(loss, target, is_classifier):
     if not fault and is_classifier and target.shape[1] == 1:
         fault = _no_negative_score(losses)
     return _of(loss, fault) if fault else ""
+
+
+def _check_columns(loss, n_outputs, is_classifier):
+    """Raise a NotTrainableError for a loss that reads a column which score and target lack."""
+    row = np.ones((1, n_outputs))
+    try:
+        ScoreLosses(loss, n_outputs).of_rows(row, row)
+    except Exception as error:  # an error of the runtime is no ValueError
+        column = missing_id(error)
+        if column is None:
+            return
+    else:
+        return
+
+    has = "one column" if n_outputs == 1 else f"{n_outputs} columns"
+    cure = "has. Give y with"
+    if is_classifier:
+        cure = f"a classifier of {max(2, n_outputs)} classes trains. Use a regressor, and y of"
+    raise NotTrainableError(
+        f"loss: it reads column {column[0]} of score or target, which have {has}, as "
+        f"{'' if is_classifier else 'y '}{cure} {column[0] + 1} columns."
+    )
 
 
 def fault_of(loss: ScoreLoss, target: np.ndarray) -> str:
@@ -184,7 +208,7 @@ def _reached(losses, loss, target, is_classifier):
     y = _small_usual_large(target)
     if loss.inverse_link_function(n_outputs) is None:
         # No score is at its target: a loss may have a kink there.
-        scores = _near(loss, target)[np.argsort(np.abs(_NEAR))] + _KINK * _unit(target)
+        scores = _near(loss, target)[np.argsort(np.abs(_NEAR))] + _KINK * _units(loss, target)[1]
     elif _no_number(losses, target, _near(loss, target)):
         # The scores of some links are positive by design.
         scores = np.empty((0, n_outputs))
@@ -199,7 +223,14 @@ def _near(loss, target):
     n_outputs = target.shape[1]
     if loss.inverse_link_function(n_outputs) is not None:
         return np.outer(_NEAR, np.ones(n_outputs))
-    return target.mean(axis=0) + _NEAR[:, None] * _unit(target)
+    mean, unit = _units(loss, target)
+    return mean + _NEAR[:, None] * unit
+
+
+def _units(loss, target):
+    """Return the means and the units of the columns of the score."""
+    mean, unit = target.mean(axis=0), _unit(target)
+    return score_units(loss, mean, unit) if reads_together(loss, len(mean)) else (mean, unit)
 
 
 def _beginnings(loss, target):

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from skort.common.blas import one_blas_thread
-from skort.estimators.variables.score_losses import loss_unit
+from skort.estimators.variables.score_losses import best_constant_score, loss_unit, score_units
 from skort.objective.loss import InUnits, ScoreLoss, is_of_y
 from skort.objective.penalties import WeightPenalty, rescaled
 from skort.optim.row_change import RowChange, UnchangedRows, difference, stays_where_it_is
@@ -116,7 +116,8 @@ class _Score:
 
     #: The last layer.
     layer: "Layer"
-    scale: float
+    #: A number, or an ndarray of shape (n_outputs,).
+    scale: Any
     #: ndarray of shape (n_outputs,). Without the offset.
     shift: np.ndarray
     #: The loss's own weights in units of y.
@@ -132,10 +133,15 @@ class _Score:
         names = (self.layer.coefficient, self.layer.intercept, *self.loss_weights)
         return {name for name in names if name is not None}
 
+    def factor(self, name: str) -> Any:
+        """Return the factor from a weight of the training to that of the model."""
+        is_column = name == self.layer.coefficient and self.layer.transposed
+        return self.scale[:, None] if is_column and np.ndim(self.scale) else self.scale
+
     def to_model(self, weights: dict[str, np.ndarray]) -> None:
         """Change the weights of the training into those of the model, in float64."""
         for name in self.scaled & weights.keys():
-            weights[name] = np.multiply(weights[name], self.scale, dtype=np.float64)
+            weights[name] = np.multiply(weights[name], self.factor(name), dtype=np.float64)
         intercept = self.layer.intercept
         if intercept in weights:
             weights[intercept] = np.add(weights[intercept], self.shift, dtype=np.float64)
@@ -146,7 +152,7 @@ class _Score:
         if intercept in weights:
             weights[intercept] = np.subtract(weights[intercept], self.shift, dtype=np.float64)
         for name in self.scaled & weights.keys():
-            weights[name] = np.multiply(weights[name], 1 / self.scale, dtype=np.float64)
+            weights[name] = np.multiply(weights[name], 1 / self.factor(name), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,18 +191,20 @@ class Reparametrization:
             return cls(None, InUnits(loss, 1.0), penalty, dtype=score_graph.dtype)
 
         inputs = _inputs(score_graph, used)
-        score = _score(score_graph, loss, used)
+        is_free = penalty is None or penalty.intercepts is None
+        score = _score(score_graph, loss, used, is_free=is_free)
         in_units = InUnits(loss, 1.0)
 
         if score is not None and score.is_of_y:
-            unit = loss_unit(loss, score.shift + score.offset, score.scale)
+            assert used.target_mean is not None  # `score`
+            unit = loss_unit(loss, score.shift + score.offset, used.target_mean, score.scale)
             in_units = InUnits(loss, unit, weight=1 / unit)
         elif score is not None:
             in_units = _scaled(loss, used.target_scale)
 
         factors: dict[str, Any] = {}
         if score is not None:
-            factors = dict.fromkeys(score.scaled, score.scale)
+            factors = {name: score.factor(name) for name in score.scaled}
         if inputs is not None:
             name = inputs.layer.coefficient
             factors[name] = factors.get(name, 1.0) * inputs.factors
@@ -371,7 +379,7 @@ def _inputs(score_graph, used):
     )
 
 
-def _score(score_graph, loss, used):
+def _score(score_graph, loss, used, *, is_free):
     """Return the change of y, or None."""
     from skort.graphs.layers import TARGET_OFFSET
 
@@ -382,11 +390,18 @@ def _score(score_graph, loss, used):
     n_outputs = score_graph.n_outputs
     names = loss.weight_names
     offset = score_graph.arrays.get(TARGET_OFFSET, np.zeros(n_outputs)).astype(np.float64)
+    centre, scale = used.target_mean, used.target_scale
+    if np.ndim(scale):
+        if is_free and layer.intercept is not None:
+            # Such a loss may be far from its least value at the means of y, as that of a mean and
+            # a logarithm.
+            centre = best_constant_score(loss, centre, scale)
+        scale = score_units(loss, used.target_mean, scale)[1]
     if loss.inverse_link_function(n_outputs) is None:
         return _Score(
             layer,
-            used.target_scale,
-            used.target_mean - offset,
+            scale,
+            centre - offset,
             names,
             is_of_y(loss, n_outputs),
             offset,

@@ -7,6 +7,10 @@ from skort.objective.loss import ScoreLoss
 #: The positive numbers of float32. Sample weights are divided by the unit of a loss in float32.
 USABLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
+# The most steps of a search for a constant score, and the size of its last one in scales of y.
+_MOST_STEPS = 100
+_LAST_STEP = 0.05
+
 
 class ScoreLosses:
     """A loss as a function of scores and targets, both of shape (n_rows, n_outputs)."""
@@ -67,13 +71,67 @@ class ScoreLosses:
             return {name: array.astype(self.dtype) for name, array in inputs.items()}
 
 
-def loss_unit(loss: ScoreLoss, mean: np.ndarray, scale: float) -> float:
+def reads_together(loss: ScoreLoss, n_outputs: int) -> bool:
+    """Return whether a loss of several columns of scores has one number for a row."""
+    return n_outputs > 1 and loss.weight_scale(n_outputs) == 1.0
+
+
+def score_units(
+    loss: ScoreLoss, mean: np.ndarray, scale: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """
-    Return twice the mean loss of the score `mean` for the targets `mean` ± `scale`. For half the
-    squared error, it is `scale` squared.
+    Return means and scales of the columns of a score, from those of the targets: zero and one for a
+    column whose target does not change the loss.
     """
-    score = np.tile(mean, (2, 1))
+    target = mean + np.concatenate([scale[None], scale + np.diag(scale)])
+    losses = ScoreLosses(loss, len(mean)).of_rows(np.zeros(target.shape), target)
+    is_read = losses[1:] != losses[0]
+    return np.where(is_read, mean, 0.0), np.where(is_read, scale, 1.0)
+
+
+def loss_unit(
+    loss: ScoreLoss, score: np.ndarray, mean: np.ndarray, scale: float | np.ndarray
+) -> float:
+    """
+    Return twice the mean loss of a constant score for the targets `mean` ± `scale`. For half the
+    squared error at the mean, it is `scale` squared.
+    """
+    losses, target = ScoreLosses(loss, len(mean)), _around(mean, scale)
     weight = loss.weight_scale(len(mean)) / 2
-    target = score + np.array([[scale], [-scale]])
-    unit = 2 * ScoreLosses(loss, len(mean)).total(score, target, weight)
+    unit = 2 * losses.total(np.tile(score, (2, 1)), target, weight)
     return unit if USABLE[0] <= unit <= USABLE[1] else 1.0
+
+
+def best_constant_score(loss: ScoreLoss, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """
+    Return a constant score of nearly the least loss for the targets `mean` ± `scale`, found from
+    the mean, or zero where the target is not read, by steps of one column at a time; this beginning
+    itself if the search has no end.
+    """
+    losses, target = ScoreLosses(loss, len(mean)), _around(mean, scale)
+
+    def at(scores):
+        of_rows = losses.of_rows(np.repeat(scores, 2, axis=0), np.tile(target, (len(scores), 1)))
+        is_number = np.isfinite(of_rows)
+        return np.where(is_number, of_rows, np.inf).reshape(-1, 2).sum(axis=1)
+
+    first, scale = score_units(loss, mean, scale)
+    score, steps = first, scale
+    least = at(first[None])[0]
+    for _ in range(_MOST_STEPS):
+        moves = np.concatenate([np.diag(steps), -np.diag(steps)])
+        found = at(score + moves)
+        best = int(np.argmin(found))
+        if found[best] < least:
+            score, least = score + moves[best], found[best]
+            steps = np.where(moves[best] != 0, 2 * steps, steps)
+        elif (steps <= _LAST_STEP * scale).all():
+            return score
+        else:
+            steps = steps / 2
+    return first
+
+
+def _around(mean, scale):
+    """Return two targets, the mean plus and minus a scale."""
+    return mean + np.array([1.0, -1.0])[:, None] * scale

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import onnx.parser
 import pytest
+from own_losses import GAUSSIAN
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import PoissonRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -876,3 +877,37 @@ def test_an_operator_without_a_gradient_is_written_with_others():
     # It is least where the mean of the gradients is zero.
     np.testing.assert_allclose(X.T @ np.tanh(residuals) / len(X), 0, atol=1e-3)
     assert model.loss_ == pytest.approx(np.log(np.cosh(residuals)).mean(), rel=1e-4)
+
+
+@pytest.mark.parametrize("unread", [0.0, 1.0])
+@pytest.mark.parametrize("size", [0.01, 300.0, 1e5])
+@pytest.mark.parametrize(
+    "inside", [None, MLPRegressor(hidden_layer_sizes=(20,))], ids=["linear", "network"]
+)
+def test_a_gaussian_ends_at_its_optimum_in_any_unit(inside, size, unread):
+    seeded = np.random.default_rng(2)
+    X = seeded.uniform(-2, 2, size=(1000, 2))
+    logarithm = 0.4 * X[:, 0] - 0.5
+    y = size * (2 * X[:, 0] - X[:, 1] + 1 + np.exp(logarithm) * seeded.normal(size=1000))
+    both = np.column_stack([y, unread * y])
+    model = OrtSGDRegressor(inside, loss=Loss(GAUSSIAN), alpha=0, random_state=0).fit(X, both)
+    mean, found = model.predict(X).T
+    likelihood = (0.5 * ((mean - y) * np.exp(-found)) ** 2 + found).mean() - np.log(size)
+    true = (2 * X[:, 0] - X[:, 1] + 1) * size
+    of_true = (0.5 * ((true - y) / size * np.exp(-logarithm)) ** 2 + logarithm).mean()
+    assert of_true - 0.03 < likelihood < of_true + 0.01
+
+
+@pytest.mark.parametrize(
+    "estimator, y, message",
+    [
+        (OrtSGDRegressor(), Y, "one column, as y has. Give y with 2 columns."),
+        (OrtSGDClassifier(), Y > 0, "one column, as a classifier of 2 classes trains. Use a regr"),
+    ],
+    ids=["regressor", "classifier"],
+)
+def test_a_column_that_the_score_lacks_is_named(estimator, y, message):
+    estimator.set_params(loss=Loss(GAUSSIAN))
+    beginning = "loss: it reads column 1 of score or target, which have "
+    with pytest.raises(NotTrainableError, match=re.escape(beginning + message)):
+        estimator.fit(X, y)
