@@ -136,6 +136,9 @@ class TrainState:
     first_weights: dict[str, np.ndarray] | None = None
     #: How far columns, by name and way, have left their scale, as warnings have said.
     told: Mapping[tuple[str, str], float] | None = None
+    #: The last rows of a stream, if its calls have few: they tell with the next ones whether columns
+    #: have left their scale.
+    recent: Any = None
     #: A box with what makes the next steps, in this process only: copies of the box are empty.
     live: Any = None
 

@@ -1412,14 +1412,16 @@ def test_other_columns_are_not_told_to_be_smaller(column):
     assert not [each for each in later_calls(X, X[:, 0]) if "smaller" in each]
 
 
-def test_single_rows_are_not_told_to_be_smaller(recwarn):
+def test_single_rows_are_told_to_be_smaller_after_20_of_them(recwarn):
     rng = np.random.RandomState(0)
     X = np.c_[rng.randn(70), rng.gamma(4, 1000, size=70)]
     X[50:, 1] /= 100
     model = OrtSGDRegressor(random_state=0).partial_fit(X[:50], X[:50, 0])
-    for i in range(50, 70):
+    for i in range(50, 69):
         model.partial_fit(X[i : i + 1], X[i : i + 1, 0])
     assert not recwarn
+    with pytest.warns(UserWarning, match=r"column 1 of X has values .* times smaller than"):
+        model.partial_fit(X[69:], X[69:, 0])
 
 
 def test_a_sparse_column_of_large_values_that_the_first_rows_lack_is_told():
@@ -1818,3 +1820,30 @@ def test_an_estimator_whose_rows_wait_shows_itself():
     X, y = data(6)
     shown = OrtSGDRegressor(random_state=0).partial_fit(X, y)._repr_mimebundle_()["text/html"]
     assert "0 (0 updates)" in shown and ">objective</th>" not in shown
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 20])
+@pytest.mark.parametrize("far", [100.0, 1e-3], ids=["moved", "smaller"])
+def test_a_column_that_leaves_its_scale_is_told_in_calls_of_any_size(far, size):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    model = OrtSGDClassifier(random_state=0).partial_fit(
+        X[:60], X[:60, 0] > 0, classes=[False, True]
+    )
+    X[60:, 1] = X[60:, 1] + far if far > 1 else far * X[60:, 1]
+    with pytest.warns(
+        UserWarning, match="column 1 of X (is|has values) .* the rows that the stream"
+    ):
+        for start in range(60, 100, size):
+            rows = X[start : start + size]
+            model.partial_fit(rows, rows[:, 0] > 0)
+
+
+def test_one_row_calls_within_the_scale_warn_of_nothing(recwarn):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    model = OrtSGDClassifier(random_state=0)
+    for row in X:
+        model.partial_fit(row[None], row[:1] > 0, classes=[False, True])
+        row[:] = 1e6
+    assert not recwarn.list

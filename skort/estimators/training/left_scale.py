@@ -183,7 +183,9 @@ def _lone(column, values, mean, scale):
     """
     distance = _distances(values, mean, scale)
     row = np.argmax(distance)
-    if np.delete(distance, row).sum() > _FAR * max(len(values), FIRST_ROWS):
+    others = np.delete(distance, row)
+    is_drift = others.sum() > _FAR * max(len(values), FIRST_ROWS)
+    if is_drift or others.max(initial=0.0) > distance[row] / 2:
         return None
     return _Change(column, _AWAY, distance[row], values[row])
 

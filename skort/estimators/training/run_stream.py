@@ -15,6 +15,7 @@ from skort.estimators.planning.fine_tuning import knowledge_of
 from skort.estimators.planning.plan import Plan
 from skort.estimators.planning.rate import RateBasis
 from skort.estimators.planning.stream import (
+    FIRST_ROWS,
     call_part,
     falling_part,
     falls_by_rows,
@@ -102,8 +103,9 @@ def _of_later_rows(plan, model, rows, state, observers, last):
     if plan.takes_start and state.penalty_start is None:
         state = dataclasses.replace(state, penalty_start=model.score_graph.trained_arrays)
 
-    told = _told(plan, model, rows, state, observers.columns)
-    state = dataclasses.replace(state, told=told)
+    looked_at, recent = _with_recent(rows, state.recent)
+    told = _told(plan, model, looked_at, state, observers.columns)
+    state = dataclasses.replace(state, told=told, recent=recent)
     # A warning of a column that has left its scale already tells why.
     if is_after_fit and not told:
         # After a short fit, a model may still be no better than a constant, even on its own rows.
@@ -111,6 +113,15 @@ def _of_later_rows(plan, model, rows, state, observers, last):
         _warn_of_worse(plan, model, variables, rows, losses[-1])
 
     return _trained(Start(plan, model, state, variables, spread=spread), rows, run, observers)
+
+
+def _with_recent(rows, recent):
+    """Return the rows of a call behind those of small calls before it, and the next such rows."""
+    if len(rows.target) >= FIRST_ROWS:
+        return rows, None
+    rows = rows.after(recent).taken(slice(-FIRST_ROWS, None))
+    # The user may overwrite the arrays.
+    return rows, copy.deepcopy(rows.taken(slice(1 - FIRST_ROWS, None)))
 
 
 def _told(plan, model, rows, state, columns):
@@ -251,7 +262,9 @@ def _trained(started, rows, run, observers):
         raise diverged_error(run.plan, error, state, rows, model, run.variables) from None
 
     live = NoPickle(dataclasses.replace(run, random_state=batches.random_state))
-    ended = dataclasses.replace(outcome.state, live=live, told=state.told, n_seen=state.n_seen)
+    ended = dataclasses.replace(
+        outcome.state, live=live, told=state.told, recent=state.recent, n_seen=state.n_seen
+    )
 
     outcome = dataclasses.replace(outcome, state=ended)
     return ready.result(outcome, statistics, started.spread)

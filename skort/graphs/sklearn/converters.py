@@ -12,6 +12,18 @@ from skl2onnx.shape_calculators.function_transformer import (
     calculate_sklearn_function_transformer_output_shapes,
 )
 from skl2onnx.shape_calculators.imputer import calculate_sklearn_imputer_output_shapes
+from sklearn.feature_selection import (
+    RFE,
+    RFECV,
+    GenericUnivariateSelect,
+    SelectFdr,
+    SelectFpr,
+    SelectFromModel,
+    SelectFwe,
+    SelectKBest,
+    SelectPercentile,
+    VarianceThreshold,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
@@ -109,7 +121,14 @@ def _convert_imputer(scope, operator, container):
             "Equal", [values, nodes.constant([marker], element_type, "marker")], "missing"
         )
 
-    fills = imputer.statistics_.tolist()
+    all_missing = missing
+    kept = _kept(imputer)
+    fills = [imputer.statistics_.tolist()[j] for j in kept]
+    if len(kept) < len(imputer.statistics_):
+        numbers = nodes.constant(kept, name="kept")
+        values, missing = (
+            nodes.add("Gather", [each, numbers], "kept", axis=1) for each in (values, missing)
+        )
     if is_text and None in fills:
         raise NotExportableError(
             "it fills texts with None, which no file has. Write None as NaN before, as "
@@ -120,7 +139,7 @@ def _convert_imputer(scope, operator, container):
         _refuse_both_kinds(imputer)
     if False in kinds:
         raise NotExportableError("it takes numbers, and X has texts there")
-    fill = nodes.constant([imputer.statistics_.tolist()], element_type, "statistics")
+    fill = nodes.constant([fills], element_type, "statistics")
     output = operator.outputs[0]
     if imputer.indicator_ is None or is_text or not len(imputer.indicator_.features_):
         nodes.add("Where", [missing, fill, values], result=output.full_name, version=9)
@@ -129,13 +148,20 @@ def _convert_imputer(scope, operator, container):
     imputed = nodes.add("Where", [missing, fill, values], "imputed", version=9)
     marked = imputer.indicator_.features_.tolist()
     chosen = nodes.add(
-        "Gather", [missing, nodes.constant(marked, name="features")], "chosen", axis=1
+        "Gather", [all_missing, nodes.constant(marked, name="features")], "chosen", axis=1
     )
     indicator = nodes.add("Cast", [chosen], "indicator", to=element_type)
     nodes.add("Concat", [imputed, indicator], result=output.full_name, axis=1)
 
     # skl2onnx counts only the imputed columns.
-    output.type.shape = [None, len(imputer.statistics_) + len(marked)]
+    output.type.shape = [None, len(kept) + len(marked)]
+
+
+def _kept(imputer):
+    """Return the positions of the columns that an imputer keeps: not those without any value."""
+    # A number that is not equal to itself is NaN.
+    fills_nan = imputer.strategy == "constant" and imputer.fill_value != imputer.fill_value
+    return [j for j, fill in enumerate(imputer.statistics_) if fills_nan or fill == fill]
 
 
 def _set_imputed_type(operator):
@@ -144,6 +170,7 @@ def _set_imputed_type(operator):
     if len({isinstance(value.type, StringTensorType) for value in values}) > 1:
         _refuse_both_kinds(operator.raw_operator)
     calculate_sklearn_imputer_output_shapes(operator)
+    operator.outputs[0].type.shape = [None, len(_kept(operator.raw_operator))]
 
 
 def _refuse_both_kinds(imputer):
@@ -365,6 +392,14 @@ def matrix(nodes: Nodes, operator: Any) -> tuple[str, int]:
     return values, element_type
 
 
+def _convert_selector(scope, operator, container):
+    # skl2onnx's own converter fails if the first column is the only one that stays.
+    nodes = Nodes(scope, container)
+    kept = nodes.constant(operator.raw_operator.get_support(indices=True).tolist(), name="kept")
+    (X,) = operator.inputs
+    nodes.add("Gather", [X.full_name, kept], result=operator.outputs[0].full_name, axis=1)
+
+
 #: The converters by the type of a transformer.
 CONVERTERS: dict[Any, Callable[..., None]] = {
     SimpleImputer: _convert_imputer,
@@ -374,6 +409,21 @@ CONVERTERS: dict[Any, Callable[..., None]] = {
     Binarizer: _convert_binarizer,
     PowerTransformer: _convert_power,
     FunctionTransformer: _convert_function,
+    **dict.fromkeys(
+        (
+            GenericUnivariateSelect,
+            RFE,
+            RFECV,
+            SelectFdr,
+            SelectFpr,
+            SelectFromModel,
+            SelectFwe,
+            SelectKBest,
+            SelectPercentile,
+            VarianceThreshold,
+        ),
+        _convert_selector,
+    ),
 }
 
 #: The functions that give their outputs types and shapes, where skl2onnx's own are wrong.

@@ -17,10 +17,11 @@ from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.feature_selection import SelectKBest
+from sklearn.feature_selection import SelectFromModel, SelectKBest, VarianceThreshold
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -513,3 +514,36 @@ def test_no_large_part_of_a_sparse_x_is_dense_at_once(monkeypatch):
     )
     assert largest_difference(X, multiplied(1, 2**17), X, raw_inputs(X), "float32").size < 1e-5
     assert set(sizes) == {2}
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        SelectKBest(k=1),
+        SelectFromModel(LogisticRegression(), max_features=1),
+        VarianceThreshold(2.0),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+@pytest.mark.parametrize("column", [0, 1])
+def test_a_selector_may_keep_one_column_whichever(column, selector, rng, run_onnx):
+    X = rng.normal(size=(60, 3)).astype(np.float32)
+    X[:, column] *= 2
+    transformers = fitted(selector, X=X, y=X[:, column] > 0)
+    (values,) = run_onnx(transformer_graph(transformers, X, "float32"), X=X).values()
+    np.testing.assert_array_equal(values, X[:, [column]])
+
+
+@pytest.mark.filterwarnings("ignore:Skipping features without any observed values")
+@pytest.mark.parametrize("add_indicator", [False, True])
+@pytest.mark.parametrize("strategy", ["mean", "median", "most_frequent"])
+def test_an_imputer_drops_a_column_without_values(strategy, add_indicator, rng, run_onnx):
+    X = rng.normal(size=(30, 3)).astype(np.float32)
+    X[:, 1] = np.nan
+    X[::4, 2] = np.nan
+    imputer = SimpleImputer(strategy=strategy, add_indicator=add_indicator)
+    transformers = fitted(imputer, StandardScaler(), X=X)
+    (values,) = run_onnx(transformer_graph(transformers, X, "float32"), X=X).values()
+    expected = transformers.transform(X)
+    assert expected.shape[1] == (4 if add_indicator else 2)
+    np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-5)
