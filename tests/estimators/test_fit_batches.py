@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 import sklearn
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.frozen import FrozenEstimator
@@ -415,3 +416,42 @@ def test_tensors_of_a_data_loader():
     loader = torch.utils.data.DataLoader(data, batch_size=SIZE)
     model = OrtSGDRegressor(eta0=0.1, shuffle=False, batch_size=SIZE, max_iter=3, tol=None)
     identical(clone(model).fit_batches(loader), clone(model).fit(X, y))
+
+
+def counted(X, y):
+    """Return a function of batches, and a list that grows by one for each that is read."""
+    read = []
+
+    def batches():
+        for batch in divided(X, y):
+            read.append(len(batch[0]))
+            yield batch
+
+    return batches, read
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"optimizer": "lbfgs"}, 'optimizer="lbfgs" reads all rows'),
+        ({"solver": "session", "dtype": "float64"}, "trains in float32 only"),
+        ({"callbacks": [3]}, "3 is not a callback"),
+        ({"estimator": RandomForestRegressor()}, "cannot be trained"),
+        ({"estimator": LogisticRegression()}, "is not a regressor"),
+        ({"estimator": Ridge(alpha=-1)}, "'alpha' parameter of Ridge"),
+    ],
+    ids=["optimizer", "dtype", "callbacks", "forest", "kind", "alpha"],
+)
+def test_an_error_of_a_parameter_reads_no_batch(parameters, told):
+    batches, read = counted(*rows())
+    with pytest.raises(ValueError, match=told):
+        OrtSGDRegressor(**parameters).fit_batches(batches)
+    assert read == []
+
+
+def test_an_error_of_trainable_reads_each_batch_once():
+    batches, read = counted(*rows())
+    told = r"^trainable=\['zz'\] matches no weight\. The weights are \['coef', 'intercept'\]\.$"
+    with pytest.raises(ValueError, match=told):
+        OrtSGDRegressor(trainable=["zz"]).fit_batches(batches)
+    assert sum(read) == 95 and len(read) == 10

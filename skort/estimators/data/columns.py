@@ -115,6 +115,19 @@ def is_missing(value: Any) -> bool:
     )
 
 
+def as_texts(values: Any, known: Iterable[Any] = ()) -> str:
+    """
+    Return what makes text of a column of pandas. 2.0 becomes "2", as the int 2 does, unless a known
+    text is that of such a float.
+    """
+    whole = {
+        str(value)
+        for value in np.asarray(values, dtype=object).ravel()
+        if isinstance(value, float) and value.is_integer()
+    }
+    return ".astype(str)" + '.str.removesuffix(".0")' * (bool(whole) and whole.isdisjoint(known))
+
+
 def first_of(names: Iterable[Any]) -> str:
     """Return names as a message shows them: the first five, and how many more there are."""
     texts = [repr(name) for name in names]

@@ -10,7 +10,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skort.common.sklearn_private import input_indices, safe_indexing
-from skort.estimators.data.columns import is_missing, names_out
+from skort.estimators.data.columns import as_texts, is_missing, names_out
 from skort.estimators.data.nesting import thawed
 
 _KINDS = {
@@ -22,7 +22,7 @@ _KINDS = {
 }
 # What makes a column one of the type that an encoder was fitted on.
 _CURES = {
-    "text": "{column}.astype(str)",
+    "text": "{column}{as_texts}",
     "numbers": "pandas.to_numeric({column})",
     "dates": "pandas.to_datetime({column})",
     "durations": "pandas.to_timedelta({column})",
@@ -47,7 +47,11 @@ def other_type_error(error: Exception, X: Any, steps: Any) -> ValueError | None:
                 return None
             kinds = _other_kinds(error, categories, rows, j)
             if kinds is not None:
-                return _error(names_of_rows[j], hasattr(X, "iloc"), encoder, *kinds)
+                known, given = kinds
+                name = names_of_rows[j]
+                is_given = hasattr(X, "iloc") and name is not None
+                text = as_texts(X[name], categories) if is_given else None
+                return _error(name, encoder, known, given, text)
     return None
 
 
@@ -66,8 +70,11 @@ def _other_kinds(error, categories, rows, j):
     return (known, given) if known and given and not known & given else None
 
 
-def _error(name, is_pandas, encoder, known, given):
-    """Return the error for a column, with how to make its values such as they were."""
+def _error(name, encoder, known, given, text):
+    """
+    Return the error for a column, with how to make its values such as they were; `text` makes text
+    of them. None: the column is not one of pandas.
+    """
     (was, *_), (is_now, *_) = sorted(known), sorted(given)
     fitted = f"where {type(encoder).__name__} was fitted on {was}. Give"
     if name is None:
@@ -81,7 +88,7 @@ def _error(name, is_pandas, encoder, known, given):
     elif "text" not in (was, is_now) and was != "objects":
         cure = None
     column = f"X[{name!r}]"
-    advice = f": {column} = {cure.format(column=column)}" if is_pandas and cure else ""
+    advice = f": {column} = {cure.format(column=column, as_texts=text)}" if text and cure else ""
     return ValueError(f"X has {is_now} in column {name!r}, {fitted} the column that type{advice}.")
 
 

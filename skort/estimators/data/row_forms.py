@@ -64,6 +64,12 @@ def check_in_memory(X: Any, name: str = "X") -> None:
         )
 
 
+def has_masked(array: Any) -> bool:
+    """Return whether an array of numpy has masked values."""
+    # numpy would take a column "_mask" of a DataFrame for the mask.
+    return isinstance(array, np.ma.MaskedArray) and bool(np.ma.is_masked(array))
+
+
 def check_no_iterator(rows: Any, name: str) -> None:
     """Raise a ValueError for an iterator, which gives its rows only once."""
     if isinstance(rows, Iterator):

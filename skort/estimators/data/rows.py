@@ -31,6 +31,7 @@ from skort.estimators.data.row_forms import (
     as_rows,
     check_in_memory,
     flat_rows,
+    has_masked,
     is_in_range,
     kept_dtypes,
     largest,
@@ -414,7 +415,7 @@ def check_form(X: Any) -> None:
     if type(X) is np.ndarray and X.dtype.names is None:
         return
     check_in_memory(X)
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+    if has_masked(X):
         raise ValueError(
             "X has masked values. Give X.filled(numpy.nan), with an imputer in the pipeline inside, or "
             "leave out these rows."

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from skort.common.blas import aligned
 from skort.common.sklearn_private import check_sample_weight
+from skort.estimators.data.row_forms import has_masked
 from skort.estimators.data.targets import EncodedTarget
 
 
@@ -41,6 +42,10 @@ def validated_sample_weight(
 
 def check_numbers(sample_weight: Any) -> None:
     """Raise an error for sample weights that are not numbers."""
+    if has_masked(sample_weight):
+        raise ValueError(
+            "sample_weight has masked values. With sample_weight.filled(0), these rows do not count."
+        )
     try:
         np.asarray(sample_weight, dtype=np.float64)
         if getattr(getattr(sample_weight, "dtype", None), "kind", "") in ("m", "M"):

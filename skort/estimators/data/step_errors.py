@@ -8,6 +8,7 @@ import scipy.sparse
 
 from skort.estimators.data.columns import (
     REFUSED,
+    as_texts,
     column_of_texts,
     columns_with,
     first_texts,
@@ -266,7 +267,7 @@ def _as_text(X, names):
             return "Make all of them text: X = [str(value) for value in X]."
         return "Make all of them text, as X.astype(str) does."
     column = f"X[{names[0]!r}]"
-    return f"Make all of them text: {column} = {column}.astype(str)."
+    return f"Make all of them text: {column} = {column}{as_texts(X[names[0]])}."
 
 
 def _joined(X, names):

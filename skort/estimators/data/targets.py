@@ -20,7 +20,12 @@ from skort.estimators.data.columns import OF_NUMBER, is_missing, is_number
 from skort.estimators.data.dates import DAYS
 from skort.estimators.data.nesting import model_inside
 from skort.estimators.data.not_numbers import SEVERAL_LABELS, with_lists_of_labels
-from skort.estimators.data.row_forms import check_in_memory, check_no_iterator, is_in_range
+from skort.estimators.data.row_forms import (
+    check_in_memory,
+    check_no_iterator,
+    has_masked,
+    is_in_range,
+)
 from skort.estimators.data.rows import is_plain
 
 # The number of labels that a message shows.
@@ -307,6 +312,14 @@ def check_target(y: Any, *, is_labels: bool, name: str = "y") -> None:
     """Raise an error for a value of y that is not a label, or not a number if y has no labels."""
     if not is_labels and getattr(getattr(y, "dtype", None), "kind", "") in ("m", "M"):
         raise ValueError(f"{name} has dates or times, but a regressor takes numbers. {DAYS}")
+    if has_masked(y):
+        X = "X_val" if name == "y_val" else "X"
+        whole_rows = ".any(axis=1)" * (np.ndim(y) > 1)
+        raise ValueError(
+            f"{name} has masked values, and each row needs a {'label' if is_labels else 'number'}. "
+            f"Leave out rows without one: known = ~numpy.ma.getmaskarray({name}){whole_rows}, then "
+            f"{X}[known] and {name}[known]."
+        )
     objects = _objects(y, name)
     if objects is None:
         return

@@ -88,17 +88,33 @@ def knows_little(share: float) -> bool:
     return share > _KNOWS_LITTLE
 
 
+class Rise(NamedTuple):
+    """
+    The rise of the loss of held-out rows from a fitted model to another one, and to the best constant
+    of the other rows, each with its standard error.
+    """
+
+    loss: float
+    error: float
+    constant: float = math.nan
+    constant_error: float = 0.0
+
+    @property
+    def most(self) -> float:
+        """The rise that speaks for the fitted model: a constant that is better takes its advantage."""
+        is_worse = self.constant + self.constant_error < 0
+        # If it is no number, the fitted weights stay.
+        return float(np.nan_to_num(self.loss if is_worse else self.loss + self.error, nan=np.inf))
+
+
 @rule("weights")
-def best_weights(rises: Mapping[str, tuple[float, float]]) -> str | None:
+def best_weights(rises: Mapping[str, Rise]) -> str | None:
     """
     A fitted model keeps its weights unless trained or new ones lower the loss by more than a standard
-    error in five-fold cross-validation on the new rows.
+    error in five-fold cross-validation on the new rows; if a constant does, they need only lower it.
     """
-    # A rise is that of the loss, with its standard error. If it is no number, the fitted weights
-    # stay.
-    most = {name: float(np.nan_to_num(sum(rise), nan=np.inf)) for name, rise in rises.items()}
-    best = min(most, key=most.__getitem__)
-    return best if most[best] < 0 else None
+    best = min(rises, key=lambda name: rises[name].most)
+    return best if rises[best].most < 0 else None
 
 
 class Knowledge(NamedTuple):

@@ -18,6 +18,7 @@ from skort.estimators.data.rows import DataStatistics, TrainingData
 from skort.estimators.model.model import Model
 from skort.estimators.model.wrapped import spec_of_rows
 from skort.estimators.planning.fine_tuning import (
+    Rise,
     best_weights,
     knowledge_of,
     knows_little,
@@ -30,7 +31,7 @@ from skort.estimators.training.data_source import InMemory
 from skort.estimators.training.observers import Observers
 from skort.estimators.training.result import FitResult
 from skort.estimators.training.run import run_fit
-from skort.estimators.variables.row_loss import RowLoss
+from skort.estimators.variables.row_loss import RowLoss, some_of
 from skort.exceptions import DivergedError
 from skort.optim.loop import INTERRUPTED
 from skort.optim.optimizers import SGD
@@ -130,16 +131,16 @@ def rise(
     other: Model,
     rows: TrainingData,
     observers: Observers,
-) -> tuple[float, float]:
+) -> Rise:
     """
     Return the rise of the loss of held-out rows from a fitted model to another one that is trained
-    on the other rows, and its standard error.
+    on the other rows, and to their best constant.
     """
     weights = np.ones(len(rows.target)) if rows.sample_weight is None else rows.sample_weight
     parameters = observers.estimator.get_params(deep=False)
     quiet = type(observers.estimator)(**{**parameters, "callbacks": None, "verbose": 0})
     quiet_observers = Observers(quiet, observers.columns)
-    total = np.zeros(2)
+    total = np.zeros((2, 2))
 
     for held_out, rest in _folds(np.flatnonzero(weights)):
         of_rest = np.zeros_like(weights)
@@ -150,17 +151,17 @@ def rise(
         try:
             end = run_fit(plan, other, InMemory(taken), start, quiet_observers)
         except DivergedError:
-            return np.inf, 0.0
+            return Rise(np.inf, 0.0)
         outcome = end.ending.outcome
         assert outcome is not None
         if outcome.error is not None:
             raise outcome.error
 
-        total += _rise_of_rows(end, model, rows.taken(held_out))
+        total += _rises_of_rows(end, model, rows.taken(held_out), taken)
 
     # If the loss of the fitted model is infinite, any other model is better, and there is no error.
-    error = np.sqrt(total[1]) if np.isfinite(total[1]) else 0.0
-    return float(total[0]), float(error)
+    errors = np.sqrt(np.where(np.isfinite(total[:, 1]), total[:, 1], 0.0))
+    return Rise(*np.column_stack([total[:, 0], errors]).ravel().tolist())
 
 
 def _folds(numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -177,20 +178,24 @@ def _folds(numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
             return
 
 
-def _rise_of_rows(result, model, rows):
+def _rises_of_rows(result, model, rows, others):
     """
-    Return the rise of the summed losses of rows from a fitted model to the end of a fit, and its
-    squared standard error.
+    Return the rises of the summed losses of rows from a fitted model to the end of a fit, and to the
+    best constant of the rows that it was trained on, each with its squared standard error.
     """
     end = result.model
     variables = result.plan.variables(end.score_graph, result.state.standardization)
-    loss = RowLoss(result.plan, end.score_graph, variables, rows)
+    loss, of_others = (
+        RowLoss(result.plan, end.score_graph, variables, each) for each in (rows, some_of(others))
+    )
     unit = variables.in_units.unit
     here, there = (
         variables.training_weights(each.trained_weights) for each in (end, _at_weights(end, model))
     )
     with np.errstate(all="ignore"):
-        return loss.total * loss.rise(here, there) * (unit, unit**2)
+        constant = of_others.best_constant_score(there)
+        rises = np.array([loss.rise(here, there), loss.rise_to_score(constant, there)])
+        return loss.total * rises * (unit, unit**2)
 
 
 def _at_weights(trained, fitted):

@@ -264,7 +264,12 @@ class GivenBatches(GivenRows):
 
     def named(self, error: ValueError, again: Callable[[Any, Any], Any]) -> ValueError:
         """Return an error of the rows with the number of the batch, if one batch has it alone."""
-        return named_batch(self.passes(), error, again)
+        try:
+            again(self.X, self.y)
+        except ValueError:
+            return named_batch(self.passes(), error, again)
+        # It is no error of rows. Another pass over the batches may take minutes.
+        return error
 
     def absent(self, encoded: EncodedTarget) -> list[Any]:
         """Return the labels that are known, but that no row that counts has."""

@@ -23,6 +23,11 @@ _NEARLY = 0.95
 # A loss below this part of the loss at the start, and of the loss that follows from the spread of
 # y, is below that of every constant.
 _FAR_BELOW = 0.9
+# What to do if every prediction near the mean of y has no loss.
+_NO_LOSS = (
+    "All y are so near to one another that the loss ignores their differences: lower epsilon, or "
+    "multiply y by a constant."
+)
 
 
 def warning_of_strong_alpha(estimator, result):
@@ -53,7 +58,7 @@ def warning_of_strong_alpha(estimator, result):
         return None
 
     variables = result.ending.variables
-    row_loss = RowLoss(plan, model.score_graph, variables, some_of(rows))
+    row_loss = RowLoss(plan, model.score_graph, variables, rows)
     constant = row_loss.best_constant(variables.training_weights(model.trained_weights))
     loss = result.state.history["loss"][-1]
     if not constant / _NEARLY > loss > _NEARLY * constant > 0:
@@ -113,10 +118,15 @@ def warning_of_useless(result):
     if model.inner.is_fitted and not row_loss.is_clearly_worse(weights):
         return None
 
+    if row_loss.n_rows < len(rows.target):
+        # The losses that the message tells are those of all rows, as is `loss_`.
+        row_loss = RowLoss(plan, model.score_graph, variables, rows)
+    ours, constant = row_loss.at(weights), row_loss.best_constant(weights)
+
     return (
         "The model is not clearly better than a constant prediction: its loss is "
-        f"{row_loss.at(weights):.4g}, that of the best constant "
-        f"{row_loss.best_constant(weights):.4g}. {_checks_of_useless(result)}"
+        f"{ours:.4g}, that of the best constant {constant:.4g}. "
+        f"{_checks_of_useless(result) if constant else _NO_LOSS}"
     )
 
 
@@ -146,9 +156,9 @@ def _is_far_below_constants(result):
     else:
         return False
 
-    return state.history["loss"][state.n_epochs - 1] < _FAR_BELOW * min(
-        state.first_objective, constant
-    )
+    loss = state.history["loss"][state.n_epochs - 1]
+    # A loss of zero may ignore the differences of all y.
+    return 0 < loss < _FAR_BELOW * min(state.first_objective, constant)
 
 
 def _checks_of_useless(result):

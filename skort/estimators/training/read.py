@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from skort.common.named_errors import errors_of
 from skort.common.random_state import training_generator
 from skort.common.sklearn_private import safe_indexing
-from skort.common.user_warning import warn_user
+from skort.common.user_warning import unwarned, warn_user
 from skort.estimators.data.row_forms import as_rows, flat_rows
 from skort.estimators.data.rows import Columns, TrainingData, training_rows
 from skort.estimators.data.sample_weight import ClassWeight, weighted
@@ -31,7 +31,7 @@ from skort.estimators.data.validation_set import (
 )
 from skort.estimators.model.model import Model
 from skort.estimators.model.wrapped import TargetTransform, WrappedModel, transformed
-from skort.estimators.planning.epochs import asks_to_stop_early, batch_rows
+from skort.estimators.planning.epochs import TrainingSize, asks_to_stop_early, batch_rows
 from skort.estimators.planning.loss_and_penalty import chosen_class_weight, objective_inside
 from skort.estimators.planning.plan import OpenPlan
 from skort.estimators.planning.scaling import dense_if_narrow
@@ -181,6 +181,14 @@ class FitInput:
 
         weights, encoded = weighted(None, encoded.target, encoded, class_weight)
         return encoded.target, weights
+
+
+def check_parameters(estimator: Any) -> None:
+    """Raise the errors of the parameters of `fit_batches`, but for those that need rows."""
+    with unwarned():
+        inside = objective_inside(estimator, WrappedModel.inside(estimator).model)
+        check_callbacks(estimator.callbacks)
+        OpenPlan.of(estimator, inside, TrainingSize.of(1.0, 1, 1, 1), batch_size=1)
 
 
 def read_fit(

@@ -120,7 +120,7 @@ def _warn_of_fit(estimator, result):
         warning = (
             warning_of_outlier(result)
             or _warning_of_zero_rate(result)
-            or (None if says_when else warning_of_useless(result) or _warning_of_steps(result))
+            or (None if says_when else _warning_of_steps(result) or warning_of_useless(result))
         )
         if warning is not None:
             warn_user(warning, ConvergenceWarning)

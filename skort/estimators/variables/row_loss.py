@@ -24,11 +24,14 @@ _MANY_ROWS = 5000
 _SMALL = 1e-3
 _ERRORS = 2.0
 # A model that changes the loss of most rows by a smaller part is a constant, whatever chance says.
-_NOTHING = 1e-5
+# Labels may be right although the probabilities hardly differ.
+_NOTHING, _NOTHING_OF_CLASSES = 1e-2, 1e-5
 # The logarithm of zero is taken as that of this number.
 _TINY = 1e-30
-# The quantiles of the targets that are compared as constant predictions.
+# The quantiles of the targets that are compared as constant predictions, and the number of constants
+# around the best of them.
 _QUANTILES = np.arange(0.05, 1.0, 0.05)
+_N_BETWEEN = 21
 
 
 def some_of(rows: TrainingData, most: int = _MANY_ROWS) -> TrainingData:
@@ -112,13 +115,14 @@ class RowLoss:
         Return the difference between the losses at two sets of weights, and its squared standard
         error times `total`.
         """
-        from skort.solvers.loss_graph import ROW_LOSSES
+        return self._summed(self._of_model(weights) - self._of_model(others))
 
-        here, there = (
-            np.concatenate([*self._results(ROW_LOSSES, each)]).sum(axis=1)
-            for each in (weights, others)
-        )
-        of_rows = np.subtract(here, there, dtype=np.float64)
+    def rise_to_score(self, score: np.ndarray, weights: dict[str, np.ndarray]) -> np.ndarray:
+        """Return what `rise` does, from the model at weights to a constant raw score."""
+        return self._summed(self._of_score(score, weights) - self._of_model(weights))
+
+    def _summed(self, of_rows):
+        """Return the sum of differences of rows, and its squared standard error times `total`."""
         return np.array([of_rows.sum(), self.total * (of_rows @ of_rows)])
 
     def _results(self, name, weights):
@@ -198,9 +202,15 @@ class RowLoss:
         with np.errstate(all="ignore"):
             constants, ours = self._of_constants(weights), self._of_model(weights)
             constant = self._best_of(constants)
+            if not self._is_classifier:
+                between = self._of_scores(self._between(constants), weights)
+                constant = self._best_of(np.vstack([constant, between]))
             # For a classifier, it is zero.
             perfect = 0.0 if self._is_classifier else self._of_score(self._perfect, weights)
 
+        if not constant.any():
+            # The loss ignores such differences.
+            return False
         gains = constant - ours
         gaps = constant - perfect
         most = gaps.sum()
@@ -210,7 +220,8 @@ class RowLoss:
         # tell none.
         changes = np.ptp(constants, axis=0) > 0
         counted = changes if changes.any() else slice(None)
-        if np.median(np.abs(gains[counted])) < _NOTHING * np.median(np.abs(gaps[counted])):
+        nothing = _NOTHING_OF_CLASSES if self._is_classifier else _NOTHING
+        if np.median(np.abs(gains[counted])) < nothing * np.median(np.abs(gaps[counted])):
             return False
         return gains.sum() > min(_SMALL * most, _ERRORS * np.sqrt(gains @ gains))
 
@@ -244,6 +255,17 @@ class RowLoss:
     def _of_constants(self, weights):
         """Return the weighted losses of the rows at constant scores, (n_scores, n_rows)."""
         return self._of_scores(self._constants(self.summary()), weights)
+
+    def _between(self, constants):
+        """
+        Return constant scores around the best quantile of the targets, whose losses are given after
+        that of the mean. That of a Huber loss is between two quantiles.
+        """
+        best = int(np.argmin(np.fmin(constants[1:].sum(axis=1), np.inf)))
+        around = [best, best + 2]
+        least, most = np.quantile(self._target, np.r_[0.0, _QUANTILES, 1.0][around], axis=0)
+        between = least + np.linspace(0.0, 1.0, _N_BETWEEN)[:, None] * (most - least)
+        return np.log(np.maximum(between, _TINY)) if self._has_link else between
 
     def _best_of(self, constants):
         """Return the losses at the best of several constant scores."""

@@ -88,6 +88,25 @@ def test_the_cure_works():
     assert np.array_equal(model.predict(X), model.predict(frame("numbers")))
 
 
+def test_the_cure_of_whole_floats_gives_the_texts_of_ints():
+    model = OrtSGDRegressor(pipeline(OneHotEncoder()), random_state=0).fit(frame("text"), Y)
+    X = frame("numbers").astype({"code": float})
+    cure = "X['code'] = X['code'].astype(str).str.removesuffix(\".0\")."
+    with pytest.raises(ValueError, match=f"{re.escape(cure)}$"):
+        model.predict(X)
+    X["code"] = X["code"].astype(str).str.removesuffix(".0")
+    assert np.array_equal(model.predict(X), model.predict(frame("text")))
+
+
+def test_texts_of_floats_have_their_own_cure():
+    X = frame("numbers").astype({"code": float})
+    texts = X.astype({"code": str})
+    model = OrtSGDRegressor(pipeline(OneHotEncoder()), random_state=0).fit(texts, Y)
+    with pytest.raises(ValueError, match=r"X\['code'\]\.astype\(str\)\.$"):
+        model.predict(X)
+    assert np.array_equal(model.predict(X.astype({"code": str})), model.predict(texts))
+
+
 TEXTS = np.array(["a", "b", "c"])[N]
 TABLE = pd.DataFrame({"size": SIZE, "code": TEXTS})
 FILLED = SimpleImputer(strategy="most_frequent")

@@ -852,15 +852,18 @@ def test_a_column_that_an_imputer_fills_with_text_is_named_with_the_cure():
         ]
     )
     model = OrtSGDRegressor(make_pipeline(columns, LinearRegression()))
-    cure = "X['code'] = X['code'].astype(str)"
+    cure = "X['code'] = X['code'].astype(str).str.removesuffix(\".0\")"
     message = re.escape(
         "X has values of several types in column 'code', float, str, and an encoder takes one type. "
         f"Make all of them text: {cure}."
     )
     with pytest.raises(ValueError, match=f"^{message}$"):
         model.fit(X, SIZES)
-    X["code"] = X["code"].astype(str)
+    X["code"] = X["code"].astype(str).str.removesuffix(".0")
     assert model.fit(X, SIZES).score(X, SIZES) > 0.9
+    # Rows without a missing value have ints.
+    ints = pd.Series(np.arange(20) % 3).astype(str)
+    assert {*ints} <= {*X["code"]}
 
 
 @pytest.mark.skipif(
@@ -1044,6 +1047,59 @@ def test_what_is_no_table_of_numbers_is_named_with_a_cure(X, told):
     with pytest.raises((ValueError, TypeError)) as raised:
         OrtSGDRegressor().fit(X, SIZES)
     assert told in str(raised.value) and len(str(raised.value)) < 300
+
+
+MASKED = np.arange(20) % 5 == 0
+WITH_MASK = {
+    "y": "y has masked values, and each row needs a number. Leave out rows without one: known = "
+    "~numpy.ma.getmaskarray(y), then X[known] and y[known].",
+    "y of two columns": "getmaskarray(y).any(axis=1), then X[known] and y[known].",
+    "labels": "y has masked values, and each row needs a label. Leave out rows without one: known = ",
+    "y_val": "known = ~numpy.ma.getmaskarray(y_val), then X_val[known] and y_val[known].",
+    "sample_weight": "sample_weight has masked values. With sample_weight.filled(0), these rows do ",
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "method"),
+    [
+        (place, method)
+        for place in WITH_MASK
+        for method in ("fit", "partial_fit", "fit_batches")
+        if (place, method) != ("y_val", "partial_fit")
+    ],
+)
+def test_masked_targets_and_weights_are_refused_with_the_cure(place, method):
+    y, weights, options = np.array(SIZES), np.ones(20), {}
+    if place == "labels":
+        y = y > np.median(y)
+    if place == "y_val":
+        options = {"X_val": ROWS, "y_val": np.ma.array(y, mask=MASKED)}
+    elif place == "sample_weight":
+        weights = np.ma.array(weights, mask=MASKED)
+    elif place == "y of two columns":
+        y = np.ma.array(np.column_stack([y, y]), mask=np.column_stack([MASKED, MASKED]))
+    else:
+        y = np.ma.array(y, mask=MASKED)
+
+    model = OrtSGDClassifier() if place == "labels" else OrtSGDRegressor()
+    if method == "partial_fit" and place == "labels":
+        options = {"classes": [False, True]}
+    with pytest.raises(ValueError, match=re.escape(WITH_MASK[place])):
+        if method == "fit_batches":
+            model.fit_batches([(ROWS, y, weights)], **options)
+        else:
+            getattr(model, method)(ROWS, y, sample_weight=weights, **options)
+
+
+def test_masked_arrays_without_masked_values_and_the_cures_train():
+    y, weights = np.ma.array(SIZES, mask=MASKED), np.ma.array(np.ones(20), mask=MASKED)
+    known = ~np.ma.getmaskarray(y)
+    model = OrtSGDRegressor(random_state=0, dtype="float64")
+    usual = model.fit(ROWS[known], y.data[known]).coef_
+    np.testing.assert_array_equal(model.fit(ROWS[known], y[known]).coef_, usual)
+    without = model.fit(ROWS, y.data, sample_weight=weights.filled(0)).coef_
+    np.testing.assert_allclose(without, usual, rtol=1e-6)
 
 
 def test_a_column_may_have_the_name_of_an_attribute_of_numpy():

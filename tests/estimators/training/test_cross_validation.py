@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
-from skort.estimators.planning.fine_tuning import best_weights, knows_little, says_nothing
+from skort.estimators.planning.fine_tuning import Rise, best_weights, knows_little, says_nothing
 from skort.estimators.training import cross_validation
 from skort.estimators.training.run import run_fit
 from skort.model_selection import OrtGridSearchCV
@@ -76,14 +76,17 @@ def test_the_folds_are_those_of_plain_cross_validation(monkeypatch):
     stays(OrtSGDRegressor(FrozenEstimator(OLD), dtype="float64"), X[rows], y[rows])
 
     order = np.random.RandomState(0).permutation(40)
-    rises = np.zeros(40)
+    rises, constants = np.zeros((2, 40))
     for held_out in np.array_split(order, 5):
         others = np.setdiff1d(order, held_out) + 300
         tested = held_out + 300
         for model, sign in ((Ridge().fit(X[others], y[others]), 0.5), (OLD, -0.5)):
             rises[held_out] += sign * (y[tested] - model.predict(X[tested])) ** 2
+        constants[held_out] = 0.5 * (y[tested] - y[others].mean()) ** 2
+        constants[held_out] -= 0.5 * (y[tested] - OLD.predict(X[tested])) ** 2
     # The parts of the sum differ by the spread of y in the folds.
-    assert found[0]["trained"] == pytest.approx((rises.sum(), np.sqrt(np.sum(rises**2))), rel=1e-6)
+    expected = [f(each) for each in (rises, constants) for f in (np.sum, np.linalg.norm)]
+    assert found[0]["trained"] == pytest.approx(expected, rel=1e-6)
 
 
 def test_many_rows_are_held_out_once():
@@ -101,10 +104,44 @@ def test_many_rows_are_held_out_once():
         ((-2.0, 2.0), (-3.0, 3.5), None),
         ((np.nan, 1.0), (3.0, 0.0), None),
         ((np.inf, 0.0), (-np.inf, 0.0), "new"),
+        # A constant is better than the fitted weights by more than one standard error, or by less.
+        ((-2.0, 2.0, -5.0, 4.0), (-3.0, 3.5, -5.0, 4.0), "new"),
+        ((-2.0, 2.0, -5.0, 5.0), (-3.0, 3.5, -5.0, 5.0), None),
+        ((2.0, 1.0, -5.0, 4.0), (3.0, 1.0, -5.0, 4.0), None),
+        ((-2.0, 2.0, np.nan, np.nan), (3.0, 0.0, -np.inf, 0.0), None),
     ],
 )
 def test_other_weights_must_lower_the_loss_by_a_standard_error(trained, new, best):
-    assert best_weights({"trained": trained, "new": new}) == best
+    assert best_weights({"trained": Rise(*trained), "new": Rise(*new)}) == best
+
+
+def rows_of_a_useless_model():
+    """Return a classifier and rows on which it is worse than a constant, and other rows."""
+    rng = np.random.RandomState(8)
+
+    def drawn(n_rows, slopes):
+        rows = rng.normal(size=(n_rows, 5))
+        return rows, rng.random_sample(n_rows) < 1 / (1 + np.exp(-rows @ slopes))
+
+    slopes = np.array([1.0, 0.5, 0.0, 0.0, 0.0])
+    old = LogisticRegression().fit(*drawn(500, slopes))
+    return old, drawn(40, slopes[::-1]), drawn(4000, slopes[::-1])
+
+
+def test_a_model_that_is_worse_than_a_constant_leaves_for_any_better_one(monkeypatch):
+    found = []
+    monkeypatch.setattr(
+        cross_validation, "best_weights", lambda rises: found.append(rises) or best_weights(rises)
+    )
+    old, rows, test = rows_of_a_useless_model()
+    model = OrtSGDClassifier(FrozenEstimator(old)).fit(*rows)
+    assert decision(model)[0] == "trained ones"
+    assert model.score(*test) > old.score(*test) + 0.15
+
+    rise = found[0]["trained"]
+    # By the usual rule, the fitted weights would stay.
+    assert rise.loss < 0 < rise.loss + rise.error
+    assert rise.constant + rise.constant_error < 0
 
 
 @pytest.mark.parametrize(

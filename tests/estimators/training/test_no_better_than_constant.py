@@ -4,10 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import HuberRegressor, LinearRegression, SGDRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 
@@ -48,6 +51,53 @@ def test_a_model_that_is_not_clearly_better_than_a_constant_warns(model, rows, y
     assert float(text.partition("the best constant ")[2].split()[0].rstrip(".")) == pytest.approx(
         loss, rel=1e-2
     )
+
+
+# Between two quantiles is a constant that is better than those and than the mean. With SGDRegressor,
+# most rows gain a little, so that it is not by chance.
+@pytest.mark.parametrize("inside", [HuberRegressor(alpha=1.0), SGDRegressor(loss="huber")])
+def test_a_robust_loss_with_a_strong_penalty_warns(inside):
+    rng = np.random.RandomState(1)
+    words = [[("red", "blue")[i % 2], rng.choice(["car", "house", "boat"])] for i in range(400)]
+    prices = np.array([("red" in each) + 2.0 * ("car" in each) for each in words])
+    prices = 1e5 + 3e4 * prices + 1e4 * rng.normal(size=400)
+    texts = [" ".join(each) for each in words]
+    model = OrtSGDRegressor(make_pipeline(TfidfVectorizer(), inside), random_state=0)
+    with pytest.warns(ConvergenceWarning, match="constant prediction.* whether alpha is too large"):
+        model.fit(texts, prices)
+    assert np.std(model.predict(texts)) < 0.01 * np.std(prices)
+    # Warnings are errors.
+    weaker = clone(inside).set_params(alpha=0.0)
+    model.set_params(estimator=make_pipeline(TfidfVectorizer(), weaker)).fit(texts, prices)
+    assert model.score(texts, prices) > 0.8
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+@pytest.mark.parametrize("mean", [0.0, 50.0])
+def test_a_loss_that_ignores_all_differences_of_y_is_told(loss, mean):
+    near = mean + 0.01 * np.sin(X[:, 0])
+    told = (
+        "its loss is 0, that of the best constant 0. All y are so near .*: lower epsilon, or mult"
+    )
+    with pytest.warns(ConvergenceWarning, match=told):
+        OrtSGDRegressor(loss=loss, random_state=0).fit(X, near)
+    # Warnings are errors.
+    cured = OrtSGDRegressor(loss=loss, epsilon=1e-4, random_state=0).fit(X, near)
+    assert cured.score(X, near) > 0.8
+
+
+@pytest.mark.parametrize("loss", ["hinge", "log_loss"])
+def test_the_losses_of_the_warning_are_those_of_all_rows(loss):
+    # Every second row is looked at first: among these, the class is rarer.
+    y = (np.arange(6007) < 1200).astype(int)
+    y[400::2] = 0
+    with pytest.warns(ConvergenceWarning, match="not clearly better") as caught:
+        model = OrtSGDClassifier(loss=loss, random_state=0).fit(np.zeros((6007, 2)), y)
+    share = y.mean()
+    entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    constant = 2 * share if loss == "hinge" else entropy
+    ours = model.loss_ if loss == "log_loss" else 2 * share
+    assert f"its loss is {ours:.4g}, that of the best constant {constant:.4g}." in str(caught[0])
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,11 @@ def test_a_rise_of_the_loss_has_a_standard_error(monkeypatch, block):
 
         def on_epoch_end(self, training):
             known.append(
-                (self.loss.rise(training.step.weights(), self.start), training.trained_model())
+                (
+                    self.loss.rise(training.step.weights(), self.start),
+                    self.loss.rise_to_score(np.array([0.3]), self.start),
+                    training.trained_model(),
+                )
             )
 
     start = {"coef_init": np.array([1.0, 0.01, 0.0, 0.5]), "intercept_init": np.array([0.3])}
@@ -189,10 +193,11 @@ def test_a_rise_of_the_loss_has_a_standard_error(monkeypatch, block):
     )
     model.fit(X[TRAIN], AMOUNTS[TRAIN], **start)
     before = X[VAL] @ start["coef_init"] + 0.3
-    for rise, fitted in known:
-        of_rows = ((fitted.predict(X[VAL]) - AMOUNTS[VAL]) ** 2 - (before - AMOUNTS[VAL]) ** 2) / 2
-        mean, square = (np.sum((weights * of_rows) ** k) / weights.sum() for k in (1, 2))
-        np.testing.assert_allclose(rise, [mean, square], rtol=1e-9)
+    for rise, to_score, fitted in known:
+        for found, predicted in ((rise, fitted.predict(X[VAL])), (to_score, 0.3)):
+            of_rows = ((predicted - AMOUNTS[VAL]) ** 2 - (before - AMOUNTS[VAL]) ** 2) / 2
+            mean, square = (np.sum((weights * of_rows) ** k) / weights.sum() for k in (1, 2))
+            np.testing.assert_allclose(found, [mean, square], rtol=1e-9)
 
 
 def _kept_epoch(model, y_val):
