@@ -458,7 +458,11 @@ ROWS = [
         "Input X contains infinity or a value too large for dtype('float32')",
     ),
     (R, lambda m: m.fit(1j * X, Y), "Complex data not supported"),
-    (R, lambda m: m.fit([[1, 2], [3]], [1, 2]), "inhomogeneous shape"),
+    (
+        R,
+        lambda m: m.fit([[1, 2], [3]], [1, 2]),
+        "X has rows of several lengths: row 0 has 2 values, and row 1 has 1.",
+    ),
     (
         R,
         lambda m: m.fit(pandas.DataFrame({"a": ["x"] * 30}), Y),
@@ -749,7 +753,19 @@ FIT_BATCHES = [
         "batch 0 is a ndarray, and not (X, y) or (X, y, sample_weight)",
     ),
     (R, lambda m: m.fit_batches([(X, Y, Y, Y)]), "batch 0 is a tuple of 4"),
+    (R, lambda m: m.fit_batches((X, Y)), "fit takes X and y; batches is a list of (X, y)."),
     (R, lambda m: m.fit_batches({"a": 1}), "batch 0 is a str"),
+    (
+        R,
+        lambda m: m.fit_batches(pandas.DataFrame(X, columns=[*"abc"])),
+        "These are names of columns: fit",
+    ),
+    (
+        R,
+        lambda m: m.fit_batches([pandas.DataFrame(X)]),
+        'Divide its columns: (batch.drop(columns="target"), batch["target"]).',
+    ),
+    (R, lambda m: m.fit_batches([{"X": X, "y": Y}]), "Give its values: (batch['X'], batch['y'])."),
     (
         R,
         lambda m: m.fit_batches([*BATCHES, (X[:10, :2], Y[:10])]),

@@ -127,6 +127,8 @@ def _without_argument(error, method, estimator, given):
             f"argument is {names[0]}" if len(names) == 1 else f"arguments are {', '.join(names)}"
         )
         refused = f"{refused}. Its {listed}."
+        if names[0] == "batches":
+            refused = f"{refused} fit takes X and y."
 
     return f"{cls.__name__}.{method.__name__}() {refused}"
 
@@ -228,6 +230,9 @@ def _longer_path(known, path):
             return f"{place}__{meant}"
 
     inside = [each for each in known if each.startswith(f"{head}__")]
+    for each in inside:
+        if each.lower() == path.lower():
+            return each
     lasts = [each.rpartition("__")[2] for each in inside]
     # The whole rest, its last part, or one like it, at the end of a path.
     for end in (rest, last, *nearest(last, lasts, {}, SIMILAR)):

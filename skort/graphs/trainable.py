@@ -160,8 +160,20 @@ def got_instead(value: Any) -> str:
         return f"Got a {name} of torch. Export it with torch.onnx.export, and load the file."
     if bases & {"keras", "tensorflow"}:
         return f"Got a {name} of Keras. Export it with tf2onnx."
+    return _got_other(value, shown)
+
+
+def _got_other(value, shown):
+    """Return sentences about a value that comes from no other library."""
+    if isinstance(value, type):
+        return f"Got the class {value.__name__}: give an instance of it."
+    if hasattr(value, "shape"):
+        return f"Got data, of the shape {value.shape}: X and y are arguments of fit."
     if hasattr(value, "transform"):
-        return f"Got {shown}, a transformer. Put a model after it, such as LinearRegression()."
+        return (
+            f"Got {shown}, a transformer. Put a model after it, such as LinearRegression() or "
+            "LogisticRegression()."
+        )
 
     return f"Got {shown if len(shown) < 200 else shown[:200] + '...'}."
 

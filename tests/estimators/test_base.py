@@ -22,6 +22,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -190,6 +191,12 @@ BAD_PARAMETERS = [
         "estimator",
         StandardScaler(),
         "Got StandardScaler\\(\\), a transformer. Put a model after it",
+    ),
+    ("estimator", FrozenEstimator, "Got the class FrozenEstimator: give an instance of it"),
+    (
+        "estimator",
+        np.zeros((5, 2)),
+        r"Got data, of the shape \(5, 2\): X and y are arguments of fit",
     ),
     ("estimator", make_pipeline(StandardScaler()), "'estimator' parameter"),
 ]

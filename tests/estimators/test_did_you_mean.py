@@ -9,6 +9,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -322,6 +323,20 @@ def test_a_search_over_a_part_that_is_a_name_asks_for_an_instance(search, given,
     with pytest.raises(ValueError, match=f"Invalid parameter {path!r}") as raised:
         candidates.fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0])
     assert str(raised.value).endswith(advice)
+
+
+@pytest.mark.parametrize("search", [GridSearchCV, OrtGridSearchCV])
+def test_a_path_with_a_small_letter_leads_to_that_of_its_own_step(search):
+    step = ColumnTransformer([("c", "passthrough", [0])])
+    inside = make_pipeline(step, LogisticRegression())
+    candidates = search(OrtSGDClassifier(inside), {"estimator__logisticregression__c": [1.0]}, cv=2)
+    with pytest.raises(ValueError, match=r"Did you mean estimator__logisticregression__C\?$"):
+        candidates.fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
+
+
+def test_fit_batches_of_x_and_y_leads_to_fit():
+    with pytest.raises(TypeError, match=r"Its arguments are batches, .*\. fit takes X and y\.$"):
+        OrtSGDRegressor().fit_batches([[0.0]], [1.0])
 
 
 def test_a_part_may_be_given_with_its_parameter():

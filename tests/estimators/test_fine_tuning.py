@@ -25,6 +25,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from skort import OrtSGDClassifier, OrtSGDRegressor
 from skort.exceptions import NotTrainableError
+from skort.model_selection import OrtGridSearchCV
 
 X, Y = load_diabetes(return_X_y=True)
 X, Y = 20 * X, (Y - Y.mean()) / Y.std()
@@ -97,6 +98,24 @@ def test_a_search_keeps_the_fitted_weights():
     np.testing.assert_allclose(
         search.best_estimator_.predict_proba(FLOWERS), fitted.predict_proba(FLOWERS), atol=3e-6
     )
+
+
+@pytest.mark.parametrize("search", [GridSearchCV, OrtGridSearchCV])
+@pytest.mark.parametrize(
+    ("inside", "grid"),
+    [
+        (LogisticRegression(), {"C": [0.1, 1.0]}),
+        (make_pipeline(StandardScaler(), LogisticRegression()), {"logisticregression__C": [1.0]}),
+        (OrtSGDClassifier(make_pipeline(StandardScaler(), LogisticRegression())), {"alpha": [0.1]}),
+    ],
+    ids=["model", "pipeline", "of skort"],
+)
+@pytest.mark.filterwarnings("ignore:OrtGridSearchCV trains no fits together")
+def test_a_frozen_search_is_its_best_estimator(search, inside, grid):
+    fitted = search(inside, grid, cv=3).fit(FLOWERS, SPECIES)
+    trained = still(OrtSGDClassifier, FrozenEstimator(fitted)).fit(FLOWERS, SPECIES)
+    expected = fitted.predict_proba(FLOWERS)
+    np.testing.assert_allclose(trained.predict_proba(FLOWERS), expected, atol=3e-6)
 
 
 def test_frozen_steps_are_not_refitted_and_others_are():

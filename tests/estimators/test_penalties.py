@@ -197,6 +197,7 @@ def test_with_momentum_and_a_rate_that_falls_it_is_lasso(optimizer, batch_size, 
 
 @pytest.mark.parametrize("optimizer", ["momentum", "nesterov"])
 @pytest.mark.parametrize("alpha", [1.5, 12.0, 1e3])
+@pytest.mark.filterwarnings("ignore:The model is not clearly better than a constant")
 def test_a_strong_l2_term_keeps_its_balance_with_momentum_when_the_rate_falls(optimizer, alpha):
     X, y = load_diabetes(return_X_y=True)
     X, y = scale(X), scale(y)

@@ -197,7 +197,7 @@ def test_an_argument_of_another_library_leads_to_its_place(method, given, advice
             "fit_batches",
             (X, Y),
             "takes 2 positional arguments but 3 were given. Its arguments are batches, X_val, y_val, "
-            "classes.",
+            "classes. fit takes X and y.",
         ),
     ],
 )

@@ -62,13 +62,26 @@ def numbered(batches: Iterable[Any], encode: Callable[..., Any]) -> Iterator[Any
             size = f" of {len(batch)}" if isinstance(batch, (tuple, list)) else ""
             raise ValueError(
                 f"batches: batch {number} is a {type(batch).__name__}{size}, and not (X, y) or (X, "
-                "y, sample_weight)."
+                f"y, sample_weight).{_as_batch(batch)}"
             )
 
         try:
             yield encode(*batch)
         except ValueError as error:
             raise ValueError(f"batches: batch {number}: {error}") from error
+
+
+def _as_batch(given):
+    """Return how to make a batch of something else, as a sentence after a space."""
+    if isinstance(given, str):
+        return " These are names of columns: fit takes a DataFrame; batches is a list of (X, y)."
+    if hasattr(given, "columns"):
+        return ' Divide its columns: (batch.drop(columns="target"), batch["target"]).'
+    if isinstance(given, Mapping):
+        return f" Give its values: ({', '.join(f'batch[{name!r}]' for name in [*given][:2])})."
+    if isinstance(given, np.ndarray):
+        return " fit takes X and y; batches is a list of (X, y)."
+    return ""
 
 
 def named_batch(

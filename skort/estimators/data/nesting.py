@@ -21,6 +21,7 @@ FIT_STEP_FIRST = (
 
 def layers(estimator: Any, *, is_fitted: bool = False) -> Iterator[tuple[Any, bool]]:
     """Yield (layer, whether it is fitted), from the estimator down to the model."""
+    estimator = _best(estimator) if is_fitted else estimator
     yield estimator, is_fitted
     if isinstance(estimator, FrozenEstimator):
         yield from layers(estimator.estimator, is_fitted=True)
@@ -59,6 +60,7 @@ def split(
     estimator: Any, *, is_fitted: bool = False
 ) -> tuple[list[tuple[str, Any]], Any, bool, str]:
     """Split an estimator into the steps before the model and the model."""
+    estimator = _best(estimator) if is_fitted else estimator
     if _transforms_target(estimator):
         return split(_regressor(estimator, is_fitted), is_fitted=is_fitted)
     if isinstance(estimator, FrozenEstimator):
@@ -98,6 +100,11 @@ def split(
         model_is_fitted,
         name,
     )
+
+
+def _best(estimator):
+    """Return the best estimator of a fitted search, or any other estimator as it is."""
+    return getattr(estimator, "best_estimator_", estimator)
 
 
 def model_inside(estimator: Any) -> Any:

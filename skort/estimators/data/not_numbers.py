@@ -78,6 +78,19 @@ def with_lists_of_labels(error: Exception, y: Any) -> Exception:
     return ValueError(f"{str(error).rstrip('.')}. {SEVERAL_LABELS}")
 
 
+def with_ragged_rows(error: Exception, X: Any) -> Exception:
+    """Return an error that names a row of X of another length than the first, or the given error."""
+    rows = X if isinstance(X, list | tuple) else []
+    lengths = [np.size(row) for row in rows]
+    other = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
+    if other is None:
+        return error
+    return ValueError(
+        f"X has rows of several lengths: row 0 has {lengths[0]} values, and row {other} has "
+        f"{lengths[other]}. A table needs a value in each column."
+    )
+
+
 def text_error(error: Exception, X: Any, estimator: Any) -> Exception:
     """
     Return the error to raise for an X that a fit refused.
@@ -154,6 +167,12 @@ def _takes_text(graph_input):
 
 def fitted_text_error(error: Exception, X: Any) -> Exception:
     """Return the error to raise for an X that a known model refused: see `text_error`."""
+    if "does not contain any features" in str(error):
+        check_table(X)
+        return ValueError(
+            "X has one dimension, but the model takes a table. One row of a DataFrame is a table as "
+            "table.iloc[[i]], with two brackets; a Series is one as X.to_frame().T."
+        )
     texts = first_texts(X, error)
     if not texts:
         cure = "The model takes rows without NaN: fill them, or leave out these rows."

@@ -25,6 +25,7 @@ from skort.estimators.data.not_numbers import (
     target_error,
     text_error,
     with_lists_of_labels,
+    with_ragged_rows,
 )
 from skort.estimators.data.relevance import explained_parts
 from skort.estimators.data.row_forms import (
@@ -301,7 +302,7 @@ def _validated(estimator, X, y, *, reset):
             X, y = validate_data(estimator, X, y, reset=reset, validate_separately=checks)
         except (ValueError, TypeError) as error:
             if "inhomogeneous" in str(error):
-                raise with_lists_of_labels(error, y) from None
+                raise with_ragged_rows(with_lists_of_labels(error, y), X) from None
             if (of_y := _of_y(error, y)) is not None:
                 raise of_y from None
             if reset:

@@ -30,6 +30,8 @@ from skort.estimators.data.not_numbers import (
 _MIXED = re.compile(r"must be uniformly strings or numbers\. Got (\[.*\])")
 # Python's error for an encoder of y that gets X and y.
 _OF_LABELS = re.compile(r"(Multi)?Label(Encoder|Binarizer)\.fit_transform\(\) takes")
+# What makes texts of lists of words.
+_JOINED = 'X = [" ".join(words) for words in X]'
 _UNKNOWN = (
     'OneHotEncoder(handle_unknown="ignore") takes new categories, and '
     'OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).'
@@ -273,7 +275,7 @@ def _as_text(X, names):
 def _joined(X, names):
     """Return how to make texts of the words in the first of some columns."""
     if not (names and hasattr(X, "columns")):
-        return 'Join them: X = [" ".join(words) for words in X].'
+        return f"Join them: {_JOINED}."
     column = f"X[{names[0]!r}]"
     return f'Join them: {column} = {column}.map(" ".join).'
 
@@ -313,7 +315,10 @@ def _no_text_error(kind, X, steps):
             "are vectorized already, give the texts themselves."
         )
     if kind == "numpy.ndarray":
-        return ValueError(f"X has two dimensions, where a step takes texts. {one_column(X, steps)}")
+        words = "" if hasattr(X, "columns") else f" If a row has the words of one text: {_JOINED}."
+        return ValueError(
+            f"X has two dimensions, where a step takes texts. {one_column(X, steps)}{words}"
+        )
 
     def is_refused(value):
         return (

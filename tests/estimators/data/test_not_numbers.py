@@ -1108,6 +1108,38 @@ def test_a_column_may_have_the_name_of_an_attribute_of_numpy():
     assert np.array_equal(model.fit(X, SIZES).coef_, usual.fit(TABLE, SIZES).coef_)
 
 
+def test_one_row_of_a_table_is_told_to_be_no_table():
+    table = FRAME[["size", "city"]].fillna({"size": 1.0})
+    model = OrtSGDRegressor(one_hot()).fit(table, SIZES)
+    told = r"is a table as table\.iloc\[\[i\]\], .* X\.to_frame\(\)\.T\.$"
+    with (
+        pytest.warns(UserWarning, match="valid feature names"),
+        pytest.raises(ValueError, match=told),
+    ):
+        model.predict(table.iloc[3])
+    expected = model.predict(table)[3:4]
+    np.testing.assert_allclose(model.predict(table.iloc[[3]]), expected, rtol=1e-5)
+    np.testing.assert_allclose(model.predict(table.iloc[3].to_frame().T), expected, rtol=1e-5)
+    with (
+        pytest.warns(UserWarning, match="valid feature names"),
+        pytest.raises(ValueError, match=r"^X is a list of dicts, and no table: give pandas\."),
+    ):
+        model.predict(table.to_dict("records"))
+
+
+def test_rows_of_several_lengths_are_named():
+    told = r"^X has rows of several lengths: row 0 has 2 values, and row 3 has 1\. A table needs"
+    with pytest.raises(ValueError, match=told):
+        OrtSGDRegressor().fit([[1.0, 2.0]] * 3 + [[3.0]], [0.0, 1.0, 2.0, 3.0])
+
+
+def test_lists_of_as_many_words_are_joined_by_the_cure():
+    words = [text.split()[:2] for text in FEW_TEXTS]
+    model = OrtSGDClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression()), random_state=0)
+    with pytest.raises(ValueError, match=r'X = \[" "\.join\(words\) for words in X\]\.$'):
+        model.fit(words, LIKED)
+
+
 def test_infinity_before_a_step_names_the_column():
     inside = make_pipeline(StandardScaler(), LinearRegression())
     told = (
