@@ -286,6 +286,13 @@ def _no_rows_error(X, y):
     return ValueError(f"y should be an array of one or two dimensions, got {given}.{cure}")
 
 
+def _with_order(error, X, y):
+    """Return an error that asks whether X and y are in each other's place, or the given error."""
+    if np.ndim(X) != 1 or np.ndim(y) != 2:
+        return error
+    return type(error)(f"{error} X has one dimension and y has two: is it fit(X, y)?")
+
+
 def _validated(estimator, X, y, *, reset):
     """Return X and y as scikit-learn validates them. Its errors get a cure."""
     check_table(X)
@@ -306,7 +313,7 @@ def _validated(estimator, X, y, *, reset):
             if (of_y := _of_y(error, y)) is not None:
                 raise of_y from None
             if reset:
-                raise text_error(error, X, estimator) from None
+                raise text_error(_with_order(error, X, y), X, estimator) from None
             raise fitted_text_error(error, X) from None
 
         X = _aligned_rows(_in_range(X, estimator.dtype, estimator, given))

@@ -1127,6 +1127,11 @@ def test_one_row_of_a_table_is_told_to_be_no_table():
         model.predict(table.to_dict("records"))
 
 
+def test_x_and_y_in_the_place_of_each_other_are_told():
+    with pytest.raises(ValueError, match=r"2D array, got 1D .* y has two: is it fit\(X, y\)\?$"):
+        OrtSGDRegressor().fit(SIZES, ROWS)
+
+
 def test_rows_of_several_lengths_are_named():
     told = r"^X has rows of several lengths: row 0 has 2 values, and row 3 has 1\. A table needs"
     with pytest.raises(ValueError, match=told):
