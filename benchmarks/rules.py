@@ -35,6 +35,7 @@ from skort.estimators.planning import epochs, fine_tuning, optimizer, rate, scal
 from skort.estimators.training import cross_validation, start
 from skort.estimators.training import run_stream as streams
 from skort.graphs.score_graph import ScoreGraph
+from skort.optim.standardization import half_decorrelation
 from skort.optim.transforms import Averaging, Recent
 
 SCORE, LOG_LOSS, MOST_ROWS, HIDDEN, WIDE = 0.01, 0.02, 3000, (50,), (256, 128)
@@ -218,8 +219,7 @@ RULES = (
     ),
     Rule(
         "batches of a stream",
-        "A stream has batches of the rows of its first call, at most 16, "
-        "fewer if columns are correlated.",
+        "A stream has batches of the rows of its first call, at most 16.",
         "stream",
         {"batch_size": 200},
     ),
@@ -229,6 +229,13 @@ RULES = (
         "stream",
         {"eta0": 0.01, "learning_rate": "constant"},
         code=(stream.stream_rates, stream._stream_rate, stream.stable_rate, stream.falling_part),
+    ),
+    Rule(
+        "columns of a stream",
+        "The steps of a linear stream are made in columns that are half decorrelated.",
+        "stream",
+        patches=((start, "decorrelation", lambda basis: None),),
+        code=(stream.decorrelation, stream._may_decorrelate, stream._is_stiff, half_decorrelation),
     ),
     Rule(
         "mean of a stream",

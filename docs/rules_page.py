@@ -89,12 +89,11 @@ the rule as a multiple of that without, and the lines of code of the rule. Commi
 the lines of networks in `fit`, 8bb448c8 those of the rate and the mean of a stream, and 8d0f39df that
 of its curvature. The rules of rates, schedules and patience of linear models are those of SGD.
 
-Seven rules stay although the tables hardly tell them from what could take their place. The falling rate ends nearer to
+Six rules stay although the tables hardly tell them from what could take their place. The falling rate ends nearer to
 the optimum of the objective, which a held-out score does not show. A constant rate serves networks about as well as the
-cosine, but their weights then still move with the last batches. ``eta0=0.01`` serves most streams as well as their own
-rate, but with it four of 61 tables diverge. Without a mean of recent weights, a stream ends about as well, but a single
-call lowers its score more often. Adam trains networks in `fit`, and a stream goes on with its memory after
-one. The rate of a fitted network matters where its weights are not compared: in an ONNX file, and with
+cosine, but their weights then still move with the last batches. Without a mean of recent weights, a stream ends about
+as well, but a single call lowers its score more often. Adam trains networks in `fit`, and a stream goes on with its
+memory after one. The rate of a fitted network matters where its weights are not compared: in an ONNX file, and with
 ``early_stopping=False``. A fitted model is compared for the sake of few rows and of changed ones, as :doc:`fine_tuning`
 shows: here, the new rows are as many as the old ones, and like them.
 

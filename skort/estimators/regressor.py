@@ -97,8 +97,7 @@ class OrtSGDRegressor(RegressorMixin, BaseOrtSGD):
     batch_size : int or "auto", default="auto"
         Number of rows of a batch. A shorter batch of m rows makes a step with m / `batch_size` of
         the learning rate, so that every row counts the same. "auto" is min(200, n_samples). In
-        `partial_fit`, "auto" is the number of rows of the first call, at most 16, and less for a
-        linear model with correlated columns: :doc:`/stopping`.
+        `partial_fit`, "auto" is the number of rows of the first call, at most 16.
     max_iter : int or "auto", default="auto"
         Largest number of epochs, or of iterations of "lbfgs". "auto" is 1,000 for a linear model.
         For a network, "auto" is a number from 20 to 300 that depends on the rows.

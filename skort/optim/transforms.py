@@ -116,6 +116,58 @@ class Clipping(Transformation):
         return clipped(gradient, self._max_norm, self._clipped)
 
 
+class Decorrelation(Transformation):
+    """
+    Multiplies the gradient by the coefficients of each output by a symmetric matrix, with a row and
+    a column for each column of X.
+    """
+
+    def __init__(self, matrix: np.ndarray, *, transposed: bool):
+        self._matrix = matrix
+        self._transposed = transposed
+        self.constants: dict[str, np.ndarray] = {"skort_decorrelation": matrix}
+
+    def start(self, n_coefficients: int, n_others: int, dtype: Any) -> State:
+        """Make room for a changed gradient."""
+        self._n_coefficients = n_coefficients
+        self._changed = np.zeros(n_coefficients + n_others, dtype)
+        self._shape = (-1, len(self._matrix)) if self._transposed else (len(self._matrix), -1)
+        factors = "part, matrix" if self._transposed else "matrix, part"
+        self.onnx_before: str = function_text(
+            "decorrelated (gradient, skort_decorrelation) => (next_gradient)",
+            f"""
+            matrix = Identity(skort_decorrelation)
+            part = Reshape(Slice(gradient, [0], [{n_coefficients}]), {list(self._shape)})
+            others = Slice(gradient, [{n_coefficients}], [{n_coefficients + n_others}])
+            next_gradient = Concat(Reshape(MatMul({factors}), [-1]), others, axis=0)
+            """,
+        )
+        return {}
+
+    def before(
+        self,
+        weights: np.ndarray,
+        gradient: np.ndarray,
+        eta: float,
+        state: State,
+        scratch: np.ndarray,
+    ) -> np.ndarray:
+        """Multiply the gradient."""
+        return self.changed(gradient)
+
+    def changed(self, vector: np.ndarray) -> np.ndarray:
+        """Return the changed gradient, or a changed step, in an array that the next one overwrites."""
+        changed = self._changed
+        changed[self._n_coefficients :] = vector[self._n_coefficients :]
+        given, made = (
+            each[: self._n_coefficients].reshape(self._shape) for each in (vector, changed)
+        )
+        factors = (given, self._matrix) if self._transposed else (self._matrix, given)
+        with one_blas_thread(self._matrix.size * given.size):
+            np.matmul(*factors, out=made)
+        return changed
+
+
 class WeightDecay(Transformation):
     """
     Coefficients w, never intercepts, become (1 - eta weight_decay) w before each update,

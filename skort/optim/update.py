@@ -11,6 +11,7 @@ from skort.optim.transforms import (
     AccumulatedL1,
     Averaging,
     Clipping,
+    Decorrelation,
     ImplicitL2,
     Recent,
     StepLength,
@@ -182,10 +183,15 @@ class Update:
                 'another optimizer, such as "adam".'
             )
 
-    def rule(self, strengths: PenaltyStrengths | None = None, optimizer: Any = None) -> UpdateRule:
+    def rule(
+        self,
+        strengths: PenaltyStrengths | None = None,
+        optimizer: Any = None,
+        decorrelation: Decorrelation | None = None,
+    ) -> UpdateRule:
         """
-        Return the update: decay, clip, optimize, the penalty's terms, average. An `optimizer`
-        replaces the own one.
+        Return the update: decay, clip, decorrelate, optimize, the penalty's terms, average. An
+        `optimizer` replaces the own one.
         """
         tags = self.tags
         strengths = strengths or PenaltyStrengths()
@@ -197,6 +203,8 @@ class Update:
             parts.append(WeightDecay(tags.weight_decay))
         if self.max_grad_norm is not None:
             parts.append(Clipping(self.max_grad_norm))
+        if decorrelation is not None:
+            parts.append(decorrelation)
         averaging = Averaging(self.average) if self.average else None
         implicit = None
         if self.is_stiff(strengths):

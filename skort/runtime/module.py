@@ -134,6 +134,10 @@ class ModuleSession:
         array = value.numpy()
         value.update_inplace(array * np.asarray(factor, array.dtype))
 
+    def set_parameter(self, name: str, array: np.ndarray) -> None:
+        """Overwrite a parameter."""
+        self._state.get_parameter(name).data.update_inplace(np.ascontiguousarray(array))
+
     def gradient(self, name: str) -> np.ndarray:
         """Return a copy of the gradient of a parameter, as the last update used it."""
         return self._state.get_parameter(name).grad.numpy().copy()

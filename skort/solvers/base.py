@@ -18,7 +18,7 @@ from skort.graphs.score_graph import ScoreGraph
 from skort.graphs.training_mode import WITHOUT_DROPOUT
 from skort.objective.objective import SAMPLE_WEIGHT, TARGET, Objective
 from skort.optim.batches import HostBatch
-from skort.optim.transforms import norm, with_parts_of
+from skort.optim.transforms import Decorrelation, norm, with_parts_of
 from skort.optim.update import MANY_ROWS, PenaltyStrengths, Update, UpdateRule
 from skort.runtime.cache import COMPILED
 from skort.runtime.device import CPU, Device
@@ -46,6 +46,8 @@ class Problem:
     #: The factor of sparse rows before the first product. The weights of this product are the first
     #: weights. None: the rows are dense.
     row_factor: float | None = None
+    #: The change of the gradient in a linear stream, before the optimizer. None: there is none.
+    decorrelation: Decorrelation | None = None
 
     @functools.cached_property
     def weights(self) -> dict[str, np.ndarray]:
@@ -87,7 +89,7 @@ class Problem:
 
         It takes them as one vector, in the order of `weights`.
         """
-        return self.update.rule(self.terms)
+        return self.update.rule(self.terms, decorrelation=self.decorrelation)
 
 
 def flat(arrays: dict[str, np.ndarray]) -> np.ndarray:

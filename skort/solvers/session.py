@@ -83,7 +83,8 @@ class SessionBackend(HostBackend):
     """
     Steps of TrainingSession.
 
-    For weight decay and some penalties, numpy changes the weights and writes them back.
+    For weight decay, some penalties and correlated columns, numpy changes the weights and writes
+    them back.
     """
 
     def __init__(self, problem: Problem):
@@ -93,9 +94,14 @@ class SessionBackend(HostBackend):
         self._optimizer, correction = _OPTIMIZERS[update.tags.runtime](update.optimizer)
         self.session: BoundTrainingSession = self._bound_session()
         self._is_on_host = (
-            terms.l1 is not None or update.is_stiff(terms) or update.tags.weight_decay > 0
+            terms.l1 is not None
+            or update.is_stiff(terms)
+            or update.tags.weight_decay > 0
+            or problem.decorrelation is not None
         )
-        self._made = made = _SessionUpdate(update.optimizer, self.session, correction)
+        self._made = made = _SessionUpdate(
+            update.optimizer, self.session, correction, problem.decorrelation
+        )
 
         # TrainingSession makes the update. Without decay and such penalties, the only
         # transformation around it is the mean of the weights.
@@ -105,6 +111,8 @@ class SessionBackend(HostBackend):
         self._flat = flat(problem.weights)
         self._no_gradient, self._scratch, made.held = (np.zeros_like(self._flat) for _ in range(3))
         self._memory = self.rule.start(*problem.n_weights, self._flat.dtype)
+        if problem.decorrelation is not None:
+            problem.decorrelation.start(*problem.n_weights, self._flat.dtype)
         self.load({"weights": self._flat, **self._memory})
         self._values = self.session.value(OBJECTIVE), self.session.value(LOSS)
 
@@ -192,9 +200,10 @@ class SessionBackend(HostBackend):
 class _SessionUpdate:
     """TrainingSession's own update in the form of an optimizer, for transformations around it."""
 
-    def __init__(self, optimizer, session, correction):
+    def __init__(self, optimizer, session, correction, decorrelation=None):
         self._session = session
         self._correction = correction
+        self._decorrelation = decorrelation
         #: The weights that the session holds before the update, as a vector.
         self.held = np.zeros(0)
         self.start, self.step_length, self._add_step = (
@@ -213,7 +222,11 @@ class _SessionUpdate:
         np.subtract(weights, self.held, out=scratch)
         self.run(eta, state)
         held = _vectors(self._session)
-        np.add(held.pop("weights"), scratch, out=weights)
+        made = held.pop("weights")
+        if self._decorrelation is not None:
+            # The session has made the step of the gradient as it is.
+            made = self.held + self._decorrelation.changed(made - self.held)
+        np.add(made, scratch, out=weights)
         for name, vector in held.items():
             state[name][...] = vector
         if gradient.any():

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.covariance import ledoit_wolf
 from threadpoolctl import threadpool_limits
 
 from skort.optim import standardization
 from skort.optim.standardization import (
     Standardization,
     column_sums,
+    half_decorrelation,
     largest_eigenvalue,
     largest_norm,
     moments,
@@ -299,3 +301,40 @@ def test_sparse_columns_far_from_the_median_have_scales():
     assert unit_scales(means * counts, counts)[3] == pytest.approx(0.05 / 1.5)
     assert unit_scales(np.array([10.0, 199.0, 11.0]), np.full(3, 10)) is None
     assert unit_scales(np.zeros(3), np.zeros(3)) is None
+
+
+def in_units(X):
+    """Return what standardizes X."""
+    deviation = X.std(axis=0)
+    return Standardization(X.mean(axis=0), np.where(deviation > 0, deviation, 1.0), None, 1.0)
+
+
+@pytest.mark.parametrize("n_rows", [12, 300])
+def test_the_fourth_root_is_that_of_the_covariance_of_ledoit_and_wolf(n_rows, rng):
+    X = 100.0 * rng.normal(size=(n_rows, 8)) @ rng.normal(size=(8, 8)) + 7.0
+    used = in_units(X)
+    covariance, _ = ledoit_wolf((X - used.mean) / used.scale, assume_centered=True)
+    root = half_decorrelation(X, None, used)
+    np.testing.assert_allclose(root, root.T, rtol=1e-10, atol=1e-12)
+    square = np.linalg.matrix_power(root, 4)
+    np.testing.assert_allclose(square @ covariance, np.eye(8), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        half_decorrelation(X, np.full(n_rows, 3.0), used), root, rtol=1e-10, atol=1e-12
+    )
+
+
+def test_columns_that_do_not_vary_are_not_decorrelated(rng):
+    X = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3))
+    root = half_decorrelation(X, None, in_units(X))
+    wide = np.insert(X, 1, 5.0, axis=1)
+    expected = np.insert(np.insert(root, 1, 0.0, axis=0), 1, [0.0, 1.0, 0.0, 0.0], axis=1)
+    np.testing.assert_allclose(half_decorrelation(wide, None, in_units(wide)), expected, rtol=1e-12)
+    np.testing.assert_array_equal(
+        half_decorrelation(wide[:, :2], None, in_units(wide[:, :2])), np.eye(2)
+    )
+
+
+def test_rows_whose_products_overflow_have_no_root(rng):
+    X = 1e100 * rng.normal(size=(40, 3))
+    used = Standardization(np.zeros(3), np.ones(3), None, 1.0)
+    assert half_decorrelation(X, None, used) is None

@@ -5,7 +5,7 @@ import pytest
 
 from skort.optim.optimizers import SGD, Adam, Momentum, Nesterov
 from skort.optim.schedules import Adaptive, Optimal, largest_rate
-from skort.optim.transforms import ImplicitL2, clipped, norm
+from skort.optim.transforms import Decorrelation, ImplicitL2, clipped, norm
 from skort.optim.update import PenaltyStrengths, Update
 
 
@@ -52,6 +52,21 @@ def test_clipping_is_torchs(max_norm, rng):
     np.testing.assert_allclose(
         clipped(gradient, max_norm, np.empty(20)), weight.grad.numpy(), rtol=1e-6
     )
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_the_gradient_of_each_output_is_multiplied_by_the_matrix(transposed, rng):
+    root = rng.normal(size=(4, 4))
+    matrix = root @ root.T
+    coefficients, others = rng.normal(size=(3, 4) if transposed else (4, 3)), rng.normal(size=3)
+    rule = Update(SGD()).rule(decorrelation=Decorrelation(matrix, transposed=transposed))
+    weights = np.zeros(15)
+    state = rule.start(12, 3, weights.dtype)
+    gradient = np.concatenate([coefficients.ravel(), others])
+    rule.update(weights, gradient, 0.5, state, np.empty(15))
+    product = coefficients @ matrix if transposed else matrix @ coefficients
+    np.testing.assert_allclose(weights[:12], -0.5 * product.ravel(), rtol=1e-12)
+    np.testing.assert_array_equal(weights[12:], -0.5 * others)
 
 
 def run(optimizer, gradients, a, *, n_steps, eta=0.1, start=0.0, dtype=np.float64):

@@ -21,8 +21,6 @@ YOUR_BATCHES = "your batches have so many"
 OF_FIRST_CALL = "the first call of a stream has so many rows, or more than 16"
 #: The reason if it is "auto" again in a stream, after a number.
 AUTO_AGAIN = "the first batches had so many rows"
-#: The reason of a smaller one.
-OF_SPREAD = "columns are correlated: a row of a larger batch has less than half of its rate"
 # A linear model ends by its `tol`, long before so many epochs.
 _LINEAR_EPOCHS = 1000
 
@@ -59,32 +57,11 @@ _VALIDATED_EPOCHS = 10
 
 
 @rule("batches")
-def batch_rows(
-    batch_size: int | str = "auto",
-    *,
-    is_stream: bool = False,
-    spread: tuple[float, float] | None = None,
-    n_columns: int = 1,
-) -> int:
-    """
-    A batch has 200 rows; a batch of a stream has the rows of the first call, at most 16, and fewer
-    if the columns of a linear model are correlated.
-    """
+def batch_rows(batch_size: int | str = "auto", *, is_stream: bool = False) -> int:
+    """A batch has 200 rows; a batch of a stream has the rows of the first call, at most 16."""
     if not isinstance(batch_size, str):
         return int(batch_size)
-    if not is_stream:
-        return _BATCH_ROWS
-    if spread is None:
-        return STREAM_ROWS
-
-    # For rows of squared norm q and largest eigenvalue L, the stable rate of a row in a batch of m
-    # rows is 1 / ((m - 1) L + q). It is at least half of that in 16 rows of independent columns,
-    # whose eigenvalues are q / n_columns.
-    largest, norm = spread
-    of_independent = norm * (1 + (STREAM_ROWS - 1) / n_columns)
-    if norm + (STREAM_ROWS - 1) * largest <= 2 * of_independent:
-        return STREAM_ROWS
-    return 1 + int((2 * of_independent - norm) / largest)
+    return STREAM_ROWS if is_stream else _BATCH_ROWS
 
 
 def batch_decision(batch_size: int, *, is_stream: bool) -> Decision:

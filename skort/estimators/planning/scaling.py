@@ -117,7 +117,8 @@ def described(used: Standardization | None) -> str:
     if used.scale is not None:
         is_centred = used.mean is not None and bool(np.any(used.mean))
         has_one_scale = not is_centred and np.ptp(used.scale) == 0
-        parts.append("X, by one number" if has_one_scale else "columns of X")
+        half = "" if used.decorrelation is None else " (half decorrelated)"
+        parts.append("X, by one number" if has_one_scale else f"columns of X{half}")
     if used.target_mean is not None:
         parts.append("y")
     return " and ".join(parts)

@@ -8,7 +8,7 @@ import numpy as np
 
 from skort.estimators.data.rows import TrainingData
 from skort.estimators.planning.decision import YOURS, Decision, rule
-from skort.estimators.planning.epochs import OF_SPREAD, STREAM_ROWS, YOUR_BATCHES, batch_rows
+from skort.estimators.planning.epochs import STREAM_ROWS
 from skort.estimators.planning.rate import (
     RateBasis,
     RateChoice,
@@ -17,9 +17,12 @@ from skort.estimators.planning.rate import (
     network_rate,
     stiffness,
 )
+from skort.estimators.planning.scaling import whitens
+from skort.objective.loss import known_curvature
 from skort.optim.standardization import (
     Standardization,
     dense,
+    half_decorrelation,
     spreads_of_some,
     usable_scale,
 )
@@ -117,29 +120,56 @@ def spread_of_stream(basis: RateBasis) -> tuple[float, float] | None:
     return spread
 
 
-def with_batches_of_spread(basis: RateBasis, spread: tuple[float, float] | None) -> RateBasis:
-    """Return the basis of a rate with the batches that the spread of the rows lets a stream have."""
-    plan = basis.plan
-    of_batches = plan.decisions["batches"]
-    is_open = "batch_size" in plan.left_open and of_batches.because != YOUR_BATCHES
-    if spread is None or not (is_open and falls_by_rows(plan)):
-        return basis
+@rule("stream")
+def decorrelation(basis: RateBasis) -> np.ndarray | None:
+    """
+    If rows lower the rate of a linear model of at most 256 dense columns, each step is multiplied by
+    S^(-1/2), where S is the covariance of the standardised columns in the first rows, shrunk as by
+    Ledoit and Wolf; with an l1 term or a strong l2 term, it is not.
+    """
+    used = basis.variables.standardization
+    if used is None or not _may_decorrelate(basis):
+        return None
+    rows = basis.statistics.some_rows
+    root = half_decorrelation(rows.X, rows.sample_weight, used)
+    return None if root is None or _is_stiff(basis, root) else root
 
-    n_rows = _rows_of_spread(basis, spread)
-    if n_rows >= plan.batch_size:
-        return basis
-    of_batches = Decision(n_rows, OF_SPREAD, "batch_size")
-    size = plan.size._replace(batch_size=min(n_rows, plan.size.batch_size))
-    return basis._replace(plan=plan.decided("batches", of_batches, batch_size=n_rows, size=size))
+
+def keeps_decorrelation(basis: RateBasis) -> bool:
+    """Return whether the penalty of a call goes with the decorrelation of its stream, if there is any."""
+    used = basis.variables.standardization
+    root = None if used is None else used.decorrelation
+    return root is None or not _is_stiff(basis, root)
 
 
-def _rows_of_spread(basis, spread):
-    """Return the rows of a batch that the spread of the first rows lets a stream have."""
-    return batch_rows(
-        is_stream=True,
-        spread=spread if falls_by_rows(basis.plan) else None,
-        n_columns=basis.score_graph.n_features,
-    )
+def _may_decorrelate(basis):
+    """Return whether the steps of a stream can be multiplied by a matrix."""
+    plan, variables, score_graph, statistics = basis
+    layer = None if variables.inputs is None else variables.inputs.layer
+    if layer is None or layer.columns is not None or not score_graph.is_linear:
+        return False
+
+    is_sparse = statistics.some_rows.is_sparse
+    is_whole = score_graph.trained.coefficients == (layer.coefficient,)
+    is_narrow = whitens(score_graph.n_features, are_sparse=is_sparse)
+    return falls_by_rows(plan) and is_whole and is_narrow
+
+
+def _is_stiff(basis, root):
+    """
+    Return whether a penalty has a part for which such a step is wrong: an l1 term, or an l2 term
+    that bends more than the loss.
+    """
+    penalty = basis.variables.penalty
+    if penalty is None:
+        return False
+    if penalty.is_custom:
+        return True
+    strengths = penalty.strengths(basis.score_graph.coefficients).values()
+    curvature = known_curvature(basis.variables.loss, basis.score_graph.n_outputs) or 0.0
+    # The largest factor of a step.
+    factor = float(np.linalg.eigvalsh(root)[-1]) ** 2
+    return any(np.any(each.l1) or factor * np.max(each.l2) > curvature for each in strengths)
 
 
 def stream_rates(
@@ -184,7 +214,7 @@ def _stream_rate(basis, spread, *, is_fitted):
     tags = plan.update.tags
     is_linear = basis.score_graph.is_linear
     # The rate is made for batches of so many rows, however small the calls are.
-    n_rows = max(plan.batch_size, _rows_of_spread(basis, spread))
+    n_rows = max(plan.batch_size, STREAM_ROWS)
 
     if tags.gain is None:
         rate = declared_rate(tags.first_rates[0 if is_linear else 2], plan.batch_size)

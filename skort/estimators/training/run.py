@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
+from skort.common.blas import one_blas_thread
 from skort.common.random_state import seeded
 from skort.estimators.data.row_forms import ids_in_range
 from skort.estimators.data.rows import DataStatistics, TrainingData
@@ -37,7 +38,7 @@ from skort.optim.optimizers import LBFGS
 from skort.optim.row_change import source_rows
 from skort.optim.state import TrainState
 from skort.optim.training import Course, Training, TrainStep, Watchers
-from skort.optim.transforms import Recent
+from skort.optim.transforms import Decorrelation, Recent
 from skort.optim.update import Update
 
 if TYPE_CHECKING:
@@ -224,7 +225,19 @@ def problem_of(  # noqa: PLR0913  # what steps depend on
         n_batches=n_batches,
         loss_weights=variables.training_weights(model.loss_weights),
         row_factor=variables.row_factor if is_sparse else None,
+        decorrelation=_decorrelation(graph, variables),
     )
+
+
+def _decorrelation(graph, variables):
+    """Return the change of a gradient in a linear stream, or None."""
+    used = variables.standardization
+    if used is None or used.decorrelation is None:
+        return None
+    root = used.decorrelation
+    with one_blas_thread(root.size * len(root)):
+        square = (root @ root).astype(graph.dtype)
+    return Decorrelation(square, transposed=variables.inputs.layer.transposed)
 
 
 def _check_dense_batches(names, n_rows, n_columns):

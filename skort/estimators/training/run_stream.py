@@ -21,9 +21,9 @@ from skort.estimators.planning.stream import (
     falls_by_rows,
     heavy_row_copies,
     is_waiting,
+    keeps_decorrelation,
     spread_of_stream,
     stream_rates,
-    with_batches_of_spread,
     with_late_scales,
 )
 from skort.estimators.training.data_source import BatchShape, batches_in_memory
@@ -96,8 +96,13 @@ def _of_later_rows(plan, model, rows, state, observers, last):
         plan.variables(model.score_graph, state.standardization) if run is None else run.variables
     )
     spread = last.spread
-    if is_after_fit or _has_other_rate(plan, last.plan):
-        basis = RateBasis(plan, variables, model.score_graph, DataStatistics(rows))
+    basis = RateBasis(plan, variables, model.score_graph, DataStatistics(rows))
+    is_dropped = run is None and not keeps_decorrelation(basis)
+    if is_dropped:
+        state, variables = _without_decorrelation(plan, model, state)
+        basis = basis._replace(variables=variables)
+        spread = None
+    if is_after_fit or is_dropped or _has_other_rate(plan, last.plan):
         spread = spread or spread_of_stream(basis)
         plan, state = _at_new_rate(basis, state, spread, is_after_fit=is_after_fit)
     if plan.takes_start and state.penalty_start is None:
@@ -199,9 +204,16 @@ def _has_other_rate(plan, last):
     return falls_by_rows(plan) != falls_by_rows(last) or plan.rate.is_found != last.rate.is_found
 
 
+def _without_decorrelation(plan, model, state):
+    """Return the state and the variables of a stream whose steps are no more multiplied by a matrix."""
+    assert state.standardization is not None  # It has the matrix.
+    used = dataclasses.replace(state.standardization, decorrelation=None)
+    state = dataclasses.replace(state, standardization=used)
+    return state, plan.variables(model.score_graph, used)
+
+
 def _at_new_rate(basis, state, spread, *, is_after_fit):
     """Return the plan and the state of a stream with a new rate for its next steps."""
-    basis = with_batches_of_spread(basis, spread)
     plan, _, graph, statistics = basis
     rates = stream_rates(basis, spread, is_fitted=is_after_fit and not graph.is_linear)
 

@@ -15,10 +15,10 @@ from skort.estimators.planning.plan_of_fit import with_decay
 from skort.estimators.planning.rate import RateBasis, first_rate, spread_of_fit
 from skort.estimators.planning.scaling import at_relevance, scaling
 from skort.estimators.planning.stream import (
+    decorrelation,
     falls_by_rows,
     spread_of_stream,
     stream_rates,
-    with_batches_of_spread,
 )
 from skort.estimators.training.warnings_at_start import (
     warn_of_far_start,
@@ -149,9 +149,13 @@ def start_at_weights(
     basis = RateBasis(plan, variables, score_graph, statistics)
     if is_stream:
         is_fitted = not (model.is_drawn or model.score_graph.is_linear)
+        root = decorrelation(basis)
+        if root is not None:
+            standardization = dataclasses.replace(standardization, decorrelation=root)
+            of_scaling = of_scaling._replace(value=standardization)
+            variables = plan.variables(score_graph, standardization)
+            basis = basis._replace(variables=variables)
         spread = spread_of_stream(basis)
-        basis = with_batches_of_spread(basis, spread)
-        plan = basis.plan
         rates = stream_rates(basis, spread, is_fitted=is_fitted)
     else:
         spread = spread_of_fit(basis)

@@ -75,6 +75,16 @@ class ModuleBackend(HostBackend):
 
     def _update(self, eta):
         """Let the API update the weights. Stiff l2 terms make implicit steps."""
+        decorrelation = self._problem.decorrelation
+        if decorrelation is not None:
+            # The API makes the step of the gradient as it is. No stiff l2 term goes with the change.
+            before = self._weights()
+            self._session.update()
+            after = before + decorrelation.changed(self._weights() - before)
+            for name, array in views(after, self._problem.weights).items():
+                self._session.set_parameter(name, array)
+            return
+
         implicit = self.rule.implicit
         if implicit is None or not implicit.is_any_stiff(eta, self._scratch):
             self._session.update()

@@ -19,6 +19,7 @@ from skort.estimators.planning import epochs, optimizer, rate, scaling, stream
 from skort.estimators.planning.decision import RULES, YOURS, sentence
 from skort.estimators.planning.epochs import TrainingSize, batch_rows
 from skort.estimators.planning.rate import GIVEN_RATE, RateChoice
+from skort.estimators.planning.scaling import described
 from skort.estimators.planning.table import HEADINGS, MATTERS, rows
 from skort.estimators.training.data_source import GivenRows
 from skort.estimators.training.read import read_fit
@@ -114,29 +115,6 @@ def test_blocks_of_sparse_rows_have_about_2_to_the_20_values_that_are_not_zero()
     assert dataclasses.replace(plan, multiplies_sparse=False).rows_of_batch(many) == 520
     of_user = model.set_params(batch_size=50).fit(few, np.arange(60.0))._result.plan
     assert of_user.rows_of_batch(many) == 50
-
-
-@pytest.mark.parametrize(
-    ("spread", "n_columns", "n_rows"),
-    [
-        ((1.0, 1.0), 1, 16),
-        ((3.0, 3.0), 3, 12),
-        ((20.0, 20.0), 20, 3),
-        ((4.0, 19.5), 20, 13),
-        ((1.9, 19.5), 20, 16),
-    ],
-)
-def test_a_row_of_a_stream_has_half_of_the_rate_of_independent_columns(spread, n_columns, n_rows):
-    assert batch_rows(is_stream=True, spread=spread, n_columns=n_columns) == n_rows
-    largest, norm = spread
-    of_independent = 1 / (15 * norm / n_columns + norm)
-    rates = [1 / ((m - 1) * largest + norm) for m in (n_rows, n_rows + 1)]
-    assert rates[0] >= of_independent / 2 - 1e-12
-    assert n_rows == 16 or rates[1] < of_independent / 2
-
-
-def test_a_stream_without_a_column_that_varies_has_batches_of_16_rows():
-    assert batch_rows(is_stream=True, spread=(0.0, 0.0)) == 16
 
 
 @pytest.mark.parametrize(
@@ -470,9 +448,9 @@ def test_the_plan_of_a_stream_says_that_it_has_no_end():
     assert (found["epochs"].value, found["stopping"].value, found["batches"].value) == (
         "one for each call",
         "never",
-        14,
+        16,
     )
-    assert "a row of a larger batch has less than half of its rate" in found["batches"].because
+    assert described(found["scaling"].value) == "columns of X (half decorrelated) and y"
     assert found["first rate"].value == pytest.approx(model.eta0_)
     assert "largest rate" in found["first rate"].because
     assert found["learning rate"].because.endswith("rows seen / columns")
