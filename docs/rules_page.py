@@ -86,8 +86,8 @@ What the rules bring
 ``python -m benchmarks.rules`` fits about 60 real tables with each rule, and with the plainest thing that can take its
 place. It prints wins, ties and losses of the held-out score at 0.01 and of the log-loss at 2 %, the processor time with
 the rule as a multiple of that without, and the lines of code of the rule. Commit 6d483d2 printed this table, 0fcc8f54
-the lines of networks in `fit`, 8bb448c8 those of the rate and the mean of a stream, and 8d0f39df that
-of its curvature. The rules of rates, schedules and patience of linear models are those of SGD.
+the lines of networks in `fit`, and 7d90c14f those of linear streams. The rules of rates, schedules and patience of
+linear models are those of SGD.
 
 Six rules stay although the tables hardly tell them from what could take their place. The falling rate ends nearer to
 the optimum of the objective, which a held-out score does not show. A constant rate serves networks about as well as the
